@@ -1,0 +1,451 @@
+//! An adapter: what a host says about one DirectX device, nothing judged.
+//!
+//! Values come from `DXCore`, the `PnP` manager, D3DKMT and the registry on Windows,
+//! or from a recorded inventory; both produce the same [`Adapter`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use crate::text::{fold, text_newtype};
+
+/// The locally unique identifier of an adapter. It changes on reboot, driver
+/// upgrade and disable/enable, so it never names a device across refreshes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Luid(pub i64);
+
+impl fmt::Display for Luid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+text_newtype! {
+    /// A `PnP` device instance id such as `PCI\VEN_10DE&DEV_1EB8…\3&13C0B0C5&1&D8`.
+    /// Windows compares these without case.
+    PnpId
+}
+text_newtype! {
+    /// A device location path such as `PCIROOT(0)#PCI(1B00)`
+    /// (`DEVPKEY_Device_LocationPaths`, first entry).
+    LocationPath
+}
+text_newtype! {
+    /// A driver key, `{class guid}\NNNN`, below
+    /// `HKLM\SYSTEM\CurrentControlSet\Control\Class` (`DEVPKEY_Device_Driver`).
+    DriverKey
+}
+
+impl DriverKey {
+    /// The key's full registry path, spelled as the earlier discovery library spells it.
+    #[must_use]
+    pub fn registry_path(&self) -> String {
+        format!("HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\Class\\{self}")
+    }
+}
+
+/// A `DXCore` adapter attribute.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u16)]
+pub enum Attribute {
+    /// `DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS`.
+    D3d11Graphics = 1,
+    /// `DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS`.
+    D3d12Graphics = 1 << 1,
+    /// `DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE`.
+    D3d12CoreCompute = 1 << 2,
+    /// `DXCORE_ADAPTER_ATTRIBUTE_D3D12_GENERIC_ML`; newer hosts.
+    D3d12GenericMl = 1 << 3,
+    /// `DXCORE_ADAPTER_ATTRIBUTE_D3D12_GENERIC_MEDIA`; newer hosts.
+    D3d12GenericMedia = 1 << 4,
+    /// `DXCORE_HARDWARE_TYPE_ATTRIBUTE_GPU`; newer hosts.
+    Gpu = 1 << 5,
+    /// `DXCORE_HARDWARE_TYPE_ATTRIBUTE_COMPUTE_ACCELERATOR`; newer hosts.
+    ComputeAccelerator = 1 << 6,
+    /// `DXCORE_HARDWARE_TYPE_ATTRIBUTE_NPU`; newer hosts.
+    Npu = 1 << 7,
+    /// `DXCORE_HARDWARE_TYPE_ATTRIBUTE_MEDIA_ACCELERATOR`; newer hosts.
+    MediaAccelerator = 1 << 8,
+}
+
+impl Attribute {
+    /// Every attribute, in the order inventories list them.
+    pub const ALL: [Attribute; 9] = [
+        Attribute::D3d11Graphics,
+        Attribute::D3d12Graphics,
+        Attribute::D3d12CoreCompute,
+        Attribute::D3d12GenericMl,
+        Attribute::D3d12GenericMedia,
+        Attribute::Gpu,
+        Attribute::ComputeAccelerator,
+        Attribute::Npu,
+        Attribute::MediaAccelerator,
+    ];
+
+    /// The attribute's name in inventories.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Attribute::D3d11Graphics => "d3d11-graphics",
+            Attribute::D3d12Graphics => "d3d12-graphics",
+            Attribute::D3d12CoreCompute => "d3d12-core-compute",
+            Attribute::D3d12GenericMl => "d3d12-generic-ml",
+            Attribute::D3d12GenericMedia => "d3d12-generic-media",
+            Attribute::Gpu => "gpu",
+            Attribute::ComputeAccelerator => "compute-accelerator",
+            Attribute::Npu => "npu",
+            Attribute::MediaAccelerator => "media-accelerator",
+        }
+    }
+
+    /// The attribute an inventory calls `name`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Attribute> {
+        Attribute::ALL.into_iter().find(|a| a.name() == name)
+    }
+}
+
+/// The attributes under which `DXCore` lists an adapter.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Attributes(u16);
+
+impl Attributes {
+    /// Whether `attribute` is among them.
+    #[must_use]
+    pub const fn has(self, attribute: Attribute) -> bool {
+        self.0 & attribute as u16 != 0
+    }
+
+    /// Adds `attribute`.
+    pub fn insert(&mut self, attribute: Attribute) {
+        self.0 |= attribute as u16;
+    }
+
+    /// The attributes in the order of [`Attribute::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Attribute> {
+        Attribute::ALL.into_iter().filter(move |a| self.has(*a))
+    }
+}
+
+impl FromIterator<Attribute> for Attributes {
+    fn from_iter<I: IntoIterator<Item = Attribute>>(attributes: I) -> Self {
+        let mut set = Attributes::default();
+        for attribute in attributes {
+            set.insert(attribute);
+        }
+        set
+    }
+}
+
+/// `DXCore`'s `HardwareID`: the PCI numbers for a PCI device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct HardwareId {
+    /// PCI vendor id, or a four-letter ACPI vendor id.
+    pub vendor: u32,
+    /// PCI device id.
+    pub device: u32,
+    /// PCI subsystem id (subsystem device in the high, subsystem vendor in the low 16 bits).
+    pub subsystem: u32,
+    /// PCI revision.
+    pub revision: u32,
+}
+
+/// A driver's version: four 16-bit parts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DriverVersion(pub u64);
+
+impl fmt::Display for DriverVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let v = self.0;
+        let part = |shift: u32| (v >> shift) & 0xFFFF;
+        write!(f, "{}.{}.{}.{}", part(48), part(32), part(16), part(0))
+    }
+}
+
+/// The text is not four numbers from 0 to 65535 with dots between them.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not a driver version (four numbers from 0 to 65535 with dots between)")]
+pub struct DriverVersionError(String);
+
+impl FromStr for DriverVersion {
+    type Err = DriverVersionError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts: Option<Vec<u16>> = text.split('.').map(crate::text::decimal).collect();
+        match parts.as_deref() {
+            Some(&[a, b, c, d]) => {
+                let parts = [a, b, c, d].map(u64::from);
+                Ok(DriverVersion(parts.iter().fold(0, |v, p| v << 16 | p)))
+            }
+            _ => Err(DriverVersionError(text.to_owned())),
+        }
+    }
+}
+
+/// Whether an adapter is hardware (`IsHardware`); the Basic Render Driver is not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Realness {
+    /// A physical or virtual device with a driver.
+    Hardware,
+    /// A rasterizer in software.
+    Software,
+}
+
+/// Whether an adapter is built into the processor (`IsIntegrated`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Placement {
+    /// Shares the processor's memory.
+    Integrated,
+    /// Has a board and memory of its own.
+    Discrete,
+}
+
+/// Whether an adapter can be removed while the host runs (`IsDetachable`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Attachment {
+    /// Can be pulled out.
+    Detachable,
+    /// Stays for as long as the host runs.
+    Fixed,
+}
+
+/// One adapter as its host describes it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Adapter {
+    /// Joins the `DXCore` adapter with its `PnP` device.
+    pub luid: Luid,
+    /// The `DXCore` lists the adapter is in.
+    pub attributes: Attributes,
+    /// `IsHardware`.
+    pub realness: Realness,
+    /// `IsIntegrated`.
+    pub placement: Placement,
+    /// `IsDetachable`.
+    pub attachment: Attachment,
+    /// `HardwareID`.
+    pub hardware_id: HardwareId,
+    /// `DriverDescription`; display text.
+    pub driver_description: String,
+    /// `DriverVersion`, where the driver reports one.
+    pub driver_version: Option<DriverVersion>,
+    /// `DedicatedAdapterMemory` in MiB, rounded down, where the driver reports it.
+    pub dedicated_memory_mib: Option<u64>,
+    /// The `PnP` device that carries the adapter's LUID, where there is one.
+    pub pnp: Option<PnpDevice>,
+    /// The driver's folder and what the registry names in it, where it could be found.
+    pub driver_store: Option<DriverStore>,
+}
+
+/// The `PnP` side of an adapter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PnpDevice {
+    /// Device instance id.
+    pub id: PnpId,
+    /// `DEVPKEY_Device_FriendlyName`, else `DEVPKEY_Device_DeviceDesc`.
+    pub description: String,
+    /// `DEVPKEY_Device_Manufacturer`; free text, for display only.
+    pub manufacturer: String,
+    /// `DEVPKEY_Device_Driver`, where a driver is installed.
+    pub driver_key: Option<DriverKey>,
+    /// `DEVPKEY_Device_LocationPaths`; the first is the one containers are given.
+    pub location_paths: Vec<LocationPath>,
+    /// `DEVPKEY_Device_Numa_Node`, where firmware reports it.
+    pub numa_node: Option<u32>,
+    /// `DEVPKEY_Device_ProblemCode`; 0 is a working device.
+    pub problem_code: u32,
+}
+
+/// The driver's folder in the driver store and the registry's `CopyToVm` entries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DriverStore {
+    /// Absolute Windows path of the folder.
+    pub path: String,
+    /// Which files the folder holds.
+    pub files: StoreFiles,
+    /// `CopyToVm*` key → value name → value.
+    pub copy_to_vm: BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>,
+}
+
+/// What is known of the files in a driver store folder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StoreFiles {
+    /// A recording that does not list files: every file that is named exists.
+    EveryNamed,
+    /// The folder's files, relative to it, as recorded.
+    Listed(BTreeSet<String>),
+    /// A live host: the disk answers at the moment of asking.
+    OnDisk,
+}
+
+impl StoreFiles {
+    /// Whether the folder holds `relative`; `None` where only the disk knows.
+    #[must_use]
+    pub fn holds(&self, relative: &str) -> Option<bool> {
+        let folded = |path: &str| fold(path).replace('/', "\\");
+        match self {
+            StoreFiles::EveryNamed => Some(true),
+            StoreFiles::Listed(files) => {
+                let wanted = folded(relative);
+                Some(files.contains(relative) || files.iter().any(|f| folded(f) == wanted))
+            }
+            StoreFiles::OnDisk => None,
+        }
+    }
+}
+
+/// Which of the four `CopyToVm*` keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CopyToVmKind {
+    /// `CopyToVmOverwrite`: System32.
+    Overwrite,
+    /// `CopyToVmWhenNewer`: System32.
+    WhenNewer,
+    /// `CopyToVmOverwriteWow64`: `SysWOW64`.
+    OverwriteWow64,
+    /// `CopyToVmWhenNewerWow64`: `SysWOW64`.
+    WhenNewerWow64,
+}
+
+impl CopyToVmKind {
+    /// All four, in the order their files are taken.
+    pub const ALL: [CopyToVmKind; 4] = [
+        CopyToVmKind::Overwrite,
+        CopyToVmKind::WhenNewer,
+        CopyToVmKind::OverwriteWow64,
+        CopyToVmKind::WhenNewerWow64,
+    ];
+
+    /// The registry key's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            CopyToVmKind::Overwrite => "CopyToVmOverwrite",
+            CopyToVmKind::WhenNewer => "CopyToVmWhenNewer",
+            CopyToVmKind::OverwriteWow64 => "CopyToVmOverwriteWow64",
+            CopyToVmKind::WhenNewerWow64 => "CopyToVmWhenNewerWow64",
+        }
+    }
+}
+
+/// A `CopyToVm*` key: one of the four names, in the driver key itself or in a
+/// subkey named for the kernel driver (`softgpukmd\CopyToVmOverwrite`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CopyToVmKey {
+    /// Which of the four; first, so that keys sort in the order their files are taken.
+    pub kind: CopyToVmKind,
+    /// The kernel driver's subkey, where there is one; `None` sorts first.
+    pub subkey: Option<String>,
+}
+
+impl fmt::Display for CopyToVmKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subkey {
+            Some(subkey) => write!(f, "{subkey}\\{}", self.kind.name()),
+            None => f.write_str(self.kind.name()),
+        }
+    }
+}
+
+/// The text names none of the four `CopyToVm*` keys.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "`{0}` is none of CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 and \
+     CopyToVmWhenNewerWow64, with at most one subkey before it"
+)]
+pub struct CopyToVmKeyError(String);
+
+impl FromStr for CopyToVmKey {
+    type Err = CopyToVmKeyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || CopyToVmKeyError(text.to_owned());
+        let (subkey, name) = match text.rsplit_once('\\') {
+            Some((subkey, name)) => (Some(subkey), name),
+            None => (None, text),
+        };
+        if subkey.is_some_and(|s| s.is_empty() || s.contains('\\')) {
+            return Err(error());
+        }
+        let kind = CopyToVmKind::ALL.into_iter().find(|k| fold(k.name()) == fold(name));
+        Ok(CopyToVmKey { kind: kind.ok_or_else(error)?, subkey: subkey.map(str::to_owned) })
+    }
+}
+
+/// The data of one value below a `CopyToVm*` key, as the registry holds it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CopyToVmValue {
+    /// `REG_MULTI_SZ`: source, and perhaps destination.
+    Multi(Vec<String>),
+    /// `REG_SZ`: source.
+    Single(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn copy_to_vm_keys_sort_overwrite_first_and_the_driver_key_before_its_subkeys() {
+        let mut keys: Vec<CopyToVmKey> = [
+            "CopyToVmWhenNewer",
+            r"softgpukmd\CopyToVmOverwrite",
+            "CopyToVmOverwriteWow64",
+            "CopyToVmOverwrite",
+        ]
+        .map(|k| k.parse().unwrap())
+        .into();
+        keys.sort();
+        let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            [
+                "CopyToVmOverwrite",
+                r"softgpukmd\CopyToVmOverwrite",
+                "CopyToVmWhenNewer",
+                "CopyToVmOverwriteWow64"
+            ]
+        );
+    }
+
+    #[test]
+    fn copy_to_vm_key_refuses_other_names() {
+        for bad in ["CopyToVm", r"a\b\CopyToVmOverwrite", r"\CopyToVmOverwrite", ""] {
+            assert!(bad.parse::<CopyToVmKey>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn driver_version_refuses_anything_but_four_16_bit_numbers() {
+        for bad in ["", "1.2.3", "1.2.3.4.5", "1.2.3.65536", "1.2.3.-4", "1.2.3.+4", "a.b.c.d"] {
+            assert!(bad.parse::<DriverVersion>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn recorded_files_are_found_without_case_and_with_either_separator() {
+        let files = StoreFiles::Listed([r"B026261\amfrt64.dll".to_owned()].into());
+        assert_eq!(files.holds(r"b026261\AMFRT64.DLL"), Some(true));
+        assert_eq!(files.holds("B026261/amfrt64.dll"), Some(true));
+        assert_eq!(files.holds("amfrt64.dll"), Some(false));
+        assert_eq!(StoreFiles::OnDisk.holds("x"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn driver_version_prints_and_parses(raw: u64) {
+            let version = DriverVersion(raw);
+            prop_assert_eq!(version.to_string().parse(), Ok(version));
+        }
+
+        #[test]
+        fn attributes_are_a_set(picks in proptest::collection::vec(0..9usize, 0..12)) {
+            let picked: Vec<Attribute> = picks.iter().map(|i| Attribute::ALL[*i]).collect();
+            let set: Attributes = picked.iter().copied().collect();
+            for attribute in Attribute::ALL {
+                prop_assert_eq!(set.has(attribute), picked.contains(&attribute));
+                prop_assert_eq!(Attribute::from_name(attribute.name()), Some(attribute));
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Facts of the host that decide how a container is given a device.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::text::decimal;
+
+/// A Windows build, `major.minor.build.revision`, such as `10.0.20348.1547`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HostBuild {
+    /// 10 on every Windows that runs containers.
+    pub major: u32,
+    /// 0 on every Windows that runs containers.
+    pub minor: u32,
+    /// The build number: 17763 is Server 2019, 20348 Server 2022, 26100 Server 2025.
+    pub build: u32,
+    /// The update revision (UBR).
+    pub revision: u32,
+}
+
+impl fmt::Display for HostBuild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}.{}", self.major, self.minor, self.build, self.revision)
+    }
+}
+
+/// The text is not a Windows build.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not a Windows build (four numbers with dots between, such as 10.0.20348.1547)")]
+pub struct HostBuildError(String);
+
+impl FromStr for HostBuild {
+    type Err = HostBuildError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts: Option<Vec<u32>> = text.split('.').map(decimal).collect();
+        match parts.as_deref() {
+            Some(&[major, minor, build, revision]) => {
+                Ok(HostBuild { major, minor, build, revision })
+            }
+            _ => Err(HostBuildError(text.to_owned())),
+        }
+    }
+}
+
+/// A schema version of the Host Compute Service; `A.X` stands for `A.0` to `A.X`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct HcsSchema {
+    /// The part before the dot.
+    pub major: u32,
+    /// The part after the dot.
+    pub minor: u32,
+}
+
+impl fmt::Display for HcsSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The text is not a schema version.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not an HCS schema version (two numbers with a dot between, such as 2.5)")]
+pub struct HcsSchemaError(String);
+
+impl FromStr for HcsSchema {
+    type Err = HcsSchemaError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.split_once('.')
+            .and_then(|(major, minor)| {
+                Some(HcsSchema { major: decimal(major)?, minor: decimal(minor)? })
+            })
+            .ok_or_else(|| HcsSchemaError(text.to_owned()))
+    }
+}
+
+/// Whether the host runs 32-bit programs, that is, has a `SysWOW64` folder.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Wow64 {
+    /// The usual case.
+    #[default]
+    Present,
+    /// Nano Server, or Server Core with the feature removed.
+    Absent,
+}
+
+/// What is known of the host. A recording may know none of it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HostFacts {
+    /// Product text such as `Microsoft Windows Server 2022 Datacenter`.
+    pub product: Option<String>,
+    /// Display version such as `21H2` or `1809`.
+    pub display_version: Option<String>,
+    /// The Windows build.
+    pub build: Option<HostBuild>,
+    /// The highest schema of each major version that HCS supports, in its order.
+    pub hcs_schemas: Vec<HcsSchema>,
+    /// Whether 32-bit runtime files have a place to go.
+    pub wow64: Wow64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn builds_and_schemas_refuse_other_text() {
+        for bad in ["", "10", "10.0.20348", "10.0.20348.1.2", "10.0.x.1", "10.0.-1.1"] {
+            assert!(bad.parse::<HostBuild>().is_err(), "{bad}");
+        }
+        for bad in ["", "2", "2.", ".5", "2.5.1", "2,5", "99999999999.1"] {
+            assert!(bad.parse::<HcsSchema>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn build_prints_and_parses(major: u32, minor: u32, build: u32, revision: u32) {
+            let host = HostBuild { major, minor, build, revision };
+            prop_assert_eq!(host.to_string().parse(), Ok(host));
+        }
+
+        #[test]
+        fn schema_prints_and_parses(major: u32, minor: u32) {
+            let schema = HcsSchema { major, minor };
+            prop_assert_eq!(schema.to_string().parse(), Ok(schema));
+        }
+    }
+}

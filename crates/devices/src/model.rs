@@ -1,0 +1,156 @@
+//! Driver models and vendors.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::text::fold;
+
+/// How devices are offered: by Windows driver model, or as the plugin of 2019 did.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DriverModel {
+    /// Windows Display Driver Model: hardware with display and compute.
+    Wddm,
+    /// Microsoft Compute Driver Model: hardware with compute and no display,
+    /// neural processors included.
+    Mcdm,
+    /// One class device for everything, as `microsoft.com/directx` was offered.
+    Legacy,
+}
+
+impl DriverModel {
+    /// The name on command lines and in configuration files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            DriverModel::Wddm => "wddm",
+            DriverModel::Mcdm => "mcdm",
+            DriverModel::Legacy => "legacy",
+        }
+    }
+}
+
+impl fmt::Display for DriverModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The text names no driver model.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not a driver model (wddm, mcdm or legacy)")]
+pub struct DriverModelError(String);
+
+impl FromStr for DriverModel {
+    type Err = DriverModelError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy]
+            .into_iter()
+            .find(|m| fold(m.name()) == fold(text))
+            .ok_or_else(|| DriverModelError(text.to_owned()))
+    }
+}
+
+/// A hardware vendor, known by its PCI or ACPI vendor id. The `PnP` manufacturer is
+/// free text ("Advanced Micro Devices, Inc.") and never decides anything.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Vendor {
+    /// 1002 and 1022.
+    Amd,
+    /// 8086.
+    Intel,
+    /// 1414.
+    Microsoft,
+    /// 10DE.
+    Nvidia,
+    /// 5143, or `QCOM` as an ACPI id (4D4F4351).
+    Qualcomm,
+    /// Any other vendor id.
+    Other(u32),
+}
+
+impl Vendor {
+    /// The vendors that have a name.
+    pub const NAMED: [Vendor; 5] =
+        [Vendor::Amd, Vendor::Intel, Vendor::Microsoft, Vendor::Nvidia, Vendor::Qualcomm];
+
+    /// The vendor with this PCI or ACPI id.
+    #[must_use]
+    pub const fn from_id(id: u32) -> Vendor {
+        match id {
+            0x1002 | 0x1022 => Vendor::Amd,
+            0x8086 => Vendor::Intel,
+            0x1414 => Vendor::Microsoft,
+            0x10DE => Vendor::Nvidia,
+            0x5143 | 0x4D4F_4351 => Vendor::Qualcomm,
+            other => Vendor::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for Vendor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Vendor::Amd => f.write_str("amd"),
+            Vendor::Intel => f.write_str("intel"),
+            Vendor::Microsoft => f.write_str("microsoft"),
+            Vendor::Nvidia => f.write_str("nvidia"),
+            Vendor::Qualcomm => f.write_str("qualcomm"),
+            Vendor::Other(id) => write!(f, "0x{id:04x}"),
+        }
+    }
+}
+
+/// The text names no vendor.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "`{0}` is not a vendor (amd, intel, microsoft, nvidia, qualcomm, or a vendor id such as 0x1a03)"
+)]
+pub struct VendorError(String);
+
+impl FromStr for Vendor {
+    type Err = VendorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let lower = text.to_ascii_lowercase();
+        if let Some(named) = Vendor::NAMED.into_iter().find(|v| v.to_string() == lower) {
+            return Ok(named);
+        }
+        lower
+            .strip_prefix("0x")
+            .filter(|hex| !hex.is_empty() && hex.bytes().all(|b| b.is_ascii_hexdigit()))
+            .and_then(|hex| u32::from_str_radix(hex, 16).ok())
+            .map(Vendor::from_id)
+            .ok_or_else(|| VendorError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn vendors_come_from_every_id_they_have() {
+        assert_eq!(Vendor::from_id(0x1002), Vendor::Amd);
+        assert_eq!(Vendor::from_id(0x1022), Vendor::Amd);
+        assert_eq!(Vendor::from_id(0x4D4F_4351), Vendor::Qualcomm);
+        assert_eq!("0x10DE".parse(), Ok(Vendor::Nvidia));
+        assert_eq!("NVidia".parse(), Ok(Vendor::Nvidia));
+    }
+
+    #[test]
+    fn free_text_is_no_vendor() {
+        for bad in ["", "Advanced Micro Devices, Inc.", "0x", "0x+1", "0x123456789", "1a03"] {
+            assert!(bad.parse::<Vendor>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn vendor_prints_and_parses(id: u32) {
+            let vendor = Vendor::from_id(id);
+            prop_assert_eq!(vendor.to_string().parse(), Ok(vendor));
+        }
+    }
+}

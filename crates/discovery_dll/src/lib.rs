@@ -1,0 +1,1 @@
+//! The DirectX device discovery library with a C ABI.

@@ -1,0 +1,1 @@
+//! A dxcore.dll that plays the adapters of an inventory, for runs under Wine.

@@ -1,0 +1,1 @@
+//! Recorded inventories of a host, read and written.

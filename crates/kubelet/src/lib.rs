@@ -1,0 +1,1 @@
+//! The kubelet device plugin API, registration and supervision.

@@ -1,0 +1,1 @@
+//! The DirectX device plugin for Kubernetes.

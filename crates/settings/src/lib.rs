@@ -1,0 +1,1 @@
+//! Flags, environment and YAML turned into one validated configuration.

