@@ -7,6 +7,7 @@
 mod adapter;
 mod host;
 mod model;
+mod paths;
 mod policy;
 mod source;
 mod text;
@@ -18,6 +19,7 @@ pub use adapter::{
 };
 pub use host::{HcsSchema, HostBuild, HostFacts, Wow64};
 pub use model::{DriverModel, Vendor};
+pub use paths::{FileName, PathError, StorePath};
 pub use policy::{
     AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DescriptionPattern,
     DeviceMatch, DeviceScope, Hints, LocationPattern, ModelPolicy, MultiDevice, NumaTopology,

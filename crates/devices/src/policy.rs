@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::text::fold;
-use crate::{DriverModel, LocationPath, Vendor};
+use crate::{DriverModel, FileName, LocationPath, StorePath, Vendor};
 
 /// What is offered and how, per driver model.
 #[derive(Clone, Debug)]
@@ -246,8 +246,8 @@ impl FromStr for LocationPattern {
 pub struct ContainerPolicy {
     /// Whether the registry's runtime files and the extras are mounted.
     pub runtime_mounts: RuntimeMounts,
-    /// Destinations (bare file names, compared without case) that are never mounted.
-    pub exclude_mounts: Vec<String>,
+    /// Destinations that are never mounted, compared without case.
+    pub exclude_mounts: Vec<FileName>,
     /// The user's mounts into System32.
     pub additional: AdditionalMounts,
     /// The user's mounts into `SysWOW64`.
@@ -276,10 +276,10 @@ pub type AdditionalMounts = BTreeMap<Vendor, Vec<AdditionalMount>>;
 /// A file of the driver store that the user wants mounted where it exists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdditionalMount {
-    /// Path relative to the driver store folder; never leads out of it.
-    pub source: String,
-    /// Bare file name in System32 or `SysWOW64`.
-    pub destination: String,
+    /// The file in the driver store folder.
+    pub source: StorePath,
+    /// Its name in System32 or `SysWOW64`.
+    pub destination: FileName,
 }
 
 /// What a request for several physical devices gets. A container on Windows keeps

@@ -1,0 +1,240 @@
+//! The two kinds of path a mount may be made of: one that stays inside a driver
+//! store folder, and one that is a bare file name.
+//!
+//! Both come from text that others wrote (the registry, a configuration), so every
+//! way in which Windows reads a name differently from how it looks is refused:
+//! parents, roots, drive letters, device paths, alternate data streams, reserved
+//! device names, and the dots and spaces that Windows drops from a name's end.
+
+use std::fmt;
+
+use crate::text::fold;
+
+/// A file's path relative to a driver store folder, with `\` between its parts.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StorePath(String);
+
+impl StorePath {
+    /// Reads a relative path; `/` is read as `\`, as Windows does.
+    pub fn parse(text: &str) -> Result<StorePath, PathError> {
+        let refuse = |why| PathError { path: text.to_owned(), why };
+        let path = text.replace('/', "\\");
+        if path.is_empty() {
+            return Err(refuse(PathFault::Empty));
+        }
+        if path.starts_with('\\') {
+            return Err(refuse(PathFault::Rooted));
+        }
+        path.split('\\').try_for_each(check_component).map_err(refuse)?;
+        Ok(StorePath(path))
+    }
+
+    /// The path, with `\` between its parts.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The last part.
+    #[must_use]
+    pub fn file_name(&self) -> FileName {
+        let name = self.0.rsplit('\\').next().expect("splitting yields at least one part");
+        FileName(name.to_owned())
+    }
+}
+
+impl fmt::Display for StorePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A bare file name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FileName(String);
+
+impl FileName {
+    /// Reads a file name without any folder.
+    pub fn parse(text: &str) -> Result<FileName, PathError> {
+        let refuse = |why| PathError { path: text.to_owned(), why };
+        if text.contains(['\\', '/']) {
+            return Err(refuse(PathFault::NotBare));
+        }
+        check_component(text).map_err(refuse)?;
+        Ok(FileName(text.to_owned()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name as Windows compares it: equal for names that differ in case alone.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        fold(&self.0)
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A path that may not be used, and why.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the path `{path}` {why}")]
+pub struct PathError {
+    path: String,
+    why: PathFault,
+}
+
+/// What is wrong with a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+enum PathFault {
+    #[error("is empty or has an empty part")]
+    Empty,
+    #[error("begins at a root; it must be relative to the driver store folder")]
+    Rooted,
+    #[error("has a part that is `.` or `..`; it must stay inside the driver store folder")]
+    Parent,
+    #[error("contains a colon, as drive letters and alternate data streams do")]
+    Colon,
+    #[error("contains a character that no Windows file name may hold")]
+    Forbidden,
+    #[error("has a part that ends in a dot or a space, which Windows drops")]
+    Trailing,
+    #[error("has a part that Windows reads as a device, such as NUL")]
+    Device,
+    #[error("has a part longer than 255 characters")]
+    TooLong,
+    #[error("has a folder in it; it must be a bare file name")]
+    NotBare,
+}
+
+/// NTFS limits a name to 255 UTF-16 units.
+const NAME_UNITS: usize = 255;
+
+fn check_component(part: &str) -> Result<(), PathFault> {
+    if part.is_empty() {
+        Err(PathFault::Empty)
+    } else if part == "." || part == ".." {
+        Err(PathFault::Parent)
+    } else if part.contains(':') {
+        Err(PathFault::Colon)
+    } else if part.chars().any(|c| c.is_control() || "<>\"|?*\\/".contains(c)) {
+        Err(PathFault::Forbidden)
+    } else if part.ends_with(['.', ' ']) {
+        Err(PathFault::Trailing)
+    } else if is_device(part) {
+        Err(PathFault::Device)
+    } else if part.encode_utf16().count() > NAME_UNITS {
+        Err(PathFault::TooLong)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether Windows opens a device for this name, with or without an extension
+/// (Microsoft's "Naming Files, Paths, and Namespaces").
+fn is_device(part: &str) -> bool {
+    let stem = fold(part.split('.').next().unwrap_or(part).trim_end_matches(' '));
+    let numbered = ["COM", "LPT"].iter().any(|port| {
+        stem.strip_prefix(port).is_some_and(|rest| {
+            let mut digits = rest.chars();
+            matches!((digits.next(), digits.next()), (Some('0'..='9' | '¹' | '²' | '³'), None))
+        })
+    });
+    numbered || ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$", "CLOCK$"].contains(&&*stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn paths_inside_the_folder_are_taken() {
+        for (text, path, name) in [
+            ("nvcuda.dll", "nvcuda.dll", "nvcuda.dll"),
+            (r"B026261\amfrt64.dll", r"B026261\amfrt64.dll", "amfrt64.dll"),
+            ("a/b.dll", r"a\b.dll", "b.dll"),
+            (" leading space.dll", " leading space.dll", " leading space.dll"),
+            ("a..b.dll", "a..b.dll", "a..b.dll"),
+            ("communicate.dll", "communicate.dll", "communicate.dll"),
+            ("COM10.dll", "COM10.dll", "COM10.dll"),
+        ] {
+            let parsed = StorePath::parse(text).unwrap();
+            assert_eq!((parsed.as_str(), parsed.file_name().as_str()), (path, name));
+        }
+    }
+
+    #[test]
+    fn paths_that_lead_elsewhere_are_refused() {
+        for bad in [
+            "",
+            "..",
+            r"..\x.dll",
+            r"a\..\..\x.dll",
+            "a/../../x.dll",
+            r"a\.\x.dll",
+            r"\x.dll",
+            "/x.dll",
+            r"\\server\share\x.dll",
+            r"\\?\C:\x.dll",
+            r"\\.\pipe\x",
+            r"C:\x.dll",
+            "C:x.dll",
+            "x.dll:stream",
+            "x.dll::$DATA",
+            r"a\\x.dll",
+            r"a\",
+            "x.dll.",
+            "x.dll ",
+            r".. \x.dll",
+            r"...\x.dll",
+            r"a.\x.dll",
+            "nul",
+            "NUL.dll",
+            "con .txt",
+            r"a\com1.dll",
+            "LPT¹",
+            "a\0b",
+            "a\nb",
+            "a|b",
+            "a*",
+            "a\"b",
+        ] {
+            assert!(StorePath::parse(bad).is_err(), "{bad:?}");
+            assert!(FileName::parse(bad).is_err(), "{bad:?}");
+        }
+        assert!(StorePath::parse(&"a".repeat(256)).is_err());
+        assert!(StorePath::parse(&"a".repeat(255)).is_ok());
+    }
+
+    #[test]
+    fn a_destination_has_no_folder() {
+        for bad in [r"drivers\x.sys", "drivers/x.sys"] {
+            assert!(FileName::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(FileName::parse("X.dll").unwrap().folded(), "X.DLL");
+    }
+
+    proptest! {
+        /// Whatever is accepted stays inside once Windows has resolved it.
+        #[test]
+        fn accepted_paths_never_leave_the_folder(text in r"[a-c.\\/: ]{0,12}") {
+            if let Ok(path) = StorePath::parse(&text) {
+                prop_assert!(!path.as_str().contains(':'));
+                for part in path.as_str().split('\\') {
+                    let as_windows_reads_it = part.trim_end_matches(['.', ' ']);
+                    prop_assert_eq!(as_windows_reads_it, part);
+                    prop_assert!(!part.is_empty());
+                }
+                prop_assert_eq!(StorePath::parse(path.as_str()), Ok(path));
+            }
+        }
+    }
+}
