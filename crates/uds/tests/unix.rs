@@ -1,0 +1,124 @@
+//! The public API against real sockets.
+#![cfg(unix)]
+
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use uds::{MAX_PATH_BYTES, UnixListener, UnixStream};
+
+/// A folder with a short name: `TMPDIR` may be too long for a socket's path.
+fn directory() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("uds").tempdir_in("/tmp").expect("/tmp can be written")
+}
+
+#[tokio::test]
+async fn bytes_go_both_ways_and_half_close_ends_one_direction() {
+    let directory = directory();
+    let path = directory.path().join("echo.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = async {
+        let mut stream = listener.accept().await.unwrap();
+        let mut request = Vec::new();
+        stream.read_to_end(&mut request).await.unwrap();
+        stream.write_all(&request).await.unwrap();
+    };
+    let client = async {
+        let sent = vec![7; 300_000];
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        stream.write_all(&sent).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).await.unwrap();
+        assert_eq!(received, sent);
+    };
+    tokio::join!(server, client);
+}
+
+#[tokio::test]
+async fn many_connections_are_served_at_once() {
+    let directory = directory();
+    let path = directory.path().join("many.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = tokio::spawn(async move {
+        let mut streams = Vec::new();
+        for _ in 0..200 {
+            streams.push(listener.accept().await.unwrap());
+        }
+        for stream in &mut streams {
+            let byte = stream.read_u8().await.unwrap();
+            stream.write_u8(byte).await.unwrap();
+        }
+    });
+    let mut clients = Vec::new();
+    for n in 0..200u8 {
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        stream.write_u8(n).await.unwrap();
+        clients.push((n, stream));
+    }
+    for (n, mut stream) in clients {
+        assert_eq!(stream.read_u8().await.unwrap(), n);
+    }
+    server.await.unwrap();
+}
+
+#[tokio::test]
+async fn only_the_owner_may_connect() {
+    let directory = directory();
+    let path = directory.path().join("mode.sock");
+    let _listener = UnixListener::bind(&path).unwrap();
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn the_longest_path_works_and_one_more_byte_is_refused_by_name() {
+    let directory = directory();
+    let room = MAX_PATH_BYTES - directory.path().as_os_str().len() - 1;
+    let longest = directory.path().join("s".repeat(room));
+    let _listener = UnixListener::bind(&longest).unwrap();
+    UnixStream::connect(&longest).await.unwrap();
+
+    let longer = directory.path().join("s".repeat(room + 1));
+    let refused =
+        [UnixListener::bind(&longer).unwrap_err(), UnixStream::connect(&longer).await.unwrap_err()];
+    for error in refused {
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        let text = error.to_string();
+        assert!(text.contains(longer.to_str().unwrap()), "{text}");
+        assert!(text.contains("108 bytes long; the limit is 107"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_path_is_refused() {
+    let error = UnixListener::bind(PathBuf::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+#[tokio::test]
+async fn a_path_that_exists_is_not_taken_over() {
+    let directory = directory();
+    let path = directory.path().join("taken");
+    std::fs::write(&path, "mine").unwrap();
+    assert_eq!(UnixListener::bind(&path).unwrap_err().kind(), ErrorKind::AddrInUse);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+}
+
+#[tokio::test]
+async fn connecting_says_whether_the_socket_is_missing_or_dead() {
+    let directory = directory();
+    let path = directory.path().join("dead.sock");
+    let error = UnixStream::connect(&path).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+
+    drop(UnixListener::bind(&path).unwrap());
+    let error = UnixStream::connect(&path).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+}
+
+#[tokio::test]
+async fn every_unix_has_unix_sockets() {
+    assert!(uds::is_supported());
+}
