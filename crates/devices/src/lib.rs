@@ -5,24 +5,50 @@
 //! here does I/O, reads a clock or the environment, or logs.
 
 mod adapter;
+mod device;
+mod device_set;
 mod host;
 mod model;
+mod mounts;
+mod offer;
 mod paths;
+mod plan;
 mod policy;
+mod prefer;
+mod runtime_files;
+mod selection;
+mod slot;
 mod source;
 mod text;
 
 pub use adapter::{
-    Adapter, Attachment, Attribute, Attributes, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    DriverKey, DriverStore, DriverVersion, HardwareId, LocationPath, Luid, Placement, PnpDevice,
-    PnpId, Realness, StoreFiles,
+    Adapter, Attachment, Attribute, Attributes, CopyToVmKey, CopyToVmKeyError, CopyToVmKind,
+    CopyToVmValue, DriverKey, DriverStore, DriverVersion, DriverVersionError, HardwareId,
+    LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, StoreFiles,
 };
-pub use host::{HcsSchema, HostBuild, HostFacts, Wow64};
-pub use model::{DriverModel, Vendor};
+pub use device::{Ailment, Device, Health, StoreFolder, Support};
+pub use device_set::{DeviceSet, Entry, Moment, ResourceDevices, Slot, SlotFault};
+pub use host::{HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64};
+pub use model::{DriverModel, DriverModelError, Vendor, VendorError};
+pub use mounts::{
+    FIRST_BUILD_WITHOUT_MOUNTS, Fate, FileFate, MountCandidate, MountOrigin, MountPlan, NoMounts,
+};
+pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
 pub use paths::{FileName, PathError, StorePath};
+pub use plan::{
+    DISPLAY_ADAPTER_CLASS, DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, PlanWarning, plan,
+    takes_location_paths,
+};
 pub use policy::{
     AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DescriptionPattern,
-    DeviceMatch, DeviceScope, Hints, LocationPattern, ModelPolicy, MultiDevice, NumaTopology,
-    PciPattern, Policy, ResourceName, ResourceNameError, ResourceRule, RuntimeMounts, Sharing,
+    DescriptionPatternError, DeviceMatch, DeviceScope, Hints, LocationPattern,
+    LocationPatternError, ModelPolicy, MultiDevice, NumaTopology, PciPattern, PciPatternError,
+    Policy, ResourceName, ResourceNameError, ResourceRule, RuntimeMounts, Sharing,
 };
+pub use prefer::{PreferError, prefer};
+pub use runtime_files::{RejectedValue, RuntimeFile, RuntimeFiles, ValueFault, Visibility};
+pub use selection::{
+    Abilities, Criteria, Filter, FilterError, ModelList, Selection, SkipReason, Skipped, discover,
+};
+pub use slot::{SlotId, SlotIdError};
 pub use source::{AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, Kept, SourceError};

@@ -38,7 +38,7 @@ impl StorePath {
     /// The last part.
     #[must_use]
     pub fn file_name(&self) -> FileName {
-        let name = self.0.rsplit('\\').next().expect("splitting yields at least one part");
+        let name = self.0.rsplit_once('\\').map_or(self.0.as_str(), |(_, name)| name);
         FileName(name.to_owned())
     }
 }

@@ -1,0 +1,230 @@
+//! The runtime files that a driver asks to have copied into its guests.
+//!
+//! In comes a driver store folder as read; out go files in the order in which they
+//! claim a destination, and every registry value that could not be used, with why.
+//! The rules are those of Microsoft's "Container non-DX customizations" page.
+
+use std::collections::BTreeSet;
+
+use crate::text::fold;
+use crate::{
+    CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverStore, FileName, PathError, StorePath,
+};
+
+/// One file: where it lies in the driver store and what it is called in the guest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RuntimeFile {
+    /// The file in the driver store folder.
+    pub source: StorePath,
+    /// Its name in System32 or `SysWOW64`.
+    pub destination: FileName,
+}
+
+/// The runtime files of one device.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RuntimeFiles {
+    /// For System32.
+    pub system32: Vec<RuntimeFile>,
+    /// For `SysWOW64`.
+    pub wow64: Vec<RuntimeFile>,
+    /// Registry values that name no usable file. Each is left out alone.
+    pub rejected: Vec<RejectedValue>,
+    /// Whether the folder could tell of runtime files at all.
+    pub visibility: Visibility,
+}
+
+/// Whether runtime files can be enumerated where discovery runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Visibility {
+    /// On a host.
+    #[default]
+    Enumerable,
+    /// Inside a container, where Windows shows the host's driver store
+    /// (`HostDriverStore` in the path) but not its registry: the lists are empty,
+    /// and that is an answer, not a failure.
+    InsideContainer,
+}
+
+/// A registry value that names no usable file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RejectedValue {
+    /// The key that holds it.
+    pub key: CopyToVmKey,
+    /// The value's name.
+    pub value: String,
+    /// What is wrong.
+    pub why: ValueFault,
+}
+
+/// Why a registry value names no usable file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ValueFault {
+    /// `REG_MULTI_SZ` holds a source and at most a destination.
+    #[error("it holds {0} strings where one or two belong")]
+    Count(usize),
+    /// A path that leads elsewhere.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// An earlier value has the destination already.
+    #[error("`{0}` is the destination of an earlier value already")]
+    Claimed(FileName),
+}
+
+impl RuntimeFiles {
+    /// Reads the registry's entries in their order: Overwrite before `WhenNewer`,
+    /// the driver key before its subkeys, values by name; the first to claim a
+    /// destination (compared without case) wins.
+    #[must_use]
+    pub fn of(store: &DriverStore) -> RuntimeFiles {
+        let mut files = RuntimeFiles::default();
+        if fold(&store.path).contains("HOSTDRIVERSTORE") {
+            files.visibility = Visibility::InsideContainer;
+            return files;
+        }
+        let mut claims = [BTreeSet::new(), BTreeSet::new()];
+        for (key, values) in &store.copy_to_vm {
+            let mut values: Vec<_> = values.iter().collect();
+            values.sort_by_cached_key(|(name, _)| (fold(name), (*name).clone()));
+            for (name, value) in values {
+                files.take(key, name, value, &mut claims);
+            }
+        }
+        files
+    }
+
+    fn take(
+        &mut self,
+        key: &CopyToVmKey,
+        name: &str,
+        value: &CopyToVmValue,
+        claims: &mut [BTreeSet<String>; 2],
+    ) {
+        let (list, claimed) = match key.kind {
+            CopyToVmKind::Overwrite | CopyToVmKind::WhenNewer => {
+                (&mut self.system32, &mut claims[0])
+            }
+            CopyToVmKind::OverwriteWow64 | CopyToVmKind::WhenNewerWow64 => {
+                (&mut self.wow64, &mut claims[1])
+            }
+        };
+        let file = read_value(value).and_then(|file| {
+            if claimed.insert(file.destination.folded()) {
+                Ok(file)
+            } else {
+                Err(ValueFault::Claimed(file.destination))
+            }
+        });
+        match file {
+            Ok(file) => list.push(file),
+            Err(why) => {
+                self.rejected.push(RejectedValue { key: key.clone(), value: name.to_owned(), why });
+            }
+        }
+    }
+}
+
+/// Source and, where it is there and not empty, destination.
+fn read_value(value: &CopyToVmValue) -> Result<RuntimeFile, ValueFault> {
+    let (source, destination) = match value {
+        CopyToVmValue::Single(source) => (source, None),
+        CopyToVmValue::Multi(strings) => match strings.as_slice() {
+            [source] => (source, None),
+            [source, destination] => (source, Some(destination).filter(|d| !d.is_empty())),
+            other => return Err(ValueFault::Count(other.len())),
+        },
+    };
+    let source = StorePath::parse(source)?;
+    let destination = match destination {
+        Some(name) => FileName::parse(name)?,
+        None => source.file_name(),
+    };
+    Ok(RuntimeFile { source, destination })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreFiles;
+    use std::collections::BTreeMap;
+
+    fn store(entries: &[(&str, &str, CopyToVmValue)]) -> DriverStore {
+        let mut store = DriverStore {
+            path: r"C:\Windows\System32\DriverStore\FileRepository\x.inf".into(),
+            files: StoreFiles::EveryNamed,
+            copy_to_vm: BTreeMap::new(),
+        };
+        for (key, name, value) in entries {
+            let key = key.parse().unwrap();
+            store.copy_to_vm.entry(key).or_default().insert((*name).to_owned(), value.clone());
+        }
+        store
+    }
+
+    fn multi(strings: &[&str]) -> CopyToVmValue {
+        CopyToVmValue::Multi(strings.iter().map(|s| (*s).to_owned()).collect())
+    }
+
+    fn pairs(files: &[RuntimeFile]) -> Vec<String> {
+        files.iter().map(|f| format!("{} => {}", f.source, f.destination)).collect()
+    }
+
+    /// One `REG_SZ` value, or one value over 1 KiB, used to drop every other file of its key.
+    #[test]
+    fn a_bad_value_hides_none_of_its_neighbours() {
+        let long = format!(r"{}\x.dll", vec!["a".repeat(200); 8].join("\\"));
+        let files = RuntimeFiles::of(&store(&[
+            ("CopyToVmOverwrite", "1", multi(&["good1.dll"])),
+            ("CopyToVmOverwrite", "2", multi(&[])),
+            ("CopyToVmOverwrite", "3", multi(&["a.dll", "b.dll", "c.dll"])),
+            ("CopyToVmOverwrite", "4", CopyToVmValue::Single("single.dll".into())),
+            ("CopyToVmOverwrite", "5", multi(&[r"..\..\evil.dll", "evil.dll"])),
+            ("CopyToVmOverwrite", "6", multi(&["ok.dll", r"drivers\evil.sys"])),
+            ("CopyToVmOverwrite", "7", multi(&[&long])),
+            ("CopyToVmOverwrite", "8", multi(&["good2.dll", ""])),
+        ]));
+        let expected = ["good1.dll => good1.dll", "single.dll => single.dll"];
+        assert_eq!(pairs(&files.system32)[..2], expected);
+        assert_eq!(files.system32[2].source.as_str(), long);
+        assert_eq!(pairs(&files.system32)[3], "good2.dll => good2.dll");
+        let rejected: Vec<_> = files.rejected.iter().map(|r| r.value.as_str()).collect();
+        assert_eq!(rejected, ["2", "3", "5", "6"]);
+    }
+
+    #[test]
+    fn overwrite_claims_before_when_newer_and_case_does_not_matter() {
+        let files = RuntimeFiles::of(&store(&[
+            ("CopyToVmWhenNewer", "1", multi(&["newer.dll", "OPENCL.DLL"])),
+            ("CopyToVmOverwrite", "9", multi(&[r"B026261\amd_opencl64.dll", "OpenCL.dll"])),
+            (r"amdkmdag\CopyToVmOverwrite", "1", multi(&["sub.dll"])),
+            ("CopyToVmOverwriteWow64", "1", multi(&["amd_opencl32.dll", "OpenCL.dll"])),
+        ]));
+        assert_eq!(
+            pairs(&files.system32),
+            [r"B026261\amd_opencl64.dll => OpenCL.dll", "sub.dll => sub.dll"]
+        );
+        assert_eq!(pairs(&files.wow64), ["amd_opencl32.dll => OpenCL.dll"]);
+        assert_eq!(
+            files.rejected[0].why.to_string(),
+            "`OPENCL.DLL` is the destination of an earlier value already"
+        );
+    }
+
+    #[test]
+    fn values_go_by_name_without_case() {
+        let files = RuntimeFiles::of(&store(&[
+            ("CopyToVmOverwrite", "b", multi(&["2.dll"])),
+            ("CopyToVmOverwrite", "A", multi(&["1.dll"])),
+            ("CopyToVmOverwrite", "C", multi(&["3.dll"])),
+        ]));
+        assert_eq!(pairs(&files.system32), ["1.dll => 1.dll", "2.dll => 2.dll", "3.dll => 3.dll"]);
+    }
+
+    #[test]
+    fn inside_a_container_the_lists_are_empty_and_say_so() {
+        let mut inside = store(&[("CopyToVmOverwrite", "1", multi(&["a.dll"]))]);
+        inside.path = r"C:\Windows\System32\HostDriverStore\FileRepository\x.inf".into();
+        let files = RuntimeFiles::of(&inside);
+        assert!(files.system32.is_empty() && files.rejected.is_empty());
+        assert_eq!(files.visibility, Visibility::InsideContainer);
+    }
+}

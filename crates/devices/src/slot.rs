@@ -1,0 +1,79 @@
+//! Slots: what the kubelet counts and hands out. A slot is one replica of one device.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::PnpId;
+use crate::text::decimal;
+
+/// A slot's id, `<PnP instance id>\<replica>`, replicas counted from 0.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SlotId {
+    /// The device.
+    pub device: PnpId,
+    /// The replica.
+    pub replica: u32,
+}
+
+impl fmt::Display for SlotId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\\{}", self.device, self.replica)
+    }
+}
+
+/// The text is not a slot id.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not a slot id (a PnP instance id, a backslash and a replica number)")]
+pub struct SlotIdError(String);
+
+impl FromStr for SlotId {
+    type Err = SlotIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (device, replica) = split(text).ok_or_else(|| SlotIdError(text.to_owned()))?;
+        Ok(SlotId { device: PnpId::new(device), replica })
+    }
+}
+
+/// Splits a slot id at its last backslash. Only the spelling that [`SlotId`] prints
+/// is taken, so that two texts never name one slot.
+pub(crate) fn split(text: &str) -> Option<(&str, u32)> {
+    let (device, number) = text.rsplit_once('\\')?;
+    if device.is_empty() || (number.len() > 1 && number.starts_with('0')) {
+        return None;
+    }
+    Some((device, decimal(number)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_the_printed_spelling_is_taken() {
+        let id = r"PCI\VEN_10DE\3&13C0B0C5&1&D8\12";
+        let slot: SlotId = id.parse().unwrap();
+        assert_eq!((slot.device.as_str(), slot.replica), (r"PCI\VEN_10DE\3&13C0B0C5&1&D8", 12));
+        for bad in
+            ["", "x", r"x\", r"\1", r"x\-1", r"x\+1", r"x\01", r"x\1 ", r"x\4294967296", r"x\a"]
+        {
+            assert!(bad.parse::<SlotId>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn slot_ids_print_and_parse(device in r"\PC{1,40}", replica: u32) {
+            let slot = SlotId { device: PnpId::new(device), replica };
+            prop_assert_eq!(slot.to_string().parse(), Ok(slot));
+        }
+
+        #[test]
+        fn parsing_never_panics_and_is_exact(text in r"\PC*") {
+            if let Ok(slot) = text.parse::<SlotId>() {
+                prop_assert_eq!(slot.to_string(), text);
+            }
+        }
+    }
+}

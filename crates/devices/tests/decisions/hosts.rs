@@ -1,0 +1,128 @@
+//! Hosts and policies to decide about.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use devices::{
+    Adapter, AllocationPolicy, Attachment, Attribute, Catalog, ContainerPolicy, CopyToVmValue,
+    DeviceScope, DeviceSet, DriverKey, DriverModel, DriverStore, DriverVersion, HardwareId,
+    HostFacts, HostSnapshot, LocationPath, Luid, ModelPolicy, Moment, NumaTopology, Placement,
+    PnpDevice, PnpId, Policy, Realness, ResourceDevices, ResourceRule, Sharing, StoreFiles,
+};
+
+pub(crate) const NVIDIA: u32 = 0x10DE;
+pub(crate) const AMD: u32 = 0x1002;
+
+/// GPU number `n`, working, discrete, fixed, with display and compute.
+pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
+    let key = r"{4d36e968-e325-11ce-bfc1-08002be10318}";
+    Adapter {
+        luid: Luid(1000 + n),
+        attributes: [
+            Attribute::D3d11Graphics,
+            Attribute::D3d12Graphics,
+            Attribute::D3d12CoreCompute,
+        ]
+        .into_iter()
+        .collect(),
+        realness: Realness::Hardware,
+        placement: Placement::Discrete,
+        attachment: Attachment::Fixed,
+        hardware_id: HardwareId { vendor, device: 0x1EB8, subsystem: 0, revision: 0xA1 },
+        driver_description: format!("GPU {n}"),
+        driver_version: Some(DriverVersion(0x001F_000F_000E_0001)),
+        dedicated_memory_mib: Some(15360),
+        pnp: Some(PnpDevice {
+            id: PnpId::new(format!(r"PCI\VEN_{vendor:04X}\{n}&0")),
+            description: format!("GPU {n}"),
+            manufacturer: "Advanced Micro Devices, Inc.".into(),
+            driver_key: Some(DriverKey::new(format!(r"{key}\000{n}"))),
+            location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n:02X}00)"))],
+            numa_node: Some(0),
+            problem_code: 0,
+        }),
+        driver_store: Some(store(&format!("drv_{vendor:04x}.inf"))),
+    }
+}
+
+pub(crate) fn npu(n: i64) -> Adapter {
+    Adapter {
+        attributes: [Attribute::D3d12GenericMl, Attribute::Npu].into_iter().collect(),
+        ..gpu(n, 0x8086)
+    }
+}
+
+/// A driver store folder that names `runtime.dll` for System32 and `SysWOW64`.
+pub(crate) fn store(name: &str) -> DriverStore {
+    let value = |file: &str| {
+        BTreeMap::from([(
+            "1".to_owned(),
+            CopyToVmValue::Multi(vec![file.to_owned(), "runtime.dll".into()]),
+        )])
+    };
+    DriverStore {
+        path: format!(r"C:\Windows\System32\DriverStore\FileRepository\{name}"),
+        files: StoreFiles::EveryNamed,
+        copy_to_vm: BTreeMap::from([
+            ("CopyToVmOverwrite".parse().unwrap(), value("runtime64.dll")),
+            ("CopyToVmOverwriteWow64".parse().unwrap(), value("runtime32.dll")),
+        ]),
+    }
+}
+
+/// A Windows Server 2022 host.
+pub(crate) fn host(adapters: Vec<Adapter>) -> HostSnapshot {
+    HostSnapshot { host: server("10.0.20348.1547", "2.5"), adapters, warnings: vec![] }
+}
+
+pub(crate) fn server(build: &str, schema: &str) -> HostFacts {
+    HostFacts {
+        build: Some(build.parse().unwrap()),
+        hcs_schemas: vec![schema.parse().unwrap()],
+        ..HostFacts::default()
+    }
+}
+
+pub(crate) fn model(model: DriverModel) -> ModelPolicy {
+    let resource = match model {
+        DriverModel::Wddm => "directx.microsoft.com/display",
+        DriverModel::Mcdm => "directx.microsoft.com/compute",
+        DriverModel::Legacy => "microsoft.com/directx",
+    };
+    ModelPolicy {
+        model,
+        resource: resource.parse().unwrap(),
+        sharing: Sharing { replicas: NonZeroU32::MIN, allocation: AllocationPolicy::Distributed },
+        integrated: DeviceScope::Exclude,
+        detachable: DeviceScope::Exclude,
+        match_name: None,
+        rules: Arc::new([]),
+        container: Arc::new(ContainerPolicy::default()),
+        numa: NumaTopology::Withhold,
+        removal_grace: Duration::from_secs(60),
+    }
+}
+
+/// WDDM with `replicas` slots a device.
+pub(crate) fn wddm(replicas: u32) -> ModelPolicy {
+    let mut wddm = model(DriverModel::Wddm);
+    wddm.sharing.replicas = NonZeroU32::new(replicas).unwrap();
+    wddm
+}
+
+pub(crate) fn with_rules(mut policy: ModelPolicy, rules: Vec<ResourceRule>) -> ModelPolicy {
+    policy.rules = rules.into();
+    policy
+}
+
+pub(crate) fn catalog(models: impl IntoIterator<Item = ModelPolicy>) -> Catalog {
+    Catalog::new(Policy { models: models.into_iter().collect() })
+}
+
+/// The devices of the first resource of `policy` on a host.
+pub(crate) fn resource(policy: ModelPolicy, snapshot: &HostSnapshot) -> Arc<ResourceDevices> {
+    let offer = catalog([policy]).offer(snapshot);
+    DeviceSet::next(None, offer, Moment::default()).resources[0].clone()
+}

@@ -1,0 +1,264 @@
+//! What a container is given.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use devices::{
+    AdditionalMount, ContainerPolicy, DeviceGrant, DriverModel, Fate, FileName, Hints,
+    HostSnapshot, ModelPolicy, MultiDevice, NoMounts, Plan, PlanError, PlanWarning, RuntimeMounts,
+    StoreFiles, StorePath, Vendor, Wow64, plan,
+};
+
+use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, wddm};
+
+const FIRST: &str = r"PCI\VEN_10DE\1&0\0";
+const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
+
+fn planned(policy: ModelPolicy, on: &HostSnapshot, ids: &[&str]) -> Result<Plan, PlanError> {
+    let never = |path: &str| panic!("a recording needs no disk: {path}");
+    plan(&resource(policy, on), ids.iter().copied(), &on.host, &never)
+}
+
+fn with(change: impl FnOnce(&mut ContainerPolicy)) -> ModelPolicy {
+    let mut container = ContainerPolicy::default();
+    change(&mut container);
+    ModelPolicy { container: Arc::new(container), ..wddm(2) }
+}
+
+fn destinations(plan: &Plan) -> Vec<&str> {
+    plan.mounts.mounted().map(|m| m.container_path.as_str()).collect()
+}
+
+#[test]
+fn one_device_is_given_by_its_location_path() {
+    let plan = planned(wddm(1), &host(vec![gpu(1, AMD)]), &[r"PCI\VEN_1002\1&0\0"]).unwrap();
+    assert_eq!(plan.device.host_path(), "vpci-location-path://PCIROOT(0)#PCI(0100)");
+    assert_eq!(
+        destinations(&plan),
+        [r"C:\Windows\System32\runtime.dll", r"C:\Windows\SysWOW64\runtime.dll"]
+    );
+    assert_eq!(
+        plan.mounts.files[0].file.host_path,
+        r"C:\Windows\System32\DriverStore\FileRepository\drv_1002.inf\runtime64.dll"
+    );
+    assert!(plan.warnings.is_empty());
+}
+
+#[test]
+fn two_replicas_of_one_device_are_one_device() {
+    let ids = [FIRST, r"PCI\VEN_10DE\1&0\1"];
+    let plan = planned(wddm(2), &host(vec![gpu(1, NVIDIA)]), &ids).unwrap();
+    assert!(matches!(plan.device, DeviceGrant::Location(_)));
+    assert_eq!(plan.envs["DIRECTX_VISIBLE_DEVICES"], "1001");
+}
+
+/// Two devices used to be given as two entries, of which the kubelet kept one, silently.
+#[test]
+fn several_devices_are_given_as_the_class_with_a_warning_or_refused() {
+    let two = host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]);
+    let plan = planned(wddm(1), &two, &[SECOND, FIRST]).unwrap();
+    assert_eq!(plan.device.host_path(), "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599");
+    assert_eq!(plan.warnings, [PlanWarning::SeveralDevices(2)]);
+    assert_eq!(plan.envs["DIRECTX_VISIBLE_DEVICES"], "1002,1001");
+    assert_eq!(plan.envs["DIRECTX_DEVICE_0_NAME"], "GPU 2");
+    let refused = planned(with(|c| c.multi_device = MultiDevice::Reject), &two, &[FIRST, SECOND]);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        r"a container on Windows can have one device alone, this one asks for `PCI\VEN_10DE\1&0` and `PCI\VEN_10DE\2&0`, and multiDevice is reject"
+    );
+}
+
+#[test]
+fn hosts_without_schema_2_2_get_the_class() {
+    let mut old = host(vec![gpu(1, NVIDIA)]);
+    for (facts, old_host) in [
+        (server("10.0.17763.4010", "2.1"), true),
+        (server("10.0.18362.1", "2.2"), false),
+        (server("10.0.26100.1", "3.0"), false),
+        (devices::HostFacts::default(), false),
+        (devices::HostFacts { hcs_schemas: vec![], ..server("10.0.17763.1", "2.1") }, true),
+        (devices::HostFacts { hcs_schemas: vec![], ..server("10.0.18362.1", "2.2") }, false),
+    ] {
+        old.host = facts;
+        let plan = planned(wddm(1), &old, &[FIRST]).unwrap();
+        assert_eq!(plan.device == DeviceGrant::Class, old_host, "{:?}", old.host);
+        assert_eq!(plan.warnings == [PlanWarning::OldHost], old_host);
+    }
+}
+
+#[test]
+fn mounts_depend_on_the_build_unless_told_otherwise() {
+    let mut snapshot = host(vec![gpu(1, AMD)]);
+    let policy = |mounts| with(|c| c.runtime_mounts = mounts);
+    for (build, mounts, count, why) in [
+        ("10.0.26099.1", RuntimeMounts::Auto, 2, None),
+        ("10.0.26100.1", RuntimeMounts::Auto, 0, Some(NoMounts::NotOnThisBuild)),
+        ("10.0.26100.1", RuntimeMounts::Always, 2, None),
+        ("10.0.20348.1", RuntimeMounts::Never, 0, Some(NoMounts::Never)),
+    ] {
+        snapshot.host = server(build, "2.5");
+        let plan = planned(policy(mounts), &snapshot, &[r"PCI\VEN_1002\1&0\0"]).unwrap();
+        assert_eq!(destinations(&plan).len(), count, "{build} {mounts:?}");
+        assert_eq!(plan.mounts.without.first().map(|(_, why)| *why), why);
+    }
+}
+
+#[test]
+fn the_registry_goes_before_the_user_and_the_user_before_the_defaults() {
+    let mount = |source: &str, destination: &str| AdditionalMount {
+        source: StorePath::parse(source).unwrap(),
+        destination: FileName::parse(destination).unwrap(),
+    };
+    let policy = with(|c| {
+        c.additional.insert(
+            Vendor::Nvidia,
+            vec![mount("mine.exe", "NVIDIA-SMI.exe"), mount("other.dll", "Runtime.dll")],
+        );
+        c.additional.insert(Vendor::Amd, vec![mount("amd.dll", "amd.dll")]);
+        c.exclude_mounts = vec![FileName::parse("VULKANINFO.EXE").unwrap()];
+    });
+    let plan = planned(policy, &host(vec![gpu(1, NVIDIA)]), &[FIRST]).unwrap();
+    let fates: Vec<_> = plan
+        .mounts
+        .files
+        .iter()
+        .map(|f| {
+            let name = f.file.host_path.rsplit('\\').next().unwrap();
+            let fate = match &f.fate {
+                Fate::Shadowed { by } => format!("shadowed by {}", by.origin),
+                other => format!("{other:?}"),
+            };
+            format!("{name}: {fate}")
+        })
+        .collect();
+    assert_eq!(
+        fates,
+        [
+            "runtime64.dll: Mounted",
+            "mine.exe: Mounted",
+            "other.dll: shadowed by the driver",
+            "nvidia-smi.exe: shadowed by the configuration",
+            "vulkaninfo-x64.exe: Excluded",
+            "runtime32.dll: Mounted",
+            "vulkaninfo-x86.exe: Excluded",
+        ]
+    );
+}
+
+#[test]
+fn a_missing_file_is_not_mounted_and_claims_nothing() {
+    let mut adapter = gpu(1, AMD);
+    adapter.driver_store.as_mut().unwrap().files =
+        StoreFiles::Listed(["late.dll".to_owned(), "runtime32.dll".to_owned()].into());
+    let policy = with(|c| {
+        let late = AdditionalMount {
+            source: StorePath::parse("late.dll").unwrap(),
+            destination: FileName::parse("runtime.dll").unwrap(),
+        };
+        c.additional.insert(Vendor::Amd, vec![late]);
+    });
+    let plan = planned(policy, &host(vec![adapter]), &[r"PCI\VEN_1002\1&0\0"]).unwrap();
+    let fates: Vec<_> = plan.mounts.files.iter().map(|f| &f.fate).collect();
+    assert_eq!(fates, [&Fate::Missing, &Fate::Mounted, &Fate::Mounted]);
+}
+
+/// Two drivers that claim one destination used to collide silently.
+#[test]
+fn of_two_drivers_with_one_destination_the_first_device_wins() {
+    let two = host(vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, NVIDIA)]);
+    let ids = [FIRST, r"PCI\VEN_1002\2&0\0", r"PCI\VEN_10DE\3&0\0"];
+    let plan = planned(wddm(1), &two, &ids).unwrap();
+    let shadowed: Vec<_> = plan
+        .mounts
+        .files
+        .iter()
+        .filter_map(|f| match &f.fate {
+            Fate::Shadowed { by } => Some((f.file.host_path.as_str(), by.host_path.as_str())),
+            _ => None,
+        })
+        .collect();
+    let store = r"C:\Windows\System32\DriverStore\FileRepository";
+    let path = |driver: &str, file: &str| format!(r"{store}\{driver}.inf\{file}");
+    // The third device brings the first one's files again, which is no collision.
+    assert_eq!(shadowed.len(), 2);
+    assert_eq!(shadowed[0].0, path("drv_1002", "runtime64.dll"));
+    assert_eq!(shadowed[0].1, path("drv_10de", "runtime64.dll"));
+}
+
+#[test]
+fn a_live_host_is_asked_at_allocation() {
+    let mut adapter = gpu(1, AMD);
+    adapter.driver_store.as_mut().unwrap().files = StoreFiles::OnDisk;
+    let snapshot = host(vec![adapter]);
+    let devices = resource(wddm(1), &snapshot);
+    let exists = |path: &str| path.ends_with("runtime64.dll");
+    let plan = plan(&devices, [r"PCI\VEN_1002\1&0\0"], &snapshot.host, &exists).unwrap();
+    assert_eq!(destinations(&plan), [r"C:\Windows\System32\runtime.dll"]);
+}
+
+#[test]
+fn files_for_32_bit_programs_need_a_host_that_runs_them() {
+    let mut snapshot = host(vec![gpu(1, AMD)]);
+    snapshot.host.wow64 = Wow64::Absent;
+    let plan = planned(wddm(1), &snapshot, &[r"PCI\VEN_1002\1&0\0"]).unwrap();
+    assert_eq!(destinations(&plan), [r"C:\Windows\System32\runtime.dll"]);
+}
+
+#[test]
+fn the_legacy_model_gives_what_the_plugin_of_2019_gave() {
+    let plan = planned(model(DriverModel::Legacy), &host(vec![gpu(1, NVIDIA)]), &[FIRST]).unwrap();
+    assert_eq!(plan.device, DeviceGrant::Class);
+    assert_eq!(destinations(&plan).len(), 0);
+    assert_eq!(plan.envs["DIRECTX_GPU_Name"], "GPU 1");
+    assert_eq!(plan.envs["DIRECTX_GPU_PNPDeviceID"], r"PCI\VEN_10DE\1&0");
+    assert_eq!(plan.envs["DIRECTX_GPU_DriverVersion"], "31.15.14.1");
+    assert!(plan.warnings.is_empty());
+}
+
+#[test]
+fn hints_tell_a_container_its_devices_and_can_be_left_out() {
+    let one = host(vec![gpu(1, NVIDIA)]);
+    let plan = planned(wddm(1), &one, &[FIRST]).unwrap();
+    let expected = [
+        ("DIRECTX_DEVICE_0_DRIVER_VERSION", "31.15.14.1"),
+        ("DIRECTX_DEVICE_0_LOCATION_PATH", "PCIROOT(0)#PCI(0100)"),
+        ("DIRECTX_DEVICE_0_LUID", "1001"),
+        ("DIRECTX_DEVICE_0_NAME", "GPU 1"),
+        ("DIRECTX_DEVICE_0_PNP_ID", r"PCI\VEN_10DE\1&0"),
+        ("DIRECTX_DEVICE_0_VENDOR", "nvidia"),
+        ("DIRECTX_VISIBLE_DEVICES", "1001"),
+    ];
+    let expected: BTreeMap<_, _> =
+        expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect();
+    assert_eq!(plan.envs, expected);
+    assert!(planned(with(|c| c.hints = Hints::Omit), &one, &[FIRST]).unwrap().envs.is_empty());
+}
+
+#[test]
+fn slots_that_cannot_be_given_are_refused_by_name() {
+    let mut sick = gpu(2, NVIDIA);
+    sick.pnp.as_mut().unwrap().problem_code = 43;
+    let two = host(vec![gpu(1, NVIDIA), sick]);
+    for (ids, message) in [
+        (vec![], "the request names no slot".to_owned()),
+        (
+            vec!["nonsense"],
+            "`nonsense` is not a slot id (a PnP instance id, a backslash and a replica number)"
+                .to_owned(),
+        ),
+        (
+            vec![FIRST, r"PCI\NO\0"],
+            r"slot `PCI\NO\0` names a device that resource directx.microsoft.com/display does not have".to_owned(),
+        ),
+        (
+            vec![r"PCI\VEN_10DE\1&0\7"],
+            r"slot `PCI\VEN_10DE\1&0\7` is beyond the 1 slots that its device has".to_owned(),
+        ),
+        (
+            vec![SECOND],
+            format!("slot `{SECOND}` belongs to an unhealthy device: Windows reports problem code 43"),
+        ),
+    ] {
+        assert_eq!(planned(wddm(1), &two, &ids).unwrap_err().to_string(), message);
+    }
+}

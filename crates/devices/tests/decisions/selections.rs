@@ -1,0 +1,122 @@
+//! Which adapters are devices.
+
+use devices::{
+    AdapterWarning, Attachment, Attribute, Criteria, DeviceScope, Filter, Kept, Luid, Placement,
+    Realness, Selection, Vendor, discover,
+};
+
+use crate::hosts::{AMD, NVIDIA, gpu, host, npu};
+
+fn everything() -> Criteria {
+    Criteria {
+        filter: Filter::All,
+        integrated: DeviceScope::Include,
+        detachable: DeviceScope::Include,
+    }
+}
+
+fn reasons(selection: &Selection) -> Vec<String> {
+    selection.skipped.iter().map(|s| format!("{}: {}", s.luid, s.reason)).collect()
+}
+
+/// Compute support used to be read from the graphics attribute alone.
+#[test]
+fn a_compute_only_device_supports_compute() {
+    for attribute in [
+        Attribute::D3d12CoreCompute,
+        Attribute::D3d12GenericMl,
+        Attribute::Npu,
+        Attribute::ComputeAccelerator,
+    ] {
+        let mut adapter = npu(1);
+        adapter.attributes = [attribute].into_iter().collect();
+        let device = &discover(&host(vec![adapter]), everything()).devices[0];
+        assert!(device.compute.is_yes() && !device.display.is_yes(), "{attribute:?}");
+    }
+}
+
+/// One broken device used to fail discovery for all.
+#[test]
+fn a_broken_adapter_hides_none_of_the_others() {
+    let mut software = gpu(1, 0x1414);
+    software.realness = Realness::Software;
+    let mut orphan = gpu(2, NVIDIA);
+    orphan.pnp = None;
+    let mut twin = gpu(3, NVIDIA);
+    twin.luid = Luid(7);
+    let mut bare = gpu(4, NVIDIA);
+    bare.driver_store = None;
+    let mut snapshot = host(vec![software, orphan, gpu(3, NVIDIA), twin, bare]);
+    snapshot.warnings.push(AdapterWarning {
+        luid: Luid(8),
+        text: "the driver is being replaced".into(),
+        kept: Kept::Not,
+    });
+    let selection = discover(&snapshot, everything());
+    let luids: Vec<i64> = selection.devices.iter().map(|d| d.luid.0).collect();
+    assert_eq!(luids, [1003, 1004]);
+    assert_eq!(
+        reasons(&selection),
+        [
+            "1001: it is a software adapter",
+            "1002: no PnP device carries its LUID",
+            "7: its PnP device is that of the adapter with LUID 1003 already",
+            "8: the driver is being replaced",
+        ]
+    );
+}
+
+/// Vendors used to be matched on free text, so that this manufacturer never was amd.
+#[test]
+fn the_vendor_comes_from_the_hardware_id() {
+    let device = &discover(&host(vec![gpu(1, AMD)]), everything()).devices[0];
+    assert_eq!(device.vendor, Vendor::Amd);
+    assert_eq!(device.manufacturer, "Advanced Micro Devices, Inc.");
+}
+
+#[test]
+fn integrated_and_detachable_devices_come_when_asked_for() {
+    let mut integrated = gpu(1, 0x8086);
+    integrated.placement = Placement::Integrated;
+    let mut detachable = gpu(2, NVIDIA);
+    detachable.attachment = Attachment::Detachable;
+    let snapshot = host(vec![integrated, detachable]);
+    assert_eq!(discover(&snapshot, everything()).devices.len(), 2);
+    let neither = Criteria {
+        integrated: DeviceScope::Exclude,
+        detachable: DeviceScope::Exclude,
+        ..everything()
+    };
+    assert_eq!(
+        reasons(&discover(&snapshot, neither)),
+        [
+            "1001: it is integrated, and includeIntegrated is off",
+            "1002: it is detachable, and includeDetachable is off",
+        ]
+    );
+}
+
+#[test]
+fn filters_admit_by_support() {
+    let mut display_only = gpu(1, 0x1414);
+    display_only.attributes = [Attribute::D3d11Graphics].into_iter().collect();
+    let mut neither = gpu(4, NVIDIA);
+    neither.attributes = [Attribute::MediaAccelerator].into_iter().collect();
+    let snapshot = host(vec![display_only, gpu(2, NVIDIA), npu(3), neither]);
+    for (filter, expected) in [
+        (Filter::All, vec![1001, 1002, 1003, 1004]),
+        (Filter::Display, vec![1001, 1002]),
+        (Filter::Compute, vec![1002, 1003]),
+        (Filter::DisplayOnly, vec![1001]),
+        (Filter::ComputeOnly, vec![1003]),
+        (Filter::DisplayAndCompute, vec![1002]),
+    ] {
+        let selection = discover(&snapshot, Criteria { filter, ..everything() });
+        let luids: Vec<i64> = selection.devices.iter().map(|d| d.luid.0).collect();
+        assert_eq!(luids, expected, "{filter}");
+        assert_eq!(filter.name().parse(), Ok(filter));
+        assert_eq!(Filter::from_number(filter as i32), Some(filter));
+    }
+    assert_eq!(Filter::from_number(6), None);
+    assert!("gpu".parse::<Filter>().is_err());
+}
