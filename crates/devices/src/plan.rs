@@ -3,7 +3,7 @@
 //! In come a resource's devices, slot ids and host facts; out goes one device
 //! string, mounts and environment, with every decision that somebody may ask about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const LOCATION_PATH_BUILD: u32 = 18_362;
 pub struct Plan {
     /// The one device that survives on Windows.
     pub device: DeviceGrant,
-    /// The container's physical devices, in slot order, each once.
+    /// The container's physical devices, each once, in the order of the advertised list.
     pub devices: Vec<Arc<Device>>,
     /// Runtime files.
     pub mounts: MountPlan,
@@ -124,21 +124,18 @@ pub fn plan<'a>(
     Ok(Plan { device, devices, mounts, envs, warnings })
 }
 
-/// The devices of the slots, in slot order, each once.
+/// The devices of the slots, each once, in the order of the list that was
+/// advertised: kubelets hand over a container's slots in random order, and equal
+/// allocations should give equal containers.
 fn distinct<'a, 'r>(
     resource: &'r ResourceDevices,
     ids: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<&'r Entry>, PlanError> {
-    let mut seen: Vec<usize> = Vec::new();
-    let mut entries = Vec::new();
+    let mut numbers = BTreeSet::new();
     for id in ids {
-        let (number, entry) = resource.locate_healthy(id)?;
-        if !seen.contains(&number) {
-            seen.push(number);
-            entries.push(entry);
-        }
+        numbers.insert(resource.locate_healthy(id)?.0);
     }
-    Ok(entries)
+    Ok(numbers.into_iter().map(|number| &resource.entries()[number]).collect())
 }
 
 fn grant(

@@ -59,8 +59,10 @@ fn several_devices_are_given_as_the_class_with_a_warning_or_refused() {
     let plan = planned(wddm(1), &two, &[SECOND, FIRST]).unwrap();
     assert_eq!(plan.device.host_path(), "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599");
     assert_eq!(plan.warnings, [PlanWarning::SeveralDevices(2)]);
-    assert_eq!(plan.envs["DIRECTX_VISIBLE_DEVICES"], "1002,1001");
-    assert_eq!(plan.envs["DIRECTX_DEVICE_0_NAME"], "GPU 2");
+    assert_eq!(plan.envs["DIRECTX_VISIBLE_DEVICES"], "1001,1002");
+    assert_eq!(plan.envs["DIRECTX_DEVICE_1_NAME"], "GPU 2");
+    // Kubelets send slots in random order; the container must not depend on it.
+    assert_eq!(planned(wddm(1), &two, &[FIRST, SECOND]).unwrap(), plan);
     let refused = planned(with(|c| c.multi_device = MultiDevice::Reject), &two, &[FIRST, SECOND]);
     assert_eq!(
         refused.unwrap_err().to_string(),
