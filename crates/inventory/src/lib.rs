@@ -1,1 +1,62 @@
-//! Recorded inventories of a host, read and written.
+//! Recorded inventories of a host (`directx-inventory/v1`), read and written.
+//!
+//! In comes a YAML or JSON file, or a snapshot of a live host; out comes the same
+//! snapshot, or the file. [`RecordedSource`] is an
+//! [`AdapterSource`](devices::AdapterSource) over such a file on any operating
+//! system and follows its changes.
+//!
+//! # The format
+//!
+//! ```yaml
+//! schema: directx-inventory/v1          # required
+//! host:                                 # optional, as is everything in it
+//!   product: Microsoft Windows Server 2022 Datacenter
+//!   displayVersion: 21H2
+//!   build: 10.0.20348.1547
+//!   hcsSchemas: ['2.5']
+//! adapters:                             # required; in the order the host lists them
+//! - luid: 7048070                       # required; signed 64-bit, unique
+//!   attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]   # required
+//!   hardware: true                      # required
+//!   integrated: false                   # false if left out
+//!   detachable: false                   # false if left out
+//!   hardwareId: {vendor: 0x10DE, device: 0x1EB8, subsystem: 0x12A210DE, revision: 0xA1}   # the last two 0 if left out
+//!   driverDescription: NVIDIA Tesla T4  # empty if left out
+//!   driverVersion: 31.0.15.2849         # unknown if left out
+//!   dedicatedMemoryMiB: 15360           # unknown if left out
+//!   pnp:                                # left out: no device carries this LUID
+//!     id: 'PCI\VEN_10DE&DEV_1EB8\3&13C0B0C5&1&D8'   # required; unique without case
+//!     description: NVIDIA Tesla T4      # empty if left out
+//!     manufacturer: NVIDIA              # empty if left out
+//!     driverKey: '{4d36e968-e325-11ce-bfc1-08002be10318}\0004'   # no driver if left out
+//!     locationPaths: ['PCIROOT(0)#PCI(1B00)']       # none if left out
+//!     numaNode: 0                       # unknown if left out
+//!     problemCode: 0                    # 0, a working device, if left out
+//!   driverStore:                        # left out: the folder was not found
+//!     path: 'C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1'   # required
+//!     files: [nvcuda_loader64.dll]      # left out: every file that is named exists
+//!     copyToVm:                         # none if left out
+//!       CopyToVmWhenNewer:              # key → value name → REG_MULTI_SZ of one or two strings,
+//!         '01': [nvcuda_loader64.dll, nvcuda.dll]
+//!         '02': nvapi64.dll             # or REG_SZ
+//! ```
+//!
+//! Unknown and duplicate keys, wrong types and impossible values are errors that
+//! name file, line and key. The format has no key for [`devices::Wow64`]: a host
+//! without `SysWOW64` reads back as one that has it.
+
+mod error;
+mod links;
+mod read;
+mod scalar;
+mod source;
+mod watch;
+mod write;
+
+pub use error::InventoryError;
+pub use read::{parse, read};
+pub use source::RecordedSource;
+pub use write::{WriteError, to_yaml};
+
+/// The `schema` of every inventory this crate reads and writes.
+pub const SCHEMA: &str = "directx-inventory/v1";

@@ -1,0 +1,229 @@
+//! Following a file as the operating system tells of its changes.
+//!
+//! One thread owns the watches and calls back; it sleeps until something happens
+//! in one of the watched folders. Dropping the watch ends the thread.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use devices::ChangeCallback;
+use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+
+use crate::links::Way;
+
+/// A file that is written in pieces is told of once: when nothing has happened for
+/// [`QUIET`], but after [`LONGEST_WAIT`] in any case.
+const QUIET: Duration = Duration::from_millis(10);
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
+/// When to try again to watch a folder that could not be watched.
+const RETRY: Duration = Duration::from_secs(1);
+/// How often folders may change under our hands while we begin to watch them,
+/// before we wait for [`RETRY`].
+const MOST_PASSES: usize = 8;
+
+/// A file that is being followed.
+#[derive(Debug)]
+pub(crate) struct FileWatch {
+    orders: Sender<Message>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Message {
+    Event(notify::Result<Event>),
+    Stop,
+}
+
+impl FileWatch {
+    /// Calls `on_change` after every change of `path` from now on.
+    pub(crate) fn start(path: &Path, on_change: ChangeCallback) -> notify::Result<FileWatch> {
+        let (orders, messages) = channel();
+        let events = orders.clone();
+        let watcher = notify::recommended_watcher(move |event| {
+            if is_change(&event) {
+                // The thread that listens may be ending.
+                let _ = events.send(Message::Event(event));
+            }
+        })?;
+        let mut follower = Follower {
+            path: std::path::absolute(path)?,
+            watcher,
+            way: Way::default(),
+            watched: BTreeMap::new(),
+        };
+        follower.rewatch()?;
+        let thread = std::thread::Builder::new()
+            .name("inventory-watch".to_owned())
+            .spawn(move || follower.run(&messages, &on_change))?;
+        Ok(FileWatch { orders, thread: Some(thread) })
+    }
+}
+
+impl Drop for FileWatch {
+    fn drop(&mut self) {
+        // An error means that the thread has ended.
+        let _ = self.orders.send(Message::Stop);
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // A panic of the callback has been printed by its thread.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Reading a file is no change; our own reading least of all.
+fn is_change(event: &notify::Result<Event>) -> bool {
+    match event {
+        Ok(event) => match event.kind {
+            EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
+            _ => true,
+        },
+        Err(_) => true,
+    }
+}
+
+struct Follower {
+    path: PathBuf,
+    watcher: RecommendedWatcher,
+    /// What was found when the watches were set.
+    way: Way,
+    watched: BTreeMap<PathBuf, FolderId>,
+}
+
+impl Follower {
+    fn run(mut self, messages: &Receiver<Message>, on_change: &ChangeCallback) {
+        let mut complete = true;
+        loop {
+            match self.next(messages, complete) {
+                Next::Stop => return,
+                Next::Nothing => continue,
+                Next::Change => {}
+            }
+            if let Next::Stop = self.settle(messages) {
+                return;
+            }
+            complete = self.rewatch().is_ok();
+            on_change();
+        }
+    }
+
+    /// Waits for the next message; while a folder is not watched, not for long.
+    fn next(&self, messages: &Receiver<Message>, complete: bool) -> Next {
+        let message = if complete {
+            messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            messages.recv_timeout(RETRY)
+        };
+        match message {
+            Ok(Message::Event(event)) if self.concerns(&event) => Next::Change,
+            Ok(Message::Event(_)) => Next::Nothing,
+            Err(RecvTimeoutError::Timeout) => Next::Change,
+            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => Next::Stop,
+        }
+    }
+
+    /// Waits until the file is left alone.
+    fn settle(&self, messages: &Receiver<Message>) -> Next {
+        let end = Instant::now() + LONGEST_WAIT;
+        let mut quiet = Instant::now() + QUIET;
+        loop {
+            let wait = quiet.min(end).saturating_duration_since(Instant::now());
+            match messages.recv_timeout(wait) {
+                Ok(Message::Event(event)) if self.concerns(&event) => {
+                    quiet = Instant::now() + QUIET;
+                }
+                Ok(Message::Event(_)) if Instant::now() < end => {}
+                Ok(Message::Event(_)) | Err(RecvTimeoutError::Timeout) => return Next::Change,
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
+            }
+        }
+    }
+
+    /// Whether an event is about the file, a link on the way to it, or a watched
+    /// folder itself. Lost events and errors may be.
+    fn concerns(&self, event: &notify::Result<Event>) -> bool {
+        let Ok(event) = event else { return true };
+        let concerned = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or(OsStr::new(""));
+            self.watched.contains_key(path)
+                || self.way.names.iter().any(|n| n.eq_ignore_ascii_case(name))
+        };
+        event.need_rescan() || event.paths.is_empty() || event.paths.iter().any(concerned)
+    }
+
+    /// Watches the folders that matter now and no others, until they hold still.
+    fn rewatch(&mut self) -> notify::Result<()> {
+        let mut result = Ok(());
+        for _ in 0..MOST_PASSES {
+            let way = Way::to(&self.path)?;
+            let same = way == self.way;
+            self.way = way;
+            let before = self.watched.clone();
+            result = self.watch_folders();
+            if same && result.is_ok() && before == self.watched {
+                return Ok(());
+            }
+        }
+        result
+    }
+
+    fn watch_folders(&mut self) -> notify::Result<()> {
+        let stale: Vec<PathBuf> = self
+            .watched
+            .iter()
+            .filter(|(folder, id)| {
+                !self.way.folders.contains(*folder) || FolderId::of(folder).as_ref() != Some(*id)
+            })
+            .map(|(folder, _)| folder.clone())
+            .collect();
+        for folder in stale {
+            // A folder that is gone took its watch along.
+            let _ = self.watcher.unwatch(&folder);
+            self.watched.remove(&folder);
+        }
+        for folder in &self.way.folders {
+            if self.watched.contains_key(folder) {
+                continue;
+            }
+            let id = FolderId::of(folder)
+                .ok_or_else(|| notify::Error::path_not_found().add_path(folder.clone()))?;
+            self.watcher.watch(folder, RecursiveMode::NonRecursive)?;
+            self.watched.insert(folder.clone(), id);
+        }
+        Ok(())
+    }
+}
+
+enum Next {
+    Change,
+    Nothing,
+    Stop,
+}
+
+/// Tells a folder from another that later has its name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct FolderId {
+    #[cfg(unix)]
+    number: (u64, u64),
+    #[cfg(not(unix))]
+    created: Option<std::time::SystemTime>,
+}
+
+impl FolderId {
+    #[cfg(unix)]
+    fn of(folder: &Path) -> Option<FolderId> {
+        use std::os::unix::fs::MetadataExt;
+        let found = folder.metadata().ok()?;
+        Some(FolderId { number: (found.dev(), found.ino()) })
+    }
+
+    #[cfg(not(unix))]
+    fn of(folder: &Path) -> Option<FolderId> {
+        Some(FolderId { created: folder.metadata().ok()?.created().ok() })
+    }
+}

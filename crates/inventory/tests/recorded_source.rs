@@ -1,0 +1,233 @@
+//! A source over a file follows the file, whatever is done to it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use devices::{AdapterSource, Luid};
+use inventory::RecordedSource;
+use tempfile::TempDir;
+
+/// Far more than a change takes, and no more than a broken watch may cost.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn inventory(luids: &[i64]) -> String {
+    let adapter = |luid: &i64| {
+        format!(
+            "- luid: {luid}\n  attributes: []\n  hardware: true\n  hardwareId: {{vendor: 1, device: 1}}\n"
+        )
+    };
+    let adapters: String = luids.iter().map(adapter).collect();
+    format!("schema: directx-inventory/v1\nadapters:\n{adapters}")
+}
+
+fn write(path: &Path, luids: &[i64]) {
+    fs::write(path, inventory(luids)).expect("the folder is ours");
+}
+
+struct Followed {
+    source: RecordedSource,
+    changes: Receiver<()>,
+}
+
+impl Followed {
+    fn new(path: &Path) -> Followed {
+        let mut source = RecordedSource::new(path);
+        let (told, changes) = channel();
+        source
+            .watch(Box::new(move || {
+                let _ = told.send(());
+            }))
+            .expect("the folder can be watched");
+        Followed { source, changes }
+    }
+
+    /// What the source says now: its LUIDs, or nothing where it says an error.
+    fn luids(&mut self) -> Option<Vec<i64>> {
+        let snapshot = self.source.snapshot().ok()?;
+        Some(snapshot.adapters.iter().map(|a| a.luid).map(|Luid(luid)| luid).collect())
+    }
+
+    /// Reads at every change, and only then, until the source says `wanted`.
+    fn becomes(&mut self, wanted: Option<&[i64]>) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(self.changes.recv_timeout(left).is_ok(), "no change led to {wanted:?}");
+            if self.luids().as_deref() == wanted {
+                return;
+            }
+        }
+    }
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder can be made")
+}
+
+#[test]
+fn a_file_written_in_place_or_replaced_is_followed() {
+    let folder = folder();
+    let file = folder.path().join("host.yaml");
+    write(&file, &[1]);
+    let mut followed = Followed::new(&file);
+    assert_eq!(followed.luids(), Some(vec![1]));
+    write(&file, &[1, 2]);
+    followed.becomes(Some(&[1, 2]));
+    let next = folder.path().join("next");
+    write(&next, &[3]);
+    fs::rename(&next, &file).unwrap();
+    followed.becomes(Some(&[3]));
+    write(&file, &[4]);
+    followed.becomes(Some(&[4]));
+}
+
+#[test]
+fn a_malformed_file_is_an_error_that_names_it_and_passes() {
+    let folder = folder();
+    let file = folder.path().join("host.yaml");
+    write(&file, &[1]);
+    let mut followed = Followed::new(&file);
+    fs::write(&file, "schema: directx-inventory/v1\nadapters: 5\n").unwrap();
+    followed.becomes(None);
+    let error = followed.source.snapshot().unwrap_err().to_string();
+    let wanted = format!("{}:2: adapters: expected a list, found the number 5", file.display());
+    assert_eq!(error, wanted);
+    write(&file, &[2]);
+    followed.becomes(Some(&[2]));
+}
+
+#[test]
+fn a_file_that_goes_and_comes_back_is_followed() {
+    let folder = folder();
+    let file = folder.path().join("host.yaml");
+    write(&file, &[1]);
+    let mut followed = Followed::new(&file);
+    fs::remove_file(&file).unwrap();
+    followed.becomes(None);
+    let error = followed.source.snapshot().unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot read the inventory `{}`", file.display()));
+    assert!(error.source().is_some());
+    write(&file, &[2]);
+    followed.becomes(Some(&[2]));
+}
+
+#[test]
+fn a_folder_that_goes_or_is_not_there_yet_is_followed() {
+    let folder = folder();
+    let inner = folder.path().join("a").join("b");
+    let file = inner.join("host.yaml");
+    let mut followed = Followed::new(&file);
+    fs::create_dir_all(&inner).unwrap();
+    write(&file, &[1]);
+    followed.becomes(Some(&[1]));
+    fs::remove_dir_all(&inner).unwrap();
+    followed.becomes(None);
+    fs::create_dir_all(&inner).unwrap();
+    write(&file, &[2]);
+    followed.becomes(Some(&[2]));
+    fs::rename(&inner, folder.path().join("old")).unwrap();
+    followed.becomes(None);
+    fs::create_dir_all(&inner).unwrap();
+    write(&file, &[3]);
+    followed.becomes(Some(&[3]));
+}
+
+#[test]
+fn reading_and_neighbours_are_no_change() {
+    let folder = folder();
+    let file = folder.path().join("host.yaml");
+    write(&file, &[1]);
+    let mut followed = Followed::new(&file);
+    for n in 0..20 {
+        followed.luids();
+        fs::write(folder.path().join(format!("other{n}")), "x").unwrap();
+    }
+    // A change that is told of comes after everything that would have been told before.
+    write(&file, &[2]);
+    followed.becomes(Some(&[2]));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(followed.changes.try_iter().count() <= 1);
+}
+
+#[test]
+fn a_dropped_source_calls_nobody() {
+    let folder = folder();
+    let file = folder.path().join("host.yaml");
+    write(&file, &[1]);
+    let followed = Followed::new(&file);
+    let Followed { source, changes } = followed;
+    drop(source);
+    write(&file, &[2]);
+    // The callback holds the only sender: it is gone, not just silent.
+    assert_eq!(changes.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn a_path_in_no_folder_cannot_be_watched() {
+    let mut source = RecordedSource::new("/");
+    assert!(source.watch(Box::new(|| {})).is_err());
+}
+
+#[cfg(unix)]
+mod links {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A config map's volume: files are links over `..data`, which is swapped by rename.
+    #[test]
+    fn a_config_map_is_followed() {
+        let folder = folder();
+        let root = folder.path();
+        for (version, luid) in [("..1", 1), ("..2", 2), ("..3", 3)] {
+            fs::create_dir(root.join(version)).unwrap();
+            write(&root.join(version).join("host.yaml"), &[luid]);
+        }
+        symlink("..1", root.join("..data")).unwrap();
+        symlink("..data/host.yaml", root.join("host.yaml")).unwrap();
+        let mut followed = Followed::new(&root.join("host.yaml"));
+        assert_eq!(followed.luids(), Some(vec![1]));
+        for (version, luid) in [("..2", 2), ("..3", 3)] {
+            symlink(version, root.join("..data_tmp")).unwrap();
+            fs::rename(root.join("..data_tmp"), root.join("..data")).unwrap();
+            followed.becomes(Some(&[luid]));
+        }
+    }
+
+    #[test]
+    fn links_to_other_folders_are_followed() {
+        let folder = folder();
+        let root = folder.path();
+        for name in ["real1", "real2", "etc"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        write(&root.join("real1/host.yaml"), &[1]);
+        write(&root.join("real2/host.yaml"), &[2]);
+        symlink(root.join("real1"), root.join("current")).unwrap();
+        symlink("../current/host.yaml", root.join("etc/host.yaml")).unwrap();
+        let mut followed = Followed::new(&root.join("etc/host.yaml"));
+        assert_eq!(followed.luids(), Some(vec![1]));
+        write(&root.join("real1/host.yaml"), &[10]);
+        followed.becomes(Some(&[10]));
+        fs::remove_file(root.join("current")).unwrap();
+        symlink("real2", root.join("current")).unwrap();
+        followed.becomes(Some(&[2]));
+        write(&root.join("real2/host.yaml"), &[20]);
+        followed.becomes(Some(&[20]));
+    }
+
+    #[test]
+    fn a_loop_of_links_is_an_error_until_it_is_broken() {
+        let folder = folder();
+        let root = folder.path();
+        symlink("b", root.join("a")).unwrap();
+        symlink("a", root.join("b")).unwrap();
+        let mut followed = Followed::new(&root.join("a"));
+        assert_eq!(followed.luids(), None);
+        fs::remove_file(root.join("b")).unwrap();
+        write(&root.join("b"), &[1]);
+        followed.becomes(Some(&[1]));
+    }
+}
