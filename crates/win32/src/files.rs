@@ -1,0 +1,52 @@
+//! The files of a driver store folder, for a recording that must not ask the disk.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+/// Every file below `folder`, relative to it and with backslashes, as
+/// [`devices::StoreFiles::Listed`] wants them. Links are not followed.
+///
+/// # Errors
+/// The folder, or one below it, cannot be read.
+pub fn list(folder: &Path) -> io::Result<BTreeSet<String>> {
+    let mut files = BTreeSet::new();
+    let mut waiting = vec![(folder.to_owned(), String::new())];
+    while let Some((folder, prefix)) = waiting.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                waiting.push((entry.path(), name + "\\"));
+            } else if kind.is_file() {
+                files.insert(name);
+            }
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_listed_with_their_subfolders() {
+        let folder = tempfile::tempdir().unwrap();
+        let sub = folder.path().join("B026261").join("x");
+        std::fs::create_dir_all(&sub).unwrap();
+        std::fs::create_dir(folder.path().join("empty")).unwrap();
+        std::fs::write(folder.path().join("a.dll"), "").unwrap();
+        std::fs::write(sub.join("amfrt64.dll"), "").unwrap();
+        let listed = list(folder.path()).unwrap();
+        let expected = ["a.dll", r"B026261\x\amfrt64.dll"].map(str::to_owned);
+        assert_eq!(listed, expected.into());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(list(&folder.path().join("gone")).is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! The driver store folder, from the ways Windows spells it.
+
+/// Makes a path from D3DKMT absolute: it may begin with `\SystemRoot` or `\??\`,
+/// which only the kernel and its callers understand. A final separator is dropped.
+pub(crate) fn absolute(path: &str, system_root: &str) -> String {
+    let path = path.strip_prefix(r"\??\").unwrap_or(path);
+    let expanded = match strip_prefix_without_case(path, r"\SystemRoot") {
+        Some(rest) if rest.is_empty() || rest.starts_with('\\') => {
+            format!("{}{rest}", system_root.trim_end_matches('\\'))
+        }
+        _ => path.to_owned(),
+    };
+    expanded.trim_end_matches('\\').to_owned()
+}
+
+/// Whether a driver store folder is one that Windows maps into containers, which is
+/// so exactly when this program runs inside one.
+pub(crate) fn is_inside_container(path: &str) -> bool {
+    path.split(['\\', '/']).any(|part| part.eq_ignore_ascii_case("HostDriverStore"))
+}
+
+/// The folder that holds `file`, where `file` is absolute (`C:\…`).
+pub(crate) fn parent(file: &str) -> Option<&str> {
+    let drive = file.as_bytes();
+    let absolute = drive.len() > 3 && drive[0].is_ascii_alphabetic() && &drive[1..3] == br":\";
+    let (folder, name) = file.rsplit_once('\\')?;
+    (absolute && folder.len() > 2 && !name.is_empty()).then_some(folder)
+}
+
+/// The folder of the first absolute path in a class key's `UserModeDriverName`,
+/// whose other entries are bare names of files in System32.
+pub(crate) fn folder_of_user_mode_drivers(names: &[String]) -> Option<&str> {
+    names.iter().find_map(|name| parent(name))
+}
+
+fn strip_prefix_without_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (start, rest) = text.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_spellings_become_absolute() {
+        let root = r"C:\Windows";
+        let folder = r"C:\Windows\System32\DriverStore\FileRepository\x.inf_amd64_1";
+        for spelled in [
+            r"\SystemRoot\System32\DriverStore\FileRepository\x.inf_amd64_1",
+            r"\systemroot\System32\DriverStore\FileRepository\x.inf_amd64_1\",
+            r"\??\C:\Windows\System32\DriverStore\FileRepository\x.inf_amd64_1",
+            folder,
+        ] {
+            assert_eq!(absolute(spelled, root), folder, "{spelled}");
+        }
+        assert_eq!(absolute(r"\SystemRoot\a", r"C:\"), r"C:\a");
+        assert_eq!(absolute(r"\SystemRooted\a", root), r"\SystemRooted\a");
+        assert_eq!(absolute("ä", root), "ä");
+    }
+
+    #[test]
+    fn only_a_whole_folder_name_means_a_container() {
+        assert!(is_inside_container(r"C:\Windows\System32\HostDriverStore\FileRepository\x"));
+        assert!(is_inside_container(r"c:\windows\system32\hostdriverstore\x"));
+        assert!(!is_inside_container(r"C:\Windows\System32\DriverStore\FileRepository\x"));
+        assert!(!is_inside_container(r"C:\NotHostDriverStore\x"));
+    }
+
+    #[test]
+    fn the_first_absolute_driver_name_decides() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let list = names(&["nvldumd.dll", "", r"C:\store\nv\nvldumdx.dll", r"C:\other\x.dll"]);
+        assert_eq!(folder_of_user_mode_drivers(&list), Some(r"C:\store\nv"));
+        for none in ["a.dll", r"\a\b.dll", r"C:\a.dll", r"C:\a\", r"C:a\b.dll", r"\\server\x\y"] {
+            assert_eq!(folder_of_user_mode_drivers(&names(&[none])), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! System libraries loaded at run time.
+#![allow(unsafe_code, reason = "loads libraries and looks functions up by name")]
+
+use std::ffi::CStr;
+use std::io;
+
+use windows::Win32::Foundation::HMODULE;
+use windows::Win32::System::LibraryLoader::{
+    GetProcAddress, LOAD_LIBRARY_FLAGS, LOAD_LIBRARY_SEARCH_SYSTEM32, LoadLibraryExW,
+};
+use windows::core::{HSTRING, PCSTR};
+
+/// A library that stays loaded for as long as the process runs: its threads may still
+/// be in it after the last call, and its functions are kept without a lifetime.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Library(HMODULE);
+
+// SAFETY: a module handle is an address that any thread may use.
+unsafe impl Send for Library {}
+// SAFETY: as above; nothing is written through it.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// Loads `name` from System32, never from the working directory or the program's.
+    pub(crate) fn system(name: &str) -> io::Result<Self> {
+        Self::load(name, LOAD_LIBRARY_SEARCH_SYSTEM32)
+    }
+
+    fn load(name: &str, flags: LOAD_LIBRARY_FLAGS) -> io::Result<Self> {
+        let name = HSTRING::from(name);
+        // SAFETY: `name` ends with a null; running a system library's entry point is
+        // what loading means.
+        let module = unsafe { LoadLibraryExW(&name, None, flags) };
+        module.map(Self).map_err(|error| os_error(&error))
+    }
+
+    /// The function `name`.
+    ///
+    /// # Safety
+    /// `F` must be the type of a pointer to that function.
+    pub(crate) unsafe fn function<F: Copy>(self, name: &CStr) -> io::Result<F> {
+        const { assert!(size_of::<F>() == size_of::<usize>()) };
+        // SAFETY: the module is never unloaded and `name` ends with a null.
+        let address = unsafe { GetProcAddress(self.0, PCSTR(name.as_ptr().cast())) };
+        let address = address.ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: both are one pointer wide, and the caller vouches for the type.
+        Ok(unsafe { std::mem::transmute_copy(&address) })
+    }
+}
+
+/// The system's error behind an error of the `windows` crate.
+pub(crate) fn os_error(error: &windows::core::Error) -> io::Error {
+    const FACILITY_WIN32: u32 = 0x8007_0000;
+    let code = error.code().0.cast_unsigned();
+    // `HRESULT_FROM_WIN32` undone: std knows the plain codes by name.
+    let plain = if code & 0xFFFF_0000 == FACILITY_WIN32 { code & 0xFFFF } else { code };
+    io::Error::from_raw_os_error(plain.cast_signed())
+}
+
+/// The system's error that an `NTSTATUS` stands for.
+pub(crate) fn status_error(status: i32) -> io::Error {
+    io::Error::other(format!("status 0x{:08X}", status.cast_unsigned()))
+}

@@ -1,0 +1,198 @@
+//! Registry keys, read with buffers that are sized from the key.
+#![allow(unsafe_code, reason = "calls the registry functions of advapi32.dll")]
+
+use std::io;
+
+use windows::Win32::Foundation::{ERROR_MORE_DATA, ERROR_NO_MORE_ITEMS, WIN32_ERROR};
+use windows::Win32::System::Registry::{
+    HKEY, HKEY_LOCAL_MACHINE, KEY_READ, KEY_WOW64_64KEY, REG_VALUE_TYPE, RegCloseKey,
+    RegEnumKeyExW, RegEnumValueW, RegOpenKeyExW, RegQueryInfoKeyW, RegQueryValueExW,
+};
+use windows::core::{HSTRING, PWSTR};
+
+use crate::copy_to_vm::RawValue;
+
+/// The longest name of a key, in characters, and its final null (winreg.h).
+const KEY_NAME_UNITS: usize = 256;
+
+/// How often a read is tried again while somebody else keeps growing the value.
+const GROWTH_TRIES: u32 = 8;
+
+/// An open key.
+#[derive(Debug)]
+pub(crate) struct Key(HKEY);
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        // SAFETY: the handle is open and ours. Closing one cannot usefully fail.
+        let _ = unsafe { RegCloseKey(self.0) };
+    }
+}
+
+impl Key {
+    /// Opens a key below `HKEY_LOCAL_MACHINE` for reading.
+    pub(crate) fn local_machine(path: &str) -> io::Result<Self> {
+        open(HKEY_LOCAL_MACHINE, path)
+    }
+
+    /// Opens a key below this one for reading.
+    pub(crate) fn open(&self, path: &str) -> io::Result<Self> {
+        open(self.0, path)
+    }
+
+    /// The names of the direct subkeys.
+    pub(crate) fn subkeys(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut buffer = [0_u16; KEY_NAME_UNITS];
+        for index in 0.. {
+            let mut length = u32::try_from(buffer.len()).expect("256 fits in 32 bits");
+            let name = PWSTR(buffer.as_mut_ptr());
+            // SAFETY: the buffer holds `length` units.
+            let result = unsafe {
+                RegEnumKeyExW(self.0, index, Some(name), &raw mut length, None, None, None, None)
+            };
+            match result {
+                ERROR_NO_MORE_ITEMS => break,
+                other => checked(other)?,
+            }
+            names.push(String::from_utf16_lossy(&buffer[..length as usize]));
+        }
+        Ok(names)
+    }
+
+    /// Every value, in the key's order.
+    pub(crate) fn values(&self) -> io::Result<Vec<RawValue>> {
+        let (name_units, data_bytes) = self.longest_value()?;
+        let mut buffers = (vec![0_u16; name_units], vec![0_u8; data_bytes]);
+        let mut values = Vec::new();
+        for index in 0.. {
+            match self.value_at(index, &mut buffers)? {
+                Some(value) => values.push(value),
+                None => break,
+            }
+        }
+        Ok(values)
+    }
+
+    /// One value by name; `None` where there is none.
+    pub(crate) fn value(&self, name: &str) -> io::Result<Option<RawValue>> {
+        let wide = HSTRING::from(name);
+        let mut data = vec![0_u8; 512];
+        for _ in 0..GROWTH_TRIES {
+            let mut kind = REG_VALUE_TYPE::default();
+            let mut length = length_of(&data);
+            let bytes = Some(data.as_mut_ptr());
+            // SAFETY: `data` holds `length` bytes.
+            let result = unsafe {
+                RegQueryValueExW(
+                    self.0,
+                    &wide,
+                    None,
+                    Some(&raw mut kind),
+                    bytes,
+                    Some(&raw mut length),
+                )
+            };
+            match checked(result) {
+                Ok(()) => {
+                    data.truncate(length as usize);
+                    return Ok(Some(RawValue { name: name.to_owned(), kind: kind.0, data }));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(_) if result == ERROR_MORE_DATA => grow(&mut data, length),
+                Err(error) => return Err(error),
+            }
+        }
+        checked(ERROR_MORE_DATA).map(|()| None)
+    }
+
+    /// The longest value name in units with its null, and the longest data in bytes.
+    fn longest_value(&self) -> io::Result<(usize, usize)> {
+        let (mut name, mut data) = (0_u32, 0_u32);
+        // SAFETY: all that is passed are two numbers to write.
+        let result = unsafe {
+            RegQueryInfoKeyW(
+                self.0,
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
+                None,
+                Some(&raw mut name),
+                Some(&raw mut data),
+                None,
+                None,
+            )
+        };
+        checked(result).map(|()| (name as usize + 1, data as usize))
+    }
+
+    /// The value at `index`; `None` past the last. Buffers grow where a value was
+    /// made longer since they were sized.
+    fn value_at(
+        &self,
+        index: u32,
+        (name, data): &mut (Vec<u16>, Vec<u8>),
+    ) -> io::Result<Option<RawValue>> {
+        for _ in 0..GROWTH_TRIES {
+            let mut units = u32::try_from(name.len()).unwrap_or(u32::MAX);
+            let mut bytes = length_of(data);
+            let mut kind = 0;
+            // SAFETY: `name` holds `units` units and `data` holds `bytes` bytes.
+            let result = unsafe {
+                RegEnumValueW(
+                    self.0,
+                    index,
+                    Some(PWSTR(name.as_mut_ptr())),
+                    &raw mut units,
+                    None,
+                    Some(&raw mut kind),
+                    Some(data.as_mut_ptr()),
+                    Some(&raw mut bytes),
+                )
+            };
+            match result {
+                ERROR_NO_MORE_ITEMS => return Ok(None),
+                ERROR_MORE_DATA => {
+                    // Which of the two was too short is not told.
+                    name.resize(name.len() * 2, 0);
+                    grow(data, bytes);
+                }
+                other => {
+                    checked(other)?;
+                    let name = String::from_utf16_lossy(&name[..units as usize]);
+                    let data = data[..bytes as usize].to_vec();
+                    return Ok(Some(RawValue { name, kind, data }));
+                }
+            }
+        }
+        checked(ERROR_MORE_DATA).map(|()| None)
+    }
+}
+
+fn open(parent: HKEY, path: &str) -> io::Result<Key> {
+    let mut key = HKEY::default();
+    let wide = HSTRING::from(path);
+    // SAFETY: `parent` is open, `wide` ends with a null and `key` is ours to write.
+    let result =
+        unsafe { RegOpenKeyExW(parent, &wide, None, KEY_READ | KEY_WOW64_64KEY, &raw mut key) };
+    checked(result).map(|()| Key(key))
+}
+
+fn grow(data: &mut Vec<u8>, wanted: u32) {
+    let length = data.len().saturating_mul(2).max(wanted as usize).max(64);
+    data.resize(length, 0);
+}
+
+fn length_of(data: &[u8]) -> u32 {
+    u32::try_from(data.len()).unwrap_or(u32::MAX)
+}
+
+fn checked(result: WIN32_ERROR) -> io::Result<()> {
+    match result {
+        WIN32_ERROR(0) => Ok(()),
+        WIN32_ERROR(code) => Err(io::Error::from_raw_os_error(code.cast_signed())),
+    }
+}

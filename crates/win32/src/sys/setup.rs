@@ -1,0 +1,218 @@
+//! The present devices and their properties, from `SetupAPI`.
+#![allow(unsafe_code, reason = "calls setupapi.dll")]
+
+use std::ffi::c_void;
+use std::io;
+use std::ptr;
+
+use windows::Win32::Devices::DeviceAndDriverInstallation::{
+    DIGCF_ALLCLASSES, DIGCF_PRESENT, HDEVINFO, SP_DEVINFO_DATA,
+};
+use windows::Win32::Devices::Properties::DEVPROPTYPE;
+use windows::Win32::Foundation::{
+    DEVPROPKEY, ERROR_INSUFFICIENT_BUFFER, ERROR_NO_MORE_ITEMS, ERROR_NOT_FOUND, HWND, WIN32_ERROR,
+};
+use windows::core::{BOOL, GUID, HSTRING, PCWSTR, PWSTR};
+
+use super::library::Library;
+use crate::property::Property;
+use crate::text;
+
+type GetClassDevs = unsafe extern "system" fn(*const GUID, PCWSTR, HWND, u32) -> HDEVINFO;
+type EnumDeviceInfo = unsafe extern "system" fn(HDEVINFO, u32, *mut SP_DEVINFO_DATA) -> BOOL;
+type DestroyDeviceInfoList = unsafe extern "system" fn(HDEVINFO) -> BOOL;
+type GetDeviceInstanceId =
+    unsafe extern "system" fn(HDEVINFO, *const SP_DEVINFO_DATA, PWSTR, u32, *mut u32) -> BOOL;
+type GetDeviceProperty = unsafe extern "system" fn(
+    HDEVINFO,
+    *const SP_DEVINFO_DATA,
+    *const DEVPROPKEY,
+    *mut DEVPROPTYPE,
+    *mut u8,
+    u32,
+    *mut u32,
+    u32,
+) -> BOOL;
+type GetInfDriverStoreLocation =
+    unsafe extern "system" fn(PCWSTR, *const c_void, PCWSTR, PWSTR, u32, *mut u32) -> BOOL;
+
+/// The longest device instance id, with its null (`MAX_DEVICE_ID_LEN`, cfgmgr32.h).
+const INSTANCE_ID_UNITS: usize = 200;
+
+/// How often a read is repeated while somebody else makes the value longer.
+const GROWTH_TRIES: u32 = 4;
+
+/// The functions of setupapi.dll that discovery needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SetupApi {
+    library: Library,
+    get_class_devs: GetClassDevs,
+    enum_device_info: EnumDeviceInfo,
+    destroy: DestroyDeviceInfoList,
+    get_instance_id: GetDeviceInstanceId,
+    get_property: GetDeviceProperty,
+}
+
+impl SetupApi {
+    /// Loads the functions.
+    pub(crate) fn load() -> io::Result<Self> {
+        let library = Library::system("setupapi.dll")?;
+        Ok(Self {
+            library,
+            // SAFETY: the type is the one setupapi.h declares.
+            get_class_devs: unsafe { library.function(c"SetupDiGetClassDevsW") }?,
+            // SAFETY: as above.
+            enum_device_info: unsafe { library.function(c"SetupDiEnumDeviceInfo") }?,
+            // SAFETY: as above.
+            destroy: unsafe { library.function(c"SetupDiDestroyDeviceInfoList") }?,
+            // SAFETY: as above.
+            get_instance_id: unsafe { library.function(c"SetupDiGetDeviceInstanceIdW") }?,
+            // SAFETY: as above.
+            get_property: unsafe { library.function(c"SetupDiGetDevicePropertyW") }?,
+        })
+    }
+
+    /// The devices that are present now, of every class.
+    pub(crate) fn present(&self) -> io::Result<DeviceList<'_>> {
+        let flags = DIGCF_PRESENT.0 | DIGCF_ALLCLASSES.0;
+        // SAFETY: no class, enumerator or window is named, which is allowed.
+        let list =
+            unsafe { (self.get_class_devs)(ptr::null(), PCWSTR::null(), HWND::default(), flags) };
+        if list.is_invalid() {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(DeviceList { api: self, list })
+    }
+
+    /// The full path in the driver store of an INF that is installed as `inf`.
+    pub(crate) fn inf_location(&self, inf: &str) -> io::Result<String> {
+        // SAFETY: the type is the one setupapi.h declares.
+        let locate: GetInfDriverStoreLocation =
+            unsafe { self.library.function(c"SetupGetInfDriverStoreLocationW") }?;
+        let name = HSTRING::from(inf);
+        let name = PCWSTR(name.as_ptr());
+        let mut path = vec![0_u16; 512];
+        for _ in 0..GROWTH_TRIES {
+            let (room, mut needed) = (length_of(&path), 0);
+            let buffer = PWSTR(path.as_mut_ptr());
+            // SAFETY: `name` ends with a null and `buffer` holds `room` units.
+            let done =
+                unsafe { locate(name, ptr::null(), PCWSTR::null(), buffer, room, &raw mut needed) };
+            if done.as_bool() {
+                return Ok(String::from_utf16_lossy(text::until_null(&path)));
+            }
+            let error = io::Error::last_os_error();
+            if !is(&error, ERROR_INSUFFICIENT_BUFFER) {
+                return Err(error);
+            }
+            path.resize(path.len().max(needed as usize) * 2, 0);
+        }
+        Err(too_long())
+    }
+}
+
+/// A snapshot of the present devices.
+#[derive(Debug)]
+pub(crate) struct DeviceList<'a> {
+    api: &'a SetupApi,
+    list: HDEVINFO,
+}
+
+impl Drop for DeviceList<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the list is open and ours. Closing it cannot usefully fail.
+        let _ = unsafe { (self.api.destroy)(self.list) };
+    }
+}
+
+impl DeviceList<'_> {
+    /// Every device of the list.
+    pub(crate) fn devices(&self) -> io::Result<Vec<DeviceEntry<'_>>> {
+        let mut devices = Vec::new();
+        for index in 0.. {
+            let size = u32::try_from(size_of::<SP_DEVINFO_DATA>()).expect("a small structure");
+            let mut data = SP_DEVINFO_DATA { cbSize: size, ..SP_DEVINFO_DATA::default() };
+            // SAFETY: the list is open, and `data` says how large it is.
+            let found = unsafe { (self.api.enum_device_info)(self.list, index, &raw mut data) };
+            if found.as_bool() {
+                devices.push(DeviceEntry { list: self, data });
+                continue;
+            }
+            match io::Error::last_os_error() {
+                end if is(&end, ERROR_NO_MORE_ITEMS) => break,
+                error => return Err(error),
+            }
+        }
+        Ok(devices)
+    }
+}
+
+/// A device of a [`DeviceList`].
+#[derive(Debug)]
+pub(crate) struct DeviceEntry<'a> {
+    list: &'a DeviceList<'a>,
+    data: SP_DEVINFO_DATA,
+}
+
+impl DeviceEntry<'_> {
+    /// The device instance id.
+    pub(crate) fn instance_id(&self) -> io::Result<String> {
+        let mut id = [0_u16; INSTANCE_ID_UNITS];
+        let (api, list, room) = (self.list.api, self.list.list, length_of(&id));
+        let buffer = PWSTR(id.as_mut_ptr());
+        // SAFETY: list and device are open, and the buffer holds `room` units.
+        let done = unsafe {
+            (api.get_instance_id)(list, &raw const self.data, buffer, room, ptr::null_mut())
+        };
+        if !done.as_bool() {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(String::from_utf16_lossy(text::until_null(&id)))
+    }
+
+    /// A property; `None` where the device has none of that name.
+    pub(crate) fn property(&self, key: &DEVPROPKEY) -> io::Result<Option<Property>> {
+        let mut data = vec![0_u8; 512];
+        for _ in 0..GROWTH_TRIES {
+            let (mut kind, mut needed) = (DEVPROPTYPE::default(), 0);
+            let room = length_of(&data);
+            // SAFETY: list and device are open, and `data` holds `room` bytes.
+            let done = unsafe {
+                (self.list.api.get_property)(
+                    self.list.list,
+                    &raw const self.data,
+                    key,
+                    &raw mut kind,
+                    data.as_mut_ptr(),
+                    room,
+                    &raw mut needed,
+                    0,
+                )
+            };
+            if done.as_bool() {
+                data.truncate(needed as usize);
+                return Ok(Some(Property { kind: kind.0, data }));
+            }
+            match io::Error::last_os_error() {
+                absent if is(&absent, ERROR_NOT_FOUND) => return Ok(None),
+                short if is(&short, ERROR_INSUFFICIENT_BUFFER) => {
+                    data.resize((needed as usize).max(data.len() * 2), 0);
+                }
+                error => return Err(error),
+            }
+        }
+        Err(too_long())
+    }
+}
+
+fn length_of<T>(buffer: &[T]) -> u32 {
+    u32::try_from(buffer.len()).unwrap_or(u32::MAX)
+}
+
+fn too_long() -> io::Error {
+    io::Error::other("the value grows faster than it can be read")
+}
+
+fn is(error: &io::Error, code: WIN32_ERROR) -> bool {
+    error.raw_os_error() == Some(code.0.cast_signed())
+}
