@@ -37,12 +37,13 @@ pub(crate) fn answer(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The command as one would type it, for messages.
+/// The command as one would type it, for messages; scripts are left out.
 pub(crate) fn line(command: &Command) -> String {
     let words: Vec<_> = [command.get_program()]
         .into_iter()
         .chain(command.get_args())
         .map(OsStr::to_string_lossy)
+        .map(|word| if word.contains('\n') { "…".into() } else { word })
         .collect();
     format!("`{}`", words.join(" "))
 }
@@ -64,6 +65,7 @@ mod tests {
         assert!(error.contains("`sh -c exit 3`") && error.contains('3'), "{error}");
         let error = run(&mut Command::new("/nonexistent/tool")).unwrap_err();
         assert!(format!("{error:#}").starts_with("cannot run `/nonexistent/tool`"), "{error:#}");
+        assert_eq!(line(Command::new("sh").args(["-c", "a\nb", "c"])), "`sh -c … c`");
     }
 
     #[test]

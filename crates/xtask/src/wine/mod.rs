@@ -32,6 +32,9 @@ const PREFIX_VERSION: &str = "1\n";
 /// next command of the same person to find what the last one set up.
 const LINGER: &str = "-p600";
 
+/// What wineserver exits with where the prefix has one already.
+const SERVER_RUNS: i32 = 2;
+
 /// A Wine that runs, with one prefix.
 pub(crate) struct Wine {
     launcher: Launcher,
@@ -70,15 +73,23 @@ impl Wine {
         command
     }
 
-    /// Starts the prefix's server, to live until the returned value is dropped.
+    /// Starts the prefix's server, to live until the returned value is dropped. One
+    /// that an earlier run left is ended first.
     pub(crate) fn serve(&self) -> Result<Server<'_>> {
+        self.stop();
         process::run(self.tool("wineserver").arg("-p"))?;
         Ok(Server(self))
     }
 
-    /// Starts the prefix's server, to live for some minutes after its last program.
+    /// Starts the prefix's server, to live for some minutes after its last program,
+    /// unless it runs already.
     fn serve_a_while(&self) -> Result<()> {
-        process::run(self.tool("wineserver").arg(LINGER))
+        let mut server = self.tool("wineserver");
+        let status = server.arg(LINGER).status()?;
+        if !status.success() && status.code() != Some(SERVER_RUNS) {
+            bail!("{} ended with {status}", process::line(&server));
+        }
+        Ok(())
     }
 
     /// Ends every program of the prefix and its server.

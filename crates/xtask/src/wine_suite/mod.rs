@@ -10,7 +10,7 @@ use crate::wine::Wine;
 use crate::workspace::{self, cargo};
 
 /// Crates whose own tests have parts that only Windows runs.
-const TESTED_ON_WINDOWS: [&str; 1] = ["uds"];
+const TESTED_ON_WINDOWS: [&str; 2] = ["uds", "dxcore_double"];
 
 /// Runs the suite and prints a line a test.
 pub(crate) fn run() -> Result<()> {

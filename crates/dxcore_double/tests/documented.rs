@@ -1,0 +1,251 @@
+//! The double against its documentation, through the `windows` crate's own client
+//! side of the interfaces. Runs under Wine.
+#![cfg(windows)]
+#![allow(unsafe_code, reason = "the interfaces are foreign code")]
+
+use std::ffi::c_void;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use windows::Win32::Foundation::E_INVALIDARG;
+use windows::Win32::Graphics::DXCore::*;
+use windows::Win32::Graphics::Dxgi::{DXGI_ERROR_INVALID_CALL, DXGI_ERROR_UNSUPPORTED};
+use windows::core::{GUID, IUnknown, Interface, Ref};
+
+const GRAPHICS: GUID = DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS;
+const GENERIC_ML: GUID = GUID::from_u128(0xb71b0d41_1088_422f_a27c_0250b7d3a988);
+
+/// Longer than any callback takes, short enough to end a hang.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A host whose inventory the tests rewrite; they take turns, as there is one
+/// inventory in a process.
+struct Host {
+    path: PathBuf,
+    factory: IDXCoreAdapterFactory,
+    _turn: MutexGuard<'static, ()>,
+}
+
+const TWO: &[(i64, &str)] = &[(11, "d3d12-graphics"), (-12, "d3d12-graphics, d3d12-generic-ml")];
+
+impl Host {
+    fn with(adapters: &[(i64, &str)]) -> Host {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = std::env::temp_dir().join(format!("double-{}.yaml", std::process::id()));
+        // SAFETY: no other thread reads the environment while the test has its turn.
+        unsafe { std::env::set_var("DXCORE_DOUBLE_INVENTORY", &path) };
+        write(&path, adapters);
+        // SAFETY: the function has no conditions.
+        let factory = unsafe { DXCoreCreateAdapterFactory() }.expect("the inventory is readable");
+        Host { path, factory, _turn: turn }
+    }
+
+    fn becomes(&self, adapters: &[(i64, &str)]) {
+        write(&self.path, adapters);
+    }
+
+    fn list(&self, attribute: GUID) -> IDXCoreAdapterList {
+        // SAFETY: the slice is valid for the call.
+        unsafe { self.factory.CreateAdapterList(&[attribute]) }.expect("known attributes list")
+    }
+
+    fn watch<I: Interface>(&self, object: &I, kind: DXCoreNotificationType) -> Watch {
+        let (sender, calls) = channel();
+        let context = Box::into_raw(Box::new(sender));
+        // SAFETY: `context` lives until the `Watch` has unregistered the callback.
+        let cookie = unsafe {
+            let object: IUnknown = object.cast().expect("every object is an IUnknown");
+            self.factory.RegisterEventNotification(
+                &object,
+                kind,
+                Some(called),
+                Some(context.cast()),
+            )
+        };
+        let cookie = cookie.expect("object and kind fit");
+        Watch { factory: self.factory.clone(), cookie, context, calls }
+    }
+}
+
+/// A registration that ends with it.
+struct Watch {
+    factory: IDXCoreAdapterFactory,
+    cookie: u32,
+    context: *mut Sender<u32>,
+    calls: Receiver<u32>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // SAFETY: the cookie is that of the registration.
+        unsafe { self.factory.UnregisterEventNotification(self.cookie) }.expect("once registered");
+        // SAFETY: it came from a box, and no callback runs after unregistering.
+        drop(unsafe { Box::from_raw(self.context) });
+    }
+}
+
+extern "system" fn called(
+    kind: DXCoreNotificationType,
+    _object: Ref<'_, IUnknown>,
+    context: *const c_void,
+) {
+    // SAFETY: `watch` passes a sender that outlives the registration.
+    let sender = unsafe { &*context.cast::<Sender<u32>>() };
+    sender.send(kind.0).expect("the watch holds the receiver");
+}
+
+fn write(path: &PathBuf, adapters: &[(i64, &str)]) {
+    let entries = adapters.iter().map(|(luid, attributes)| {
+        format!(
+            "\n- luid: {luid}\n  attributes: [{attributes}]\n  hardware: true\n  \
+             hardwareId: {{vendor: 0x10DE, device: 2, subsystem: 0x00030004, revision: 5}}\n  \
+             driverDescription: naïve"
+        )
+    });
+    let mut text =
+        format!("schema: directx-inventory/v1\nadapters:{}", entries.collect::<String>());
+    if adapters.is_empty() {
+        text += " []";
+    }
+    let draft = path.with_extension("draft");
+    fs::write(&draft, text + "\n").expect("the folder can be written");
+    // Windows refuses it while the double has the file open.
+    while fs::rename(&draft, path).is_err() {
+        std::thread::yield_now();
+    }
+}
+
+fn adapter(list: &IDXCoreAdapterList, index: u32) -> IDXCoreAdapter {
+    // SAFETY: plain numbers.
+    unsafe { list.GetAdapter(index) }.expect("the index is within the list")
+}
+
+fn property(adapter: &IDXCoreAdapter, property: DXCoreAdapterProperty) -> Vec<u8> {
+    // SAFETY: the buffer has the size that is passed.
+    unsafe {
+        assert!(adapter.IsPropertySupported(property));
+        let size = adapter.GetPropertySize(property).expect("the property is supported");
+        let mut value = vec![0xEE; size];
+        let room = value.as_mut_ptr().cast();
+        adapter.GetProperty(property, size, room).expect("the property is supported");
+        value
+    }
+}
+
+#[test]
+fn lists_hold_the_adapters_that_have_every_attribute() {
+    let host = Host::with(TWO);
+    // SAFETY: plain getters.
+    unsafe {
+        assert_eq!(host.list(GRAPHICS).GetAdapterCount(), 2);
+        let learning = host.list(GENERIC_ML);
+        assert_eq!(learning.GetAdapterCount(), 1);
+        let adapter = adapter(&learning, 0);
+        assert_eq!(property(&adapter, InstanceLuid), (-12i64).to_le_bytes());
+        assert!(adapter.IsAttributeSupported(&GENERIC_ML));
+        assert!(!adapter.IsAttributeSupported(&DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS));
+        let both = [GRAPHICS, GENERIC_ML];
+        let list: IDXCoreAdapterList = host.factory.CreateAdapterList(&both).unwrap();
+        assert_eq!(list.GetAdapterCount(), 1);
+        assert_eq!(host.list(GUID::zeroed()).GetAdapterCount(), 0);
+        let none = host.factory.CreateAdapterList::<IDXCoreAdapterList>(&[]);
+        assert_eq!(none.unwrap_err().code(), E_INVALIDARG);
+        let beyond = learning.GetAdapter::<IDXCoreAdapter>(1);
+        assert_eq!(beyond.unwrap_err().code(), E_INVALIDARG);
+    }
+}
+
+#[test]
+fn properties_answer_with_the_documented_codes() {
+    let host = Host::with(TWO);
+    let adapter = adapter(&host.list(GRAPHICS), 0);
+    assert_eq!(property(&adapter, DriverDescription), "naïve\0".as_bytes());
+    assert_eq!(property(&adapter, IsHardware), [1]);
+    let ids: Vec<u8> = [0x10DEu32, 2, 3, 4, 5].iter().flat_map(|w| w.to_le_bytes()).collect();
+    assert_eq!(property(&adapter, HardwareIDParts), ids);
+    let mut buffer = [0u8; 64];
+    let mut code = |property, size| {
+        // SAFETY: `size` is at most the buffer's.
+        let result = unsafe { adapter.GetProperty(property, size, buffer.as_mut_ptr().cast()) };
+        result.unwrap_err().code()
+    };
+    assert_eq!(code(DedicatedAdapterMemory, 64), DXGI_ERROR_UNSUPPORTED);
+    assert_eq!(code(DXCoreAdapterProperty(4000), 64), DXGI_ERROR_INVALID_CALL);
+    assert_eq!(code(InstanceLuid, 7), E_INVALIDARG);
+}
+
+#[test]
+fn an_adapter_is_found_by_its_luid() {
+    let host = Host::with(TWO);
+    let luid = |low, high| windows::Win32::Foundation::LUID { LowPart: low, HighPart: high };
+    // SAFETY: references to LUIDs.
+    unsafe {
+        let found: IDXCoreAdapter = host.factory.GetAdapterByLuid(&luid(0xFFFF_FFF4, -1)).unwrap();
+        assert_eq!(property(&found, InstanceLuid), (-12i64).to_le_bytes());
+        let missing = host.factory.GetAdapterByLuid::<IDXCoreAdapter>(&luid(1, 0));
+        assert_eq!(missing.unwrap_err().code(), E_INVALIDARG);
+    }
+}
+
+#[test]
+fn an_arrival_makes_lists_stale_that_would_hold_it_and_tells_once() {
+    let host = Host::with(&TWO[..1]);
+    let (graphics, learning) = (host.list(GRAPHICS), host.list(GENERIC_ML));
+    let arrival = host.watch(&graphics, AdapterListStale);
+    let unconcerned = host.watch(&learning, AdapterListStale);
+    host.becomes(&[TWO[0], (13, "d3d12-graphics")]);
+    assert_eq!(arrival.calls.recv_timeout(DEADLINE), Ok(AdapterListStale.0));
+    host.becomes(TWO);
+    assert_eq!(unconcerned.calls.recv_timeout(DEADLINE), Ok(AdapterListStale.0));
+    assert!(arrival.calls.recv_timeout(Duration::from_millis(50)).is_err(), "told twice");
+}
+
+#[test]
+fn a_removal_ends_an_adapter_for_good() {
+    let host = Host::with(TWO);
+    let list = host.list(GRAPHICS);
+    let (stays, goes) = (adapter(&list, 0), adapter(&list, 1));
+    let told = host.watch(&goes, AdapterNoLongerValid);
+    let quiet = host.watch(&stays, AdapterNoLongerValid);
+    host.becomes(&TWO[..1]);
+    assert_eq!(told.calls.recv_timeout(DEADLINE), Ok(AdapterNoLongerValid.0));
+    host.becomes(TWO);
+    // SAFETY: plain getters.
+    unsafe {
+        assert!(stays.IsValid() && !goes.IsValid());
+        assert!(list.IsStale(), "stale lists stay stale");
+        assert!(!host.list(GRAPHICS).IsStale());
+    }
+    assert_eq!(property(&goes, InstanceLuid), (-12i64).to_le_bytes());
+    assert!(quiet.calls.try_recv().is_err());
+}
+
+#[test]
+fn a_registration_that_comes_too_late_is_told_at_once() {
+    let host = Host::with(TWO);
+    let list = host.list(GRAPHICS);
+    host.becomes(&[]);
+    let told = host.watch(&list, AdapterListStale);
+    assert_eq!(told.calls.recv_timeout(DEADLINE), Ok(AdapterListStale.0));
+}
+
+#[test]
+fn registrations_for_what_an_object_cannot_tell_are_refused() {
+    let host = Host::with(TWO);
+    let list = host.list(GRAPHICS);
+    let code = |kind| {
+        // SAFETY: a refused registration keeps no pointer.
+        let result =
+            unsafe { host.factory.RegisterEventNotification(&list, kind, Some(called), None) };
+        result.unwrap_err().code()
+    };
+    assert!(code(AdapterNoLongerValid).is_err());
+    assert_eq!(code(AdapterBudgetChange), DXGI_ERROR_INVALID_CALL);
+    // SAFETY: a number.
+    let unknown = unsafe { host.factory.UnregisterEventNotification(4_000_000) };
+    assert_eq!(unknown.unwrap_err().code(), E_INVALIDARG);
+}
