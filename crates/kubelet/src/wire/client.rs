@@ -1,0 +1,84 @@
+//! The calling end of a connection.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http2;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tonic::body::Body;
+
+use super::calls::Calls;
+
+/// Makes calls as long as the connection's [`Driver`] is polled. Fits the clients that
+/// tonic generates: `RegistrationClient::with_origin(client, Client::origin())`.
+#[derive(Clone)]
+pub struct Client(http2::SendRequest<Body>);
+
+impl Client {
+    /// What kubelets send as the authority of their own calls since release 1.26.
+    #[must_use]
+    pub fn origin() -> http::Uri {
+        http::Uri::from_static("http://localhost")
+    }
+}
+
+impl tower_service::Service<Request<Body>> for Client {
+    type Response = Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.0.send_request(request))
+    }
+}
+
+/// Moves the bytes of a connection; ends with it. Dropping it closes the connection.
+#[must_use = "no call is answered unless the driver is polled"]
+pub struct Driver<Io>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    connection: http2::Connection<TokioIo<Io>, Body, Calls>,
+    calls: Calls,
+}
+
+impl<Io> Future for Driver<Io>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    /// An error that ended the connection, or none where the peer closed it.
+    type Output = Option<hyper::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Poll::Ready(ended) = Pin::new(&mut self.connection).poll(cx) {
+            return Poll::Ready(ended.err());
+        }
+        // What runs here is hyper's own; should it panic, the connection is lost.
+        self.calls.poll_panicked(cx, "a client connection").map(|_panicked| None)
+    }
+}
+
+/// Starts HTTP/2 on a connection.
+///
+/// # Errors
+/// The connection was lost.
+pub async fn connect<Io>(io: Io) -> io::Result<(Client, Driver<Io>)>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let calls = Calls::default();
+    let (client, connection) = http2::Builder::new(calls.clone())
+        .handshake(TokioIo::new(io))
+        .await
+        .map_err(io::Error::other)?;
+    Ok((Client(client), Driver { connection, calls }))
+}

@@ -1,0 +1,104 @@
+//! The checked-in Rust of the kubelet's API is what its `.proto` gives.
+//!
+//! `UPDATE_GENERATED=1 cargo test -p kubelet --test generated_code` writes it anew.
+
+#![allow(clippy::unwrap_used, reason = "a failing test says where")]
+
+use std::fs;
+use std::path::Path;
+
+const PROTO: &str = "proto/v1beta1.proto";
+/// Served by `src/list_stream.rs` instead, which shares one encoded list among all streams.
+const LIST_AND_WATCH: &str = "ListAndWatch";
+const REWRITE: &str = "UPDATE_GENERATED";
+
+/// What of a service the Rust is generated for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Plugin,
+    Kubelet,
+}
+
+#[test]
+fn the_plugins_side_is_what_the_proto_gives() {
+    compare(Side::Plugin, Path::new("src/generated/v1beta1.rs"));
+}
+
+#[test]
+fn the_kubelets_side_is_what_the_proto_gives() {
+    compare(Side::Kubelet, Path::new("../kubelet_double/src/generated/v1beta1.rs"));
+}
+
+fn compare(side: Side, checked_in: &Path) {
+    let checked_in = Path::new(env!("CARGO_MANIFEST_DIR")).join(checked_in);
+    let generated = generate(side);
+    if std::env::var_os(REWRITE).is_some() {
+        fs::write(&checked_in, &generated).unwrap();
+    }
+    let found = fs::read_to_string(&checked_in).unwrap_or_default();
+    assert!(
+        found == generated,
+        "{} is not what {PROTO} gives; {REWRITE}=1 writes it anew",
+        checked_in.display()
+    );
+}
+
+/// Generates one side: the plugin serves `DevicePlugin` and calls `Registration`,
+/// the kubelet the other way round.
+fn generate(side: Side) -> String {
+    let proto = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PROTO)).unwrap();
+    match side {
+        Side::Plugin => {
+            let server = without_rpc(&without_service(&proto, "Registration"), LIST_AND_WATCH);
+            with_client(&compile(&server, Half::Server), &without_service(&proto, "DevicePlugin"))
+        }
+        Side::Kubelet => {
+            let server = without_service(&proto, "DevicePlugin");
+            with_client(&compile(&server, Half::Server), &without_service(&proto, "Registration"))
+        }
+    }
+}
+
+/// Which half of a service to generate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Server,
+    Client,
+}
+
+/// Appends the client of `proto` to `server`, which has the messages already.
+fn with_client(server: &str, proto: &str) -> String {
+    const START: &str = "/// Generated client implementations.";
+    let client = compile(proto, Half::Client);
+    let (_messages, module) = client.split_once(START).unwrap();
+    format!("{server}{START}{module}")
+}
+
+fn compile(proto: &str, half: Half) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("v1beta1.proto");
+    fs::write(&file, proto).unwrap();
+    tonic_prost_build::configure()
+        .build_server(half == Half::Server)
+        .build_client(half == Half::Client)
+        .build_transport(false)
+        .btree_map(".")
+        .out_dir(folder.path())
+        .compile_fds(protox::compile([&file], [folder.path()]).unwrap())
+        .unwrap();
+    fs::read_to_string(folder.path().join("v1beta1.rs")).unwrap()
+}
+
+fn without_service(proto: &str, name: &str) -> String {
+    let (before, rest) = proto.split_once(&format!("service {name} {{")).unwrap();
+    let (_service, after) = rest.split_once("\n}\n").unwrap();
+    let (before, _comment) = before.trim_end().rsplit_once('\n').unwrap();
+    format!("{before}\n{after}")
+}
+
+fn without_rpc(proto: &str, name: &str) -> String {
+    let (before, rest) = proto.split_once(&format!("rpc {name}(")).unwrap();
+    let (_rpc, after) = rest.split_once('\n').unwrap();
+    let (before, _comment) = before.trim_end().rsplit_once('\n').unwrap();
+    format!("{before}\n{after}")
+}
