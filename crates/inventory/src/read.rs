@@ -1,8 +1,6 @@
 //! The text of an inventory into a snapshot.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use devices::{
@@ -16,11 +14,8 @@ use crate::{InventoryError, SCHEMA};
 
 /// Reads the inventory in the file `path`.
 pub fn read(path: &Path) -> Result<HostSnapshot, InventoryError> {
-    let failed = |source| InventoryError::File { path: path.to_owned(), source };
-    let most = u64::try_from(strict_yaml::MAX_BYTES).unwrap_or(u64::MAX);
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    let bytes = strict_yaml::read_bytes(path)
+        .map_err(|source| InventoryError::File { path: path.to_owned(), source })?;
     let name = path.display().to_string();
     parse(&name, &strict_yaml::decode(&name, &bytes)?)
 }

@@ -1,10 +1,22 @@
-//! A file's bytes as text.
+//! A file's bytes, and those as text.
 //!
 //! UTF-8, with or without a byte order mark, and UTF-16 with one: that is what
 //! `>` in Windows PowerShell 5.1 and older Notepads write.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use crate::ReadError;
 use crate::tree::MAX_BYTES;
+
+/// The bytes of a file: all of them, or just too many for [`decode`].
+pub fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
 
 /// The text of a file of at most [`MAX_BYTES`]; `name` is the file's name for errors.
 pub fn decode(name: &str, bytes: &[u8]) -> Result<String, ReadError> {

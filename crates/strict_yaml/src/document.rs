@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::decode::too_large;
 use crate::number::{Integer, describe, looks_numeric, whole};
 use crate::tree::{Data, Fault, Id, MAX_BYTES, Scalar, Style, Tree, Value};
-use crate::{KeyCase, Mapping, ReadError, closest, json, yaml};
+use crate::{KeyCase, Mapping, Place, ReadError, closest, json, yaml};
 
 /// A document that was read.
 #[derive(Debug)]
@@ -195,11 +195,17 @@ impl<'d> Node<'d> {
     /// An error about this value, with its file, line and path.
     #[must_use]
     pub fn error(&self, what: impl Into<String>) -> ReadError {
-        ReadError::at_key(&self.document.name, self.line(), &self.path, what.into())
+        self.place().error(what)
     }
 
-    pub(crate) fn error_at(&self, line: u32, what: String) -> ReadError {
-        ReadError::at_key(&self.document.name, line, &self.path, what)
+    /// Where the value is, for errors that are noticed later.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        self.place_at(self.line())
+    }
+
+    pub(crate) fn place_at(&self, line: u32) -> Place {
+        Place { file: self.document.name.clone(), line, path: self.path.clone() }
     }
 
     pub(crate) fn child(&self, id: Id, path: String) -> Node<'d> {

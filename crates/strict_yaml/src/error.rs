@@ -2,6 +2,34 @@
 
 use std::fmt;
 
+/// A place in a document: file, line and path of keys. It prints as `file:line`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) path: String,
+}
+
+impl Place {
+    /// An error about what is there.
+    #[must_use]
+    pub fn error(&self, what: impl Into<String>) -> ReadError {
+        ReadError { path: self.path.clone(), ..ReadError::at_line(&self.file, self.line, what) }
+    }
+
+    /// The line, from 1.
+    #[must_use]
+    pub fn line(&self) -> u32 {
+        self.line
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
 /// What is wrong with a document, and where.
 ///
 /// It prints as `file:line: key.path: what`; the advice, where there is any, is
@@ -30,10 +58,6 @@ impl ReadError {
 
     pub(crate) fn at_line(file: &str, line: u32, what: impl Into<String>) -> ReadError {
         ReadError { line: Some(line), ..ReadError::of_file(file, what) }
-    }
-
-    pub(crate) fn at_key(file: &str, line: u32, path: &str, what: String) -> ReadError {
-        ReadError { path: path.to_owned(), ..ReadError::at_line(file, line, what) }
     }
 
     /// Adds advice.

@@ -34,9 +34,9 @@ mod tree;
 mod yaml;
 
 pub use closest::closest;
-pub use decode::decode;
+pub use decode::{decode, read_bytes};
 pub use document::{Document, Kind, Node};
-pub use error::ReadError;
+pub use error::{Place, ReadError};
 pub use mapping::{KeyCase, Mapping};
 pub use number::Integer;
 pub use tree::{MAX_BYTES, MAX_DEPTH, MAX_NODES};

@@ -46,7 +46,8 @@ impl<'d> Mapping<'d> {
             if let Some(line) = first.insert(case.fold(&entry.key), entry.line) {
                 let what = format!("duplicate key {}", quoted(&entry.key));
                 return Err(node
-                    .error_at(entry.line, what)
+                    .place_at(entry.line)
+                    .error(what)
                     .with_hint(format!("line {line} sets it already")));
             }
         }
@@ -94,7 +95,7 @@ impl<'d> Mapping<'d> {
     }
 
     fn unknown(&self, entry: &Entry) -> ReadError {
-        self.node.error_at(entry.line, format!("unknown key {}", quoted(&entry.key)))
+        self.node.place_at(entry.line).error(format!("unknown key {}", quoted(&entry.key)))
     }
 
     fn value(&self, entry: &Entry) -> Node<'d> {
