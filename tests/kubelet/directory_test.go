@@ -1,0 +1,124 @@
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// marker is a folder that says that the kubelet's directory belongs to these tests.
+// A folder, because kubelets delete files there.
+const marker = "created-by-directx-device-plugin-tests"
+
+// directory is the kubelet's directory for device plugins, borrowed for the tests.
+var directory = borrowedDirectory{path: filepath.Clean(pluginapi.DevicePluginPath)}
+
+type borrowedDirectory struct {
+	path string
+	// created are the folders that did not exist before, outermost first.
+	created []string
+	// lock keeps other runs of these tests away while it is open.
+	lock *os.File
+}
+
+func (d *borrowedDirectory) file(name string) string { return filepath.Join(d.path, name) }
+
+// take creates the directory. It refuses one that a kubelet uses or has used: the
+// device manager would delete its sockets and overwrite its checkpoint.
+func (d *borrowedDirectory) take() error {
+	if connection, err := net.DialTimeout("unix", d.file("kubelet.sock"), time.Second); err == nil {
+		connection.Close()
+		return fmt.Errorf("a kubelet listens on %s; these tests run the kubelet's device manager in its place", d.file("kubelet.sock"))
+	}
+	entries, err := os.ReadDir(d.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(d.file(marker)); len(entries) > 0 && err != nil {
+		return fmt.Errorf("%s holds files that these tests did not create (%s …); a kubelet seems to use it", d.path, entries[0].Name())
+	}
+	if err := d.create(); err != nil {
+		return fmt.Errorf("%w\nhint: run the tests as a user who may create %s", err, d.path)
+	}
+	if d.lock, err = os.Open(d.path); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("another run of these tests uses %s: %w", d.path, err)
+	}
+	return d.empty()
+}
+
+func (d *borrowedDirectory) create() error {
+	for missing := d.path; ; missing = filepath.Dir(missing) {
+		if _, err := os.Stat(missing); err == nil {
+			break
+		}
+		d.created = append([]string{missing}, d.created...)
+	}
+	return os.MkdirAll(d.file(marker), 0o755)
+}
+
+// empty removes everything but the marker.
+func (d *borrowedDirectory) empty() error {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == marker {
+			continue
+		}
+		if err := os.RemoveAll(d.file(entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pluginSockets are the paths of the sockets in the directory but the kubelet's.
+func (d *borrowedDirectory) pluginSockets(t *testing.T) []string {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{}
+	for _, entry := range entries {
+		if entry.Type()&fs.ModeSocket != 0 && entry.Name() != "kubelet.sock" {
+			paths = append(paths, d.file(entry.Name()))
+		}
+	}
+	return paths
+}
+
+// clear empties the directory between tests.
+func (d *borrowedDirectory) clear(t *testing.T) {
+	if err := d.empty(); err != nil {
+		t.Errorf("cannot clean up: %v", err)
+	}
+}
+
+// giveBack removes what take created.
+func (d *borrowedDirectory) giveBack() error {
+	defer d.lock.Close()
+	if err := d.empty(); err != nil {
+		return err
+	}
+	if err := os.Remove(d.file(marker)); err != nil {
+		return err
+	}
+	for i := len(d.created) - 1; i >= 0; i-- {
+		if err := os.Remove(d.created[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package kubelet
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
+)
+
+// programVariable names the program under test.
+const programVariable = "DIRECTX_DEVICE_PLUGIN"
+
+// program is the path of directx-device-plugin.
+var program string
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if program, err = exec.LookPath(os.Getenv(programVariable)); err != nil {
+		return 1, fmt.Errorf("%s must be the path of the program under test: %w", programVariable, err)
+	}
+	if err := directory.take(); err != nil {
+		return 1, err
+	}
+	defer func() {
+		if failure := directory.giveBack(); failure != nil && err == nil {
+			code, err = 1, failure
+		}
+	}()
+	recordKubelet()
+	fmt.Printf("kubelet %s against %s\n", kubeletVersion(), program)
+	return m.Run(), nil
+}
+
+// kubeletVersion is the version of k8s.io/kubernetes in this test program, taken from
+// where its sources lie: a test program's build information does not list modules.
+func kubeletVersion() string {
+	entry := reflect.ValueOf(devicemanager.NewManagerImpl).Pointer()
+	file, _ := runtime.FuncForPC(entry).FileLine(entry)
+	_, after, _ := strings.Cut(file, "k8s.io/kubernetes@")
+	version, _, _ := strings.Cut(after, "/")
+	return version
+}

@@ -1,0 +1,242 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+)
+
+// node is a Kubernetes node as far as device plugins see one: a kubelet and the
+// pods it was given.
+type node struct {
+	t       *testing.T
+	kubelet *kubelet
+
+	mutex sync.Mutex
+	pods  []*v1.Pod
+}
+
+// podSourcesReady says that the kubelet has heard of all its pods, so that it frees
+// the devices of those that are gone.
+type podSourcesReady struct{}
+
+func (podSourcesReady) AddSource(string) {}
+func (podSourcesReady) AllReady() bool   { return true }
+
+// machineWith describes NUMA nodes as cadvisor does. The type is cadvisor's, by way of
+// its JSON form: its package differs between kubelet versions, and requiring both
+// packages would change what the older kubelet is built with.
+func machineWith[Node any](ids []int) []Node {
+	nodes := make([]Node, len(ids))
+	for i, id := range ids {
+		if err := json.Unmarshal(fmt.Appendf(nil, `{"node_id": %d}`, id), &nodes[i]); err != nil {
+			panic(err) // the text is a constant but for a number
+		}
+	}
+	return nodes
+}
+
+// startNode starts a kubelet with the default topology policy.
+func startNode(t *testing.T) *node {
+	return startNodeWithTopology(t, topologymanager.PolicyNone, nil)
+}
+
+// startNodeWithTopology starts a kubelet with NUMA nodes and a policy for them.
+func startNodeWithTopology(t *testing.T, policy string, numaNodes []int) *node {
+	t.Helper()
+	n := &node{t: t}
+	n.startKubelet(policy, numaNodes)
+	t.Cleanup(func() {
+		n.stopKubelet()
+		directory.clear(t)
+	})
+	return n
+}
+
+func (n *node) startKubelet(policy string, numaNodes []int) {
+	n.t.Helper()
+	started, err := newKubelet(policy, numaNodes)
+	if err == nil {
+		err = started.start(n.activePods)
+	}
+	if err != nil {
+		n.t.Fatalf("the device manager does not start: %v", err)
+	}
+	n.kubelet = started
+}
+
+func (n *node) stopKubelet() {
+	if err := n.kubelet.stop(); err != nil {
+		n.t.Errorf("the device manager does not stop: %v", err)
+	}
+}
+
+// restartKubelet ends the kubelet in an orderly way and starts another one, which
+// finds the checkpoint of the first.
+func (n *node) restartKubelet() {
+	n.t.Helper()
+	n.stopKubelet()
+	n.startKubelet(topologymanager.PolicyNone, nil)
+}
+
+// crashKubelet ends the kubelet and leaves its socket behind, as a kubelet does
+// that is killed.
+func (n *node) crashKubelet() {
+	n.t.Helper()
+	socket := directory.file("kubelet.sock")
+	aside := filepath.Join(n.t.TempDir(), "kubelet.sock")
+	if err := os.Rename(socket, aside); err != nil {
+		n.t.Fatal(err)
+	}
+	n.stopKubelet()
+	if err := os.Rename(aside, socket); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) activePods() []*v1.Pod {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return slices.Clone(n.pods)
+}
+
+// admit hands pod to the kubelet, which allocates its devices; a pod that is
+// refused is gone again.
+func (n *node) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
+	n.mutex.Lock()
+	n.pods = append(n.pods, pod)
+	n.mutex.Unlock()
+	result := n.kubelet.admit(pod)
+	if !result.Admit {
+		n.remove(pod)
+	}
+	return result
+}
+
+// mustAdmit admits a pod that has to be admitted.
+func (n *node) mustAdmit(pod *v1.Pod) *v1.Pod {
+	n.t.Helper()
+	if result := n.admit(pod); !result.Admit {
+		n.t.Fatalf("pod %s is refused: %s: %s", pod.Name, result.Reason, result.Message)
+	}
+	return pod
+}
+
+// mustRefuse admits a pod that has to be refused, with exactly this message.
+func (n *node) mustRefuse(pod *v1.Pod, message string) {
+	n.t.Helper()
+	result := n.admit(pod)
+	if result.Admit {
+		n.t.Fatalf("pod %s is admitted with %v", pod.Name, n.deviceIDs(pod))
+	}
+	if result.Message != message {
+		n.t.Fatalf("pod %s is refused with %q, not %q", pod.Name, result.Message, message)
+	}
+}
+
+// remove ends a pod.
+func (n *node) remove(pod *v1.Pod) {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.pods = slices.DeleteFunc(n.pods, func(p *v1.Pod) bool { return p.UID == pod.UID })
+}
+
+// container is what the kubelet gives the runtime for the pod's only container.
+func (n *node) container(pod *v1.Pod) containerOptions {
+	n.t.Helper()
+	options, err := n.kubelet.runOptions(pod, &pod.Spec.Containers[0])
+	if err != nil {
+		n.t.Fatalf("no container options for pod %s: %v", pod.Name, err)
+	}
+	return optionsFromKubelet(options)
+}
+
+// deviceIDs are the ids of the devices the pod was given, sorted.
+func (n *node) deviceIDs(pod *v1.Pod) []string {
+	ids := []string{}
+	for _, devices := range n.kubelet.devices.GetDevices(string(pod.UID), pod.Spec.Containers[0].Name) {
+		for id := range devices {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// count is how many devices of a resource the node reports; known is false for a
+// resource that it does not report at all.
+type count struct {
+	known                 bool
+	capacity, allocatable int64
+}
+
+func (c count) String() string {
+	if !c.known {
+		return "unknown"
+	}
+	return fmt.Sprintf("capacity %d, allocatable %d", c.capacity, c.allocatable)
+}
+
+// devices is a count of a resource that is known.
+func devices(capacity, allocatable int64) count {
+	return count{true, capacity, allocatable}
+}
+
+func (n *node) count(resourceName string) count {
+	capacities, allocatables := n.kubelet.capacity()
+	capacity, known := capacities[v1.ResourceName(resourceName)]
+	allocatable := allocatables[v1.ResourceName(resourceName)]
+	return count{known, capacity.Value(), allocatable.Value()}
+}
+
+// resourceNames are the resources the node reports, sorted.
+func (n *node) resourceNames() []string {
+	capacities, _ := n.kubelet.capacity()
+	names := []string{}
+	for name := range capacities {
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// healthyIDs are the ids of a resource's healthy devices, sorted.
+func (n *node) healthyIDs(resourceName string) []string {
+	ids := []string{}
+	for id := range n.kubelet.healthyDevices()[resourceName] {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// podWith is a pod of one container that asks for devices.
+func podWith(name string, requests map[string]int64) *v1.Pod {
+	limits := v1.ResourceList{}
+	for resourceName, amount := range requests {
+		limits[v1.ResourceName(resourceName)] = *resource.NewQuantity(amount, resource.DecimalSI)
+	}
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-of-" + name)},
+		Spec: v1.PodSpec{Containers: []v1.Container{{
+			Name:      "main",
+			Resources: v1.ResourceRequirements{Limits: limits, Requests: limits},
+		}}},
+	}
+}
+
+// podFor is a pod that asks for a number of one resource.
+func podFor(name, resourceName string, amount int64) *v1.Pod {
+	return podWith(name, map[string]int64{resourceName: amount})
+}

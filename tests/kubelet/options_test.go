@@ -1,0 +1,104 @@
+package kubelet
+
+import (
+	"encoding/json"
+	"testing"
+
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
+)
+
+// containerOptions is what a container runtime is told about a container's devices,
+// in the words of `directx-device-plugin simulate --output json`.
+type containerOptions struct {
+	Devices     []deviceOption    `json:"devices"`
+	Mounts      []mountOption     `json:"mounts"`
+	Envs        map[string]string `json:"envs"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+type deviceOption struct {
+	HostPath      string `json:"hostPath"`
+	ContainerPath string `json:"containerPath"`
+	Permissions   string `json:"permissions"`
+}
+
+type mountOption struct {
+	HostPath      string `json:"hostPath"`
+	ContainerPath string `json:"containerPath"`
+	ReadOnly      bool   `json:"readOnly"`
+}
+
+// optionsFromKubelet keeps what a container runtime on Windows is given. The order
+// of devices and mounts is the kubelet's; environment and annotations have none.
+func optionsFromKubelet(options *devicemanager.DeviceRunContainerOptions) containerOptions {
+	result := emptyOptions()
+	if options == nil {
+		return result
+	}
+	for _, device := range options.Devices {
+		result.Devices = append(result.Devices, deviceOption{device.PathOnHost, device.PathInContainer, device.Permissions})
+	}
+	for _, mount := range options.Mounts {
+		result.Mounts = append(result.Mounts, mountOption{mount.HostPath, mount.ContainerPath, mount.ReadOnly})
+	}
+	for _, env := range options.Envs {
+		result.Envs[env.Name] = env.Value
+	}
+	for _, annotation := range options.Annotations {
+		result.Annotations[annotation.Name] = annotation.Value
+	}
+	return result
+}
+
+func emptyOptions() containerOptions {
+	return containerOptions{[]deviceOption{}, []mountOption{}, map[string]string{}, map[string]string{}}
+}
+
+// merged is o after the kubelet has added what a further resource gives: by
+// container path or name, the first one stays.
+func (o containerOptions) merged(further containerOptions) containerOptions {
+	result := emptyOptions()
+	devices, mounts := map[string]bool{}, map[string]bool{}
+	for _, part := range []containerOptions{o, further} {
+		for _, device := range part.Devices {
+			if !devices[device.ContainerPath] {
+				devices[device.ContainerPath] = true
+				result.Devices = append(result.Devices, device)
+			}
+		}
+		for _, mount := range part.Mounts {
+			if !mounts[mount.ContainerPath] {
+				mounts[mount.ContainerPath] = true
+				result.Mounts = append(result.Mounts, mount)
+			}
+		}
+		addMissing(result.Envs, part.Envs)
+		addMissing(result.Annotations, part.Annotations)
+	}
+	return result
+}
+
+func addMissing(into, from map[string]string) {
+	for name, value := range from {
+		if _, taken := into[name]; !taken {
+			into[name] = value
+		}
+	}
+}
+
+// text is o in a form that is equal exactly when the options are.
+func (o containerOptions) text() string {
+	text, err := json.MarshalIndent(o, "", "  ")
+	if err != nil {
+		panic(err) // text and booleans always have a JSON form
+	}
+	return string(text)
+}
+
+// mustEqual fails unless a container gets what was predicted.
+func mustEqual(t *testing.T, pod string, kubelet, predicted containerOptions) {
+	t.Helper()
+	if kubelet.text() != predicted.text() {
+		t.Errorf("pod %s: the kubelet gives the container\n%s\nbut simulate predicted\n%s", pod, kubelet.text(), predicted.text())
+	}
+}
