@@ -1,0 +1,161 @@
+//! `PnP` devices, registered with `SetupAPI`.
+#![allow(unsafe_code, reason = "calls setupapi.dll")]
+
+use anyhow::Result;
+use devices::{Luid, PnpDevice};
+use windows::Win32::Devices::DeviceAndDriverInstallation::{
+    HDEVINFO, SETUP_DI_DEVICE_CREATION_FLAGS, SP_DEVINFO_DATA, SetupDiCreateDeviceInfoList,
+    SetupDiCreateDeviceInfoW, SetupDiDestroyDeviceInfoList, SetupDiOpenDeviceInfoW,
+    SetupDiRegisterDeviceInfo, SetupDiRemoveDevice, SetupDiSetDevicePropertyW,
+};
+use windows::Win32::Devices::Properties::{
+    DEVPKEY_Device_DevNodeStatus, DEVPKEY_Device_DeviceDesc, DEVPKEY_Device_Driver,
+    DEVPKEY_Device_IsPresent, DEVPKEY_Device_LocationPaths, DEVPKEY_Device_Manufacturer,
+    DEVPKEY_Device_Numa_Node, DEVPKEY_Device_ProblemCode, DEVPROP_TYPE_BOOLEAN,
+    DEVPROP_TYPE_STRING, DEVPROP_TYPE_STRING_LIST, DEVPROP_TYPE_UINT32, DEVPROP_TYPE_UINT64,
+    DEVPROPTYPE,
+};
+use windows::Win32::Foundation::DEVPROPKEY;
+use windows::core::{GUID, HSTRING, PCWSTR};
+
+/// `DEVPKEY_Gpu_Luid` and `DEVPKEY_Gpu_PhysicalAdapterIndex` of `ntddvdeo.h`.
+const GPU: GUID = GUID::from_u128(0x60b193cb_5276_4d0f_96fc_f173abad3ec6);
+const GPU_LUID: DEVPROPKEY = DEVPROPKEY { fmtid: GPU, pid: 2 };
+const GPU_PHYSICAL_ADAPTER_INDEX: DEVPROPKEY = DEVPROPKEY { fmtid: GPU, pid: 3 };
+
+/// The setup class of devices without a driver key that names one: Display.
+const DISPLAY: GUID = GUID::from_u128(0x4d36e968_e325_11ce_bfc1_08002be10318);
+
+/// `DN_HAS_PROBLEM` of `cfg.h`.
+const HAS_PROBLEM: u32 = 0x400;
+
+/// Registers the device, or finds it registered, and gives it its properties.
+pub(crate) fn make(luid: Luid, pnp: &PnpDevice) -> Result<()> {
+    let list = List::new()?;
+    let id = pnp.id.to_string();
+    let device = match list.open(&id) {
+        Ok(device) => device,
+        Err(_) => list.register(&id, class(pnp))?,
+    };
+    let text = |key: &DEVPROPKEY, text: &str| device.set(key, DEVPROP_TYPE_STRING, &wide(&[text]));
+    let number =
+        |key: &DEVPROPKEY, number: u32| device.set(key, DEVPROP_TYPE_UINT32, &number.to_le_bytes());
+    device.set(&GPU_LUID, DEVPROP_TYPE_UINT64, &luid.0.to_le_bytes())?;
+    number(&GPU_PHYSICAL_ADAPTER_INDEX, 0)?;
+    text(&DEVPKEY_Device_DeviceDesc, &pnp.description)?;
+    text(&DEVPKEY_Device_Manufacturer, &pnp.manufacturer)?;
+    match &pnp.driver_key {
+        Some(key) => text(&DEVPKEY_Device_Driver, &key.to_string())?,
+        None => device.unset(&DEVPKEY_Device_Driver),
+    }
+    let paths: Vec<String> = pnp.location_paths.iter().map(ToString::to_string).collect();
+    if paths.is_empty() {
+        device.unset(&DEVPKEY_Device_LocationPaths);
+    } else {
+        let paths: Vec<&str> = paths.iter().map(String::as_str).chain([""]).collect();
+        device.set(&DEVPKEY_Device_LocationPaths, DEVPROP_TYPE_STRING_LIST, &wide(&paths))?;
+    }
+    match pnp.numa_node {
+        Some(node) => number(&DEVPKEY_Device_Numa_Node, node)?,
+        None => device.unset(&DEVPKEY_Device_Numa_Node),
+    }
+    number(&DEVPKEY_Device_ProblemCode, pnp.problem_code)?;
+    number(&DEVPKEY_Device_DevNodeStatus, if pnp.problem_code == 0 { 0 } else { HAS_PROBLEM })?;
+    // Last: only now DIGCF_PRESENT lists the device.
+    device.set(&DEVPKEY_Device_IsPresent, DEVPROP_TYPE_BOOLEAN, &[0xFF])
+}
+
+/// Removes the device; one that is not there is fine.
+pub(crate) fn remove(id: &str) -> Result<()> {
+    let list = List::new()?;
+    if let Ok(mut device) = list.open(id) {
+        // SAFETY: list and device are open.
+        let removed = unsafe { SetupDiRemoveDevice(list.0, &raw mut device.data) };
+        removed.ok()?;
+    }
+    Ok(())
+}
+
+/// The setup class that the driver key names.
+fn class(pnp: &PnpDevice) -> GUID {
+    let key = pnp.driver_key.as_ref().map(ToString::to_string).unwrap_or_default();
+    let guid = key.split('\\').next().unwrap_or_default().trim_matches(['{', '}']);
+    GUID::try_from(guid).unwrap_or(DISPLAY)
+}
+
+/// UTF-16 with a null after each text.
+fn wide(texts: &[&str]) -> Vec<u8> {
+    let units = texts.iter().flat_map(|text| text.encode_utf16().chain([0]));
+    units.flat_map(u16::to_le_bytes).collect()
+}
+
+struct List(HDEVINFO);
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: the list is open and ours. Closing it cannot usefully fail.
+        let _ = unsafe { SetupDiDestroyDeviceInfoList(self.0) };
+    }
+}
+
+impl List {
+    fn new() -> Result<List> {
+        // SAFETY: no class and no window are named, which is allowed.
+        Ok(List(unsafe { SetupDiCreateDeviceInfoList(None, None) }?))
+    }
+
+    fn open(&self, id: &str) -> Result<Device<'_>> {
+        let mut data = blank();
+        let id = HSTRING::from(id);
+        // SAFETY: the list is open, `id` ends with a null and `data` says how large it is.
+        unsafe { SetupDiOpenDeviceInfoW(self.0, &id, None, 0, Some(&raw mut data)) }?;
+        Ok(Device { list: self, data })
+    }
+
+    fn register(&self, id: &str, class: GUID) -> Result<Device<'_>> {
+        let mut data = blank();
+        let id = HSTRING::from(id);
+        let flags = SETUP_DI_DEVICE_CREATION_FLAGS(0);
+        // SAFETY: the list is open, `id` ends with a null and `data` says how large it is.
+        unsafe {
+            let out = Some(&raw mut data);
+            SetupDiCreateDeviceInfoW(
+                self.0,
+                &id,
+                &raw const class,
+                PCWSTR::null(),
+                None,
+                flags,
+                out,
+            )
+        }?;
+        // SAFETY: list and device are open, and no comparison is asked for.
+        unsafe { SetupDiRegisterDeviceInfo(self.0, &raw mut data, 0, None, None, None) }?;
+        Ok(Device { list: self, data })
+    }
+}
+
+fn blank() -> SP_DEVINFO_DATA {
+    let size = u32::try_from(size_of::<SP_DEVINFO_DATA>()).expect("a small structure");
+    SP_DEVINFO_DATA { cbSize: size, ..SP_DEVINFO_DATA::default() }
+}
+
+struct Device<'a> {
+    list: &'a List,
+    data: SP_DEVINFO_DATA,
+}
+
+impl Device<'_> {
+    fn set(&self, key: &DEVPROPKEY, kind: DEVPROPTYPE, value: &[u8]) -> Result<()> {
+        let (list, device) = (self.list.0, &raw const self.data);
+        // SAFETY: list and device are open, and the value has its own length.
+        Ok(unsafe { SetupDiSetDevicePropertyW(list, device, key, kind, Some(value), 0) }?)
+    }
+
+    /// Takes a property away; one that is not there is fine.
+    fn unset(&self, key: &DEVPROPKEY) {
+        let (list, device, none) = (self.list.0, &raw const self.data, DEVPROPTYPE(0));
+        // SAFETY: list and device are open; no type and no value mean removal.
+        let _ = unsafe { SetupDiSetDevicePropertyW(list, device, key, none, None, 0) };
+    }
+}

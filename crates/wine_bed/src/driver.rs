@@ -1,0 +1,85 @@
+//! Driver keys with their `CopyToVm*` values, and driver store folders with files.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use devices::{Adapter, CopyToVmValue, DriverStore, StoreFiles};
+use windows_registry::{Key, LOCAL_MACHINE};
+
+/// Where driver keys are.
+pub(crate) const CLASS: &str = r"SYSTEM\CurrentControlSet\Control\Class";
+
+/// Makes the adapter's driver key and driver store folder.
+pub(crate) fn make(adapter: &Adapter) -> Result<()> {
+    let store = adapter.driver_store.as_ref();
+    if let Some(key) = adapter.pnp.as_ref().and_then(|pnp| pnp.driver_key.as_ref()) {
+        let driver = LOCAL_MACHINE.create(format!("{CLASS}\\{key}"))?;
+        driver.set_string("DriverDesc", &adapter.driver_description)?;
+        if let Some(store) = store {
+            // What says where the driver's folder is on hosts whose kernel does not.
+            let driver_path = format!("{}\\bed_umd64.dll", store.path);
+            driver.set_multi_string("UserModeDriverName", &[&driver_path, "bed_umd32.dll"])?;
+            make_copy_to_vm(&driver, store)?;
+        }
+    }
+    store.map_or(Ok(()), make_folder)
+}
+
+pub(crate) fn remove_key(key: &str) -> Result<()> {
+    let path = format!("{CLASS}\\{key}");
+    if LOCAL_MACHINE.open(&path).is_ok() {
+        LOCAL_MACHINE.remove_tree(&path)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn remove_folder(folder: &str) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn make_copy_to_vm(driver: &Key, store: &DriverStore) -> Result<()> {
+    for (name, values) in &store.copy_to_vm {
+        let key = driver.create(name.to_string())?;
+        for (name, value) in values {
+            match value {
+                CopyToVmValue::Single(text) => key.set_string(name, text)?,
+                CopyToVmValue::Multi(texts) => {
+                    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                    key.set_multi_string(name.as_str(), &texts)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the folder and the files that the inventory lists, or those that its
+/// registry values name where it says that every named file is there.
+fn make_folder(store: &DriverStore) -> Result<()> {
+    fs::create_dir_all(&store.path)?;
+    let files: BTreeSet<&str> = match &store.files {
+        StoreFiles::Listed(files) => files.iter().map(String::as_str).collect(),
+        StoreFiles::EveryNamed | StoreFiles::OnDisk => named(store).collect(),
+    };
+    for file in files {
+        let path = Path::new(&store.path).join(file);
+        let folder = path.parent().context("a file of a folder has a parent")?;
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&path, file))
+            .with_context(|| format!("cannot make {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn named(store: &DriverStore) -> impl Iterator<Item = &str> {
+    store.copy_to_vm.values().flat_map(|values| values.values()).filter_map(|value| match value {
+        CopyToVmValue::Single(text) => Some(text.as_str()),
+        CopyToVmValue::Multi(texts) => texts.first().map(String::as_str),
+    })
+}

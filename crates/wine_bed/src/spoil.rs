@@ -1,0 +1,18 @@
+//! Faults that an inventory cannot describe, put into a bed that is set.
+
+use anyhow::{Context, Result};
+use windows_registry::LOCAL_MACHINE;
+
+use crate::driver::{CLASS, remove_key};
+
+/// Removes a driver key that a device names.
+pub(crate) fn remove_driver_key(key: &str) -> Result<()> {
+    remove_key(key)
+}
+
+/// Puts a `REG_DWORD` where text is expected.
+pub(crate) fn put_dword(key: &str, name: &str) -> Result<()> {
+    let open = LOCAL_MACHINE.options().read().write().open(format!("{CLASS}\\{key}"));
+    let key = open.with_context(|| format!("cannot open driver key {key}"))?;
+    Ok(key.set_u32(name, 1)?)
+}
