@@ -1,0 +1,16 @@
+//! What every program does at its command line, whatever its work is.
+//!
+//! In comes a program as a function; out go its exit status (0 success, 1 failure at
+//! work, 2 wrong usage or configuration), its error as text with causes and advice,
+//! shell completions, and its reference in Markdown from the same definitions that
+//! parse its arguments.
+
+mod completions;
+mod failure;
+mod reference;
+mod stdout;
+
+pub use completions::{Completions, write_completions};
+pub use failure::{Failure, run};
+pub use reference::markdown;
+pub use stdout::print;

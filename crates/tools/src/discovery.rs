@@ -1,0 +1,77 @@
+//! `test-device-discovery`: the DirectX devices of a host, as text.
+//!
+//! The text is the earlier program's to the letter, but for the version; scripts
+//! read it. The C++ and Go clients of the discovery library print the same.
+
+mod report;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser};
+use cli::{Completions, Failure};
+use devices::{Criteria, DeviceScope, Filter, discover};
+
+use crate::host::Host;
+use crate::notes;
+
+const EXAMPLES: &str = "\
+Examples:
+  List the devices of this host:
+    test-device-discovery
+  List what can compute on a host that was recorded, and say why the rest is left out:
+    test-device-discovery --inventory host.yaml --filter compute --verbose";
+
+/// List the DirectX devices of a host with their driver files
+#[derive(Parser, Debug)]
+#[command(name = "test-device-discovery", version, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// all, display, compute, display-only, compute-only or display-and-compute
+    #[arg(long, value_name = "FILTER", default_value_t = Filter::All)]
+    filter: Filter,
+    /// Leave out devices that are built into the processor
+    #[arg(long)]
+    exclude_integrated: bool,
+    /// Leave out devices that can be removed while the host runs
+    #[arg(long)]
+    exclude_detachable: bool,
+    #[command(flatten)]
+    host: Host,
+    /// Say on standard error what is left out and why
+    #[arg(long, short)]
+    verbose: bool,
+    #[command(flatten)]
+    completions: Completions,
+}
+
+/// Runs the program with this process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    cli::run(|| run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(shell) = arguments.completions.shell {
+        cli::write_completions(shell, Arguments::command())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let snapshot = arguments.host.snapshot()?;
+    let selection = discover(
+        &snapshot,
+        Criteria {
+            filter: arguments.filter,
+            integrated: scope(arguments.exclude_integrated),
+            detachable: scope(arguments.exclude_detachable),
+        },
+    );
+    if arguments.verbose {
+        for note in notes::of_discovery(&snapshot, &selection) {
+            notes::line(&note);
+        }
+    }
+    cli::print(&report::text(&selection.devices))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scope(exclude: bool) -> DeviceScope {
+    if exclude { DeviceScope::Exclude } else { DeviceScope::Include }
+}

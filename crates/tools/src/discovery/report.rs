@@ -1,0 +1,50 @@
+//! The text of `test-device-discovery`.
+
+use std::fmt::Write as _;
+
+use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile};
+
+/// The library's version and every device.
+pub(super) fn text(devices: &[Device]) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut text = format!(
+        "DirectX device discovery library version {version}\nDiscovered {} devices.\n\n",
+        devices.len()
+    );
+    for (number, device) in devices.iter().enumerate() {
+        add_device(&mut text, number, device);
+    }
+    text
+}
+
+// Writing to a String cannot fail, here and below.
+fn add_device(text: &mut String, number: usize, device: &Device) {
+    let key = device.driver_key.as_ref().map(DriverKey::registry_path).unwrap_or_default();
+    let store = device.driver_store.as_ref().map_or("", |store| &store.path);
+    let location = device.location_path.as_ref().map_or("", |path| path.as_str());
+    let _ = writeln!(text, "[Device {number} details]\n");
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{:<20} {value}", format!("{name}:"));
+    };
+    line("PnP Hardware ID", device.id.as_str());
+    line("DX Adapter LUID", &device.luid.to_string());
+    line("Description", &device.description);
+    line("Driver Registry Key", &key);
+    line("DriverStore Path", store);
+    line("LocationPath", location);
+    line("Vendor", &device.manufacturer);
+    line("Is Integrated", &(device.placement == Placement::Integrated).to_string());
+    line("Is Detachable", &(device.attachment == Attachment::Detachable).to_string());
+    line("Supports Display", &device.display.is_yes().to_string());
+    line("Supports Compute", &device.compute.is_yes().to_string());
+    add_files(text, "System32", &device.runtime_files.system32);
+    add_files(text, "SysWOW64", &device.runtime_files.wow64);
+    text.push('\n');
+}
+
+fn add_files(text: &mut String, folder: &str, files: &[RuntimeFile]) {
+    let _ = writeln!(text, "\n{} Additional {folder} runtime files:", files.len());
+    for RuntimeFile { source, destination } in files {
+        let _ = writeln!(text, "    {source} => {destination}");
+    }
+}

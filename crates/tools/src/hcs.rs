@@ -1,0 +1,124 @@
+//! `query-hcs-capabilities`: which Windows this is and which schema versions its
+//! Host Compute Service supports.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser, ValueEnum};
+use cli::{Completions, Failure};
+use devices::HostFacts;
+use serde::Serialize;
+
+const EXAMPLES: &str = "\
+Examples:
+  Ask this host:
+    query-hcs-capabilities
+  Ask a host that was recorded, for a script:
+    query-hcs-capabilities --inventory host.yaml --output json
+
+A container can be given one device by its location path from schema 2.2 on.";
+
+/// Print the Windows version and the supported schema versions of the Host Compute Service
+#[derive(Parser, Debug)]
+#[command(name = "query-hcs-capabilities", version, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+    /// Recorded inventory to read instead of asking this host
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+    #[command(flatten)]
+    completions: Completions,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Output {
+    Text,
+    Json,
+}
+
+/// Runs the program with this process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    cli::run(|| run(&Arguments::parse()))
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    if let Some(shell) = arguments.completions.shell {
+        cli::write_completions(shell, Arguments::command())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let facts = match &arguments.inventory {
+        Some(file) => recorded(crate::host::recorded(file)?.host)?,
+        None => live()?,
+    };
+    cli::print(&match arguments.output {
+        Output::Text => text(&facts),
+        Output::Json => json(&facts),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn recorded(facts: HostFacts) -> Result<HostFacts, Failure> {
+    if facts.hcs_schemas.is_empty() {
+        let error = anyhow::anyhow!("the inventory records no HCS schema version");
+        return Err(Failure::at_work(error));
+    }
+    Ok(facts)
+}
+
+#[cfg(windows)]
+fn live() -> Result<HostFacts, Failure> {
+    let hcs_schemas = win32::hcs::schemas().map_err(Failure::at_work)?;
+    Ok(HostFacts { hcs_schemas, ..win32::host_facts() })
+}
+
+#[cfg(not(windows))]
+fn live() -> Result<HostFacts, Failure> {
+    Err(Failure::at_work(anyhow::anyhow!("only Windows has a Host Compute Service to ask")))
+}
+
+fn text(facts: &HostFacts) -> String {
+    let unknown = "unknown".to_owned();
+    let mut text = format!(
+        "Operating system version:\n{}, version {} (OS build {})\n\nSupported HCS schema versions:\n",
+        facts.product.as_ref().unwrap_or(&unknown),
+        facts.display_version.as_ref().unwrap_or(&unknown),
+        facts.build.map_or(unknown.clone(), |build| build.to_string()),
+    );
+    for schema in &facts.hcs_schemas {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "- {schema}");
+    }
+    text
+}
+
+fn json(facts: &HostFacts) -> String {
+    let answer = Answer {
+        operating_system: OperatingSystem {
+            product: facts.product.as_deref(),
+            display_version: facts.display_version.as_deref(),
+            build: facts.build.map(|build| build.to_string()),
+        },
+        hcs_schemas: facts.hcs_schemas.iter().map(ToString::to_string).collect(),
+    };
+    let text = serde_json::to_string_pretty(&answer);
+    text.expect("structs with text alone always serialise") + "\n"
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer<'a> {
+    operating_system: OperatingSystem<'a>,
+    hcs_schemas: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OperatingSystem<'a> {
+    product: Option<&'a str>,
+    display_version: Option<&'a str>,
+    build: Option<String>,
+}

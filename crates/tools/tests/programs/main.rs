@@ -1,0 +1,11 @@
+//! The programs themselves, run on recorded hosts.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
+
+mod discovery;
+mod fixtures;
+mod hcs;
+mod mounts;
+mod outcome;
+#[cfg(unix)]
+mod running;

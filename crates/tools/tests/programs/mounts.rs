@@ -1,0 +1,128 @@
+//! `gen-device-mounts`.
+
+use crate::fixtures::{MadeUp, inventories, inventory};
+use crate::outcome::{GEN_DEVICE_MOUNTS, Outcome, program};
+
+fn mounts(arguments: &[&str]) -> Outcome {
+    Outcome::of(&mut program(GEN_DEVICE_MOUNTS, arguments))
+}
+
+fn on(host: &std::path::Path, arguments: &[&str]) -> Outcome {
+    mounts(&[arguments, &["--inventory", host.to_str().unwrap()]].concat())
+}
+
+#[test]
+fn every_recorded_host_gives_flags_to_every_front_end() {
+    for (name, path) in inventories() {
+        for frontend in ["ctr", "nerdctl", "docker", "crictl"] {
+            let outcome = on(&path, &["--all", "--verbose", "--frontend", frontend]);
+            insta::assert_snapshot!(format!("mounts_{name}_{frontend}"), outcome);
+        }
+    }
+}
+
+#[test]
+fn a_device_is_chosen_by_index_luid_or_path() {
+    let host = inventory("aws-t4-two.yaml");
+    let second = on(&host, &["--index", "1"]);
+    assert_eq!(second.code, Some(0), "{second}");
+    assert!(second.stdout.starts_with(r#""--device" "vpci-location-path://PCIROOT(0)#PCI(1C00)""#));
+    assert_eq!(second.stdout.matches("--device").count(), 1);
+    for choice in [["--luid", "7098126"], ["--path", "pciroot(0)#pci(1c00)"]] {
+        assert_eq!(on(&host, &choice).stdout, second.stdout, "{choice:?}");
+    }
+    let both = on(&host, &["--index", "1", "--luid", "7048070", "--index", "1"]);
+    assert_eq!(both.stdout, on(&host, &["--all"]).stdout);
+    assert_eq!(both.stdout.matches("--device").count(), 2);
+}
+
+/// The earlier program printed the values of the bytes.
+#[test]
+fn json_is_an_array_of_the_flags_as_text() {
+    let host = inventory("aws-t4-two.yaml");
+    let outcome = on(&host, &["--index", "0", "--format", "json"]);
+    let flags: Vec<String> = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(flags[..2], ["--device", "vpci-location-path://PCIROOT(0)#PCI(1B00)"]);
+    let store =
+        r"C:\Windows\System32\DriverStore\FileRepository\nvgridsw_aws.inf_amd64_1b50ef32b191cff1";
+    let first = format!(
+        r"src={store}\nvcudadebugger.dll,dst=C:\Windows\System32\nvcudadebugger.dll,options=ro"
+    );
+    assert_eq!(flags[2..4], ["--mount".to_owned(), first]);
+    // Fourteen files of the registry, and three that only the folder has.
+    assert_eq!(flags.iter().filter(|flag| *flag == "--mount").count(), 17);
+}
+
+#[test]
+fn runtime_files_are_mounted_when_asked() {
+    let host = inventory("aws-t4-two.yaml");
+    let count = |when| {
+        let outcome = on(&host, &["--all", "--runtime-mounts", when]);
+        outcome.stdout.matches("--mount").count()
+    };
+    assert_eq!(["auto", "always", "never"].map(count), [17, 17, 0]);
+}
+
+#[test]
+fn hints_tell_the_container_its_devices() {
+    let host = inventory("aws-t4-two.yaml");
+    let flags = on(&host, &["--all", "--hints"]).stdout;
+    assert!(flags.contains(r#""--env" "DIRECTX_VISIBLE_DEVICES=7048070,7098126""#), "{flags}");
+    assert!(!on(&host, &["--all"]).stdout.contains("--env"));
+}
+
+#[test]
+fn a_choice_that_matches_nothing_says_what_there_is() {
+    let host = inventory("aws-t4-two.yaml");
+    for (number, choice) in
+        [["--index", "2"], ["--luid", "-7"], ["--path", "PCIROOT(9)"]].iter().enumerate()
+    {
+        insta::assert_snapshot!(format!("no_such_device_{number}"), on(&host, choice));
+    }
+    insta::assert_snapshot!("nothing_chosen", on(&host, &[]));
+    let empty = on(&MadeUp::new(" []").path(), &["--all"]);
+    assert_eq!(empty.code, Some(1));
+    assert_eq!(empty.stderr, "error: this host has no DirectX device\n");
+}
+
+const SICK: &str = "
+- {luid: 1, attributes: [d3d12-graphics], hardware: true, hardwareId: {vendor: 1, device: 2},
+   driverDescription: Sick, pnp: {id: 'PCI\\A\\1', locationPaths: [A], problemCode: 43}}
+- {luid: 2, attributes: [d3d11-graphics], hardware: true, hardwareId: {vendor: 1, device: 2},
+   driverDescription: Screen, pnp: {id: 'PCI\\A\\2', locationPaths: [B]}}";
+const WELL: &str = "
+- {luid: 3, attributes: [npu], hardware: true, integrated: true, detachable: true,
+   hardwareId: {vendor: 1, device: 2}, driverDescription: Chip,
+   pnp: {id: 'PCI\\A\\3', locationPaths: ['PCIROOT(0)#PCI(0300) & more']}}";
+
+#[test]
+fn devices_that_the_plugin_would_not_give_are_refused_or_left_out() {
+    let sick = MadeUp::new(SICK);
+    insta::assert_snapshot!("sick_by_index", on(&sick.path(), &["--index", "0"]));
+    insta::assert_snapshot!("screen_by_index", on(&sick.path(), &["--index", "1"]));
+    insta::assert_snapshot!("sick_all", on(&sick.path(), &["--all"]));
+    let some = MadeUp::new(&format!("{SICK}{WELL}"));
+    insta::assert_snapshot!("one_of_three", on(&some.path(), &["--all"]));
+}
+
+#[test]
+fn what_cannot_be_quoted_for_both_shells_is_refused_as_text_alone() {
+    let odd = WELL.replace("& more", "%PATH%, \"more\"");
+    let host = MadeUp::new(&odd);
+    insta::assert_snapshot!("unquotable", on(&host.path(), &["--all"]));
+    let json = on(&host.path(), &["--all", "--format", "json"]);
+    let flags: Vec<String> = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(flags[1], r#"vpci-location-path://PCIROOT(0)#PCI(0300) %PATH%, "more""#);
+}
+
+#[test]
+fn arguments_without_run_and_run_with_crictl_are_told() {
+    let host = inventory("aws-t4-two.yaml");
+    let unused = on(&host, &["--all"]).stdout;
+    let outcome =
+        mounts(&["--all", "--inventory", host.to_str().unwrap(), "image", "name", "cmd", "--flag"]);
+    assert_eq!((outcome.code, &outcome.stdout), (Some(0), &unused));
+    assert!(outcome.stderr.starts_with("warning: without `--run`"), "{outcome}");
+    let crictl = on(&host, &["--all", "--run", "--frontend", "crictl"]);
+    assert_eq!((crictl.code, crictl.stdout.as_str()), (Some(2), ""), "{crictl}");
+}

@@ -1,0 +1,81 @@
+//! `gen-device-mounts --run`, with a front end that tells how it was called.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::fixtures::inventory;
+use crate::outcome::{GEN_DEVICE_MOUNTS, Outcome, TEST_DEVICE_DISCOVERY, program};
+
+/// `gen-device-mounts` on the two-GPU host, with `folder` alone on its path.
+fn running(folder: &Path, arguments: &[&str]) -> Command {
+    let host = inventory("aws-t4-two.yaml");
+    let fixed = ["--index", "0", "--runtime-mounts", "never", "--run", "--inventory"];
+    let all = [&fixed[..], &[host.to_str().unwrap()], arguments].concat();
+    let mut command = program(GEN_DEVICE_MOUNTS, &all);
+    command.env("PATH", folder);
+    command
+}
+
+fn with_program(name: &str, script: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(name);
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+#[test]
+fn the_front_end_gets_flags_then_free_arguments_and_its_exit_code_is_passed_on() {
+    let folder = with_program("ctr", r#"for word in "$@"; do echo "[$word]"; done; exit 7"#);
+    let free = ["--", "--cni", "image", "name", "cmd", "/c", "echo %PATH% & \"x\""];
+    insta::assert_snapshot!("run", Outcome::of(&mut running(folder.path(), &free)));
+}
+
+#[test]
+fn the_front_end_has_the_terminal() {
+    let folder = with_program("nerdctl", "read line; echo \"read $line\"; kill -9 $$");
+    let mut command = running(folder.path(), &["--frontend", "nerdctl", "image"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"a word\n").unwrap();
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(said, "read a word\n");
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 9));
+}
+
+#[test]
+fn a_front_end_that_is_not_installed_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(
+        "run_not_installed",
+        Outcome::of(&mut running(folder.path(), &["image", "name"]))
+    );
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure() {
+    let host = inventory("aws-t4-two.yaml");
+    for (name, arguments) in [(TEST_DEVICE_DISCOVERY, vec![]), (GEN_DEVICE_MOUNTS, vec!["--all"])] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let arguments = [&arguments[..], &["--inventory", host.to_str().unwrap()]].concat();
+        let output = program(name, &arguments).stdout(writer).stderr(Stdio::piped()).output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_a_failure() {
+    let host = inventory("aws-t4-two.yaml");
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = program(TEST_DEVICE_DISCOVERY, &["--inventory", host.to_str().unwrap()]);
+    let output = command.stdout(full).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("error: cannot write to standard output"), "{said}");
+}
