@@ -34,7 +34,8 @@ impl Document {
     /// The outermost value.
     #[must_use]
     pub fn root(&self) -> Node<'_> {
-        Node { document: self, id: self.tree.root, path: String::new() }
+        let id = self.tree.root;
+        Node { document: self, id, line: self.value(id).line, path: String::new() }
     }
 
     /// The name that errors call the document by.
@@ -98,6 +99,7 @@ pub enum Kind {
 pub struct Node<'d> {
     document: &'d Document,
     id: Id,
+    line: u32,
     path: String,
 }
 
@@ -112,10 +114,10 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// The line it begins on, from 1.
+    /// The line of its key, or, for an item of a list, the line it begins on; from 1.
     #[must_use]
     pub fn line(&self) -> u32 {
-        self.value().line
+        self.line
     }
 
     /// The path of keys, such as `adapters[0].luid`; empty at the top.
@@ -178,7 +180,9 @@ impl<'d> Node<'d> {
             Data::List(items) => Ok(items
                 .iter()
                 .enumerate()
-                .map(|(n, id)| self.child(*id, format!("{}[{n}]", self.path)))
+                .map(|(n, id)| {
+                    self.child(*id, self.document.value(*id).line, format!("{}[{n}]", self.path))
+                })
                 .collect()),
             _ => Err(self.expected("a list")),
         }
@@ -208,8 +212,8 @@ impl<'d> Node<'d> {
         Place { file: self.document.name.clone(), line, path: self.path.clone() }
     }
 
-    pub(crate) fn child(&self, id: Id, path: String) -> Node<'d> {
-        Node { document: self.document, id, path }
+    pub(crate) fn child(&self, id: Id, line: u32, path: String) -> Node<'d> {
+        Node { document: self.document, id, line, path }
     }
 
     fn value(&self) -> &'d Value {

@@ -99,7 +99,7 @@ impl<'d> Mapping<'d> {
     }
 
     fn value(&self, entry: &Entry) -> Node<'d> {
-        self.node.child(entry.value, join(self.node.path(), &entry.key))
+        self.node.child(entry.value, entry.line, join(self.node.path(), &entry.key))
     }
 }
 

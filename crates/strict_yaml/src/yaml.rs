@@ -58,16 +58,11 @@ impl Reader {
             Event::Alias(anchor) => self.alias(anchor, line),
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_tag(tag.as_deref(), line)?;
-                let id = match style {
-                    ScalarStyle::Plain if text.is_empty() => {
-                        let line = self.line_of_nothing(line);
-                        self.builder.scalar(line, String::new(), Style::Plain)?
-                    }
-                    ScalarStyle::Plain => {
-                        self.builder.scalar(line, text.into_owned(), Style::Plain)?
-                    }
-                    _ => self.builder.scalar(line, text.into_owned(), Style::Quoted)?,
+                let style = match style {
+                    ScalarStyle::Plain => Style::Plain,
+                    _ => Style::Quoted,
                 };
+                let id = self.builder.scalar(line, text.into_owned(), style)?;
                 self.value(id, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
@@ -79,15 +74,6 @@ impl Reader {
                 self.start(line, anchor, Content::Mapping { entries: Vec::new(), key: None })
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(),
-        }
-    }
-
-    /// The line of a value that is not there: its key's, since the parser notices
-    /// only at what follows.
-    fn line_of_nothing(&self, noticed: u32) -> u32 {
-        match self.open.last() {
-            Some(Open { content: Content::Mapping { key: Some((_, line)), .. }, .. }) => *line,
-            _ => noticed,
         }
     }
 

@@ -1,0 +1,59 @@
+//! Where each value of the configuration comes from.
+
+use std::fmt;
+
+use devices::DriverModel;
+use strict_yaml::Place;
+
+/// Where a value comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// A flag, such as `--device-plugin-dir`.
+    Flag(&'static str),
+    /// An environment variable, by name.
+    Variable(String),
+    /// A configuration file and the line in it.
+    File(Place),
+    /// Nobody set it.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag(flag) => f.write_str(flag),
+            Origin::Variable(name) => write!(f, "variable {name}"),
+            Origin::File(place) => place.fmt(f),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A value that is in force, for logs and explanations.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Effective {
+    /// The driver model it is for; `None` where it is for the whole program.
+    pub model: Option<DriverModel>,
+    /// The key, as the reference spells it.
+    pub key: &'static str,
+    /// The value, in words.
+    pub value: String,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl fmt::Display for Effective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(model) = self.model {
+            write!(f, "{model} ")?;
+        }
+        write!(f, "{} = {} ({})", self.key, self.value, self.origin)
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Sourced<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}

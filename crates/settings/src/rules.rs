@@ -1,0 +1,115 @@
+//! The `resources` list of a configuration file, and rules that can never match.
+
+use devices::{
+    DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern, ResourceRule, Vendor,
+};
+use strict_yaml::{KeyCase, Kind, Node, Place, ReadError};
+
+use crate::MAX_MEMORY_MIB;
+use crate::file::{allocation, multitenancy, resource_name, take};
+
+/// The keys of a rule below `resources[]`.
+pub const RULE_KEYS: [&str; 4] = ["name", "match", "multitenancy", "allocationPolicy"];
+
+/// The keys of a rule's conditions below `resources[].match`.
+pub const MATCH_KEYS: [&str; 6] =
+    ["vendor", "description", "pciId", "minMemoryMiB", "driverModel", "locationPath"];
+
+/// A rule and where it stands.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct FileRule {
+    pub(crate) rule: ResourceRule,
+    pub(crate) place: Place,
+}
+
+impl FileRule {
+    /// Whether a device of `model` could match.
+    pub(crate) fn is_for(&self, model: DriverModel) -> bool {
+        self.rule.matches.model.is_none_or(|wanted| wanted == model)
+    }
+}
+
+/// Reads the list, and refuses rules that can never match.
+pub(crate) fn file_rules(node: &Node<'_>) -> Result<Vec<FileRule>, ReadError> {
+    let mut rules: Vec<FileRule> = Vec::new();
+    for node in node.list()? {
+        let rule = FileRule { rule: rule(&node)?, place: node.place() };
+        if let Some(earlier) = rules.iter().find(|e| covers(&e.rule.matches, &rule.rule.matches)) {
+            let what = format!(
+                "this rule can never match: the rule at line {} claims every device that it would",
+                earlier.place.line()
+            );
+            return Err(rule.place.error(what).with_hint("put the narrower rule first"));
+        }
+        rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn rule(node: &Node<'_>) -> Result<ResourceRule, ReadError> {
+    let mut map = node.mapping(KeyCase::Ignored)?;
+    let rule = ResourceRule {
+        name: resource_name(&map.require("name")?)?,
+        // A `match` with nothing in it would claim everything, and nobody means that.
+        matches: map.take("match").map(|n| conditions(&n)).transpose()?.unwrap_or_default(),
+        replicas: take(&mut map, "multitenancy", multitenancy)?.map(|r| r.value),
+        allocation: take(&mut map, "allocationPolicy", allocation)?.map(|a| a.value),
+    };
+    map.finish()?;
+    Ok(rule)
+}
+
+fn conditions(node: &Node<'_>) -> Result<DeviceMatch, ReadError> {
+    let mut map = node.mapping(KeyCase::Ignored)?;
+    let mut condition = |key| map.take(key);
+    let matches = DeviceMatch {
+        vendor: condition("vendor").map(|n| n.parsed::<Vendor>()).transpose()?,
+        description: condition("description").map(|n| description(&n)).transpose()?,
+        pci: condition("pciId").map(|n| n.parsed::<PciPattern>()).transpose()?,
+        min_memory_mib: condition("minMemoryMiB")
+            .map(|n| n.integer(1..=MAX_MEMORY_MIB))
+            .transpose()?,
+        model: condition("driverModel").map(|n| driver_model(&n)).transpose()?,
+        location: condition("locationPath").map(|n| n.parsed::<LocationPattern>()).transpose()?,
+    };
+    map.finish()?;
+    Ok(matches)
+}
+
+fn description(node: &Node<'_>) -> Result<DescriptionPattern, ReadError> {
+    if node.kind() == Kind::Text && node.text()?.is_empty() {
+        let hint = "leave the key out to match every description";
+        return Err(node.error("an empty pattern matches everything").with_hint(hint));
+    }
+    node.parsed().map_err(|e: ReadError| {
+        e.with_hint(r"write a regular expression, such as tesla t4, with \( for a parenthesis")
+    })
+}
+
+fn driver_model(node: &Node<'_>) -> Result<DriverModel, ReadError> {
+    node.choice(&[DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy].map(|m| (m.name(), m)))
+}
+
+/// Whether every device that `narrow` matches is matched by `wide` for certain.
+pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
+    fn implied<T>(wide: Option<&T>, narrow: Option<&T>, implies: fn(&T, &T) -> bool) -> bool {
+        wide.is_none_or(|wide| narrow.is_some_and(|narrow| implies(wide, narrow)))
+    }
+    implied(wide.vendor.as_ref(), narrow.vendor.as_ref(), Vendor::eq)
+        && implied(wide.description.as_ref(), narrow.description.as_ref(), DescriptionPattern::eq)
+        && implied(wide.pci.as_ref(), narrow.pci.as_ref(), covers_prefix)
+        && implied(wide.min_memory_mib.as_ref(), narrow.min_memory_mib.as_ref(), u64::le)
+        && implied(wide.model.as_ref(), narrow.model.as_ref(), DriverModel::eq)
+        && implied(wide.location.as_ref(), narrow.location.as_ref(), covers_prefix)
+}
+
+/// Patterns whose `*` can only be at the end: PCI ids and location paths. Of the
+/// letters that Windows compares without case only ASCII's occur in them.
+fn covers_prefix<T: ToString>(wide: &T, narrow: &T) -> bool {
+    let (wide, narrow) = (wide.to_string(), narrow.to_string());
+    let (wide, narrow) = (wide.to_ascii_uppercase(), narrow.to_ascii_uppercase());
+    match wide.strip_suffix('*') {
+        Some(start) => narrow.trim_end_matches('*').starts_with(start),
+        None => wide == narrow,
+    }
+}

@@ -1,0 +1,303 @@
+//! What files may say, and how what they may not say is refused.
+
+use crate::made::{Made, configured, effective, told};
+use devices::{
+    AllocationPolicy, DeviceScope, DriverModel, FileName, Hints, MultiDevice, NumaTopology,
+    RuntimeMounts, Vendor,
+};
+use proptest::prelude::*;
+
+const WDDM: [DriverModel; 1] = [DriverModel::Wddm];
+const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
+
+/// Every key, in a spelling of its own.
+const EVERYTHING: &str = r"
+MULTITENANCY: 4
+includeintegrated: true
+IncludeDetachable: true
+ADDITIONALMOUNTS:
+  NVIDIA:
+  - {Source: nvml.dll, DESTINATION: nvml2.dll}
+  - {source: sub/folder\x.dll}
+  '0x1a03': []
+additionalMountsWoW64:
+  amd: [{source: B026261\amfrt32.dll, destination: amfrt32.dll}]
+runtimeMounts: Always
+excludeMounts: [nvcuda.dll, OpenCL.dll]
+allocationPolicy: packed
+multiDevice: reject
+publishNuma: true
+removalGraceSeconds: 5
+environmentHints: false
+resourceName: example.com/gpu
+resources:
+- name: example.com/t4
+  match: {vendor: nvidia, description: 'tesla t4', pciId: '10de:1eb8', minMemoryMiB: 15000, driverModel: wddm}
+  multitenancy: 2
+  allocationPolicy: distributed
+- Name: example.com/slot
+  Match: {LocationPath: 'PCIROOT(0)*'}
+- name: example.com/rest
+";
+
+#[test]
+fn every_key_in_any_case() {
+    let config = configured(EVERYTHING, &WDDM).unwrap();
+    insta::assert_snapshot!(effective(&config));
+    assert_eq!(config.notices, Vec::<String>::new());
+    let policy = &config.policy.models[0];
+    assert_eq!(policy.sharing.replicas.get(), 4);
+    assert_eq!(policy.sharing.allocation, AllocationPolicy::Packed);
+    assert_eq!(
+        (policy.integrated, policy.detachable),
+        (DeviceScope::Include, DeviceScope::Include)
+    );
+    assert_eq!((policy.numa, policy.removal_grace.as_secs()), (NumaTopology::Publish, 5));
+    let container = &policy.container;
+    assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
+    assert_eq!((container.multi_device, container.hints), (MultiDevice::Reject, Hints::Omit));
+    let excluded: Vec<&str> = container.exclude_mounts.iter().map(FileName::as_str).collect();
+    assert_eq!(excluded, ["nvcuda.dll", "OpenCL.dll"]);
+    let nvidia = &container.additional[&Vendor::Nvidia];
+    assert_eq!(nvidia[1].source.as_str(), r"sub\folder\x.dll");
+    assert_eq!(nvidia[1].destination.as_str(), "x.dll");
+    assert_eq!(container.additional[&Vendor::Other(0x1A03)], []);
+    assert_eq!(container.additional_wow64[&Vendor::Amd].len(), 1);
+    let names: Vec<&str> = policy.rules.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["example.com/t4", "example.com/slot", "example.com/rest"]);
+    let rule = &policy.rules[0];
+    assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
+    assert_eq!(rule.allocation, Some(AllocationPolicy::Distributed));
+    assert!(rule.matches.description.as_ref().unwrap().matches("NVIDIA Tesla T4"));
+}
+
+#[test]
+fn an_empty_file_and_empty_keys_set_nothing() {
+    let wanted = effective(&configured("", &BOTH).unwrap());
+    assert!(!wanted.contains("c.yaml"), "{wanted}");
+    let empty: String = settings::KEYS.map(|key| format!("{key}:\n")).concat();
+    assert_eq!(effective(&configured(&empty, &BOTH).unwrap()), wanted);
+}
+
+#[test]
+fn json_is_read() {
+    let json = "{\n\t\"multitenancy\": 3,\n\t\"includeIntegrated\": true\n}";
+    let config = configured(json, &WDDM).unwrap();
+    assert_eq!(config.policy.models[0].sharing.replicas.get(), 3);
+}
+
+#[test]
+fn bad_values_are_refused_with_file_line_key_and_hint() {
+    let mounts = |mount: &str| format!("additionalMounts:\n  nvidia:\n  - {mount}");
+    let rule = |rule: &str| format!("resources:\n- name: a/b\n  {rule}");
+    let condition = |condition: &str| format!("resources:\n- name: a/b\n  match:\n    {condition}");
+    let table = [
+        "multitenancy: -1".to_owned(),
+        "multitenancy: 65537".into(),
+        "multitenancy: 1.5".into(),
+        "multitenancy: '4'".into(),
+        "multitenancy: [1]".into(),
+        "multitenancy: 1\nMultiTenancy: 2".into(),
+        "multitenacy: 1".into(),
+        "replicas: 1".into(),
+        "includeIntegrated: 1".into(),
+        "includeDetachable: 'true'".into(),
+        "runtimeMounts: sometimes".into(),
+        "runtimeMounts: false".into(),
+        "runtimeMounts: nevr".into(),
+        "excludeMounts: nvcuda.dll".into(),
+        r"excludeMounts: [System32\nvcuda.dll]".into(),
+        "allocationPolicy: spread".into(),
+        "multiDevice: refuse".into(),
+        "publishNuma: 0".into(),
+        "removalGraceSeconds: -1".into(),
+        "removalGraceSeconds: 86401".into(),
+        "removalGraceSeconds: 60s".into(),
+        "environmentHints: []".into(),
+        "resourceName: gpu".into(),
+        "resourceName: requests.x.com/gpu".into(),
+        "additionalMounts: []".into(),
+        "additionalMounts: {'Advanced Micro Devices, Inc.': []}".into(),
+        "additionalMounts: {nvidia: {source: a}}".into(),
+        "additionalMounts: {nvidia: [],\n  NVIDIA: []}".into(),
+        "additionalMounts: {nvidia: [],\n  '0x10de': []}".into(),
+        mounts("source"),
+        mounts("{destination: x.dll}"),
+        mounts("{source: x.dll, target: y.dll}"),
+        mounts(r"{source: ..\..\x.dll}"),
+        mounts(r"{source: a\..\..\x.dll, destination: x.dll}"),
+        mounts(r"{source: 'C:\x.dll'}"),
+        mounts(r"{source: '\\?\C:\x.dll'}"),
+        mounts("{source: 'x.dll:stream'}"),
+        mounts("{source: 'x.dll. '}"),
+        mounts("{source: ''}"),
+        mounts(r"{source: x.dll, destination: drivers\x.dll}"),
+        mounts("{source: x.dll, destination: NUL}"),
+        mounts("{source: x.dll, destination: ''}"),
+        "resources: {}".into(),
+        "resources:\n- match: {}".into(),
+        "resources:\n- name: kubernetes.io/gpu".into(),
+        "resources:\n- name: ~".into(),
+        rule("replicas: 4"),
+        rule("multitenancy: -4"),
+        rule("allocationPolicy: both"),
+        rule("match: nvidia"),
+        rule("match:"),
+        condition("vendor: Advanced Micro Devices, Inc."),
+        condition("vendor:"),
+        condition("description: 'T4('"),
+        condition("description: ''"),
+        condition("pciId: 10de"),
+        condition("pciId: 10DE:1EB8:0"),
+        condition("minMemoryMiB: 0"),
+        condition("minMemoryMiB: 99999999999"),
+        condition("minMemoryMiB: 16GiB"),
+        condition("driverModel: wdm"),
+        condition("locationPath: '*'"),
+        condition("busId: 1"),
+        "- multitenancy: 1".into(),
+        "multitenancy: 1\n---\nmultitenancy: 2".into(),
+        "multitenancy: 1\n\tincludeIntegrated: true".into(),
+    ];
+    let errors = table.map(|text| told(configured(&text, &WDDM)));
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn rules_that_contradict_each_other_are_refused() {
+    let table = [
+        // The same name on different terms.
+        "resources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}}",
+        "resources:\n- {name: a/b, match: {vendor: amd}, allocationPolicy: packed}\n- {name: a/b, match: {vendor: intel}}",
+        "resources:\n- {name: directx.microsoft.com/display, multitenancy: 3}",
+        "multitenancy: 2\nresourceName: a/b\nresources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 4}",
+        // A rule behind one that takes everything it would.
+        "resources:\n- {name: a/b}\n- {name: c/d, match: {vendor: amd}}",
+        "resources:\n- {name: a/b, match: {}}\n- {name: c/d}",
+        "resources:\n- {name: a/b, match: {vendor: amd}}\n- {name: c/d, match: {vendor: AMD, minMemoryMiB: 5}}",
+        "resources:\n- {name: a/b, match: {pciId: '10de:*'}}\n- {name: c/d, match: {pciId: '10DE:1EB8'}}",
+        "resources:\n- {name: a/b, match: {minMemoryMiB: 100}}\n- {name: c/d, match: {minMemoryMiB: 200}}",
+        "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)*'}}\n- {name: c/d, match: {locationPath: 'pciroot(0)#PCI(1)*'}}",
+    ];
+    let errors = table.map(|text| told(configured(text, &WDDM)));
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn rules_that_only_look_alike_are_taken() {
+    for text in [
+        "resources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}, multitenancy: 2}",
+        "multitenancy: 2\nresources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}}",
+        "resources:\n- {name: directx.microsoft.com/display, match: {vendor: amd}, multitenancy: 1}",
+        "resources:\n- {name: a/b, match: {vendor: amd, minMemoryMiB: 5}}\n- {name: c/d, match: {vendor: amd}}\n- {name: e/f}",
+        "resources:\n- {name: a/b, match: {pciId: '10de:1eb8'}}\n- {name: c/d, match: {pciId: '10de:*'}}",
+        "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)'}}\n- {name: c/d, match: {locationPath: 'PCIROOT(0)*'}}",
+        "resources:\n- {name: a/b, match: {driverModel: wddm}}\n- {name: c/d, match: {driverModel: mcdm}}",
+    ] {
+        assert!(configured(text, &BOTH).is_ok(), "{text}: {}", told(configured(text, &BOTH)));
+    }
+}
+
+#[test]
+fn driver_models_that_share_a_name_share_its_terms() {
+    let shared = "resources:\n- {name: a/b, match: {vendor: amd}}";
+    let table = [
+        Made::default()
+            .file("/work/wddm.yaml", shared)
+            .file("/work/mcdm.yaml", shared)
+            .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4"),
+        Made::default()
+            .file("/work/wddm.yaml", "removalGraceSeconds: 5\nresourceName: a/b")
+            .file("/work/mcdm.yaml", "resourceName: a/b"),
+        Made::default()
+            .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "directx.microsoft.com/compute")
+            .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "2"),
+        Made::default()
+            .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
+            .variable("MCDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
+            .file("/work/mcdm.yaml", "multitenancy: 2"),
+    ];
+    let errors = table.map(|made| told(made.load(&BOTH)));
+    insta::assert_snapshot!(errors.join("\n"));
+    let alike = "resourceName: a/b\nmultitenancy: 2\n";
+    assert!(configured(alike, &BOTH).is_ok());
+    // A rule for one driver model is no word about the other.
+    let one = format!("{shared}\n").replace("{vendor: amd}", "{driverModel: wddm}");
+    let made = Made::default()
+        .file("/work/wddm.yaml", &one)
+        .file("/work/mcdm.yaml", &one)
+        .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4");
+    assert!(made.load(&BOTH).is_ok());
+}
+
+#[test]
+fn what_has_no_effect_is_told() {
+    let rules = "resources:\n- {name: a/b, match: {driverModel: mcdm}}\n- {name: c/d}";
+    let config = configured(rules, &WDDM).unwrap();
+    assert_eq!(config.policy.models[0].rules.len(), 1);
+    assert_eq!(
+        config.notices,
+        ["c.yaml:2: the rule for `a/b` has no effect: the file is not read for driver model mcdm"]
+    );
+    assert_eq!(configured(rules, &BOTH).unwrap().notices, Vec::<String>::new());
+    let apart = Made::default().file("/work/wddm.yaml", rules).load(&BOTH).unwrap();
+    assert_eq!(apart.notices.len(), 1, "{:?}", apart.notices);
+
+    let config =
+        configured("runtimeMounts: never\nmultitenancy: 2", &[DriverModel::Legacy]).unwrap();
+    assert_eq!(
+        config.notices,
+        ["c.yaml:1: runtimeMounts has no effect with the driver model legacy"]
+    );
+}
+
+/// The reader knows the keys that are published, and no others.
+#[test]
+fn the_published_keys_are_those_that_are_read() {
+    fn known(text: &str) -> String {
+        let error = configured(text, &WDDM).unwrap_err();
+        error.hint().unwrap().trim_start_matches("the keys here are ").to_owned()
+    }
+    assert_eq!(known("xyzzy: 1"), settings::KEYS.join(", "));
+    assert_eq!(known("resources: [{name: a/b, xyzzy: 1}]"), settings::RULE_KEYS.join(", "));
+    assert_eq!(
+        known("resources: [{name: a/b, match: {xyzzy: 1}}]"),
+        settings::MATCH_KEYS.join(", ")
+    );
+    assert_eq!(
+        known("additionalMounts: {amd: [{source: a, xyzzy: 1}]}"),
+        settings::MOUNT_KEYS.join(", ")
+    );
+}
+
+proptest! {
+    #[test]
+    fn junk_in_a_file_is_refused_without_a_panic(
+        at in 0..EVERYTHING.len(),
+        junk in "[ -~\\n\\t]{0,6}",
+    ) {
+        let text = format!("{}{junk}{}", &EVERYTHING[..at], &EVERYTHING[at..]);
+        if let Err(error) = configured(&text, &BOTH) {
+            prop_assert!(error.to_string().starts_with("c.yaml:"), "{}", error);
+        }
+    }
+
+    #[test]
+    fn a_file_cut_short_is_refused_without_a_panic(at in 0..EVERYTHING.len()) {
+        if let Err(error) = configured(&EVERYTHING[..at], &BOTH) {
+            prop_assert!(error.to_string().starts_with("c.yaml:"), "{}", error);
+        }
+    }
+
+    #[test]
+    fn any_value_of_any_variable_is_taken_or_refused(
+        name in proptest::sample::select(settings::VARIABLES.to_vec()),
+        value in "\\PC{0,12}",
+    ) {
+        let name = name.replace("{MODEL}", "LEGACY");
+        let made = Made::default().variable(&name, &value);
+        if let Err(error) = made.load(&[DriverModel::Legacy]) {
+            prop_assert!(error.to_string().contains(&name), "{}", error);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Configurations as people give them, through the published functions alone.
+
+mod files;
+mod made;
+mod sources;

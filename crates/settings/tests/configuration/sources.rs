@@ -1,0 +1,204 @@
+//! Where values come from, and which source wins.
+
+use crate::made::{Made, effective, told};
+use devices::{DeviceScope, DriverModel, RuntimeMounts};
+use settings::{Config, Flags};
+
+const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
+
+fn replicas(config: &Config) -> Vec<u32> {
+    config.policy.models.iter().map(|m| m.sharing.replicas.get()).collect()
+}
+
+#[test]
+fn nothing_given_is_wddm_and_mcdm_with_the_defaults() {
+    insta::assert_snapshot!(effective(&Made::default().load(&[]).unwrap()));
+}
+
+#[test]
+fn legacy_behaves_as_the_plugin_of_2019() {
+    let config = Made::default().load(&[DriverModel::Legacy]).unwrap();
+    insta::assert_snapshot!(effective(&config));
+    assert_eq!(config.policy.models[0].match_name.as_deref(), Some("nvidia"));
+    let made = Made::default()
+        .variable("DIRECTX_GPU_MATCH_NAME", "Radeon")
+        .variable("PLUGIN_SOCK_DIR", r"c:\var\lib\kubelet\device-plugins\")
+        .variable("LEGACY_DEVICE_PLUGIN_RESOURCE_NAME", "windows.alibabacloud.com/directx");
+    let config = made.load(&[DriverModel::Legacy]).unwrap();
+    let policy = &config.policy.models[0];
+    assert_eq!(policy.match_name.as_deref(), Some("Radeon"));
+    assert_eq!(policy.resource.as_str(), "windows.alibabacloud.com/directx");
+    let directory = config.device_plugin_dir.unwrap();
+    assert_eq!(directory.as_os_str(), r"c:\var\lib\kubelet\device-plugins\");
+    // The variable was the earlier plugin's own: the others never heeded it.
+    assert_eq!(made.load(&BOTH).unwrap().device_plugin_dir, None);
+}
+
+#[test]
+fn legacy_stands_alone() {
+    let made = Made::default();
+    insta::assert_snapshot!(told(made.load(&[DriverModel::Legacy, DriverModel::Wddm])));
+    assert!(made.load(&[DriverModel::Legacy, DriverModel::Legacy]).is_ok());
+}
+
+#[test]
+fn a_variable_beats_the_file_and_the_file_the_default() {
+    let text = "multitenancy: 2\nincludeIntegrated: true\nincludeDetachable: true\nresourceName: a/file\n\
+                runtimeMounts: always\n";
+    let file = Made::default().file("/work/wddm.yaml", text);
+    let config = file.load(&[DriverModel::Wddm]).unwrap();
+    assert_eq!(replicas(&config), [2]);
+    let both = file
+        .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "3")
+        .variable("WDDM_DEVICE_PLUGIN_INCLUDE_INTEGRATED", "false")
+        .variable("WDDM_DEVICE_PLUGIN_INCLUDE_DETACHABLE", "0")
+        .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/variable")
+        .variable("WDDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "true");
+    let config = both.load(&BOTH).unwrap();
+    assert_eq!(replicas(&config), [3, 1]);
+    let wddm = &config.policy.models[0];
+    assert_eq!((wddm.integrated, wddm.detachable), (DeviceScope::Exclude, DeviceScope::Exclude));
+    assert_eq!(wddm.resource.as_str(), "a/variable");
+    assert_eq!(wddm.container.runtime_mounts, RuntimeMounts::Never);
+    assert_eq!(config.policy.models[1].container.runtime_mounts, RuntimeMounts::Auto);
+}
+
+#[test]
+fn not_skipping_runtime_mounts_leaves_the_file_its_say() {
+    let made = Made::default()
+        .file("/work/mcdm.yaml", "runtimeMounts: always")
+        .variable("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "false");
+    let config = made.load(&[DriverModel::Mcdm]).unwrap();
+    assert_eq!(config.policy.models[0].container.runtime_mounts, RuntimeMounts::Always);
+}
+
+#[test]
+fn the_flag_for_the_directory_beats_the_variable() {
+    let made = Made::default().variable("PLUGIN_SOCK_DIR", "/variable");
+    let flags = Flags {
+        driver_models: vec![DriverModel::Legacy],
+        device_plugin_dir: Some("/flag".into()),
+        config: None,
+    };
+    let config = settings::load(&flags, &made).unwrap();
+    assert_eq!(config.device_plugin_dir.as_deref(), Some("/flag".as_ref()));
+}
+
+#[cfg(not(windows))]
+#[test]
+fn default_files_are_one_a_model_here_before_the_machine_s() {
+    let made = Made::default()
+        .file("/work/wddm.yaml", "multitenancy: 2")
+        .file("/etc/directx-device-plugins/wddm.yaml", "multitenancy: 3")
+        .file("/etc/directx-device-plugins/mcdm.yaml", "multitenancy: 4");
+    assert_eq!(replicas(&made.load(&BOTH).unwrap()), [2, 4]);
+}
+
+#[test]
+fn a_named_file_is_read_instead_of_the_default_one() {
+    let made = Made::default()
+        .file("/work/wddm.yaml", "multitenancy: 2")
+        .file("/named.yaml", "multitenancy: 3")
+        .file(r"C:\etc\mcdm.yaml", "multitenancy: 4")
+        .file("flag.yaml", "multitenancy: 5")
+        .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/named.yaml")
+        .variable("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\mcdm.yaml");
+    assert_eq!(replicas(&made.load(&BOTH).unwrap()), [3, 4]);
+    let config = Some("flag.yaml".into());
+    let flags = Flags { config, ..Flags::default() };
+    assert_eq!(replicas(&settings::load(&flags, &made).unwrap()), [5, 5]);
+}
+
+#[test]
+fn an_empty_variable_is_not_set() {
+    let mut made = Made::default().file("/work/wddm.yaml", "multitenancy: 2");
+    for name in settings::VARIABLES {
+        made = made.variable(&name.replace("{MODEL}", "WDDM"), "");
+    }
+    assert_eq!(replicas(&made.load(&[DriverModel::Wddm]).unwrap()), [2]);
+}
+
+#[test]
+fn booleans_are_spelled_in_many_ways() {
+    let name = "WDDM_DEVICE_PLUGIN_INCLUDE_INTEGRATED";
+    for (text, scope) in [
+        ("true", DeviceScope::Include),
+        ("TRUE", DeviceScope::Include),
+        ("1", DeviceScope::Include),
+        ("t", DeviceScope::Include),
+        (" yes ", DeviceScope::Include),
+        ("False", DeviceScope::Exclude),
+        ("0", DeviceScope::Exclude),
+        ("off", DeviceScope::Exclude),
+    ] {
+        let config = Made::default().variable(name, text).load(&BOTH).unwrap();
+        assert_eq!(config.policy.models[0].integrated, scope, "{text}");
+    }
+}
+
+#[test]
+fn multitenancy_0_means_1() {
+    let made = Made::default()
+        .file("/work/mcdm.yaml", "multitenancy: 0")
+        .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "0");
+    assert_eq!(replicas(&made.load(&BOTH).unwrap()), [1, 1]);
+}
+
+#[test]
+fn bad_variables_are_named_with_value_and_hint() {
+    let table = [
+        ("WDDM_DEVICE_PLUGIN_MULTITENANCY", "-1"),
+        ("WDDM_DEVICE_PLUGIN_MULTITENANCY", "many"),
+        ("WDDM_DEVICE_PLUGIN_MULTITENANCY", "1.5"),
+        ("WDDM_DEVICE_PLUGIN_MULTITENANCY", "65537"),
+        ("MCDM_DEVICE_PLUGIN_MULTITENANCY", "99999999999999999999"),
+        ("WDDM_DEVICE_PLUGIN_INCLUDE_INTEGRATED", "2"),
+        ("MCDM_DEVICE_PLUGIN_INCLUDE_DETACHABLE", "maybe"),
+        ("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "treu"),
+        ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "wddm.yaml"),
+        ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:wddm.yaml"),
+        ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/not/there.yaml"),
+        ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\not\there.yaml"),
+        ("MCDM_DEVICE_PLUGIN_CONFIG_FILE", "/locked/mcdm.yaml"),
+        ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "gpu"),
+        ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "kubernetes.io/gpu"),
+    ];
+    let errors = table.map(|(name, value)| told(Made::default().variable(name, value).load(&BOTH)));
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStringExt;
+    let mut made = Made::default();
+    let value = std::ffi::OsString::from_vec(vec![b'1', 0xFF]);
+    made.variables.insert("WDDM_DEVICE_PLUGIN_MULTITENANCY".to_owned(), value);
+    insta::assert_snapshot!(told(made.load(&BOTH)));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let flags = |path: &str| Flags { config: Some(path.into()), ..Flags::default() };
+    for path in ["not-there.yaml", "/locked/c.yaml"] {
+        let error = settings::load(&flags(path), &Made::default()).unwrap_err();
+        assert_eq!(error.to_string(), format!("cannot read the configuration file `{path}`"));
+        assert!(std::error::Error::source(&error).is_some());
+    }
+    let mut made = Made::default();
+    made.files.insert("/work/wddm.yaml".into(), b"multitenancy: 1\n\xFF".to_vec());
+    let error = told(made.load(&BOTH));
+    assert_eq!(error, "/work/wddm.yaml:2: the bytes are not UTF-8 text");
+}
+
+/// The real environment and disk, through the same port.
+#[test]
+fn the_process_s_own_surroundings() {
+    use settings::{Surroundings, System};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.yaml");
+    std::fs::write(&path, "multitenancy: 7").unwrap();
+    let flags = Flags { config: Some(path), ..Flags::default() };
+    assert_eq!(replicas(&settings::load(&flags, &System).unwrap()), [7, 7]);
+    assert!(System.variable("PATH").is_some() && System.working_directory().is_ok());
+}
