@@ -1,0 +1,62 @@
+//! Chance that can be played again: everything random here comes from a seed.
+
+/// A stream of numbers from a seed (the generator `SplitMix64`).
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The stream of a seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Dice(seed)
+    }
+
+    /// The next number.
+    pub const fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`, or 0 where `end` is 0.
+    pub const fn below(&mut self, end: u64) -> u64 {
+        if end == 0 { 0 } else { self.roll() % end }
+    }
+
+    /// One of several, or nothing of none.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
+        let index = usize::try_from(self.below(items.len() as u64)).ok()?;
+        items.get(index)
+    }
+
+    /// Changes the order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for end in (1..items.len()).rev() {
+            let other = usize::try_from(self.below(end as u64 + 1)).unwrap_or(end);
+            items.swap(end, other);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_one_stream() {
+        let mut dice = Dice::new(0);
+        // The generator's published test values.
+        assert_eq!(dice.roll(), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(dice.roll(), 0x6E78_9E6A_A1B9_65F4);
+    }
+
+    #[test]
+    fn shuffling_keeps_everything() {
+        let mut items: Vec<u32> = (0..100).collect();
+        Dice::new(7).shuffle(&mut items);
+        assert!(!items.is_sorted());
+        items.sort_unstable();
+        assert!(items.into_iter().eq(0..100));
+    }
+}

@@ -1,0 +1,199 @@
+//! Sockets in memory: for hosts without `AF_UNIX`, and for tests whose clock stands still.
+//!
+//! A socket's name outlives its listener, as in a file system, and connecting to it is
+//! refused then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kubelet::{Identity, Listener, Transport};
+use tokio::io::DuplexStream;
+use tokio::sync::mpsc;
+
+use crate::Host;
+
+/// Bytes on their way in one direction of a connection.
+const BUFFER: usize = 64 * 1024;
+
+/// Connections that wait to be accepted (`SOMAXCONN` of older Linux kernels).
+const BACKLOG: usize = 128;
+
+/// A host's directories and sockets. Clones are the same host.
+#[derive(Clone, Debug, Default)]
+pub struct InMemory(Arc<Mutex<Files>>);
+
+#[derive(Debug, Default)]
+struct Files {
+    directories: BTreeSet<PathBuf>,
+    sockets: BTreeMap<PathBuf, Socket>,
+    made: u64,
+    bind_error: Option<io::ErrorKind>,
+}
+
+#[derive(Debug)]
+struct Socket {
+    identity: Identity,
+    backlog: mpsc::Sender<DuplexStream>,
+}
+
+impl InMemory {
+    /// A host without directories.
+    #[must_use]
+    pub fn new() -> Self {
+        InMemory::default()
+    }
+
+    /// Removes a directory with everything in it, as `rm -r` does. Listeners go on
+    /// without a name.
+    pub fn remove_directory(&self, path: &Path) {
+        let mut files = self.files();
+        files.directories.retain(|directory| !directory.starts_with(path));
+        files.sockets.retain(|socket, _| !socket.starts_with(path));
+    }
+
+    /// Lets every bind fail from now on (a full disk, a directory that must not be
+    /// written to), or no longer.
+    pub fn fail_binds(&self, error: Option<io::ErrorKind>) {
+        self.files().bind_error = error;
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        // Every change is made in one go, so a panic elsewhere leaves nothing half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn backlog(&self, path: &Path) -> io::Result<mpsc::Sender<DuplexStream>> {
+        self.files()
+            .sockets
+            .get(path)
+            .map(|socket| socket.backlog.clone())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Transport for InMemory {
+    type Stream = DuplexStream;
+    type Listener = MemoryListener;
+
+    fn bind(&self, path: &Path) -> io::Result<MemoryListener> {
+        let mut files = self.files();
+        if let Some(error) = files.bind_error {
+            return Err(error.into());
+        }
+        if !path.parent().is_some_and(|directory| files.directories.contains(directory)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if files.sockets.contains_key(path) {
+            return Err(io::ErrorKind::AddrInUse.into());
+        }
+        let (backlog, arriving) = mpsc::channel(BACKLOG);
+        files.made += 1;
+        let identity = Identity::new([files.made, 0, 0, 0]);
+        files.sockets.insert(path.to_owned(), Socket { identity, backlog });
+        Ok(MemoryListener(arriving))
+    }
+
+    fn connect(&self, path: &Path) -> impl Future<Output = io::Result<DuplexStream>> + Send {
+        let backlog = self.backlog(path);
+        async move {
+            let (ours, theirs) = tokio::io::duplex(BUFFER);
+            let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
+            backlog?.send(theirs).await.map_err(refused)?;
+            Ok(ours)
+        }
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        Ok(self.files().sockets.get(path).map(|socket| socket.identity))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let removed = self.files().sockets.remove(path);
+        removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        let files = self.files();
+        if !files.directories.contains(directory) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let inside = |path: &&PathBuf| path.parent() == Some(directory);
+        Ok(files.sockets.keys().filter(inside).cloned().collect())
+    }
+}
+
+impl Host for InMemory {
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        self.files().directories.insert(path.to_owned());
+        Ok(())
+    }
+
+    fn is_socket(&self, path: &Path) -> bool {
+        self.files().sockets.contains_key(path)
+    }
+}
+
+/// The accepting end of a socket in memory.
+#[derive(Debug)]
+pub struct MemoryListener(mpsc::Receiver<DuplexStream>);
+
+impl Listener for MemoryListener {
+    type Stream = DuplexStream;
+
+    async fn accept(&mut self) -> io::Result<DuplexStream> {
+        match self.0.recv().await {
+            Some(stream) => Ok(stream),
+            // The name was removed: nobody can connect any more, and nobody is told.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    fn host() -> (InMemory, PathBuf) {
+        let host = InMemory::new();
+        host.create_directory(Path::new("/plugins")).unwrap();
+        (host, PathBuf::from("/plugins/a.sock"))
+    }
+
+    #[tokio::test]
+    async fn bytes_go_both_ways() {
+        let (host, path) = host();
+        let mut listener = host.bind(&path).unwrap();
+        let mut client = host.connect(&path).await.unwrap();
+        let mut server = listener.accept().await.unwrap();
+        client.write_all(b"ping").await.unwrap();
+        server.write_all(b"pong").await.unwrap();
+        let mut heard = [0; 4];
+        server.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"ping");
+        client.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"pong");
+    }
+
+    #[tokio::test]
+    async fn a_name_outlives_its_listener_and_a_listener_its_name() {
+        let (host, path) = host();
+        let kind = |error: io::Error| error.kind();
+        assert_eq!(host.connect(&path).await.map_err(kind).err(), Some(io::ErrorKind::NotFound));
+        drop(host.bind(&path).unwrap());
+        let first = host.identity(&path).unwrap();
+        let refused = host.connect(&path).await.map_err(kind).err();
+        assert_eq!(refused, Some(io::ErrorKind::ConnectionRefused));
+        assert_eq!(host.bind(&path).map_err(kind).err(), Some(io::ErrorKind::AddrInUse));
+        host.remove(&path).unwrap();
+        let _listener = host.bind(&path).unwrap();
+        assert_ne!(host.identity(&path).unwrap(), first);
+        host.remove_directory(Path::new("/plugins"));
+        assert_eq!(host.identity(&path).unwrap(), None);
+        assert_eq!(host.bind(&path).map_err(kind).err(), Some(io::ErrorKind::NotFound));
+    }
+}

@@ -1,0 +1,125 @@
+//! How the answers of several plugins become one container's settings:
+//! `deviceRunContainerOptions` of `pkg/kubelet/cm/devicemanager/pod_devices.go`.
+
+use std::collections::BTreeMap;
+
+use crate::manager::Platform;
+use crate::pods::{ContainerView, Dropped};
+use crate::v1beta1::ContainerAllocateResponse;
+
+/// Merges answers, the earlier ones winning. Paths are compared to the letter.
+pub(crate) fn merge<'a>(
+    name: &str,
+    answers: impl IntoIterator<Item = &'a ContainerAllocateResponse>,
+    platform: Platform,
+) -> ContainerView {
+    let mut view = ContainerView { name: name.to_owned(), ..ContainerView::default() };
+    for answer in answers {
+        merge_texts(&mut view.envs, &answer.envs, &mut view.dropped, |name, value| Dropped::Env {
+            name,
+            value,
+        });
+        for device in &answer.devices {
+            if view.devices.iter().any(|d| d.container_path == device.container_path) {
+                view.dropped.push(Dropped::Device {
+                    container_path: device.container_path.clone(),
+                    host_path: device.host_path.clone(),
+                });
+            } else {
+                view.devices.push(device.clone());
+            }
+        }
+        for mount in &answer.mounts {
+            if view.mounts.iter().any(|m| m.container_path == mount.container_path) {
+                view.dropped.push(Dropped::Mount {
+                    container_path: mount.container_path.clone(),
+                    host_path: mount.host_path.clone(),
+                });
+            } else {
+                view.mounts.push(mount.clone());
+            }
+        }
+        merge_texts(&mut view.annotations, &answer.annotations, &mut view.dropped, |key, value| {
+            Dropped::Annotation { key, value }
+        });
+        if platform == Platform::Windows {
+            let names = answer.cdi_devices.iter().map(|device| device.name.clone());
+            view.dropped.extend(names.map(|name| Dropped::CdiDevice { name }));
+        }
+    }
+    view
+}
+
+fn merge_texts(
+    into: &mut BTreeMap<String, String>,
+    from: &BTreeMap<String, String>,
+    dropped: &mut Vec<Dropped>,
+    conflict: impl Fn(String, String) -> Dropped,
+) {
+    for (key, value) in from {
+        match into.get(key) {
+            None => {
+                into.insert(key.clone(), value.clone());
+            }
+            Some(kept) if kept == value => {}
+            Some(_) => dropped.push(conflict(key.clone(), value.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1beta1::{CdiDevice, DeviceSpec, Mount};
+
+    fn device(host_path: &str) -> DeviceSpec {
+        DeviceSpec { host_path: host_path.to_owned(), ..DeviceSpec::default() }
+    }
+
+    fn mount(host_path: &str, container_path: &str) -> Mount {
+        Mount {
+            host_path: host_path.to_owned(),
+            container_path: container_path.to_owned(),
+            read_only: true,
+        }
+    }
+
+    fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_first_of_each_container_path_wins() {
+        let first = ContainerAllocateResponse {
+            envs: texts(&[("A", "1"), ("B", "2")]),
+            devices: vec![device("x"), device("y")],
+            mounts: vec![mount("s1", "d1"), mount("s2", "D1")],
+            annotations: texts(&[("k", "v")]),
+            ..ContainerAllocateResponse::default()
+        };
+        let second = ContainerAllocateResponse {
+            envs: texts(&[("A", "1"), ("B", "3"), ("C", "4")]),
+            devices: vec![device("z")],
+            mounts: vec![mount("s3", "d1"), mount("s4", "d2")],
+            annotations: texts(&[("k", "w")]),
+            cdi_devices: vec![CdiDevice { name: "v/c=d".to_owned() }],
+        };
+        let view = merge("main", [&first, &second], Platform::Windows);
+        assert_eq!(view.devices, [device("x")]);
+        assert_eq!(view.mounts, [mount("s1", "d1"), mount("s2", "D1"), mount("s4", "d2")]);
+        assert_eq!(view.envs, texts(&[("A", "1"), ("B", "2"), ("C", "4")]));
+        assert_eq!(view.annotations, texts(&[("k", "v")]));
+        let dropped: Vec<String> = view.dropped.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            dropped,
+            [
+                "device y (container path `` is taken)",
+                "variable B=3 (it is set)",
+                "device z (container path `` is taken)",
+                "mount s3 (container path `d1` is taken)",
+                "annotation k=w (it is set)",
+                "CDI device v/c=d (not on Windows)",
+            ]
+        );
+    }
+}

@@ -1,0 +1,62 @@
+//! Which names a kubelet takes for extended resources.
+
+/// Whether `name` is an extended resource's: `IsExtendedResourceName` of
+/// `pkg/apis/core/v1/helper/helpers.go`, with `IsQualifiedName` of
+/// `k8s.io/apimachinery/pkg/util/validation`.
+#[must_use]
+pub fn is_extended_resource_name(name: &str) -> bool {
+    let native = !name.contains('/') || name.contains("kubernetes.io/");
+    !native && !name.starts_with("requests.") && is_qualified_name(&format!("requests.{name}"))
+}
+
+/// A DNS subdomain, a slash, and up to 63 letters, digits, `-`, `_` and `.` that begin
+/// and end with a letter or digit.
+fn is_qualified_name(text: &str) -> bool {
+    let Some((prefix, name)) = text.split_once('/') else { return false };
+    let alphanumeric = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    bytes.len() <= 63
+        && alphanumeric(bytes.first())
+        && alphanumeric(bytes.last())
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+        && is_dns_subdomain(prefix)
+}
+
+/// RFC 1123: labels of lower-case letters, digits and inner dashes, 253 characters in all.
+fn is_dns_subdomain(text: &str) -> bool {
+    let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    text.len() <= 253
+        && text.split('.').map(str::as_bytes).all(|label| {
+            edge(label.first())
+                && edge(label.last())
+                && label.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extended_resource_names() {
+        for good in ["directx.microsoft.com/display", "a/b", "nvidia.com/gpu.shared", "a/B_c"] {
+            assert!(is_extended_resource_name(good), "{good}");
+        }
+        let long = format!("{}/gpu", vec!["a".repeat(60); 5].join("."));
+        for bad in [
+            "",
+            "cpu",
+            "kubernetes.io/gpu",
+            "gpu.kubernetes.io/x",
+            "requests.nvidia.com/gpu",
+            "Nvidia.com/gpu",
+            "nvidia.com/",
+            "nvidia.com/gpu/0",
+            "nvidia.com/-gpu",
+            "/gpu",
+            &long,
+        ] {
+            assert!(!is_extended_resource_name(bad), "{bad}");
+        }
+    }
+}

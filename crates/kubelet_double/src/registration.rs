@@ -1,0 +1,245 @@
+//! The kubelet's `Registration` service and its connections to plugins:
+//! `pkg/kubelet/cm/devicemanager/plugin/v1beta1/{server,handler,client}.go`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubelet::wire::{self, Client, Closer};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout_at};
+use tonic::{Request, Response, Status};
+
+use crate::faults::{RegisterFault, StreamFault};
+use crate::host::Host;
+use crate::manager::{Endpoint, Plugin, Release};
+use crate::names::is_extended_resource_name;
+use crate::process::Process;
+use crate::v1beta1::registration_server::Registration;
+use crate::v1beta1::{Empty, RegisterRequest};
+
+/// How long a plugin may take to accept a connection (`dial`).
+const DIAL_LIMIT: Duration = Duration::from_secs(10);
+
+/// The delay before a connection is tried again, and what each further one is multiplied
+/// with: grpc-go's defaults, less their jitter.
+const FIRST_REDIAL: Duration = Duration::from_secs(1);
+const REDIAL_FACTOR: f64 = 1.6;
+
+/// A connection to a plugin. Dropping it closes the connection.
+pub(crate) struct Connection {
+    pub(crate) socket: PathBuf,
+    open: Option<Closer>,
+}
+
+impl Connection {
+    fn new(socket: PathBuf) -> Self {
+        Connection { socket, open: None }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Remembers how to close the connection, now that it is open.
+    pub(crate) fn open(&mut self, closer: Closer) {
+        self.open = Some(closer);
+    }
+}
+
+/// The service, as a kubelet offers it on `kubelet.sock`.
+pub(crate) struct Registrar<T: Host>(pub(crate) Arc<Process<T>>);
+
+#[tonic::async_trait]
+impl<T: Host> Registration for Registrar<T> {
+    async fn register(&self, request: Request<RegisterRequest>) -> Result<Response<Empty>, Status> {
+        let request = request.into_inner();
+        let process = &self.0;
+        let fault = process.faults().register;
+        match &fault {
+            RegisterFault::Refuse(words) => return Err(Status::unknown(words)),
+            RegisterFault::Hang => std::future::pending().await,
+            RegisterFault::ActLate(delay) => sleep(*delay).await,
+            RegisterFault::None
+            | RegisterFault::AnswerLate(_)
+            | RegisterFault::RefuseAfterDial(_) => {}
+        }
+        // Go's errors without a code are `Unknown` on the wire.
+        check(&request).map_err(Status::unknown)?;
+        process.count_registration(&request.resource_name);
+        let socket = process.directory.join(&request.endpoint);
+        connect_client(process, request.resource_name, socket).await.map_err(Status::unknown)?;
+        match fault {
+            RegisterFault::AnswerLate(delay) => sleep(delay).await,
+            RegisterFault::RefuseAfterDial(words) => return Err(Status::unknown(words)),
+            _ => {}
+        }
+        Ok(Response::new(Empty {}))
+    }
+}
+
+fn check(request: &RegisterRequest) -> Result<(), String> {
+    let RegisterRequest { version, resource_name, .. } = request;
+    if version != kubelet::API_VERSION {
+        return Err(format!(
+            "requested API version {version:?} is not supported by kubelet. Supported version is \
+             [\"v1beta1\"]"
+        ));
+    }
+    if !is_extended_resource_name(resource_name) {
+        return Err(format!("the ResourceName {resource_name:?} is invalid"));
+    }
+    Ok(())
+}
+
+/// `connectClient`. The work is a task of its own: before 1.36 it goes on when the
+/// plugin hangs up, since then it ends with the plugin's call.
+async fn connect_client<T: Host>(
+    process: &Arc<Process<T>>,
+    resource: String,
+    socket: PathBuf,
+) -> Result<(), String> {
+    let (mut answer, answered) = oneshot::channel();
+    let process_there = Arc::clone(process);
+    process.spawn(async move {
+        let process = process_there;
+        process.add_connection(&resource, Connection::new(socket.clone()));
+        let connecting = connect(&process, &resource, &socket);
+        let result = if process.options.release == Release::V1_26 {
+            connecting.await
+        } else {
+            tokio::select! {
+                result = connecting => result,
+                () = answer.closed() => Err("context canceled".to_owned()),
+            }
+        };
+        match result {
+            Ok(plugin) => {
+                let run = run_client(Arc::clone(&process), resource, socket, plugin);
+                process.spawn(run);
+                // The plugin may have hung up; then nobody wants to know.
+                let _ = answer.send(Ok(()));
+            }
+            Err(error) => {
+                process.remove_connection(&resource, &socket);
+                let _ = answer.send(Err(error));
+            }
+        }
+    });
+    answered.await.unwrap_or_else(|_| Err("the kubelet stopped".to_owned()))
+}
+
+/// `Connect` and `PluginConnected`.
+async fn connect<T: Host>(
+    process: &Arc<Process<T>>,
+    resource: &str,
+    socket: &Path,
+) -> Result<Plugin, String> {
+    let client = dial(process, resource, socket).await?;
+    let mut plugin = Plugin::with_origin(client, Client::origin());
+    let options = plugin
+        .get_device_plugin_options(Empty {})
+        .await
+        .map_err(|s| format!("failed to get device plugin options: {}", grpc_error(&s)))?;
+    let endpoint = Endpoint::connected(plugin.clone(), options.into_inner(), socket.to_owned());
+    process.with_manager(|manager| manager.plugin_connected(resource, endpoint))?;
+    Ok(plugin)
+}
+
+async fn dial<T: Host>(
+    process: &Arc<Process<T>>,
+    resource: &str,
+    socket: &Path,
+) -> Result<Client, String> {
+    let limit = Instant::now() + DIAL_LIMIT;
+    let mut delay = FIRST_REDIAL;
+    let dialled = timeout_at(limit, async {
+        loop {
+            if let Ok(io) = process.host.connect(socket).await
+                && let Ok(connected) = wire::connect(io).await
+            {
+                return connected;
+            }
+            sleep(delay).await;
+            delay = delay.mul_f64(REDIAL_FACTOR);
+        }
+    });
+    let (client, driver) = dialled
+        .await
+        .map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())?;
+    let (closer, mut closing) = wire::closing();
+    process.open_connection(resource, socket, closer);
+    process.spawn(async move {
+        tokio::select! {
+            _ended = driver => {}
+            () = closing.asked() => {}
+        }
+    });
+    Ok(client)
+}
+
+/// `runClient`: the list, until it ends, which disconnects whatever is known under the
+/// resource's name by then (before 1.37), or under its name and socket.
+async fn run_client<T: Host>(
+    process: Arc<Process<T>>,
+    resource: String,
+    socket: PathBuf,
+    mut plugin: Plugin,
+) {
+    let fault = process.faults().stream;
+    match fault {
+        StreamFault::NeverAsk => std::future::pending::<()>().await,
+        StreamFault::AskLate(delay) => sleep(delay).await,
+        StreamFault::None | StreamFault::NeverRead | StreamFault::DropAfter(_) => {}
+    }
+    let end = tokio::select! {
+        end = watch_list(&process, &resource, &mut plugin, &fault) => end,
+        () = drop_time(&fault) => "dropped".to_owned(),
+    };
+    tracing::debug!(resource, end, "ListAndWatch ended unexpectedly for device plugin");
+    if let Some(connection) = process.take_connection(&resource, &socket) {
+        let socket = connection.socket.clone();
+        drop(connection);
+        process.with_manager(|manager| manager.plugin_disconnected(&resource, &socket));
+    }
+}
+
+async fn watch_list<T: Host>(
+    process: &Arc<Process<T>>,
+    resource: &str,
+    plugin: &mut Plugin,
+    fault: &StreamFault,
+) -> String {
+    let mut stream = match plugin.list_and_watch(Empty {}).await {
+        Ok(response) => response.into_inner(),
+        Err(status) => return grpc_error(&status),
+    };
+    if *fault == StreamFault::NeverRead {
+        std::future::pending::<()>().await;
+    }
+    loop {
+        match stream.message().await {
+            Ok(Some(list)) => {
+                process.with_manager(|manager| manager.list_received(resource, list.devices));
+            }
+            Ok(None) => return "EOF".to_owned(),
+            Err(status) => return grpc_error(&status),
+        }
+    }
+}
+
+async fn drop_time(fault: &StreamFault) {
+    match fault {
+        StreamFault::DropAfter(time) => sleep(*time).await,
+        _ => std::future::pending().await,
+    }
+}
+
+/// A gRPC error in Go's words.
+pub(crate) fn grpc_error(status: &Status) -> String {
+    let code = match status.code() {
+        tonic::Code::Cancelled => "Canceled".to_owned(),
+        code => format!("{code:?}"),
+    };
+    format!("rpc error: code = {code} desc = {}", status.message())
+}

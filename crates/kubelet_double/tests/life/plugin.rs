@@ -1,0 +1,163 @@
+//! A plugin with devices that a test can change, and the node it runs on.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use kubelet::{
+    AdvertisedDevice, ContainerResponse, DeviceList, DeviceSpec, Health, PreferredRequest,
+    Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError,
+};
+use kubelet_double::{Host, InMemory};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// The kubelet's directory on the node.
+pub(crate) const DIRECTORY: &str = "/var/lib/kubelet/device-plugins";
+
+/// A resource's name.
+pub(crate) const GPU: &str = "example.com/gpu";
+
+/// A resource whose devices a test sets.
+pub(crate) struct Devices {
+    name: String,
+    prefix: String,
+    list: watch::Sender<Arc<DeviceList>>,
+    devices: std::sync::Mutex<Vec<AdvertisedDevice>>,
+    pub(crate) panic_on: std::sync::Mutex<Option<String>>,
+}
+
+impl Devices {
+    pub(crate) fn new(name: &str, prefix: &str, count: usize) -> Arc<Self> {
+        let devices: Vec<AdvertisedDevice> = (0..count)
+            .map(|n| AdvertisedDevice {
+                id: format!("{prefix}-{n}"),
+                health: Health::Healthy,
+                numa_node: None,
+            })
+            .collect();
+        Arc::new(Devices {
+            name: name.to_owned(),
+            prefix: prefix.to_owned(),
+            list: watch::Sender::new(Arc::new(DeviceList::new(devices.clone()).unwrap())),
+            devices: devices.into(),
+            panic_on: None.into(),
+        })
+    }
+
+    pub(crate) fn set_health(&self, id: &str, health: Health) {
+        self.change(|devices| {
+            devices.iter_mut().find(|device| device.id == id).unwrap().health = health;
+        });
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Vec<AdvertisedDevice>)) {
+        let mut devices = self.devices.lock().unwrap();
+        change(&mut devices);
+        self.list.send_replace(Arc::new(DeviceList::new(devices.clone()).unwrap()));
+    }
+
+    pub(crate) fn streams(&self) -> usize {
+        self.list.receiver_count()
+    }
+}
+
+impl Resource for Devices {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn socket_prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
+        self.list.subscribe()
+    }
+
+    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+        if self.panic_on.lock().unwrap().as_deref() == ids.first().map(String::as_str) {
+            panic!("asked for {ids:?}");
+        }
+        let devices = self.devices.lock().unwrap();
+        for id in ids {
+            if !devices.iter().any(|device| device.id == *id) {
+                return Err(Refusal::new(RefusalKind::NotFound, format!("no device `{id}`")));
+            }
+        }
+        let spec =
+            |id: &String| DeviceSpec { host_path: format!("host://{id}"), ..DeviceSpec::default() };
+        Ok(ContainerResponse {
+            devices: ids.iter().map(spec).collect(),
+            ..ContainerResponse::default()
+        })
+    }
+
+    fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+        let mut ids = request.must_include.to_vec();
+        let mut others: Vec<String> = request.available.to_vec();
+        others.sort();
+        others.retain(|id| !ids.contains(id));
+        ids.extend(others);
+        ids.truncate(request.size);
+        Ok(ids)
+    }
+}
+
+/// A node with resources to offer.
+pub(crate) struct Node {
+    pub(crate) host: InMemory,
+    resources: Vec<Arc<Devices>>,
+}
+
+impl Node {
+    pub(crate) fn new() -> Self {
+        let host = InMemory::new();
+        host.create_directory(Path::new(DIRECTORY)).unwrap();
+        Node { host, resources: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, name: &str, prefix: &str, count: usize) -> Arc<Devices> {
+        let devices = Devices::new(name, prefix, count);
+        self.resources.push(Arc::clone(&devices));
+        devices
+    }
+
+    pub(crate) fn run(&self) -> Plugin {
+        let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn Resource>).collect();
+        Plugin::run(self.host.clone(), DIRECTORY, resources)
+    }
+}
+
+/// A running plugin.
+pub(crate) struct Plugin {
+    stop: Option<oneshot::Sender<()>>,
+    pub(crate) task: JoinHandle<Result<(), RunError>>,
+    pub(crate) readiness: watch::Receiver<Readiness>,
+}
+
+impl Plugin {
+    pub(crate) fn run(
+        transport: impl kubelet::Transport,
+        directory: impl AsRef<Path>,
+        resources: Vec<Arc<dyn Resource>>,
+    ) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (readiness_in, readiness) = watch::channel(Readiness::default());
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        let config = RunConfig { directory: directory.as_ref().to_owned() };
+        let running = kubelet::run(config, resources, transport, shutdown, readiness_in);
+        Plugin { stop: Some(stop), task: tokio::spawn(running), readiness }
+    }
+
+    pub(crate) async fn wait_until_ready(&self) {
+        self.readiness.clone().wait_for(Readiness::is_ready).await.unwrap();
+    }
+
+    pub(crate) fn stop(mut self) -> impl Future<Output = Result<(), RunError>> {
+        drop(self.stop.take());
+        async move { self.task.await.unwrap() }
+    }
+}
