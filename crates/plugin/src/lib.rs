@@ -1,1 +1,59 @@
-//! The DirectX device plugin for Kubernetes.
+//! The program `directx-device-plugin`, and the thin programs with earlier names.
+//!
+//! In come flags, environment and files; out go devices to the kubelet, reports to
+//! standard output, logs to standard error and an exit status: 0 success, 1 failure
+//! at work, 2 wrong usage or configuration.
+
+mod config;
+mod devices_report;
+mod flags;
+mod fleet;
+mod logging;
+mod offered;
+mod output;
+mod record;
+mod serve;
+mod signals;
+mod simulate;
+mod source;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+use cli::Failure;
+use devices::DriverModel;
+
+use crate::flags::{Cli, Command, Daemon};
+
+/// Runs `directx-device-plugin` with this process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    cli::run(|| run(Cli::parse()).map(|()| ExitCode::SUCCESS))
+}
+
+/// Runs the daemon for one driver model, as the programs of the earlier system did.
+#[must_use]
+pub fn main_for(model: DriverModel) -> ExitCode {
+    cli::run(|| {
+        let daemon = Daemon::parse();
+        serve::run(&daemon.logs, &daemon.serve.for_model(model))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    match cli.command {
+        Command::Serve(arguments) => serve::run(&cli.logs, &arguments.into()),
+        Command::Simulate(arguments) => simulate::run(&cli.logs, &arguments),
+        Command::Devices(arguments) => devices_report::run(&cli.logs, &arguments),
+        Command::Record(arguments) => record::run(&cli.logs, &arguments),
+        Command::Completions { shell } => cli::write_completions(shell, Cli::command()),
+    }
+}
+
+/// The reference of `directx-device-plugin` in Markdown, from the same definitions
+/// that parse its arguments.
+#[must_use]
+pub fn reference() -> String {
+    cli::markdown(&Cli::command())
+}

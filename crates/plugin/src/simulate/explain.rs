@@ -1,0 +1,123 @@
+//! A plan in words: which device and why, which files and why not.
+
+use devices::{
+    DeviceGrant, DeviceSet, DriverModel, Fate, HostFacts, Plan, ResourceDevices, Sharing,
+};
+use kubelet_double::ContainerView;
+
+use super::report::listed;
+use crate::flags::PodArgument;
+use crate::offered::plan_here;
+
+/// What a reader may ask about a pod that was admitted: why these devices, which
+/// files, and what the kubelet left out.
+pub(crate) fn admission(
+    request: &PodArgument,
+    ids: &[String],
+    given: &ContainerView,
+    set: &DeviceSet,
+) -> Vec<String> {
+    let resource = set.resources.iter().find(|r| r.spec.name == request.resource);
+    let Some(resource) = resource else { return Vec::new() };
+    let mut notes = match plan_here(resource, ids.iter().map(String::as_str), &set.host) {
+        Ok(plan) => decisions(&plan, resource, ids, &set.host),
+        Err(error) => vec![format!("the plugin would refuse now: {error}")],
+    };
+    for dropped in &given.dropped {
+        notes.push(format!("warning: the kubelet leaves out {dropped}"));
+    }
+    if given.device_ids.len() > 1 {
+        notes.push(
+            "warning: the container asks for devices of several resources, and the kubelet keeps \
+             the device entry of one of them; which one is not defined"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// What a reader may ask about a pod that was refused.
+pub(crate) fn refusal(request: &PodArgument, set: &DeviceSet) -> Vec<String> {
+    if set.resources.iter().any(|r| r.spec.name == request.resource) {
+        return Vec::new();
+    }
+    let names: Vec<String> = set.resources.iter().map(|r| r.spec.name.to_string()).collect();
+    vec![format!("this node offers {} and no {}", listed(&names), request.resource)]
+}
+
+/// The plan in words.
+fn decisions(
+    plan: &Plan,
+    resource: &ResourceDevices,
+    ids: &[String],
+    host: &HostFacts,
+) -> Vec<String> {
+    let mut notes = vec![choice(plan, resource.spec.sharing), grant(plan)];
+    notes.extend(plan.warnings.iter().map(|warning| format!("warning: {warning}")));
+    if ids.len() > plan.devices.len() {
+        let (slots, devices) = (ids.len(), plan.devices.len());
+        notes.push(format!(
+            "{slots} slots on {devices} device(s): replicas of one device are one device"
+        ));
+    }
+    notes.extend(files(plan, resource));
+    if host.build.is_none() {
+        notes.push("the host's build is not known; it is taken for one before 26100".to_owned());
+    }
+    notes
+}
+
+fn choice(plan: &Plan, sharing: Sharing) -> String {
+    let names: Vec<String> =
+        plan.devices.iter().map(|d| format!("{} (LUID {})", d.description, d.luid)).collect();
+    let how = match (sharing.replicas.get(), sharing.allocation) {
+        (1, _) => "each device goes to one container".to_owned(),
+        (n, devices::AllocationPolicy::Distributed) => {
+            format!("up to {n} containers share a device, the least used device first")
+        }
+        (n, devices::AllocationPolicy::Packed) => {
+            format!("up to {n} containers share a device, the most used device first")
+        }
+    };
+    format!("{}: {how}", listed(&names))
+}
+
+fn grant(plan: &Plan) -> String {
+    match &plan.device {
+        DeviceGrant::Location(path) => format!("one device, given by its location path {path}"),
+        DeviceGrant::Class => "given as the class of all display adapters of the host".to_owned(),
+    }
+}
+
+fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
+    let model = resource.entries().first().map(|entry| entry.policy.model);
+    if model == Some(DriverModel::Legacy) {
+        return vec!["the legacy driver model mounts no files".to_owned()];
+    }
+    let mut notes = Vec::new();
+    for (luid, why) in &plan.mounts.without {
+        notes.push(format!("no files of the device with LUID {luid} are mounted: {why}"));
+    }
+    let mounted = plan.mounts.mounted().count();
+    if mounted > 0 {
+        notes.push(format!("{mounted} runtime files exist and are mounted read-only"));
+    }
+    for file in &plan.mounts.files {
+        let path = &file.file.host_path;
+        let origin = file.file.origin;
+        match &file.fate {
+            Fate::Mounted => {}
+            Fate::Missing => {
+                notes.push(format!("not mounted: {path}, named by {origin}, does not exist"));
+            }
+            Fate::Excluded => {
+                notes.push(format!("not mounted: {path}, named by {origin}: excludeMounts has it"));
+            }
+            Fate::Shadowed { by } => notes.push(format!(
+                "not mounted: {path}, named by {origin}: {} has its place {}",
+                by.host_path, by.container_path
+            )),
+        }
+    }
+    notes
+}

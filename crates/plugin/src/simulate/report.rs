@@ -1,0 +1,194 @@
+//! The result of a simulation, as a JSON document and as text.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+/// Everything a simulation found out.
+#[derive(Serialize, Debug)]
+pub(crate) struct Report {
+    /// What the node would offer.
+    pub(crate) resources: Vec<ResourceView>,
+    /// What each pod would get: one entry for each resource it asks for.
+    pub(crate) pods: Vec<PodView>,
+    /// What an administrator should know of the node.
+    pub(crate) notes: Vec<String>,
+}
+
+/// One extended resource of the node.
+#[derive(Serialize, Debug)]
+pub(crate) struct ResourceView {
+    pub(crate) name: String,
+    pub(crate) capacity: usize,
+    pub(crate) allocatable: usize,
+    pub(crate) devices: Vec<SlotView>,
+}
+
+/// One slot.
+#[derive(Serialize, Debug)]
+pub(crate) struct SlotView {
+    pub(crate) id: String,
+    pub(crate) health: String,
+}
+
+/// One resource of one pod.
+#[derive(Serialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PodView {
+    pub(crate) name: String,
+    pub(crate) resource: String,
+    pub(crate) count: u32,
+    pub(crate) admitted: bool,
+    /// Why not, in the kubelet's words; empty where it was admitted.
+    pub(crate) reason: String,
+    pub(crate) device_ids: Vec<String>,
+    /// What the container runtime gets for the pod's container, all its resources together.
+    pub(crate) container: ContainerView,
+    /// Which device, which files, and why.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What the kubelet hands to the container runtime on Windows.
+#[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ContainerView {
+    pub(crate) devices: Vec<DeviceView>,
+    pub(crate) mounts: Vec<MountView>,
+    pub(crate) envs: BTreeMap<String, String>,
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+/// One device of the container.
+#[derive(Serialize, Debug, Clone, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeviceView {
+    pub(crate) host_path: String,
+    pub(crate) container_path: String,
+    pub(crate) permissions: String,
+}
+
+/// One mount of the container.
+#[derive(Serialize, Debug, Clone, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct MountView {
+    pub(crate) host_path: String,
+    pub(crate) container_path: String,
+    pub(crate) read_only: bool,
+}
+
+impl ResourceView {
+    pub(crate) fn of(view: kubelet_double::ResourceView) -> ResourceView {
+        let kubelet_double::ResourceView { name, capacity, allocatable, devices } = view;
+        let slot = |d: kubelet_double::DeviceView| SlotView { id: d.id, health: d.health };
+        let devices = devices.into_iter().map(slot).collect();
+        ResourceView { name, capacity, allocatable, devices }
+    }
+}
+
+impl ContainerView {
+    pub(crate) fn of(given: &kubelet_double::ContainerView) -> ContainerView {
+        let device = |d: &kubelet_double::v1beta1::DeviceSpec| DeviceView {
+            host_path: d.host_path.clone(),
+            container_path: d.container_path.clone(),
+            permissions: d.permissions.clone(),
+        };
+        let mount = |m: &kubelet_double::v1beta1::Mount| MountView {
+            host_path: m.host_path.clone(),
+            container_path: m.container_path.clone(),
+            read_only: m.read_only,
+        };
+        ContainerView {
+            devices: given.devices.iter().map(device).collect(),
+            mounts: given.mounts.iter().map(mount).collect(),
+            envs: given.envs.clone(),
+            annotations: given.annotations.clone(),
+        }
+    }
+}
+
+/// How many slots of a resource the text lists one by one.
+const SLOTS_SHOWN: usize = 16;
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for resource in &self.resources {
+            let ResourceView { name, capacity, allocatable, devices } = resource;
+            writeln!(f, "{name}: capacity {capacity}, allocatable {allocatable}")?;
+            for slot in devices.iter().take(SLOTS_SHOWN) {
+                writeln!(f, "  {:<9}  {}", slot.health, slot.id)?;
+            }
+            if devices.len() > SLOTS_SHOWN {
+                writeln!(f, "  and {} more", devices.len() - SLOTS_SHOWN)?;
+            }
+        }
+        for pod in &self.pods {
+            write!(f, "\n{pod}")?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f)?;
+        }
+        for note in &self.notes {
+            writeln!(f, "note: {note}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for PodView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PodView { name, resource, count, reason, container, .. } = self;
+        if !self.admitted {
+            writeln!(f, "pod {name} asks for {count} of {resource}: refused")?;
+            writeln!(f, "  reason   {reason}")?;
+            return self.write_notes(f);
+        }
+        writeln!(f, "pod {name} asks for {count} of {resource}: admitted")?;
+        for id in &self.device_ids {
+            writeln!(f, "  slot     {id}")?;
+        }
+        for device in &container.devices {
+            writeln!(f, "  device   {}", device.host_path)?;
+        }
+        let folder = |mount: &MountView| split(&mount.host_path).0.to_owned();
+        for mounts in container.mounts.chunk_by(|a, b| folder(a) == folder(b)) {
+            writeln!(f, "  files    from {}", folder(&mounts[0]))?;
+            for mount in mounts {
+                let file = split(&mount.host_path).1;
+                writeln!(f, "             {file} -> {}", mount.container_path)?;
+            }
+        }
+        for (name, value) in &container.envs {
+            writeln!(f, "  env      {name}={value}")?;
+        }
+        for (name, value) in &container.annotations {
+            writeln!(f, "  annotate {name}={value}")?;
+        }
+        self.write_notes(f)
+    }
+}
+
+impl PodView {
+    fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.notes.iter().try_for_each(|note| writeln!(f, "  why      {note}"))
+    }
+}
+
+/// The folder and the name of a Windows path.
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('\\').unwrap_or(("", path))
+}
+
+/// Words for a list of things: `one`, `one and two`, `one, two and three`.
+pub(crate) fn listed(words: &[String]) -> String {
+    let mut text = String::new();
+    for (n, word) in words.iter().enumerate() {
+        let glue = match n {
+            0 => "",
+            _ if n + 1 == words.len() => " and ",
+            _ => ", ",
+        };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{glue}{word}");
+    }
+    text
+}
