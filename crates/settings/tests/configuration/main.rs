@@ -2,4 +2,5 @@
 
 mod files;
 mod made;
+mod reference;
 mod sources;
