@@ -19,6 +19,8 @@ pub mod hcs;
 #[cfg(windows)]
 mod live;
 #[cfg(any(windows, test))]
+pub mod nvml;
+#[cfg(any(windows, test))]
 mod order;
 #[cfg(any(windows, test))]
 mod product;

@@ -114,14 +114,6 @@ pub(crate) struct AdapterList {
     list: IDXCoreAdapterList,
 }
 
-impl AdapterList {
-    /// Whether the host has changed since the list was made.
-    fn is_stale(&self) -> bool {
-        // SAFETY: `list` is a live object.
-        unsafe { self.list.IsStale() }
-    }
-}
-
 /// An adapter.
 #[derive(Debug)]
 pub(crate) struct DxcoreAdapter {
@@ -214,8 +206,10 @@ pub(crate) struct Subscription {
 unsafe impl Send for Subscription {}
 
 impl Subscription {
-    /// Has `on_change` called when one of `lists` or of their adapters is outdated,
-    /// now included: an event that happened before it was asked for is not lost.
+    /// Has `on_change` called once for each of `lists` that is outdated and each of
+    /// their adapters that goes away. What happened before it is asked for is told at
+    /// once, so nothing is lost; hence no event for an adapter that is gone already,
+    /// which would be told again each time.
     pub(crate) fn new(
         dxcore: &Dxcore,
         lists: Vec<AdapterList>,
@@ -227,7 +221,7 @@ impl Subscription {
         }
         let mut known = Vec::new();
         for adapter in this.lists.iter().flat_map(|list| &list.adapters) {
-            if known.contains(&adapter.luid) {
+            if known.contains(&adapter.luid) || !adapter.is_valid() {
                 continue;
             }
             known.push(adapter.luid);
@@ -236,9 +230,6 @@ impl Subscription {
                 // The event of its list tells that the adapter has gone.
                 Err(error) => tracing::debug!(luid = adapter.luid.0, %error, "no validity event"),
             }
-        }
-        if this.lists.iter().any(AdapterList::is_stale) {
-            on_change();
         }
         Ok(this)
     }

@@ -6,7 +6,8 @@ use std::io;
 
 use windows::Win32::Foundation::HMODULE;
 use windows::Win32::System::LibraryLoader::{
-    GetProcAddress, LOAD_LIBRARY_FLAGS, LOAD_LIBRARY_SEARCH_SYSTEM32, LoadLibraryExW,
+    GetProcAddress, LOAD_LIBRARY_FLAGS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
+    LOAD_LIBRARY_SEARCH_SYSTEM32, LoadLibraryExW,
 };
 use windows::core::{HSTRING, PCSTR};
 
@@ -24,6 +25,12 @@ impl Library {
     /// Loads `name` from System32, never from the working directory or the program's.
     pub(crate) fn system(name: &str) -> io::Result<Self> {
         Self::load(name, LOAD_LIBRARY_SEARCH_SYSTEM32)
+    }
+
+    /// Loads the library at an absolute path, and what it needs from its own folder
+    /// and System32.
+    pub(crate) fn at(path: &str) -> io::Result<Self> {
+        Self::load(path, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32)
     }
 
     fn load(name: &str, flags: LOAD_LIBRARY_FLAGS) -> io::Result<Self> {

@@ -6,6 +6,7 @@ pub(crate) mod hcs;
 pub(crate) mod kmt;
 pub(crate) mod library;
 pub(crate) mod notify;
+pub(crate) mod nvml;
 pub(crate) mod registry;
 pub(crate) mod setup;
 pub(crate) mod version;

@@ -1,0 +1,115 @@
+//! NVIDIA's management library, loaded from a driver's own folder.
+#![allow(unsafe_code, reason = "calls nvml.dll")]
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::io;
+use std::ptr;
+
+use super::library::Library;
+use crate::nvml::{Gpu, PciAddress};
+
+/// `nvmlReturn_t`; 0 is success.
+type Return = c_int;
+/// `nvmlDevice_t`.
+type Device = *mut c_void;
+
+/// `nvmlPciInfo_t` as `nvmlDeviceGetPciInfo_v3` fills it (nvml.h).
+#[repr(C)]
+#[derive(Default)]
+struct PciInfo {
+    bus_id_legacy: [u8; 16],
+    domain: c_uint,
+    bus: c_uint,
+    device: c_uint,
+    pci_device_id: c_uint,
+    pci_subsystem_id: c_uint,
+    bus_id: [u8; 32],
+}
+
+/// `NVML_DEVICE_UUID_V2_BUFFER_SIZE` (nvml.h).
+const UUID_BYTES: c_uint = 96;
+
+type Call = unsafe extern "C" fn() -> Return;
+type Count = unsafe extern "C" fn(*mut c_uint) -> Return;
+type HandleByIndex = unsafe extern "C" fn(c_uint, *mut Device) -> Return;
+type GetPciInfo = unsafe extern "C" fn(Device, *mut PciInfo) -> Return;
+type GetUuid = unsafe extern "C" fn(Device, *mut c_char, c_uint) -> Return;
+
+/// The library, initialised; shut down when dropped.
+pub(crate) struct Nvml {
+    library: Library,
+    shutdown: Call,
+}
+
+impl Drop for Nvml {
+    fn drop(&mut self) {
+        // SAFETY: the library is initialised.
+        let _ = unsafe { (self.shutdown)() };
+    }
+}
+
+impl Nvml {
+    /// Loads the library from the first of `folders` that has it, else from System32,
+    /// where NVIDIA's installer puts it too.
+    pub(crate) fn load<'a>(folders: impl Iterator<Item = &'a str>) -> io::Result<Self> {
+        let names = folders.flat_map(|folder| {
+            ["nvml.dll", "nvml_loader.dll"].map(|name| format!(r"{folder}\{name}"))
+        });
+        let mut libraries = names.filter_map(|path| Library::at(&path).ok());
+        let library = match libraries.next() {
+            Some(library) => library,
+            None => Library::system("nvml.dll")?,
+        };
+        // SAFETY: the type is the one nvml.h declares.
+        let init: Call = unsafe { library.function(c"nvmlInit_v2") }?;
+        // SAFETY: as above.
+        let shutdown = unsafe { library.function(c"nvmlShutdown") }?;
+        // SAFETY: the function takes nothing and may be called again and again.
+        checked("nvmlInit_v2", unsafe { init() })?;
+        Ok(Self { library, shutdown })
+    }
+
+    /// Every GPU that the driver can reach. One that cannot be asked is left out.
+    pub(crate) fn gpus(&self) -> io::Result<Vec<Gpu>> {
+        // SAFETY: the type is the one nvml.h declares.
+        let count: Count = unsafe { self.library.function(c"nvmlDeviceGetCount_v2") }?;
+        let mut gpus = 0;
+        // SAFETY: all that is passed is a number to write.
+        checked("nvmlDeviceGetCount_v2", unsafe { count(&raw mut gpus) })?;
+        Ok((0..gpus).filter_map(|index| self.gpu(index).ok()).collect())
+    }
+
+    fn gpu(&self, index: c_uint) -> io::Result<Gpu> {
+        // SAFETY: the type is the one nvml.h declares.
+        let by_index: HandleByIndex =
+            unsafe { self.library.function(c"nvmlDeviceGetHandleByIndex_v2") }?;
+        let mut device = ptr::null_mut();
+        // SAFETY: all that is passed besides the index is a handle to write.
+        checked("nvmlDeviceGetHandleByIndex_v2", unsafe { by_index(index, &raw mut device) })?;
+        Ok(Gpu { address: self.address(device)?, uuid: self.uuid(device)? })
+    }
+
+    fn address(&self, device: Device) -> io::Result<PciAddress> {
+        // SAFETY: the type is the one nvml.h declares.
+        let get: GetPciInfo = unsafe { self.library.function(c"nvmlDeviceGetPciInfo_v3") }?;
+        let mut info = PciInfo::default();
+        // SAFETY: the handle is the library's own, and the structure is its third version.
+        checked("nvmlDeviceGetPciInfo_v3", unsafe { get(device, &raw mut info) })?;
+        Ok(PciAddress { segment: info.domain, bus: info.bus, device: info.device })
+    }
+
+    fn uuid(&self, device: Device) -> io::Result<String> {
+        // SAFETY: the type is the one nvml.h declares.
+        let get: GetUuid = unsafe { self.library.function(c"nvmlDeviceGetUUID") }?;
+        let mut text = [0_u8; UUID_BYTES as usize];
+        let buffer = text.as_mut_ptr().cast();
+        // SAFETY: the handle is the library's own, and the buffer is as long as is said.
+        checked("nvmlDeviceGetUUID", unsafe { get(device, buffer, UUID_BYTES) })?;
+        let uuid = CStr::from_bytes_until_nul(&text).map_err(io::Error::other)?;
+        Ok(uuid.to_string_lossy().into_owned())
+    }
+}
+
+fn checked(call: &str, result: Return) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::other(format!("{call} returned {result}"))) }
+}
