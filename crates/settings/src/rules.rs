@@ -113,3 +113,102 @@ fn covers_prefix<T: ToString>(wide: &T, narrow: &T) -> bool {
         None => wide == narrow,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use devices::{
+        Adapter, Attachment, Attribute, Criteria, Device, DeviceScope, Filter, HardwareId,
+        HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, discover,
+    };
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    fn parsed<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+        text.parse().expect("the tests write well-formed patterns")
+    }
+
+    /// Conditions of which many overlap.
+    fn conditions() -> impl Strategy<Value = DeviceMatch> {
+        (
+            option::of(select(vec![Vendor::Amd, Vendor::Nvidia])),
+            option::of(select(vec!["tesla", "t4"])),
+            option::of(select(vec!["10de:*", "10de:0001", "10DE:0002", "1002:*", "1002:0001"])),
+            option::of(1_u64..4),
+            option::of(select(vec![DriverModel::Wddm, DriverModel::Mcdm])),
+            option::of(select(vec!["A*", "a#b*", "A#B", "a#c", "A#BC", "b*"])),
+        )
+            .prop_map(|(vendor, description, pci, min_memory_mib, model, location)| {
+                DeviceMatch {
+                    vendor,
+                    description: description.map(parsed),
+                    pci: pci.map(parsed),
+                    min_memory_mib,
+                    model,
+                    location: location.map(parsed),
+                }
+            })
+    }
+
+    fn device() -> impl Strategy<Value = Device> {
+        (
+            select(vec![0x10DE, 0x1002]),
+            0_u32..3,
+            option::of(1_u64..4),
+            select(vec!["Tesla M60", "Tesla T4", "T4"]),
+            select(vec!["A", "A#B", "a#bc", "A#C", "B"]),
+        )
+            .prop_map(|(vendor, device, memory, description, location)| {
+                let adapter = Adapter {
+                    luid: Luid(1),
+                    attributes: [Attribute::D3d12Graphics].into_iter().collect(),
+                    realness: Realness::Hardware,
+                    placement: Placement::Discrete,
+                    attachment: Attachment::Fixed,
+                    hardware_id: HardwareId { vendor, device, ..HardwareId::default() },
+                    driver_description: description.to_owned(),
+                    driver_version: None,
+                    dedicated_memory_mib: memory,
+                    pnp: Some(PnpDevice {
+                        id: PnpId::new("PCI"),
+                        description: description.to_owned(),
+                        manufacturer: String::new(),
+                        driver_key: None,
+                        location_paths: vec![LocationPath::new(location)],
+                        numa_node: None,
+                        problem_code: 0,
+                    }),
+                    driver_store: None,
+                };
+                let all = Criteria {
+                    filter: Filter::All,
+                    integrated: DeviceScope::Include,
+                    detachable: DeviceScope::Include,
+                };
+                let host = HostSnapshot { adapters: vec![adapter], ..HostSnapshot::default() };
+                discover(&host, all).devices.remove(0)
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn what_is_refused_as_covered_could_never_match(
+            wide in conditions(),
+            narrow in conditions(),
+            device in device(),
+        ) {
+            if covers(&wide, &narrow) && narrow.admits(&device, DriverModel::Wddm) {
+                prop_assert!(wide.admits(&device, DriverModel::Wddm));
+            }
+        }
+
+        #[test]
+        fn a_rule_covers_itself_and_everything_is_covered_by_no_condition(one in conditions()) {
+            prop_assert!(covers(&one, &one));
+            prop_assert!(covers(&DeviceMatch::default(), &one));
+        }
+    }
+}
