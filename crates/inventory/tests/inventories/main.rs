@@ -3,3 +3,4 @@
 mod format;
 mod recorded_hosts;
 mod recorded_source;
+mod round_trip;
