@@ -1,0 +1,288 @@
+//! What instances answer, on hosts that the environment names.
+
+#![allow(unsafe_code, reason = "what C reads and where it looks is read and set as C would")]
+#![allow(non_snake_case, reason = "the names are those of the C interface")]
+
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use directx_device_discovery::WideChar;
+use directx_device_discovery::abi::*;
+
+/// The file that the environment names. Its content is the holder's of the lock.
+static HOST: LazyLock<Mutex<(tempfile::TempDir, PathBuf)>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("host.yaml");
+    // SAFETY: nothing else in this program touches the environment but through Rust,
+    // which locks it.
+    unsafe { std::env::set_var("DIRECTX_DISCOVERY_INVENTORY", &file) };
+    Mutex::new((folder, file))
+});
+
+/// A host for one test.
+struct Host(MutexGuard<'static, (tempfile::TempDir, PathBuf)>);
+
+impl Host {
+    fn new(adapters: &str) -> Host {
+        let host = Host(HOST.lock().unwrap_or_else(PoisonError::into_inner));
+        host.set(adapters);
+        host
+    }
+
+    fn set(&self, adapters: &str) {
+        let text = format!("schema: directx-inventory/v1\nadapters: [{adapters}]\n");
+        // Replaced at one moment, so that nobody reads half of it.
+        let draft = self.0.1.with_extension("draft");
+        std::fs::write(&draft, text).unwrap();
+        std::fs::rename(draft, &self.0.1).unwrap();
+    }
+}
+
+const GPU: &str = r"{luid: -70, attributes: [d3d12-graphics], hardware: true,
+  hardwareId: {vendor: 0x10DE, device: 1}, driverDescription: Adapter, pnp: {id: 'PCI\GPU\1',
+  description: 'Gerät 𝄞', manufacturer: Maker, driverKey: '{4d36e968}\0001', locationPaths: [Place]},
+  driverStore: {path: 'C:\store', copyToVm: {CopyToVmOverwrite: {a: [sub\one64.dll, one.dll]},
+  CopyToVmWhenNewerWow64: {a: one32.dll, b: two32.dll}}}}";
+const NPU: &str = r"{luid: 71, attributes: [npu], hardware: true, integrated: true,
+  detachable: true, hardwareId: {vendor: 0x8086, device: 1}, pnp: {id: 'PCI\NPU\1'}}";
+
+/// An instance that ends with the test.
+struct Owned(*mut std::ffi::c_void);
+
+impl Owned {
+    fn new() -> Owned {
+        let instance = CreateDeviceDiscoveryInstance();
+        assert!(!instance.is_null());
+        Owned(instance)
+    }
+
+    fn error(&self) -> String {
+        text(DeviceDiscovery_GetLastErrorMessage(self.0)).unwrap()
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        DestroyDeviceDiscoveryInstance(self.0);
+    }
+}
+
+/// The text at `start`, or `None` for null.
+fn text(start: *const WideChar) -> Option<String> {
+    if start.is_null() {
+        return None;
+    }
+    let mut text = String::new();
+    let mut at = start;
+    loop {
+        // SAFETY: the library's text is readable up to and with its zero.
+        let unit = unsafe { at.read() };
+        if unit == 0 {
+            return Some(text);
+        }
+        text.push(char::from_u32(unit).unwrap());
+        // SAFETY: the unit was no zero, so the text goes on.
+        at = unsafe { at.add(1) };
+    }
+}
+
+#[test]
+fn a_device_is_told_in_full() {
+    let _host = Host::new(GPU);
+    let i = Owned::new();
+    assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
+    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 1);
+    assert_eq!(DeviceDiscovery_GetDeviceAdapterLUID(i.0, 0), -70);
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(text(DeviceDiscovery_GetDeviceID(i.0, 0)), some(r"PCI\GPU\1"));
+    assert_eq!(text(DeviceDiscovery_GetDeviceDescription(i.0, 0)), some("Gerät 𝄞"));
+    let class = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\Class";
+    let key = format!(r"{class}\{{4d36e968}}\0001");
+    assert_eq!(text(DeviceDiscovery_GetDeviceDriverRegistryKey(i.0, 0)), Some(key));
+    assert_eq!(text(DeviceDiscovery_GetDeviceDriverStorePath(i.0, 0)), some(r"C:\store"));
+    assert_eq!(text(DeviceDiscovery_GetDeviceLocationPath(i.0, 0)), some("Place"));
+    assert_eq!(text(DeviceDiscovery_GetDeviceVendor(i.0, 0)), some("Maker"));
+    assert_eq!(DeviceDiscovery_GetNumRuntimeFiles(i.0, 0), 1);
+    assert_eq!(text(DeviceDiscovery_GetRuntimeFileSource(i.0, 0, 0)), some(r"sub\one64.dll"));
+    assert_eq!(text(DeviceDiscovery_GetRuntimeFileDestination(i.0, 0, 0)), some("one.dll"));
+    assert_eq!(DeviceDiscovery_GetNumRuntimeFilesWow64(i.0, 0), 2);
+    let wow64 = [0, 1].map(|f| text(DeviceDiscovery_GetRuntimeFileSourceWow64(i.0, 0, f)));
+    assert_eq!(wow64, [some("one32.dll"), some("two32.dll")]);
+    let name = text(DeviceDiscovery_GetRuntimeFileDestinationWow64(i.0, 0, 1));
+    assert_eq!(name, some("two32.dll"));
+    assert_eq!(DeviceDiscovery_IsDeviceIntegrated(i.0, 0), 0);
+    assert_eq!(DeviceDiscovery_IsDeviceDetachable(i.0, 0), 0);
+    assert_eq!(DeviceDiscovery_DoesDeviceSupportDisplay(i.0, 0), 1);
+    assert_eq!(DeviceDiscovery_DoesDeviceSupportCompute(i.0, 0), 1);
+}
+
+#[test]
+fn what_is_not_known_of_a_device_is_empty_text() {
+    let _host = Host::new(NPU);
+    let i = Owned::new();
+    assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 4, 1, 1), 0);
+    for get in [
+        DeviceDiscovery_GetDeviceDescription,
+        DeviceDiscovery_GetDeviceDriverRegistryKey,
+        DeviceDiscovery_GetDeviceDriverStorePath,
+        DeviceDiscovery_GetDeviceLocationPath,
+        DeviceDiscovery_GetDeviceVendor,
+    ] {
+        assert_eq!(text(get(i.0, 0)).as_deref(), Some(""));
+    }
+    assert_eq!(DeviceDiscovery_IsDeviceIntegrated(i.0, 0), 1);
+    assert_eq!(DeviceDiscovery_IsDeviceDetachable(i.0, 0), 1);
+    assert_eq!(DeviceDiscovery_DoesDeviceSupportDisplay(i.0, 0), 0);
+    // It used to be 0 for a device with compute alone.
+    assert_eq!(DeviceDiscovery_DoesDeviceSupportCompute(i.0, 0), 1);
+}
+
+#[test]
+fn filters_and_scopes_choose_devices() {
+    let _host = Host::new(&format!("{GPU}, {NPU}"));
+    let i = Owned::new();
+    let found = |filter, integrated, detachable| {
+        assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, filter, integrated, detachable), 0);
+        DeviceDiscovery_GetNumDevices(i.0)
+    };
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|filter| found(filter, 1, 1)), [2, 1, 2, 0, 1, 1]);
+    assert_eq!([found(0, 0, 1), found(0, 1, 0), found(0, -1, 7)], [1, 1, 2]);
+    for filter in [-1, 6, i32::MAX, i32::MIN] {
+        assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, filter, 1, 1), -1);
+        assert_eq!(i.error(), format!("{filter} is not a device filter (0 to 5)"));
+    }
+    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 2, "the earlier discovery stays");
+}
+
+/// Every function on an instance that cannot answer: the numbers, then the texts.
+fn failures(instance: *mut std::ffi::c_void, device: u32, file: u32) -> (Vec<i64>, Vec<bool>) {
+    let number = |get: extern "C" fn(_, u32) -> i32| i64::from(get(instance, device));
+    let numbers = vec![
+        DeviceDiscovery_GetDeviceAdapterLUID(instance, device),
+        number(DeviceDiscovery_GetNumRuntimeFiles),
+        number(DeviceDiscovery_GetNumRuntimeFilesWow64),
+        number(DeviceDiscovery_IsDeviceIntegrated),
+        number(DeviceDiscovery_IsDeviceDetachable),
+        number(DeviceDiscovery_DoesDeviceSupportDisplay),
+        number(DeviceDiscovery_DoesDeviceSupportCompute),
+    ];
+    let texts = vec![
+        DeviceDiscovery_GetDeviceID(instance, device),
+        DeviceDiscovery_GetDeviceDescription(instance, device),
+        DeviceDiscovery_GetDeviceDriverRegistryKey(instance, device),
+        DeviceDiscovery_GetDeviceDriverStorePath(instance, device),
+        DeviceDiscovery_GetDeviceLocationPath(instance, device),
+        DeviceDiscovery_GetDeviceVendor(instance, device),
+        DeviceDiscovery_GetRuntimeFileSource(instance, device, file),
+        DeviceDiscovery_GetRuntimeFileDestination(instance, device, file),
+        DeviceDiscovery_GetRuntimeFileSourceWow64(instance, device, file),
+        DeviceDiscovery_GetRuntimeFileDestinationWow64(instance, device, file),
+    ];
+    (numbers, texts.into_iter().map(<*const WideChar>::is_null).collect())
+}
+
+#[test]
+fn null_foreign_and_destroyed_instances_fail_and_never_crash() {
+    let _host = Host::new(GPU);
+    let destroyed = CreateDeviceDiscoveryInstance();
+    DestroyDeviceDiscoveryInstance(destroyed);
+    DestroyDeviceDiscoveryInstance(destroyed);
+    let mut foreign = 7_u64;
+    let foreign = ptr::from_mut(&mut foreign).cast();
+    for instance in [ptr::null_mut(), destroyed, foreign, ptr::without_provenance_mut(usize::MAX)] {
+        assert_eq!(failures(instance, 0, 0), (vec![-1; 7], vec![true; 10]));
+        assert_eq!(DeviceDiscovery_GetNumDevices(instance), -1);
+        assert_eq!(DeviceDiscovery_IsRefreshRequired(instance), -1);
+        assert_eq!(DeviceDiscovery_DiscoverDevices(instance, 0, 1, 1), -1);
+        let error = text(DeviceDiscovery_GetLastErrorMessage(instance)).unwrap();
+        assert_eq!(error, "the instance is null or has been destroyed");
+        DestroyDeviceDiscoveryInstance(instance);
+    }
+}
+
+#[test]
+fn before_a_discovery_and_out_of_range_everything_fails_with_a_reason() {
+    let _host = Host::new(GPU);
+    let i = Owned::new();
+    assert_eq!(i.error(), "");
+    assert_eq!(failures(i.0, 0, 0), (vec![-1; 7], vec![true; 10]));
+    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), -1);
+    assert!(i.error().starts_with("no devices have been discovered yet"), "{}", i.error());
+    assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
+    assert_eq!(i.error(), "");
+    for device in [1, u32::MAX] {
+        assert_eq!(failures(i.0, device, 0), (vec![-1; 7], vec![true; 10]));
+        assert_eq!(i.error(), format!("there is no device {device}; the last discovery found 1"));
+    }
+    assert_eq!(text(DeviceDiscovery_GetRuntimeFileSource(i.0, 0, 1)), None);
+    assert_eq!(i.error(), "device 0 has no runtime file 1 of this kind; it has 1");
+    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 1);
+    assert_eq!(i.error(), "", "a success takes the failure away");
+}
+
+#[test]
+fn a_host_that_cannot_be_read_fails_and_keeps_the_earlier_discovery() {
+    let host = Host::new(GPU);
+    let i = Owned::new();
+    assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
+    let id = DeviceDiscovery_GetDeviceID(i.0, 0);
+    host.set("nonsense");
+    assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), -1);
+    let error = i.error();
+    assert!(error.starts_with("the adapters of this host cannot be read: "), "{error}");
+    assert!(error.contains("host.yaml:2"), "{error}");
+    assert_eq!(DeviceDiscovery_IsRefreshRequired(i.0), 1);
+    assert_eq!(text(id).as_deref(), Some(r"PCI\GPU\1"));
+    host.set(NPU);
+    assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
+    assert_eq!(text(DeviceDiscovery_GetDeviceID(i.0, 0)).as_deref(), Some(r"PCI\NPU\1"));
+}
+
+#[test]
+fn a_change_of_the_host_asks_for_a_refresh() {
+    let host = Host::new(GPU);
+    let (i, other) = (Owned::new(), Owned::new());
+    assert_eq!(DeviceDiscovery_IsRefreshRequired(i.0), 1, "nothing is known yet");
+    for instance in [&i, &other] {
+        assert_eq!(DeviceDiscovery_DiscoverDevices(instance.0, 0, 1, 1), 0);
+        assert_eq!(DeviceDiscovery_IsRefreshRequired(instance.0), 0);
+    }
+    host.set(&format!("{GPU}, {NPU}"));
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while DeviceDiscovery_IsRefreshRequired(i.0) == 0 {
+        assert!(Instant::now() < deadline, "the change was never noticed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 1, "as it was until the next discovery");
+    assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
+    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 2);
+    assert_eq!(DeviceDiscovery_GetNumDevices(other.0), 1, "instances are independent");
+}
+
+#[test]
+fn threads_share_an_instance_and_have_their_own() {
+    let _host = Host::new(&format!("{GPU}, {NPU}"));
+    let shared = Owned::new();
+    let shared = shared.0.addr();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                let shared = ptr::with_exposed_provenance_mut(shared);
+                for _ in 0..20 {
+                    assert_eq!(DeviceDiscovery_DiscoverDevices(shared, 0, 1, 1), 0);
+                    assert_eq!(DeviceDiscovery_GetNumDevices(shared), 2);
+                    let own = Owned::new();
+                    assert_eq!(DeviceDiscovery_GetNumDevices(own.0), -1);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn the_version_is_this_release() {
+    let version = text(GetDiscoveryLibraryVersion());
+    assert_eq!(version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
+}

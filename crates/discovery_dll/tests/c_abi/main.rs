@@ -1,0 +1,7 @@
+//! The library as a C program sees it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
+
+mod exports;
+#[cfg(not(windows))]
+mod instances;
