@@ -11,6 +11,7 @@ use devices::{
 use crate::failure::in_words;
 use crate::live::LiveHost;
 use crate::sys::dxcore::{AdapterList, Dxcore, Subscription};
+use crate::sys::library::Library;
 use crate::sys::notify::DeviceNotifications;
 use crate::sys::setup::SetupApi;
 use crate::sys::version;
@@ -20,8 +21,11 @@ use crate::{NEEDED_WINDOWS, assembly, hcs};
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// This Windows has no `DXCore`. The text says which Windows has.
-    #[error("cannot use dxcore.dll ({NEEDED_WINDOWS})")]
+    #[error("this host has no dxcore.dll: {NEEDED_WINDOWS}")]
     NoDxcore(#[source] io::Error),
+    /// `DXCore` is there and does not work.
+    #[error("dxcore.dll does not give access to the adapters")]
+    DxcoreRefuses(#[source] io::Error),
     /// This Windows has no `PnP` manager that programs can ask, as Nano Server.
     #[error("cannot use setupapi.dll, which lists the devices of a host")]
     NoSetupApi(#[source] io::Error),
@@ -58,7 +62,8 @@ impl HostSource {
     pub fn new() -> Result<Self, OpenError> {
         Ok(Self {
             watch: None,
-            dxcore: Dxcore::load().map_err(OpenError::NoDxcore)?,
+            dxcore: Dxcore::open(Library::system("dxcore.dll").map_err(OpenError::NoDxcore)?)
+                .map_err(OpenError::DxcoreRefuses)?,
             setup: SetupApi::load().map_err(OpenError::NoSetupApi)?,
             system_root: version::system_root(),
         })

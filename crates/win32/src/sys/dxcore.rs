@@ -29,9 +29,8 @@ pub(crate) struct Dxcore(IDXCoreAdapterFactory);
 unsafe impl Send for Dxcore {}
 
 impl Dxcore {
-    /// Loads dxcore.dll and creates its factory.
-    pub(crate) fn load() -> io::Result<Self> {
-        let library = Library::system("dxcore.dll")?;
+    /// Creates the factory of dxcore.dll.
+    pub(crate) fn open(library: Library) -> io::Result<Self> {
         // SAFETY: the type is the one dxcore.h declares.
         let create: CreateAdapterFactory =
             unsafe { library.function(c"DXCoreCreateAdapterFactory") }?;
