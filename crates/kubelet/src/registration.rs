@@ -1,10 +1,12 @@
 //! One attempt to register one resource with the kubelet.
 
+use std::future::poll_fn;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::timeout;
+use tower_service::Service;
 
 use crate::API_VERSION;
 use crate::retry::Failure;
@@ -87,7 +89,7 @@ pub(crate) async fn register<T: Transport>(
         .await
         .map_err(|_| RegisterError::ConnectTimeout)?
         .map_err(RegisterError::Connect)?;
-    let (client, driver) =
+    let (mut client, mut driver) =
         wire::connect(io).await.map_err(|e| RegisterError::Lost(Some(e.into())))?;
     let request = RegisterRequest {
         version: API_VERSION.to_owned(),
@@ -95,6 +97,12 @@ pub(crate) async fn register<T: Transport>(
         resource_name,
         options: Some(OPTIONS),
     };
+    tokio::select! {
+        biased;
+        // What tonic makes of a lost connection here does not show that it was lost.
+        ready = poll_fn(|cx| client.poll_ready(cx)) => ready.map_err(|e| lost(Some(e)))?,
+        ended = &mut driver => return Err(lost(ended)),
+    }
     let mut registration = RegistrationClient::with_origin(client, Client::origin());
     tokio::select! {
         biased;
@@ -103,8 +111,12 @@ pub(crate) async fn register<T: Transport>(
             Ok(Ok(_empty)) => Ok(()),
             Ok(Err(status)) => Err(judge(status)),
         },
-        ended = driver => Err(RegisterError::Lost(ended.map(Into::into))),
+        ended = driver => Err(lost(ended)),
     }
+}
+
+fn lost(error: Option<hyper::Error>) -> RegisterError {
+    RegisterError::Lost(error.map(Into::into))
 }
 
 /// Tells a kubelet's own refusal from a connection that was lost under the call.

@@ -3,7 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing test says where")]
 
+mod ends;
+mod kubelets;
 mod plugin;
+#[cfg(unix)]
+mod real_sockets;
+mod registration;
+mod service;
 
 use std::time::Duration;
 

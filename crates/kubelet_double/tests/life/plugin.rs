@@ -1,16 +1,19 @@
 //! A plugin with devices that a test can change, and the node it runs on.
 
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kubelet::wire::{self, Client};
 use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, DeviceSpec, Health, PreferredRequest,
-    Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError,
+    AdvertisedDevice, ContainerResponse, DeviceList, DeviceSpec, Health, KUBELET_SOCKET,
+    PreferredRequest, Readiness, Refusal, RefusalKind, Resource, ResourceState, RunConfig,
+    RunError, Transport,
 };
+use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet_double::{Host, InMemory};
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// The kubelet's directory on the node.
 pub(crate) const DIRECTORY: &str = "/var/lib/kubelet/device-plugins";
@@ -23,7 +26,7 @@ pub(crate) struct Devices {
     name: String,
     prefix: String,
     list: watch::Sender<Arc<DeviceList>>,
-    devices: std::sync::Mutex<Vec<AdvertisedDevice>>,
+    current: std::sync::Mutex<Vec<AdvertisedDevice>>,
     pub(crate) panic_on: std::sync::Mutex<Option<String>>,
 }
 
@@ -40,7 +43,7 @@ impl Devices {
             name: name.to_owned(),
             prefix: prefix.to_owned(),
             list: watch::Sender::new(Arc::new(DeviceList::new(devices.clone()).unwrap())),
-            devices: devices.into(),
+            current: devices.into(),
             panic_on: None.into(),
         })
     }
@@ -52,7 +55,7 @@ impl Devices {
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut Vec<AdvertisedDevice>)) {
-        let mut devices = self.devices.lock().unwrap();
+        let mut devices = self.current.lock().unwrap();
         change(&mut devices);
         self.list.send_replace(Arc::new(DeviceList::new(devices.clone()).unwrap()));
     }
@@ -76,10 +79,9 @@ impl Resource for Devices {
     }
 
     fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
-        if self.panic_on.lock().unwrap().as_deref() == ids.first().map(String::as_str) {
-            panic!("asked for {ids:?}");
-        }
-        let devices = self.devices.lock().unwrap();
+        let panics = self.panic_on.lock().unwrap().as_ref().is_some_and(|id| ids.contains(id));
+        assert!(!panics, "asked for {ids:?}");
+        let devices = self.current.lock().unwrap();
         for id in ids {
             if !devices.iter().any(|device| device.id == *id) {
                 return Err(Refusal::new(RefusalKind::NotFound, format!("no device `{id}`")));
@@ -129,6 +131,31 @@ impl Node {
     }
 }
 
+/// A connection to a plugin's socket, as a kubelet has one. Ends when dropped.
+pub(crate) struct Caller {
+    pub(crate) plugin: DevicePluginClient<Client>,
+    _tasks: JoinSet<()>,
+}
+
+impl Caller {
+    pub(crate) async fn connect<T: Transport>(host: &T, socket: &Path) -> Self {
+        let (client, driver) = wire::connect(host.connect(socket).await.unwrap()).await.unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            driver.await;
+        });
+        let plugin = DevicePluginClient::with_origin(client, Client::origin());
+        Caller { plugin, _tasks: tasks }
+    }
+}
+
+/// The sockets in the kubelet's directory, the kubelet's own left out.
+pub(crate) fn sockets(host: &InMemory) -> Vec<PathBuf> {
+    let mut sockets = host.list(Path::new(DIRECTORY)).unwrap_or_default();
+    sockets.retain(|socket| !socket.ends_with(KUBELET_SOCKET));
+    sockets
+}
+
 /// A running plugin.
 pub(crate) struct Plugin {
     stop: Option<oneshot::Sender<()>>,
@@ -153,7 +180,19 @@ impl Plugin {
     }
 
     pub(crate) async fn wait_until_ready(&self) {
-        self.readiness.clone().wait_for(Readiness::is_ready).await.unwrap();
+        self.wait_for(Readiness::is_ready).await;
+    }
+
+    pub(crate) async fn wait_for(&self, condition: impl FnMut(&Readiness) -> bool) {
+        self.readiness.clone().wait_for(condition).await.unwrap();
+    }
+
+    /// What went wrong last with the only resource, where a kubelet is waited for.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        match &self.readiness.borrow().resources[0].state {
+            ResourceState::WaitingForKubelet { last_error, .. } => last_error.clone(),
+            _ => None,
+        }
     }
 
     pub(crate) fn stop(mut self) -> impl Future<Output = Result<(), RunError>> {

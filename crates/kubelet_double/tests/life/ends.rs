@@ -1,0 +1,83 @@
+//! How a plugin ends: in order, and not otherwise unless it must.
+
+use std::time::Duration;
+
+use kubelet::{RunError, Transport};
+use kubelet_double::v1beta1::{AllocateRequest, ContainerAllocateRequest, Empty};
+use kubelet_double::{KubeletDouble, Options};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+use tonic::Code;
+
+use crate::plugin::{Caller, DIRECTORY, GPU, Node, sockets};
+
+#[tokio::test(start_paused = true)]
+async fn an_orderly_end_says_why_and_leaves_nothing_behind() {
+    let tasks = Handle::current().metrics().num_alive_tasks();
+    let mut node = Node::new();
+    let devices = node.add(GPU, "gpu", 4);
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let plugin = node.run();
+    plugin.wait_until_ready().await;
+    let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
+    let mut stream = caller.plugin.list_and_watch(Empty {}).await.unwrap().into_inner();
+    stream.message().await.unwrap().unwrap();
+    let started = Instant::now();
+    plugin.stop().await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    let end = stream.message().await.unwrap_err();
+    assert_eq!(
+        (end.code(), end.message()),
+        (Code::Unavailable, "the device plugin closes this socket")
+    );
+    assert_eq!(sockets(&node.host), Vec::<std::path::PathBuf>::new());
+    assert_eq!(devices.streams(), 0);
+    drop((caller, stream, kubelet));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_call_ends_everything_and_names_the_task() {
+    let mut node = Node::new();
+    let devices = node.add(GPU, "gpu", 4);
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let plugin = node.run();
+    plugin.wait_until_ready().await;
+    *devices.panic_on.lock().unwrap() = Some("gpu-1".to_owned());
+    let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
+    let ids = vec!["gpu-1".to_owned()];
+    let request =
+        AllocateRequest { container_requests: vec![ContainerAllocateRequest { devices_ids: ids }] };
+    caller.plugin.allocate(request).await.unwrap_err();
+    let ended = plugin.task.await.unwrap().unwrap_err();
+    let RunError::Panicked(panicked) = &ended else { panic!("{ended}") };
+    assert_eq!(
+        panicked.to_string(),
+        "a connection to example.com/gpu panicked: asked for [\"gpu-1\"]"
+    );
+    // Nothing is left that could be taken for a plugin that works.
+    assert_eq!(sockets(&node.host), Vec::<std::path::PathBuf>::new());
+    kubelet.wait_for(|resources| resources[0].allocatable == 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_before_the_kubelet_was_found_is_orderly_too() {
+    let mut node = Node::new();
+    node.add(GPU, "gpu", 4);
+    let plugin = node.run();
+    sleep(Duration::from_secs(10)).await;
+    plugin.stop().await.unwrap();
+    assert_eq!(node.host.list(DIRECTORY.as_ref()).unwrap(), Vec::<std::path::PathBuf>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_must_be_resources_with_names_of_their_own() {
+    let mut node = Node::new();
+    let nothing = node.run().task.await.unwrap().unwrap_err();
+    assert_eq!(nothing.to_string(), "no resources to serve");
+    node.add(GPU, "a", 1);
+    node.add(GPU, "b", 1);
+    let twice = node.run().task.await.unwrap().unwrap_err();
+    assert_eq!(twice.to_string(), "the resource `example.com/gpu` is there twice");
+}

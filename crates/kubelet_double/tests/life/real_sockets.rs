@@ -1,0 +1,87 @@
+//! The same over the host's own sockets and clock, where files are what matters.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kubelet::{KUBELET_SOCKET, Resource, UnixSockets};
+use kubelet_double::{Cleanup, KubeletDouble, Options, PodRequest};
+use tokio::time::{sleep, timeout};
+
+use crate::plugin::{Devices, GPU, Plugin};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn sockets(directory: &Path) -> Vec<PathBuf> {
+    let mut sockets: Vec<PathBuf> =
+        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    sockets.retain(|socket| !socket.ends_with(KUBELET_SOCKET));
+    sockets
+}
+
+async fn start(directory: &Path, cleanup: Cleanup) -> (KubeletDouble<UnixSockets>, Plugin) {
+    let options = Options { cleanup, ..Options::default() };
+    let kubelet = KubeletDouble::start(UnixSockets, directory, options).unwrap();
+    let resource: Arc<dyn Resource> = Devices::new(GPU, "gpu", 4);
+    let plugin = Plugin::run(UnixSockets, directory, vec![resource]);
+    timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
+    (kubelet, plugin)
+}
+
+#[tokio::test]
+async fn a_plugin_comes_back_from_restarts_with_sockets_wiped_and_left() {
+    for cleanup in [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket] {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut kubelet, plugin) = start(directory.path(), cleanup).await;
+        for round in 0..4 {
+            if round % 2 == 0 {
+                kubelet.stop().await;
+            } else {
+                kubelet.kill();
+            }
+            sleep(Duration::from_millis(30 * round)).await;
+            kubelet.start_again().unwrap();
+            let restarted = Instant::now();
+            timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
+            // A second on a host of its own; others may be using this one.
+            assert!(restarted.elapsed() < Duration::from_secs(3), "{:?}", restarted.elapsed());
+            let pod = PodRequest::single(format!("{cleanup:?}-{round}"), GPU, 1);
+            assert!(kubelet.admit(pod).await.is_admitted());
+        }
+        plugin.stop().await.unwrap();
+        assert_eq!(sockets(directory.path()), Vec::<PathBuf>::new());
+    }
+}
+
+#[tokio::test]
+async fn sockets_and_directories_may_go_at_any_time() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("device-plugins");
+    let (mut kubelet, plugin) = start(&directory, Cleanup::Sockets).await;
+    for _ in 0..2 {
+        let before = sockets(&directory);
+        std::fs::remove_file(&before[0]).unwrap();
+        let again = timeout(LIMIT, async {
+            while kubelet.registrations(GPU) < 2 || sockets(&directory) == before {
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+        again.await.unwrap();
+        timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(kubelet.resources()[0].allocatable, 4);
+    kubelet.restart().await.unwrap();
+    timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
+    plugin.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_the_same_user_can_connect() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let (_kubelet, _plugin) = start(directory.path(), Cleanup::Sockets).await;
+    let socket = sockets(directory.path()).remove(0);
+    assert_eq!(std::fs::metadata(socket).unwrap().permissions().mode() & 0o777, 0o600);
+}

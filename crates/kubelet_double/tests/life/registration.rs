@@ -1,0 +1,402 @@
+//! What a plugin does about kubelets that are not there, refuse, hang or vanish, and
+//! about sockets that are deleted under it.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use kubelet::{ResourceState, Transport};
+use kubelet_double::{
+    Cleanup, Faults, Host, KubeletDouble, Options, RegisterFault, Release, StreamFault,
+};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::plugin::{DIRECTORY, GPU, Node, Plugin, sockets};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn node() -> Node {
+    let mut node = Node::new();
+    node.add(GPU, "gpu", 2);
+    node
+}
+
+fn kubelet(node: &Node) -> KubeletDouble<kubelet_double::InMemory> {
+    KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap()
+}
+
+async fn ready_within(plugin: &Plugin, limit: Duration) {
+    let started = Instant::now();
+    let ready = timeout(Duration::from_secs(600), plugin.wait_until_ready()).await;
+    let took = started.elapsed();
+    assert!(ready.is_ok() && took <= limit, "ready after {took:?}, not {limit:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_is_not_there_is_waited_for() {
+    let node = node();
+    let plugin = node.run();
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(
+        plugin.last_error().unwrap(),
+        format!("there is no kubelet at {DIRECTORY}/kubelet.sock")
+    );
+    let ResourceState::WaitingForKubelet { since, .. } =
+        plugin.readiness.borrow().resources[0].state
+    else {
+        panic!("not waiting");
+    };
+    assert!(since.elapsed() > Duration::from_secs(3590));
+    let kubelet = kubelet(&node);
+    ready_within(&plugin, SECOND).await;
+    assert_eq!(kubelet.registrations(GPU), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_is_not_there_is_waited_for() {
+    let node = node();
+    node.host.remove_directory(Path::new(DIRECTORY));
+    let plugin = node.run();
+    sleep(Duration::from_secs(60)).await;
+    let error = plugin.last_error().unwrap();
+    assert!(error.contains(DIRECTORY), "{error}");
+    let _kubelet = kubelet(&node);
+    ready_within(&plugin, SECOND).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_registration_lasts_through_every_kind_of_restart() {
+    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
+        for cleanup in [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket] {
+            let node = node();
+            let options = Options { release, cleanup, ..Options::default() };
+            let mut kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
+            let plugin = node.run();
+            ready_within(&plugin, SECOND).await;
+            for round in 0..20 {
+                let pause = Duration::from_millis(round * 137);
+                if round % 2 == 0 {
+                    kubelet.stop().await;
+                } else {
+                    kubelet.kill();
+                }
+                sleep(pause).await;
+                kubelet.start_again().unwrap();
+                let restarted = Instant::now();
+                kubelet.wait_for_lists(&[GPU]).await;
+                let took = restarted.elapsed();
+                assert!(took <= SECOND, "{release:?} {cleanup:?} round {round}: {took:?}");
+                ready_within(&plugin, SECOND).await;
+                assert_eq!(kubelet.resources()[0].allocatable, 2);
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_registration_is_left_alone() {
+    let node = node();
+    let kubelet = kubelet(&node);
+    let plugin = node.run();
+    ready_within(&plugin, SECOND).await;
+    let before = sockets(&node.host);
+    sleep(Duration::from_secs(6 * 3600)).await;
+    assert_eq!(kubelet.registrations(GPU), 1);
+    assert_eq!(sockets(&node.host), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_socket_is_made_anew_and_registered() {
+    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
+        let node = node();
+        let options = Options { release, ..Options::default() };
+        let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
+        let plugin = node.run();
+        ready_within(&plugin, SECOND).await;
+        for round in 1..10 {
+            let before = sockets(&node.host);
+            node.host.remove(&before[0]).unwrap();
+            sleep(Duration::from_secs(3)).await;
+            ready_within(&plugin, SECOND).await;
+            assert_ne!(sockets(&node.host), before);
+            assert_eq!(kubelet.registrations(GPU), 1 + round, "{release:?}");
+            assert_eq!(kubelet.resources()[0].allocatable, 2, "{release:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_in_the_place_of_ours_is_not_ours() {
+    let node = node();
+    let kubelet = kubelet(&node);
+    let plugin = node.run();
+    ready_within(&plugin, SECOND).await;
+    let ours = sockets(&node.host).remove(0);
+    node.host.remove(&ours).unwrap();
+    let _theirs = node.host.bind(&ours).unwrap();
+    sleep(Duration::from_secs(3)).await;
+    ready_within(&plugin, SECOND).await;
+    assert_eq!(kubelet.registrations(GPU), 2);
+    // It is not removed either.
+    assert!(sockets(&node.host).contains(&ours));
+    plugin.stop().await.unwrap();
+    assert_eq!(sockets(&node.host), [ours]);
+}
+
+/// Without the kubelet's socket there is nobody to register a new one with, so the stream
+/// that the kubelet still holds is all there is.
+#[tokio::test(start_paused = true)]
+async fn an_emptied_directory_costs_no_registration_while_the_kubelet_holds_the_stream() {
+    let node = node();
+    let mut kubelet = kubelet(&node);
+    let plugin = node.run();
+    ready_within(&plugin, SECOND).await;
+    node.host.remove_directory(Path::new(DIRECTORY));
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(kubelet.resources()[0].allocatable, 2);
+    assert!(plugin.readiness.borrow().is_ready());
+    node.host.create_directory(Path::new(DIRECTORY)).unwrap();
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(kubelet.resources()[0].allocatable, 2);
+    kubelet.restart().await.unwrap();
+    kubelet.wait_for_lists(&[GPU]).await;
+    ready_within(&plugin, SECOND).await;
+    assert_eq!(kubelet.registrations(GPU), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_keeps_a_socket_from_being_made_is_waited_out() {
+    for error in [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied] {
+        let node = node();
+        node.host.fail_binds(Some(error));
+        let plugin = node.run();
+        sleep(Duration::from_secs(60)).await;
+        let last = plugin.last_error().unwrap();
+        assert!(last.contains(DIRECTORY), "{last}");
+        node.host.fail_binds(None);
+        let kubelet = kubelet(&node);
+        ready_within(&plugin, SECOND).await;
+        // A socket that is lost while no other can be made costs nothing but its name.
+        node.host.fail_binds(Some(error));
+        node.host.remove(&sockets(&node.host)[0]).unwrap();
+        sleep(Duration::from_secs(60)).await;
+        assert!(plugin.readiness.borrow().is_ready());
+        assert_eq!(kubelet.resources()[0].allocatable, 2);
+        node.host.fail_binds(None);
+        sleep(SECOND).await;
+        ready_within(&plugin, SECOND).await;
+        assert_eq!(kubelet.registrations(GPU), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_told_and_tried_again() {
+    let node = node();
+    let kubelet = kubelet(&node);
+    kubelet.set_faults(Faults {
+        register: RegisterFault::Refuse("not today".to_owned()),
+        ..Faults::default()
+    });
+    let plugin = node.run();
+    sleep(Duration::from_secs(300)).await;
+    assert_eq!(plugin.last_error().unwrap(), "the kubelet refused: not today (Unknown)");
+    kubelet.set_faults(Faults::default());
+    ready_within(&plugin, Duration::from_secs(30)).await;
+    // One socket did for all attempts: the kubelet never had it.
+    assert_eq!(sockets(&node.host).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_kubelets_refuse_is_told() {
+    let mut node = Node::new();
+    node.add("kubernetes.io/gpu", "gpu", 1);
+    let _kubelet = kubelet(&node);
+    let plugin = node.run();
+    sleep(Duration::from_secs(5)).await;
+    assert_eq!(
+        plugin.last_error().unwrap(),
+        "the kubelet refused: the ResourceName \"kubernetes.io/gpu\" is invalid (Unknown)"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_kubelet_is_asked_at_once_however_often_the_old_one_refused() {
+    let node = node();
+    let mut kubelet = kubelet(&node);
+    kubelet.set_faults(Faults {
+        register: RegisterFault::Refuse("never".to_owned()),
+        ..Faults::default()
+    });
+    let plugin = node.run();
+    sleep(Duration::from_secs(3600)).await;
+    kubelet.set_faults(Faults::default());
+    kubelet.restart().await.unwrap();
+    ready_within(&plugin, SECOND).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_hangs_is_given_up_and_asked_again() {
+    let node = node();
+    let kubelet = kubelet(&node);
+    kubelet.set_faults(Faults { register: RegisterFault::Hang, ..Faults::default() });
+    let plugin = node.run();
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(plugin.last_error().unwrap(), "the kubelet did not answer within 15 s");
+    kubelet.set_faults(Faults::default());
+    ready_within(&plugin, Duration::from_secs(16)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_vanishes_in_the_middle_of_a_registration_is_asked_when_it_is_back() {
+    for millis in [0, 1, 50, 300, 1_000, 14_900, 15_100, 20_000] {
+        let node = node();
+        let mut kubelet = kubelet(&node);
+        kubelet.set_faults(Faults { register: RegisterFault::Hang, ..Faults::default() });
+        let plugin = node.run();
+        sleep(Duration::from_millis(millis)).await;
+        kubelet.kill();
+        kubelet.set_faults(Faults::default());
+        sleep(Duration::from_millis(700)).await;
+        kubelet.start_again().unwrap();
+        ready_within(&plugin, SECOND).await;
+        assert_eq!(kubelet.wait_for_lists(&[GPU]).await[0].allocatable, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_after_we_gave_up_is_as_good_as_one_in_time() {
+    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
+        let node = node();
+        let options = Options { release, ..Options::default() };
+        let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
+        let late = RegisterFault::AnswerLate(Duration::from_secs(40));
+        kubelet.set_faults(Faults { register: late, ..Faults::default() });
+        let plugin = node.run();
+        // The list is taken before the answer could come.
+        ready_within(&plugin, Duration::from_secs(16)).await;
+        sleep(Duration::from_secs(600)).await;
+        assert!(plugin.readiness.borrow().is_ready(), "{release:?}");
+        assert_eq!(kubelet.registrations(GPU), 1, "{release:?}");
+        assert_eq!(kubelet.resources()[0].allocatable, 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_from_a_kubelet_that_holds_our_stream_is_not_believed() {
+    let node = node();
+    let kubelet = kubelet(&node);
+    let fault = RegisterFault::RefuseAfterDial("odd".to_owned());
+    kubelet.set_faults(Faults { register: fault, ..Faults::default() });
+    let plugin = node.run();
+    sleep(Duration::from_secs(60)).await;
+    assert!(plugin.readiness.borrow().is_ready());
+    assert_eq!(kubelet.registrations(GPU), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_acts_after_we_gave_up_gets_registered_in_the_end() {
+    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
+        for seconds in [14, 16, 29, 31] {
+            let node = node();
+            let options = Options { release, ..Options::default() };
+            let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
+            let late = RegisterFault::ActLate(Duration::from_secs(seconds));
+            kubelet.set_faults(Faults { register: late, ..Faults::default() });
+            let plugin = node.run();
+            sleep(Duration::from_secs(120)).await;
+            kubelet.set_faults(Faults::default());
+            ready_within(&plugin, Duration::from_secs(60)).await;
+            sleep(Duration::from_secs(120)).await;
+            assert!(plugin.readiness.borrow().is_ready(), "{release:?} {seconds}");
+            assert_eq!(kubelet.resources()[0].allocatable, 2);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_never_asks_for_the_list_is_asked_to_register_again() {
+    let node = node();
+    let kubelet = kubelet(&node);
+    kubelet.set_faults(Faults { stream: StreamFault::NeverAsk, ..Faults::default() });
+    let plugin = node.run();
+    sleep(Duration::from_secs(4)).await;
+    assert_eq!(plugin.readiness.borrow().resources[0].state, ResourceState::Registered);
+    assert_eq!(kubelet.registrations(GPU), 1);
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(kubelet.registrations(GPU), 2);
+    kubelet.set_faults(Faults::default());
+    ready_within(&plugin, Duration::from_secs(15)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_drops_the_stream_is_registered_with_again_and_not_too_often() {
+    let node = node();
+    let kubelet = kubelet(&node);
+    let drops = StreamFault::DropAfter(Duration::from_millis(10));
+    kubelet.set_faults(Faults { stream: drops, ..Faults::default() });
+    let plugin = node.run();
+    sleep(Duration::from_secs(60)).await;
+    let registrations = kubelet.registrations(GPU);
+    assert!((60..150).contains(&registrations), "{registrations}");
+    kubelet.set_faults(Faults::default());
+    sleep(SECOND).await;
+    ready_within(&plugin, SECOND).await;
+    assert_eq!(sockets(&node.host).len(), 1);
+}
+
+/// Kubelets before 1.37 end the new registration of a resource when the stream of an
+/// earlier one ends, here that of a process which a rolling update replaces.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_takes_over_from_another_stays_registered() {
+    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
+        let node = node();
+        let options = Options { release, ..Options::default() };
+        let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
+        let old = node.run();
+        ready_within(&old, SECOND).await;
+        let new = node.run();
+        ready_within(&new, SECOND).await;
+        old.stop().await.unwrap();
+        sleep(SECOND).await;
+        ready_within(&new, SECOND).await;
+        assert_eq!(kubelet.resources()[0].allocatable, 2, "{release:?}");
+        sleep(Duration::from_secs(60)).await;
+        assert!(new.readiness.borrow().is_ready());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_are_registered_side_by_side() {
+    let mut node = Node::new();
+    let names: Vec<String> = (0..5).map(|n| format!("example.com/gpu-{n}")).collect();
+    for name in &names {
+        // One prefix for all, as rules over one driver model have it.
+        node.add(name, "gpu", 3);
+    }
+    let mut kubelet = kubelet(&node);
+    let plugin = node.run();
+    ready_within(&plugin, SECOND).await;
+    assert_eq!(kubelet.resources().len(), 5);
+    assert_eq!(sockets(&node.host).len(), 5);
+    kubelet.restart().await.unwrap();
+    kubelet.wait_for(|r| r.len() == 5 && r.iter().all(|r| r.allocatable == 3)).await;
+    ready_within(&plugin, SECOND).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sockets_of_dead_processes_are_removed_and_no_others() {
+    let node = node();
+    let path = |name: &str| Path::new(DIRECTORY).join(name);
+    drop(node.host.bind(&path("gpu-1.sock")).unwrap());
+    drop(node.host.bind(&path("gpu-x.sock")).unwrap());
+    drop(node.host.bind(&path("other-1.sock")).unwrap());
+    let _alive = node.host.bind(&path("gpu-2.sock")).unwrap();
+    let kubelet = Options { cleanup: Cleanup::OwnSocket, ..Options::default() };
+    let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, kubelet).unwrap();
+    let plugin = node.run();
+    ready_within(&plugin, SECOND).await;
+    sleep(SECOND).await;
+    let mut left = sockets(&node.host);
+    left.retain(|socket| !socket.to_string_lossy().contains("gpu-17"));
+    assert_eq!(left, [path("gpu-2.sock"), path("gpu-x.sock"), path("other-1.sock")]);
+}
