@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use devices::DriverModel;
-use settings::{Config, Flags};
+use settings::{Config, Flags, Origin};
 
 use cli::Failure;
 
@@ -28,10 +28,13 @@ pub(crate) fn load(
     })
 }
 
-/// Logs what is in force and what has no effect.
+/// Logs what is in force, defaults at a lower level, and what has no effect.
 pub(crate) fn tell(config: &Config) {
     for setting in &config.effective {
-        tracing::debug!("{setting}");
+        match setting.origin {
+            Origin::Default => tracing::debug!("{setting}"),
+            _ => tracing::info!("{setting}"),
+        }
     }
     for notice in &config.notices {
         tracing::warn!("{notice}");

@@ -1,0 +1,269 @@
+//! Each rule that makes an allocation right on Windows, through `simulate` on a
+//! recorded host.
+
+use crate::harness::{Simulation, capacities, devices, mounts, notes, outcome, pod};
+
+const T4: &str = "aws-t4-two.yaml";
+const SERVER_2019: &str = "azure-m60.yaml";
+const SERVER_2025: &str = "made-up-l4-2025.yaml";
+const TWO_VENDORS: &str = "made-up-two-vendors.yaml";
+const NPU: &str = "made-up-npu-beside-gpu.yaml";
+
+const DISPLAY: &str = "directx.microsoft.com/display";
+const COMPUTE: &str = "directx.microsoft.com/compute";
+const CLASS: &str = "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599";
+
+fn ask(name: &str, resource: &str, count: u32) -> String {
+    format!("--pod={name}={resource}:{count}")
+}
+
+#[test]
+fn one_device_by_location_path_and_several_by_class() {
+    let (one, two) = (ask("one", DISPLAY, 1), ask("two", DISPLAY, 2));
+    for (host, flags, device) in [
+        (T4, &one, "vpci-location-path://PCIROOT(0)#PCI(1B00)"),
+        (T4, &two, CLASS),
+        (SERVER_2019, &one, CLASS),
+        (SERVER_2025, &one, "vpci-location-path://PCIROOT(0)#PCI(0100)#PCI(0000)"),
+        (TWO_VENDORS, &two, CLASS),
+    ] {
+        let document = Simulation { host, flags: &[flags.as_str()], ..Default::default() }.run();
+        let pod = &document["pods"][0];
+        assert_eq!(devices(pod), [device], "{host} {flags}");
+        assert_eq!(pod["container"]["devices"][0]["containerPath"], "");
+        assert_eq!(pod["container"]["devices"][0]["permissions"], "");
+    }
+}
+
+#[test]
+fn several_devices_are_refused_where_the_configuration_says_so() {
+    let two = ask("two", DISPLAY, 2);
+    let config = "multiDevice: reject";
+    let document = Simulation { host: T4, config, flags: &[&two], ..Default::default() }.run();
+    let pod = pod(&document, "two");
+    assert_eq!(pod["admitted"], false);
+    let reason = pod["reason"].as_str().unwrap();
+    assert!(reason.starts_with("UnexpectedAdmissionError: "), "{reason}");
+    assert!(reason.contains("multiDevice is reject"), "{reason}");
+}
+
+#[test]
+fn display_and_compute_at_once_are_warned_of() {
+    let (display, compute) = (ask("both", DISPLAY, 1), ask("both", COMPUTE, 1));
+    let config = "includeDetachable: true";
+    let flags = [display.as_str(), compute.as_str()];
+    let document = Simulation { host: NPU, config, flags: &flags, ..Default::default() }.run();
+    let pods = document["pods"].as_array().unwrap();
+    assert_eq!(pods.len(), 2);
+    for pod in pods {
+        assert_eq!(pod["admitted"], true);
+        assert_eq!(devices(pod).len(), 1, "the kubelet keeps one device entry");
+        let notes = notes(pod);
+        assert!(notes.contains("warning: the kubelet leaves out device vpci-location"), "{notes}");
+        assert!(notes.contains("devices of several resources"), "{notes}");
+    }
+}
+
+#[test]
+fn files_are_mounted_by_build_and_by_configuration() {
+    let skip = [("WDDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "true")];
+    for (host, config, variables, count) in [
+        (T4, "", &[][..], 17),
+        (T4, "runtimeMounts: never", &[], 0),
+        (T4, "", &skip, 0),
+        (T4, "runtimeMounts: always", &[], 17),
+        (T4, "excludeMounts: [NVCUDA.dll, vulkaninfo.exe]", &[], 13),
+        (SERVER_2019, "", &[], 2),
+        (SERVER_2025, "", &[], 0),
+        (SERVER_2025, "runtimeMounts: always", &[], 4),
+    ] {
+        let one = ask("one", DISPLAY, 1);
+        let flags = [one.as_str()];
+        let document = Simulation { host, config, variables, flags: &flags }.run();
+        let pod = pod(&document, "one");
+        assert_eq!(mounts(pod).len(), count, "{host} {config}");
+        if count == 0 {
+            assert!(notes(pod).contains("no files of the device"), "{}", notes(pod));
+        }
+    }
+}
+
+#[test]
+fn the_skip_variable_of_the_other_model_changes_nothing() {
+    let one = ask("one", DISPLAY, 1);
+    let variables = [("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "true")];
+    let flags = [one.as_str()];
+    let document =
+        Simulation { host: T4, variables: &variables, flags: &flags, ..Default::default() }.run();
+    assert_eq!(mounts(pod(&document, "one")).len(), 17);
+}
+
+#[test]
+fn missing_and_colliding_files_are_told() {
+    let two = ask("two", DISPLAY, 2);
+    let document = Simulation { host: TWO_VENDORS, flags: &[&two], ..Default::default() }.run();
+    let pod = pod(&document, "two");
+    assert_eq!(
+        mounts(pod),
+        [
+            r"System32\OpenCL.dll",
+            r"System32\nvcuda.dll",
+            r"System32\nvidia-smi.exe",
+            r"System32\amfrt64.dll",
+            r"System32\atio6axx.dll",
+            r"SysWOW64\OpenCL.dll",
+        ]
+    );
+    let notes = notes(pod);
+    assert!(
+        notes.contains(r"B026261\amdvlk64.dll, named by the driver, does not exist"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains(r"B026261\amd_opencl64.dll, named by the driver: C:\Windows\System32\DriverStore\FileRepository\nvgridsw.inf_amd64_0000000000000002\OpenCL64.dll has its place"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn hints_name_the_devices_and_can_be_left_out() {
+    let two = ask("two", DISPLAY, 2);
+    let run = |config| Simulation { host: T4, config, flags: &[&two], ..Default::default() }.run();
+    let document = run("");
+    let envs = &pod(&document, "two")["container"]["envs"];
+    assert_eq!(envs["DIRECTX_VISIBLE_DEVICES"], "7048070,7098126");
+    assert_eq!(envs["DIRECTX_DEVICE_1_NAME"], "NVIDIA Tesla T4");
+    assert_eq!(envs["DIRECTX_DEVICE_1_LOCATION_PATH"], "PCIROOT(0)#PCI(1C00)");
+    let document = run("environmentHints: false");
+    assert_eq!(pod(&document, "two")["container"]["envs"], serde_json::json!({}));
+}
+
+#[test]
+fn rules_give_devices_names_of_their_own() {
+    let config = r"
+resources:
+- name: nvidia.com/gpu
+  match: {vendor: nvidia}
+  multitenancy: 3
+- name: intel.com/npu
+  match: {description: AI Boost, driverModel: mcdm}
+- name: amd.com/gpu
+  match: {vendor: amd}
+";
+    let run = |host| Simulation { host, config, ..Default::default() }.run();
+    let names = |list: &[(&str, u64)]| -> Vec<(String, u64)> {
+        list.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect()
+    };
+    let document = run(TWO_VENDORS);
+    assert_eq!(
+        capacities(&document),
+        names(&[
+            ("amd.com/gpu", 1),
+            (COMPUTE, 0),
+            (DISPLAY, 0),
+            ("intel.com/npu", 0),
+            ("nvidia.com/gpu", 3),
+        ])
+    );
+    assert_eq!(document["notes"][0], "no device matches a rule for intel.com/npu");
+    let document = run(NPU);
+    assert_eq!(capacities(&document)[3], ("intel.com/npu".to_owned(), 1));
+    // The GPU that has stopped counts towards capacity and cannot be had.
+    assert_eq!(document["resources"][4]["capacity"], 3);
+    assert_eq!(document["resources"][4]["allocatable"], 0);
+}
+
+#[test]
+fn shared_devices_are_spread_or_packed() {
+    let pods = [ask("a", DISPLAY, 1), ask("b", DISPLAY, 1), ask("c", DISPLAY, 2)];
+    let flags: Vec<&str> = pods.iter().map(String::as_str).collect();
+    let device = |id: &str| if id.contains("&D8\\") { 'D' } else { 'E' };
+    for (config, expected) in
+        [("multitenancy: 4", "DE"), ("multitenancy: 4\nallocationPolicy: packed", "DD")]
+    {
+        let document = Simulation { host: T4, config, flags: &flags, ..Default::default() }.run();
+        let got = |name| -> String {
+            let ids = pod(&document, name)["deviceIds"].as_array().unwrap();
+            ids.iter().map(|id| device(id.as_str().unwrap())).collect()
+        };
+        assert_eq!(got("a") + &got("b"), expected, "{config}");
+        // No container gets two replicas of one device while another one is free.
+        assert_eq!(got("c"), "DE", "{config}");
+    }
+}
+
+#[test]
+fn integrated_devices_and_neural_processors_come_as_configured() {
+    let document = Simulation { host: NPU, ..Default::default() }.run();
+    assert_eq!(capacities(&document), [(COMPUTE.to_owned(), 1), (DISPLAY.to_owned(), 1)]);
+    let config = "includeIntegrated: true\nincludeDetachable: true";
+    let document = Simulation { host: NPU, config, ..Default::default() }.run();
+    assert_eq!(capacities(&document)[1].1, 3);
+    let flags = ["--driver-model", "mcdm"];
+    let document = Simulation { host: NPU, flags: &flags, ..Default::default() }.run();
+    assert_eq!(capacities(&document), [(COMPUTE.to_owned(), 1)]);
+}
+
+#[test]
+fn the_legacy_model_serves_manifests_of_2019() {
+    let flags = ["--driver-model", "legacy"];
+    let variables = [("LEGACY_DEVICE_PLUGIN_RESOURCE_NAME", "windows.alibabacloud.com/directx")];
+    for (variables, name) in
+        [(&[][..], "microsoft.com/directx"), (&variables, "windows.alibabacloud.com/directx")]
+    {
+        let document =
+            Simulation { host: T4, flags: &flags, variables, ..Default::default() }.run();
+        assert_eq!(capacities(&document), [(name.to_owned(), 2)]);
+        let pod = pod(&document, "pod-1");
+        assert_eq!(devices(pod), [CLASS]);
+        assert_eq!(mounts(pod).len(), 0);
+        let envs = &pod["container"]["envs"];
+        assert_eq!(envs["DIRECTX_GPU_Name"], "NVIDIA Tesla T4");
+        assert!(envs["DIRECTX_GPU_PNPDeviceID"].as_str().unwrap().starts_with("PCI\\VEN_10DE"));
+        assert_eq!(envs["DIRECTX_GPU_DriverVersion"], "");
+    }
+    let variables = [("DIRECTX_GPU_MATCH_NAME", "radeon")];
+    let simulation =
+        Simulation { host: TWO_VENDORS, flags: &flags, variables: &variables, config: "" };
+    let document = simulation.run();
+    assert_eq!(capacities(&document), [("microsoft.com/directx".to_owned(), 1)]);
+}
+
+#[test]
+fn a_pod_that_asks_for_what_the_node_lacks_is_told_what_it_has() {
+    let wrong = ask("wrong", "nvidia.com/gpu", 1);
+    let document = Simulation { host: T4, flags: &[&wrong], ..Default::default() }.run();
+    let pod = pod(&document, "wrong");
+    assert_eq!(pod["admitted"], false);
+    assert!(notes(pod).contains(&format!("this node offers {DISPLAY} and {COMPUTE}")));
+}
+
+/// Nothing is registered under a configuration that cannot be right.
+#[test]
+fn mistakes_are_refused_before_anything_starts() {
+    for (config, expected) in [
+        ("multitenancy: -1", "multitenancy"),
+        ("multitenancy: 99999999999", "multitenancy"),
+        ("multitenancy: many", "multitenancy"),
+        ("multitenancy: 2\nMultiTenancy: 3", "ultiTenancy"),
+        ("multiTenants: 2", "multiTenants"),
+        ("runtimeMounts: sometimes", "runtimeMounts"),
+        ("removalGraceSeconds: -1", "removalGraceSeconds"),
+        ("resources: [{name: gpu}]", "resources[0].name"),
+        ("resources: [{name: a/b, match: {description: 'T4('}}]", "resources[0].match.description"),
+        ("resources: [{name: a/b}, {name: c/d, match: {vendor: nvidia}}]", "resources[1]"),
+        ("additionalMounts: {nvidia: [{source: '..\\x.dll'}]}", "additionalMounts"),
+    ] {
+        let output = Simulation { host: T4, config, ..Default::default() }.output();
+        let (status, out, err) = outcome(&output);
+        assert_eq!(status, Some(2), "{config}: {err}");
+        assert_eq!(out, "");
+        assert!(err.contains("config.yaml:") && err.contains(expected), "{config}: {err}");
+    }
+    // 30,000 slots of each of two devices: more than a kubelet takes in one message.
+    let config = "multitenancy: 30000";
+    let (status, _, err) = outcome(&Simulation { host: T4, config, ..Default::default() }.output());
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("a kubelet accepts 4194304 at most"), "{err}");
+    assert!(err.contains("hint: "), "{err}");
+}

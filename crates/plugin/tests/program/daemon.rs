@@ -1,0 +1,169 @@
+//! The daemon: one real process, real sockets, and a kubelet of ours.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use kubelet::UnixSockets;
+use kubelet_double::{KubeletDouble, Options, PodRequest, ResourceView};
+
+use crate::harness::{outcome, program, recorded};
+
+const DISPLAY: &str = "directx.microsoft.com/display";
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The daemon over an inventory that a test may rewrite. It is killed in the end.
+struct Daemon {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Daemon {
+    fn start(flags: &[&str]) -> Daemon {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("kubelet")).unwrap();
+        std::fs::copy(recorded("aws-t4-two.yaml"), folder.path().join("host.yaml")).unwrap();
+        let child = program()
+            .args(["serve", "--driver-model", "wddm", "--inventory"])
+            .arg(folder.path().join("host.yaml"))
+            .arg("--device-plugin-dir")
+            .arg(folder.path().join("kubelet"))
+            .args(flags)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Daemon { child, folder }
+    }
+
+    fn kubelet(&self) -> KubeletDouble<UnixSockets> {
+        KubeletDouble::start(UnixSockets, self.directory(), Options::default()).unwrap()
+    }
+
+    fn directory(&self) -> std::path::PathBuf {
+        self.folder.path().join("kubelet")
+    }
+
+    /// Replaces the inventory at once, as a careful administrator does.
+    fn rewrite(&self, change: impl Fn(String) -> String) {
+        let path = self.folder.path().join("host.yaml");
+        let text = change(std::fs::read_to_string(&path).unwrap());
+        std::fs::write(path.with_extension("new"), text).unwrap();
+        std::fs::rename(path.with_extension("new"), path).unwrap();
+    }
+
+    /// Asks it to end and gives its exit status and log.
+    fn end(mut self) -> (Option<i32>, String) {
+        let pid = self.child.id().to_string();
+        std::process::Command::new("kill").arg(pid).status().unwrap();
+        let started = Instant::now();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(started.elapsed() < LIMIT, "the daemon does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let stderr = self.child.stderr.take().unwrap();
+        let log = std::io::read_to_string(stderr).unwrap();
+        (self.child.wait().unwrap().code(), log)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It has ended already where the test went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+async fn until(
+    kubelet: &KubeletDouble<UnixSockets>,
+    what: &str,
+    condition: impl Fn(&[ResourceView]) -> bool,
+) {
+    let wait = tokio::time::timeout(LIMIT, kubelet.wait_for(condition));
+    assert!(wait.await.is_ok(), "{what}: {:?}", kubelet.resources());
+}
+
+fn display(views: &[ResourceView]) -> Option<(usize, usize)> {
+    views.iter().find(|v| v.name == DISPLAY).map(|v| (v.capacity, v.allocatable))
+}
+
+fn sockets(directory: &Path) -> usize {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("wddm-")).count()
+}
+
+#[tokio::test]
+async fn it_registers_follows_its_host_and_ends_in_order() {
+    let daemon = Daemon::start(&[]);
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+
+    let admission = kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await;
+    assert!(admission.is_admitted(), "{admission:?}");
+    assert_eq!(admission.containers[0].mounts.len(), 17);
+
+    // A device that stops is unhealthy, and healthy again when it works.
+    daemon.rewrite(|text| text.replacen("problemCode: 0", "problemCode: 43", 1));
+    until(&kubelet, "sick", |v| display(v) == Some((2, 1))).await;
+    daemon.rewrite(|text| text.replace("problemCode: 43", "problemCode: 0"));
+    until(&kubelet, "well", |v| display(v) == Some((2, 2))).await;
+
+    // A file that cannot be read changes nothing; the next good one counts.
+    daemon.rewrite(|text| text + "\nnonsense: true\n");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(display(&kubelet.resources()), Some((2, 2)));
+    daemon.rewrite(|text| {
+        let text = text.replace("\nnonsense: true\n", "");
+        let second = text.rfind("- luid").unwrap();
+        text[..second].to_owned()
+    });
+    // The second device is gone: unhealthy for the grace time.
+    until(&kubelet, "gone", |v| display(v) == Some((2, 1))).await;
+
+    assert_eq!(sockets(&daemon.directory()), 1);
+    let directory = daemon.directory();
+    let (status, log) = daemon.end();
+    assert_eq!(status, Some(0), "{log}");
+    assert!(log.contains("adapters cannot be read; the devices stay as they were"), "{log}");
+    assert!(log.contains("nonsense"), "{log}");
+    assert!(!directory.exists() || sockets(&directory) == 0);
+}
+
+#[tokio::test]
+async fn it_comes_back_after_every_kind_of_kubelet_restart() {
+    let daemon = Daemon::start(&[]);
+    let mut kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    for _ in 0..2 {
+        kubelet.restart().await.unwrap();
+        until(&kubelet, "back after a restart", |v| display(v) == Some((2, 2))).await;
+    }
+    kubelet.kill();
+    kubelet.start_again().unwrap();
+    until(&kubelet, "back after a crash", |v| display(v) == Some((2, 2))).await;
+    kubelet.stop().await;
+    std::fs::remove_dir_all(daemon.directory()).unwrap();
+    kubelet.start_again().unwrap();
+    until(&kubelet, "back after the directory was replaced", |v| display(v) == Some((2, 2))).await;
+    let (status, log) = daemon.end();
+    assert_eq!(status, Some(0), "{log}");
+}
+
+#[test]
+fn it_refuses_to_start_with_a_broken_inventory_or_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.yaml");
+    std::fs::write(&bad, "nonsense: 1\n").unwrap();
+    let t4 = recorded("aws-t4-two.yaml");
+    let bad = bad.as_os_str();
+    for words in [
+        ["serve".as_ref(), "--inventory".as_ref(), bad, "--log-level".as_ref(), "error".as_ref()],
+        ["serve".as_ref(), "--inventory".as_ref(), t4.as_os_str(), "--config".as_ref(), bad],
+    ] {
+        let (status, _, err) = outcome(&program().args(words).output().unwrap());
+        assert_eq!(status, Some(2), "{err}");
+        assert!(err.contains("bad.yaml:1"), "{err}");
+    }
+}

@@ -1,0 +1,8 @@
+//! The real program, run as its users run it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
+
+mod allocations;
+mod commands;
+mod daemon;
+mod harness;
