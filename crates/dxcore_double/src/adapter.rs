@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use windows::Win32::Foundation::{E_INVALIDARG, E_POINTER};
 use windows::Win32::Graphics::DXCore::{
-    DXCoreAdapterProperty, DXCoreAdapterState, IDXCoreAdapter, IDXCoreAdapter_Impl,
+    DXCoreAdapterProperty, DXCoreAdapterState, IDXCoreAdapter, IDXCoreAdapter_Impl, InstanceLuid,
 };
 use windows::Win32::Graphics::Dxgi::{
     DXGI_ERROR_DEVICE_REMOVED, DXGI_ERROR_INVALID_CALL, DXGI_ERROR_UNSUPPORTED,
@@ -47,7 +47,7 @@ impl AdapterObject {
     }
 
     fn value(&self, property: DXCoreAdapterProperty) -> Result<Vec<u8>> {
-        if self.0.host.fails(self.0.adapter.luid) {
+        if property != InstanceLuid && self.0.host.fails(self.0.adapter.luid) {
             return Err(DXGI_ERROR_DEVICE_REMOVED.into());
         }
         match answer(&self.0.adapter, property.0) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use devices::{Adapter, Attribute, Luid};
+use devices::{Adapter, Attribute, HostFacts, HostSnapshot, Luid};
 
 use crate::attributes::{self, Age};
 use crate::modes::{Modes, NewerAttributes};
@@ -30,6 +30,8 @@ struct Readings {
     stamp: Option<Stamp>,
     /// The adapters of every reading; the last is the host as it is now.
     all: Vec<Vec<Arc<Adapter>>>,
+    /// The host's own facts in the last reading.
+    facts: HostFacts,
 }
 
 /// A moment in the life of the host: objects remember when they were made, as what
@@ -50,6 +52,13 @@ pub(crate) enum Filter {
     Refused,
 }
 
+impl Readings {
+    fn add(&mut self, snapshot: HostSnapshot) {
+        self.all.push(snapshot.adapters.into_iter().map(Arc::new).collect());
+        self.facts = snapshot.host;
+    }
+}
+
 impl Filter {
     /// The adapters among `adapters` that it lets through.
     pub(crate) fn pick(&self, adapters: &[Arc<Adapter>]) -> Vec<Arc<Adapter>> {
@@ -66,7 +75,7 @@ impl Host {
         let modes = Modes::read(|name| std::env::var(name).ok())?;
         let host = Host { path, modes, readings: Mutex::default() };
         let snapshot = inventory::read(&host.path).map_err(|error| error.to_string())?;
-        host.readings().all.push(shared(snapshot.adapters));
+        host.readings().add(snapshot);
         Ok(host)
     }
 
@@ -79,7 +88,7 @@ impl Host {
             && let Ok(snapshot) = inventory::read(&self.path)
         {
             readings.stamp = stamp;
-            readings.all.push(shared(snapshot.adapters));
+            readings.add(snapshot);
         }
         readings
     }
@@ -91,6 +100,11 @@ impl Host {
     /// The adapters that the host has now, in its order.
     pub(crate) fn adapters(&self) -> Vec<Arc<Adapter>> {
         self.readings().all.last().cloned().unwrap_or_default()
+    }
+
+    /// Product, build and schemas of the host.
+    pub(crate) fn facts(&self) -> HostFacts {
+        self.readings().facts.clone()
     }
 
     /// Whether `holds` was true of the host all the time since `since`.
@@ -143,8 +157,4 @@ impl Host {
         let metadata = fs::metadata(&self.path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))
     }
-}
-
-fn shared(adapters: Vec<Adapter>) -> Vec<Arc<Adapter>> {
-    adapters.into_iter().map(Arc::new).collect()
 }

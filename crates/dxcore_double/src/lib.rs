@@ -6,6 +6,10 @@
 //! followed: what it says is what the host has from that moment on. On systems
 //! other than Windows the crate is empty but for its tests.
 //!
+//! The library also has what Wine lacks of two others, so that a copy of it can stand
+//! in for them: `HcsGetServiceProperties` (as `computecore.dll`, or with another
+//! signature as `vmcompute.dll`) and `BrandingFormatString` (as `winbrand.dll`).
+//!
 //! # The environment
 //!
 //! * `DXCORE_DOUBLE_INVENTORY`: the inventory file. Without it the factory is refused.
@@ -14,7 +18,7 @@
 //!   host whose lists of them are empty) or `refused` (one that answers `E_INVALIDARG`).
 //! * `DXCORE_DOUBLE_GONE`: LUIDs with commas between. These adapters are listed and
 //!   then no longer valid; as documented, their properties still answer.
-//! * `DXCORE_DOUBLE_FAILING`: LUIDs with commas between. Every property of these
+//! * `DXCORE_DOUBLE_FAILING`: LUIDs with commas between. Every other property of these
 //!   fails with `DXGI_ERROR_DEVICE_REMOVED`, as while a driver is replaced.
 
 #![cfg_attr(
@@ -30,6 +34,8 @@
 mod modes;
 #[cfg(any(windows, test))]
 mod property;
+#[cfg(any(windows, test))]
+mod schemas;
 
 #[cfg(windows)]
 mod adapter;
@@ -43,3 +49,5 @@ mod host;
 mod list;
 #[cfg(windows)]
 mod notify;
+#[cfg(windows)]
+mod services;

@@ -3,6 +3,7 @@
 //! Each command is one row of [`COMMANDS`] and one module. Nothing here is
 //! needed to use the product.
 
+mod kubelet_suite;
 mod process;
 mod setup;
 mod test_run;
@@ -39,9 +40,15 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "wine",
-        arguments: "[--prefix NAME] (PROGRAM [ARGUMENT]... | --stop)",
-        about: "run a Windows program under Wine, passing its exit code on",
+        arguments: "[--prefix NAME] [--bed INVENTORY] (PROGRAM [ARGUMENT]... | --stop)",
+        about: "run a Windows program under Wine, on the host of an inventory if one is given",
         run: wine::command,
+    },
+    Command {
+        name: "wine-suite",
+        arguments: "[PART-OF-A-NAME]",
+        about: "run the tests of the Windows programs under Wine, or some of them",
+        run: wine_suite::command,
     },
 ];
 

@@ -21,6 +21,16 @@ pub(crate) fn target_dir() -> PathBuf {
     }
 }
 
+/// A file of the debug build for Windows, such as `directx-device-plugin.exe`.
+pub(crate) fn windows_build(file: &str) -> PathBuf {
+    target_dir().join(WINDOWS_TARGET).join("debug").join(file)
+}
+
+/// A file of the debug build for this machine, such as `directx-device-plugin`.
+pub(crate) fn own_build(file: &str) -> PathBuf {
+    target_dir().join("debug").join(file)
+}
+
 /// The cargo that started this program, to be run in the workspace.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

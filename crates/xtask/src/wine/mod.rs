@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
+use crate::wine_suite::Bed;
 use crate::{process, workspace};
 
 /// The oldest Wine that starts Rust programs: it has `bcryptprimitives.dll`.
@@ -73,6 +74,11 @@ impl Wine {
         command
     }
 
+    /// Drive C of the prefix.
+    pub(crate) fn drive_c(&self) -> PathBuf {
+        self.prefix.join("drive_c")
+    }
+
     /// Starts the prefix's server, to live until the returned value is dropped. One
     /// that an earlier run left is ended first.
     pub(crate) fn serve(&self) -> Result<Server<'_>> {
@@ -113,6 +119,8 @@ impl Wine {
         if std::env::var_os("WINEDEBUG").is_none() {
             command.env("WINEDEBUG", "-all");
         }
+        // Else Wine complains before every first program.
+        command.env("XDG_RUNTIME_DIR", "/tmp");
         // No window is wanted even where there is a screen, and cargo's own library
         // path is none of Wine's business.
         for name in ["DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH"] {
@@ -161,11 +169,20 @@ impl Drop for Server<'_> {
     }
 }
 
+/// `path` as Windows programs under Wine spell it.
+pub(crate) fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.display()).replace('/', "\\")
+}
+
 /// `cargo xtask wine`.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let (prefix, arguments) = match arguments {
         [option, name, rest @ ..] if option == "--prefix" => (prefix_name(name)?, rest),
         all => ("prefix", all),
+    };
+    let (inventory, arguments) = match arguments {
+        [option, path, rest @ ..] if option == "--bed" => (Some(Path::new(path)), rest),
+        all => (None, all),
     };
     let (program, arguments) =
         arguments.split_first().context("`wine` wants a Windows program to run")?;
@@ -175,7 +192,15 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     wine.serve_a_while()?;
-    let status = wine.command(Path::new(program)).args(arguments).status()?;
+    let mut command = match inventory {
+        Some(inventory) => {
+            let bed = Bed::new(&wine)?;
+            bed.set(inventory)?;
+            bed.command(Path::new(program))
+        }
+        None => wine.command(Path::new(program)),
+    };
+    let status = command.args(arguments).status()?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
@@ -226,6 +251,11 @@ mod tests {
         assert_eq!(major("wine-9.0-rc1"), Some(9));
         assert_eq!(major("wine-8"), Some(8));
         assert_eq!(major("bash: wine: not found"), None);
+    }
+
+    #[test]
+    fn unix_paths_are_on_drive_z() {
+        assert_eq!(windows_path(Path::new("/a b/c.yaml")), r"Z:\a b\c.yaml");
     }
 
     #[test]

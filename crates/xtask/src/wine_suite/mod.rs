@@ -1,46 +1,87 @@
 //! The Windows programs under Wine, test by test.
+//!
+//! The registry, `SetupAPI` and files are Wine's; the adapters are those of an
+//! inventory, played by `dxcore_double`; devices, driver keys and driver files are
+//! made by `wine_bed`. What the programs say is compared with what the same program
+//! says on this machine about the same inventory.
 
-use std::path::PathBuf;
-use std::process::Command;
+mod bed;
+mod cases;
+mod crate_tests;
+mod generated;
+mod programs;
+mod round_trip;
 
-use anyhow::{Context, Result, bail};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Instant;
 
-use crate::process::line;
+use anyhow::{Result, bail};
+
+pub(crate) use bed::Bed;
+use programs::Programs;
+
+use crate::setup;
 use crate::wine::Wine;
-use crate::workspace::{self, cargo};
+use crate::workspace::target_dir;
 
-/// Crates whose own tests have parts that only Windows runs.
-const TESTED_ON_WINDOWS: [&str; 2] = ["uds", "dxcore_double"];
-
-/// Runs the suite and prints a line a test.
-pub(crate) fn run() -> Result<()> {
-    crate::setup::for_windows_builds()?;
-    let wine = Wine::ready("suite")?;
-    let _server = wine.serve()?;
-    let mut failed = 0;
-    for krate in TESTED_ON_WINDOWS {
-        for program in test_programs(krate)? {
-            let status = wine.command(&program).status()?;
-            failed += u32::from(!status.success());
-        }
-    }
-    if failed > 0 {
-        bail!("{failed} of the Windows programs failed");
-    }
-    Ok(())
+/// One test.
+struct Test {
+    name: String,
+    run: Run,
 }
 
-/// Builds the tests of `krate` for Windows and says where they are.
-fn test_programs(krate: &str) -> Result<Vec<PathBuf>> {
-    let mut build: Command = cargo();
-    build.args(["test", "--no-run", "--package", krate, "--target", workspace::WINDOWS_TARGET]);
-    let output = build.output().with_context(|| format!("cannot run {}", line(&build)))?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        bail!("{} ended with {}:\n{text}", line(&build), output.status);
+type Run = Box<dyn Fn(&Programs) -> Result<()>>;
+
+impl Test {
+    fn new(name: impl Into<String>, run: impl Fn(&Programs) -> Result<()> + 'static) -> Test {
+        Test { name: name.into(), run: Box::new(run) }
     }
-    // cargo ends with a line a program: `Executable unittests src/lib.rs (target/…/uds-1f.exe)`.
-    let programs = text.lines().filter(|line| line.trim_start().starts_with("Executable"));
-    let paths = programs.filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
-    Ok(paths.map(|path| workspace::root().join(path)).collect())
+}
+
+/// `cargo xtask wine-suite`.
+pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
+    let part = match arguments {
+        [] => "",
+        [part] if !part.to_string_lossy().starts_with('-') => part.to_str().unwrap_or_default(),
+        _ => bail!("`wine-suite` takes at most a part of the names of tests"),
+    };
+    perform(part)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs every test.
+pub(crate) fn run() -> Result<()> {
+    perform("")
+}
+
+/// Runs the tests whose names contain `part`, and prints a line for each.
+fn perform(part: &str) -> Result<()> {
+    setup::for_windows_builds()?;
+    let wine = Wine::ready("suite")?;
+    let _server = wine.serve()?;
+    let programs = Programs::build(Bed::new(&wine)?)?;
+    let mut tests = crate_tests::tests()?;
+    tests.extend(round_trip::tests(&generated::write(&target_dir().join("wine"))?)?);
+    tests.extend(cases::tests());
+    tests.retain(|test| test.name.contains(part));
+    if tests.is_empty() {
+        bail!("no test's name contains `{part}`");
+    }
+    let mut failed = 0;
+    for test in &tests {
+        let start = Instant::now();
+        let result = programs.bed.reset().and_then(|()| (test.run)(&programs));
+        let verdict = if result.is_ok() { "ok" } else { "FAILED" };
+        println!("{verdict:<7} {:<58} {:>5.1} s", test.name, start.elapsed().as_secs_f64());
+        if let Err(error) = result {
+            failed += 1;
+            println!("{error:#}");
+        }
+    }
+    println!("{} passed, {failed} failed", tests.len() - failed);
+    if failed > 0 {
+        bail!("{failed} of {} tests failed", tests.len());
+    }
+    Ok(())
 }

@@ -1,0 +1,25 @@
+//! What the Host Compute Service answers when it is asked for its basic properties.
+
+use devices::HcsSchema;
+
+/// `SupportedSchemaVersions` as the service spells it, for the query
+/// `{"PropertyTypes":["Basic"]}`.
+pub(crate) fn answer(schemas: &[HcsSchema]) -> String {
+    let versions: Vec<String> = schemas
+        .iter()
+        .map(|schema| format!(r#"{{"Major":{},"Minor":{}}}"#, schema.major, schema.minor))
+        .collect();
+    format!(r#"{{"Properties":[{{"SupportedSchemaVersions":[{}]}}]}}"#, versions.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_listed_in_order() {
+        let schemas = ["1.0", "2.5"].map(|text| text.parse().unwrap());
+        let expected = r#"{"Properties":[{"SupportedSchemaVersions":[{"Major":1,"Minor":0},{"Major":2,"Minor":5}]}]}"#;
+        assert_eq!(answer(&schemas), expected);
+    }
+}

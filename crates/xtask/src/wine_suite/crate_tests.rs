@@ -1,0 +1,63 @@
+//! The crates' own tests that only Windows runs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::Test;
+use super::programs::{DEADLINE, Programs, output};
+use crate::process::{last_lines, line};
+use crate::workspace::{self, cargo};
+
+/// Crates with tests for Windows alone.
+const CRATES: [&str; 3] = ["dxcore_double", "uds", "win32"];
+
+/// A test for each test program of these crates.
+pub(super) fn tests() -> Result<Vec<Test>> {
+    let mut build = cargo();
+    build.args(["test", "--no-run", "--target", workspace::WINDOWS_TARGET]);
+    build.args(CRATES.iter().flat_map(|name| ["--package", name]));
+    let result = build.output().with_context(|| format!("cannot run {}", line(&build)))?;
+    let text = String::from_utf8_lossy(&result.stderr);
+    if !result.status.success() {
+        bail!("{} ended with {}:\n{text}", line(&build), result.status);
+    }
+    Ok(programs(&text).map(|(name, path)| Test::new(name, move |p| run(p, &path))).collect())
+}
+
+/// Name and file of each program that cargo says it has built, in lines such as
+/// `Executable unittests src/lib.rs (target/x86_64-pc-windows-gnu/debug/deps/uds-1f.exe)`.
+fn programs(text: &str) -> impl Iterator<Item = (String, PathBuf)> {
+    text.lines().filter_map(|line| {
+        let (source, path) = line.trim_start().strip_prefix("Executable ")?.split_once(" (")?;
+        let path = Path::new(path.strip_suffix(')')?);
+        let name = path.file_stem()?.to_str()?.rsplit_once('-')?.0;
+        let name = format!("{name}: {}", source.trim_start_matches("unittests "));
+        Some((name, workspace::root().join(path)))
+    })
+}
+
+fn run(programs: &Programs, program: &Path) -> Result<()> {
+    let result = output(&mut programs.bed.plain_command(program), DEADLINE)?;
+    if !result.status.success() {
+        let text = [result.stdout, result.stderr].concat();
+        bail!("{} ended with {}:\n{}", program.display(), result.status, last_lines(&text, 60));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_read_from_what_cargo_says() {
+        let text = "   Compiling uds v0.1.0\n    Finished `test` profile\n  \
+                    Executable unittests src/lib.rs (target/w/debug/deps/uds-47106f.exe)\n  \
+                    Executable tests/documented.rs (target/w/debug/deps/documented-1.exe)\n";
+        let found: Vec<_> = programs(text).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].0, "uds: src/lib.rs");
+        assert!(found[1].1.ends_with("target/w/debug/deps/documented-1.exe"));
+    }
+}

@@ -1,0 +1,86 @@
+//! Inventories that are too large to be files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+/// What every generated host is.
+const HOST: &str = "schema: directx-inventory/v1\nhost:\n  \
+    product: Microsoft Windows Server 2022 Datacenter\n  displayVersion: 21H2\n  \
+    build: 10.0.20348.1547\n  hcsSchemas: ['2.5']\nadapters:\n";
+
+/// Writes the inventories into `folder` and says where they are.
+pub(super) fn write(folder: &Path) -> Result<Vec<PathBuf>> {
+    let texts = [("sixty-four-adapters", sixty_four()), ("long-values", long())];
+    let mut paths = Vec::new();
+    for (name, text) in texts {
+        let path = folder.join(format!("{name}.yaml"));
+        fs::write(&path, text)?;
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// More adapters than any host has, each with its own device, driver and folder.
+fn sixty_four() -> String {
+    let adapters = (0..64u32).map(|n| {
+        format!(
+            r"- luid: {luid}
+  attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]
+  hardware: true
+  hardwareId: {{vendor: 0x10DE, device: 0x1EB8, subsystem: 0x12A210DE, revision: 0xA1}}
+  driverDescription: NVIDIA Tesla T4
+  pnp:
+    id: 'PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&{n:02X}'
+    description: NVIDIA Tesla T4 {n}
+    manufacturer: NVIDIA
+    driverKey: '{{4d36e968-e325-11ce-bfc1-08002be10318}}\{n:04}'
+    locationPaths: ['PCIROOT(0)#PCI({n:02X}00)']
+    numaNode: {numa}
+    problemCode: 0
+  driverStore:
+    path: 'C:\Windows\System32\DriverStore\FileRepository\nv{n}.inf_amd64_1'
+    files: [nvcuda_loader64.dll]
+    copyToVm:
+      CopyToVmWhenNewer:
+        '01': [nvcuda_loader64.dll, nvcuda.dll]
+",
+            luid = 100_000 + n,
+            numa = n / 32
+        )
+    });
+    format!("{HOST}{}", adapters.collect::<String>())
+}
+
+/// Texts over 1 KiB, a folder longer than `MAX_PATH` (260), the longest device
+/// instance id (199 characters) and a value with a long name.
+fn long() -> String {
+    let folder = ["grafik"; 8].map(|word| word.repeat(8)).join(r"\");
+    format!(
+        r"{HOST}- luid: 200001
+  attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]
+  hardware: true
+  hardwareId: {{vendor: 0x10DE, device: 0x1EB8, subsystem: 0x12A210DE, revision: 0xA1}}
+  driverDescription: {text}
+  pnp:
+    id: 'PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\{instance}'
+    description: {text}
+    manufacturer: {text}
+    driverKey: '{{4d36e968-e325-11ce-bfc1-08002be10318}}\0004'
+    locationPaths: ['PCIROOT(0){path}', 'ACPI(_SB_){path}']
+    problemCode: 0
+  driverStore:
+    path: 'C:\Windows\System32\DriverStore\FileRepository\{folder}'
+    files: ['{folder}\loader64.dll']
+    copyToVm:
+      CopyToVmOverwrite:
+        {name}: ['{folder}\loader64.dll', loader.dll]
+        data: [{text}]
+",
+        text = "Graphics".repeat(200),
+        instance = "7".repeat(199 - r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\".len()),
+        path = "#PCI(0100)".repeat(150),
+        name = "value".repeat(50),
+    )
+}
