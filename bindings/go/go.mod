@@ -1,0 +1,3 @@
+module directx-device-plugin/bindings/go
+
+go 1.21
