@@ -136,3 +136,128 @@ fn halves(luid: Luid) -> [u32; 2] {
 fn checked(status: NTSTATUS) -> io::Result<()> {
     if status.0 < 0 { Err(status_error(status.0)) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use windows::Wdk::Graphics::Direct3D::D3DDDI_QUERYREGISTRY_STATUS_FAIL;
+
+    use super::*;
+
+    const HANDLE: u32 = 0x4000_0040;
+    const LUID: Luid = Luid(-2 << 32 | 5);
+    const NOT_IMPLEMENTED: NTSTATUS = NTSTATUS(0xC000_0002_u32.cast_signed());
+
+    thread_local! {
+        /// The folder that the kernel of this test knows.
+        static FOLDER: Cell<&'static str> = const { Cell::new("") };
+        /// Adapters opened less those closed.
+        static OPEN: Cell<i32> = const { Cell::new(0) };
+        static QUERIES: Cell<u32> = const { Cell::new(0) };
+    }
+
+    unsafe extern "system" fn open(request: *mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS {
+        // SAFETY: the caller passes a request.
+        let request = unsafe { &mut *request };
+        assert_eq!((request.AdapterLuid.LowPart, request.AdapterLuid.HighPart), (5, -2));
+        request.hAdapter = HANDLE;
+        OPEN.set(OPEN.get() + 1);
+        NTSTATUS(0)
+    }
+
+    unsafe extern "system" fn open_nothing(_: *mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS {
+        NOT_IMPLEMENTED
+    }
+
+    unsafe extern "system" fn close(request: *const D3DKMT_CLOSEADAPTER) -> NTSTATUS {
+        // SAFETY: the caller passes a request.
+        assert_eq!(unsafe { (*request).hAdapter }, HANDLE);
+        OPEN.set(OPEN.get() - 1);
+        NTSTATUS(0)
+    }
+
+    /// Answers with `FOLDER` where there is room for it.
+    unsafe extern "system" fn query(request: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
+        QUERIES.set(QUERIES.get() + 1);
+        // SAFETY: the caller passes a request.
+        let request = unsafe { &*request };
+        assert_eq!((request.hAdapter, request.Type), (HANDLE, KMTQAITYPE_QUERYREGISTRY));
+        let info = request.pPrivateDriverData.cast::<D3DDDI_QUERYREGISTRY_INFO>();
+        // SAFETY: the request of this type points to such a structure.
+        let info = unsafe { &mut *info };
+        assert_eq!(info.QueryType, D3DDDI_QUERYREGISTRY_DRIVERSTOREPATH);
+        let text: Vec<u16> = FOLDER.get().encode_utf16().collect();
+        let needed = size_of_val(text.as_slice());
+        info.OutputValueSize = u32::try_from(needed).unwrap();
+        let room = request.PrivateDriverDataSize as usize - size_of_val(info);
+        info.Status = D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW;
+        if room >= needed {
+            info.Status = D3DDDI_QUERYREGISTRY_STATUS_SUCCESS;
+            let output = (&raw mut info.Anonymous.OutputString).cast::<u16>();
+            // SAFETY: there is room for it.
+            unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), output, text.len()) };
+        }
+        NTSTATUS(0)
+    }
+
+    unsafe extern "system" fn query_nothing(_: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
+        NOT_IMPLEMENTED
+    }
+
+    unsafe extern "system" fn query_failure(request: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
+        // SAFETY: the caller passes a request.
+        let info = unsafe { (*request).pPrivateDriverData.cast::<D3DDDI_QUERYREGISTRY_INFO>() };
+        // SAFETY: the request of this type points to such a structure.
+        unsafe { (*info).Status = D3DDDI_QUERYREGISTRY_STATUS_FAIL };
+        NTSTATUS(0)
+    }
+
+    unsafe extern "system" fn query_for_ever(request: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
+        // SAFETY: the caller passes a request.
+        let info = unsafe { (*request).pPrivateDriverData.cast::<D3DDDI_QUERYREGISTRY_INFO>() };
+        // SAFETY: the request of this type points to such a structure.
+        unsafe { (*info).Status = D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW };
+        NTSTATUS(0)
+    }
+
+    fn folder(kernel: &GraphicsKernel) -> io::Result<String> {
+        let folder = kernel.driver_store(LUID);
+        assert_eq!(OPEN.get(), 0, "an adapter was left open");
+        folder
+    }
+
+    #[test]
+    fn a_short_folder_takes_one_query_and_a_long_one_another() {
+        let kernel = GraphicsKernel { open, query, close };
+        FOLDER.set(r"\SystemRoot\System32\DriverStore\FileRepository\nv.inf_amd64_1");
+        assert_eq!(folder(&kernel).unwrap(), FOLDER.get());
+        assert_eq!(QUERIES.get(), 1);
+        FOLDER.set(String::leak(r"C:\ä".repeat(2000)));
+        assert_eq!(folder(&kernel).unwrap(), FOLDER.get());
+        assert_eq!(QUERIES.get(), 3);
+    }
+
+    #[test]
+    fn every_failure_closes_what_was_opened() {
+        let working = GraphicsKernel { open, query, close };
+        let failing = [
+            (GraphicsKernel { query: query_nothing, ..working }, "status 0xC0000002"),
+            (GraphicsKernel { query: query_failure, ..working }, "query status 2"),
+            (GraphicsKernel { open: open_nothing, ..working }, "status 0xC0000002"),
+            (
+                GraphicsKernel { query: query_for_ever, ..working },
+                "the folder's name does not fit in 16384 bytes",
+            ),
+        ];
+        for (kernel, reason) in failing {
+            assert_eq!(folder(&kernel).unwrap_err().to_string(), reason);
+        }
+    }
+
+    #[test]
+    fn this_host_has_no_adapter_that_nobody_made() {
+        let kernel = GraphicsKernel::load().unwrap();
+        assert!(kernel.driver_store(Luid(i64::MAX)).is_err());
+    }
+}

@@ -68,3 +68,46 @@ pub(crate) fn os_error(error: &windows::core::Error) -> io::Error {
 pub(crate) fn status_error(status: i32) -> io::Error {
     io::Error::other(format!("status 0x{:08X}", status.cast_unsigned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::sys::version;
+
+    #[test]
+    fn only_system32_is_searched() {
+        let name = format!("planted-{}.dll", std::process::id());
+        let own = std::env::current_exe().unwrap().with_file_name(&name);
+        let system = Path::new(&version::system_root()).join(r"System32\version.dll");
+        std::fs::copy(system, &own).unwrap();
+        let found = Library::system(&name);
+        let at = Library::at(own.to_str().unwrap());
+        // A library that is loaded cannot be removed on Windows.
+        let _ = std::fs::remove_file(&own);
+        assert!(found.is_err(), "{found:?}");
+        assert!(at.is_ok(), "{at:?}");
+    }
+
+    #[test]
+    fn what_is_missing_is_an_error_that_names_the_systems_code() {
+        const ERROR_MOD_NOT_FOUND: i32 = 126;
+        const ERROR_PROC_NOT_FOUND: i32 = 127;
+        let error = Library::system("no-such-library.dll").unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(ERROR_MOD_NOT_FOUND));
+        let library = Library::system("kernel32.dll").unwrap();
+        // SAFETY: there is no such function.
+        let function = unsafe { library.function::<usize>(c"NoSuchFunction") };
+        assert_eq!(function.unwrap_err().raw_os_error(), Some(ERROR_PROC_NOT_FOUND));
+    }
+
+    #[test]
+    fn codes_of_windows_are_those_that_std_knows() {
+        let denied = windows::core::Error::from_hresult(windows::core::HRESULT(
+            0x8007_0005_u32.cast_signed(),
+        ));
+        assert_eq!(os_error(&denied).kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(status_error(0xC000_0002_u32.cast_signed()).to_string(), "status 0xC0000002");
+    }
+}

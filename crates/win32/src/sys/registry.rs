@@ -196,3 +196,103 @@ fn checked(result: WIN32_ERROR) -> io::Result<()> {
         WIN32_ERROR(code) => Err(io::Error::from_raw_os_error(code.cast_signed())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use windows::Win32::System::Registry::RegSetValueExW;
+    use windows_registry::{Key as Writer, LOCAL_MACHINE};
+
+    use super::*;
+
+    /// A key of the test's own, removed at the end.
+    struct Scratch(String, Writer);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path =
+                format!(r"SOFTWARE\directx-device-plugin-tests\{name}-{}", std::process::id());
+            let writer = LOCAL_MACHINE.create(&path).unwrap();
+            Self(path, writer)
+        }
+
+        fn open(&self) -> Key {
+            Key::local_machine(&self.0).unwrap()
+        }
+
+        fn put(&self, name: &str, kind: u32, data: &[u8]) {
+            let name = HSTRING::from(name);
+            let key = HKEY(self.1.as_raw());
+            // A slice of nothing points nowhere, which the function refuses.
+            let data = Some(data).filter(|data| !data.is_empty());
+            // SAFETY: the key is open and `name` ends with a null.
+            let result = unsafe { RegSetValueExW(key, &name, None, REG_VALUE_TYPE(kind), data) };
+            checked(result).unwrap();
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = LOCAL_MACHINE.remove_tree(&self.0);
+        }
+    }
+
+    fn raw(name: &str, kind: u32, data: &[u8]) -> RawValue {
+        RawValue { name: name.to_owned(), kind, data: data.to_vec() }
+    }
+
+    #[test]
+    fn values_of_any_type_and_length_are_read_as_they_are() {
+        let scratch = Scratch::new("values");
+        let (name, long) = ("n".repeat(255), vec![7_u8; 100_001]);
+        scratch.put("a", 7, &long);
+        scratch.put(&name, 1, b"x\0y");
+        scratch.put("", 4, &[1, 0, 0, 0]);
+        scratch.put("empty", 3, &[]);
+        let key = scratch.open();
+        let mut values = key.values().unwrap();
+        values.sort_by(|a, b| a.name.cmp(&b.name));
+        let expected = [
+            raw("", 4, &[1, 0, 0, 0]),
+            raw("a", 7, &long),
+            raw("empty", 3, &[]),
+            raw(&name, 1, b"x\0y"),
+        ];
+        assert_eq!(values, expected);
+        assert_eq!(key.value("A").unwrap().unwrap().data, long);
+        assert_eq!(key.value("b").unwrap(), None);
+    }
+
+    #[test]
+    fn buffers_grow_for_a_value_that_was_made_longer_since() {
+        let scratch = Scratch::new("growth");
+        let (name, data) = ("name".repeat(20), vec![5_u8; 3000]);
+        scratch.put(&name, 1, &data);
+        let mut buffers = (vec![0; 2], vec![0; 2]);
+        let value = scratch.open().value_at(0, &mut buffers).unwrap();
+        assert_eq!(value, Some(raw(&name, 1, &data)));
+    }
+
+    #[test]
+    fn subkeys_are_listed_and_opened() {
+        let scratch = Scratch::new("subkeys");
+        let long = "k".repeat(255);
+        scratch.1.create(&long).unwrap();
+        scratch.1.create(r"softgpukmd\CopyToVmOverwrite").unwrap();
+        let key = scratch.open();
+        let mut names = key.subkeys().unwrap();
+        names.sort();
+        assert_eq!(names, [long.as_str(), "softgpukmd"]);
+        assert_eq!(key.open(r"softgpukmd\CopyToVmOverwrite").unwrap().values().unwrap(), []);
+        let error = key.open("gone").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_key_that_vanishes_while_it_is_read_is_an_error() {
+        let scratch = Scratch::new("vanishing");
+        let key = scratch.open();
+        LOCAL_MACHINE.remove_tree(&scratch.0).unwrap();
+        assert!(key.values().is_err());
+        assert!(key.subkeys().is_err());
+    }
+}

@@ -76,3 +76,20 @@ fn branding() -> io::Result<String> {
     let _ = unsafe { LocalFree(Some(HLOCAL(name.0.cast()))) };
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_windows_is_10_or_newer_and_has_a_name() {
+        let (build, sources) = version();
+        assert!(build.major >= 10 && build.build >= 17763, "{build}");
+        assert!(sources.product(build.build).is_some_and(|name| name.starts_with("Microsoft ")));
+    }
+
+    #[test]
+    fn the_windows_folder_is_there() {
+        assert!(std::path::Path::new(&system_root()).join("System32").is_dir());
+    }
+}
