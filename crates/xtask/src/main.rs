@@ -3,6 +3,7 @@
 //! Each command is one row of [`COMMANDS`] and one module. Nothing here is
 //! needed to use the product.
 
+mod clients;
 mod kubelet_suite;
 mod process;
 mod setup;

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::process::run;
 use crate::workspace::{self, cargo};
-use crate::{kubelet_suite, setup, wine_suite};
+use crate::{clients, kubelet_suite, setup, wine_suite};
 
 /// One check.
 struct Step {
@@ -28,6 +28,7 @@ const STEPS: &[Step] = &[
     Step { name: "unit", about: "the tests of every crate", run: tests },
     Step { name: "kubelet", about: "a real kubelet's device manager", run: kubelet_suite::perform },
     Step { name: "windows-build", about: "everything, built for Windows", run: windows_build },
+    Step { name: "clients", about: "the library's C++ and Go clients", run: clients::perform },
     Step { name: "wine", about: "the Windows programs under Wine", run: wine_suite::run },
 ];
 

@@ -9,7 +9,6 @@
 #include <string>
 
 #ifdef _WIN32
-#define NOMINMAX
 #include <fcntl.h>
 #include <io.h>
 #include <windows.h>

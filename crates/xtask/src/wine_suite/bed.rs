@@ -10,9 +10,13 @@ use crate::process::run;
 use crate::wine::Wine;
 use crate::workspace::{self, cargo};
 
-/// The libraries that copies of the double stand in for. Wine has none of them but
+/// The libraries that copies of the double can stand in for. Wine has none of them but
 /// `dxcore.dll`, and that one serves no caller.
-const PLAYED: [&str; 3] = ["dxcore.dll", "computecore.dll", "winbrand.dll"];
+const PLAYED: [&str; 4] = ["dxcore.dll", "computecore.dll", "vmcompute.dll", "winbrand.dll"];
+
+/// Those that an up-to-date host has: `vmcompute.dll` is what older ones have in the
+/// place of `computecore.dll`.
+const USUAL: [&str; 3] = ["dxcore.dll", "computecore.dll", "winbrand.dll"];
 
 /// A prefix with the double in it and a file that the double follows.
 pub(crate) struct Bed<'a> {
@@ -28,7 +32,7 @@ impl<'a> Bed<'a> {
         let target = ["--target", workspace::WINDOWS_TARGET];
         run(cargo().args(["build", "--quiet"]).args(packages).args(target))?;
         let bed = Bed { wine, inventory: wine.drive_c().join("inventory.yaml") };
-        bed.install(&PLAYED)?;
+        bed.install(&USUAL)?;
         Ok(bed)
     }
 
@@ -50,7 +54,7 @@ impl<'a> Bed<'a> {
 
     /// Takes everything away that earlier tests have put into the prefix.
     pub(crate) fn reset(&self) -> Result<()> {
-        self.install(&PLAYED)?;
+        self.install(&USUAL)?;
         run(&mut self.tool(&["clear"]))
     }
 
@@ -74,11 +78,6 @@ impl<'a> Bed<'a> {
         let mut command = self.wine.command(program);
         command.env("DXCORE_DOUBLE_INVENTORY", r"C:\inventory.yaml");
         command
-    }
-
-    /// Runs a Windows program that wants no host of an inventory.
-    pub(crate) fn plain_command(&self, program: &Path) -> Command {
-        self.wine.command(program)
     }
 
     fn tool(&self, words: &[&str]) -> Command {

@@ -16,6 +16,7 @@ pub(super) fn tests() -> Vec<Test> {
     vec![
         Test::new("host: without dxcore.dll", without_dxcore),
         Test::new("host: without branding and compute service", without_services),
+        Test::new("host: with the compute service of older ones", older_service),
         Test::new("host: that knows no newer attributes", |p| older_host(p, "ignored")),
         Test::new("host: that refuses newer attributes", |p| older_host(p, "refused")),
         Test::new("adapter: gone after it was listed", |p| lost(p, "DXCORE_DOUBLE_GONE")),
@@ -58,6 +59,14 @@ fn without_services(programs: &Programs) -> Result<()> {
     let expected = lines_but(&expected, "hcsSchemas:");
     let found = stdout(&mut programs.windows(&["record"]))?;
     same_but_for_notes(&expected, &lines_but(&found, "hcsSchemas:"))
+}
+
+/// A host that has `vmcompute.dll` alone, whose function takes one argument more.
+fn older_service(programs: &Programs) -> Result<()> {
+    programs.bed.set(&fixture(T4))?;
+    programs.bed.install(&["dxcore.dll", "vmcompute.dll"])?;
+    let expected = stdout(&mut here(&["record"], &fixture(T4)))?;
+    same_but_for_notes(&expected, &stdout(&mut programs.windows(&["record"]))?)
 }
 
 /// A host older than the newer attributes: adapters are listed under those it knows.

@@ -9,36 +9,47 @@ use super::programs::{DEADLINE, Programs, output};
 use crate::process::{last_lines, line};
 use crate::workspace::{self, cargo};
 
-/// Crates with tests for Windows alone.
-const CRATES: [&str; 3] = ["dxcore_double", "uds", "win32"];
+/// The tests that only Windows runs: package, and which of its test programs.
+const PROGRAMS: [(&str, &[&str]); 5] = [
+    ("uds", &["--lib"]),
+    ("win32", &["--lib"]),
+    ("dxcore_double", &["--lib"]),
+    ("dxcore_double", &["--test", "documented"]),
+    ("wine_bed", &["--test", "hot_plug"]),
+];
 
-/// A test for each test program of these crates.
+/// A test for each of the programs.
 pub(super) fn tests() -> Result<Vec<Test>> {
-    let mut build = cargo();
-    build.args(["test", "--no-run", "--target", workspace::WINDOWS_TARGET]);
-    build.args(CRATES.iter().flat_map(|name| ["--package", name]));
-    let result = build.output().with_context(|| format!("cannot run {}", line(&build)))?;
-    let text = String::from_utf8_lossy(&result.stderr);
-    if !result.status.success() {
-        bail!("{} ended with {}:\n{text}", line(&build), result.status);
+    let mut tests = Vec::new();
+    for (package, which) in PROGRAMS {
+        let mut build = cargo();
+        build.args(["test", "--no-run", "--target", workspace::WINDOWS_TARGET]);
+        build.args(["--package", package]).args(which);
+        let result = build.output().with_context(|| format!("cannot run {}", line(&build)))?;
+        let text = String::from_utf8_lossy(&result.stderr);
+        if !result.status.success() {
+            bail!("{} ended with {}:\n{text}", line(&build), result.status);
+        }
+        let built = programs(&text).map(|(source, path)| {
+            Test::new(format!("{package}: {source}"), move |programs| run(programs, &path))
+        });
+        tests.extend(built);
     }
-    Ok(programs(&text).map(|(name, path)| Test::new(name, move |p| run(p, &path))).collect())
+    Ok(tests)
 }
 
-/// Name and file of each program that cargo says it has built, in lines such as
+/// Source and file of each program that cargo says it has built, in lines such as
 /// `Executable unittests src/lib.rs (target/x86_64-pc-windows-gnu/debug/deps/uds-1f.exe)`.
 fn programs(text: &str) -> impl Iterator<Item = (String, PathBuf)> {
     text.lines().filter_map(|line| {
         let (source, path) = line.trim_start().strip_prefix("Executable ")?.split_once(" (")?;
-        let path = Path::new(path.strip_suffix(')')?);
-        let name = path.file_stem()?.to_str()?.rsplit_once('-')?.0;
-        let name = format!("{name}: {}", source.trim_start_matches("unittests "));
-        Some((name, workspace::root().join(path)))
+        let path = workspace::root().join(path.strip_suffix(')')?);
+        Some((source.trim_start_matches("unittests ").to_owned(), path))
     })
 }
 
 fn run(programs: &Programs, program: &Path) -> Result<()> {
-    let result = output(&mut programs.bed.plain_command(program), DEADLINE)?;
+    let result = output(&mut programs.bed.command(program), DEADLINE)?;
     if !result.status.success() {
         let text = [result.stdout, result.stderr].concat();
         bail!("{} ended with {}:\n{}", program.display(), result.status, last_lines(&text, 60));
@@ -57,7 +68,7 @@ mod tests {
                     Executable tests/documented.rs (target/w/debug/deps/documented-1.exe)\n";
         let found: Vec<_> = programs(text).collect();
         assert_eq!(found.len(), 2);
-        assert_eq!(found[0].0, "uds: src/lib.rs");
+        assert_eq!(found[0].0, "src/lib.rs");
         assert!(found[1].1.ends_with("target/w/debug/deps/documented-1.exe"));
     }
 }

@@ -11,6 +11,7 @@ mod crate_tests;
 mod generated;
 mod programs;
 mod round_trip;
+mod tools;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -64,6 +65,7 @@ fn perform(part: &str) -> Result<()> {
     let mut tests = crate_tests::tests()?;
     tests.extend(round_trip::tests(&generated::write(&target_dir().join("wine"))?)?);
     tests.extend(cases::tests());
+    tests.extend(tools::tests()?);
     tests.retain(|test| test.name.contains(part));
     if tests.is_empty() {
         bail!("no test's name contains `{part}`");
