@@ -12,6 +12,7 @@
 mod assembly;
 #[cfg(any(windows, test))]
 mod copy_to_vm;
+mod driver_date;
 #[cfg(any(windows, test))]
 mod failure;
 pub mod files;
@@ -27,6 +28,8 @@ mod product;
 #[cfg(any(windows, test))]
 mod property;
 #[cfg(windows)]
+mod services;
+#[cfg(windows)]
 mod source;
 #[cfg(any(windows, test))]
 mod store_path;
@@ -35,6 +38,11 @@ mod sys;
 #[cfg(any(windows, test))]
 mod text;
 
+pub use driver_date::DriverDate;
+#[cfg(windows)]
+pub use driver_date::driver_dates;
+#[cfg(windows)]
+pub use services::service_command;
 #[cfg(windows)]
 pub use source::{HostSource, OpenError, host_facts};
 
