@@ -100,6 +100,8 @@ pub struct Device {
     /// Compute: D3D12 graphics, core compute, generic machine learning, or a
     /// neural processor or compute accelerator by hardware type.
     pub compute: Support,
+    /// The UUID that CUDA names the device by, where NVML knows it.
+    pub cuda_uuid: Option<String>,
     /// Health as the snapshot shows it.
     pub health: Health,
     /// The registry's runtime files.
@@ -143,6 +145,7 @@ impl Device {
                     || has(Attribute::Npu)
                     || has(Attribute::ComputeAccelerator),
             ),
+            cuda_uuid: None,
             health: match pnp.problem_code {
                 0 => Health::Healthy,
                 code => Health::Unhealthy(Ailment::Problem(code)),

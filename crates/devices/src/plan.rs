@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use crate::device_set::{Entry, ResourceDevices, SlotFault};
 use crate::mounts::{MountPlan, resolve};
-use crate::{Device, DriverModel, HcsSchema, Hints, HostFacts, LocationPath, MultiDevice, PnpId};
+use crate::{
+    Device, DriverModel, HcsSchema, Hints, HostFacts, LocationPath, MultiDevice, PnpId, Vendor,
+};
 
 /// `GUID_DEVINTERFACE_DISPLAY_ADAPTER`, the interface class that containerd and
 /// hcsshim take for "every GPU of the host".
@@ -196,6 +198,17 @@ fn add_hints(envs: &mut BTreeMap<String, String>, entries: &[&Entry]) {
         add("DRIVER_VERSION", device.driver_version.map(|v| v.to_string()));
     }
     envs.insert("DIRECTX_VISIBLE_DEVICES".to_owned(), luids);
+    if let Some(uuids) = cuda_devices(entries) {
+        envs.insert("CUDA_VISIBLE_DEVICES".to_owned(), uuids);
+    }
+}
+
+/// The UUIDs of the container's NVIDIA devices, if it has any and all of them are
+/// known: CUDA hides every device that a list lacks.
+fn cuda_devices(entries: &[&Entry]) -> Option<String> {
+    let nvidia = entries.iter().filter(|entry| entry.device.vendor == Vendor::Nvidia);
+    let uuids: Option<Vec<&str>> = nvidia.map(|entry| entry.device.cuda_uuid.as_deref()).collect();
+    uuids.filter(|uuids| !uuids.is_empty()).map(|uuids| uuids.join(","))
 }
 
 /// The variables that the plugin of 2019 set.

@@ -239,7 +239,11 @@ pub(crate) fn select<T>(
     let mut skipped = Vec::new();
     let mut seen = BTreeMap::new();
     for adapter in &snapshot.adapters {
-        match identify(adapter, &mut seen).and_then(&mut judge) {
+        let device = identify(adapter, &mut seen).map(|device| Device {
+            cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
+            ..device
+        });
+        match device.and_then(&mut judge) {
             Ok(device) => taken.push(device),
             Err(reason) => skipped.push(Skipped {
                 luid: adapter.luid,

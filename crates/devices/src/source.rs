@@ -1,7 +1,9 @@
 //! Where adapters come from: the port that the Windows source and the recorded
 //! inventory both fulfil.
 
-use crate::{Adapter, HostFacts, Luid};
+use std::collections::BTreeMap;
+
+use crate::{Adapter, HostFacts, Luid, PnpId};
 
 /// What a source saw of its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -13,6 +15,9 @@ pub struct HostSnapshot {
     /// What could not be read. It hides nothing else: an adapter whose driver is
     /// being replaced, or one bad registry value, is told here and left out alone.
     pub warnings: Vec<AdapterWarning>,
+    /// The UUIDs (`GPU-…`) of NVIDIA devices, where NVML could be asked. Asking takes
+    /// long, so no source does; whoever wants them adds them. Never recorded.
+    pub gpu_uuids: BTreeMap<PnpId, String>,
 }
 
 /// Something about one adapter that a source could not read.

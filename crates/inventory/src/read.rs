@@ -34,7 +34,7 @@ fn snapshot(root: &Node<'_>) -> Result<HostSnapshot, ReadError> {
     map.finish()?;
     let mut seen = Seen::default();
     let adapters = list.iter().map(|n| adapter(n, &mut seen)).collect::<Result<_, _>>()?;
-    Ok(HostSnapshot { host, adapters, warnings: Vec::new() })
+    Ok(HostSnapshot { host, adapters, ..HostSnapshot::default() })
 }
 
 fn schema(node: &Node<'_>) -> Result<(), ReadError> {

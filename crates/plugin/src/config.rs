@@ -31,9 +31,10 @@ pub(crate) fn load(
 /// Logs what is in force, defaults at a lower level, and what has no effect.
 pub(crate) fn tell(config: &Config) {
     for setting in &config.effective {
-        match setting.origin {
-            Origin::Default => tracing::debug!("{setting}"),
-            _ => tracing::info!("{setting}"),
+        if setting.origin == Origin::Default {
+            tracing::debug!("{setting}");
+        } else {
+            tracing::info!("{setting}");
         }
     }
     for notice in &config.notices {

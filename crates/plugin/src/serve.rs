@@ -25,7 +25,8 @@ pub(crate) fn run(logs: &Logs, request: &ServeRequest) -> Result<(), Failure> {
     let runtime = runtime()?;
     let _entered = runtime.enter();
     let catalog = Catalog::new(config.policy);
-    let fleet = Fleet::start(catalog.clone(), source).map_err(start_failure)?;
+    let uuids = source::uuid_reader(request.input.inventory.as_deref());
+    let fleet = Fleet::start(catalog.clone(), source, uuids).map_err(start_failure)?;
     let resources = offered::resources(&catalog, &fleet.published());
     let directory = config.device_plugin_dir.unwrap_or_else(default_directory);
     runtime.block_on(serve(fleet, resources, directory))
@@ -78,7 +79,7 @@ pub(crate) fn start_failure(error: StartError) -> Failure {
 }
 
 /// Where kubelets keep their device plugin sockets.
-fn default_directory() -> PathBuf {
+pub(crate) fn default_directory() -> PathBuf {
     if cfg!(windows) {
         let drive = std::env::var_os("SystemDrive").unwrap_or_else(|| "C:".into());
         let mut path = drive;

@@ -7,6 +7,8 @@ use devices::{AdapterSource, AdapterWarning, HostSnapshot, Kept, StoreFiles};
 
 use cli::Failure;
 
+use crate::gpu_uuids::ReadUuids;
+
 /// The source that the flags name: an inventory where one is given, else this host.
 pub(crate) fn open(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Failure> {
     match inventory {
@@ -33,6 +35,16 @@ fn host() -> Result<Box<dyn AdapterSource>, Failure> {
         anyhow::anyhow!("this host runs {os}, and DirectX adapters are found on Windows alone");
     Err(Failure::usage(why)
         .hint("give a recorded host with `--inventory FILE`; `record` writes one on Windows"))
+}
+
+/// Who can be asked for the UUIDs of NVIDIA devices: a live Windows host's NVML.
+pub(crate) fn uuid_reader(inventory: Option<&Path>) -> Option<ReadUuids> {
+    #[cfg(windows)]
+    if inventory.is_none() {
+        return Some(win32::nvml::gpu_uuids);
+    }
+    let _ = inventory;
+    None
 }
 
 /// Lists the driver store folders of a live host, which only its disk knew until now.

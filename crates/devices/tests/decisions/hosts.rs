@@ -74,7 +74,7 @@ pub(crate) fn store(name: &str) -> DriverStore {
 
 /// A Windows Server 2022 host.
 pub(crate) fn host(adapters: Vec<Adapter>) -> HostSnapshot {
-    HostSnapshot { host: server("10.0.20348.1547", "2.5"), adapters, warnings: vec![] }
+    HostSnapshot { host: server("10.0.20348.1547", "2.5"), adapters, ..HostSnapshot::default() }
 }
 
 pub(crate) fn server(build: &str, schema: &str) -> HostFacts {

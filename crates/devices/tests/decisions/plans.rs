@@ -237,6 +237,26 @@ fn hints_tell_a_container_its_devices_and_can_be_left_out() {
 }
 
 #[test]
+fn cuda_sees_the_containers_devices_where_all_of_them_are_known() {
+    let mut snapshot = host(vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, NVIDIA)]);
+    let id = |n: usize| snapshot.adapters[n].pnp.as_ref().unwrap().id.clone();
+    let (first, third) = (id(0), id(2));
+    let amd = r"PCI\VEN_1002\2&0\0";
+    let last = r"PCI\VEN_10DE\3&0\0";
+    let cuda = |snapshot: &HostSnapshot, ids: &[&str]| {
+        planned(wddm(1), snapshot, ids).unwrap().envs.get("CUDA_VISIBLE_DEVICES").cloned()
+    };
+    assert_eq!(cuda(&snapshot, &[FIRST]), None);
+    snapshot.gpu_uuids.insert(first, "GPU-1".to_owned());
+    assert_eq!(cuda(&snapshot, &[FIRST]).as_deref(), Some("GPU-1"));
+    assert_eq!(cuda(&snapshot, &[FIRST, amd]).as_deref(), Some("GPU-1"));
+    assert_eq!(cuda(&snapshot, &[amd]), None);
+    assert_eq!(cuda(&snapshot, &[FIRST, last]), None);
+    snapshot.gpu_uuids.insert(third, "GPU-3".to_owned());
+    assert_eq!(cuda(&snapshot, &[FIRST, last]).as_deref(), Some("GPU-1,GPU-3"));
+}
+
+#[test]
 fn slots_that_cannot_be_given_are_refused_by_name() {
     let mut sick = gpu(2, NVIDIA);
     sick.pnp.as_mut().unwrap().problem_code = 43;

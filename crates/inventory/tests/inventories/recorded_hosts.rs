@@ -116,7 +116,7 @@ fn the_aws_host_has_two_tesla_t4() {
             tesla_t4(7_048_070, "D8", "PCIROOT(0)#PCI(1B00)", "0004"),
             tesla_t4(7_098_126, "E0", "PCIROOT(0)#PCI(1C00)", "0005"),
         ],
-        warnings: Vec::new(),
+        ..HostSnapshot::default()
     };
     assert_eq!(recorded("aws-t4-two.yaml"), wanted);
 }

@@ -211,7 +211,7 @@ fn adapters() -> impl Strategy<Value = Vec<Adapter>> {
 proptest! {
     #[test]
     fn what_is_written_reads_back(host in host(), adapters in adapters()) {
-        let snapshot = HostSnapshot { host, adapters, warnings: Vec::new() };
+        let snapshot = HostSnapshot { host, adapters, ..HostSnapshot::default() };
         let text = to_yaml(&snapshot).unwrap();
         let read = parse("f.yaml", &text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         prop_assert_eq!(read, snapshot, "{}", text);
