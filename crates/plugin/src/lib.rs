@@ -8,14 +8,17 @@ mod config;
 mod devices_report;
 mod flags;
 mod fleet;
+mod gpu_uuids;
 mod logging;
 mod offered;
 mod output;
+mod reader;
 mod record;
 mod serve;
 mod signals;
 mod simulate;
 mod source;
+mod telling;
 
 use std::process::ExitCode;
 
