@@ -6,6 +6,8 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use devices::{DriverModel, Filter, ResourceName};
 
+use crate::doctor::ImageVersion;
+
 const EXAMPLES: &str = "\
 Examples:
   See what pods would get on a recorded two-GPU host, on any machine:
@@ -14,7 +16,9 @@ Examples:
     directx-device-plugin simulate --inventory host.yaml \\
       --pod one=directx.microsoft.com/display:1 --pod two=directx.microsoft.com/display:2
   Run the daemon on a Windows node:
-    directx-device-plugin serve";
+    directx-device-plugin serve
+  Find out why a pod does not get its GPU:
+    directx-device-plugin doctor";
 
 /// Offers the DirectX devices of a Windows node to Kubernetes pods.
 #[derive(Parser, Debug)]
@@ -84,6 +88,8 @@ pub(crate) enum Command {
     Devices(Devices),
     /// Write this host's inventory
     Record(Record),
+    /// Say what is wrong with a node, and what to do about it
+    Doctor(Doctor),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -170,6 +176,37 @@ pub(crate) struct Record {
     /// Recorded inventory to write again instead of this host's
     #[arg(long, value_name = "FILE")]
     pub(crate) inventory: Option<PathBuf>,
+}
+
+const DOCTOR_EXAMPLES: &str = "\
+Ends with 1 if there is a problem; warnings alone end with 0. Every line is explained in
+docs/troubleshooting.md.
+
+Examples:
+  Look at this node, as administrator:
+    directx-device-plugin doctor
+  See besides whether it runs an image:
+    directx-device-plugin doctor --image-os-version 10.0.20348.1547
+  Look at a recorded host, on any machine:
+    directx-device-plugin doctor --inventory host.yaml";
+
+/// `doctor`.
+#[derive(Args, Debug)]
+#[command(after_help = DOCTOR_EXAMPLES)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) models: Models,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// The kubelet's device plugin directory, with its `kubelet.sock`
+    #[arg(long, value_name = "DIR")]
+    pub(crate) device_plugin_dir: Option<PathBuf>,
+    /// OS version of an image that is to run here, such as 10.0.20348.1547 or 10.0.20348.x
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) image_os_version: Option<ImageVersion>,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 /// Form of a result on standard output.

@@ -6,6 +6,7 @@
 
 mod config;
 mod devices_report;
+mod doctor;
 mod flags;
 mod fleet;
 mod gpu_uuids;
@@ -31,7 +32,7 @@ use crate::flags::{Cli, Command, Daemon};
 /// Runs `directx-device-plugin` with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(Cli::parse()).map(|()| ExitCode::SUCCESS))
+    cli::run(|| run(Cli::parse()))
 }
 
 /// Runs the daemon for one driver model, as the programs of the earlier system did.
@@ -44,14 +45,16 @@ pub fn main_for(model: DriverModel) -> ExitCode {
     })
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
+        Command::Doctor(arguments) => return doctor::run(&cli.logs, &arguments),
         Command::Serve(arguments) => serve::run(&cli.logs, &arguments.into()),
         Command::Simulate(arguments) => simulate::run(&cli.logs, &arguments),
         Command::Devices(arguments) => devices_report::run(&cli.logs, &arguments),
         Command::Record(arguments) => record::run(&cli.logs, &arguments),
         Command::Completions { shell } => cli::write_completions(shell, Cli::command()),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
 /// The reference of `directx-device-plugin` in Markdown, from the same definitions
