@@ -61,7 +61,9 @@ fn row(argument: &Arg) -> String {
         let list: Vec<String> = defaults.iter().map(|v| format!("`{v}`")).collect();
         let _ = write!(meaning, "; default {}", list.join(", "));
     }
-    format!("| `{}` | {} |", argument.to_string().replace('|', "\\|"), meaning.replace('|', "\\|"))
+    let short = argument.get_short().map(|c| format!("`-{c}`, ")).unwrap_or_default();
+    let name = argument.to_string().replace('|', "\\|");
+    format!("| {short}`{name}` | {} |", meaning.replace('|', "\\|"))
 }
 
 #[cfg(test)]
@@ -75,6 +77,7 @@ mod tests {
             Command::new("sub").about("does part").after_help("Examples:\n  prog sub").arg(
                 Arg::new("form")
                     .long("form")
+                    .short('f')
                     .help("a|b")
                     .value_name("FORM")
                     .value_parser(PossibleValuesParser::new(["text", "json"]))
@@ -88,7 +91,7 @@ mod tests {
         );
         assert!(text.contains("## prog sub\n\ndoes part\n"), "{text}");
         assert!(
-            text.contains("| `--form <FORM>` | a\\|b (`text`, `json`); default `text` |"),
+            text.contains("| `-f`, `--form <FORM>` | a\\|b (`text`, `json`); default `text` |"),
             "{text}"
         );
         assert!(text.ends_with("Examples:\n  prog sub\n```\n"), "{text}");

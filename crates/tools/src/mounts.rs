@@ -23,7 +23,7 @@ use grants::{GrantError, Grants, grants};
 const EXAMPLES: &str = "\
 Examples:
   Run a command in a container that has every device of this host:
-    gen-device-mounts --all --run mcr.microsoft.com/windows/server:ltsc2022 test cmd /c dxdiag
+    gen-device-mounts --all --run example.com/my-image:latest test nvidia-smi
   Print the flags for one device, for a script:
     gen-device-mounts --index 0 --format json
   See on any machine what a recorded host would give, and why:

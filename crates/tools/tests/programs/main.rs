@@ -7,5 +7,6 @@ mod fixtures;
 mod hcs;
 mod mounts;
 mod outcome;
+mod reference;
 #[cfg(unix)]
 mod running;
