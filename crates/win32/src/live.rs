@@ -25,6 +25,9 @@ const GPU_LUID: DEVPROPKEY = gpu_property(2);
 /// `DEVPKEY_Gpu_PhysicalAdapterIndex` (ntddvdeo.h).
 const GPU_PHYSICAL_INDEX: DEVPROPKEY = gpu_property(3);
 
+/// `NUMA_NO_PREFERRED_NODE` (winbase.h): the device is near no node.
+const NO_NUMA_NODE: u32 = u32::MAX;
+
 const fn gpu_property(pid: u32) -> DEVPROPKEY {
     DEVPROPKEY { fmtid: GUID::from_u128(0x60b193cb_5276_4d0f_96fc_f173abad3ec6), pid }
 }
@@ -173,7 +176,7 @@ fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<Device> {
         manufacturer: words(entry, &keys::DEVPKEY_Device_Manufacturer)?.unwrap_or_default(),
         driver_key: words(entry, &keys::DEVPKEY_Device_Driver)?.map(DriverKey::new),
         location_paths: locations.map(LocationPath::new).collect(),
-        numa_node: number(entry, &keys::DEVPKEY_Device_Numa_Node)?,
+        numa_node: number(entry, &keys::DEVPKEY_Device_Numa_Node)?.filter(|n| *n != NO_NUMA_NODE),
         problem_code: number(entry, &keys::DEVPKEY_Device_ProblemCode)?.unwrap_or_default(),
     };
     Ok(Device { pnp, inf: words(entry, &keys::DEVPKEY_Device_DriverInfPath)? })
