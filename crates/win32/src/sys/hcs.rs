@@ -16,16 +16,16 @@ type WithPropertiesAndResult = unsafe extern "system" fn(PCWSTR, *mut PWSTR, *mu
 
 /// The service's answer to [`QUERY`], as JSON.
 pub(crate) fn service_properties() -> Result<String, HcsError> {
-    match Library::system("computecore.dll") {
-        Ok(library) => by_computecore(library),
-        Err(_) => by_vmcompute(Library::system("vmcompute.dll").map_err(HcsError::Missing)?),
+    if let Ok(library) = Library::system("computecore.dll")
+        // SAFETY: the type is the one computecore.h declares.
+        && let Ok(ask) = unsafe { library.function(c"HcsGetServiceProperties") }
+    {
+        return ask_for_result(ask);
     }
-}
-
-fn by_computecore(library: Library) -> Result<String, HcsError> {
-    // SAFETY: the type is the one computecore.h declares.
+    let library = Library::system("vmcompute.dll").map_err(HcsError::Missing)?;
+    // SAFETY: the type is the one that callers of vmcompute.dll use (microsoft/hcsshim).
     let ask = unsafe { library.function(c"HcsGetServiceProperties") };
-    ask_for_result(ask.map_err(HcsError::Missing)?)
+    ask_for_properties(ask.map_err(HcsError::Missing)?)
 }
 
 fn ask_for_result(ask: WithResult) -> Result<String, HcsError> {
@@ -35,12 +35,6 @@ fn ask_for_result(ask: WithResult) -> Result<String, HcsError> {
     let result = unsafe { ask(PCWSTR(query.as_ptr()), &raw mut answer.0) };
     refused(result)?;
     Ok(answer.read())
-}
-
-fn by_vmcompute(library: Library) -> Result<String, HcsError> {
-    // SAFETY: the type is the one that callers of vmcompute.dll use (microsoft/hcsshim).
-    let ask = unsafe { library.function(c"HcsGetServiceProperties") };
-    ask_for_properties(ask.map_err(HcsError::Missing)?)
 }
 
 fn ask_for_properties(ask: WithPropertiesAndResult) -> Result<String, HcsError> {
