@@ -33,7 +33,7 @@ impl SocketNames {
 }
 
 /// Whether `name` is one that [`SocketNames`] gives for `prefix`.
-fn is_named_for(prefix: &str, name: &str) -> bool {
+pub(crate) fn is_named_for(prefix: &str, name: &str) -> bool {
     name.strip_prefix(prefix)
         .and_then(|rest| rest.strip_prefix('-'))
         .and_then(|rest| rest.strip_suffix(EXTENSION))

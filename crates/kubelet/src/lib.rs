@@ -19,6 +19,7 @@ mod registration;
 mod resource;
 mod retry;
 mod service;
+pub mod status;
 mod supervisor;
 mod transport;
 pub mod wire;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
 use hyper::body::Incoming;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
@@ -22,7 +22,9 @@ use tonic::body::Body;
 use crate::MESSAGE_LIMIT;
 use crate::events::{EndpointId, Event};
 use crate::list_stream::{ListStream, StreamObserver};
+use crate::readiness::Readiness;
 use crate::resource::{PreferredRequest, Resource};
+use crate::status;
 use crate::v1beta1::device_plugin_server::{DevicePlugin, DevicePluginServer};
 use crate::v1beta1::{
     AllocateRequest, AllocateResponse, ContainerPreferredAllocationResponse, DevicePluginOptions,
@@ -56,6 +58,8 @@ pub(crate) struct Watched {
     /// The socket's name is new then, and nobody else has been told it.
     pub(crate) kubelet_expected: Arc<AtomicBool>,
     pub(crate) events: mpsc::UnboundedSender<Event>,
+    /// What a probe is told.
+    pub(crate) readiness: watch::Receiver<Readiness>,
 }
 
 impl Service {
@@ -70,7 +74,7 @@ impl Service {
     }
 
     fn list_and_watch(&self) -> Response<Body> {
-        let Watched { id, resource, closing, kubelet_expected, events } = &*self.endpoint;
+        let Watched { id, resource, closing, kubelet_expected, events, .. } = &*self.endpoint;
         let kubelets = kubelet_expected.swap(false, Ordering::Relaxed);
         tracing::debug!(resource = resource.name(), kubelets, "list asked for");
         let observer = Observer(kubelets.then(|| (*id, events.clone())));
@@ -97,7 +101,11 @@ impl tower_service::Service<Request<Incoming>> for Service {
             let response = self.list_and_watch();
             return Box::pin(std::future::ready(Ok(response)));
         }
-        let answer = self.answers.call(request);
+        let answer: Self::Future = if request.uri().path() == status::GET {
+            Box::pin(status::answer(self.endpoint.readiness.clone(), request))
+        } else {
+            self.answers.call(request)
+        };
         Box::pin(async move {
             match timeout(REQUEST_LIMIT, answer).await {
                 Ok(response) => response,

@@ -371,6 +371,7 @@ impl<T: Transport> Supervisor<T> {
             closing: parts.closing.clone(),
             kubelet_expected: parts.kubelet_expected,
             events: self.events_in.clone(),
+            readiness: self.readiness.subscribe(),
         });
         let serving = endpoint::serve(listener, service, parts.closing, resource.to_owned());
         let name = format!("the listener of {resource}");

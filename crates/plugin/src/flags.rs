@@ -82,6 +82,8 @@ pub(crate) enum LogLevel {
 pub(crate) enum Command {
     /// Run the daemon: register with the kubelet and serve devices
     Serve(Serve),
+    /// Say whether a kubelet has what the daemon on this host offers, for probes
+    Status(StatusArguments),
     /// Run the same plugin against a kubelet in this process and show what pods get
     Simulate(Simulate),
     /// List the DirectX devices of this host or of an inventory
@@ -133,6 +135,22 @@ pub(crate) struct Input {
     /// Recorded inventory to use instead of this host's adapters
     #[arg(long, value_name = "FILE")]
     pub(crate) inventory: Option<PathBuf>,
+}
+
+/// `status`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Ends with 0 if a daemon answers and the kubelet has all its lists, else with 1."
+)]
+pub(crate) struct StatusArguments {
+    #[command(flatten)]
+    pub(crate) models: Models,
+    /// The directory that the daemon was given [default: the kubelet's own]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) device_plugin_dir: Option<PathBuf>,
+    /// Form of the result
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
 }
 
 /// `simulate`.

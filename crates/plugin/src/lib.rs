@@ -19,6 +19,7 @@ mod serve;
 mod signals;
 mod simulate;
 mod source;
+mod status;
 mod telling;
 
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ pub fn main_for(model: DriverModel) -> ExitCode {
 fn run(cli: Cli) -> Result<ExitCode, Failure> {
     match cli.command {
         Command::Doctor(arguments) => return doctor::run(&cli.logs, &arguments),
+        Command::Status(arguments) => return status::run(&cli.logs, &arguments),
         Command::Serve(arguments) => serve::run(&cli.logs, &arguments.into()),
         Command::Simulate(arguments) => simulate::run(&cli.logs, &arguments),
         Command::Devices(arguments) => devices_report::run(&cli.logs, &arguments),

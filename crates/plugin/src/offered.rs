@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use devices::{
-    Catalog, Fate, Plan, PlanError, ResourceDevices, ResourceOrigin, ResourceSpec, SlotFault,
+    Catalog, DriverModel, Fate, Plan, PlanError, ResourceDevices, ResourceOrigin, ResourceSpec,
+    SlotFault,
 };
 use kubelet::{
     ContainerResponse, DeviceList, DeviceSpec, Mount, PreferredRequest, Refusal, RefusalKind,
@@ -46,9 +47,16 @@ pub(crate) fn resources(catalog: &Catalog, fleet: &Published) -> Vec<Arc<dyn kub
 /// models' own, by number for a rule's, since socket paths must be short.
 fn prefix(origin: ResourceOrigin) -> String {
     match origin {
-        ResourceOrigin::Model(devices::DriverModel::Legacy) => "directx".to_owned(),
-        ResourceOrigin::Model(model) => model.name().to_owned(),
+        ResourceOrigin::Model(model) => model_prefix(model).to_owned(),
         ResourceOrigin::Rule(n) => format!("directx-rule{n}"),
+    }
+}
+
+/// What the sockets of a driver model's own resource are called.
+pub(crate) const fn model_prefix(model: DriverModel) -> &'static str {
+    match model {
+        DriverModel::Legacy => "directx",
+        named => named.name(),
     }
 }
 

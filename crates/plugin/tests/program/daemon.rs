@@ -167,3 +167,44 @@ fn it_refuses_to_start_with_a_broken_inventory_or_configuration() {
         assert!(err.contains("bad.yaml:1"), "{err}");
     }
 }
+
+fn status(directory: &Path) -> (Option<i32>, serde_json::Value) {
+    let mut command = program();
+    command.args(["status", "--output", "json", "--device-plugin-dir"]).arg(directory);
+    let (status, out, err) = outcome(&command.output().unwrap());
+    (status, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
+}
+
+/// Ready means that a kubelet has the list, not that a process runs.
+#[tokio::test]
+async fn status_says_whether_a_kubelet_has_the_list() {
+    let daemon = Daemon::start(&[]);
+    let directory = daemon.directory();
+    let until = |ready: bool, word: &'static str| {
+        let directory = directory.clone();
+        tokio::task::spawn_blocking(move || {
+            let started = Instant::now();
+            loop {
+                let (status, report) = status(&directory);
+                assert_eq!(status, Some(i32::from(report["ready"] != true)));
+                let state = report["resources"][0]["state"].as_str().unwrap_or_default();
+                if report["ready"] == ready && state.contains(word) {
+                    return report;
+                }
+                assert!(started.elapsed() < LIMIT, "{report}");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        })
+    };
+    let report = until(false, "waiting").await.unwrap();
+    assert_eq!(report["resources"][0]["name"], DISPLAY);
+    let mut kubelet = daemon.kubelet();
+    until(true, "has the list").await.unwrap();
+    kubelet.stop().await;
+    let report = until(false, "waiting").await.unwrap();
+    let error = report["resources"][0]["lastError"].as_str().unwrap();
+    assert!(!error.is_empty(), "{report}");
+    daemon.end();
+    let (code, report) = status(&directory);
+    assert_eq!((code, &report["ready"]), (Some(1), &serde_json::json!(false)));
+}
