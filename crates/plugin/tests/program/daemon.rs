@@ -205,6 +205,7 @@ async fn status_says_whether_a_kubelet_has_the_list() {
     let error = report["resources"][0]["lastError"].as_str().unwrap();
     assert!(!error.is_empty(), "{report}");
     daemon.end();
-    let (code, report) = status(&directory);
+    let folder = tempfile::tempdir().unwrap();
+    let (code, report) = status(folder.path());
     assert_eq!((code, &report["ready"]), (Some(1), &serde_json::json!(false)));
 }
