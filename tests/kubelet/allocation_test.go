@@ -78,6 +78,29 @@ func TestPreferredAllocationPacksPodsOntoOneCard(t *testing.T) {
 	}
 }
 
+// What an init container was given, the kubelet gives the main container as well, and
+// asks the plugin which devices go best with it.
+func TestDevicesOfAnInitContainerAreReused(t *testing.T) {
+	journal.start(t)
+	n := startNode(t)
+	p := startPlugin(t, arguments{inventory: fixturePath(twoCards), config: writeConfig(t, "multitenancy: 8")})
+	eventually(t, p, display, devices(16, 16), displays(n))
+	const initContainer = "init"
+	for i := range rounds {
+		pod := podFor(fmt.Sprintf("pod-%d", i), display, 2)
+		pod.Spec.InitContainers = []v1.Container{containerWith(initContainer, map[string]int64{display: 1})}
+		n.mustAdmit(pod)
+		reused := n.deviceIDsOf(pod, initContainer)
+		if len(reused) != 1 || !slices.Contains(n.deviceIDs(pod), reused[0]) {
+			t.Errorf("pod %d: the init container has %q, the main container %q", i, reused, n.deviceIDs(pod))
+		}
+		if got := cards(n, pod); len(got) != 2 {
+			t.Errorf("pod %d: the main container has two replicas of one card: %q", i, n.deviceIDs(pod))
+		}
+		n.remove(pod)
+	}
+}
+
 // resourcesByRule gives the first card a resource of its own.
 const resourcesByRule = `
 multitenancy: 2
@@ -141,7 +164,7 @@ func TestTopologyOnlyWhereItIsPublished(t *testing.T) {
 			eventually(t, p, display, devices(2, 2), displays(n))
 			pod := n.mustAdmit(podFor("pod", display, 1))
 			topology := 0
-			for _, device := range n.kubelet.devices.GetDevices(string(pod.UID), pod.Spec.Containers[0].Name)[display] {
+			for _, device := range n.kubelet.devices.GetDevices(string(pod.UID), mainContainer)[display] {
 				if device.Topology != nil {
 					topology++
 				}

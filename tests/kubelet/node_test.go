@@ -152,7 +152,10 @@ func (n *node) remove(pod *v1.Pod) {
 	n.pods = slices.DeleteFunc(n.pods, func(p *v1.Pod) bool { return p.UID == pod.UID })
 }
 
-// container is what the kubelet gives the runtime for the pod's only container.
+// mainContainer is the name of the container that asks for devices.
+const mainContainer = "main"
+
+// container is what the kubelet gives the runtime for the pod's main container.
 func (n *node) container(pod *v1.Pod) containerOptions {
 	n.t.Helper()
 	options, err := n.kubelet.runOptions(pod, &pod.Spec.Containers[0])
@@ -162,10 +165,12 @@ func (n *node) container(pod *v1.Pod) containerOptions {
 	return optionsFromKubelet(options)
 }
 
-// deviceIDs are the ids of the devices the pod was given, sorted.
-func (n *node) deviceIDs(pod *v1.Pod) []string {
+// deviceIDs are the ids of the devices the pod's main container was given, sorted.
+func (n *node) deviceIDs(pod *v1.Pod) []string { return n.deviceIDsOf(pod, mainContainer) }
+
+func (n *node) deviceIDsOf(pod *v1.Pod, container string) []string {
 	ids := []string{}
-	for _, devices := range n.kubelet.devices.GetDevices(string(pod.UID), pod.Spec.Containers[0].Name) {
+	for _, devices := range n.kubelet.devices.GetDevices(string(pod.UID), container) {
 		for id := range devices {
 			ids = append(ids, id)
 		}
@@ -223,17 +228,19 @@ func (n *node) healthyIDs(resourceName string) []string {
 
 // podWith is a pod of one container that asks for devices.
 func podWith(name string, requests map[string]int64) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-of-" + name)},
+		Spec:       v1.PodSpec{Containers: []v1.Container{containerWith(mainContainer, requests)}},
+	}
+}
+
+// containerWith is a container that asks for devices.
+func containerWith(name string, requests map[string]int64) v1.Container {
 	limits := v1.ResourceList{}
 	for resourceName, amount := range requests {
 		limits[v1.ResourceName(resourceName)] = *resource.NewQuantity(amount, resource.DecimalSI)
 	}
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-of-" + name)},
-		Spec: v1.PodSpec{Containers: []v1.Container{{
-			Name:      "main",
-			Resources: v1.ResourceRequirements{Limits: limits, Requests: limits},
-		}}},
-	}
+	return v1.Container{Name: name, Resources: v1.ResourceRequirements{Limits: limits, Requests: limits}}
 }
 
 // podFor is a pod that asks for a number of one resource.

@@ -90,6 +90,7 @@ func TestPluginIsReplacedWhileItStillRuns(t *testing.T) {
 
 	first.stop()
 	mustSettle(t, n, second)
+	t.Logf("the kubelet was sent %d lists in all", journal.count(listed))
 	n.mustAdmit(podFor("pod", display, 1))
 }
 
