@@ -65,6 +65,13 @@ impl Way {
     fn add(&mut self, folder: &Path, name: &OsString) {
         self.folders.insert(folder.to_owned());
         self.names.insert(name.clone());
+        // Linux tells a folder's watch that the folder was renamed or removed;
+        // Windows tells the watch of the folder that it lies in.
+        if let (true, Some(outer), Some(own)) = (cfg!(windows), folder.parent(), folder.file_name())
+        {
+            self.folders.insert(outer.to_owned());
+            self.names.insert(own.to_owned());
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! One thread owns the watches and calls back; it sleeps until something happens
 //! in one of the watched folders. Dropping the watch ends the thread.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use devices::ChangeCallback;
-use notify::event::{AccessKind, AccessMode, EventKind};
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::links::Way;
@@ -41,6 +41,9 @@ enum Message {
 impl FileWatch {
     /// Calls `on_change` after every change of `path` from now on.
     pub(crate) fn start(path: &Path, on_change: ChangeCallback) -> notify::Result<FileWatch> {
+        if path.file_name().is_none() {
+            return Err(notify::Error::path_not_found().add_path(path.to_owned()));
+        }
         let (orders, messages) = channel();
         let events = orders.clone();
         let watcher = notify::recommended_watcher(move |event| {
@@ -53,7 +56,7 @@ impl FileWatch {
             path: std::path::absolute(path)?,
             watcher,
             way: Way::default(),
-            watched: BTreeMap::new(),
+            watched: BTreeSet::new(),
         };
         follower.rewatch()?;
         let thread = std::thread::Builder::new()
@@ -92,7 +95,7 @@ struct Follower {
     watcher: RecommendedWatcher,
     /// What was found when the watches were set.
     way: Way,
-    watched: BTreeMap<PathBuf, FolderId>,
+    watched: BTreeSet<PathBuf>,
 }
 
 impl Follower {
@@ -113,32 +116,35 @@ impl Follower {
     }
 
     /// Waits for the next message; while a folder is not watched, not for long.
-    fn next(&self, messages: &Receiver<Message>, complete: bool) -> Next {
+    fn next(&mut self, messages: &Receiver<Message>, complete: bool) -> Next {
         let message = if complete {
             messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
             messages.recv_timeout(RETRY)
         };
         match message {
-            Ok(Message::Event(event)) if self.concerns(&event) => Next::Change,
-            Ok(Message::Event(_)) => Next::Nothing,
+            Ok(Message::Event(event)) => self.heed(&event),
             Err(RecvTimeoutError::Timeout) => Next::Change,
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => Next::Stop,
         }
     }
 
     /// Waits until the file is left alone.
-    fn settle(&self, messages: &Receiver<Message>) -> Next {
+    fn settle(&mut self, messages: &Receiver<Message>) -> Next {
         let end = Instant::now() + LONGEST_WAIT;
         let mut quiet = Instant::now() + QUIET;
         loop {
             let wait = quiet.min(end).saturating_duration_since(Instant::now());
             match messages.recv_timeout(wait) {
-                Ok(Message::Event(event)) if self.concerns(&event) => {
-                    quiet = Instant::now() + QUIET;
+                Ok(Message::Event(event)) => {
+                    if let Next::Change = self.heed(&event) {
+                        quiet = Instant::now() + QUIET;
+                    }
+                    if Instant::now() >= end {
+                        return Next::Change;
+                    }
                 }
-                Ok(Message::Event(_)) if Instant::now() < end => {}
-                Ok(Message::Event(_)) | Err(RecvTimeoutError::Timeout) => return Next::Change,
+                Err(RecvTimeoutError::Timeout) => return Next::Change,
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
             }
         }
@@ -146,14 +152,43 @@ impl Follower {
 
     /// Whether an event is about the file, a link on the way to it, or a watched
     /// folder itself. Lost events and errors may be.
-    fn concerns(&self, event: &notify::Result<Event>) -> bool {
-        let Ok(event) = event else { return true };
-        let concerned = |path: &PathBuf| {
+    fn heed(&mut self, event: &notify::Result<Event>) -> Next {
+        let Ok(event) = event else { return Next::Change };
+        let replaced = self.forget_replaced(event);
+        let names = |path: &PathBuf| {
             let name = path.file_name().unwrap_or(OsStr::new(""));
-            self.watched.contains_key(path)
-                || self.way.names.iter().any(|n| n.eq_ignore_ascii_case(name))
+            self.way.names.iter().any(|n| n.eq_ignore_ascii_case(name))
         };
-        event.need_rescan() || event.paths.is_empty() || event.paths.iter().any(concerned)
+        let lost = event.need_rescan() || event.paths.is_empty();
+        if replaced || lost || event.paths.iter().any(names) { Next::Change } else { Next::Nothing }
+    }
+
+    /// A watch stays with its folder when that is renamed or removed: whatever has
+    /// the name afterwards needs a watch of its own. Says whether that happened.
+    fn forget_replaced(&mut self, event: &Event) -> bool {
+        let is_replacement = match event.kind {
+            EventKind::Modify(kind) => matches!(kind, ModifyKind::Name(_)),
+            EventKind::Create(_) | EventKind::Remove(_) => true,
+            _ => false,
+        };
+        if !is_replacement {
+            return false;
+        }
+        let is_in = |folder: &PathBuf| {
+            let folder = folder.as_os_str();
+            event.paths.iter().any(|path| path.as_os_str().eq_ignore_ascii_case(folder))
+        };
+        let (stale, kept) = std::mem::take(&mut self.watched).into_iter().partition(is_in);
+        self.watched = kept;
+        self.unwatch(&stale);
+        !stale.is_empty()
+    }
+
+    fn unwatch(&mut self, folders: &BTreeSet<PathBuf>) {
+        for folder in folders {
+            // A folder that is gone took its watch along.
+            let _ = self.watcher.unwatch(folder);
+        }
     }
 
     /// Watches the folders that matter now and no others, until they hold still.
@@ -173,27 +208,12 @@ impl Follower {
     }
 
     fn watch_folders(&mut self) -> notify::Result<()> {
-        let stale: Vec<PathBuf> = self
-            .watched
-            .iter()
-            .filter(|(folder, id)| {
-                !self.way.folders.contains(*folder) || FolderId::of(folder).as_ref() != Some(*id)
-            })
-            .map(|(folder, _)| folder.clone())
-            .collect();
-        for folder in stale {
-            // A folder that is gone took its watch along.
-            let _ = self.watcher.unwatch(&folder);
-            self.watched.remove(&folder);
-        }
-        for folder in &self.way.folders {
-            if self.watched.contains_key(folder) {
-                continue;
-            }
-            let id = FolderId::of(folder)
-                .ok_or_else(|| notify::Error::path_not_found().add_path(folder.clone()))?;
-            self.watcher.watch(folder, RecursiveMode::NonRecursive)?;
-            self.watched.insert(folder.clone(), id);
+        let stale: BTreeSet<PathBuf> = &self.watched - &self.way.folders;
+        self.unwatch(&stale);
+        self.watched = &self.watched - &stale;
+        for folder in &self.way.folders - &self.watched {
+            self.watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+            self.watched.insert(folder);
         }
         Ok(())
     }
@@ -203,27 +223,4 @@ enum Next {
     Change,
     Nothing,
     Stop,
-}
-
-/// Tells a folder from another that later has its name.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct FolderId {
-    #[cfg(unix)]
-    number: (u64, u64),
-    #[cfg(not(unix))]
-    created: Option<std::time::SystemTime>,
-}
-
-impl FolderId {
-    #[cfg(unix)]
-    fn of(folder: &Path) -> Option<FolderId> {
-        use std::os::unix::fs::MetadataExt;
-        let found = folder.metadata().ok()?;
-        Some(FolderId { number: (found.dev(), found.ino()) })
-    }
-
-    #[cfg(not(unix))]
-    fn of(folder: &Path) -> Option<FolderId> {
-        Some(FolderId { created: folder.metadata().ok()?.created().ok() })
-    }
 }

@@ -42,7 +42,7 @@ impl Surroundings for Made {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        if path.starts_with("/locked") {
+        if path.ends_with("locked.yaml") || path.to_string_lossy().ends_with(r"\locked.yaml") {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -56,14 +56,14 @@ pub(crate) fn configured(text: &str, models: &[DriverModel]) -> Result<Config, S
     settings::load(&Flags { driver_models: models.to_vec(), config, ..Flags::default() }, &made)
 }
 
-/// An error and its hint.
+/// An error and its hint, the same on every system.
 pub(crate) fn told<T: std::fmt::Debug>(result: Result<T, SettingsError>) -> String {
     match result {
         Ok(value) => format!("accepted: {value:?}"),
-        Err(error) => match error.hint() {
-            Some(hint) => format!("{error}\nhint: {hint}"),
-            None => error.to_string(),
-        },
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            format!("{error}{hint}").replace(r"/work\", "/work/")
+        }
     }
 }
 

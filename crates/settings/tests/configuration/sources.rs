@@ -84,24 +84,39 @@ fn the_flag_for_the_directory_beats_the_variable() {
     assert_eq!(config.device_plugin_dir.as_deref(), Some("/flag".as_ref()));
 }
 
-#[cfg(not(windows))]
 #[test]
 fn default_files_are_one_a_model_here_before_the_machine_s() {
+    let machine = if cfg!(windows) {
+        r"D:\etc\directx-device-plugins"
+    } else {
+        "/etc/directx-device-plugins"
+    };
+    let machine = |name: &str| std::path::Path::new(machine).join(name).display().to_string();
     let made = Made::default()
+        .variable("SystemDrive", "D:")
         .file("/work/wddm.yaml", "multitenancy: 2")
-        .file("/etc/directx-device-plugins/wddm.yaml", "multitenancy: 3")
-        .file("/etc/directx-device-plugins/mcdm.yaml", "multitenancy: 4");
+        .file(&machine("wddm.yaml"), "multitenancy: 3")
+        .file(&machine("mcdm.yaml"), "multitenancy: 4");
     assert_eq!(replicas(&made.load(&BOTH).unwrap()), [2, 4]);
+}
+
+#[cfg(not(windows))]
+#[test]
+fn a_path_that_is_absolute_here_is_absolute() {
+    let made = Made::default()
+        .file("/named.yaml", "multitenancy: 3")
+        .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/named.yaml");
+    assert_eq!(replicas(&made.load(&BOTH).unwrap()), [3, 1]);
 }
 
 #[test]
 fn a_named_file_is_read_instead_of_the_default_one() {
     let made = Made::default()
         .file("/work/wddm.yaml", "multitenancy: 2")
-        .file("/named.yaml", "multitenancy: 3")
+        .file(r"\\server\share\named.yaml", "multitenancy: 3")
         .file(r"C:\etc\mcdm.yaml", "multitenancy: 4")
         .file("flag.yaml", "multitenancy: 5")
-        .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/named.yaml")
+        .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"\\server\share\named.yaml")
         .variable("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\mcdm.yaml");
     assert_eq!(replicas(&made.load(&BOTH).unwrap()), [3, 4]);
     let config = Some("flag.yaml".into());
@@ -157,9 +172,8 @@ fn bad_variables_are_named_with_value_and_hint() {
         ("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "treu"),
         ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "wddm.yaml"),
         ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:wddm.yaml"),
-        ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/not/there.yaml"),
         ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\not\there.yaml"),
-        ("MCDM_DEVICE_PLUGIN_CONFIG_FILE", "/locked/mcdm.yaml"),
+        ("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\locked.yaml"),
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "gpu"),
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "kubernetes.io/gpu"),
     ];
@@ -180,7 +194,7 @@ fn a_variable_that_is_no_text_is_refused() {
 #[test]
 fn files_that_cannot_be_read_are_named() {
     let flags = |path: &str| Flags { config: Some(path.into()), ..Flags::default() };
-    for path in ["not-there.yaml", "/locked/c.yaml"] {
+    for path in ["not-there.yaml", "locked.yaml"] {
         let error = settings::load(&flags(path), &Made::default()).unwrap_err();
         assert_eq!(error.to_string(), format!("cannot read the configuration file `{path}`"));
         assert!(std::error::Error::source(&error).is_some());
