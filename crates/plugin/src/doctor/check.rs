@@ -169,3 +169,18 @@ impl Check {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_subject_has_its_section_in_the_handbook_and_no_other_is_there() {
+        let handbook = include_str!("../../../../docs/troubleshooting.md");
+        let (_, lines) = handbook.split_once("\n## The lines of doctor\n").unwrap();
+        let lines = lines.split("\n## ").next().unwrap();
+        let sections: Vec<&str> =
+            lines.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+        assert_eq!(sections, Subject::ALL.map(Subject::name));
+    }
+}
