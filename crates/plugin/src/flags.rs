@@ -37,6 +37,8 @@ pub(crate) struct Cli {
 #[command(version)]
 pub(crate) struct Daemon {
     #[command(flatten)]
+    pub(crate) completions: cli::Completions,
+    #[command(flatten)]
     pub(crate) logs: Logs,
     #[command(flatten)]
     pub(crate) serve: Serving,

@@ -24,7 +24,7 @@ mod telling;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use cli::Failure;
 use devices::DriverModel;
 
@@ -40,7 +40,12 @@ pub fn main() -> ExitCode {
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
     cli::run(|| {
-        let daemon = Daemon::parse();
+        let matches = thin_command(model).get_matches();
+        let daemon = Daemon::from_arg_matches(&matches).map_err(Failure::usage)?;
+        if let Some(shell) = daemon.completions.shell {
+            cli::write_completions(shell, thin_command(model))?;
+            return Ok(ExitCode::SUCCESS);
+        }
         serve::run(&daemon.logs, &daemon.serve.for_model(model))?;
         Ok(ExitCode::SUCCESS)
     })
@@ -59,9 +64,23 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     .map(|()| ExitCode::SUCCESS)
 }
 
-/// The reference of `directx-device-plugin` in Markdown, from the same definitions
-/// that parse its arguments.
+/// The definitions that parse the arguments of each program, for its reference.
 #[must_use]
-pub fn reference() -> String {
-    cli::markdown(&Cli::command())
+pub fn programs() -> Vec<clap::Command> {
+    let thin = [DriverModel::Wddm, DriverModel::Mcdm].map(thin_command);
+    [Cli::command()].into_iter().chain(thin).collect()
+}
+
+/// The definition of the program that stands for one driver model.
+fn thin_command(model: DriverModel) -> clap::Command {
+    let name = match model {
+        DriverModel::Wddm => "device-plugin-wddm",
+        DriverModel::Mcdm => "device-plugin-mcdm",
+        DriverModel::Legacy => "device-plugin-legacy",
+    };
+    let example = format!(
+        "Examples:\n  Run the daemon on a Windows node:\n    {name}\n  \
+         The same, under its newer name:\n    directx-device-plugin serve --driver-model {model}"
+    );
+    Daemon::command().name(name).after_help(example)
 }

@@ -6,3 +6,4 @@ mod allocations;
 mod commands;
 mod daemon;
 mod harness;
+mod reference;
