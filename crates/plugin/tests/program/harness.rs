@@ -25,9 +25,10 @@ pub(crate) fn recorded(name: &str) -> PathBuf {
 
 /// Every recorded host, by file name.
 pub(crate) fn recordings() -> Vec<String> {
-    let entries = std::fs::read_dir(recorded("")).unwrap();
-    let names = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|n| n.ends_with(".yaml")).collect();
+    let files = std::fs::read_dir(recorded("")).unwrap().map(|entry| entry.unwrap().path());
+    let yaml = files.filter(|path| path.extension().is_some_and(|e| e == "yaml"));
+    let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut names: Vec<String> = yaml.map(name).collect();
     names.sort();
     assert!(names.len() >= 5, "{names:?}");
     names
