@@ -147,3 +147,6 @@ pub fn host_facts() -> HostFacts {
     });
     HostFacts { hcs_schemas, ..version.clone() }
 }
+
+#[cfg(test)]
+mod tests;

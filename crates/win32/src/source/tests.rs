@@ -1,21 +1,15 @@
-//! What a live host's source tells when adapters come and go.
+//! A watched source says nothing while nothing changes, and nothing once it is gone.
 //!
 //! The adapters are played by the library that `cargo xtask test` puts in the place of
 //! dxcore.dll in a Wine prefix: it follows a file, calls on a thread of its own as
 //! `DXCore` does, and ends the process when an object is released before its events
-//! are cancelled. On real Windows nobody plays, and what is seen there is that a
-//! source which is watched stays silent while nothing changes.
-#![cfg(windows)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! are cancelled. On real Windows nobody plays, and only the silence is seen.
 
 use std::fmt::Write as _;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use devices::{AdapterSource, HostSnapshot};
-use win32::HostSource;
+use super::*;
 
 /// Much longer than a change takes to be told, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -96,11 +90,11 @@ impl Watched {
 
 #[test]
 #[allow(unsafe_code, reason = "names the file that the played dxcore.dll follows")]
-fn every_change_is_told_and_nothing_else() {
+fn a_source_calls_when_something_changes_and_never_else() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("host.yaml");
     put(&file, &[71, 72]);
-    // SAFETY: Windows itself guards the environment, and this is the program's only test.
+    // SAFETY: Windows guards the environment against threads that read it meanwhile.
     unsafe { std::env::set_var("DXCORE_DOUBLE_INVENTORY", &file) };
 
     let mut host = Watched::new();
@@ -110,25 +104,12 @@ fn every_change_is_told_and_nothing_else() {
         return;
     }
 
-    // Arrival, and its order; then removal, of one and of all.
     put(&file, &[71, 70, 72]);
     host.follow_to(&[71, 70, 72]);
-    put(&file, &[72]);
-    host.follow_to(&[72]);
     put(&file, &[]);
     host.follow_to(&[]);
-    put(&file, &[73]);
-    host.follow_to(&[73]);
     host.is_silent();
 
-    // A burst ends with what is there at its end.
-    for luid in 80..120 {
-        put(&file, &[luid, 73]);
-    }
-    host.follow_to(&[119, 73]);
-    host.is_silent();
-
-    // A source that is gone calls nobody, and leaves nothing behind that could.
     let Watched { source, calls } = host;
     drop(source);
     assert_eq!(Arc::strong_count(&calls), 1);
