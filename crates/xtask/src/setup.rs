@@ -28,10 +28,22 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     if let Some(argument) = arguments.first() {
         bail!("`setup` takes no arguments, not `{}`", argument.display());
     }
+    for_lints()?;
     for_windows_builds()?;
     Wine::ready("prefix")?;
     println!("ready");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes sure that `cargo fmt` and `cargo clippy` are there, which a minimal Rust lacks.
+pub(crate) fn for_lints() -> Result<()> {
+    for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if process::answer(workspace::cargo().args([command, "--version"])).is_none() {
+            eprintln!("setting up: {component}");
+            process::run(Command::new("rustup").args(["component", "add", component]))?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes sure that the workspace can be built for Windows.

@@ -76,10 +76,12 @@ fn report(results: &[(&Step, Duration, Result<()>)]) -> ExitCode {
 }
 
 fn formatting() -> Result<()> {
+    setup::for_lints()?;
     run(cargo().args(["fmt", "--all", "--check"]))
 }
 
 fn lints() -> Result<()> {
+    setup::for_lints()?;
     let clippy = || {
         let mut clippy = cargo();
         clippy.args(["clippy", "--quiet", "--workspace", "--all-targets"]);

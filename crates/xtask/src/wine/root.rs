@@ -27,16 +27,15 @@ const MARKER: &str = "etc/xtask-wine-root";
 
 /// The root's folder, made now if this machine has none yet.
 pub(super) fn ready(wine_dir: &Path) -> Result<PathBuf> {
-    let root = wine_dir.join("root");
-    if fs::read_to_string(root.join(MARKER)).is_ok_and(|version| version == VERSION) {
-        return Ok(root);
-    }
     if !setup::is_root() {
         bail!(
             "no Wine that can be used: there is no `wine` of version 9 or newer, and only root can \
-             make a Debian root with one\nhint: install wine 9 or newer, or run \
-             `sudo -E env \"PATH=$PATH\" cargo xtask setup` once"
+             make and enter a Debian root that has one\nhint: install wine 9 or newer, or become root"
         );
+    }
+    let root = wine_dir.join("root");
+    if fs::read_to_string(root.join(MARKER)).is_ok_and(|version| version == VERSION) {
+        return Ok(root);
     }
     setup::for_wine_root()?;
     remove(&root)?;
@@ -59,8 +58,8 @@ fn make(root: &Path, log: &Path) -> Result<()> {
         command.env("PATH", super::SYSTEM_PATH);
         command
     };
-    let mut debootstrap = with_proxy(Command::new("debootstrap"));
-    debootstrap.args(["--variant=minbase", SUITE]).arg(root).arg(archive);
+    let mut debootstrap = with_proxy(own_mounts());
+    debootstrap.args(["debootstrap", "--variant=minbase", SUITE]).arg(root).arg(archive);
     process::run_logged(&mut debootstrap, log)?;
     let in_root = |words: &[&str]| {
         let mut command = with_proxy(Command::new("chroot"));
@@ -92,13 +91,18 @@ fn remove(folder: &Path) -> Result<()> {
 }
 
 /// Runs what follows in the root, which sees the workspace at the same path.
-///
-/// The mounts are in a mount namespace of the command's own: they end with it,
-/// however it ends, and nobody else ever sees them.
 pub(super) fn enter(root: &Path) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--propagation", "private", "--", "/bin/sh", "-ec", ENTER, "enter"]);
+    let mut command = own_mounts();
+    command.args(["/bin/sh", "-ec", ENTER, "enter"]);
     command.arg(root).arg(workspace::root()).arg(workspace::target_dir());
+    command
+}
+
+/// Runs what follows in a mount namespace of its own: what it mounts ends with it,
+/// however it ends, and nobody else ever sees it.
+fn own_mounts() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "--"]);
     command
 }
 

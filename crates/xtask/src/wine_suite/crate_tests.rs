@@ -30,10 +30,9 @@ pub(super) fn tests() -> Result<Vec<Test>> {
         if !result.status.success() {
             bail!("{} ended with {}:\n{text}", line(&build), result.status);
         }
-        let built = programs(&text).map(|(source, path)| {
+        tests.extend(programs(&text).map(|(source, path)| {
             Test::new(format!("{package}: {source}"), move |programs| run(programs, &path))
-        });
-        tests.extend(built);
+        }));
     }
     Ok(tests)
 }
