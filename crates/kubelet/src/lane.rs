@@ -97,8 +97,9 @@ pub(crate) enum Cause {
     StreamEnded,
     /// The kubelet accepted the resource and never asked for its list.
     NoStream,
-    /// The kubelet did not answer, and may have registered the socket all the same.
-    NoAnswer,
+    /// The kubelet refused or did not answer. It may have called the socket all the same,
+    /// and should not be asked to call it twice.
+    Retry,
     /// The socket stopped accepting connections.
     EndpointEnded,
 }
@@ -112,7 +113,7 @@ impl Cause {
             Cause::NewKubelet => "new kubelet socket",
             Cause::StreamEnded => "the kubelet's stream ended",
             Cause::NoStream => "the kubelet never asked for the list",
-            Cause::NoAnswer => "the kubelet did not answer",
+            Cause::Retry => "the kubelet did not register the last one",
             Cause::EndpointEnded => "own socket stopped accepting",
         }
     }
@@ -144,7 +145,7 @@ impl Lane {
 
     /// What to do next, as things are.
     pub(crate) fn step(&self, view: &View) -> Step {
-        if let Some(cause) = self.renewal.or_else(|| self.cause(view)) {
+        if let Some(cause) = self.cause(view) {
             return if view.now >= self.bind_at { Step::Bind(cause) } else { Step::Wait };
         }
         match (self.link, view.kubelet) {
@@ -155,10 +156,18 @@ impl Lane {
         }
     }
 
-    /// Why the sockets, as they look, ask for a new one.
+    /// Why a socket is to be made now.
     fn cause(&self, view: &View) -> Option<Cause> {
         if self.endpoint.is_none() {
             return Some(Cause::Start);
+        }
+        match self.renewal {
+            // Until then the kubelet may still come back to the one there is.
+            Some(Cause::Retry) => {
+                return view.kubelet.filter(|k| self.is_due(*k, view.now)).map(|_| Cause::Retry);
+            }
+            Some(cause) => return Some(cause),
+            None => {}
         }
         // Without a kubelet to register a new socket with, a stream on a nameless one is
         // all we have: the kubelet holds it open and needs no name.
@@ -180,9 +189,14 @@ impl Lane {
     }
 
     /// A kubelet that was not asked before is asked at once. The one that was is given
-    /// its delay, and the time to let go of our earlier sockets.
+    /// its delay,
+    fn is_due(&self, kubelet: Identity, now: Instant) -> bool {
+        self.asked != Some(kubelet) || now >= self.retry_at
+    }
+
+    /// and the time to let go of our earlier sockets.
     fn may_ask(&self, kubelet: Identity, now: Instant) -> bool {
-        self.asked != Some(kubelet) || (now >= self.retry_at && self.predecessors.is_empty())
+        self.is_due(kubelet, now) && (self.asked != Some(kubelet) || self.predecessors.is_empty())
     }
 
     fn has_stream(&self) -> bool {
@@ -261,8 +275,8 @@ impl Lane {
         }
         self.link = Link::None;
         self.retry_at = now + self.backoff.after(failure.failure);
-        if failure.outcome == Outcome::Unknown {
-            self.renewal = Some(Cause::NoAnswer);
+        if failure.socket == Socket::Used {
+            self.renewal = Some(Cause::Retry);
         }
         self.wait(now, Some(failure.error));
     }
@@ -345,16 +359,16 @@ impl Lane {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct NotRegistered {
     pub(crate) failure: Failure,
-    pub(crate) outcome: Outcome,
+    pub(crate) socket: Socket,
     /// In words, causes included.
     pub(crate) error: String,
 }
 
-/// What the kubelet knows after a failed attempt.
+/// Whether the kubelet may have heard of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
-    /// Certainly not us.
-    NotRegistered,
-    /// Perhaps us.
-    Unknown,
+pub(crate) enum Socket {
+    /// It has not.
+    Unused,
+    /// It may have.
+    Used,
 }

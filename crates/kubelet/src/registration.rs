@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::API_VERSION;
+use crate::lane::Socket;
 use crate::retry::Failure;
 use crate::service::OPTIONS;
 use crate::transport::Transport;
@@ -51,6 +52,16 @@ impl RegisterError {
             RegisterError::ConnectTimeout
             | RegisterError::AnswerTimeout
             | RegisterError::Refused(_) => Failure::Refused,
+        }
+    }
+
+    /// Whether the kubelet may have heard of the socket.
+    pub(crate) fn socket(&self) -> Socket {
+        match self {
+            RegisterError::Connect(_) | RegisterError::ConnectTimeout => Socket::Unused,
+            RegisterError::Lost(_) | RegisterError::AnswerTimeout | RegisterError::Refused(_) => {
+                Socket::Used
+            }
         }
     }
 

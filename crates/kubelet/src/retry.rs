@@ -1,5 +1,6 @@
 //! How long to wait between attempts, and which of them to log.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -51,11 +52,17 @@ impl Backoff {
     }
 }
 
-/// Lets the first of a row of equal failures through, then one now and then.
+/// Lets the first of a row of equal failures through, then one now and then, also where
+/// several kinds of them take turns.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LogPacer {
-    last: Option<Logged>,
+    /// The oldest first.
+    logged: VecDeque<Logged>,
 }
+
+/// How many kinds of failures are told apart. With more than that taking turns, each is
+/// logged every time.
+const KINDS: usize = 8;
 
 #[derive(Clone, Debug)]
 struct Logged {
@@ -67,17 +74,25 @@ struct Logged {
 impl LogPacer {
     /// Whether a failure that reads `text` is to be logged now.
     pub(crate) fn lets_through(&mut self, text: &str, now: Instant) -> bool {
-        let interval = match &self.last {
-            Some(last) if last.text == text && now < last.next => return false,
-            Some(last) if last.text == text => (last.interval * 2).min(LONGEST_LOG_INTERVAL),
-            _ => FIRST_LOG_INTERVAL,
-        };
-        self.last = Some(Logged { text: text.to_owned(), next: now + interval, interval });
+        if let Some(logged) = self.logged.iter_mut().find(|logged| logged.text == text) {
+            let due = now >= logged.next;
+            if due {
+                logged.interval = (logged.interval * 2).min(LONGEST_LOG_INTERVAL);
+                logged.next = now + logged.interval;
+            }
+            return due;
+        }
+        if self.logged.len() == KINDS {
+            self.logged.pop_front();
+        }
+        let interval = FIRST_LOG_INTERVAL;
+        self.logged.push_back(Logged { text: text.to_owned(), next: now + interval, interval });
         true
     }
 
+    /// Starts anew, after a success: the next failure is news.
     pub(crate) fn reset(&mut self) {
-        self.last = None;
+        self.logged.clear();
     }
 }
 
@@ -107,7 +122,7 @@ mod tests {
             .collect();
         assert_eq!(logged, [0, 10, 30, 70, 150, 310, 630]);
         assert!(pacer.lets_through("b", start));
-        assert!(!pacer.lets_through("b", start));
+        assert!(!pacer.lets_through("b", start) && !pacer.lets_through("a", start));
         pacer.reset();
         assert!(pacer.lets_through("b", start));
     }

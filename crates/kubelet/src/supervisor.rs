@@ -16,7 +16,7 @@ use crate::KUBELET_SOCKET;
 use crate::chain::Chain;
 use crate::endpoint::{self, Endpoint};
 use crate::events::{EndpointId, Event};
-use crate::lane::{Cause, Lane, NotRegistered, Outcome, Step, View};
+use crate::lane::{Cause, Lane, NotRegistered, Step, View};
 use crate::leftovers::{self, SocketNames};
 use crate::readiness::{Readiness, ResourceReadiness, ResourceState};
 use crate::registration::{RegisterError, register};
@@ -275,10 +275,8 @@ impl<T: Transport> Supervisor<T> {
                         "not registered; trying again"
                     );
                 }
-                let outcome =
-                    if error.may_have_worked() { Outcome::Unknown } else { Outcome::NotRegistered };
-                let failure = error.failure();
-                m.lane.not_registered(NotRegistered { failure, outcome, error: text }, now);
+                let (failure, socket) = (error.failure(), error.socket());
+                m.lane.not_registered(NotRegistered { failure, socket, error: text }, now);
             }
         });
     }
@@ -322,7 +320,11 @@ impl<T: Transport> Supervisor<T> {
             m.lane.note(trouble.clone());
             let waiting = matches!(m.lane.state(), ResourceState::WaitingForKubelet { .. });
             if waiting && m.pacer.lets_through(&trouble, now) {
-                tracing::warn!(resource = m.resource.name(), %trouble, "waiting for the kubelet");
+                tracing::warn!(
+                    resource = m.resource.name(),
+                    reason = trouble,
+                    "waiting for the kubelet"
+                );
             }
         }
         kubelet
@@ -364,7 +366,13 @@ impl<T: Transport> Supervisor<T> {
                 return Progress::None;
             }
         };
-        tracing::info!(resource, socket = %path.display(), cause = cause.as_str(), "listening");
+        let (socket, cause_text) = (path.display(), cause.as_str());
+        if matches!(cause, Cause::Retry | Cause::NoStream) {
+            // One of many, and its cause was logged.
+            tracing::debug!(resource, %socket, cause = cause_text, "listening");
+        } else {
+            tracing::info!(resource, %socket, cause = cause_text, "listening");
+        }
         let service = Service::new(Watched {
             id,
             resource: Arc::clone(&managed.resource),

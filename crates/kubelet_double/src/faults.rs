@@ -39,7 +39,7 @@ pub enum StreamFault {
     NeverAsk,
     /// It asks this much later.
     AskLate(Duration),
-    /// It asks and never reads.
+    /// It asks and does not read for as long as this fault is set.
     NeverRead,
     /// It drops the connection after this time.
     DropAfter(Duration),

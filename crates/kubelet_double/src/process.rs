@@ -171,6 +171,7 @@ async fn live<T: Host>(
     let service = RegistrationServer::new(Registrar(Arc::clone(&process)));
     loop {
         tokio::select! {
+            biased;
             () = closing.asked() => return,
             Some(task) = arriving.recv() => {
                 tasks.spawn(task);

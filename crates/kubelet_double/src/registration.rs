@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::wire::{self, Client, Closer};
+use kubelet::wire::{self, Client, Closer, Closing};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{Request, Response, Status};
@@ -25,6 +25,9 @@ const DIAL_LIMIT: Duration = Duration::from_secs(10);
 /// with: grpc-go's defaults, less their jitter.
 const FIRST_REDIAL: Duration = Duration::from_secs(1);
 const REDIAL_FACTOR: f64 = 1.6;
+
+/// How often a kubelet that does not read looks whether it should by now.
+const NEVER_READ_LOOK: Duration = Duration::from_secs(1);
 
 /// A connection to a plugin. Dropping it closes the connection.
 pub(crate) struct Connection {
@@ -114,8 +117,8 @@ async fn connect_client<T: Host>(
             }
         };
         match result {
-            Ok(plugin) => {
-                let run = run_client(Arc::clone(&process), resource, socket, plugin);
+            Ok((plugin, lost)) => {
+                let run = run_client(Arc::clone(&process), resource, socket, plugin, lost);
                 process.spawn(run);
                 // The plugin may have hung up; then nobody wants to know.
                 let _ = answer.send(Ok(()));
@@ -134,8 +137,8 @@ async fn connect<T: Host>(
     process: &Arc<Process<T>>,
     resource: &str,
     socket: &Path,
-) -> Result<Plugin, String> {
-    let client = dial(process, resource, socket).await?;
+) -> Result<(Plugin, Closing), String> {
+    let (client, lost) = dial(process, resource, socket).await?;
     let mut plugin = Plugin::with_origin(client, Client::origin());
     let options = plugin
         .get_device_plugin_options(Empty {})
@@ -143,14 +146,14 @@ async fn connect<T: Host>(
         .map_err(|s| format!("failed to get device plugin options: {}", grpc_error(&s)))?;
     let endpoint = Endpoint::connected(plugin.clone(), options.into_inner(), socket.to_owned());
     process.with_manager(|manager| manager.plugin_connected(resource, endpoint))?;
-    Ok(plugin)
+    Ok((plugin, lost))
 }
 
 async fn dial<T: Host>(
     process: &Arc<Process<T>>,
     resource: &str,
     socket: &Path,
-) -> Result<Client, String> {
+) -> Result<(Client, Closing), String> {
     let limit = Instant::now() + DIAL_LIMIT;
     let mut delay = FIRST_REDIAL;
     let dialled = timeout_at(limit, async {
@@ -169,13 +172,15 @@ async fn dial<T: Host>(
         .map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())?;
     let (closer, mut closing) = wire::closing();
     process.open_connection(resource, socket, closer);
+    let (loses, lost) = wire::closing();
     process.spawn(async move {
         tokio::select! {
             _ended = driver => {}
             () = closing.asked() => {}
         }
+        loses.close();
     });
-    Ok(client)
+    Ok((client, lost))
 }
 
 /// `runClient`: the list, until it ends, which disconnects whatever is known under the
@@ -185,15 +190,12 @@ async fn run_client<T: Host>(
     resource: String,
     socket: PathBuf,
     mut plugin: Plugin,
+    mut lost: Closing,
 ) {
     let fault = process.faults().stream;
-    match fault {
-        StreamFault::NeverAsk => std::future::pending::<()>().await,
-        StreamFault::AskLate(delay) => sleep(delay).await,
-        StreamFault::None | StreamFault::NeverRead | StreamFault::DropAfter(_) => {}
-    }
     let end = tokio::select! {
         end = watch_list(&process, &resource, &mut plugin, &fault) => end,
+        () = lost.asked() => "connection lost".to_owned(),
         () = drop_time(&fault) => "dropped".to_owned(),
     };
     tracing::debug!(resource, end, "ListAndWatch ended unexpectedly for device plugin");
@@ -210,12 +212,18 @@ async fn watch_list<T: Host>(
     plugin: &mut Plugin,
     fault: &StreamFault,
 ) -> String {
+    match fault {
+        StreamFault::NeverAsk => std::future::pending::<()>().await,
+        StreamFault::AskLate(delay) => sleep(*delay).await,
+        StreamFault::None | StreamFault::NeverRead | StreamFault::DropAfter(_) => {}
+    }
     let mut stream = match plugin.list_and_watch(Empty {}).await {
         Ok(response) => response.into_inner(),
         Err(status) => return grpc_error(&status),
     };
-    if *fault == StreamFault::NeverRead {
-        std::future::pending::<()>().await;
+    // A plugin cannot tell a stream that nobody reads from one with nothing new on it.
+    while process.faults().stream == StreamFault::NeverRead {
+        sleep(NEVER_READ_LOOK).await;
     }
     loop {
         match stream.message().await {

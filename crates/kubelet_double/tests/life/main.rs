@@ -5,6 +5,7 @@
 
 mod ends;
 mod kubelets;
+#[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;
 #[cfg(unix)]
 mod real_sockets;

@@ -11,7 +11,8 @@ use kubelet::{
     RunError, Transport,
 };
 use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
-use kubelet_double::{Host, InMemory};
+use kubelet_double::{Host, InMemory, ResourceView};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -58,6 +59,23 @@ impl Devices {
         let mut devices = self.current.lock().unwrap();
         change(&mut devices);
         self.list.send_replace(Arc::new(DeviceList::new(devices.clone()).unwrap()));
+    }
+
+    /// The resource's name.
+    pub(crate) fn label(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether a kubelet has the list as it is now.
+    pub(crate) fn matches(&self, view: &ResourceView) -> bool {
+        let devices = self.current.lock().unwrap();
+        view.name == self.name
+            && view.devices.len() == devices.len()
+            && view
+                .devices
+                .iter()
+                .zip(&*devices)
+                .all(|(seen, device)| seen.id == device.id && seen.health == device.health.as_str())
     }
 
     pub(crate) fn streams(&self) -> usize {
@@ -139,13 +157,21 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) async fn connect<T: Transport>(host: &T, socket: &Path) -> Self {
-        let (client, driver) = wire::connect(host.connect(socket).await.unwrap()).await.unwrap();
+        Self::over(host.connect(socket).await.unwrap()).await.unwrap()
+    }
+
+    /// None where the other end closes at once.
+    pub(crate) async fn over<Io>(io: Io) -> Option<Self>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (client, driver) = wire::connect(io).await.ok()?;
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             driver.await;
         });
         let plugin = DevicePluginClient::with_origin(client, Client::origin());
-        Caller { plugin, _tasks: tasks }
+        Some(Caller { plugin, _tasks: tasks })
     }
 }
 

@@ -1,0 +1,103 @@
+//! The part of the campaign that is about files, over the host's own sockets and clock.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use kubelet::{KUBELET_SOCKET, Resource, UnixSockets};
+use kubelet_double::{Cleanup, Dice, KubeletDouble, Options, Release};
+use tokio::time::{sleep, timeout};
+
+use crate::plugin::{Devices, Plugin};
+use crate::{ALONE, fresh_seed, number};
+
+const NAMES: [&str; 2] = ["example.com/a", "example.com/b"];
+
+/// Rounds of a run that is not asked to be longer.
+const ROUNDS: u64 = 25;
+
+/// Far more than a registration takes, on a host that others use too.
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[test]
+fn nothing_is_lost_whatever_is_deleted() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let rounds = number("CAMPAIGN_ROUNDS").unwrap_or(ROUNDS);
+    let seed = number("CAMPAIGN_SEED").unwrap_or_else(fresh_seed);
+    println!("CAMPAIGN_SEED={seed} CAMPAIGN_ROUNDS={rounds}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(run(seed, rounds));
+}
+
+async fn run(seed: u64, rounds: u64) {
+    let mut dice = Dice::new(seed);
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("device-plugins");
+    let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
+    let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
+    let options = Options {
+        release: *dice.pick(&releases).unwrap(),
+        cleanup: *dice.pick(&cleanups).unwrap(),
+        ..Options::default()
+    };
+    let mut kubelet = KubeletDouble::start(UnixSockets, &directory, options).unwrap();
+    let resources: Vec<Arc<dyn Resource>> =
+        vec![Devices::new(NAMES[0], "a", 3), Devices::new(NAMES[1], "b", 3)];
+    let plugin = Plugin::run(UnixSockets, &directory, resources);
+    for round in 0..rounds {
+        for _ in 0..4 {
+            trouble(&mut dice, &directory, &mut kubelet).await;
+            sleep(Duration::from_millis(dice.below(40))).await;
+        }
+        if !directory.join(KUBELET_SOCKET).exists() {
+            kubelet.kill();
+        }
+        kubelet.start_again().unwrap();
+        let context = format!("CAMPAIGN_SEED={seed}, round {round}, {options:?}");
+        let settled = timeout(LIMIT, async {
+            kubelet
+                .wait_for(|views| views.iter().filter(|v| v.allocatable == 3).count() == 2)
+                .await;
+            plugin.wait_until_ready().await;
+            while own_sockets(&directory).len() != NAMES.len() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+        assert!(settled.await.is_ok(), "{:?}: {context}", kubelet.resources());
+    }
+    plugin.stop().await.unwrap();
+    assert_eq!(own_sockets(&directory), Vec::<PathBuf>::new());
+}
+
+fn own_sockets(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut sockets: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    sockets.retain(|socket| !socket.ends_with(KUBELET_SOCKET));
+    sockets
+}
+
+async fn trouble(dice: &mut Dice, directory: &Path, kubelet: &mut KubeletDouble<UnixSockets>) {
+    match dice.below(6) {
+        0 | 1 => {
+            if dice.below(2) == 0 {
+                kubelet.stop().await;
+            } else {
+                kubelet.kill();
+            }
+            sleep(Duration::from_millis(dice.below(100))).await;
+            kubelet.start_again().unwrap();
+        }
+        2 | 3 => {
+            if let Some(socket) = dice.pick(&own_sockets(directory)) {
+                // The plugin may have replaced it in the meantime.
+                let _ = std::fs::remove_file(socket);
+            }
+        }
+        4 => {
+            let _ = std::fs::remove_file(directory.join(KUBELET_SOCKET));
+        }
+        _ => {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
+}
