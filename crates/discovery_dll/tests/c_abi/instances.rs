@@ -1,15 +1,15 @@
 //! What instances answer, on hosts that the environment names.
 
-#![allow(unsafe_code, reason = "what C reads and where it looks is read and set as C would")]
-#![allow(non_snake_case, reason = "the names are those of the C interface")]
+#![allow(unsafe_code, reason = "the library is told of the host in the environment")]
 
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use directx_device_discovery::WideChar;
 use directx_device_discovery::abi::*;
+
+use crate::calls::{Owned, failures, text};
 
 /// The file that the environment names. Its content is the holder's of the lock.
 static HOST: LazyLock<Mutex<(tempfile::TempDir, PathBuf)>> = LazyLock::new(|| {
@@ -47,46 +47,6 @@ const GPU: &str = r"{luid: -70, attributes: [d3d12-graphics], hardware: true,
   CopyToVmWhenNewerWow64: {a: one32.dll, b: two32.dll}}}}";
 const NPU: &str = r"{luid: 71, attributes: [npu], hardware: true, integrated: true,
   detachable: true, hardwareId: {vendor: 0x8086, device: 1}, pnp: {id: 'PCI\NPU\1'}}";
-
-/// An instance that ends with the test.
-struct Owned(*mut std::ffi::c_void);
-
-impl Owned {
-    fn new() -> Owned {
-        let instance = CreateDeviceDiscoveryInstance();
-        assert!(!instance.is_null());
-        Owned(instance)
-    }
-
-    fn error(&self) -> String {
-        text(DeviceDiscovery_GetLastErrorMessage(self.0)).unwrap()
-    }
-}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        DestroyDeviceDiscoveryInstance(self.0);
-    }
-}
-
-/// The text at `start`, or `None` for null.
-fn text(start: *const WideChar) -> Option<String> {
-    if start.is_null() {
-        return None;
-    }
-    let mut text = String::new();
-    let mut at = start;
-    loop {
-        // SAFETY: the library's text is readable up to and with its zero.
-        let unit = unsafe { at.read() };
-        if unit == 0 {
-            return Some(text);
-        }
-        text.push(char::from_u32(unit).unwrap());
-        // SAFETY: the unit was no zero, so the text goes on.
-        at = unsafe { at.add(1) };
-    }
-}
 
 #[test]
 fn a_device_is_told_in_full() {
@@ -156,60 +116,10 @@ fn filters_and_scopes_choose_devices() {
     assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 2, "the earlier discovery stays");
 }
 
-/// Every function on an instance that cannot answer: the numbers, then the texts.
-fn failures(instance: *mut std::ffi::c_void, device: u32, file: u32) -> (Vec<i64>, Vec<bool>) {
-    let number = |get: extern "C" fn(_, u32) -> i32| i64::from(get(instance, device));
-    let numbers = vec![
-        DeviceDiscovery_GetDeviceAdapterLUID(instance, device),
-        number(DeviceDiscovery_GetNumRuntimeFiles),
-        number(DeviceDiscovery_GetNumRuntimeFilesWow64),
-        number(DeviceDiscovery_IsDeviceIntegrated),
-        number(DeviceDiscovery_IsDeviceDetachable),
-        number(DeviceDiscovery_DoesDeviceSupportDisplay),
-        number(DeviceDiscovery_DoesDeviceSupportCompute),
-    ];
-    let texts = vec![
-        DeviceDiscovery_GetDeviceID(instance, device),
-        DeviceDiscovery_GetDeviceDescription(instance, device),
-        DeviceDiscovery_GetDeviceDriverRegistryKey(instance, device),
-        DeviceDiscovery_GetDeviceDriverStorePath(instance, device),
-        DeviceDiscovery_GetDeviceLocationPath(instance, device),
-        DeviceDiscovery_GetDeviceVendor(instance, device),
-        DeviceDiscovery_GetRuntimeFileSource(instance, device, file),
-        DeviceDiscovery_GetRuntimeFileDestination(instance, device, file),
-        DeviceDiscovery_GetRuntimeFileSourceWow64(instance, device, file),
-        DeviceDiscovery_GetRuntimeFileDestinationWow64(instance, device, file),
-    ];
-    (numbers, texts.into_iter().map(<*const WideChar>::is_null).collect())
-}
-
 #[test]
-fn null_foreign_and_destroyed_instances_fail_and_never_crash() {
-    let _host = Host::new(GPU);
-    let destroyed = CreateDeviceDiscoveryInstance();
-    DestroyDeviceDiscoveryInstance(destroyed);
-    DestroyDeviceDiscoveryInstance(destroyed);
-    let mut foreign = 7_u64;
-    let foreign = ptr::from_mut(&mut foreign).cast();
-    for instance in [ptr::null_mut(), destroyed, foreign, ptr::without_provenance_mut(usize::MAX)] {
-        assert_eq!(failures(instance, 0, 0), (vec![-1; 7], vec![true; 10]));
-        assert_eq!(DeviceDiscovery_GetNumDevices(instance), -1);
-        assert_eq!(DeviceDiscovery_IsRefreshRequired(instance), -1);
-        assert_eq!(DeviceDiscovery_DiscoverDevices(instance, 0, 1, 1), -1);
-        let error = text(DeviceDiscovery_GetLastErrorMessage(instance)).unwrap();
-        assert_eq!(error, "the instance is null or has been destroyed");
-        DestroyDeviceDiscoveryInstance(instance);
-    }
-}
-
-#[test]
-fn before_a_discovery_and_out_of_range_everything_fails_with_a_reason() {
+fn out_of_range_everything_fails_with_a_reason() {
     let _host = Host::new(GPU);
     let i = Owned::new();
-    assert_eq!(i.error(), "");
-    assert_eq!(failures(i.0, 0, 0), (vec![-1; 7], vec![true; 10]));
-    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), -1);
-    assert!(i.error().starts_with("no devices have been discovered yet"), "{}", i.error());
     assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
     assert_eq!(i.error(), "");
     for device in [1, u32::MAX] {
@@ -279,10 +189,4 @@ fn threads_share_an_instance_and_have_their_own() {
             });
         }
     });
-}
-
-#[test]
-fn the_version_is_this_release() {
-    let version = text(GetDiscoveryLibraryVersion());
-    assert_eq!(version.as_deref(), Some(env!("CARGO_PKG_VERSION")));
 }
