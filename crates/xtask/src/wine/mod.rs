@@ -5,6 +5,7 @@
 
 mod mirror;
 mod root;
+mod turn;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,6 +14,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
+use self::turn::Turn;
 use crate::wine_suite::Bed;
 use crate::{process, workspace};
 
@@ -77,6 +79,12 @@ impl Wine {
     /// Drive C of the prefix.
     pub(crate) fn drive_c(&self) -> PathBuf {
         self.prefix.join("drive_c")
+    }
+
+    /// Waits until no other run uses the prefix, and keeps it to this one for as long as
+    /// the returned value lives.
+    pub(crate) fn alone(&self) -> Result<Turn> {
+        Turn::take(self.prefix.with_extension("turn"))
     }
 
     /// Starts the prefix's server, to live until the returned value is dropped. One

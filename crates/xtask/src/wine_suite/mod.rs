@@ -60,6 +60,7 @@ pub(crate) fn run() -> Result<()> {
 fn perform(part: &str) -> Result<()> {
     setup::for_windows_builds()?;
     let wine = Wine::ready("suite")?;
+    let _turn = wine.alone()?;
     let _server = wine.serve()?;
     let programs = Programs::build(Bed::new(&wine)?)?;
     let mut tests = crate_tests::tests()?;

@@ -85,7 +85,7 @@ fn comparable(text: &str) -> String {
     let text = lines.collect::<Vec<_>>().join("\n");
     let mut devices: Vec<&str> = text
         .split("[Device ")
-        .map(|part| part.split_once(" details]").map_or(part, |p| p.1))
+        .map(|part| part.split_once(" details]").map_or(part, |p| p.1).trim_end())
         .collect();
     devices[1..].sort_unstable();
     devices.join("[Device details]")
