@@ -100,19 +100,29 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         notes::warn(shortcoming);
     }
     let environment = if arguments.hints { Environment::Told } else { Environment::NotTold };
-    let flags = arguments.frontend.flags(&grants, environment);
     if arguments.run {
+        let flags = arguments.frontend.flags(&grants, environment);
         return run::run(arguments.frontend, &flags, &arguments.free);
     }
     if !arguments.free.is_empty() {
         notes::warn("without `--run` the image, name and command are not used");
     }
-    cli::print(&match (arguments.frontend, arguments.format) {
-        (Frontend::Crictl, _) => fragment(&grants, environment),
-        (_, Format::Json) => format!("{}\n", serde_json::json!(flags)),
-        (_, Format::Text) => text(&flags)?,
-    })?;
+    cli::print(&printed(arguments, &grants, environment)?)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the program prints where it does not run anything.
+fn printed(
+    arguments: &Arguments,
+    grants: &Grants,
+    environment: Environment,
+) -> Result<String, Failure> {
+    let flags = arguments.frontend.flags(grants, environment);
+    match (arguments.frontend, arguments.format) {
+        (Frontend::Crictl, _) => Ok(fragment(grants, environment)),
+        (_, Format::Json) => Ok(format!("{}\n", serde_json::json!(flags))),
+        (_, Format::Text) => text(&flags),
+    }
 }
 
 fn text(flags: &[String]) -> Result<String, Failure> {

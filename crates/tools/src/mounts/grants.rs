@@ -9,7 +9,7 @@ use std::time::Duration;
 use devices::{
     Ailment, AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceScope,
     DeviceSet, DriverModel, Fate, Health, HostSnapshot, ModelPolicy, Moment, MountPlan,
-    NumaTopology, PlanError, PlanWarning, Policy, ResourceDevices, ResourceNameError,
+    NumaTopology, Offer, PlanError, PlanWarning, Policy, ResourceDevices, ResourceNameError,
     RuntimeMounts, Sharing, SkipReason, SlotId, plan,
 };
 
@@ -63,24 +63,16 @@ pub(super) fn grants(
     let mut slots: Vec<String> = Vec::new();
     for number in chosen {
         let device = &devices[*number];
-        let skipped = offer.skipped.iter().find(|skipped| skipped.luid == device.luid);
-        let name = || device.description.clone();
-        match (skipped, device.health) {
-            (Some(skipped), _) if choice.all => {
-                grants.left_out.push(left_out(device, &skipped.reason));
+        match slot_of(device, *number, &offer) {
+            Ok(slot) => slots.push(slot),
+            // Who asks for all devices asks for those that there are.
+            Err(GrantError::NotOffered(_, _, why)) if choice.all => {
+                grants.left_out.push(left_out(device, &why));
             }
-            (None, Health::Unhealthy(ailment)) if choice.all => {
-                grants.warnings.push(left_out(device, &ailment));
+            Err(GrantError::Unhealthy(_, _, why)) if choice.all => {
+                grants.warnings.push(left_out(device, &why));
             }
-            (Some(skipped), _) => {
-                return Err(GrantError::NotOffered(*number, name(), skipped.reason.clone()));
-            }
-            (None, Health::Unhealthy(ailment)) => {
-                return Err(GrantError::Unhealthy(*number, name(), ailment));
-            }
-            (None, Health::Healthy) => {
-                slots.push(SlotId { device: device.id.clone(), replica: 0 }.to_string());
-            }
+            Err(error) => return Err(error),
         }
     }
     let set = DeviceSet::next(None, offer, Moment::default());
@@ -89,6 +81,18 @@ pub(super) fn grants(
     };
     fill(&mut grants, resource, snapshot, &slots)?;
     Ok(grants)
+}
+
+/// The one slot of a device, if it can be given.
+fn slot_of(device: &Device, number: usize, offer: &Offer) -> Result<String, GrantError> {
+    let name = || device.description.clone();
+    if let Some(skipped) = offer.skipped.iter().find(|skipped| skipped.luid == device.luid) {
+        return Err(GrantError::NotOffered(number, name(), skipped.reason.clone()));
+    }
+    match device.health {
+        Health::Unhealthy(why) => Err(GrantError::Unhealthy(number, name(), why)),
+        Health::Healthy => Ok(SlotId { device: device.id.clone(), replica: 0 }.to_string()),
+    }
 }
 
 fn left_out(device: &Device, reason: &dyn std::fmt::Display) -> String {
