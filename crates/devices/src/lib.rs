@@ -12,9 +12,11 @@ mod model;
 mod mounts;
 mod offer;
 mod paths;
+mod pattern;
 mod plan;
 mod policy;
 mod prefer;
+mod resource_name;
 mod runtime_files;
 mod selection;
 mod slot;
@@ -35,17 +37,20 @@ pub use mounts::{
 };
 pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
 pub use paths::{FileName, PathError, StorePath};
+pub use pattern::{
+    DescriptionPattern, DescriptionPatternError, LocationPattern, LocationPatternError, PciPattern,
+    PciPatternError,
+};
 pub use plan::{
     DISPLAY_ADAPTER_CLASS, DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, PlanWarning, plan,
     takes_location_paths,
 };
 pub use policy::{
-    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DescriptionPattern,
-    DescriptionPatternError, DeviceMatch, DeviceScope, Hints, LocationPattern,
-    LocationPatternError, ModelPolicy, MultiDevice, NumaTopology, PciPattern, PciPatternError,
-    Policy, ResourceName, ResourceNameError, ResourceRule, RuntimeMounts, Sharing,
+    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, DeviceScope,
+    Hints, ModelPolicy, MultiDevice, NumaTopology, Policy, ResourceRule, RuntimeMounts, Sharing,
 };
 pub use prefer::{PreferError, prefer};
+pub use resource_name::{ResourceName, ResourceNameError};
 pub use runtime_files::{RejectedValue, RuntimeFile, RuntimeFiles, ValueFault, Visibility};
 pub use selection::{
     Abilities, Criteria, Filter, FilterError, ModelList, Selection, SkipReason, Skipped, discover,

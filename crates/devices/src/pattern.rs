@@ -1,0 +1,180 @@
+//! What a rule's conditions look for: patterns, parsed once from the configuration.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::LocationPath;
+use crate::text::fold;
+
+/// A regular expression searched for in a device's description, without case.
+#[derive(Clone)]
+pub struct DescriptionPattern {
+    text: String,
+    regex: regex_lite::Regex,
+}
+
+impl DescriptionPattern {
+    /// Whether `description` contains a match.
+    #[must_use]
+    pub fn matches(&self, description: &str) -> bool {
+        self.regex.is_match(description)
+    }
+}
+
+impl PartialEq for DescriptionPattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl fmt::Display for DescriptionPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for DescriptionPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DescriptionPattern({:?})", self.text)
+    }
+}
+
+/// The text is not a regular expression.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{pattern}` is not a regular expression: {why}")]
+pub struct DescriptionPatternError {
+    pattern: String,
+    why: String,
+}
+
+impl FromStr for DescriptionPattern {
+    type Err = DescriptionPatternError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match regex_lite::RegexBuilder::new(text).case_insensitive(true).build() {
+            Ok(regex) => Ok(DescriptionPattern { text: text.to_owned(), regex }),
+            Err(e) => Err(DescriptionPatternError { pattern: text.to_owned(), why: e.to_string() }),
+        }
+    }
+}
+
+/// PCI vendor and device, written `10de:1eb8`, or `10de:*` for every device of a vendor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PciPattern {
+    vendor: u16,
+    device: Option<u16>,
+}
+
+impl PciPattern {
+    /// Whether the ids fit.
+    #[must_use]
+    pub fn matches(&self, vendor: u32, device: u32) -> bool {
+        u32::from(self.vendor) == vendor && self.device.is_none_or(|d| u32::from(d) == device)
+    }
+}
+
+impl fmt::Display for PciPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.device {
+            Some(device) => write!(f, "{:04x}:{device:04x}", self.vendor),
+            None => write!(f, "{:04x}:*", self.vendor),
+        }
+    }
+}
+
+/// The text is not a PCI id pattern.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not a PCI id (four hexadecimal digits, a colon, and four more or `*`)")]
+pub struct PciPatternError(String);
+
+impl FromStr for PciPattern {
+    type Err = PciPatternError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let hex = |part: &str| {
+            (part.len() == 4 && part.bytes().all(|b| b.is_ascii_hexdigit()))
+                .then(|| u16::from_str_radix(part, 16).ok())
+                .flatten()
+        };
+        text.split_once(':')
+            .and_then(|(vendor, device)| {
+                let device = if device == "*" { None } else { Some(hex(device)?) };
+                Some(PciPattern { vendor: hex(vendor)?, device })
+            })
+            .ok_or_else(|| PciPatternError(text.to_owned()))
+    }
+}
+
+/// A location path, compared without case; with `*` at the end, its beginning.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LocationPattern(String);
+
+impl LocationPattern {
+    /// Whether `path` fits.
+    #[must_use]
+    pub fn matches(&self, path: &LocationPath) -> bool {
+        let path = fold(path.as_str());
+        match self.0.strip_suffix('*') {
+            Some(start) => path.starts_with(&fold(start)),
+            None => path == fold(&self.0),
+        }
+    }
+}
+
+impl fmt::Display for LocationPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The text is not a location path pattern.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not a location path (text such as PCIROOT(0)#PCI(1B00), `*` only at its end)")]
+pub struct LocationPatternError(String);
+
+impl FromStr for LocationPattern {
+    type Err = LocationPatternError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let body = text.strip_suffix('*').unwrap_or(text);
+        if body.is_empty() || body.contains('*') {
+            return Err(LocationPatternError(text.to_owned()));
+        }
+        Ok(LocationPattern(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pci_patterns() {
+        let one: PciPattern = "10de:1EB8".parse().unwrap();
+        assert!(one.matches(0x10DE, 0x1EB8) && !one.matches(0x10DE, 0x1EB9));
+        let all: PciPattern = "10de:*".parse().unwrap();
+        assert!(all.matches(0x10DE, 7) && !all.matches(0x1002, 7));
+        assert_eq!(one.to_string(), "10de:1eb8");
+        for bad in ["", "10de", "10de:", "10de:1eb", "*:1eb8", "10de:+eb8", "10de:1eb8:0"] {
+            assert!(bad.parse::<PciPattern>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn location_patterns() {
+        let path = LocationPath::new("PCIROOT(0)#PCI(1B00)");
+        let fits = |p: &str| p.parse::<LocationPattern>().unwrap().matches(&path);
+        assert!(fits("pciroot(0)#pci(1b00)") && fits("PCIROOT(0)*") && !fits("PCIROOT(0)"));
+        for bad in ["", "*", "a*b"] {
+            assert!(bad.parse::<LocationPattern>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn description_patterns_ignore_case_and_refuse_what_does_not_compile() {
+        let pattern: DescriptionPattern = "tesla t[0-9]+".parse().unwrap();
+        assert!(pattern.matches("NVIDIA Tesla T4") && !pattern.matches("NVIDIA A10"));
+        let error = "T4(".parse::<DescriptionPattern>().unwrap_err().to_string();
+        assert!(error.starts_with("`T4(` is not a regular expression: "), "{error}");
+    }
+}
