@@ -154,3 +154,90 @@ fn response(plan: Plan) -> ContainerResponse {
         ..ContainerResponse::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::fleet::Fleet;
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    /// The resources that a recorded host offers under `config`.
+    fn offered(host: &str, config: &str) -> Vec<Arc<dyn kubelet::Resource>> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, config).unwrap();
+        let config = config::load(&[], Some(&file), None).unwrap();
+        let recordings =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
+        let snapshot = inventory::read(&recordings.join(host)).unwrap();
+        let catalog = Catalog::new(config.policy);
+        let fleet = Fleet::fixed(catalog.clone(), snapshot).unwrap();
+        resources(&catalog, &fleet.published())
+    }
+
+    const A10: &str = r"PCI\VEN_10DE&DEV_2236&SUBSYS_148210DE&REV_A1\5&2C5F1A3B&0&1\0";
+    const V520: &str = r"PCI\VEN_1002&DEV_7362&SUBSYS_0A341002&REV_C3\5&2C5F1A3B&0&2\0";
+
+    /// A log that a test reads.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_collision_is_logged_once_and_several_devices_each_time() {
+        let display = offered("made-up-two-vendors.yaml", "")[0].clone();
+        let log = Log::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(lines.finish(), || {
+            for _ in 0..3 {
+                display.allocate(&[A10.to_owned(), V520.to_owned()]).unwrap();
+            }
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.matches("two files claim one destination").count(), 1, "{text}");
+        assert!(text.contains("amd_opencl64.dll"), "{text}");
+        assert_eq!(text.matches("2 devices for one container").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn refusals_say_what_kind_they_are() {
+        let display = offered("made-up-two-vendors.yaml", "multiDevice: reject")[0].clone();
+        let kind = |ids: &[&str]| {
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            display.allocate(&ids).unwrap_err().kind
+        };
+        assert_eq!(kind(&[]), RefusalKind::InvalidArgument);
+        assert_eq!(kind(&["nonsense"]), RefusalKind::InvalidArgument);
+        assert_eq!(kind(&[&A10.replace(r"\0", r"\1")]), RefusalKind::InvalidArgument);
+        assert_eq!(kind(&[r"PCI\GONE\0"]), RefusalKind::NotFound);
+        assert_eq!(kind(&[A10, V520]), RefusalKind::FailedPrecondition);
+        let sick = offered("made-up-npu-beside-gpu.yaml", "")[0].clone();
+        let id = r"PCI\VEN_10DE&DEV_2684&SUBSYS_88E21043&REV_A1\4&2283F625&0&0008\0";
+        let refusal = sick.allocate(&[id.to_owned()]).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::FailedPrecondition);
+        assert!(refusal.message.contains("problem code 43"), "{refusal}");
+    }
+
+    #[test]
+    fn sockets_are_named_for_models_and_rules() {
+        let rules =
+            "resources: [{name: a/b, match: {vendor: amd}}, {name: c/d, match: {vendor: intel}}]";
+        let prefixes: Vec<String> = offered("aws-t4-two.yaml", rules)
+            .iter()
+            .map(|resource| resource.socket_prefix().to_owned())
+            .collect();
+        assert_eq!(prefixes, ["wddm", "mcdm", "directx-rule0", "directx-rule1"]);
+    }
+}
