@@ -5,6 +5,7 @@
 //! here does I/O, reads a clock or the environment, or logs.
 
 mod adapter;
+mod copy_to_vm;
 mod device;
 mod device_set;
 mod host;
@@ -24,10 +25,11 @@ mod source;
 mod text;
 
 pub use adapter::{
-    Adapter, Attachment, Attribute, Attributes, CopyToVmKey, CopyToVmKeyError, CopyToVmKind,
-    CopyToVmValue, DriverKey, DriverStore, DriverVersion, DriverVersionError, HardwareId,
-    LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, StoreFiles,
+    Adapter, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
+    DriverVersionError, HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness,
+    StoreFiles,
 };
+pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
 pub use device::{Ailment, Device, Health, StoreFolder, Support};
 pub use device_set::{DeviceSet, Entry, Moment, ResourceDevices, Slot, SlotFault};
 pub use host::{HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64};

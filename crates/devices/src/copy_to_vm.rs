@@ -1,0 +1,128 @@
+//! The registry's `CopyToVm*` entries as they are read: keys and values, nothing judged.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::text::fold;
+
+/// Which of the four `CopyToVm*` keys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CopyToVmKind {
+    /// `CopyToVmOverwrite`: System32.
+    Overwrite,
+    /// `CopyToVmWhenNewer`: System32.
+    WhenNewer,
+    /// `CopyToVmOverwriteWow64`: `SysWOW64`.
+    OverwriteWow64,
+    /// `CopyToVmWhenNewerWow64`: `SysWOW64`.
+    WhenNewerWow64,
+}
+
+impl CopyToVmKind {
+    /// All four, in the order their files are taken.
+    pub const ALL: [CopyToVmKind; 4] = [
+        CopyToVmKind::Overwrite,
+        CopyToVmKind::WhenNewer,
+        CopyToVmKind::OverwriteWow64,
+        CopyToVmKind::WhenNewerWow64,
+    ];
+
+    /// The registry key's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            CopyToVmKind::Overwrite => "CopyToVmOverwrite",
+            CopyToVmKind::WhenNewer => "CopyToVmWhenNewer",
+            CopyToVmKind::OverwriteWow64 => "CopyToVmOverwriteWow64",
+            CopyToVmKind::WhenNewerWow64 => "CopyToVmWhenNewerWow64",
+        }
+    }
+}
+
+/// A `CopyToVm*` key: one of the four names, in the driver key itself or in a
+/// subkey named for the kernel driver (`softgpukmd\CopyToVmOverwrite`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CopyToVmKey {
+    /// Which of the four; first, so that keys sort in the order their files are taken.
+    pub kind: CopyToVmKind,
+    /// The kernel driver's subkey, where there is one; `None` sorts first.
+    pub subkey: Option<String>,
+}
+
+impl fmt::Display for CopyToVmKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.subkey {
+            Some(subkey) => write!(f, "{subkey}\\{}", self.kind.name()),
+            None => f.write_str(self.kind.name()),
+        }
+    }
+}
+
+/// The text names none of the four `CopyToVm*` keys.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "`{0}` is none of CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 and \
+     CopyToVmWhenNewerWow64, with at most one subkey before it"
+)]
+pub struct CopyToVmKeyError(String);
+
+impl FromStr for CopyToVmKey {
+    type Err = CopyToVmKeyError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || CopyToVmKeyError(text.to_owned());
+        let (subkey, name) = match text.rsplit_once('\\') {
+            Some((subkey, name)) => (Some(subkey), name),
+            None => (None, text),
+        };
+        if subkey.is_some_and(|s| s.is_empty() || s.contains('\\')) {
+            return Err(error());
+        }
+        let kind = CopyToVmKind::ALL.into_iter().find(|k| fold(k.name()) == fold(name));
+        Ok(CopyToVmKey { kind: kind.ok_or_else(error)?, subkey: subkey.map(str::to_owned) })
+    }
+}
+
+/// The data of one value below a `CopyToVm*` key, as the registry holds it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CopyToVmValue {
+    /// `REG_MULTI_SZ`: source, and perhaps destination.
+    Multi(Vec<String>),
+    /// `REG_SZ`: source.
+    Single(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copy_to_vm_keys_sort_overwrite_first_and_the_driver_key_before_its_subkeys() {
+        let mut keys: Vec<CopyToVmKey> = [
+            "CopyToVmWhenNewer",
+            r"softgpukmd\CopyToVmOverwrite",
+            "CopyToVmOverwriteWow64",
+            "CopyToVmOverwrite",
+        ]
+        .map(|k| k.parse().unwrap())
+        .into();
+        keys.sort();
+        let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            names,
+            [
+                "CopyToVmOverwrite",
+                r"softgpukmd\CopyToVmOverwrite",
+                "CopyToVmWhenNewer",
+                "CopyToVmOverwriteWow64"
+            ]
+        );
+    }
+
+    #[test]
+    fn copy_to_vm_key_refuses_other_names() {
+        for bad in ["CopyToVm", r"a\b\CopyToVmOverwrite", r"\CopyToVmOverwrite", ""] {
+            assert!(bad.parse::<CopyToVmKey>().is_err(), "{bad}");
+        }
+    }
+}
