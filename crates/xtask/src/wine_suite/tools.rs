@@ -32,6 +32,9 @@ pub(super) fn tests() -> Result<Vec<Test>> {
     tests.push(Test::new("clients: without dxcore.dll", move |p| without_dxcore(p, &clients)));
     tests.push(Test::new("tools: without compute service", without_compute_service));
     tests.push(Test::new("tools: cmd takes the flags back", cmd_takes_flags_back));
+    tests.push(Test::new("tools: --run passes the exit code on", move |p| {
+        run_passes_on(p, &folder)
+    }));
     Ok(tests)
 }
 
@@ -129,6 +132,22 @@ fn cmd_takes_flags_back(programs: &Programs) -> Result<()> {
     let text = String::from_utf8_lossy(&result.stderr);
     ensure!(text.lines().any(|line| line.trim_end().ends_with(flags)), "it says {text}");
     ensure!(text.contains("cannot run `ctr`"), "it says {text}");
+    Ok(())
+}
+
+/// A front end is found beside the program, gets its words, and ends as it ends. The Go
+/// client stands in for it: it takes no `run` and exits 2.
+fn run_passes_on(programs: &Programs, folder: &Path) -> Result<()> {
+    programs.bed.set(&root().join("fixtures/inventories/aws-t4-two.yaml"))?;
+    let tool = folder.join("gen-device-mounts.exe");
+    fs::copy(windows_build("gen-device-mounts.exe"), &tool)?;
+    fs::copy(folder.join(CLIENTS[1]), folder.join("ctr.exe"))?;
+    let words = ["--all", "--run", "image", "name"];
+    let result = output(programs.bed.command(&tool).args(words), DEADLINE)?;
+    let text = String::from_utf8_lossy(&result.stderr);
+    ensure!(result.status.code() == Some(2), "it ended with {}: {text}", result.status);
+    ensure!(text.starts_with("ctr \"run\" \"--rm\" \"--device\""), "it says {text}");
+    ensure!(text.contains("unexpected argument `run`"), "it says {text}");
     Ok(())
 }
 
