@@ -10,7 +10,9 @@ use crate::process::{last_lines, line};
 use crate::workspace::{self, cargo};
 
 /// The tests that only Windows runs: package, and which of its test programs.
-const PROGRAMS: [(&str, &[&str]); 5] = [
+const PROGRAMS: [(&str, &[&str]); 7] = [
+    ("discovery_dll", &["--lib"]),
+    ("discovery_dll", &["--test", "c_abi"]),
     ("uds", &["--lib"]),
     ("win32", &["--lib"]),
     ("dxcore_double", &["--lib"]),
