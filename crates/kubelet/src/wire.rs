@@ -4,6 +4,7 @@
 //! that outlives the future that spawned it, and a panic in a call comes out of the
 //! connection's future as a [`Panicked`].
 
+mod authority;
 mod calls;
 mod client;
 mod closing;
@@ -11,6 +12,7 @@ mod server;
 
 use std::any::Any;
 
+pub use authority::Rewriter as AuthorityRewriter;
 pub use client::{Client, Driver, connect};
 pub use closing::{Closer, Closing, closing};
 pub use server::{ConnectionLimits, serve_connection};

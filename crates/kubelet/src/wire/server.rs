@@ -16,6 +16,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tonic::body::Body;
 
 use super::Panicked;
+use super::authority::Acceptable;
 use super::calls::Calls;
 use super::closing::Closing;
 use crate::chain::Chain;
@@ -74,7 +75,7 @@ where
             .auto_date_header(false)
             .max_concurrent_streams(limits.calls)
             .max_header_list_size(limits.header_bytes)
-            .serve_connection(TokioIo::new(io), service)
+            .serve_connection(TokioIo::new(Acceptable::new(io)), service)
     );
     let mut idle = pin!(IdleTimer::new(limits.idle));
     let mut closed = pin!(closing.asked());

@@ -171,6 +171,32 @@ async fn garbage_and_half_open_connections_are_closed() {
     caller.plugin.get_device_plugin_options(Empty {}).await.unwrap();
 }
 
+/// What a kubelet before 1.26 sends on Windows: the socket's path is the authority.
+#[tokio::test(start_paused = true)]
+async fn a_path_for_an_authority_is_answered_like_any_other() {
+    let (node, _devices, _plugin, _caller) = serving().await;
+    let text =
+        |index: u8, value: &[u8]| [&[index, u8::try_from(value.len()).unwrap()], value].concat();
+    let block = [
+        vec![0x83, 0x86],
+        text(0x44, b"/v1beta1.DevicePlugin/GetDevicePluginOptions"),
+        text(0x41, br"C:\var\lib\kubelet\device-plugins\gpu-1.sock"),
+        text(0x5F, b"application/grpc"),
+    ];
+    let block = block.concat();
+    let length = u8::try_from(block.len()).unwrap();
+    let headers = [&[0, 0, length, 1, 4, 0, 0, 0, 1][..], &block].concat();
+    let message = [0, 0, 5, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0];
+    let settings = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let mut stream = raw(&node.host, &[&settings[..], &headers, &message].concat()).await;
+    let mut answer = Vec::new();
+    // It is closed once it was idle for long enough.
+    stream.read_to_end(&mut answer).await.unwrap();
+    // A frame of data with `get_preferred_allocation_available` set, and nothing else.
+    let data = [0, 0, 7, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 0x10, 1];
+    assert!(answer.windows(data.len()).any(|bytes| bytes == data), "{answer:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn idle_connections_do_not_keep_the_kubelet_out() {
     let mut node = Node::new();
