@@ -25,8 +25,9 @@ fn everything(seen: &Machine) -> Option<Selection> {
 /// Each device with its driver.
 pub(super) fn devices(seen: &Machine) -> Vec<Check> {
     if let Err(Complaint { what, advice }) = &seen.adapters {
-        let advice =
-            advice.as_deref().unwrap_or("run doctor on the host or in a HostProcess container");
+        let advice = advice.as_deref().unwrap_or(
+            "if it stays, restart the host; a container must be a HostProcess container",
+        );
         return vec![Subject::Device.problem(what, advice)];
     }
     let devices = everything(seen).map(|selection| selection.devices).unwrap_or_default();
@@ -198,11 +199,11 @@ pub(super) fn visibility(seen: &Machine) -> Check {
 /// NVIDIA's management library.
 pub(super) fn nvml(seen: &Machine) -> Check {
     let Seen::Looked(nvml) = &seen.nvml else { return Subject::Nvml.not_checked(RECORDED) };
-    let nvidia = everything(seen).is_some_and(|selection| {
-        selection.devices.iter().any(|device| device.vendor == Vendor::Nvidia)
-    });
+    let nvidia = everything(seen)
+        .map(|selection| selection.devices.iter().any(|device| device.vendor == Vendor::Nvidia));
     match (nvml, nvidia) {
-        (Nvml { library: None, gpus: Err(_) }, false) => {
+        (Nvml { library: None, .. }, None) => Subject::Nvml.not_checked(NO_ADAPTERS),
+        (Nvml { library: None, gpus: Err(_) }, Some(false)) => {
             Subject::Nvml.ok("not needed: no NVIDIA device")
         }
         (Nvml { library: None, .. }, _) => Subject::Nvml.warning(

@@ -75,7 +75,12 @@ pub(super) fn image(seen: &Observed) -> Check {
     let Some(host) = seen.machine.host.build else {
         return Subject::Image.not_checked("the recording does not tell the host's build");
     };
-    let base = "GPUs need process isolation, which is bound to the version; rebuild the image on";
+    let rebuild = |builds: String| {
+        format!(
+            "GPUs need process isolation, which is bound to the version: rebuild the image on a \
+             base image of build {builds}, or run it on another host"
+        )
+    };
     match image.on(host) {
         Match::Runs => Subject::Image.ok(format!("images of {image} run on build {host}")),
         Match::Unsupported => Subject::Image.warning(
@@ -84,11 +89,15 @@ pub(super) fn image(seen: &Observed) -> Check {
         ),
         Match::TooNew => Subject::Image.problem(
             format!("images of {image} are newer than build {host} and do not start on it"),
-            format!("{base} a base image of build {} or run it on a newer host", host.build),
+            rebuild(host.build.to_string()),
         ),
         Match::TooOld { oldest } => Subject::Image.problem(
             format!("images of {image} are too old for build {host} and do not start on it"),
-            format!("{base} a base image of build {oldest} to {}", host.build),
+            rebuild(if oldest == host.build {
+                oldest.to_string()
+            } else {
+                format!("{oldest} to {}", host.build)
+            }),
         ),
     }
 }

@@ -298,6 +298,11 @@ fn adapters_that_cannot_be_read_are_one_problem_and_hide_nothing_else() {
     assert_eq!(with(Verdict::Problem), [Subject::Device]);
     let unknown = [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility];
     assert_eq!(with(Verdict::NotChecked), unknown);
+    let nvml = only(Subject::Nvml, |seen| {
+        seen.machine.adapters = Err(Complaint { what: "no dxcore.dll".to_owned(), advice: None });
+        seen.machine.nvml = Seen::Looked(Nvml { library: None, gpus: Err(String::new()) });
+    });
+    assert_eq!(nvml.0, Verdict::NotChecked);
 }
 
 #[test]
