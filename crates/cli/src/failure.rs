@@ -36,6 +36,15 @@ impl Failure {
         self
     }
 
+    /// Adds advice where there is some.
+    #[must_use]
+    pub fn hint_if_any(self, hint: Option<String>) -> Failure {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     fn text(&self) -> String {
         let mut text = format!("error: {}\n", self.error);
         for cause in self.error.chain().skip(1) {

@@ -20,11 +20,7 @@ pub(crate) fn load(
     };
     settings::load(&flags, &settings::System).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
-        let failure = Failure::usage(error);
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Failure::usage(error).hint_if_any(hint)
     })
 }
 

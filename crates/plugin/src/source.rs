@@ -15,7 +15,10 @@ pub(crate) fn open(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, F
         Some(path) => {
             // Read once before anything is started: a file that is missing or
             // malformed now is wrong usage, not a change to live through.
-            inventory::read(path).map_err(Failure::usage)?;
+            inventory::read(path).map_err(|error| {
+                let hint = error.hint().map(str::to_owned);
+                Failure::usage(error).hint_if_any(hint)
+            })?;
             Ok(Box::new(inventory::RecordedSource::new(path)))
         }
         None => host(),

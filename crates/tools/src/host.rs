@@ -27,11 +27,7 @@ impl Host {
 pub(crate) fn recorded(file: &Path) -> Result<HostSnapshot, Failure> {
     inventory::read(file).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
-        let failure = Failure::usage(error);
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        }
+        Failure::usage(error).hint_if_any(hint)
     })
 }
 
