@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -28,12 +29,14 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 pub(crate) struct Endpoint {
     pub(crate) path: PathBuf,
     identity: Identity,
-    closing: Closer,
+    closer: Closer,
     kubelet_expected: Arc<AtomicBool>,
 }
 
-/// What an endpoint's service and listener need to know of it.
-pub(crate) struct EndpointParts {
+/// A socket that was just bound, and what its listener and service need.
+pub(crate) struct Bound<L> {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) listener: L,
     pub(crate) closing: Closing,
     pub(crate) kubelet_expected: Arc<AtomicBool>,
 }
@@ -46,18 +49,16 @@ impl Endpoint {
     pub(crate) fn bind<T: Transport>(
         transport: &T,
         path: PathBuf,
-    ) -> io::Result<(Self, T::Listener, EndpointParts)> {
+    ) -> io::Result<Bound<T::Listener>> {
         let listener = transport.bind(&path)?;
         let identity = transport.identity(&path)?.ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, "the socket vanished as it was made")
         })?;
-        let (closing, closing_seen) = wire::closing();
+        let (closer, closing) = wire::closing();
         let kubelet_expected = Arc::new(AtomicBool::new(false));
-        let parts = EndpointParts {
-            closing: closing_seen,
-            kubelet_expected: Arc::clone(&kubelet_expected),
-        };
-        Ok((Endpoint { path, identity, closing, kubelet_expected }, listener, parts))
+        let endpoint =
+            Endpoint { path, identity, closer, kubelet_expected: Arc::clone(&kubelet_expected) };
+        Ok(Bound { endpoint, listener, closing, kubelet_expected })
     }
 
     /// Whether the socket's path still leads to the socket.
@@ -72,7 +73,7 @@ impl Endpoint {
 
     /// Ends streams, then calls, then connections, and takes the socket's name away.
     pub(crate) fn close<T: Transport>(&self, transport: &T) {
-        self.closing.close();
+        self.closer.close();
         if self.is_in_place(transport)
             && let Err(error) = transport.remove(&self.path)
         {
@@ -101,26 +102,22 @@ pub(crate) async fn serve<L>(
 ) -> Result<(), Panicked>
 where
     L: Listener,
-    L::Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    L::Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let task = format!("a connection to {resource}");
-    let shared = closing.clone();
-    let mut connections = JoinSet::new();
+    let mut connections = Connections {
+        running: JoinSet::new(),
+        service,
+        closing: closing.clone(),
+        task: format!("a connection to {resource}"),
+    };
     loop {
-        let room = connections.len() < CONNECTION_LIMIT;
+        let room = connections.running.len() < CONNECTION_LIMIT;
         tokio::select! {
             biased;
             () = closing.asked() => break,
-            Some(ended) = connections.join_next() => outcome(ended, &task)?,
+            Some(ended) = connections.running.join_next() => connections.outcome(ended)?,
             accepted = listener.accept(), if room => match accepted {
-                Ok(io) => {
-                    let (service, task) = (service.clone(), task.clone());
-                    let closing = shared.clone();
-                    connections.spawn(async move {
-                        let limits = ConnectionLimits::default();
-                        serve_connection(io, service, closing, limits, &task).await
-                    });
-                }
+                Ok(io) => connections.serve(io),
                 Err(error) => {
                     tracing::warn!(resource, %error, "connection not accepted");
                     sleep(ACCEPT_PAUSE).await;
@@ -129,24 +126,48 @@ where
         }
     }
     drop(listener);
-    let drained = timeout(DRAIN_LIMIT, async {
-        while let Some(ended) = connections.join_next().await {
-            outcome(ended, &task)?;
-        }
-        Ok(())
-    });
-    if let Ok(result) = drained.await {
-        return result;
+    if let Ok(drained) = timeout(DRAIN_LIMIT, connections.drain()).await {
+        return drained;
     }
-    tracing::debug!(resource, connections = connections.len(), "connections cut off");
+    tracing::debug!(resource, connections = connections.running.len(), "connections cut off");
     Ok(())
 }
 
-/// What a connection's end means. It is only aborted with everything else.
-fn outcome(ended: Result<Result<(), Panicked>, JoinError>, task: &str) -> Result<(), Panicked> {
-    match ended {
-        Ok(result) => result,
-        Err(error) if error.is_panic() => Err(Panicked::new(task.to_owned(), &*error.into_panic())),
-        Err(_aborted) => Ok(()),
+/// The connections to one endpoint. Dropping it ends them.
+struct Connections {
+    running: JoinSet<Result<(), Panicked>>,
+    service: Service,
+    closing: Closing,
+    task: String,
+}
+
+impl Connections {
+    fn serve<Io>(&mut self, io: Io)
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (service, closing) = (self.service.clone(), self.closing.clone());
+        let task = self.task.clone();
+        self.running.spawn(async move {
+            serve_connection(io, service, closing, ConnectionLimits::default(), &task).await
+        });
+    }
+
+    async fn drain(&mut self) -> Result<(), Panicked> {
+        while let Some(ended) = self.running.join_next().await {
+            self.outcome(ended)?;
+        }
+        Ok(())
+    }
+
+    /// What a connection's end means. It is only aborted with everything else.
+    fn outcome(&self, ended: Result<Result<(), Panicked>, JoinError>) -> Result<(), Panicked> {
+        match ended {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => {
+                Err(Panicked::new(self.task.clone(), &*error.into_panic()))
+            }
+            Err(_aborted) => Ok(()),
+        }
     }
 }

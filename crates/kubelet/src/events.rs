@@ -1,7 +1,5 @@
 //! Everything that can happen to the supervisor.
 
-use std::io;
-
 use crate::registration::RegisterError;
 use crate::wire::Panicked;
 
@@ -24,8 +22,8 @@ pub(crate) enum Event {
     StreamEnded(EndpointId),
     /// An attempt to register an endpoint is over.
     RegistrationEnded(EndpointId, Result<(), RegisterError>),
-    /// An endpoint serves nobody any more. An error says why, where nobody asked for it.
-    EndpointEnded(EndpointId, io::Result<()>),
+    /// An endpoint serves nobody any more.
+    EndpointEnded(EndpointId),
     /// Sockets of earlier processes were looked through.
     LeftoversCleared,
     /// A task panicked.

@@ -26,6 +26,10 @@ use crate::transport::Identity;
 /// takes milliseconds, unless the registration was lost on its side.
 pub(crate) const STREAM_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a kubelet that has closed a connection is given to note so: it does that
+/// right after, under the name of the resource, whatever is registered by then.
+const SETTLE: Duration = Duration::from_millis(50);
+
 /// How long a stream must have lived for its end to be news rather than one more failure.
 const STABLE: Duration = Duration::from_secs(10);
 
@@ -327,11 +331,13 @@ impl Lane {
     }
 
     /// A socket serves nobody any more.
-    pub(crate) fn endpoint_ended(&mut self, endpoint: EndpointId) {
+    pub(crate) fn endpoint_ended(&mut self, endpoint: EndpointId, now: Instant) {
         if self.endpoint == Some(endpoint) {
             self.renewal = Some(Cause::EndpointEnded);
         }
-        self.predecessors.remove(&endpoint);
+        if self.predecessors.remove(&endpoint) {
+            self.retry_at = self.retry_at.max(now + SETTLE);
+        }
     }
 
     /// The kubelet's socket could not be looked at, or is not there.

@@ -1,8 +1,9 @@
 //! The supervisor: it owns every task, and answers every [`Event`].
 
+mod steps;
+
 use std::collections::HashMap;
 use std::future::Future;
-use std::io;
 use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -14,16 +15,15 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::KUBELET_SOCKET;
 use crate::chain::Chain;
-use crate::endpoint::{self, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::events::{EndpointId, Event};
-use crate::lane::{Cause, Lane, NotRegistered, Step, View};
-use crate::leftovers::{self, SocketNames};
-use crate::readiness::{Readiness, ResourceReadiness, ResourceState};
-use crate::registration::{RegisterError, register};
+use crate::lane::{Lane, NotRegistered};
+use crate::leftovers::SocketNames;
+use crate::readiness::{Readiness, ResourceReadiness};
+use crate::registration::RegisterError;
 use crate::resource::Resource;
 use crate::retry::LogPacer;
-use crate::service::{Service, Watched};
-use crate::transport::{Identity, Transport};
+use crate::transport::Transport;
 use crate::wire::Panicked;
 
 /// How often the sockets are looked at while every resource is registered. Nothing
@@ -228,8 +228,8 @@ impl<T: Transport> Supervisor<T> {
                 m.lane.stream_ended(now);
                 tracing::warn!(resource = m.resource.name(), "the kubelet's stream ended");
             }),
-            Event::RegistrationEnded(id, result) => self.registration_ended(id, result, now),
-            Event::EndpointEnded(id, result) => self.endpoint_ended(id, &result),
+            Event::RegistrationEnded(id, result) => self.registration_ended(id, result),
+            Event::EndpointEnded(id) => self.endpoint_ended(id),
             Event::LeftoversCleared | Event::TimePassed => {}
             Event::ShutdownAsked | Event::Panicked(_) => unreachable!("ends the loop"),
         }
@@ -242,204 +242,40 @@ impl<T: Transport> Supervisor<T> {
         }
     }
 
-    fn registration_ended(
-        &mut self,
-        id: EndpointId,
-        result: Result<(), RegisterError>,
-        now: Instant,
-    ) {
+    fn registration_ended(&mut self, id: EndpointId, result: Result<(), RegisterError>) {
         self.attempts.remove(&id);
-        let expects = match &result {
-            Ok(()) => true,
-            Err(error) => error.may_have_worked(),
+        let now = Instant::now();
+        let Err(error) = result else {
+            self.on_current(id, |m| {
+                m.lane.registered(now);
+                tracing::info!(resource = m.resource.name(), "registered");
+            });
+            return;
         };
         if let Some(endpoint) = self.endpoints.get(&id)
-            && !expects
+            && !error.may_have_worked()
         {
             endpoint.expect_kubelet(false);
         }
         let kubelet = self.kubelet_path.clone();
-        self.on_current(id, |m| match result {
-            Ok(()) => {
-                m.lane.registered(now);
-                tracing::info!(resource = m.resource.name(), "registered");
+        self.on_current(id, |m| {
+            let (resource, text) = (m.resource.name(), Chain(&error).to_string());
+            if m.pacer.lets_through(&text, now) {
+                let (kubelet, hint) = (kubelet.display(), error.hint());
+                tracing::warn!(resource, %kubelet, error = text, hint, "not registered; trying again");
             }
-            Err(error) => {
-                let text = Chain(&error).to_string();
-                if m.pacer.lets_through(&text, now) {
-                    tracing::warn!(
-                        resource = m.resource.name(),
-                        kubelet = %kubelet.display(),
-                        error = %text,
-                        hint = error.hint(),
-                        "not registered; trying again"
-                    );
-                }
-                let (failure, socket) = (error.failure(), error.socket());
-                m.lane.not_registered(NotRegistered { failure, socket, error: text }, now);
-            }
+            let (failure, socket) = (error.failure(), error.socket());
+            m.lane.not_registered(NotRegistered { failure, socket, error: text }, now);
         });
     }
 
-    fn endpoint_ended(&mut self, id: EndpointId, result: &io::Result<()>) {
+    fn endpoint_ended(&mut self, id: EndpointId) {
         if let Some(endpoint) = self.endpoints.remove(&id) {
-            let socket = endpoint.path.display();
-            match result {
-                Ok(()) => tracing::debug!(%socket, "socket closed"),
-                Err(error) => tracing::warn!(%socket, %error, "socket stopped accepting"),
-            }
+            tracing::debug!(socket = %endpoint.path.display(), "socket closed");
         }
         for managed in &mut self.lanes {
-            managed.lane.endpoint_ended(id);
+            managed.lane.endpoint_ended(id, Instant::now());
         }
-    }
-
-    /// Looks at the sockets and does every step that is due.
-    fn advance(&mut self) {
-        let kubelet = self.look_for_kubelet();
-        for index in 0..self.lanes.len() {
-            // Binding makes registering due.
-            while self.take_step(index, kubelet) == Progress::Made {}
-        }
-    }
-
-    fn look_for_kubelet(&mut self) -> Option<Identity> {
-        let (kubelet, trouble) = match self.transport.identity(&self.kubelet_path) {
-            Ok(Some(identity)) => (Some(identity), None),
-            Ok(None) => {
-                (None, Some(format!("there is no kubelet at {}", self.kubelet_path.display())))
-            }
-            Err(error) => {
-                let path = self.kubelet_path.display();
-                (None, Some(format!("could not look at {path}: {error}")))
-            }
-        };
-        let Some(trouble) = trouble else { return kubelet };
-        let now = Instant::now();
-        for m in &mut self.lanes {
-            m.lane.note(trouble.clone());
-            let waiting = matches!(m.lane.state(), ResourceState::WaitingForKubelet { .. });
-            if waiting && m.pacer.lets_through(&trouble, now) {
-                tracing::warn!(
-                    resource = m.resource.name(),
-                    reason = trouble,
-                    "waiting for the kubelet"
-                );
-            }
-        }
-        kubelet
-    }
-
-    fn take_step(&mut self, index: usize, kubelet: Option<Identity>) -> Progress {
-        let lane = &self.lanes[index].lane;
-        let own = lane.endpoint().and_then(|id| self.endpoints.get(&id));
-        let view = View {
-            now: Instant::now(),
-            kubelet,
-            own_in_place: own.is_some_and(|endpoint| endpoint.is_in_place(&self.transport)),
-        };
-        match lane.step(&view) {
-            Step::Wait => Progress::None,
-            Step::Bind(cause) => self.bind(index, cause),
-            Step::Register(kubelet) => {
-                self.register(index, kubelet);
-                Progress::Made
-            }
-        }
-    }
-
-    fn bind(&mut self, index: usize, cause: Cause) -> Progress {
-        let managed = &mut self.lanes[index];
-        let now = Instant::now();
-        let resource = managed.resource.name();
-        let path = self.directory.join(self.socket_names.next(managed.resource.socket_prefix()));
-        let id = EndpointId(self.next_endpoint);
-        self.next_endpoint += 1;
-        let (endpoint, listener, parts) = match Endpoint::bind(&self.transport, path.clone()) {
-            Ok(bound) => bound,
-            Err(error) => {
-                let text = format!("could not listen on {}: {error}", self.directory.display());
-                if managed.pacer.lets_through(&text, now) {
-                    tracing::warn!(resource, socket = %path.display(), %error, "could not listen");
-                }
-                managed.lane.bind_failed(text, now);
-                return Progress::None;
-            }
-        };
-        let (socket, cause_text) = (path.display(), cause.as_str());
-        if matches!(cause, Cause::Retry | Cause::NoStream) {
-            // One of many, and its cause was logged.
-            tracing::debug!(resource, %socket, cause = cause_text, "listening");
-        } else {
-            tracing::info!(resource, %socket, cause = cause_text, "listening");
-        }
-        let service = Service::new(Watched {
-            id,
-            resource: Arc::clone(&managed.resource),
-            closing: parts.closing.clone(),
-            kubelet_expected: parts.kubelet_expected,
-            events: self.events_in.clone(),
-            readiness: self.readiness.subscribe(),
-        });
-        let serving = endpoint::serve(listener, service, parts.closing, resource.to_owned());
-        let name = format!("the listener of {resource}");
-        let previous = managed.lane.endpoint();
-        managed.lane.bound(id, cause, now);
-        self.endpoints.insert(id, endpoint);
-        if let Some(previous) = previous {
-            self.retire(previous);
-        }
-        self.spawn(name, async move {
-            match serving.await {
-                Ok(()) => Event::EndpointEnded(id, Ok(())),
-                Err(panicked) => Event::Panicked(panicked),
-            }
-        });
-        self.clear_leftovers();
-        Progress::Made
-    }
-
-    /// Closes a socket that another one has replaced.
-    fn retire(&mut self, id: EndpointId) {
-        if let Some(attempt) = self.attempts.remove(&id) {
-            attempt.abort();
-        }
-        if let Some(endpoint) = self.endpoints.get(&id) {
-            endpoint.close(&self.transport);
-        }
-    }
-
-    fn register(&mut self, index: usize, kubelet: Identity) {
-        let managed = &mut self.lanes[index];
-        let Some(id) = managed.lane.endpoint() else { return };
-        let Some(endpoint) = self.endpoints.get(&id) else { return };
-        let name = managed.resource.name().to_owned();
-        managed.lane.asking(kubelet);
-        endpoint.expect_kubelet(true);
-        tracing::debug!(resource = name, socket = endpoint.file_name(), "registering");
-        let (transport, path) = (self.transport.clone(), self.kubelet_path.clone());
-        let socket = endpoint.file_name();
-        let task = format!("the registration of {name}");
-        let attempt = self.spawn(task, async move {
-            Event::RegistrationEnded(id, register(transport, &path, name, socket).await)
-        });
-        self.attempts.insert(id, attempt);
-    }
-
-    /// Starts the search for leftovers once every resource has its first socket.
-    fn clear_leftovers(&mut self) {
-        let all_bound = self.lanes.iter().all(|m| m.lane.endpoint().is_some());
-        if self.leftovers == Leftovers::Cleared || !all_bound {
-            return;
-        }
-        self.leftovers = Leftovers::Cleared;
-        let ours = self.endpoints.values().map(|endpoint| endpoint.path.clone()).collect();
-        let prefixes = self.lanes.iter().map(|m| m.resource.socket_prefix().to_owned()).collect();
-        let (transport, directory) = (self.transport.clone(), self.directory.clone());
-        self.spawn("the search for leftover sockets".to_owned(), async move {
-            leftovers::clear(transport, directory, prefixes, ours).await;
-            Event::LeftoversCleared
-        });
     }
 
     fn publish(&self) {
@@ -474,11 +310,4 @@ impl<T: Transport> Supervisor<T> {
             tracing::warn!(tasks = self.tasks.len(), "cut off what did not end in time");
         }
     }
-}
-
-/// Whether a step was taken.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    Made,
-    None,
 }

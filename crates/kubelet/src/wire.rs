@@ -8,13 +8,14 @@ mod authority;
 mod calls;
 mod client;
 mod closing;
+mod rewriter;
 mod server;
 
 use std::any::Any;
 
-pub use authority::Rewriter as AuthorityRewriter;
 pub use client::{Client, Driver, connect};
 pub use closing::{Closer, Closing, closing};
+pub use rewriter::Rewriter as AuthorityRewriter;
 pub use server::{ConnectionLimits, serve_connection};
 
 /// A task ended by panicking.

@@ -77,40 +77,23 @@ where
             .max_header_list_size(limits.header_bytes)
             .serve_connection(TokioIo::new(Acceptable::new(io)), service)
     );
-    let mut idle = pin!(IdleTimer::new(limits.idle));
     let mut closed = pin!(closing.asked());
+    let mut idle = IdleTimer::new(limits.idle);
     let ended = poll_fn(|cx| {
-        if let Poll::Ready(ended) = connection.as_mut().poll(cx) {
-            return Poll::Ready(Ended::ByPeer(ended));
+        if let Poll::Ready(ended) = poll_both(connection.as_mut(), &calls, cx, task) {
+            return Poll::Ready(Some(ended));
         }
-        if let Poll::Ready(panicked) = calls.poll_panicked(cx, task) {
-            return Poll::Ready(Ended::Panicked(panicked));
-        }
-        if idle.as_mut().poll(cx, &calls).is_ready() || closed.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Ended::ByUs);
-        }
-        Poll::Pending
-    })
-    .await;
-    match ended {
-        Ended::Panicked(panicked) => return Err(panicked),
-        Ended::ByPeer(result) => {
-            if let Err(error) = result {
-                tracing::debug!(task, error = %Chain(&error), "connection lost");
-            }
-            return Ok(());
-        }
-        Ended::ByUs => {}
+        let close = idle.poll(cx, &calls).is_ready() || closed.as_mut().poll(cx).is_ready();
+        if close { Poll::Ready(None) } else { Poll::Pending }
+    });
+    if let Some(ended) = ended.await {
+        return ended;
     }
     connection.as_mut().graceful_shutdown();
     let mut linger: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|cx| {
-        let done = connection.as_mut().poll(cx).is_ready();
-        if let Poll::Ready(panicked) = calls.poll_panicked(cx, task) {
-            return Poll::Ready(Err(panicked));
-        }
-        if done {
-            return Poll::Ready(Ok(()));
+        if let Poll::Ready(ended) = poll_both(connection.as_mut(), &calls, cx, task) {
+            return Poll::Ready(ended);
         }
         if calls.running() > 0 {
             return Poll::Pending;
@@ -121,10 +104,24 @@ where
     .await
 }
 
-enum Ended {
-    ByPeer(hyper::Result<()>),
-    ByUs,
-    Panicked(Panicked),
+/// Moves a connection and looks after its calls, in this order. Ready once the connection
+/// is at its end, or a call has panicked.
+fn poll_both(
+    connection: Pin<&mut impl Future<Output = hyper::Result<()>>>,
+    calls: &Calls,
+    cx: &mut Context<'_>,
+    task: &str,
+) -> Poll<Result<(), Panicked>> {
+    let ended = connection.poll(cx);
+    if let Poll::Ready(panicked) = calls.poll_panicked(cx, task) {
+        return Poll::Ready(Err(panicked));
+    }
+    ended.map(|result| {
+        if let Err(error) = result {
+            tracing::debug!(task, error = %Chain(&error), "connection lost");
+        }
+        Ok(())
+    })
 }
 
 /// Ready once a connection had no call for a whole period.
@@ -147,7 +144,7 @@ impl IdleTimer {
         }
     }
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>, calls: &Calls) -> Poll<()> {
+    fn poll(&mut self, cx: &mut Context<'_>, calls: &Calls) -> Poll<()> {
         loop {
             let Some(began_at) = self.began_at else {
                 if calls.running() > 0 {
