@@ -4,6 +4,8 @@
 //! needed to use the product.
 
 mod clients;
+mod deny;
+mod fuzz;
 mod kubelet_suite;
 mod process;
 mod setup;
@@ -38,6 +40,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--list] [STEP]...",
         about: "run every check, or the steps that are named",
         run: test_run::command,
+    },
+    Command {
+        name: "fuzz",
+        arguments: "[TARGET]... [--seconds N] | TARGET --input FILE",
+        about: "feed the decoders with what libFuzzer makes up, or with one input again",
+        run: fuzz::command,
     },
     Command {
         name: "wine",

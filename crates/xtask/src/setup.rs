@@ -30,6 +30,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     }
     for_lints()?;
     for_windows_builds()?;
+    for_fuzz_builds()?;
     Wine::ready("prefix")?;
     println!("ready");
     Ok(ExitCode::SUCCESS)
@@ -55,6 +56,14 @@ pub(crate) fn for_windows_builds() -> Result<()> {
     rust_target(workspace::WINDOWS_TARGET)
 }
 
+/// Makes sure that libFuzzer, which is C++, can be built.
+pub(crate) fn for_fuzz_builds() -> Result<()> {
+    if cfg!(windows) {
+        return Ok(());
+    }
+    need(&[Tool { program: "g++", package: "g++" }])
+}
+
 /// Makes sure that debootstrap and what it needs are there.
 pub(crate) fn for_wine_root() -> Result<()> {
     need(&[
@@ -65,6 +74,7 @@ pub(crate) fn for_wine_root() -> Result<()> {
             package: "debian-archive-keyring",
         },
         Tool { program: "unshare", package: "util-linux" },
+        Tool { program: "setpriv", package: "util-linux" },
         Tool { program: "chroot", package: "coreutils" },
     ])
 }

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::process::run;
 use crate::workspace::{self, cargo};
-use crate::{clients, kubelet_suite, setup, wine_suite};
+use crate::{clients, deny, fuzz, kubelet_suite, setup, wine_suite};
 
 /// One check.
 struct Step {
@@ -25,7 +25,9 @@ const STEPS: &[Step] = &[
     Step { name: "fmt", about: "formatting", run: formatting },
     Step { name: "clippy", about: "lints, warnings denied", run: lints },
     Step { name: "doc", about: "documentation, warnings denied", run: documentation },
+    Step { name: "deny", about: "licences and faults of dependencies", run: deny::perform },
     Step { name: "unit", about: "the tests of every crate", run: tests },
+    Step { name: "fuzz", about: "every decoder, with inputs made up", run: fuzz::perform },
     Step { name: "kubelet", about: "a real kubelet's device manager", run: kubelet_suite::perform },
     Step { name: "windows-build", about: "everything, built for Windows", run: windows_build },
     Step { name: "clients", about: "the library's C++ and Go clients", run: clients::perform },

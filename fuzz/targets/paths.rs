@@ -1,0 +1,29 @@
+//! Paths from the registry and from configurations, which become mounts.
+//!
+//! Whatever is accepted, Windows opens below the folder and under that very name.
+
+#![no_main]
+
+use devices::{FileName, StorePath};
+use libfuzzer_sys::fuzz_target;
+
+const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1";
+
+fuzz_target!(|text: &str| {
+    if let Ok(path) = StorePath::parse(text) {
+        let spelled = format!("{FOLDER}\\{path}");
+        assert_eq!(fuzz::resolve(FOLDER, text).as_ref(), Some(&spelled));
+        assert_eq!(fuzz::resolve(FOLDER, path.as_str()), Some(spelled));
+        let name = path.file_name();
+        assert_eq!(FileName::parse(name.as_str()), Ok(name));
+        assert_eq!(StorePath::parse(path.as_str()), Ok(path));
+    }
+    match FileName::parse(text) {
+        Ok(name) => {
+            assert_eq!(name.as_str(), text);
+            assert!(!text.contains(['\\', '/']));
+            assert!(StorePath::parse(text).is_ok());
+        }
+        Err(_) => assert!(text.contains(['\\', '/']) || StorePath::parse(text).is_err()),
+    }
+});

@@ -1,0 +1,33 @@
+//! Slot ids, which come back from kubelets and their checkpoints.
+//!
+//! A text that parses is printed to the letter, and only slots that were listed can be
+//! allocated.
+
+#![no_main]
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
+use devices::{DeviceSet, Moment, ResourceDevices, SlotId, plan};
+use libfuzzer_sys::fuzz_target;
+
+static SET: LazyLock<DeviceSet> = LazyLock::new(|| {
+    let catalog = fuzz::catalog(&[], "multitenancy: 12");
+    DeviceSet::next(None, catalog.offer(&fuzz::fixture()), Moment::default())
+});
+
+static LISTED: LazyLock<BTreeSet<String>> =
+    LazyLock::new(|| resource().slots().map(|slot| slot.id.to_string()).collect());
+
+fn resource() -> &'static Arc<ResourceDevices> {
+    &SET.resources[0]
+}
+
+fuzz_target!(|text: &str| {
+    if let Ok(slot) = text.parse::<SlotId>() {
+        assert_eq!(slot.to_string(), text);
+        assert!(!slot.device.as_str().is_empty());
+    }
+    let planned = plan(resource(), [text], &SET.host, &|_| false);
+    assert_eq!(planned.is_ok(), LISTED.contains(text), "{planned:?}");
+});
