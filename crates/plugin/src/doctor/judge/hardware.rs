@@ -191,7 +191,8 @@ pub(super) fn visibility(seen: &Machine) -> Check {
         n => Subject::Visibility.warning(
             format!("up to now Windows shows a container all {n} GPUs, whichever it was given"),
             "give each node one GPU, or let applications choose by DIRECTX_VISIBLE_DEVICES, which \
-             the plugin sets (github.com/microsoft/Windows-Containers/issues/333)",
+             the plugin sets (CUDA obeys CUDA_VISIBLE_DEVICES, set where NVML knows the GPU; \
+             github.com/microsoft/Windows-Containers/issues/333)",
         ),
     }
 }
@@ -207,11 +208,11 @@ pub(super) fn nvml(seen: &Machine) -> Check {
             Subject::Nvml.ok("not needed: no NVIDIA device")
         }
         (Nvml { library: None, .. }, _) => Subject::Nvml.warning(
-            "nvml.dll is not where NVIDIA's drivers put it: no figures of use, memory and heat",
+            "nvml.dll is not where NVIDIA's drivers put it: pods get no CUDA_VISIBLE_DEVICES",
             "reinstall NVIDIA's driver",
         ),
         (Nvml { gpus: Err(why), .. }, _) => Subject::Nvml.warning(
-            format!("NVML does not answer: {why}"),
+            format!("NVML does not answer, so pods get no CUDA_VISIBLE_DEVICES: {why}"),
             "run nvidia-smi on the host and follow what it says",
         ),
         (Nvml { library: Some(library), gpus: Ok(gpus) }, _) => answers(library, gpus),

@@ -8,8 +8,9 @@ use crate::doctor::observed::{Containerd, Directory, DirectoryState, Program, Se
 /// (`WithWindowsDevices` in `pkg/cri/opts`, in v1.7.0 and in no v1.6).
 const CONTAINERD_WITH_DEVICES: (u32, u32) = (1, 7);
 
-/// The first kubelet that names an HTTP/2 authority this plugin's server accepts.
-const KUBELET_WITH_AUTHORITY: (u32, u32) = (1, 26);
+/// The first kubelet that has a device manager on Windows
+/// (`pkg/kubelet/cm/container_manager_windows.go`, in v1.21 and not in v1.20).
+const KUBELET_WITH_DEVICES: (u32, u32) = (1, 21);
 
 /// containerd's version, and whether it serves the kubelet at all.
 pub(super) fn containerd(seen: &Seen<Containerd>) -> Check {
@@ -57,7 +58,7 @@ fn is_cri(plugin: &str) -> bool {
 
 /// The kubelet's version.
 pub(super) fn kubelet(seen: &Seen<Program>) -> Check {
-    let (major, minor) = KUBELET_WITH_AUTHORITY;
+    let (major, minor) = KUBELET_WITH_DEVICES;
     match seen {
         Seen::Recorded => Subject::Kubelet.not_checked(RECORDED),
         Seen::Looked(Program::NotFound(places)) => {
@@ -71,10 +72,7 @@ pub(super) fn kubelet(seen: &Seen<Program>) -> Check {
                 return Subject::Kubelet.ok(format!("{version} ({path})"));
             }
             Subject::Kubelet.problem(
-                format!(
-                    "kubelet {version} ({path}) names a path as HTTP/2 authority, which this \
-                     plugin's server refuses: it will register and its lists will never arrive"
-                ),
+                format!("kubelet {version} ({path}) takes no device plugins on Windows"),
                 format!("update the node to Kubernetes {major}.{minor} or newer"),
             )
         }

@@ -209,15 +209,15 @@ fn containerd_must_be_new_enough_and_have_its_cri() {
 }
 
 #[test]
-fn kubelets_before_1_26_do_not_talk_to_the_plugin() {
+fn kubelets_before_1_21_take_no_plugins() {
     let kubelet =
         |program| only(Subject::Kubelet, |seen| seen.machine.kubelet = Seen::Looked(program)).0;
     let found = |version: &str| Program::Found {
         path: r"C:\k\kubelet.exe".to_owned(),
         version: Version::find(version).ok_or_else(|| "nonsense".to_owned()),
     };
-    assert_eq!(kubelet(found("v1.25.16")), Verdict::Problem);
-    assert_eq!(kubelet(found("v1.26.0")), Verdict::Ok);
+    assert_eq!(kubelet(found("v1.20.15")), Verdict::Problem);
+    assert_eq!(kubelet(found("v1.21.0")), Verdict::Ok);
     assert_eq!(kubelet(found("?")), Verdict::NotChecked);
     assert_eq!(kubelet(Program::NotFound(vec![])), Verdict::NotChecked);
 }
