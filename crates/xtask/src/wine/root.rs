@@ -99,10 +99,11 @@ pub(super) fn enter(root: &Path) -> Command {
 }
 
 /// Runs what follows in a mount namespace of its own: what it mounts ends with it,
-/// however it ends, and nobody else ever sees it.
+/// however it ends, and nobody else ever sees it. It ends when this process is killed.
 fn own_mounts() -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--mount", "--propagation", "private", "--"]);
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "TERM", "--"]);
+    command.args(["unshare", "--mount", "--propagation", "private", "--"]);
     command
 }
 

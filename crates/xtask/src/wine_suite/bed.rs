@@ -61,10 +61,18 @@ impl<'a> Bed<'a> {
     /// Makes the prefix look like the host of `inventory`: first its devices, then, at
     /// one moment, its adapters.
     pub(crate) fn set(&self, inventory: &Path) -> Result<()> {
+        let next = self.wine.drive_c().join("next.yaml");
+        fs::copy(inventory, &next)
+            .with_context(|| format!("cannot read {}", inventory.display()))?;
+        run(self.tool(&["set"]).arg(r"C:\next.yaml"))?;
+        self.show(inventory)
+    }
+
+    /// Changes the adapters alone, at one moment; the devices stay.
+    pub(crate) fn show(&self, inventory: &Path) -> Result<()> {
         let draft = self.inventory.with_extension("draft");
         fs::copy(inventory, &draft)
             .with_context(|| format!("cannot read {}", inventory.display()))?;
-        run(self.tool(&["set"]).arg(r"C:\inventory.draft"))?;
         Ok(fs::rename(&draft, &self.inventory)?)
     }
 

@@ -8,6 +8,7 @@
 mod bed;
 mod cases;
 mod crate_tests;
+mod daemon;
 mod doctor;
 mod generated;
 mod programs;
@@ -67,6 +68,7 @@ fn perform(part: &str) -> Result<()> {
     let mut tests = crate_tests::tests()?;
     tests.extend(round_trip::tests(&generated::write(&target_dir().join("wine"))?)?);
     tests.extend(cases::tests());
+    tests.extend(daemon::tests());
     tests.extend(doctor::tests());
     tests.extend(tools::tests()?);
     tests.retain(|test| test.name.contains(part));
