@@ -378,3 +378,6 @@ pub(crate) enum Socket {
     /// It may have.
     Used,
 }
+
+#[cfg(test)]
+mod tests;
