@@ -93,8 +93,9 @@ impl World {
                     self.lane.registered(now);
                 }
             }
-            Happening::Refused => self.fail(Failure::Refused, Socket::Used),
-            Happening::NotAnswered => self.fail(Failure::Refused, Socket::Used),
+            Happening::Refused | Happening::NotAnswered => {
+                self.fail(Failure::Refused, Socket::Used);
+            }
             Happening::NotReached => self.fail(Failure::Unreachable, Socket::Unused),
             // A kubelet asks for lists on sockets that it was told of.
             Happening::StreamOpened if self.lane.asked.is_some() => self.lane.stream_opened(now),
