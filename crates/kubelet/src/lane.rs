@@ -30,7 +30,8 @@ pub(crate) const STREAM_LIMIT: Duration = Duration::from_secs(5);
 /// right after, under the name of the resource, whatever is registered by then.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long a stream must have lived for its end to be news rather than one more failure.
+/// How long a stream or a socket must have lived for its end to be news rather than one
+/// more failure.
 const STABLE: Duration = Duration::from_secs(10);
 
 /// What is known about one resource.
@@ -44,8 +45,11 @@ pub(crate) struct Lane {
     renewal: Option<Cause>,
     /// The kubelet that was asked last.
     asked: Option<Identity>,
+    /// When the kubelet that was asked last may be asked again.
     retry_at: Instant,
+    /// When a socket may be made again.
     bind_at: Instant,
+    bound_at: Instant,
     backoff: Backoff,
     bind_backoff: Backoff,
     state: ResourceState,
@@ -133,6 +137,7 @@ impl Lane {
             asked: None,
             retry_at: now,
             bind_at: now,
+            bound_at: now,
             backoff: Backoff::default(),
             bind_backoff: Backoff::default(),
             state: ResourceState::Starting,
@@ -192,13 +197,13 @@ impl Lane {
         }
     }
 
-    /// A kubelet that was not asked before is asked at once. The one that was is given
-    /// its delay,
+    /// Whether this kubelet's delay has passed. One that was not asked before has none.
     fn is_due(&self, kubelet: Identity, now: Instant) -> bool {
         self.asked != Some(kubelet) || now >= self.retry_at
     }
 
-    /// and the time to let go of our earlier sockets.
+    /// Whether this kubelet may be asked to register a socket: the one that was asked
+    /// before must let go of our earlier sockets first.
     fn may_ask(&self, kubelet: Identity, now: Instant) -> bool {
         self.is_due(kubelet, now) && (self.asked != Some(kubelet) || self.predecessors.is_empty())
     }
@@ -235,7 +240,12 @@ impl Lane {
         self.predecessors.extend(self.endpoint.replace(endpoint));
         self.link = Link::None;
         self.renewal = None;
-        self.bind_backoff.reset();
+        // A socket that is lost again and again is not made anew as fast as it is lost.
+        if now >= self.bound_at + STABLE {
+            self.bind_backoff.reset();
+        }
+        self.bound_at = now;
+        self.bind_at = now + self.bind_backoff.after(Failure::Unreachable);
         if cause == Cause::NoStream {
             self.retry_at = now + self.backoff.after(Failure::Refused);
         }

@@ -226,7 +226,7 @@ impl<T: Transport> Supervisor<T> {
             }),
             Event::StreamEnded(id) => self.on_current(id, |m| {
                 m.lane.stream_ended(now);
-                tracing::warn!(resource = m.resource.name(), "the kubelet's stream ended");
+                tracing::info!(resource = m.resource.name(), "the kubelet's stream ended");
             }),
             Event::RegistrationEnded(id, result) => self.registration_ended(id, result),
             Event::EndpointEnded(id) => self.endpoint_ended(id),

@@ -230,9 +230,17 @@ proptest! {
 #[test]
 fn a_new_kubelet_is_asked_without_delay() {
     let mut world = World::new();
-    world.take_step();
-    world.take_step();
-    world.fail(Failure::Refused, Socket::Used);
+    // The delays of four refusals, and the beginning of the fifth's.
+    for _ in 0..5 {
+        world.happen(Happening::Time(2_000));
+        world.take_step();
+        world.happen(Happening::PredecessorEnded);
+        world.happen(Happening::Time(60));
+        world.take_step();
+        assert!(world.asking.is_some());
+        world.happen(Happening::Refused);
+    }
+    world.happen(Happening::Time(500));
     assert_eq!(world.lane.step(&world.view), Step::Wait);
     world.happen(Happening::KubeletReplaced);
     assert_eq!(world.lane.step(&world.view), Step::Bind(Cause::Retry));
@@ -241,9 +249,24 @@ fn a_new_kubelet_is_asked_without_delay() {
 }
 
 #[test]
+fn a_socket_that_is_lost_at_once_is_not_made_anew_at_once() {
+    let mut world = World::new();
+    world.take_step();
+    let mut made = 0;
+    for _ in 0..100 {
+        world.happen(Happening::OwnSocketLost);
+        made += u32::from(matches!(world.lane.step(&world.view), Step::Bind(_)));
+        world.take_step();
+        world.happen(Happening::Time(100));
+    }
+    assert!((15..30).contains(&made), "{made}");
+}
+
+#[test]
 fn a_stream_on_a_nameless_socket_is_kept_while_there_is_no_kubelet_to_ask() {
     let mut world = World::new();
     assert!(world.settles_within(Duration::from_secs(1)));
+    world.happen(Happening::Time(1_000));
     world.view.own_in_place = false;
     world.view.kubelet = None;
     assert_eq!(world.lane.step(&world.view), Step::Wait);
