@@ -203,19 +203,19 @@ fn driver_models_that_share_a_name_share_its_terms() {
     let shared = "resources:\n- {name: a/b, match: {vendor: amd}}";
     let table = [
         Made::default()
-            .file("/work/wddm.yaml", shared)
-            .file("/work/mcdm.yaml", shared)
+            .file("/here/wddm.yaml", shared)
+            .file("/here/mcdm.yaml", shared)
             .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4"),
         Made::default()
-            .file("/work/wddm.yaml", "removalGraceSeconds: 5\nresourceName: a/b")
-            .file("/work/mcdm.yaml", "resourceName: a/b"),
+            .file("/here/wddm.yaml", "removalGraceSeconds: 5\nresourceName: a/b")
+            .file("/here/mcdm.yaml", "resourceName: a/b"),
         Made::default()
             .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "directx.microsoft.com/compute")
             .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "2"),
         Made::default()
             .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
             .variable("MCDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
-            .file("/work/mcdm.yaml", "multitenancy: 2"),
+            .file("/here/mcdm.yaml", "multitenancy: 2"),
     ];
     let errors = table.map(|made| told(made.load(&BOTH)));
     insta::assert_snapshot!(errors.join("\n"));
@@ -224,8 +224,8 @@ fn driver_models_that_share_a_name_share_its_terms() {
     // A rule for one driver model is no word about the other.
     let one = format!("{shared}\n").replace("{vendor: amd}", "{driverModel: wddm}");
     let made = Made::default()
-        .file("/work/wddm.yaml", &one)
-        .file("/work/mcdm.yaml", &one)
+        .file("/here/wddm.yaml", &one)
+        .file("/here/mcdm.yaml", &one)
         .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4");
     assert!(made.load(&BOTH).is_ok());
 }
@@ -240,7 +240,7 @@ fn what_has_no_effect_is_told() {
         ["c.yaml:2: the rule for `a/b` has no effect: the file is not read for driver model mcdm"]
     );
     assert_eq!(configured(rules, &BOTH).unwrap().notices, Vec::<String>::new());
-    let apart = Made::default().file("/work/wddm.yaml", rules).load(&BOTH).unwrap();
+    let apart = Made::default().file("/here/wddm.yaml", rules).load(&BOTH).unwrap();
     assert_eq!(apart.notices.len(), 1, "{:?}", apart.notices);
 
     let config =

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use devices::DriverModel;
 use settings::{Config, Flags, SettingsError, Surroundings};
 
-/// Variables and files; the working directory is `/work`.
+/// Variables and files; the working directory is `/here`.
 #[derive(Default)]
 pub(crate) struct Made {
     pub(crate) variables: BTreeMap<String, OsString>,
@@ -38,7 +38,7 @@ impl Surroundings for Made {
     }
 
     fn working_directory(&self) -> io::Result<PathBuf> {
-        Ok("/work".into())
+        Ok("/here".into())
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -62,7 +62,7 @@ pub(crate) fn told<T: std::fmt::Debug>(result: Result<T, SettingsError>) -> Stri
         Ok(value) => format!("accepted: {value:?}"),
         Err(error) => {
             let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-            format!("{error}{hint}").replace(r"/work\", "/work/")
+            format!("{error}{hint}").replace(r"/here\", "/here/")
         }
     }
 }

@@ -45,7 +45,7 @@ fn legacy_stands_alone() {
 fn a_variable_beats_the_file_and_the_file_the_default() {
     let text = "multitenancy: 2\nincludeIntegrated: true\nincludeDetachable: true\nresourceName: a/file\n\
                 runtimeMounts: always\n";
-    let file = Made::default().file("/work/wddm.yaml", text);
+    let file = Made::default().file("/here/wddm.yaml", text);
     let config = file.load(&[DriverModel::Wddm]).unwrap();
     assert_eq!(replicas(&config), [2]);
     let both = file
@@ -66,7 +66,7 @@ fn a_variable_beats_the_file_and_the_file_the_default() {
 #[test]
 fn not_skipping_runtime_mounts_leaves_the_file_its_say() {
     let made = Made::default()
-        .file("/work/mcdm.yaml", "runtimeMounts: always")
+        .file("/here/mcdm.yaml", "runtimeMounts: always")
         .variable("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "false");
     let config = made.load(&[DriverModel::Mcdm]).unwrap();
     assert_eq!(config.policy.models[0].container.runtime_mounts, RuntimeMounts::Always);
@@ -94,7 +94,7 @@ fn default_files_are_one_a_model_here_before_the_machine_s() {
     let machine = |name: &str| std::path::Path::new(machine).join(name).display().to_string();
     let made = Made::default()
         .variable("SystemDrive", "D:")
-        .file("/work/wddm.yaml", "multitenancy: 2")
+        .file("/here/wddm.yaml", "multitenancy: 2")
         .file(&machine("wddm.yaml"), "multitenancy: 3")
         .file(&machine("mcdm.yaml"), "multitenancy: 4");
     assert_eq!(replicas(&made.load(&BOTH).unwrap()), [2, 4]);
@@ -112,7 +112,7 @@ fn a_path_that_is_absolute_here_is_absolute() {
 #[test]
 fn a_named_file_is_read_instead_of_the_default_one() {
     let made = Made::default()
-        .file("/work/wddm.yaml", "multitenancy: 2")
+        .file("/here/wddm.yaml", "multitenancy: 2")
         .file(r"\\server\share\named.yaml", "multitenancy: 3")
         .file(r"C:\etc\mcdm.yaml", "multitenancy: 4")
         .file("flag.yaml", "multitenancy: 5")
@@ -126,7 +126,7 @@ fn a_named_file_is_read_instead_of_the_default_one() {
 
 #[test]
 fn an_empty_variable_is_not_set() {
-    let mut made = Made::default().file("/work/wddm.yaml", "multitenancy: 2");
+    let mut made = Made::default().file("/here/wddm.yaml", "multitenancy: 2");
     for name in settings::VARIABLES {
         made = made.variable(&name.replace("{MODEL}", "WDDM"), "");
     }
@@ -154,7 +154,7 @@ fn booleans_are_spelled_in_many_ways() {
 #[test]
 fn multitenancy_0_means_1() {
     let made = Made::default()
-        .file("/work/mcdm.yaml", "multitenancy: 0")
+        .file("/here/mcdm.yaml", "multitenancy: 0")
         .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "0");
     assert_eq!(replicas(&made.load(&BOTH).unwrap()), [1, 1]);
 }
@@ -200,9 +200,9 @@ fn files_that_cannot_be_read_are_named() {
         assert!(std::error::Error::source(&error).is_some());
     }
     let mut made = Made::default();
-    made.files.insert("/work/wddm.yaml".into(), b"multitenancy: 1\n\xFF".to_vec());
+    made.files.insert("/here/wddm.yaml".into(), b"multitenancy: 1\n\xFF".to_vec());
     let error = told(made.load(&BOTH));
-    assert_eq!(error, "/work/wddm.yaml:2: the bytes are not UTF-8 text");
+    assert_eq!(error, "/here/wddm.yaml:2: the bytes are not UTF-8 text");
 }
 
 /// The real environment and disk, through the same port.
