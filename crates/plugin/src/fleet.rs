@@ -380,6 +380,18 @@ mod tests {
         assert!(!list.has_changed().unwrap());
     }
 
+    /// The daemon must not go on with devices that nobody looks after any more.
+    #[tokio::test]
+    async fn a_panic_of_the_reader_ends_the_fleet() {
+        let script = Script::default();
+        script.yields(Ok(two_gpus()));
+        let fleet = Fleet::start(catalog(), Box::new(script.clone()), None).unwrap();
+        script.0.lock().unwrap().next = None;
+        script.changes();
+        let ended = tokio::time::timeout(Duration::from_secs(10), fleet.run()).await;
+        assert!(matches!(ended, Ok(ReaderEnded)));
+    }
+
     #[test]
     fn a_reader_that_nobody_wakes_ends_with_its_source() {
         let (wake, woken): (_, Receiver<()>) = std::sync::mpsc::channel();
