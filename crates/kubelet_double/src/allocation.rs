@@ -100,22 +100,7 @@ impl Asked<'_> {
         reusable: &Ids,
     ) -> Result<Ids, String> {
         let resource = self.resource;
-        let before = process.look(|manager| {
-            let allocations = manager.container(&self.pod.name, &self.container.name)?;
-            allocations.get(resource).map(|allocation| allocation.ids.clone())
-        });
-        if let Some(before) = &before
-            && before.len() != self.count
-        {
-            return Err(format!(
-                "pod {:?} container {:?} changed request for resource {:?} from {} to {}",
-                self.pod.name,
-                self.container.name,
-                resource,
-                before.len(),
-                self.count
-            ));
-        }
+        let before = self.had_before(process)?;
         let healthy = process
             .look(|manager| manager.healthy(resource).cloned())
             .ok_or_else(|| format!("cannot allocate unregistered device {resource}"))?;
@@ -124,14 +109,15 @@ impl Asked<'_> {
                 "no healthy devices present; cannot allocate unhealthy devices {resource}"
             ));
         }
-        if let Some(before) = before {
-            if !healthy.is_superset(&before) {
+        match before {
+            Some(before) if healthy.is_superset(&before) => return Ok(Ids::new()),
+            Some(_) => {
                 return Err(format!(
                     "previously allocated devices are no longer healthy; cannot allocate \
                      unhealthy devices {resource}"
                 ));
             }
-            return Ok(Ids::new());
+            None => {}
         }
         let mut chosen = Ids::new();
         self.take_from(process, &mut chosen, reusable);
@@ -139,6 +125,22 @@ impl Asked<'_> {
             return Ok(chosen);
         }
         self.choose_free(process, healthy, chosen).await
+    }
+
+    /// What the container has from an earlier start, which must be what it asks for now.
+    fn had_before<T: Host>(&self, process: &Arc<Process<T>>) -> Result<Option<Ids>, String> {
+        let (pod, container) = (&self.pod.name, &self.container.name);
+        let before = process.look(|manager| {
+            manager.container(pod, container)?.get(self.resource).map(|before| before.ids.clone())
+        });
+        match before.as_ref().map(Ids::len) {
+            Some(before) if before != self.count => Err(format!(
+                "pod {pod:?} container {container:?} changed request for resource {:?} from \
+                 {before} to {}",
+                self.resource, self.count
+            )),
+            _ => Ok(before),
+        }
     }
 
     /// The part of `devicesToAllocate` that takes devices nobody has.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::manager::Platform;
 use crate::pods::{ContainerView, Dropped};
-use crate::v1beta1::ContainerAllocateResponse;
+use crate::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
 
 /// Merges answers, the earlier ones winning. Paths are compared to the letter.
 pub(crate) fn merge<'a>(
@@ -19,26 +19,8 @@ pub(crate) fn merge<'a>(
             name,
             value,
         });
-        for device in &answer.devices {
-            if view.devices.iter().any(|d| d.container_path == device.container_path) {
-                view.dropped.push(Dropped::Device {
-                    container_path: device.container_path.clone(),
-                    host_path: device.host_path.clone(),
-                });
-            } else {
-                view.devices.push(device.clone());
-            }
-        }
-        for mount in &answer.mounts {
-            if view.mounts.iter().any(|m| m.container_path == mount.container_path) {
-                view.dropped.push(Dropped::Mount {
-                    container_path: mount.container_path.clone(),
-                    host_path: mount.host_path.clone(),
-                });
-            } else {
-                view.mounts.push(mount.clone());
-            }
-        }
+        merge_devices(&mut view, &answer.devices);
+        merge_mounts(&mut view, &answer.mounts);
         merge_texts(&mut view.annotations, &answer.annotations, &mut view.dropped, |key, value| {
             Dropped::Annotation { key, value }
         });
@@ -48,6 +30,28 @@ pub(crate) fn merge<'a>(
         }
     }
     view
+}
+
+fn merge_devices(view: &mut ContainerView, devices: &[DeviceSpec]) {
+    for device in devices {
+        let DeviceSpec { container_path, host_path, .. } = device.clone();
+        if view.devices.iter().any(|d| d.container_path == container_path) {
+            view.dropped.push(Dropped::Device { container_path, host_path });
+        } else {
+            view.devices.push(device.clone());
+        }
+    }
+}
+
+fn merge_mounts(view: &mut ContainerView, mounts: &[Mount]) {
+    for mount in mounts {
+        let Mount { container_path, host_path, .. } = mount.clone();
+        if view.mounts.iter().any(|m| m.container_path == container_path) {
+            view.dropped.push(Dropped::Mount { container_path, host_path });
+        } else {
+            view.mounts.push(mount.clone());
+        }
+    }
 }
 
 fn merge_texts(
@@ -70,7 +74,7 @@ fn merge_texts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::v1beta1::{CdiDevice, DeviceSpec, Mount};
+    use crate::v1beta1::CdiDevice;
 
     fn device(host_path: &str) -> DeviceSpec {
         DeviceSpec { host_path: host_path.to_owned(), ..DeviceSpec::default() }

@@ -167,8 +167,7 @@ async fn live<T: Host>(
     mut closing: Closing,
 ) {
     let mut tasks = JoinSet::new();
-    let shared_closing = closing.clone();
-    let service = RegistrationServer::new(Registrar(Arc::clone(&process)));
+    let registrations = closing.clone();
     loop {
         tokio::select! {
             biased;
@@ -182,16 +181,19 @@ async fn live<T: Host>(
                 }
             }
             Ok(io) = listener.accept() => {
-                let (service, closing) = (service.clone(), shared_closing.clone());
-                tasks.spawn(async move {
-                    let limits = ConnectionLimits::default();
-                    let task = "a plugin's registration";
-                    if let Err(panicked) = serve_connection(io, service, closing, limits, task).await {
-                        std::panic::resume_unwind(Box::new(panicked.to_string()));
-                    }
-                });
+                tasks.spawn(register(Arc::clone(&process), io, registrations.clone()));
             }
         }
+    }
+}
+
+/// Answers a plugin that has connected to register.
+async fn register<T: Host>(process: Arc<Process<T>>, io: T::Stream, closing: Closing) {
+    let service = RegistrationServer::new(Registrar(process));
+    let limits = ConnectionLimits::default();
+    let served = serve_connection(io, service, closing, limits, "a plugin's registration");
+    if let Err(panicked) = served.await {
+        std::panic::resume_unwind(Box::new(panicked.to_string()));
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::wire::{self, Client, Closer, Closing};
+use kubelet::wire::{self, Client, Closer, Closing, Driver};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{Request, Response, Status};
@@ -102,34 +102,39 @@ async fn connect_client<T: Host>(
     resource: String,
     socket: PathBuf,
 ) -> Result<(), String> {
-    let (mut answer, answered) = oneshot::channel();
-    let process_there = Arc::clone(process);
-    process.spawn(async move {
-        let process = process_there;
-        process.add_connection(&resource, Connection::new(socket.clone()));
-        let connecting = connect(&process, &resource, &socket);
-        let result = if process.options.release == Release::V1_26 {
-            connecting.await
-        } else {
-            tokio::select! {
-                result = connecting => result,
-                () = answer.closed() => Err("context canceled".to_owned()),
-            }
-        };
-        match result {
-            Ok((plugin, lost)) => {
-                let run = run_client(Arc::clone(&process), resource, socket, plugin, lost);
-                process.spawn(run);
-                // The plugin may have hung up; then nobody wants to know.
-                let _ = answer.send(Ok(()));
-            }
-            Err(error) => {
-                process.remove_connection(&resource, &socket);
-                let _ = answer.send(Err(error));
-            }
-        }
-    });
+    let (answer, answered) = oneshot::channel();
+    process.spawn(connect_and_run(Arc::clone(process), resource, socket, answer));
     answered.await.unwrap_or_else(|_| Err("the kubelet stopped".to_owned()))
+}
+
+async fn connect_and_run<T: Host>(
+    process: Arc<Process<T>>,
+    resource: String,
+    socket: PathBuf,
+    mut answer: oneshot::Sender<Result<(), String>>,
+) {
+    process.add_connection(&resource, Connection::new(socket.clone()));
+    let connecting = connect(&process, &resource, &socket);
+    let result = if process.options.release == Release::V1_26 {
+        connecting.await
+    } else {
+        tokio::select! {
+            result = connecting => result,
+            () = answer.closed() => Err("context canceled".to_owned()),
+        }
+    };
+    // The plugin may have hung up; then nobody wants to know how it went.
+    match result {
+        Ok((plugin, lost)) => {
+            let run = run_client(Arc::clone(&process), resource, socket, plugin, lost);
+            process.spawn(run);
+            let _ = answer.send(Ok(()));
+        }
+        Err(error) => {
+            process.remove_connection(&resource, &socket);
+            let _ = answer.send(Err(error));
+        }
+    }
 }
 
 /// `Connect` and `PluginConnected`.
@@ -155,19 +160,7 @@ async fn dial<T: Host>(
     socket: &Path,
 ) -> Result<(Client, Closing), String> {
     let limit = Instant::now() + DIAL_LIMIT;
-    let mut delay = FIRST_REDIAL;
-    let dialled = timeout_at(limit, async {
-        loop {
-            if let Ok(io) = process.host.connect(socket).await
-                && let Ok(connected) = wire::connect(io).await
-            {
-                return connected;
-            }
-            sleep(delay).await;
-            delay = delay.mul_f64(REDIAL_FACTOR);
-        }
-    });
-    let (client, driver) = dialled
+    let (client, driver) = timeout_at(limit, dial_until_connected(&process.host, socket))
         .await
         .map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())?;
     let (closer, mut closing) = wire::closing();
@@ -181,6 +174,19 @@ async fn dial<T: Host>(
         loses.close();
     });
     Ok((client, lost))
+}
+
+async fn dial_until_connected<T: Host>(host: &T, socket: &Path) -> (Client, Driver<T::Stream>) {
+    let mut delay = FIRST_REDIAL;
+    loop {
+        if let Ok(io) = host.connect(socket).await
+            && let Ok(connected) = wire::connect(io).await
+        {
+            return connected;
+        }
+        sleep(delay).await;
+        delay = delay.mul_f64(REDIAL_FACTOR);
+    }
 }
 
 /// `runClient`: the list, until it ends, which disconnects whatever is known under the
