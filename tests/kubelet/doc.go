@@ -7,9 +7,10 @@
 // the module k8s.io/kubernetes, in two versions:
 //
 //   - the newest one, go.mod;
-//   - the oldest one that the plugin can talk to, oldest.mod with the build tag
-//     "oldest". Kubelets before 1.26 send the plugin's socket path as HTTP/2
-//     authority, which is no authority, so HTTP/2 servers may refuse the request.
+//   - 1.19.0, oldest.mod with the build tag "oldest": the first one that asks a plugin
+//     which devices it prefers, without which it picks them at random and nothing can
+//     be predicted. It sends the plugin's socket path as HTTP/2 authority, as all
+//     kubelets before 1.26 do, and believes the options in the request to register.
 //
 // The device manager works on its own directory, /var/lib/kubelet/device-plugins,
 // so the tests need the right to create it and a machine without a kubelet.

@@ -84,12 +84,16 @@ func recordKubelet() {
 	klog.InitFlags(flags)
 	for name, value := range map[string]string{
 		"logtostderr": "false", "alsologtostderr": "false", "stderrthreshold": "FATAL",
-		"one_output": "true", "skip_headers": "true", "v": "4",
+		"skip_headers": "true", "v": "4",
 	} {
 		if err := flags.Set(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}
-	klog.SetOutput(journal.source("kubelet"))
+	// What is graver than INFO is written there as well.
+	klog.SetOutputBySeverity("INFO", journal.source("kubelet"))
+	for _, severity := range []string{"WARNING", "ERROR", "FATAL"} {
+		klog.SetOutputBySeverity(severity, io.Discard)
+	}
 }

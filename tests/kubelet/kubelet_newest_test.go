@@ -4,6 +4,10 @@ package kubelet
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -35,9 +39,17 @@ func newKubelet(topologyPolicy string, numaNodes []int) (*kubelet, error) {
 	return &kubelet{admission, devices}, nil
 }
 
-// machineFor describes NUMA nodes in the type that newManager takes.
+// machineFor describes NUMA nodes as cadvisor does, in the type that newManager takes.
+// The type is reached by way of its JSON form, because naming its package would make
+// these tests require cadvisor, in the version of one kubelet, in both module files.
 func machineFor[Node any](_ func(klog.Logger, []Node, topologymanager.Store) (*devicemanager.ManagerImpl, error), ids []int) []Node {
-	return machineWith[Node](ids)
+	nodes := make([]Node, len(ids))
+	for i, id := range ids {
+		if err := json.Unmarshal(fmt.Appendf(nil, `{"node_id": %d}`, id), &nodes[i]); err != nil {
+			panic(err) // the text is a constant but for a number
+		}
+	}
+	return nodes
 }
 
 func (k *kubelet) start(activePods func() []*v1.Pod) error {
@@ -68,8 +80,23 @@ func (k *kubelet) capacity() (capacity, allocatable v1.ResourceList) {
 	return capacity, allocatable
 }
 
-func (k *kubelet) healthyDevices() devicemanager.ResourceDeviceInstances {
-	return k.devices.GetAllocatableDevices(klog.Background())
+// healthyIDs are the ids of a resource's healthy devices, in any order.
+func (k *kubelet) healthyIDs(resource string) ([]string, error) {
+	return slices.Collect(maps.Keys(k.devices.GetAllocatableDevices(klog.Background())[resource])), nil
+}
+
+// deviceIDs are the ids of the devices a container was given, in any order.
+func (k *kubelet) deviceIDs(pod *v1.Pod, container string) []string {
+	ids := []string{}
+	for _, devices := range k.devices.GetDevices(string(pod.UID), container) {
+		ids = slices.AppendSeq(ids, maps.Keys(devices))
+	}
+	return ids
+}
+
+// hints are the sets of NUMA nodes that would suit a container, for a resource.
+func (k *kubelet) hints(pod *v1.Pod, container *v1.Container, resource string) []topologymanager.TopologyHint {
+	return k.devices.GetTopologyHints(klog.Background(), pod, container, lifecycle.AddOperation)[resource]
 }
 
 func (k *kubelet) runOptions(pod *v1.Pod, container *v1.Container) (*devicemanager.DeviceRunContainerOptions, error) {

@@ -3,7 +3,13 @@
 package kubelet
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/kubelet/cm/cpumanager/topology"
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
@@ -16,8 +22,12 @@ type kubelet struct {
 }
 
 func newKubelet(topologyPolicy string, numaNodes []int) (*kubelet, error) {
-	machine := machineFor(devicemanager.NewManagerImpl, numaNodes)
-	admission, err := topologymanager.NewManager(machine, topologyPolicy, "container", nil)
+	machine := topology.NUMANodeInfo{}
+	for _, id := range numaNodes {
+		noCPUs := machine[id]
+		machine[id] = noCPUs
+	}
+	admission, err := topologymanager.NewManager(machine, topologyPolicy)
 	if err != nil {
 		return nil, err
 	}
@@ -27,11 +37,6 @@ func newKubelet(topologyPolicy string, numaNodes []int) (*kubelet, error) {
 	}
 	admission.AddHintProvider(devices)
 	return &kubelet{admission, devices}, nil
-}
-
-// machineFor describes NUMA nodes in the type that newManager takes.
-func machineFor[Node any](_ func([]Node, topologymanager.Store) (*devicemanager.ManagerImpl, error), ids []int) []Node {
-	return machineWith[Node](ids)
 }
 
 func (k *kubelet) start(activePods func() []*v1.Pod) error {
@@ -59,8 +64,46 @@ func (k *kubelet) capacity() (capacity, allocatable v1.ResourceList) {
 	return capacity, allocatable
 }
 
-func (k *kubelet) healthyDevices() devicemanager.ResourceDeviceInstances {
-	return k.devices.GetAllocatableDevices()
+// healthyIDs are the ids of a resource's healthy devices, in any order. This kubelet
+// tells nobody but its checkpoint, which it writes just after it counts a new list.
+func (k *kubelet) healthyIDs(resource string) ([]string, error) {
+	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		ids, err := checkpointedIDs(resource)
+		_, allocatable := k.capacity()
+		counted := allocatable[v1.ResourceName(resource)]
+		if err == nil && int64(len(ids)) == counted.Value() {
+			return ids, nil
+		}
+		if time.Since(start) > patience {
+			return nil, fmt.Errorf("the checkpoint holds %d devices of %d: %w", len(ids), counted.Value(), err)
+		}
+	}
+}
+
+func checkpointedIDs(resource string) ([]string, error) {
+	text, err := os.ReadFile(directory.file("kubelet_internal_checkpoint"))
+	if err != nil {
+		return nil, err
+	}
+	var checkpoint struct {
+		Data struct{ RegisteredDevices map[string][]string }
+	}
+	err = json.Unmarshal(text, &checkpoint)
+	return checkpoint.Data.RegisteredDevices[resource], err
+}
+
+// deviceIDs are the ids of the devices a container was given, in any order.
+func (k *kubelet) deviceIDs(pod *v1.Pod, container string) []string {
+	ids := []string{}
+	for _, devices := range k.devices.GetDevices(string(pod.UID), container) {
+		ids = append(ids, devices.DeviceIds...)
+	}
+	return ids
+}
+
+// hints are the sets of NUMA nodes that would suit a container, for a resource.
+func (k *kubelet) hints(pod *v1.Pod, container *v1.Container, resource string) []topologymanager.TopologyHint {
+	return k.devices.GetTopologyHints(pod, container)[resource]
 }
 
 func (k *kubelet) runOptions(pod *v1.Pod, container *v1.Container) (*devicemanager.DeviceRunContainerOptions, error) {

@@ -1,7 +1,6 @@
 package kubelet
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,19 +32,6 @@ type podSourcesReady struct{}
 
 func (podSourcesReady) AddSource(string) {}
 func (podSourcesReady) AllReady() bool   { return true }
-
-// machineWith describes NUMA nodes as cadvisor does. The type is cadvisor's, by way of
-// its JSON form: its package differs between kubelet versions, and requiring both
-// packages would change what the older kubelet is built with.
-func machineWith[Node any](ids []int) []Node {
-	nodes := make([]Node, len(ids))
-	for i, id := range ids {
-		if err := json.Unmarshal(fmt.Appendf(nil, `{"node_id": %d}`, id), &nodes[i]); err != nil {
-			panic(err) // the text is a constant but for a number
-		}
-	}
-	return nodes
-}
 
 // startNode starts a kubelet with the default topology policy.
 func startNode(t *testing.T) *node {
@@ -169,14 +155,7 @@ func (n *node) container(pod *v1.Pod) containerOptions {
 func (n *node) deviceIDs(pod *v1.Pod) []string { return n.deviceIDsOf(pod, mainContainer) }
 
 func (n *node) deviceIDsOf(pod *v1.Pod, container string) []string {
-	ids := []string{}
-	for _, devices := range n.kubelet.devices.GetDevices(string(pod.UID), container) {
-		for id := range devices {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(slices.Values(n.kubelet.deviceIDs(pod, container)))
 }
 
 // count is how many devices of a resource the node reports; known is false for a
@@ -218,12 +197,12 @@ func (n *node) resourceNames() []string {
 
 // healthyIDs are the ids of a resource's healthy devices, sorted.
 func (n *node) healthyIDs(resourceName string) []string {
-	ids := []string{}
-	for id := range n.kubelet.healthyDevices()[resourceName] {
-		ids = append(ids, id)
+	n.t.Helper()
+	ids, err := n.kubelet.healthyIDs(resourceName)
+	if err != nil {
+		n.t.Fatalf("the device manager does not say which devices of %s are healthy: %v", resourceName, err)
 	}
-	slices.Sort(ids)
-	return ids
+	return slices.Sorted(slices.Values(ids))
 }
 
 // podWith is a pod of one container that asks for devices.
