@@ -3,6 +3,7 @@
 //! Each command is one row of [`COMMANDS`] and one module. Nothing here is
 //! needed to use the product.
 
+mod bench;
 mod clients;
 mod deny;
 mod fuzz;
@@ -46,6 +47,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[TARGET]... [--seconds N] | TARGET --input FILE",
         about: "feed the decoders with what libFuzzer makes up, or with one input again",
         run: fuzz::command,
+    },
+    Command {
+        name: "bench",
+        arguments: "[--quick]",
+        about: "measure the release program and write docs/benchmarks.md",
+        run: bench::command,
     },
     Command {
         name: "wine",

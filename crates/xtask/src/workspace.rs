@@ -31,6 +31,11 @@ pub(crate) fn own_build(file: &str) -> PathBuf {
     target_dir().join("debug").join(file)
 }
 
+/// A file of the release build for this machine.
+pub(crate) fn release_build(file: &str) -> PathBuf {
+    target_dir().join("release").join(file)
+}
+
 /// The cargo that started this program, to be run in the workspace.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

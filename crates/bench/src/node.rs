@@ -1,0 +1,148 @@
+//! A node for the program: a host of eight GPUs, a configuration, a kubelet's directory.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use devices::{
+    Adapter, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey,
+    DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot,
+    LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, StoreFiles,
+};
+use tempfile::TempDir;
+
+/// How many GPUs the host has.
+pub(crate) const GPUS: usize = 8;
+
+/// What an allocation on the node is like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    /// Slots in all; a multiple of [`GPUS`].
+    pub(crate) slots: usize,
+    /// Existing files that a container is given.
+    pub(crate) files: usize,
+}
+
+/// The health of the host's first GPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FirstGpu {
+    Works,
+    Stopped,
+}
+
+/// The files of a node, which are removed with it.
+pub(crate) struct Node {
+    folder: TempDir,
+    pub(crate) shape: Shape,
+}
+
+impl Node {
+    pub(crate) fn new(shape: Shape) -> Result<Node> {
+        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+        let node = Node { folder, shape };
+        std::fs::create_dir(node.directory())?;
+        std::fs::write(node.config(), format!("multitenancy: {}\n", shape.slots / GPUS))?;
+        node.set_host(FirstGpu::Works)?;
+        Ok(node)
+    }
+
+    /// The kubelet's device plugin directory.
+    pub(crate) fn directory(&self) -> PathBuf {
+        // A short name: the path of a socket has to fit 107 bytes.
+        self.folder.path().join("k")
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.folder.path().join("config.yaml")
+    }
+
+    pub(crate) fn inventory(&self) -> PathBuf {
+        self.folder.path().join("host.yaml")
+    }
+
+    /// Replaces the inventory at once, by a rename.
+    pub(crate) fn set_host(&self, first: FirstGpu) -> Result<()> {
+        let text = inventory::to_yaml(&host(self.shape.files, first))?;
+        let new = self.folder.path().join("new.yaml");
+        std::fs::write(&new, text)?;
+        std::fs::rename(&new, self.inventory()).context("the inventory cannot be replaced")
+    }
+}
+
+fn host(files: usize, first: FirstGpu) -> HostSnapshot {
+    HostSnapshot {
+        host: HostFacts {
+            build: Some(HostBuild { major: 10, minor: 0, build: 20_348, revision: 1 }),
+            hcs_schemas: vec![HcsSchema { major: 2, minor: 5 }],
+            ..HostFacts::default()
+        },
+        adapters: (0..GPUS).map(|n| adapter(n, files, first)).collect(),
+        ..HostSnapshot::default()
+    }
+}
+
+/// A display adapter that looks like those of servers with eight of a kind. Its vendor
+/// is one for which no files are mounted by default.
+fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
+    let stopped = n == 0 && first == FirstGpu::Stopped;
+    let number = i64::try_from(n).unwrap_or_default();
+    Adapter {
+        luid: Luid(0x6B000 + number),
+        attributes: [
+            Attribute::D3d11Graphics,
+            Attribute::D3d12Graphics,
+            Attribute::D3d12CoreCompute,
+        ]
+        .into_iter()
+        .collect(),
+        realness: Realness::Hardware,
+        placement: Placement::Discrete,
+        attachment: Attachment::Fixed,
+        hardware_id: HardwareId { vendor: 0x1002, device: 0x73A1, subsystem: 0, revision: 0 },
+        driver_description: "AMD Radeon Pro V620".to_owned(),
+        driver_version: Some(DriverVersion(0x001F_0000_36B0_0001)),
+        dedicated_memory_mib: Some(30_720),
+        pnp: Some(PnpDevice {
+            id: PnpId::new(format!(
+                r"PCI\VEN_1002&DEV_73A1&SUBSYS_0E351002&REV_00\6&2E1D7C5A&0&000000{n:02X}"
+            )),
+            description: "AMD Radeon Pro V620".to_owned(),
+            manufacturer: "Advanced Micro Devices, Inc.".to_owned(),
+            driver_key: Some(DriverKey::new(format!(
+                r"{{4d36e968-e325-11ce-bfc1-08002be10318}}\{n:04}"
+            ))),
+            location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n:02X}00)#PCI(0000)"))],
+            numa_node: Some(u32::from(n >= GPUS / 2)),
+            problem_code: if stopped { 43 } else { 0 },
+        }),
+        driver_store: Some(driver_store(files)),
+    }
+}
+
+fn driver_store(files: usize) -> DriverStore {
+    let name = |n: usize| format!("amdruntime{n:02}.dll");
+    let values: BTreeMap<String, CopyToVmValue> =
+        (0..files).map(|n| (format!("{n:02}"), CopyToVmValue::Multi(vec![name(n)]))).collect();
+    let key = CopyToVmKey { kind: CopyToVmKind::WhenNewer, subkey: None };
+    DriverStore {
+        path: r"C:\Windows\System32\DriverStore\FileRepository\u0390451.inf_amd64_5d2b1a0d7c3c8f11"
+            .to_owned(),
+        files: StoreFiles::Listed((0..files).map(name).collect()),
+        copy_to_vm: BTreeMap::from([(key, values)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inventory_is_one_that_the_program_reads() {
+        let node = Node::new(Shape { slots: 16, files: 4 }).unwrap();
+        assert_eq!(inventory::read(&node.inventory()).unwrap(), host(4, FirstGpu::Works));
+        node.set_host(FirstGpu::Stopped).unwrap();
+        let read = inventory::read(&node.inventory()).unwrap();
+        let problems = read.adapters.iter().map(|a| a.pnp.as_ref().unwrap().problem_code);
+        assert_eq!(problems.collect::<Vec<_>>(), [43, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}
