@@ -116,7 +116,9 @@ fn need(tools: &[Tool]) -> Result<()> {
         apt.env("DEBIAN_FRONTEND", "noninteractive");
         apt
     };
-    process::run_logged(apt().arg("update"), &log)?;
+    // One archive of many that does not answer is no reason to give up: whether the
+    // packages can be had is seen when they are installed.
+    let _ = process::run_logged(apt().arg("update"), &log);
     let install = ["install", "--yes", "--no-install-recommends"];
     process::run_logged(apt().args(install).args(&packages), &log)
 }

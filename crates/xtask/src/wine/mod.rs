@@ -10,7 +10,7 @@ mod turn;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -92,19 +92,24 @@ impl Wine {
     /// some minutes later.
     pub(crate) fn serve(&self) -> Result<Server<'_>> {
         self.stop();
-        process::run(self.tool("wineserver").arg(LINGER))?;
+        self.serve_a_while()?;
         Ok(Server(self))
     }
 
-    /// Starts the prefix's server, to live for some minutes after its last program,
-    /// unless it runs already.
+    /// Starts the prefix's server and its services, to live for some minutes after the
+    /// last program, unless they run already. They hold no output of this process,
+    /// else whoever reads that would wait for them.
     fn serve_a_while(&self) -> Result<()> {
         let mut server = self.tool("wineserver");
-        let status = server.arg(LINGER).status()?;
-        if !status.success() && status.code() != Some(SERVER_RUNS) {
+        let status = quiet(server.arg(LINGER)).status()?;
+        if status.code() == Some(SERVER_RUNS) {
+            return Ok(());
+        }
+        if !status.success() {
             bail!("{} ended with {status}", process::line(&server));
         }
-        Ok(())
+        // The first program starts the services.
+        process::run(quiet(self.tool("wine").args(["cmd.exe", "/c", "exit"])))
     }
 
     /// Ends every program of the prefix and its server.
@@ -222,6 +227,11 @@ fn prefix_name(name: &OsStr) -> Result<&str> {
     name.to_str().filter(plain).with_context(|| {
         format!("`{}` is no name for a prefix (letters, digits and hyphens)", name.display())
     })
+}
+
+/// Without input and output.
+fn quiet(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
 }
 
 /// The major version of the machine's own Wine.
