@@ -99,18 +99,16 @@ fn within(limit: Duration, command: &mut Command) -> Result<()> {
     Err(anyhow!("{line} ended with {}: {words}", output.status))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn a_command_that_takes_too_long_is_ended() {
         let error = within(Duration::from_millis(100), Command::new("sleep").arg("60"));
         assert_eq!(error.unwrap_err().to_string(), "`sleep 60` took longer than 0 s");
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_command_that_fails_is_quoted() {
         let mut command = Command::new("sh");

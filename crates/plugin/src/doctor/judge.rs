@@ -15,7 +15,7 @@ const RECORDED: &str = "a recording does not tell; run doctor on the node";
 /// Why devices were not looked at.
 const NO_ADAPTERS: &str = "the adapters could not be read";
 
-/// Judges everything, in the order of [`super::check::Subject::ALL`].
+/// Judges everything, in the order of `Subject` (see [`super::check`]).
 pub(crate) fn judge(seen: &Observed) -> Vec<Check> {
     let machine = &seen.machine;
     let mut checks = vec![
