@@ -101,7 +101,7 @@ fn documentation() -> Result<()> {
 }
 
 fn tests() -> Result<()> {
-    run(cargo().args(["test", "--quiet", "--workspace"]))
+    run(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast"]))
 }
 
 fn windows_build() -> Result<()> {
