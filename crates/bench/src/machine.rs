@@ -1,4 +1,4 @@
-//! The machine that was measured on, in words that tell nobody's name.
+//! The machine that is measured on, in words that tell nobody's name.
 
 use std::fs::read_to_string;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,8 +19,15 @@ pub(crate) fn describe() -> Vec<(&'static str, String)> {
         ("memory", known(memory)),
         ("kernel", known(kernel).trim().to_owned()),
         ("system", std::env::consts::OS.to_owned()),
+        ("processes that wanted a core before, on average", known(load())),
         ("date", today()),
     ]
+}
+
+/// How many processes ran or waited for a processor, on average over the last minute.
+fn load() -> Option<String> {
+    let text = read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next().map(str::to_owned)
 }
 
 /// The value of the first line that begins with `name`, as `/proc` spells its files.

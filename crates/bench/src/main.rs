@@ -72,10 +72,11 @@ fn measure(request: &Request) -> Result<()> {
         .enable_all()
         .build()
         .context("the event loop cannot be started")?;
+    let machine = machine::describe();
     let groups = runtime.block_on(all(&request.program, request.effort))?;
     print!("{}", report::text(&groups));
     if let Some(path) = &request.write {
-        std::fs::write(path, report::markdown(&groups, &machine::describe()))
+        std::fs::write(path, report::markdown(&groups, &machine))
             .with_context(|| format!("cannot write `{}`", path.display()))?;
         println!("\nwritten to {}", path.display());
     }
