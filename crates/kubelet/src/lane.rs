@@ -49,7 +49,9 @@ pub(crate) struct Lane {
     retry_at: Instant,
     /// When a socket may be made again.
     bind_at: Instant,
+    /// When and why the last one was made.
     bound_at: Instant,
+    bound_for: Cause,
     backoff: Backoff,
     bind_backoff: Backoff,
     state: ResourceState,
@@ -138,6 +140,7 @@ impl Lane {
             retry_at: now,
             bind_at: now,
             bound_at: now,
+            bound_for: Cause::Start,
             backoff: Backoff::default(),
             bind_backoff: Backoff::default(),
             state: ResourceState::Starting,
@@ -240,12 +243,15 @@ impl Lane {
         self.predecessors.extend(self.endpoint.replace(endpoint));
         self.link = Link::None;
         self.renewal = None;
-        // A socket that is lost again and again is not made anew as fast as it is lost.
-        if now >= self.bound_at + STABLE {
+        // A socket that is lost again and again is not made anew as fast as it is lost. A
+        // kubelet that starts deletes one, and not the next.
+        let lost_again = cause == Cause::SocketLost && self.bound_for == cause;
+        if lost_again && now < self.bound_at + STABLE {
+            self.bind_at = now + self.bind_backoff.after(Failure::Unreachable);
+        } else {
             self.bind_backoff.reset();
         }
-        self.bound_at = now;
-        self.bind_at = now + self.bind_backoff.after(Failure::Unreachable);
+        (self.bound_at, self.bound_for) = (now, cause);
         if cause == Cause::NoStream {
             self.retry_at = now + self.backoff.after(Failure::Refused);
         }
