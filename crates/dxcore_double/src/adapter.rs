@@ -8,6 +8,7 @@ use std::sync::Arc;
 use windows::Win32::Foundation::{E_INVALIDARG, E_POINTER};
 use windows::Win32::Graphics::DXCore::{
     DXCoreAdapterProperty, DXCoreAdapterState, IDXCoreAdapter, IDXCoreAdapter_Impl, InstanceLuid,
+    IsDriverUpdateInProgress,
 };
 use windows::Win32::Graphics::Dxgi::{
     DXGI_ERROR_DEVICE_REMOVED, DXGI_ERROR_INVALID_CALL, DXGI_ERROR_UNSUPPORTED,
@@ -90,36 +91,35 @@ impl IDXCoreAdapter_Impl for AdapterObject_Impl {
         data: *mut c_void,
     ) -> Result<()> {
         let value = self.value(property)?;
-        if data.is_null() {
-            return Err(E_POINTER.into());
-        }
-        if size < value.len() {
-            return Err(E_INVALIDARG.into());
-        }
         // SAFETY: the caller says that `data` has room for `size` bytes.
-        let buffer = unsafe { slice::from_raw_parts_mut(data.cast::<u8>(), size) };
-        buffer.fill(0);
-        buffer[..value.len()].copy_from_slice(&value);
-        Ok(())
+        unsafe { fill(data, size, &value) }
     }
 
     fn GetPropertySize(&self, property: DXCoreAdapterProperty) -> Result<usize> {
         self.value(property).map(|value| value.len())
     }
 
-    fn IsQueryStateSupported(&self, _state: DXCoreAdapterState) -> bool {
-        false
+    fn IsQueryStateSupported(&self, state: DXCoreAdapterState) -> bool {
+        state == IsDriverUpdateInProgress
     }
 
     fn QueryState(
         &self,
-        _state: DXCoreAdapterState,
+        state: DXCoreAdapterState,
         _input_size: usize,
         _input: *const c_void,
-        _output_size: usize,
-        _output: *mut c_void,
+        size: usize,
+        data: *mut c_void,
     ) -> Result<()> {
-        Err(DXGI_ERROR_UNSUPPORTED.into())
+        if !self.0.is_valid() {
+            return Err(DXGI_ERROR_DEVICE_REMOVED.into());
+        }
+        if state != IsDriverUpdateInProgress {
+            return Err(DXGI_ERROR_INVALID_CALL.into());
+        }
+        let value = [u8::from(self.0.host.replaces_driver_of(self.0.adapter.luid))];
+        // SAFETY: the caller says that `data` has room for `size` bytes.
+        unsafe { fill(data, size, &value) }
     }
 
     fn IsSetStateSupported(&self, _state: DXCoreAdapterState) -> bool {
@@ -140,4 +140,22 @@ impl IDXCoreAdapter_Impl for AdapterObject_Impl {
     fn GetFactory(&self, iid: *const GUID, factory: *mut *mut c_void) -> Result<()> {
         factory::hand_out(&factory::new(self.0.host), iid, factory)
     }
+}
+
+/// Zeroes the buffer and puts the value into it.
+///
+/// # Safety
+/// `data` is null or has room for `size` bytes that nobody else uses.
+unsafe fn fill(data: *mut c_void, size: usize, value: &[u8]) -> Result<()> {
+    if data.is_null() {
+        return Err(E_POINTER.into());
+    }
+    if size < value.len() {
+        return Err(E_INVALIDARG.into());
+    }
+    // SAFETY: not null, and the caller vouches for the size.
+    let buffer = unsafe { slice::from_raw_parts_mut(data.cast::<u8>(), size) };
+    buffer.fill(0);
+    buffer[..value.len()].copy_from_slice(value);
+    Ok(())
 }

@@ -153,6 +153,11 @@ impl Host {
         self.modes.failing.contains(&luid)
     }
 
+    /// Whether the adapter's driver is being replaced.
+    pub(crate) fn replaces_driver_of(&self, luid: Luid) -> bool {
+        self.modes.updating.contains(&luid)
+    }
+
     fn stamp(&self) -> Option<Stamp> {
         let metadata = fs::metadata(&self.path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))

@@ -19,7 +19,9 @@
 //! * `DXCORE_DOUBLE_GONE`: LUIDs with commas between. These adapters are listed and
 //!   then no longer valid; as documented, their properties still answer.
 //! * `DXCORE_DOUBLE_FAILING`: LUIDs with commas between. Every other property of these
-//!   fails with `DXGI_ERROR_DEVICE_REMOVED`, as while a driver is replaced.
+//!   fails with `DXGI_ERROR_DEVICE_REMOVED`.
+//! * `DXCORE_DOUBLE_UPDATING`: LUIDs with commas between. The drivers of these are being
+//!   replaced (`IsDriverUpdateInProgress`).
 
 #![cfg_attr(
     windows,

@@ -24,6 +24,8 @@ pub(crate) struct Modes {
     pub(crate) gone: BTreeSet<Luid>,
     /// Adapters whose properties cannot be read.
     pub(crate) failing: BTreeSet<Luid>,
+    /// Adapters whose driver is being replaced.
+    pub(crate) updating: BTreeSet<Luid>,
 }
 
 impl Modes {
@@ -47,6 +49,7 @@ impl Modes {
             newer_attributes,
             gone: luids("DXCORE_DOUBLE_GONE")?,
             failing: luids("DXCORE_DOUBLE_FAILING")?,
+            updating: luids("DXCORE_DOUBLE_UPDATING")?,
         })
     }
 }
@@ -70,11 +73,13 @@ mod tests {
             ("DXCORE_DOUBLE_NEWER_ATTRIBUTES", "refused"),
             ("DXCORE_DOUBLE_GONE", "7,-8"),
             ("DXCORE_DOUBLE_FAILING", "9"),
+            ("DXCORE_DOUBLE_UPDATING", "10"),
         ]);
         let expected = Modes {
             newer_attributes: NewerAttributes::Refused,
             gone: [Luid(7), Luid(-8)].into(),
             failing: [Luid(9)].into(),
+            updating: [Luid(10)].into(),
         };
         assert_eq!(modes, Ok(expected));
     }

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use windows::Win32::Foundation::E_INVALIDARG;
 use windows::Win32::Graphics::DXCore::*;
-use windows::Win32::Graphics::Dxgi::{DXGI_ERROR_INVALID_CALL, DXGI_ERROR_UNSUPPORTED};
+use windows::Win32::Graphics::Dxgi::{
+    DXGI_ERROR_DEVICE_REMOVED, DXGI_ERROR_INVALID_CALL, DXGI_ERROR_UNSUPPORTED,
+};
 use windows::core::{GUID, IUnknown, Interface, Ref};
 
 const GRAPHICS: GUID = DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS;
@@ -248,4 +250,38 @@ fn registrations_for_what_an_object_cannot_tell_are_refused() {
     // SAFETY: a number.
     let unknown = unsafe { host.factory.UnregisterEventNotification(4_000_000) };
     assert_eq!(unknown.unwrap_err().code(), E_INVALIDARG);
+}
+
+#[test]
+fn states_answer_with_the_documented_codes() {
+    let host = Host::with(TWO);
+    let adapter = adapter(&host.list(GRAPHICS), 1);
+    let query = |state| {
+        let mut value = [0xEEu8; 2];
+        // SAFETY: the buffer has the size that is passed.
+        let answer = unsafe { adapter.QueryState(state, 0, None, 2, value.as_mut_ptr().cast()) };
+        answer.map(|()| value).map_err(|error| error.code())
+    };
+    // SAFETY: a number.
+    assert!(unsafe { adapter.IsQueryStateSupported(IsDriverUpdateInProgress) });
+    assert_eq!(query(IsDriverUpdateInProgress), Ok([0, 0]));
+    assert_eq!(query(AdapterMemoryBudget), Err(DXGI_ERROR_INVALID_CALL));
+    host.becomes(&TWO[..1]);
+    assert_eq!(query(IsDriverUpdateInProgress), Err(DXGI_ERROR_DEVICE_REMOVED));
+}
+
+#[test]
+fn an_object_that_is_destroyed_while_registered_ends_the_process() {
+    const CHILD: &str = "DOUBLE_DESTROYS_A_REGISTERED_LIST";
+    if std::env::var_os(CHILD).is_some() {
+        let host = Host::with(TWO);
+        std::mem::forget(host.watch(&host.list(GRAPHICS), AdapterListStale));
+        return;
+    }
+    let name = "an_object_that_is_destroyed_while_registered_ends_the_process";
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "it went on");
+    assert!(text.contains("before its notifications were unregistered"), "it says {text}");
 }

@@ -15,12 +15,14 @@
 //!
 //! On Unix this is tokio's own `AF_UNIX`. On Windows tokio and the standard library have
 //! none, and `sys/windows.rs` registers a socket of `socket2` with tokio as if
-//! it were TCP: the poll that tokio uses (AFD) watches sockets of any family.
+//! it were TCP: the poll that tokio uses there (AFD) is not bound to TCP, and was seen
+//! to serve `AF_UNIX` (tokio-rs/mio, issue 1609 and pull requests 1610 and 1955).
 //! That code takes the address family from the address it is given, and its own
 //! tests run it over IPv4 under Wine: bind, listen, accept by readiness, connect,
 //! refused connections, reading and writing in both directions, half-close. Wine
 //! has no `AF_UNIX`, so these steps wait for a real Windows: `socket(AF_UNIX)`
-//! itself, the bind to a path and the errors of a path that exists or is missing.
+//! itself, the bind to a path, the errors of a path that exists or is missing, and
+//! that AFD reports such sockets readable and writable as it does TCP ones.
 
 #[cfg_attr(unix, path = "sys/unix.rs")]
 #[cfg_attr(windows, path = "sys/windows.rs")]

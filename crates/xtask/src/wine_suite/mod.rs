@@ -55,6 +55,10 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
 
 /// Runs every test.
 pub(crate) fn run() -> Result<()> {
+    if cfg!(windows) {
+        println!("left out: this is Windows, where the bed would change the real machine");
+        return Ok(());
+    }
     perform("")
 }
 
