@@ -32,7 +32,7 @@ pub use faults::{Faults, RegisterFault, StreamFault};
 pub use host::Host;
 pub use kubelet::{KubeletDouble, Options};
 pub use manager::{Cleanup, DeviceView, Iteration, Platform, Release, ResourceView};
-pub use memory::InMemory;
+pub use memory::{InMemory, MemoryListener};
 pub use names::is_extended_resource_name;
 pub use pods::{
     Admission, ContainerKind, ContainerRequest, ContainerView, Dropped, PodRequest, Refused,

@@ -1,15 +1,19 @@
 //! How a plugin ends: in order, and not otherwise unless it must.
 
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::{RunError, Transport};
+use kubelet::{Identity, Listener, Resource, RunError, Transport};
 use kubelet_double::v1beta1::{AllocateRequest, ContainerAllocateRequest, Empty};
-use kubelet_double::{KubeletDouble, Options};
+use kubelet_double::{InMemory, KubeletDouble, MemoryListener, Options};
+use tokio::io::DuplexStream;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
 
-use crate::plugin::{Caller, DIRECTORY, GPU, Node, sockets};
+use crate::plugin::{Caller, DIRECTORY, Devices, GPU, Node, Plugin, sockets};
 
 #[tokio::test(start_paused = true)]
 async fn an_orderly_end_says_why_and_leaves_nothing_behind() {
@@ -30,7 +34,7 @@ async fn an_orderly_end_says_why_and_leaves_nothing_behind() {
         (end.code(), end.message()),
         (Code::Unavailable, "the device plugin closes this socket")
     );
-    assert_eq!(sockets(&node.host), Vec::<std::path::PathBuf>::new());
+    assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
     assert_eq!(devices.streams(), 0);
     drop((caller, stream, kubelet));
     sleep(Duration::from_secs(1)).await;
@@ -57,8 +61,73 @@ async fn a_panic_in_a_call_ends_everything_and_names_the_task() {
         "a connection to example.com/gpu panicked: asked for [\"gpu-1\"]"
     );
     // Nothing is left that could be taken for a plugin that works.
-    assert_eq!(sockets(&node.host), Vec::<std::path::PathBuf>::new());
+    assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
     kubelet.wait_for(|resources| resources[0].allocatable == 0).await;
+}
+
+/// A host whose sockets panic.
+#[derive(Clone)]
+struct Broken {
+    host: InMemory,
+    what: &'static str,
+}
+
+struct BrokenListener(MemoryListener, &'static str);
+
+impl Listener for BrokenListener {
+    type Stream = DuplexStream;
+
+    async fn accept(&mut self) -> io::Result<DuplexStream> {
+        assert!(self.1 != "accept", "accept is broken");
+        self.0.accept().await
+    }
+}
+
+impl Transport for Broken {
+    type Stream = DuplexStream;
+    type Listener = BrokenListener;
+
+    fn bind(&self, path: &Path) -> io::Result<BrokenListener> {
+        self.host.bind(path).map(|listener| BrokenListener(listener, self.what))
+    }
+
+    async fn connect(&self, path: &Path) -> io::Result<DuplexStream> {
+        assert!(self.what != "connect", "connect is broken");
+        self.host.connect(path).await
+    }
+
+    fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+        self.host.identity(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.host.remove(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+        assert!(self.what != "list", "list is broken");
+        self.host.list(directory)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_any_task_ends_everything_and_names_the_task() {
+    for (what, task) in [
+        ("accept", "the listener of example.com/gpu"),
+        ("connect", "the registration of example.com/gpu"),
+        ("list", "the search for leftover sockets"),
+    ] {
+        let host = Node::new().host;
+        let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default()).unwrap();
+        let resource: Arc<dyn Resource> = Devices::new(GPU, "gpu", 1);
+        let broken = Broken { host: host.clone(), what };
+        let plugin = Plugin::run(broken, DIRECTORY, vec![resource]);
+        let ended = timeout(Duration::from_secs(10), plugin.task).await.unwrap();
+        let ended = ended.unwrap().unwrap_err();
+        assert_eq!(ended.to_string(), format!("{task} panicked: {what} is broken"));
+        assert_eq!(sockets(&host), Vec::<PathBuf>::new());
+        drop(kubelet);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -68,7 +137,7 @@ async fn an_end_before_the_kubelet_was_found_is_orderly_too() {
     let plugin = node.run();
     sleep(Duration::from_secs(10)).await;
     plugin.stop().await.unwrap();
-    assert_eq!(node.host.list(DIRECTORY.as_ref()).unwrap(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(node.host.list(DIRECTORY.as_ref()).unwrap(), Vec::<PathBuf>::new());
 }
 
 #[tokio::test(start_paused = true)]
