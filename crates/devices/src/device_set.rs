@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::hints::DeviceHints;
 use crate::mounts::MountTable;
 use crate::slot::split;
 use crate::text::fold;
@@ -55,6 +56,7 @@ pub struct Entry {
     pub health: Health,
     gone_since: Option<Moment>,
     pub(crate) mounts: Arc<MountTable>,
+    pub(crate) hints: Arc<DeviceHints>,
 }
 
 /// A slot as it is advertised.
@@ -125,6 +127,7 @@ impl ResourceDevices {
                 health: device.health,
                 gone_since: None,
                 mounts: Arc::new(MountTable::of(&device, &policy)),
+                hints: Arc::new(DeviceHints::of(&device)),
                 device,
                 policy,
             })

@@ -8,6 +8,7 @@ mod adapter;
 mod copy_to_vm;
 mod device;
 mod device_set;
+mod hints;
 mod host;
 mod model;
 mod mounts;

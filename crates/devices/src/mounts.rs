@@ -4,8 +4,8 @@
 //! user's, then the defaults. At allocation only two questions are left: does the
 //! file exist now, and has an earlier one claimed its destination.
 
-use std::collections::HashMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::{
@@ -55,8 +55,17 @@ pub struct MountCandidate {
     pub container_path: String,
     /// Who asked for it.
     pub origin: MountOrigin,
+    /// The destination without case; two files with one cannot both be mounted.
     claim: String,
+    /// A hash of the claim, so that comparing claims costs little at each allocation.
+    claim_hash: u64,
     presence: Presence,
+}
+
+impl MountCandidate {
+    fn rivals(&self, other: &MountCandidate) -> bool {
+        self.claim_hash == other.claim_hash && self.claim == other.claim
+    }
 }
 
 /// What is known of a file before anything is asked of the disk.
@@ -178,6 +187,12 @@ impl MountTable {
     }
 }
 
+fn hash(claim: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    claim.hash(&mut hasher);
+    hasher.finish()
+}
+
 fn as_file(mount: &AdditionalMount) -> RuntimeFile {
     RuntimeFile { source: mount.source.clone(), destination: mount.destination.clone() }
 }
@@ -218,11 +233,13 @@ impl Lister<'_> {
                 None => Presence::OnDisk,
             }
         };
+        let claim = format!("{folder}\\{claimed}");
         MountCandidate {
             host_path: format!("{}\\{source}", self.store.path.trim_end_matches('\\')),
             container_path: format!("{folder}\\{destination}"),
             origin,
-            claim: format!("{folder}\\{claimed}"),
+            claim_hash: hash(&claim),
+            claim,
             presence,
         }
     }
@@ -236,7 +253,7 @@ pub(crate) fn resolve<'a>(
     exists: &dyn Fn(&str) -> bool,
 ) -> MountPlan {
     let mut plan = MountPlan::default();
-    let mut claims: HashMap<&'a str, &'a Arc<MountCandidate>> = HashMap::new();
+    let mut claims: Vec<&'a Arc<MountCandidate>> = Vec::new();
     for entry in entries {
         let table = match entry.mounts.open(&entry.policy.container, host) {
             Ok(table) => table,
@@ -245,16 +262,20 @@ pub(crate) fn resolve<'a>(
                 continue;
             }
         };
+        let most = table.system32.len() + table.wow64.len();
+        plan.files.reserve(most);
+        claims.reserve(most);
         for file in table.candidates(host.wow64) {
-            let fate = match (file.presence, claims.get(file.claim.as_str())) {
+            let holder = claims.iter().find(|holder| holder.rivals(file));
+            let fate = match (file.presence, holder) {
                 (Presence::Excluded, _) => Fate::Excluded,
                 // Two devices of one driver bring the same file: that is no collision.
                 (_, Some(by)) if by.host_path == file.host_path => continue,
                 (Presence::Missing, _) => Fate::Missing,
                 (Presence::OnDisk, _) if !exists(&file.host_path) => Fate::Missing,
-                (_, Some(by)) => Fate::Shadowed { by: Arc::clone(by) },
+                (_, Some(holder)) => Fate::Shadowed { by: Arc::clone(holder) },
                 (Presence::There | Presence::OnDisk, None) => {
-                    claims.insert(&file.claim, file);
+                    claims.push(file);
                     Fate::Mounted
                 }
             };

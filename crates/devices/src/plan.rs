@@ -4,13 +4,12 @@
 //! string, mounts and environment, with every decision that somebody may ask about.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::device_set::{Entry, ResourceDevices, SlotFault};
 use crate::mounts::{MountPlan, resolve};
 use crate::{
-    Device, DriverModel, HcsSchema, Hints, HostFacts, LocationPath, MultiDevice, PnpId, Vendor,
+    Device, DriverModel, HcsSchema, Hints, HostFacts, LocationPath, MultiDevice, PnpId, hints,
 };
 
 /// `GUID_DEVINTERFACE_DISPLAY_ADAPTER`, the interface class that containerd and
@@ -115,7 +114,7 @@ pub fn plan<'a>(
     let legacy = first.policy.model == DriverModel::Legacy;
     let mut envs = BTreeMap::new();
     if first.policy.container.hints == Hints::Set {
-        add_hints(&mut envs, &entries);
+        hints::add(&mut envs, entries.iter().map(|entry| (&*entry.device, &*entry.hints)));
     }
     if legacy {
         add_legacy(&mut envs, &first.device);
@@ -174,41 +173,6 @@ pub fn takes_location_paths(host: &HostFacts) -> bool {
         return host.hcs_schemas.iter().any(|schema| *schema >= LOCATION_PATH_SCHEMA);
     }
     host.build.is_none_or(|build| build.build >= LOCATION_PATH_BUILD)
-}
-
-/// Tells the container which devices are its own. This is no isolation: Windows may
-/// show it more devices than these.
-fn add_hints(envs: &mut BTreeMap<String, String>, entries: &[&Entry]) {
-    let mut luids = String::new();
-    for (n, entry) in entries.iter().enumerate() {
-        let device = &entry.device;
-        let comma = if n > 0 { "," } else { "" };
-        // Writing to a String cannot fail.
-        let _ = write!(luids, "{comma}{}", device.luid);
-        let mut add = |name: &str, value: Option<String>| {
-            if let Some(value) = value {
-                envs.insert(format!("DIRECTX_DEVICE_{n}_{name}"), value);
-            }
-        };
-        add("LUID", Some(device.luid.to_string()));
-        add("NAME", Some(device.description.clone()));
-        add("VENDOR", Some(device.vendor.to_string()));
-        add("PNP_ID", Some(device.id.to_string()));
-        add("LOCATION_PATH", device.location_path.as_ref().map(ToString::to_string));
-        add("DRIVER_VERSION", device.driver_version.map(|v| v.to_string()));
-    }
-    envs.insert("DIRECTX_VISIBLE_DEVICES".to_owned(), luids);
-    if let Some(uuids) = cuda_devices(entries) {
-        envs.insert("CUDA_VISIBLE_DEVICES".to_owned(), uuids);
-    }
-}
-
-/// The UUIDs of the container's NVIDIA devices, if it has any and all of them are
-/// known: CUDA hides every device that a list lacks.
-fn cuda_devices(entries: &[&Entry]) -> Option<String> {
-    let nvidia = entries.iter().filter(|entry| entry.device.vendor == Vendor::Nvidia);
-    let uuids: Option<Vec<&str>> = nvidia.map(|entry| entry.device.cuda_uuid.as_deref()).collect();
-    uuids.filter(|uuids| !uuids.is_empty()).map(|uuids| uuids.join(","))
 }
 
 /// The variables that the plugin of 2019 set.

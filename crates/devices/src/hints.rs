@@ -1,0 +1,60 @@
+//! What a container is told of its own devices. This is no isolation: Windows may show
+//! it more devices than these.
+//!
+//! The values are made once for each device, so that an allocation only copies them.
+
+use std::collections::BTreeMap;
+
+use crate::{Device, Vendor};
+
+/// The values of `DIRECTX_DEVICE_n_*` for one device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DeviceHints {
+    luid: String,
+    values: Vec<(&'static str, String)>,
+}
+
+impl DeviceHints {
+    pub(crate) fn of(device: &Device) -> DeviceHints {
+        let location = device.location_path.as_ref().map(ToString::to_string);
+        let version = device.driver_version.map(|version| version.to_string());
+        let luid = device.luid.to_string();
+        let all = [
+            ("_LUID", Some(luid.clone())),
+            ("_NAME", Some(device.description.clone())),
+            ("_VENDOR", Some(device.vendor.to_string())),
+            ("_PNP_ID", Some(device.id.to_string())),
+            ("_LOCATION_PATH", location),
+            ("_DRIVER_VERSION", version),
+        ];
+        let known = |(name, value): (&'static str, Option<String>)| Some((name, value?));
+        DeviceHints { luid, values: all.into_iter().filter_map(known).collect() }
+    }
+}
+
+/// Adds the variables for a container's devices, in their order.
+pub(crate) fn add<'a>(
+    envs: &mut BTreeMap<String, String>,
+    devices: impl Iterator<Item = (&'a Device, &'a DeviceHints)> + Clone,
+) {
+    let mut luids: Vec<&str> = Vec::new();
+    for (n, (_, hints)) in devices.clone().enumerate() {
+        luids.push(&hints.luid);
+        let number = n.to_string();
+        for (name, value) in &hints.values {
+            envs.insert(["DIRECTX_DEVICE_", &number, name].concat(), value.clone());
+        }
+    }
+    envs.insert("DIRECTX_VISIBLE_DEVICES".to_owned(), luids.join(","));
+    if let Some(uuids) = cuda_devices(devices.map(|(device, _)| device)) {
+        envs.insert("CUDA_VISIBLE_DEVICES".to_owned(), uuids);
+    }
+}
+
+/// The UUIDs of the container's NVIDIA devices, if it has any and all of them are
+/// known: CUDA hides every device that a list lacks.
+fn cuda_devices<'a>(devices: impl Iterator<Item = &'a Device>) -> Option<String> {
+    let nvidia = devices.filter(|device| device.vendor == Vendor::Nvidia);
+    let uuids: Option<Vec<&str>> = nvidia.map(|device| device.cuda_uuid.as_deref()).collect();
+    uuids.filter(|uuids| !uuids.is_empty()).map(|uuids| uuids.join(","))
+}
