@@ -10,6 +10,8 @@ mod doctor;
 mod flags;
 mod fleet;
 mod gpu_uuids;
+#[cfg(all(test, windows))]
+mod hot_plug;
 mod logging;
 mod offered;
 mod output;
