@@ -15,16 +15,20 @@ use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, Health, KUBELET_SOCKET, PreferredRequest,
     Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError, Transport,
 };
-use kubelet_double::v1beta1::Empty;
 use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
+use kubelet_double::v1beta1::{
+    AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
+    PreStartContainerRequest, PreferredAllocationRequest,
+};
 use kubelet_double::{InMemory, KubeletDouble, Options};
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
+use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 const DIRECTORY: &str = "/plugins";
 const RESOURCE: &str = "example.com/gpu";
@@ -103,6 +107,9 @@ async fn send(host: &InMemory, conversation: &[u8]) {
     let talk = async {
         // The plugin may hang up at any byte.
         let _ = to.write_all(conversation).await;
+        // The clock stands still while anything is left to do. To hang up before would
+        // end the calls before they have begun.
+        sleep(Duration::from_millis(10)).await;
         let _ = to.shutdown().await;
     };
     let listen = async {
@@ -138,7 +145,7 @@ fn converse(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
                 let method = u.choose(&METHODS)?;
                 let flags = if u.ratio(7, 8)? { 4 } else { u.arbitrary()? };
                 frame(out, 1, flags, stream, &headers(method));
-                let body = short(u)?;
+                let body = if u.arbitrary()? { message(u)? } else { short(u)? };
                 let body = if u.ratio(7, 8)? { framed(&body) } else { body };
                 frame(out, 0, u.int_in_range(0..=1)?, stream, &body);
                 stream += 2;
@@ -157,6 +164,29 @@ fn converse(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A request with anything in it, perhaps of another method.
+fn message(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    Ok(match u.int_in_range(0..=3)? {
+        0 => {
+            let container_requests = vec![ContainerAllocateRequest { devices_ids: ids(u)? }];
+            AllocateRequest { container_requests }.encode_to_vec()
+        }
+        1 | 2 => {
+            let container = ContainerPreferredAllocationRequest {
+                available_device_ids: ids(u)?,
+                must_include_device_ids: ids(u)?,
+                allocation_size: u.arbitrary()?,
+            };
+            PreferredAllocationRequest { container_requests: vec![container] }.encode_to_vec()
+        }
+        _ => PreStartContainerRequest { devices_ids: ids(u)? }.encode_to_vec(),
+    })
+}
+
+fn ids(u: &mut Unstructured<'_>) -> Result<Vec<String>> {
+    (0..u.int_in_range(0..=3)?).map(|_| Ok((*u.choose(&["a", "b", "", "é"])?).to_owned())).collect()
 }
 
 fn short(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
