@@ -45,7 +45,8 @@ async fn socket(path: &Path) -> SocketState {
     }
 }
 
-#[cfg(test)]
+// Wine has no AF_UNIX to ask with.
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
@@ -55,8 +56,6 @@ mod tests {
         (looked.state, looked.socket)
     }
 
-    // Wine has no AF_UNIX to ask with.
-    #[cfg(unix)]
     #[test]
     fn what_is_not_there_is_missing() {
         let folder = tempfile::tempdir().unwrap();
@@ -65,8 +64,6 @@ mod tests {
         assert_eq!(looked(folder.path()), (DirectoryState::Present, SocketState::Missing));
     }
 
-    // Wine has no AF_UNIX to ask with.
-    #[cfg(unix)]
     #[test]
     fn a_file_is_no_directory_and_no_kubelet() {
         let folder = tempfile::tempdir().unwrap();
@@ -76,7 +73,6 @@ mod tests {
         assert!(matches!(looked(folder.path()).1, SocketState::Dead(_)));
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_listener_answers_until_it_goes() {
         let folder = tempfile::tempdir().unwrap();
