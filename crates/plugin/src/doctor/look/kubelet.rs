@@ -46,7 +46,8 @@ async fn socket(path: &Path) -> SocketState {
 }
 
 // Wine has no AF_UNIX to ask with.
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use super::*;
 
