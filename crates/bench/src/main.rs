@@ -19,15 +19,17 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use crate::measures::{Effort, all};
+use crate::measures::{Effort, Measure};
 
-const USAGE: &str = "usage: bench PROGRAM [--quick] [--write FILE]";
+const USAGE: &str = "usage: bench PROGRAM [--quick] [--only GROUP] [--write FILE]";
 
 /// What the command line asks for.
 #[derive(PartialEq, Eq, Debug)]
 struct Request {
     program: PathBuf,
     effort: Effort,
+    /// The groups, in the order they are measured.
+    groups: Vec<Measure>,
     write: Option<PathBuf>,
 }
 
@@ -52,11 +54,16 @@ fn request(mut words: impl Iterator<Item = OsString>) -> Result<Request> {
     let mut request = Request {
         program: words.next().context("which program?")?.into(),
         effort: Effort::Full,
+        groups: Measure::ALL.to_vec(),
         write: None,
     };
     while let Some(word) = words.next() {
         match word.to_string_lossy().as_ref() {
             "--quick" => request.effort = Effort::Quick,
+            "--only" => {
+                let name = words.next().context("`--only` needs a group")?;
+                request.groups = vec![Measure::named(&name.to_string_lossy())?];
+            }
             "--write" => {
                 request.write = Some(words.next().context("`--write` needs a file")?.into());
             }
@@ -73,7 +80,11 @@ fn measure(request: &Request) -> Result<()> {
         .build()
         .context("the event loop cannot be started")?;
     let machine = machine::describe();
-    let groups = runtime.block_on(all(&request.program, request.effort))?;
+    let mut groups = Vec::new();
+    for group in &request.groups {
+        eprintln!("measuring: {}", group.name());
+        groups.push(runtime.block_on(group.run(&request.program, request.effort))?);
+    }
     print!("{}", report::text(&groups));
     if let Some(path) = &request.write {
         std::fs::write(path, report::markdown(&groups, &machine))
@@ -95,9 +106,11 @@ mod tests {
     fn a_program_is_needed_and_the_rest_is_not() {
         let full = asked(&["p"]).unwrap();
         assert_eq!((full.effort, full.write), (Effort::Full, None));
+        assert_eq!(full.groups, Measure::ALL);
+        assert_eq!(asked(&["p", "--only", "calls"]).unwrap().groups, [Measure::Calls]);
         let quick = asked(&["p", "--quick", "--write", "f"]).unwrap();
         assert_eq!((quick.effort, quick.write), (Effort::Quick, Some("f".into())));
-        for bad in [&[][..], &["p", "--write"], &["p", "x"]] {
+        for bad in [&[][..], &["p", "--write"], &["p", "x"], &["p", "--only", "x"]] {
             assert!(asked(bad).is_err(), "{bad:?}");
         }
     }

@@ -50,7 +50,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        arguments: "[--quick]",
+        arguments: "[--quick] [--only GROUP]",
         about: "measure the release program and write docs/benchmarks.md",
         run: bench::command,
     },

@@ -42,6 +42,60 @@ impl Effort {
     }
 }
 
+/// A group of figures to measure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Measure {
+    Size,
+    Starts,
+    Calls,
+    Changes,
+    Comebacks,
+    Idling,
+}
+
+impl Measure {
+    /// All of them, in the order of the report.
+    pub(crate) const ALL: [Measure; 6] = [
+        Measure::Size,
+        Measure::Starts,
+        Measure::Calls,
+        Measure::Changes,
+        Measure::Comebacks,
+        Measure::Idling,
+    ];
+
+    /// The name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Measure::Size => "size",
+            Measure::Starts => "starts",
+            Measure::Calls => "calls",
+            Measure::Changes => "changes",
+            Measure::Comebacks => "comebacks",
+            Measure::Idling => "idling",
+        }
+    }
+
+    /// The group of this name.
+    pub(crate) fn named(name: &str) -> Result<Measure> {
+        let names = Measure::ALL.map(Measure::name).join(", ");
+        let found = Measure::ALL.into_iter().find(|measure| measure.name() == name);
+        found.with_context(|| format!("`{name}` is no group; they are {names}"))
+    }
+
+    /// Measures it with `program`.
+    pub(crate) async fn run(self, program: &Path, effort: Effort) -> Result<Group> {
+        match self {
+            Measure::Size => size::measure(program),
+            Measure::Starts => starts::measure(program, effort).await,
+            Measure::Calls => calls::measure(program, effort).await,
+            Measure::Changes => changes::measure(program, effort).await,
+            Measure::Comebacks => comebacks::measure(program, effort).await,
+            Measure::Idling => idling::measure(program, effort).await,
+        }
+    }
+}
+
 /// Figures that belong together.
 pub(crate) struct Group {
     pub(crate) title: &'static str,
@@ -83,16 +137,4 @@ impl Row {
     fn within(self, limit: f64, holds_for: HoldsFor) -> Row {
         Row { budget: Some(Budget { limit, holds_for }), ..self }
     }
-}
-
-/// Measures everything with `program`.
-pub(crate) async fn all(program: &Path, effort: Effort) -> Result<Vec<Group>> {
-    Ok(vec![
-        size::measure(program)?,
-        starts::measure(program, effort).await?,
-        calls::measure(program, effort).await?,
-        changes::measure(program, effort).await?,
-        comebacks::measure(program, effort).await?,
-        idling::measure(program, effort).await?,
-    ])
 }
