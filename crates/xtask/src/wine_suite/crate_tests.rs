@@ -51,7 +51,9 @@ fn programs(text: &str) -> impl Iterator<Item = (String, PathBuf)> {
 }
 
 fn run(programs: &Programs, program: &Path) -> Result<()> {
-    let result = output(&mut programs.bed.command(program), DEADLINE)?;
+    // A failing test's last lines should be its message and not its stack.
+    let mut tests = programs.bed.command(program);
+    let result = output(tests.env("RUST_BACKTRACE", "0"), DEADLINE)?;
     if !result.status.success() {
         let text = [result.stdout, result.stderr].concat();
         bail!("{} ended with {}:\n{}", program.display(), result.status, last_lines(&text, 60));
