@@ -67,7 +67,8 @@ async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Ve
             allocate.append(&mut this_round.1);
         }
     }
-    let of = |call: &str| format!("{call}, {} slots, {} files", shape.slots, shape.files);
+    let files = if shape.files == 1 { "file" } else { "files" };
+    let of = |call: &str| format!("{call}, {} slots, {} {files}", shape.slots, shape.files);
     Ok(vec![
         Row::new(of("empty call"), "µs", empty)?,
         Row::new(of("Allocate"), "µs", allocate)?,
