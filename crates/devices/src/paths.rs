@@ -85,10 +85,16 @@ impl fmt::Display for FileName {
 
 /// A path that may not be used, and why.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the path `{path}` {why}")]
+#[error("the path `{}` {why}", printable(.path))]
 pub struct PathError {
     path: String,
     why: PathFault,
+}
+
+/// Control characters escaped, since errors go to terminals and logs.
+fn printable(path: &str) -> String {
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    path.chars().map(escaped).collect()
 }
 
 /// What is wrong with a path.
@@ -212,6 +218,12 @@ mod tests {
         }
         assert!(StorePath::parse(&"a".repeat(256)).is_err());
         assert!(StorePath::parse(&"a".repeat(255)).is_ok());
+    }
+
+    #[test]
+    fn errors_hold_no_control_characters() {
+        let error = StorePath::parse("a\nb\u{1b}[31m").unwrap_err().to_string();
+        assert!(error.starts_with(r"the path `a\nb\u{1b}[31m` "), "{error}");
     }
 
     #[test]

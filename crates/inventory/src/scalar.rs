@@ -26,7 +26,7 @@ fn is_plain(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || " ._-()".contains(c);
     let first = text.chars().next();
     first.is_some_and(|c| c.is_ascii_alphanumeric())
-        && !text.ends_with(' ')
+        && !text.ends_with([' ', '-'])
         && text.chars().all(inner)
         && !is_word(text)
         && (first.is_some_and(|c| c.is_ascii_alphabetic()) || cannot_be_a_number(text))
