@@ -1,4 +1,4 @@
-//! The fuzz targets of `fuzz/`, built and run by libFuzzer on stable Rust.
+//! The fuzz targets of `testing/fuzz/`, built and run by libFuzzer on stable Rust.
 //!
 //! rustc's coverage passes are LLVM's own and need no nightly; only the sanitizers do,
 //! which find faults of `unsafe` code, and no target runs any. What a target discovers
@@ -55,7 +55,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
 
 /// Runs every target for a while.
 pub(crate) fn perform() -> Result<()> {
-    run(cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))?;
+    run(cargo().args(["fmt", "--check", "--manifest-path", "testing/fuzz/Cargo.toml"]))?;
     let programs = Programs::build()?;
     run(programs.cargo(&["clippy", "--lib", "--bins"]).args(["--", "--deny", "warnings"]))?;
     run(&mut programs.cargo(&["test", "--lib"]))?;
@@ -87,7 +87,7 @@ fn request(arguments: &[OsString], all: &[String]) -> Result<Request> {
     Ok(request)
 }
 
-/// The names of all targets, sorted: the files in `fuzz/targets`.
+/// The names of all targets, sorted: the files in `testing/fuzz/targets`.
 fn all_targets() -> Result<Vec<String>> {
     let folder = fuzz_folder().join("targets");
     let entries = std::fs::read_dir(&folder)
@@ -102,7 +102,7 @@ fn all_targets() -> Result<Vec<String>> {
 }
 
 fn fuzz_folder() -> PathBuf {
-    workspace::root().join("fuzz")
+    workspace::root().join("testing/fuzz")
 }
 
 /// The built targets.
@@ -134,7 +134,13 @@ impl Programs {
         let mut command = cargo();
         command
             .args(arguments)
-            .args(["--quiet", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target"])
+            .args([
+                "--quiet",
+                "--release",
+                "--manifest-path",
+                "testing/fuzz/Cargo.toml",
+                "--target",
+            ])
             .arg(&self.platform)
             .arg("--target-dir")
             .arg(&self.folder)

@@ -18,7 +18,7 @@ use crate::workspace::{self, cargo};
 const VERSION: &str = "0.20.2";
 
 /// Whose dependencies are looked at: the workspace's and the fuzz targets'.
-const MANIFESTS: [&str; 2] = ["Cargo.toml", "fuzz/Cargo.toml"];
+const MANIFESTS: [&str; 2] = ["Cargo.toml", "testing/fuzz/Cargo.toml"];
 
 /// How long fetching the database of advisories may take.
 const FETCH_LIMIT: Duration = Duration::from_secs(60);

@@ -1,6 +1,6 @@
 //! The kubelet's own device manager, in Go, drives the program of this workspace.
 //!
-//! `tests/kubelet` holds the tests and says what they need. Here they are built with
+//! `testing/kubelet_suite` holds the tests and says what they need. Here they are built with
 //! the newest and with the oldest kubelet, and run against a debug build.
 
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ fn formatting() -> Result<()> {
 }
 
 fn folder() -> PathBuf {
-    workspace::root().join("tests").join("kubelet")
+    workspace::root().join("testing/kubelet_suite")
 }
 
 #[cfg(test)]

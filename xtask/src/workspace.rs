@@ -10,7 +10,7 @@ pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 /// The folder that holds the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).expect("xtask lies two folders below the workspace").to_owned()
+    here.parent().expect("xtask lies in the workspace folder").to_owned()
 }
 
 /// cargo's target folder.

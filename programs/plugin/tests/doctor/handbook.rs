@@ -89,8 +89,8 @@ fn every_reason_to_leave_an_adapter_out_is_explained() {
 /// Those of the `kubelet` crate, whose errors are its own: its source has their words.
 #[test]
 fn what_is_told_of_the_kubelet_is_what_is_logged() {
-    let registration = include_str!("../../../kubelet/src/registration.rs");
-    let service = include_str!("../../../kubelet/src/service.rs");
+    let registration = include_str!("../../../../kubernetes/kubelet/src/registration.rs");
+    let service = include_str!("../../../../kubernetes/kubelet/src/service.rs");
     for (source, message) in [
         (registration, "could not connect to the kubelet"),
         (registration, "the kubelet did not accept a connection within"),

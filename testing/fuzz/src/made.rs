@@ -59,6 +59,6 @@ pub fn catalog(models: &[DriverModel], file: &str) -> Catalog {
 /// The fixture cannot be read.
 #[must_use]
 pub fn fixture() -> HostSnapshot {
-    let text = include_str!("../../fixtures/inventories/aws-t4-two.yaml");
+    let text = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
     inventory::parse("aws-t4-two.yaml", text).expect("the fixture is an inventory")
 }

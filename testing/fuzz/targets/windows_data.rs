@@ -6,13 +6,13 @@
 #![no_main]
 #![allow(dead_code, reason = "the modules offer more than is called here")]
 
-#[path = "../../crates/win32/src/copy_to_vm.rs"]
+#[path = "../../../windows/win32/src/copy_to_vm.rs"]
 mod copy_to_vm;
-#[path = "../../crates/win32/src/property.rs"]
+#[path = "../../../windows/win32/src/property.rs"]
 mod property;
-#[path = "../../crates/win32/src/store_path.rs"]
+#[path = "../../../windows/win32/src/store_path.rs"]
 mod store_path;
-#[path = "../../crates/win32/src/text.rs"]
+#[path = "../../../windows/win32/src/text.rs"]
 mod text;
 
 use copy_to_vm::RawValue;

@@ -1,4 +1,4 @@
-module directx-device-plugin/tests/kubelet
+module directx-device-plugin/testing/kubelet_suite
 
 go 1.26.0
 

@@ -1,6 +1,6 @@
 //! The discovery library's clients in other languages: built, and run where they can.
 //!
-//! `crates/discovery_dll/clients/cpp` uses the classes of `include/DeviceDiscovery.h`,
+//! `programs/discovery_dll/clients/cpp` uses the classes of `include/DeviceDiscovery.h`,
 //! `bindings/go` loads the library without cgo. Both print what
 //! `test-device-discovery` prints.
 
@@ -70,7 +70,7 @@ fn go_for_windows(folder: &Path) -> Result<()> {
 
 /// Adds what every build of the C++ client is told.
 fn cpp(compiler: &mut Command) -> &mut Command {
-    let source = "crates/discovery_dll/clients/cpp/test-device-discovery.cpp";
+    let source = "programs/discovery_dll/clients/cpp/test-device-discovery.cpp";
     compiler.args(["-std=c++17", "-O1"]).args(STRICT).arg("-I").arg(include());
     compiler.arg(workspace::root().join(source))
 }
