@@ -43,6 +43,14 @@ impl StorePath {
     }
 }
 
+impl std::str::FromStr for StorePath {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        StorePath::parse(text)
+    }
+}
+
 impl fmt::Display for StorePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -74,6 +82,14 @@ impl FileName {
     #[must_use]
     pub fn folded(&self) -> String {
         fold(&self.0)
+    }
+}
+
+impl std::str::FromStr for FileName {
+    type Err = PathError;
+
+    fn from_str(text: &str) -> Result<Self, PathError> {
+        FileName::parse(text)
     }
 }
 

@@ -15,7 +15,7 @@ pub enum InventoryError {
     },
     /// What the file says, with its line and key.
     #[error(transparent)]
-    Content(#[from] strict_yaml::ReadError),
+    Content(#[from] documents::ReadError),
 }
 
 impl InventoryError {

@@ -46,9 +46,9 @@
 //! without `SysWOW64` reads back as one that has it.
 
 mod error;
+mod format;
 mod links;
 mod read;
-mod scalar;
 mod source;
 mod watch;
 mod write;

@@ -1,244 +1,144 @@
-//! The text of an inventory into a snapshot.
+//! An inventory file into a snapshot.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use devices::{
-    Adapter, Attachment, Attribute, Attributes, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
-    HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness,
-    StoreFiles,
+    Adapter, Attachment, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore, HardwareId, HostFacts,
+    HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, StoreFiles, Wow64,
 };
-use strict_yaml::{Document, KeyCase, Kind, Node, ReadError, closest};
+use documents::{Entries, NonEmpty, Place, ReadError, Spanned, Text, TextOrList};
 
-use crate::{InventoryError, SCHEMA};
+use crate::InventoryError;
+use crate::format::{
+    AdapterFile, DriverStoreFile, HardwareIdFile, HostFile, InventoryFile, PnpFile,
+};
 
 /// Reads the inventory in the file `path`.
 pub fn read(path: &Path) -> Result<HostSnapshot, InventoryError> {
-    let bytes = strict_yaml::read_bytes(path)
+    let bytes = documents::read_bytes(path)
         .map_err(|source| InventoryError::File { path: path.to_owned(), source })?;
-    let name = path.display().to_string();
-    parse(&name, &strict_yaml::decode(&name, &bytes)?)
+    Ok(parse_bytes(&path.display().to_string(), &bytes)?)
 }
 
-/// Reads an inventory, YAML or JSON; `name` is what errors call it.
+/// Reads an inventory, YAML or JSON; errors call it `name`.
 pub fn parse(name: &str, text: &str) -> Result<HostSnapshot, InventoryError> {
-    let document = Document::parse(name, text)?;
-    Ok(snapshot(&document.root())?)
+    Ok(parse_bytes(name, text.as_bytes())?)
 }
 
-fn snapshot(root: &Node<'_>) -> Result<HostSnapshot, ReadError> {
-    let mut map = root.mapping(KeyCase::Exact)?;
-    schema(&map.require("schema")?)?;
-    let host = map.take("host").map(|n| host(&n)).transpose()?.unwrap_or_default();
-    let list = map.require("adapters")?.list()?;
-    map.finish()?;
-    let mut seen = Seen::default();
-    let adapters = list.iter().map(|n| adapter(n, &mut seen)).collect::<Result<_, _>>()?;
-    Ok(HostSnapshot { host, adapters, ..HostSnapshot::default() })
-}
-
-fn schema(node: &Node<'_>) -> Result<(), ReadError> {
-    let schema = node.text()?;
-    if schema == SCHEMA {
-        return Ok(());
-    }
-    let what = format!("unknown schema {schema:?}");
-    Err(node.error(what).with_hint(format!("this program reads `{SCHEMA}`")))
-}
-
-fn host(node: &Node<'_>) -> Result<HostFacts, ReadError> {
-    let mut map = node.mapping(KeyCase::Exact)?;
-    let facts = HostFacts {
-        product: map.take("product").map(|n| owned(&n)).transpose()?,
-        display_version: map.take("displayVersion").map(|n| owned(&n)).transpose()?,
-        build: map.take("build").map(|n| n.parsed()).transpose()?,
-        hcs_schemas: map
-            .take("hcsSchemas")
-            .map(|n| n.list()?.iter().map(Node::parsed).collect())
-            .transpose()?
-            .unwrap_or_default(),
-        ..HostFacts::default()
-    };
-    map.finish()?;
-    Ok(facts)
-}
-
-fn adapter(node: &Node<'_>, seen: &mut Seen) -> Result<Adapter, ReadError> {
-    let mut map = node.mapping(KeyCase::Exact)?;
-    let luid = map.require("luid")?;
-    seen.luid(&luid)?;
-    let adapter = Adapter {
-        luid: Luid(luid.integer(i64::MIN..=i64::MAX)?),
-        attributes: attributes(&map.require("attributes")?)?,
-        realness: realness(map.require("hardware")?.boolean()?),
-        placement: placement(flag(map.take("integrated"))?),
-        attachment: attachment(flag(map.take("detachable"))?),
-        hardware_id: hardware_id(&map.require("hardwareId")?)?,
-        driver_description: text_or_empty(map.take("driverDescription"))?,
-        driver_version: map.take("driverVersion").map(|n| n.parsed()).transpose()?,
-        dedicated_memory_mib: map
-            .take("dedicatedMemoryMiB")
-            .map(|n| n.integer(0..=u64::MAX))
-            .transpose()?,
-        pnp: map.take("pnp").map(|n| pnp(&n, seen)).transpose()?,
-        driver_store: map.take("driverStore").map(|n| driver_store(&n)).transpose()?,
-    };
-    map.finish()?;
-    Ok(adapter)
-}
-
-fn realness(hardware: bool) -> Realness {
-    if hardware { Realness::Hardware } else { Realness::Software }
-}
-
-fn placement(integrated: bool) -> Placement {
-    if integrated { Placement::Integrated } else { Placement::Discrete }
-}
-
-fn attachment(detachable: bool) -> Attachment {
-    if detachable { Attachment::Detachable } else { Attachment::Fixed }
-}
-
-fn attributes(node: &Node<'_>) -> Result<Attributes, ReadError> {
-    node.list()?.iter().map(attribute).collect()
-}
-
-fn attribute(node: &Node<'_>) -> Result<Attribute, ReadError> {
-    let name = node.text()?;
-    let names = || Attribute::ALL.map(Attribute::name);
-    Attribute::from_name(name).ok_or_else(|| {
-        let hint = match closest(name, names()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("the attributes are {}", names().join(", ")),
-        };
-        node.error(format!("unknown attribute {name:?}")).with_hint(hint)
+fn parse_bytes(name: &str, bytes: &[u8]) -> Result<HostSnapshot, ReadError> {
+    let file: InventoryFile = documents::parse(name, bytes)?;
+    unique(name, &file.adapters)?;
+    Ok(HostSnapshot {
+        host: file.host.map(host).unwrap_or_default(),
+        adapters: file.adapters.into_iter().map(adapter).collect(),
+        ..HostSnapshot::default()
     })
 }
 
-fn hardware_id(node: &Node<'_>) -> Result<HardwareId, ReadError> {
-    let number = |n: &Node<'_>| n.integer(0..=u32::MAX);
-    let mut map = node.mapping(KeyCase::Exact)?;
-    let id = HardwareId {
-        vendor: number(&map.require("vendor")?)?,
-        device: number(&map.require("device")?)?,
-        subsystem: map.take("subsystem").map(|n| number(&n)).transpose()?.unwrap_or_default(),
-        revision: map.take("revision").map(|n| number(&n)).transpose()?.unwrap_or_default(),
-    };
-    map.finish()?;
-    Ok(id)
-}
-
-fn pnp(node: &Node<'_>, seen: &mut Seen) -> Result<PnpDevice, ReadError> {
-    let number = |n: Node<'_>| n.integer(0..=u32::MAX);
-    let mut map = node.mapping(KeyCase::Exact)?;
-    let id = map.require("id")?;
-    seen.pnp_id(&id)?;
-    let device = PnpDevice {
-        id: PnpId::new(filled(&id)?),
-        description: text_or_empty(map.take("description"))?,
-        manufacturer: text_or_empty(map.take("manufacturer"))?,
-        driver_key: map.take("driverKey").map(|n| filled(&n).map(DriverKey::new)).transpose()?,
-        location_paths: map
-            .take("locationPaths")
-            .map(|n| n.list()?.iter().map(|n| Ok(LocationPath::new(filled(n)?))).collect())
-            .transpose()?
-            .unwrap_or_default(),
-        numa_node: map.take("numaNode").map(number).transpose()?,
-        problem_code: map.take("problemCode").map(number).transpose()?.unwrap_or_default(),
-    };
-    map.finish()?;
-    Ok(device)
-}
-
-fn driver_store(node: &Node<'_>) -> Result<DriverStore, ReadError> {
-    let mut map = node.mapping(KeyCase::Exact)?;
-    let store = DriverStore {
-        path: filled(&map.require("path")?)?.to_owned(),
-        files: match map.take("files") {
-            Some(list) => {
-                StoreFiles::Listed(list.list()?.iter().map(owned).collect::<Result<_, _>>()?)
-            }
-            None => StoreFiles::EveryNamed,
-        },
-        copy_to_vm: map.take("copyToVm").map(|n| copy_to_vm(&n)).transpose()?.unwrap_or_default(),
-    };
-    map.finish()?;
-    Ok(store)
-}
-
-type CopyToVm = BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>;
-
-/// The registry compares the names of keys and values without case.
-fn copy_to_vm(node: &Node<'_>) -> Result<CopyToVm, ReadError> {
-    let mut keys = CopyToVm::new();
-    for (name, node) in node.mapping(KeyCase::Ignored)?.entries() {
-        let key: CopyToVmKey = name.parse().map_err(|e| node.error(format!("{e}")))?;
-        let mut values = BTreeMap::new();
-        for (name, node) in node.mapping(KeyCase::Ignored)?.entries() {
-            values.insert(name.to_owned(), copy_to_vm_value(&node)?);
+/// Checks that no two adapters have one LUID, nor one instance id, which Windows compares
+/// without case.
+fn unique(name: &str, adapters: &[AdapterFile]) -> Result<(), ReadError> {
+    let mut luids = HashMap::new();
+    let mut ids = HashMap::new();
+    for (n, adapter) in adapters.iter().enumerate() {
+        let (luid, place) = (&adapter.luid, |key| format!("adapters[{n}].{key}"));
+        let text = format!("LUID {}", luid.value.0);
+        once(name, &mut luids, luid.value.0, luid, place("luid"), &text)?;
+        if let Some(id) = adapter.pnp.as_ref().map(|pnp| &pnp.id) {
+            let text = format!("PnP instance id {:?}", id.value.0);
+            let folded: String = id.value.0.chars().flat_map(char::to_uppercase).collect();
+            once(name, &mut ids, folded, id, place("pnp.id"), &text)?;
         }
-        keys.insert(key, values);
     }
-    Ok(keys)
+    Ok(())
 }
 
-fn copy_to_vm_value(node: &Node<'_>) -> Result<CopyToVmValue, ReadError> {
-    if node.kind() != Kind::List {
-        return Ok(CopyToVmValue::Single(owned(node)?));
-    }
-    let strings: Vec<String> = node.list()?.iter().map(owned).collect::<Result<_, _>>()?;
-    if strings.is_empty() || strings.len() > 2 {
-        let what = format!("expected one or two strings, found {}", strings.len());
-        return Err(node.error(what).with_hint("the source, then perhaps the destination"));
-    }
-    Ok(CopyToVmValue::Multi(strings))
-}
-
-fn owned(node: &Node<'_>) -> Result<String, ReadError> {
-    node.text().map(str::to_owned)
-}
-
-fn filled<'d>(node: &Node<'d>) -> Result<&'d str, ReadError> {
-    match node.text()? {
-        "" => Err(node.error("expected text, found none in the quotes")),
-        text => Ok(text),
-    }
-}
-
-fn text_or_empty(node: Option<Node<'_>>) -> Result<String, ReadError> {
-    node.map_or_else(|| Ok(String::new()), |n| owned(&n))
-}
-
-fn flag(node: Option<Node<'_>>) -> Result<bool, ReadError> {
-    node.map_or(Ok(false), |n| n.boolean())
-}
-
-/// What may be there only once, with the line it was first seen on.
-#[derive(Default)]
-struct Seen {
-    luids: HashMap<i64, u32>,
-    pnp_ids: HashMap<String, u32>,
-}
-
-impl Seen {
-    fn luid(&mut self, node: &Node<'_>) -> Result<(), ReadError> {
-        let luid = node.integer(i64::MIN..=i64::MAX)?;
-        once(node, self.luids.insert(luid, node.line()), &format!("the LUID {luid}"))
-    }
-
-    /// Windows compares instance ids without case.
-    fn pnp_id(&mut self, node: &Node<'_>) -> Result<(), ReadError> {
-        let id = node.text()?;
-        let folded = id.chars().flat_map(char::to_uppercase).collect();
-        once(node, self.pnp_ids.insert(folded, node.line()), &format!("the PnP id {id:?}"))
-    }
-}
-
-fn once(node: &Node<'_>, before: Option<u32>, what: &str) -> Result<(), ReadError> {
-    match before {
-        Some(line) => Err(node
-            .error(format!("{what} is there twice"))
-            .with_hint(format!("the adapter at line {line} has it already"))),
+fn once<K: Eq + std::hash::Hash, T>(
+    file: &str,
+    seen: &mut HashMap<K, u32>,
+    key: K,
+    value: &Spanned<T>,
+    path: String,
+    what: &str,
+) -> Result<(), ReadError> {
+    let place = Place::of(file, value, path);
+    match seen.insert(key, place.line()) {
+        Some(line) => Err(place
+            .error(format!("duplicate {what}"))
+            .with_hint(format!("the adapter at line {line} already has it"))),
         None => Ok(()),
     }
+}
+
+fn host(file: HostFile) -> HostFacts {
+    let schemas = file.hcs_schemas.map(|list| list.0).unwrap_or_default();
+    let has_wow64 = file.wow64.is_none_or(|flag| flag.0);
+    HostFacts {
+        product: file.product.map(|text| text.0),
+        display_version: file.display_version.map(|text| text.0),
+        build: file.build.map(|build| build.0),
+        hcs_schemas: schemas.into_iter().map(|schema| schema.0).collect(),
+        wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
+    }
+}
+
+fn adapter(file: AdapterFile) -> Adapter {
+    Adapter {
+        luid: Luid(file.luid.value.0),
+        attributes: file.attributes.0.into_iter().map(|attribute| attribute.0).collect(),
+        realness: if file.hardware.0 { Realness::Hardware } else { Realness::Software },
+        placement: if file.integrated.0 { Placement::Integrated } else { Placement::Discrete },
+        attachment: if file.detachable.0 { Attachment::Detachable } else { Attachment::Fixed },
+        hardware_id: hardware_id(&file.hardware_id),
+        driver_description: file.driver_description.0,
+        driver_version: file.driver_version.map(|version| version.0),
+        dedicated_memory_mib: file.dedicated_memory_mib.map(|memory| memory.0),
+        pnp: file.pnp.map(pnp),
+        driver_store: file.driver_store.map(driver_store),
+    }
+}
+
+fn hardware_id(file: &HardwareIdFile) -> HardwareId {
+    HardwareId {
+        vendor: file.vendor.0,
+        device: file.device.0,
+        subsystem: file.subsystem.0,
+        revision: file.revision.0,
+    }
+}
+
+fn pnp(file: PnpFile) -> PnpDevice {
+    let paths = file.location_paths.0.into_iter();
+    PnpDevice {
+        id: PnpId::new(file.id.value.0),
+        description: file.description.0,
+        manufacturer: file.manufacturer.0,
+        driver_key: file.driver_key.map(|NonEmpty(key)| DriverKey::new(key)),
+        location_paths: paths.map(|NonEmpty(path)| LocationPath::new(path)).collect(),
+        numa_node: file.numa_node.map(|node| node.0),
+        problem_code: file.problem_code.0,
+    }
+}
+
+fn driver_store(file: DriverStoreFile) -> DriverStore {
+    DriverStore {
+        path: file.path.0,
+        files: match file.files {
+            Some(files) => StoreFiles::Listed(files.into_iter().map(|Text(name)| name).collect()),
+            None => StoreFiles::EveryNamed,
+        },
+        copy_to_vm: copy_to_vm(file.copy_to_vm),
+    }
+}
+
+fn copy_to_vm(
+    file: Entries<CopyToVmKey, Entries<String, TextOrList>>,
+) -> BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>> {
+    let value = |value| match value {
+        TextOrList::One(text) => CopyToVmValue::Single(text),
+        TextOrList::List(texts) => CopyToVmValue::Multi(texts),
+    };
+    let values = |Entries(values)| Vec::into_iter(values).map(|(n, v)| (n, value(v))).collect();
+    file.0.into_iter().map(|(key, entries)| (key, values(entries))).collect()
 }

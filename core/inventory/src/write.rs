@@ -1,177 +1,113 @@
-//! A snapshot into the text of an inventory, laid out for people to read.
-
-use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+//! A snapshot into the text of an inventory.
 
 use devices::{
-    Adapter, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DriverStore, HardwareId, HostFacts,
-    HostSnapshot, Luid, Placement, PnpDevice, Realness, StoreFiles,
+    Adapter, Attachment, CopyToVmValue, DriverStore, HardwareId, HostFacts, HostSnapshot, Luid,
+    Placement, PnpDevice, Realness, StoreFiles, Wow64,
+};
+use documents::{Entries, Flag, FlowSeq, NonEmpty, Spanned, Text, TextOrList, Whole};
+
+use crate::format::{
+    AdapterFile, DriverStoreFile, HardwareIdFile, HostFile, InventoryFile, PnpFile, Version1,
 };
 
-use crate::SCHEMA;
-use crate::scalar::{key, scalar};
-
 /// Why a snapshot cannot be written.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The files of a live host are known to its disk alone
-    /// ([`StoreFiles::OnDisk`]): whoever records it lists them first.
+    /// Only its disk knows the files of a live host ([`StoreFiles::OnDisk`]); list them first.
     #[error("the driver store files of adapter {0} are not listed")]
     FilesNotListed(Luid),
+    /// The library cannot write it.
+    #[error(transparent)]
+    Yaml(#[from] documents::WriteError),
 }
 
-/// Writes an inventory that reads back to the same host facts and adapters.
-///
-/// What the format cannot hold is told in comments: the snapshot's warnings, and
-/// registry values that are `REG_MULTI_SZ` of no or more than two strings, which
-/// name no file anyway.
+/// Writes an inventory that reads back to the same host facts and adapters. The snapshot's
+/// warnings, for which the format has no key, become comments at the top.
 pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
-    let mut out = String::new();
-    for warning in &snapshot.warnings {
-        let about = format!("{:?}", warning.text);
-        append(&mut out, format_args!("# adapter {}: {about}\n", warning.luid));
-    }
-    append(&mut out, format_args!("schema: {SCHEMA}\n"));
-    host(&mut out, &snapshot.host);
-    if snapshot.adapters.is_empty() {
-        out.push_str("adapters: []\n");
-    } else {
-        out.push_str("adapters:\n");
-    }
-    for one in &snapshot.adapters {
-        adapter(&mut out, one)?;
-    }
-    Ok(out)
-}
-
-fn host(out: &mut String, host: &HostFacts) {
-    let mut facts = Vec::new();
-    facts.extend(host.product.as_ref().map(|text| format!("product: {}", scalar(text))));
-    let version = host.display_version.as_ref();
-    facts.extend(version.map(|text| format!("displayVersion: {}", scalar(text))));
-    facts.extend(host.build.map(|build| format!("build: {build}")));
-    if !host.hcs_schemas.is_empty() {
-        facts.push(format!(
-            "hcsSchemas: {}",
-            flow(host.hcs_schemas.iter().map(ToString::to_string))
-        ));
-    }
-    if !facts.is_empty() {
-        out.push_str("host:\n");
-    }
-    for fact in facts {
-        append(out, format_args!("  {fact}\n"));
-    }
-}
-
-fn adapter(out: &mut String, adapter: &Adapter) -> Result<(), WriteError> {
-    let attributes = adapter.attributes.iter().map(|a: Attribute| a.name().to_owned());
-    append(out, format_args!("- luid: {}\n", adapter.luid));
-    append(out, format_args!("  attributes: {}\n", flow(attributes)));
-    append(out, format_args!("  hardware: {}\n", adapter.realness == Realness::Hardware));
-    append(out, format_args!("  integrated: {}\n", adapter.placement == Placement::Integrated));
-    append(out, format_args!("  detachable: {}\n", adapter.attachment == Attachment::Detachable));
-    append(out, format_args!("  hardwareId: {}\n", hardware_id(adapter.hardware_id)));
-    append(out, format_args!("  driverDescription: {}\n", scalar(&adapter.driver_description)));
-    if let Some(version) = adapter.driver_version {
-        append(out, format_args!("  driverVersion: {version}\n"));
-    }
-    if let Some(memory) = adapter.dedicated_memory_mib {
-        append(out, format_args!("  dedicatedMemoryMiB: {memory}\n"));
-    }
-    if let Some(device) = &adapter.pnp {
-        pnp(out, device);
-    }
-    match &adapter.driver_store {
-        Some(store) => driver_store(out, store, adapter.luid),
-        None => Ok(()),
-    }
-}
-
-fn hardware_id(id: HardwareId) -> String {
-    let hex = |number: u32, digits: usize| match number {
-        0 => "0".to_owned(),
-        _ => format!("0x{number:0digits$X}"),
+    let comments = snapshot
+        .warnings
+        .iter()
+        .map(|warning| format!("# adapter {}: {:?}\n", warning.luid, warning.text));
+    let file = InventoryFile {
+        schema: Version1.into(),
+        host: Some(host(&snapshot.host)).filter(|host| *host != HostFile::default()),
+        adapters: snapshot.adapters.iter().map(adapter).collect::<Result<_, _>>()?,
     };
-    format!(
-        "{{vendor: {}, device: {}, subsystem: {}, revision: {}}}",
-        hex(id.vendor, 4),
-        hex(id.device, 4),
-        hex(id.subsystem, 8),
-        hex(id.revision, 2)
-    )
+    Ok(comments.collect::<String>() + &documents::to_yaml(&file)?)
 }
 
-fn pnp(out: &mut String, device: &PnpDevice) {
-    append(out, format_args!("  pnp:\n    id: {}\n", scalar(device.id.as_str())));
-    append(out, format_args!("    description: {}\n", scalar(&device.description)));
-    append(out, format_args!("    manufacturer: {}\n", scalar(&device.manufacturer)));
-    if let Some(key) = &device.driver_key {
-        append(out, format_args!("    driverKey: {}\n", scalar(key.as_str())));
-    }
-    let paths = flow(device.location_paths.iter().map(|path| path.as_str().to_owned()));
-    append(out, format_args!("    locationPaths: {paths}\n"));
-    if let Some(node) = device.numa_node {
-        append(out, format_args!("    numaNode: {node}\n"));
-    }
-    append(out, format_args!("    problemCode: {}\n", device.problem_code));
-}
-
-fn driver_store(out: &mut String, store: &DriverStore, luid: Luid) -> Result<(), WriteError> {
-    append(out, format_args!("  driverStore:\n    path: {}\n", scalar(&store.path)));
-    match &store.files {
-        StoreFiles::EveryNamed => {}
-        StoreFiles::OnDisk => return Err(WriteError::FilesNotListed(luid)),
-        StoreFiles::Listed(files) if files.is_empty() => out.push_str("    files: []\n"),
-        StoreFiles::Listed(files) => {
-            out.push_str("    files:\n");
-            for file in files {
-                append(out, format_args!("    - {}\n", scalar(file)));
-            }
-        }
-    }
-    if store.copy_to_vm.is_empty() {
-        out.push_str("    copyToVm: {}\n");
-    } else {
-        out.push_str("    copyToVm:\n");
-    }
-    for (key, values) in &store.copy_to_vm {
-        copy_to_vm(out, key, values);
-    }
-    Ok(())
-}
-
-fn copy_to_vm(out: &mut String, name: &CopyToVmKey, values: &BTreeMap<String, CopyToVmValue>) {
-    append(out, format_args!("      {}", key(&name.to_string(), "      ")));
-    let kept = values.values().any(|value| writable(value).is_some());
-    out.push_str(if kept { "\n" } else { " {}\n" });
-    for (name, value) in values {
-        match writable(value) {
-            Some(value) => {
-                append(out, format_args!("        {} {value}\n", key(name, "        ")));
-            }
-            None => append(out, format_args!("        # left out: {name:?} {value:?}\n")),
-        }
+fn host(host: &HostFacts) -> HostFile {
+    let schemas: Vec<_> = host.hcs_schemas.iter().map(|schema| (*schema).into()).collect();
+    HostFile {
+        product: host.product.clone().map(Text),
+        display_version: host.display_version.clone().map(Text),
+        build: host.build.map(Into::into),
+        hcs_schemas: (!schemas.is_empty()).then_some(FlowSeq(schemas)),
+        wow64: (host.wow64 == Wow64::Absent).then_some(Flag(false)),
     }
 }
 
-/// The value as the format writes it, where it can.
-fn writable(value: &CopyToVmValue) -> Option<String> {
-    match value {
-        CopyToVmValue::Single(text) => Some(scalar(text)),
-        CopyToVmValue::Multi(texts) if (1..=2).contains(&texts.len()) => {
-            Some(flow(texts.iter().cloned()))
-        }
-        CopyToVmValue::Multi(_) => None,
+fn adapter(adapter: &Adapter) -> Result<AdapterFile, WriteError> {
+    Ok(AdapterFile {
+        luid: unplaced(Whole(adapter.luid.0)),
+        attributes: FlowSeq(adapter.attributes.iter().map(Into::into).collect()),
+        hardware: Flag(adapter.realness == Realness::Hardware),
+        integrated: Flag(adapter.placement == Placement::Integrated),
+        detachable: Flag(adapter.attachment == Attachment::Detachable),
+        hardware_id: hardware_id(adapter.hardware_id),
+        driver_description: Text(adapter.driver_description.clone()),
+        driver_version: adapter.driver_version.map(Into::into),
+        dedicated_memory_mib: adapter.dedicated_memory_mib.map(Whole),
+        pnp: adapter.pnp.as_ref().map(pnp),
+        driver_store: match &adapter.driver_store {
+            Some(store) => Some(driver_store(store, adapter.luid)?),
+            None => None,
+        },
+    })
+}
+
+fn hardware_id(id: HardwareId) -> HardwareIdFile {
+    HardwareIdFile {
+        vendor: Whole(id.vendor),
+        device: Whole(id.device),
+        subsystem: Whole(id.subsystem),
+        revision: Whole(id.revision),
     }
 }
 
-/// A list on one line.
-fn flow(texts: impl Iterator<Item = String>) -> String {
-    let items: Vec<String> = texts.map(|text| scalar(&text)).collect();
-    format!("[{}]", items.join(", "))
+fn pnp(device: &PnpDevice) -> PnpFile {
+    let text = |text: &str| NonEmpty(text.to_owned());
+    PnpFile {
+        id: unplaced(text(device.id.as_str())),
+        description: Text(device.description.clone()),
+        manufacturer: Text(device.manufacturer.clone()),
+        driver_key: device.driver_key.as_ref().map(|key| text(key.as_str())),
+        location_paths: FlowSeq(device.location_paths.iter().map(|p| text(p.as_str())).collect()),
+        numa_node: device.numa_node.map(Whole),
+        problem_code: Whole(device.problem_code),
+    }
 }
 
-fn append(out: &mut String, text: fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a string takes all text");
+fn driver_store(store: &DriverStore, luid: Luid) -> Result<DriverStoreFile, WriteError> {
+    let value = |value: &CopyToVmValue| match value {
+        CopyToVmValue::Single(text) => TextOrList::One(text.clone()),
+        CopyToVmValue::Multi(texts) => TextOrList::List(texts.clone()),
+    };
+    let keys = store.copy_to_vm.iter().map(|(key, values)| {
+        (key.clone(), Entries(values.iter().map(|(name, v)| (name.clone(), value(v))).collect()))
+    });
+    Ok(DriverStoreFile {
+        path: NonEmpty(store.path.clone()),
+        files: match &store.files {
+            StoreFiles::EveryNamed => None,
+            StoreFiles::OnDisk => return Err(WriteError::FilesNotListed(luid)),
+            StoreFiles::Listed(files) => Some(files.iter().cloned().map(Text).collect()),
+        },
+        copy_to_vm: Entries(keys.collect()),
+    })
+}
+
+/// A value that comes from no file.
+fn unplaced<T>(value: T) -> Spanned<T> {
+    Spanned::new(value, documents::UNPLACED, documents::UNPLACED)
 }

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use devices::{DriverModel, Policy};
 
-use crate::locate;
+use crate::config_files;
 use crate::model::{ModelSettings, model_settings};
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::FileRule;
-use crate::variables::{Variables, socket_directory};
-use crate::{SettingsError, Surroundings, resources};
+use crate::variables::{Variables, misspelled_variables, socket_directory};
+use crate::{Environment, SettingsError, resources};
 
-/// What the command line says.
+/// The flags of the command line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Flags {
-    /// `--driver-model`, in the order given; none is wddm and mcdm.
+    /// `--driver-model`, in the order given; empty means wddm and mcdm.
     pub driver_models: Vec<DriverModel>,
     /// `--config`: the one file for all driver models.
     pub config: Option<PathBuf>,
@@ -22,34 +22,32 @@ pub struct Flags {
     pub device_plugin_dir: Option<PathBuf>,
 }
 
-/// A configuration in which everything has been checked that can be checked without
-/// looking at hardware.
+/// A configuration, checked as far as that is possible without looking at hardware.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What is offered and how.
+    /// Which devices are advertised, and how.
     pub policy: Policy,
     /// The directory that replaces the kubelet's own.
     pub device_plugin_dir: Option<PathBuf>,
-    /// Every value in force and where it comes from.
+    /// Every effective value and where it comes from.
     pub effective: Vec<Effective>,
-    /// What is allowed but has no effect: for a warning each.
+    /// What is accepted but has no effect; each deserves a warning.
     pub notices: Vec<String>,
 }
 
 /// Reads and checks the configuration.
 ///
 /// # Errors
-/// The first thing that is wrong, with the flag, the variable, or the file, line and
-/// key it is about.
-pub fn load(flags: &Flags, around: &dyn Surroundings) -> Result<Config, SettingsError> {
+/// The first thing that is wrong, with its flag, variable, or file, line and key.
+pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, SettingsError> {
     let mut models: Vec<ModelSettings> = Vec::new();
     for model in driver_models(flags)? {
-        let variables = Variables { model, around };
-        let file = locate::settings(&variables, flags.config.as_deref())?;
+        let variables = Variables { model, environment };
+        let file = config_files::settings(&variables, flags.config.as_deref())?;
         models.push(model_settings(&variables, &file)?);
     }
     resources::check(&models)?;
-    let directory = directory(flags, around, &models)?;
+    let directory = directory(flags, environment, &models)?;
     let mut effective: Vec<Effective> = Vec::new();
     effective.extend(directory.as_ref().map(|directory| Effective {
         model: None,
@@ -57,7 +55,8 @@ pub fn load(flags: &Flags, around: &dyn Surroundings) -> Result<Config, Settings
         value: directory.value.display().to_string(),
         origin: directory.origin.clone(),
     }));
-    let mut notices: Vec<String> = foreign_rules(&models);
+    let mut notices: Vec<String> = misspelled_variables(environment);
+    notices.append(&mut foreign_rules(&models));
     for model in &mut models {
         effective.append(&mut model.effective);
         notices.append(&mut model.notices);
@@ -70,7 +69,8 @@ pub fn load(flags: &Flags, around: &dyn Surroundings) -> Result<Config, Settings
     })
 }
 
-/// A device belongs to exactly one resource, and `legacy` takes them all.
+/// The driver models to serve. A device belongs to exactly one resource, and `legacy` claims
+/// every device.
 fn driver_models(flags: &Flags) -> Result<Vec<DriverModel>, SettingsError> {
     let mut models: Vec<DriverModel> = Vec::new();
     for model in &flags.driver_models {
@@ -83,21 +83,21 @@ fn driver_models(flags: &Flags) -> Result<Vec<DriverModel>, SettingsError> {
     }
     if models.len() > 1 && models.contains(&DriverModel::Legacy) {
         let what = "--driver-model legacy cannot be combined with another driver model".to_owned();
-        let hint = "legacy offers every device as one resource; run a second daemon on other nodes";
+        let hint = "legacy advertises every device as one resource; serve other driver models on other nodes";
         return Err(SettingsError::Conflict { what, hint });
     }
     Ok(models)
 }
 
-/// Rules for a driver model that is not served, or not out of the file they stand in.
+/// Rules for a driver model that is not served, or that is configured by another file.
 fn foreign_rules(models: &[ModelSettings]) -> Vec<String> {
-    let taken = |rule: &FileRule| models.iter().flat_map(|m| &m.rules).any(|r| r == rule);
+    let applied = |rule: &FileRule| models.iter().flat_map(|m| &m.rules).any(|r| r == rule);
     let mut notices: Vec<String> = Vec::new();
-    for rule in models.iter().flat_map(|m| &m.foreign_rules).filter(|rule| !taken(rule)) {
+    for rule in models.iter().flat_map(|m| &m.foreign_rules).filter(|rule| !applied(rule)) {
         let FileRule { rule, place } = rule;
         let model = rule.matches.model.map(DriverModel::name).unwrap_or_default();
         let notice = format!(
-            "{place}: the rule for `{}` has no effect: the file is not read for driver model {model}",
+            "{place}: the rule for `{}` has no effect: this file does not configure driver model {model}",
             rule.name
         );
         if !notices.contains(&notice) {
@@ -107,17 +107,17 @@ fn foreign_rules(models: &[ModelSettings]) -> Vec<String> {
     notices
 }
 
-/// The flag, else what the plugin of 2019 called `PLUGIN_SOCK_DIR`.
+/// The flag, or `PLUGIN_SOCK_DIR`, which the plugin of 2019 used.
 fn directory(
     flags: &Flags,
-    around: &dyn Surroundings,
+    environment: &dyn Environment,
     models: &[ModelSettings],
 ) -> Result<Option<Sourced<PathBuf>>, SettingsError> {
     if let Some(value) = flags.device_plugin_dir.clone() {
         return Ok(Some(Sourced { value, origin: Origin::Flag("--device-plugin-dir") }));
     }
     if models.iter().any(|m| m.policy.model == DriverModel::Legacy) {
-        return socket_directory(around);
+        return socket_directory(environment);
     }
     Ok(None)
 }

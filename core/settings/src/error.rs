@@ -1,13 +1,13 @@
-//! Why a configuration cannot be used. Each is a usage error of the program.
+//! Why a configuration cannot be used. To the program each is a usage error.
 
 use std::path::PathBuf;
 
-use strict_yaml::ReadError;
+use documents::ReadError;
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// What a file says, with its line and key.
+    /// The content of a file, with its line and key.
     #[error(transparent)]
     Content(#[from] ReadError),
     /// A file that cannot be read.
@@ -15,7 +15,7 @@ pub enum SettingsError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// An environment variable.
@@ -30,10 +30,10 @@ pub enum SettingsError {
         /// What to write instead.
         hint: &'static str,
     },
-    /// Flags or variables that do not go together.
+    /// Flags or variables that contradict each other.
     #[error("{what}")]
     Conflict {
-        /// What does not go together, with where each comes from.
+        /// What contradicts what, and where each comes from.
         what: String,
         /// What to do about it.
         hint: &'static str,

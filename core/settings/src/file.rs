@@ -1,6 +1,5 @@
-//! A configuration file into settings, each with the line it stands on.
+//! A configuration file into settings, each with the line it is on.
 
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,39 +7,42 @@ use devices::{
     AdditionalMounts, AllocationPolicy, DeviceScope, FileName, Hints, MultiDevice, NumaTopology,
     ResourceName, RuntimeMounts,
 };
-use strict_yaml::{Document, KeyCase, Kind, Mapping, Node, ReadError, decode};
+use documents::{AnyCase, LenientFlag, Place, ReadError, Spanned};
+use serde::Deserialize;
 
+use crate::mounts::{AdditionalMountsFile, additional};
 use crate::origin::{Origin, Sourced};
-use crate::rules::{FileRule, file_rules};
+use crate::rules::{FileRule, RuleFile, file_rules};
+use crate::values::{Choice, FileNameText, Multitenancy, RemovalGrace, ResourceNameText};
 use crate::variables::{replicas, scope};
-use crate::words::{ALLOCATION, MULTI_DEVICE, RUNTIME_MOUNTS};
-use crate::{MAX_MULTITENANCY, MAX_REMOVAL_GRACE, mounts};
 
 /// The keys of a configuration file, matched without case.
-pub const KEYS: [&str; 14] = [
-    "multitenancy",
-    "includeIntegrated",
-    "includeDetachable",
-    "additionalMounts",
-    "additionalMountsWow64",
-    "runtimeMounts",
-    "excludeMounts",
-    "allocationPolicy",
-    "multiDevice",
-    "publishNuma",
-    "removalGraceSeconds",
-    "environmentHints",
-    "resourceName",
-    "resources",
-];
-
-/// The keys of a mount below `additionalMounts.<vendor>[]`.
-pub const MOUNT_KEYS: [&str; 2] = ["source", "destination"];
+///
+/// An empty value means unset: the earlier plugins read it so, and a list whose entries are
+/// all commented out has one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ConfigurationFile {
+    multitenancy: Option<Spanned<Multitenancy>>,
+    include_integrated: Option<Spanned<LenientFlag>>,
+    include_detachable: Option<Spanned<LenientFlag>>,
+    additional_mounts: Option<Spanned<AdditionalMountsFile>>,
+    additional_mounts_wow64: Option<Spanned<AdditionalMountsFile>>,
+    runtime_mounts: Option<Spanned<Choice<RuntimeMounts>>>,
+    exclude_mounts: Option<Spanned<Vec<FileNameText>>>,
+    allocation_policy: Option<Spanned<Choice<AllocationPolicy>>>,
+    multi_device: Option<Spanned<Choice<MultiDevice>>>,
+    publish_numa: Option<Spanned<LenientFlag>>,
+    removal_grace_seconds: Option<Spanned<RemovalGrace>>,
+    environment_hints: Option<Spanned<LenientFlag>>,
+    resource_name: Option<Spanned<ResourceNameText>>,
+    resources: Option<Vec<Spanned<AnyCase<RuleFile>>>>,
+}
 
 /// What one file sets.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct FileSettings {
-    pub(crate) multitenancy: Option<Sourced<NonZeroU32>>,
+    pub(crate) multitenancy: Option<Sourced<std::num::NonZeroU32>>,
     pub(crate) include_integrated: Option<Sourced<DeviceScope>>,
     pub(crate) include_detachable: Option<Sourced<DeviceScope>>,
     pub(crate) additional: Option<Sourced<AdditionalMounts>>,
@@ -59,65 +61,61 @@ pub(crate) struct FileSettings {
 /// Reads the bytes of the file `path`.
 pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadError> {
     let name = path.display().to_string();
-    let document = Document::parse(&name, &decode(&name, bytes)?)?;
-    let mut map = document.root().mapping(KeyCase::Ignored)?;
-    let settings = FileSettings {
-        multitenancy: take(&mut map, "multitenancy", multitenancy)?,
-        include_integrated: take(&mut map, "includeIntegrated", |n| n.boolean().map(scope))?,
-        include_detachable: take(&mut map, "includeDetachable", |n| n.boolean().map(scope))?,
-        additional: take(&mut map, "additionalMounts", mounts::additional)?,
-        additional_wow64: take(&mut map, "additionalMountsWow64", mounts::additional)?,
-        runtime_mounts: take(&mut map, "runtimeMounts", |n| n.choice(&RUNTIME_MOUNTS))?,
-        exclude_mounts: take(&mut map, "excludeMounts", mounts::excluded)?,
-        allocation: take(&mut map, "allocationPolicy", allocation)?,
-        multi_device: take(&mut map, "multiDevice", |n| n.choice(&MULTI_DEVICE))?,
-        numa: take(&mut map, "publishNuma", numa)?,
-        removal_grace: take(&mut map, "removalGraceSeconds", removal_grace)?,
-        hints: take(&mut map, "environmentHints", hints)?,
-        resource: take(&mut map, "resourceName", resource_name)?,
-        rules: take(&mut map, "resources", file_rules)?.map(|r| r.value).unwrap_or_default(),
-    };
-    map.finish()?;
-    Ok(settings)
+    let AnyCase(file): AnyCase<ConfigurationFile> = documents::parse(&name, bytes)?;
+    let source = Source { name: &name };
+    Ok(FileSettings {
+        multitenancy: source.of("multitenancy", file.multitenancy, |count| replicas(count.0)),
+        include_integrated: source
+            .of("includeIntegrated", file.include_integrated, |flag| scope(flag.0)),
+        include_detachable: source
+            .of("includeDetachable", file.include_detachable, |flag| scope(flag.0)),
+        additional: source.mounts("additionalMounts", file.additional_mounts)?,
+        additional_wow64: source.mounts("additionalMountsWow64", file.additional_mounts_wow64)?,
+        runtime_mounts: source.of("runtimeMounts", file.runtime_mounts, |choice| choice.0),
+        exclude_mounts: source.of("excludeMounts", file.exclude_mounts, |names| {
+            names.into_iter().map(|name| name.0).collect()
+        }),
+        allocation: source.of("allocationPolicy", file.allocation_policy, |choice| choice.0),
+        multi_device: source.of("multiDevice", file.multi_device, |choice| choice.0),
+        numa: source.of("publishNuma", file.publish_numa, |LenientFlag(publish)| {
+            if publish { NumaTopology::Publish } else { NumaTopology::Withhold }
+        }),
+        removal_grace: source.of("removalGraceSeconds", file.removal_grace_seconds, |grace| {
+            Duration::from_secs(grace.0)
+        }),
+        hints: source.of("environmentHints", file.environment_hints, |LenientFlag(set)| {
+            if set { Hints::Set } else { Hints::Omit }
+        }),
+        resource: source.of("resourceName", file.resource_name, |name| name.0),
+        rules: file_rules(&name, file.resources.unwrap_or_default())?,
+    })
 }
 
-/// The value of `key` and its line. A key with nothing after it is a key that is
-/// not there: so it was for the earlier plugins, and a list whose entries are all
-/// commented out looks like that.
-pub(crate) fn take<'d, T>(
-    map: &mut Mapping<'d>,
-    key: &'static str,
-    read: impl Fn(&Node<'d>) -> Result<T, ReadError>,
-) -> Result<Option<Sourced<T>>, ReadError> {
-    let Some(node) = map.take(key).filter(|node| node.kind() != Kind::Null) else {
-        return Ok(None);
-    };
-    Ok(Some(Sourced { value: read(&node)?, origin: Origin::File(node.place()) }))
+/// The file that values come from.
+struct Source<'a> {
+    name: &'a str,
 }
 
-pub(crate) fn multitenancy(node: &Node<'_>) -> Result<NonZeroU32, ReadError> {
-    node.integer(0..=MAX_MULTITENANCY).map(replicas)
-}
+impl Source<'_> {
+    fn of<F, T>(
+        &self,
+        key: &str,
+        value: Option<Spanned<F>>,
+        convert: fn(F) -> T,
+    ) -> Option<Sourced<T>> {
+        let value = value?;
+        let origin = Origin::File(Place::of(self.name, &value, key));
+        Some(Sourced { value: convert(value.value), origin })
+    }
 
-pub(crate) fn allocation(node: &Node<'_>) -> Result<AllocationPolicy, ReadError> {
-    node.choice(&ALLOCATION)
-}
-
-pub(crate) fn resource_name(node: &Node<'_>) -> Result<ResourceName, ReadError> {
-    node.parsed()
-        .map_err(|e| e.with_hint("write a domain, a slash and a name, such as example.com/gpu"))
-}
-
-fn numa(node: &Node<'_>) -> Result<NumaTopology, ReadError> {
-    let publish = node.boolean()?;
-    Ok(if publish { NumaTopology::Publish } else { NumaTopology::Withhold })
-}
-
-fn hints(node: &Node<'_>) -> Result<Hints, ReadError> {
-    let set = node.boolean()?;
-    Ok(if set { Hints::Set } else { Hints::Omit })
-}
-
-fn removal_grace(node: &Node<'_>) -> Result<Duration, ReadError> {
-    node.integer(0..=MAX_REMOVAL_GRACE).map(Duration::from_secs)
+    fn mounts(
+        &self,
+        key: &str,
+        value: Option<Spanned<AdditionalMountsFile>>,
+    ) -> Result<Option<Sourced<AdditionalMounts>>, ReadError> {
+        let Some(value) = value else { return Ok(None) };
+        let place = Place::of(self.name, &value, key);
+        let mounts = additional(value.value, &place)?;
+        Ok(Some(Sourced { value: mounts, origin: Origin::File(place) }))
+    }
 }

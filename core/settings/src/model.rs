@@ -1,4 +1,4 @@
-//! One driver model's policy out of variables, file and defaults.
+//! The policy of one driver model, from variables, file and defaults.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -6,33 +6,32 @@ use std::time::Duration;
 
 use devices::{
     AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceScope, DriverModel, Hints,
-    ModelPolicy, MultiDevice, NumaTopology, RuntimeMounts, Sharing,
+    ModelPolicy, MultiDevice, NumaTopology, ResourceName, RuntimeMounts, Sharing,
 };
 
 use crate::SettingsError;
+use crate::display::ValueText;
 use crate::file::FileSettings;
 use crate::origin::{Effective, Origin, Sourced};
-use crate::resources::default_resource;
 use crate::rules::FileRule;
 use crate::variables::{Variables, match_name};
-use crate::words::Words;
 
-/// What the plugin of 2019 looked for in adapters' names.
+/// The part of the adapter name that the plugin of 2019 required by default.
 const LEGACY_MATCH_NAME: &str = "nvidia";
-/// How long a device that went away stays listed, unless the file says otherwise.
+/// The default time that a device which disappeared stays advertised as unhealthy.
 const REMOVAL_GRACE: Duration = Duration::from_secs(60);
 
-/// A driver model's policy, and where its parts come from.
+/// The policy of a driver model, and where its parts come from.
 pub(crate) struct ModelSettings {
     pub(crate) policy: ModelPolicy,
-    /// The rules of the policy with their places, in the same order.
+    /// The rules of the policy with their places, in the order of the policy.
     pub(crate) rules: Vec<FileRule>,
     /// The file's rules for other driver models.
     pub(crate) foreign_rules: Vec<FileRule>,
     /// Where the resource's name comes from.
     pub(crate) resource_origin: Origin,
     pub(crate) effective: Vec<Effective>,
-    /// What has no effect.
+    /// Warnings about keys that have no effect.
     pub(crate) notices: Vec<String>,
 }
 
@@ -41,19 +40,19 @@ pub(crate) fn model_settings(
     file: &FileSettings,
 ) -> Result<ModelSettings, SettingsError> {
     let model = variables.model;
-    let mut trail = Trail { model, effective: Vec::new() };
+    let mut selection = Selection { model, effective: Vec::new() };
     let resource = [variables.resource_name()?, file.resource.clone()];
-    let resource = trail.pick("resourceName", resource, default_resource(model));
-    let sharing = sharing(&mut trail, variables, file)?;
-    let (integrated, detachable) = scopes(&mut trail, variables, file)?;
+    let resource = selection.pick("resourceName", resource, default_resource(model));
+    let sharing = sharing(&mut selection, variables, file)?;
+    let (integrated, detachable) = scopes(&mut selection, variables, file)?;
     let grace = [file.removal_grace.clone()];
-    let removal_grace = trail.value("removalGraceSeconds", grace, REMOVAL_GRACE);
-    let numa = trail.value("publishNuma", [file.numa.clone()], NumaTopology::default());
-    let container = Arc::new(container(&mut trail, variables, file)?);
-    let match_name = matched_name(&mut trail, variables)?;
+    let removal_grace = selection.value("removalGraceSeconds", grace, REMOVAL_GRACE);
+    let numa = selection.value("publishNuma", [file.numa.clone()], NumaTopology::default());
+    let container = Arc::new(container(&mut selection, variables, file)?);
+    let match_name = matched_name(&mut selection, variables)?;
     let (rules, foreign_rules): (Vec<FileRule>, Vec<FileRule>) =
         file.rules.iter().cloned().partition(|rule| rule.is_for(model));
-    trail.rules(&rules);
+    selection.rules(&rules);
     Ok(ModelSettings {
         policy: ModelPolicy {
             model,
@@ -70,28 +69,38 @@ pub(crate) fn model_settings(
         rules,
         foreign_rules,
         resource_origin: resource.origin,
-        effective: trail.effective,
+        effective: selection.effective,
         notices: notices(model, file),
     })
 }
 
+/// The default resource name of a driver model, as in the earlier plugins.
+fn default_resource(model: DriverModel) -> ResourceName {
+    let name = match model {
+        DriverModel::Wddm => "directx.microsoft.com/display",
+        DriverModel::Mcdm => "directx.microsoft.com/compute",
+        DriverModel::Legacy => "microsoft.com/directx",
+    };
+    name.parse().expect("the default names are extended resource names")
+}
+
 fn sharing(
-    trail: &mut Trail,
+    selection: &mut Selection,
     variables: &Variables<'_>,
     file: &FileSettings,
 ) -> Result<Sharing, SettingsError> {
     let replicas = [variables.multitenancy()?, file.multitenancy.clone()];
     let allocation = [file.allocation.clone()];
     Ok(Sharing {
-        replicas: trail.value("multitenancy", replicas, NonZeroU32::MIN),
-        allocation: trail.value("allocationPolicy", allocation, AllocationPolicy::default()),
+        replicas: selection.value("multitenancy", replicas, NonZeroU32::MIN),
+        allocation: selection.value("allocationPolicy", allocation, AllocationPolicy::default()),
     })
 }
 
-/// Integrated and detachable adapters. The plugin of 2019 took every adapter whose
-/// name matched.
+/// Whether integrated and detachable adapters are advertised. The plugin of 2019 advertised
+/// every adapter whose name matched.
 fn scopes(
-    trail: &mut Trail,
+    selection: &mut Selection,
     variables: &Variables<'_>,
     file: &FileSettings,
 ) -> Result<(DeviceScope, DeviceScope), SettingsError> {
@@ -102,57 +111,57 @@ fn scopes(
     let integrated = [variables.include_integrated()?, file.include_integrated.clone()];
     let detachable = [variables.include_detachable()?, file.include_detachable.clone()];
     Ok((
-        trail.value("includeIntegrated", integrated, default),
-        trail.value("includeDetachable", detachable, default),
+        selection.value("includeIntegrated", integrated, default),
+        selection.value("includeDetachable", detachable, default),
     ))
 }
 
 fn container(
-    trail: &mut Trail,
+    selection: &mut Selection,
     variables: &Variables<'_>,
     file: &FileSettings,
 ) -> Result<ContainerPolicy, SettingsError> {
     let runtime_mounts = [variables.runtime_mounts()?, file.runtime_mounts.clone()];
     let none = AdditionalMounts::new;
     Ok(ContainerPolicy {
-        runtime_mounts: trail.value("runtimeMounts", runtime_mounts, RuntimeMounts::default()),
-        exclude_mounts: trail.value("excludeMounts", [file.exclude_mounts.clone()], Vec::new()),
-        additional: trail.value("additionalMounts", [file.additional.clone()], none()),
-        additional_wow64: trail.value(
+        runtime_mounts: selection.value("runtimeMounts", runtime_mounts, RuntimeMounts::default()),
+        exclude_mounts: selection.value("excludeMounts", [file.exclude_mounts.clone()], Vec::new()),
+        additional: selection.value("additionalMounts", [file.additional.clone()], none()),
+        additional_wow64: selection.value(
             "additionalMountsWow64",
             [file.additional_wow64.clone()],
             none(),
         ),
-        multi_device: trail.value(
+        multi_device: selection.value(
             "multiDevice",
             [file.multi_device.clone()],
             MultiDevice::default(),
         ),
-        hints: trail.value("environmentHints", [file.hints.clone()], Hints::default()),
+        hints: selection.value("environmentHints", [file.hints.clone()], Hints::default()),
     })
 }
 
 fn matched_name(
-    trail: &mut Trail,
+    selection: &mut Selection,
     variables: &Variables<'_>,
 ) -> Result<Option<String>, SettingsError> {
     match variables.model {
         DriverModel::Wddm | DriverModel::Mcdm => Ok(None),
         DriverModel::Legacy => {
-            let name = [match_name(variables.around)?];
+            let name = [match_name(variables.environment)?];
             let default = LEGACY_MATCH_NAME.to_owned();
-            Ok(Some(trail.value("DIRECTX_GPU_MATCH_NAME", name, default)))
+            Ok(Some(selection.value("DIRECTX_GPU_MATCH_NAME", name, default)))
         }
     }
 }
 
-/// Keys that a file sets and `legacy` does not heed: it gives containers the device
-/// class and no files, as the plugin of 2019 did.
+/// Keys that a file sets and `legacy` ignores: it allocates the device class and mounts no
+/// files, as the plugin of 2019 did.
 fn notices(model: DriverModel, file: &FileSettings) -> Vec<String> {
     fn origin<T>(setting: Option<&Sourced<T>>) -> Option<&Origin> {
         setting.map(|setting| &setting.origin)
     }
-    let unheeded = match model {
+    let ignored = match model {
         DriverModel::Wddm | DriverModel::Mcdm => Vec::new(),
         DriverModel::Legacy => vec![
             ("runtimeMounts", origin(file.runtime_mounts.as_ref())),
@@ -162,21 +171,21 @@ fn notices(model: DriverModel, file: &FileSettings) -> Vec<String> {
             ("multiDevice", origin(file.multi_device.as_ref())),
         ],
     };
-    let told = |(key, origin): (&str, Option<&Origin>)| {
+    let warning = |(key, origin): (&str, Option<&Origin>)| {
         Some(format!("{}: {key} has no effect with the driver model legacy", origin?))
     };
-    unheeded.into_iter().filter_map(told).collect()
+    ignored.into_iter().filter_map(warning).collect()
 }
 
-/// Picks values and remembers where each came from.
-struct Trail {
+/// Selects values and records where each comes from.
+struct Selection {
     model: DriverModel,
     effective: Vec<Effective>,
 }
 
-impl Trail {
-    /// The first of `set` that is there, else the default.
-    fn pick<T: Words, const N: usize>(
+impl Selection {
+    /// The first value that is set, or the default.
+    fn pick<T: ValueText, const N: usize>(
         &mut self,
         key: &'static str,
         set: [Option<Sourced<T>>; N],
@@ -187,13 +196,13 @@ impl Trail {
         self.effective.push(Effective {
             model: Some(self.model),
             key,
-            value: picked.value.words(),
+            value: picked.value.text(),
             origin: picked.origin.clone(),
         });
         picked
     }
 
-    fn value<T: Words, const N: usize>(
+    fn value<T: ValueText, const N: usize>(
         &mut self,
         key: &'static str,
         set: [Option<Sourced<T>>; N],
@@ -206,7 +215,7 @@ impl Trail {
         self.effective.extend(rules.iter().map(|rule| Effective {
             model: Some(self.model),
             key: "resources",
-            value: rule.rule.name.words(),
+            value: rule.rule.name.text(),
             origin: Origin::File(rule.place.clone()),
         }));
     }

@@ -1,9 +1,9 @@
-//! Where each value of the configuration comes from.
+//! The origin of each value of the configuration.
 
 use std::fmt;
 
 use devices::DriverModel;
-use strict_yaml::Place;
+use documents::Place;
 
 /// Where a value comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub enum Origin {
     Variable(String),
     /// A configuration file and the line in it.
     File(Place),
-    /// Nobody set it.
+    /// It is not set.
     Default,
 }
 
@@ -29,14 +29,14 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A value that is in force, for logs and explanations.
+/// An effective value, for logs and explanations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Effective {
-    /// The driver model it is for; `None` where it is for the whole program.
+    /// The driver model it applies to; `None` means the whole program.
     pub model: Option<DriverModel>,
     /// The key, as the reference spells it.
     pub key: &'static str,
-    /// The value, in words.
+    /// The value as text.
     pub value: String,
     /// Where it comes from.
     pub origin: Origin,

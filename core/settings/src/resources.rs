@@ -1,26 +1,15 @@
-//! Resource names: the defaults, and that one name means one thing.
+//! Checks that every use of a resource name agrees about how its devices are shared.
 
 use std::time::Duration;
 
 use devices::{DriverModel, ResourceName, Sharing};
 
 use crate::SettingsError;
+use crate::display::ValueText;
 use crate::model::ModelSettings;
 use crate::origin::Origin;
-use crate::words::Words;
 
-/// The resource of a driver model unless the configuration names another: the names
-/// of the earlier plugins.
-pub(crate) fn default_resource(model: DriverModel) -> ResourceName {
-    let name = match model {
-        DriverModel::Wddm => "directx.microsoft.com/display",
-        DriverModel::Mcdm => "directx.microsoft.com/compute",
-        DriverModel::Legacy => "microsoft.com/directx",
-    };
-    name.parse().expect("the default names are extended resource names")
-}
-
-/// What holds for all devices of a resource.
+/// What applies to all devices of a resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Terms {
     sharing: Sharing,
@@ -43,7 +32,7 @@ enum User {
 }
 
 impl Use<'_> {
-    fn words(&self) -> String {
+    fn text(&self) -> String {
         match (self.user, &self.origin) {
             (User::Model, Origin::Default) => format!("as the resource of {}", self.model),
             (User::Model, origin) => format!("as the resource of {} ({origin})", self.model),
@@ -52,7 +41,7 @@ impl Use<'_> {
     }
 }
 
-/// Refuses a name that two driver models or rules use on different terms.
+/// Refuses a resource name that two driver models or rules configure differently.
 pub(crate) fn check(models: &[ModelSettings]) -> Result<(), SettingsError> {
     let uses: Vec<Use<'_>> = models.iter().flat_map(uses_of).collect();
     for (n, this) in uses.iter().enumerate() {
@@ -92,9 +81,9 @@ fn uses_of(settings: &ModelSettings) -> Vec<Use<'_>> {
 
 fn contradiction(first: &Use<'_>, second: &Use<'_>) -> SettingsError {
     let (key, ours, theirs) = difference(second.terms, first.terms);
-    let (name, here, there) = (second.name, second.words(), first.words());
+    let (name, here, there) = (second.name, second.text(), first.text());
     let what = format!("the resource `{name}` has {key} {ours} {here} and {theirs} {there}");
-    let hint = "give the two different names, or set the key alike for both";
+    let hint = "use two names, or set the key to the same value for both";
     match &second.origin {
         Origin::File(place) => place.error(what).with_hint(hint).into(),
         _ => SettingsError::Conflict { what, hint },
@@ -105,10 +94,10 @@ fn contradiction(first: &Use<'_>, second: &Use<'_>) -> SettingsError {
 fn difference(ours: Terms, theirs: Terms) -> (&'static str, String, String) {
     let (a, b) = (ours.sharing, theirs.sharing);
     if a.replicas != b.replicas {
-        ("multitenancy", a.replicas.words(), b.replicas.words())
+        ("multitenancy", a.replicas.text(), b.replicas.text())
     } else if a.allocation != b.allocation {
-        ("allocationPolicy", a.allocation.words(), b.allocation.words())
+        ("allocationPolicy", a.allocation.text(), b.allocation.text())
     } else {
-        ("removalGraceSeconds", ours.removal_grace.words(), theirs.removal_grace.words())
+        ("removalGraceSeconds", ours.removal_grace.text(), theirs.removal_grace.text())
     }
 }

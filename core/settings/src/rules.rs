@@ -1,21 +1,46 @@
 //! The `resources` list of a configuration file, and rules that can never match.
 
 use devices::{
-    DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern, ResourceRule, Vendor,
+    AllocationPolicy, DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern,
+    ResourceRule, Vendor,
 };
-use strict_yaml::{KeyCase, Kind, Node, Place, ReadError};
+use documents::{AnyCase, Parsed, Place, ReadError, Spanned, present};
+use serde::Deserialize;
 
-use crate::MAX_MEMORY_MIB;
-use crate::file::{allocation, multitenancy, resource_name, take};
+use crate::values::{Choice, DescriptionText, MemoryMib, Multitenancy, ResourceNameText};
+use crate::variables::replicas;
 
-/// The keys of a rule below `resources[]`.
-pub const RULE_KEYS: [&str; 4] = ["name", "match", "multitenancy", "allocationPolicy"];
+/// The keys of a rule.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RuleFile {
+    name: ResourceNameText,
+    // An empty `match` would claim every device, which nobody means.
+    #[serde(default, rename = "match", deserialize_with = "present")]
+    matches: Option<AnyCase<MatchFile>>,
+    multitenancy: Option<Multitenancy>,
+    allocation_policy: Option<Choice<AllocationPolicy>>,
+}
 
-/// The keys of a rule's conditions below `resources[].match`.
-pub const MATCH_KEYS: [&str; 6] =
-    ["vendor", "description", "pciId", "minMemoryMiB", "driverModel", "locationPath"];
+/// The keys of a rule's conditions.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct MatchFile {
+    #[serde(default, deserialize_with = "present")]
+    vendor: Option<Parsed<Vendor>>,
+    #[serde(default, deserialize_with = "present")]
+    description: Option<DescriptionText>,
+    #[serde(default, deserialize_with = "present")]
+    pci_id: Option<Parsed<PciPattern>>,
+    #[serde(default, rename = "minMemoryMiB", deserialize_with = "present")]
+    min_memory_mib: Option<MemoryMib>,
+    #[serde(default, deserialize_with = "present")]
+    driver_model: Option<Choice<DriverModel>>,
+    #[serde(default, deserialize_with = "present")]
+    location_path: Option<Parsed<LocationPattern>>,
+}
 
-/// A rule and where it stands.
+/// A rule and its place.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct FileRule {
     pub(crate) rule: ResourceRule,
@@ -29,11 +54,15 @@ impl FileRule {
     }
 }
 
-/// Reads the list, and refuses rules that can never match.
-pub(crate) fn file_rules(node: &Node<'_>) -> Result<Vec<FileRule>, ReadError> {
+/// The rules of the file `name`; a rule that can never match is an error.
+pub(crate) fn file_rules(
+    name: &str,
+    list: Vec<Spanned<AnyCase<RuleFile>>>,
+) -> Result<Vec<FileRule>, ReadError> {
     let mut rules: Vec<FileRule> = Vec::new();
-    for node in node.list()? {
-        let rule = FileRule { rule: rule(&node)?, place: node.place() };
+    for (n, file) in list.into_iter().enumerate() {
+        let place = Place::of(name, &file, format!("resources[{n}]"));
+        let rule = FileRule { rule: rule(file.value.0), place };
         if let Some(earlier) = rules.iter().find(|e| covers(&e.rule.matches, &rule.rule.matches)) {
             let what = format!(
                 "this rule can never match: the rule at line {} claims every device that it would",
@@ -46,51 +75,27 @@ pub(crate) fn file_rules(node: &Node<'_>) -> Result<Vec<FileRule>, ReadError> {
     Ok(rules)
 }
 
-fn rule(node: &Node<'_>) -> Result<ResourceRule, ReadError> {
-    let mut map = node.mapping(KeyCase::Ignored)?;
-    let rule = ResourceRule {
-        name: resource_name(&map.require("name")?)?,
-        // A `match` with nothing in it would claim everything, and nobody means that.
-        matches: map.take("match").map(|n| conditions(&n)).transpose()?.unwrap_or_default(),
-        replicas: take(&mut map, "multitenancy", multitenancy)?.map(|r| r.value),
-        allocation: take(&mut map, "allocationPolicy", allocation)?.map(|a| a.value),
-    };
-    map.finish()?;
-    Ok(rule)
-}
-
-fn conditions(node: &Node<'_>) -> Result<DeviceMatch, ReadError> {
-    let mut map = node.mapping(KeyCase::Ignored)?;
-    let mut condition = |key| map.take(key);
-    let matches = DeviceMatch {
-        vendor: condition("vendor").map(|n| n.parsed::<Vendor>()).transpose()?,
-        description: condition("description").map(|n| description(&n)).transpose()?,
-        pci: condition("pciId").map(|n| n.parsed::<PciPattern>()).transpose()?,
-        min_memory_mib: condition("minMemoryMiB")
-            .map(|n| n.integer(1..=MAX_MEMORY_MIB))
-            .transpose()?,
-        model: condition("driverModel").map(|n| driver_model(&n)).transpose()?,
-        location: condition("locationPath").map(|n| n.parsed::<LocationPattern>()).transpose()?,
-    };
-    map.finish()?;
-    Ok(matches)
-}
-
-fn description(node: &Node<'_>) -> Result<DescriptionPattern, ReadError> {
-    if node.kind() == Kind::Text && node.text()?.is_empty() {
-        let hint = "leave the key out to match every description";
-        return Err(node.error("an empty pattern matches everything").with_hint(hint));
+fn rule(file: RuleFile) -> ResourceRule {
+    ResourceRule {
+        name: file.name.0,
+        matches: file.matches.map(|AnyCase(matches)| conditions(matches)).unwrap_or_default(),
+        replicas: file.multitenancy.map(|count| replicas(count.0)),
+        allocation: file.allocation_policy.map(|policy| policy.0),
     }
-    node.parsed().map_err(|e: ReadError| {
-        e.with_hint(r"write a regular expression, such as tesla t4, with \( for a parenthesis")
-    })
 }
 
-fn driver_model(node: &Node<'_>) -> Result<DriverModel, ReadError> {
-    node.choice(&[DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy].map(|m| (m.name(), m)))
+fn conditions(file: MatchFile) -> DeviceMatch {
+    DeviceMatch {
+        vendor: file.vendor.map(|vendor| vendor.0),
+        description: file.description.map(|description| description.0.0),
+        pci: file.pci_id.map(|pattern| pattern.0),
+        min_memory_mib: file.min_memory_mib.map(|memory| memory.0),
+        model: file.driver_model.map(|model| model.0),
+        location: file.location_path.map(|pattern| pattern.0),
+    }
 }
 
-/// Whether every device that `narrow` matches is matched by `wide` for certain.
+/// Whether `wide` certainly matches every device that `narrow` matches.
 pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
     fn implied<T>(wide: Option<&T>, narrow: Option<&T>, implies: fn(&T, &T) -> bool) -> bool {
         wide.is_none_or(|wide| narrow.is_some_and(|narrow| implies(wide, narrow)))
@@ -103,8 +108,8 @@ pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
         && implied(wide.location.as_ref(), narrow.location.as_ref(), covers_prefix)
 }
 
-/// Patterns whose `*` can only be at the end: PCI ids and location paths. Of the
-/// letters that Windows compares without case only ASCII's occur in them.
+/// For patterns that allow `*` only at the end: PCI IDs and location paths. They hold only ASCII
+/// letters, so folding ASCII case is what Windows does.
 fn covers_prefix<T: ToString>(wide: &T, narrow: &T) -> bool {
     let (wide, narrow) = (wide.to_string(), narrow.to_string());
     let (wide, narrow) = (wide.to_ascii_uppercase(), narrow.to_ascii_uppercase());
@@ -129,7 +134,7 @@ mod tests {
         text.parse().expect("the tests write well-formed patterns")
     }
 
-    /// Conditions of which many overlap.
+    /// Conditions, many of which overlap.
     fn conditions() -> impl Strategy<Value = DeviceMatch> {
         (
             option::of(select(vec![Vendor::Amd, Vendor::Nvidia])),
@@ -195,7 +200,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn what_is_refused_as_covered_could_never_match(
+        fn a_rule_refused_as_unreachable_can_never_match(
             wide in conditions(),
             narrow in conditions(),
             device in device(),
@@ -206,7 +211,7 @@ mod tests {
         }
 
         #[test]
-        fn a_rule_covers_itself_and_everything_is_covered_by_no_condition(one in conditions()) {
+        fn a_rule_covers_itself_and_no_condition_covers_everything(one in conditions()) {
             prop_assert!(covers(&one, &one));
             prop_assert!(covers(&DeviceMatch::default(), &one));
         }

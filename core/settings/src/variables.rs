@@ -1,7 +1,7 @@
 //! Environment variables: their names and what their values mean.
 //!
-//! An empty variable is one that is not set, as it was for the earlier plugins:
-//! manifests set variables to nothing to take a default.
+//! An empty variable means unset, as for the earlier plugins: manifests set a variable to an
+//! empty value to select the default.
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use devices::{DeviceScope, DriverModel, ResourceName, RuntimeMounts};
 
 use crate::origin::{Origin, Sourced};
-use crate::{MAX_MULTITENANCY, SettingsError, Surroundings};
+use crate::values::RESOURCE_NAME_HINT;
+use crate::{Environment, MAX_MULTITENANCY, SettingsError};
 
-/// Every environment variable that is read; `{MODEL}` is `WDDM`, `MCDM` or `LEGACY`.
+/// Every environment variable that the program reads; `{MODEL}` is `WDDM`, `MCDM` or `LEGACY`.
 pub const VARIABLES: [&str; 8] = [
     "{MODEL}_DEVICE_PLUGIN_MULTITENANCY",
     "{MODEL}_DEVICE_PLUGIN_INCLUDE_INTEGRATED",
@@ -26,7 +27,7 @@ pub const VARIABLES: [&str; 8] = [
 /// The variables of one driver model.
 pub(crate) struct Variables<'a> {
     pub(crate) model: DriverModel,
-    pub(crate) around: &'a dyn Surroundings,
+    pub(crate) environment: &'a dyn Environment,
 }
 
 type Read<T> = Result<Option<Sourced<T>>, SettingsError>;
@@ -53,7 +54,7 @@ impl Variables<'_> {
         self.flag("INCLUDE_DETACHABLE", scope)
     }
 
-    /// `true` is `runtimeMounts: never`; `false` leaves the file its say.
+    /// `true` means `runtimeMounts: never`; `false` means that the file decides.
     pub(crate) fn runtime_mounts(&self) -> Read<RuntimeMounts> {
         let skip = self.flag("SKIP_RUNTIME_MOUNTS", |skip| skip)?;
         let skip = skip.filter(|skip| skip.value);
@@ -61,11 +62,9 @@ impl Variables<'_> {
     }
 
     pub(crate) fn resource_name(&self) -> Read<ResourceName> {
-        self.read(
-            "RESOURCE_NAME",
-            "write a domain, a slash and a name, such as example.com/gpu",
-            |text| text.parse().map_err(|error| format!("{error}")),
-        )
+        self.read("RESOURCE_NAME", RESOURCE_NAME_HINT, |text| {
+            text.parse().map_err(|error| format!("{error}"))
+        })
     }
 
     pub(crate) fn config_file(&self) -> Read<PathBuf> {
@@ -85,7 +84,7 @@ impl Variables<'_> {
             name: self.name("CONFIG_FILE"),
             value: path.display().to_string(),
             what,
-            hint: "name a file that exists and can be read, or leave the variable unset",
+            hint: "name an existing, readable file, or leave the variable unset",
         }
     }
 
@@ -101,7 +100,7 @@ impl Variables<'_> {
         hint: &'static str,
         parse: impl Fn(&str) -> Result<T, String>,
     ) -> Read<T> {
-        variable(self.around, self.name(suffix), hint, parse)
+        variable(self.environment, self.name(suffix), hint, parse)
     }
 
     fn name(&self, suffix: &str) -> String {
@@ -110,29 +109,58 @@ impl Variables<'_> {
 }
 
 /// `DIRECTX_GPU_MATCH_NAME`, for the driver model `legacy`.
-pub(crate) fn match_name(around: &dyn Surroundings) -> Read<String> {
-    let hint = "write a part of the adapters' names, such as nvidia";
-    variable(around, "DIRECTX_GPU_MATCH_NAME".to_owned(), hint, |text| Ok(text.to_owned()))
+pub(crate) fn match_name(environment: &dyn Environment) -> Read<String> {
+    let hint = "write a part of the adapter names, such as nvidia";
+    variable(environment, "DIRECTX_GPU_MATCH_NAME".to_owned(), hint, |text| Ok(text.to_owned()))
 }
 
 /// `PLUGIN_SOCK_DIR`, for the driver model `legacy`.
-pub(crate) fn socket_directory(around: &dyn Surroundings) -> Read<PathBuf> {
+pub(crate) fn socket_directory(environment: &dyn Environment) -> Read<PathBuf> {
     let hint = r"write the kubelet's directory, such as C:\var\lib\kubelet\device-plugins";
-    variable(around, "PLUGIN_SOCK_DIR".to_owned(), hint, |text| Ok(PathBuf::from(text)))
+    variable(environment, "PLUGIN_SOCK_DIR".to_owned(), hint, |text| Ok(PathBuf::from(text)))
 }
 
-/// How many slots `multitenancy` stands for: 0 means 1, as it always did.
+/// Warnings about variables that resemble one of [`VARIABLES`] but have no effect.
+pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String> {
+    let known: Vec<String> = known_variables().collect();
+    let mut names = environment.variable_names();
+    names.sort();
+    names
+        .iter()
+        // Windows ignores the case of variable names.
+        .filter(|name| {
+            !known.iter().any(|k| k == *name || cfg!(windows) && k.eq_ignore_ascii_case(name))
+        })
+        .filter_map(|name| {
+            let meant = documents::closest(name, known.iter().map(String::as_str))?;
+            Some(format!("variable {name} has no effect; did you mean {meant}?"))
+        })
+        .collect()
+}
+
+fn known_variables() -> impl Iterator<Item = String> {
+    let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
+    VARIABLES.into_iter().flat_map(move |name| {
+        let per_model = name.contains("{MODEL}");
+        models
+            .into_iter()
+            .filter(move |model| per_model || *model == DriverModel::Legacy)
+            .map(move |model| name.replace("{MODEL}", &model.name().to_ascii_uppercase()))
+    })
+}
+
+/// The number of replicas that `multitenancy` means: 0 means 1, as in the earlier plugins.
 pub(crate) fn replicas(multitenancy: u32) -> NonZeroU32 {
     NonZeroU32::new(multitenancy).unwrap_or(NonZeroU32::MIN)
 }
 
 fn variable<T>(
-    around: &dyn Surroundings,
+    environment: &dyn Environment,
     name: String,
     hint: &'static str,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Read<T> {
-    let Some(value) = around.variable(&name) else { return Ok(None) };
+    let Some(value) = environment.variable(&name) else { return Ok(None) };
     let parsed = match value.to_str().map(str::trim) {
         Some("") => return Ok(None),
         Some(text) => parse(text),
@@ -147,8 +175,8 @@ fn variable<T>(
     }
 }
 
-/// The spellings that Go's `strconv.ParseBool` takes, through which the earlier
-/// plugins read them, and YAML's words.
+/// The spellings that Go's `strconv.ParseBool` accepts, which the earlier plugins used, and
+/// those of YAML 1.1.
 fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "t" | "true" | "yes" | "on" => Ok(true),
@@ -161,8 +189,8 @@ pub(crate) fn scope(include: bool) -> DeviceScope {
     if include { DeviceScope::Include } else { DeviceScope::Exclude }
 }
 
-/// Whether a path is absolute here, or as Windows writes it: manifests are read on
-/// other systems too.
+/// Whether a path is absolute on this system or on Windows: manifests are tried on other
+/// systems too.
 fn is_absolute(path: &str) -> bool {
     let windows = match path.as_bytes() {
         [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),

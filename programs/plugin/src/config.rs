@@ -18,7 +18,7 @@ pub(crate) fn load(
         config: config.map(Path::to_owned),
         device_plugin_dir,
     };
-    settings::load(&flags, &settings::System).map_err(|error| {
+    settings::load(&flags, &settings::ProcessEnvironment).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
         Failure::usage(error).hint_if_any(hint)
     })

@@ -260,10 +260,14 @@ mod tests {
 
     fn catalog() -> Catalog {
         struct Nothing;
-        impl settings::Surroundings for Nothing {
+        impl settings::Environment for Nothing {
             fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
                 None
             }
+            fn variable_names(&self) -> Vec<String> {
+                Vec::new()
+            }
+
             fn working_directory(&self) -> std::io::Result<std::path::PathBuf> {
                 Ok("/".into())
             }

@@ -1,4 +1,4 @@
-//! Surroundings and hosts that are made up.
+//! Environments and hosts for the targets.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,20 +6,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use devices::{Catalog, DriverModel, HostSnapshot};
-use settings::{Config, Flags, SettingsError, Surroundings};
+use settings::{Config, Environment, Flags, SettingsError};
 
 /// Variables, and the bytes of the one file `c.yaml`.
 #[derive(Default)]
 pub struct Made<'a> {
     /// Variables by name.
     pub variables: BTreeMap<String, OsString>,
-    /// What is in the file.
+    /// The content of the file.
     pub file: &'a [u8],
 }
 
-impl Surroundings for Made<'_> {
+impl Environment for Made<'_> {
     fn variable(&self, name: &str) -> Option<OsString> {
         self.variables.get(name).cloned()
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.variables.keys().cloned().collect()
     }
 
     fn working_directory(&self) -> io::Result<PathBuf> {
@@ -37,23 +41,23 @@ impl Surroundings for Made<'_> {
 /// The configuration that `made` gives for `models`, with its file as `--config`.
 ///
 /// # Errors
-/// What the settings find wrong with it.
+/// The configuration is not valid.
 pub fn configured(models: &[DriverModel], made: &Made<'_>) -> Result<Config, SettingsError> {
     let config = Some("c.yaml".into());
     settings::load(&Flags { driver_models: models.to_vec(), config, ..Flags::default() }, made)
 }
 
-/// The catalog of a configuration file that is known to be right.
+/// The catalog of a valid configuration file.
 ///
 /// # Panics
-/// It is not right.
+/// The file is not valid.
 #[must_use]
 pub fn catalog(models: &[DriverModel], file: &str) -> Catalog {
     let made = Made { file: file.as_bytes(), ..Made::default() };
-    Catalog::new(configured(models, &made).expect("the configuration is right").policy)
+    Catalog::new(configured(models, &made).expect("the configuration is valid").policy)
 }
 
-/// A recorded host with two GPUs.
+/// The inventory of a host with two GPUs.
 ///
 /// # Panics
 /// The fixture cannot be read.

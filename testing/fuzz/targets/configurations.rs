@@ -47,7 +47,7 @@ fn sensible(error: &SettingsError, file: &[u8]) {
     match error {
         SettingsError::Content(error) => {
             assert_eq!(error.file(), "c.yaml");
-            // An error at the end of the file is put on the line after the last.
+            // An error at the end of the file is reported on the line after the last.
             let lines = file.iter().filter(|byte| !byte.is_ascii_graphic()).count() + 2;
             let line = error.line().map(|line| line as usize);
             assert!(line.is_none_or(|line| (1..=lines).contains(&line)), "{error}");
@@ -55,7 +55,7 @@ fn sensible(error: &SettingsError, file: &[u8]) {
         SettingsError::Variable { name, what, hint, .. } => {
             assert!(!name.is_empty() && !what.is_empty() && !hint.is_empty());
         }
-        SettingsError::File { .. } => panic!("the file is there: {error}"),
+        SettingsError::File { .. } => panic!("the file exists: {error}"),
         SettingsError::Conflict { what, .. } => assert!(!what.is_empty()),
     }
 }

@@ -187,15 +187,12 @@ fn what_the_format_cannot_hold_is_told() {
     store.copy_to_vm.insert("CopyToVmOverwrite".parse().unwrap(), values);
     let text = to_yaml(&snapshot).unwrap();
     assert!(text.contains("# adapter -5: \"no\\nversion\"\n"), "{text}");
-    assert!(
-        text.contains("# left out: \"1\" Multi([\"a\", \"b\", \"c\\n- luid: 1\"])\n"),
-        "{text}"
-    );
     let read = parse("f.yaml", &text).unwrap();
-    assert_eq!(read.adapters[0].driver_store.as_ref().unwrap().copy_to_vm.len(), 1);
+    assert_eq!(read.adapters, snapshot.adapters);
 
     snapshot.adapters[0].driver_store.as_mut().unwrap().files = StoreFiles::OnDisk;
-    assert_eq!(to_yaml(&snapshot), Err(WriteError::FilesNotListed(Luid(-5))));
+    let error = to_yaml(&snapshot).unwrap_err();
+    assert!(matches!(error, WriteError::FilesNotListed(Luid(-5))), "{error}");
 }
 
 proptest! {

@@ -92,7 +92,7 @@ fn a_malformed_file_is_an_error_that_names_it_and_passes() {
     fs::write(&file, "schema: directx-inventory/v1\nadapters: 5\n").unwrap();
     followed.becomes(None);
     let error = followed.source.snapshot().unwrap_err().to_string();
-    let wanted = format!("{}:2: adapters: expected a list, found the number 5", file.display());
+    let wanted = format!("{}:2: adapters: expected a list", file.display());
     assert_eq!(error, wanted);
     write(&file, &[2]);
     followed.becomes(Some(&[2]));

@@ -1,6 +1,6 @@
 //! What files may say, and how what they may not say is refused.
 
-use crate::made::{Made, configured, effective, told};
+use crate::environment::{TestEnvironment, configured, effective, keys, report};
 use devices::{
     AllocationPolicy, DeviceScope, DriverModel, FileName, Hints, MultiDevice, NumaTopology,
     RuntimeMounts, Vendor,
@@ -75,7 +75,7 @@ fn every_key_in_any_case() {
 fn an_empty_file_and_empty_keys_set_nothing() {
     let wanted = effective(&configured("", &BOTH).unwrap());
     assert!(!wanted.contains("c.yaml"), "{wanted}");
-    let empty: String = settings::KEYS.map(|key| format!("{key}:\n")).concat();
+    let empty = keys("").join(":\n") + ":\n";
     assert_eq!(effective(&configured(&empty, &BOTH).unwrap()), wanted);
 }
 
@@ -95,13 +95,14 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "multitenancy: -1".to_owned(),
         "multitenancy: 65537".into(),
         "multitenancy: 1.5".into(),
-        "multitenancy: '4'".into(),
+        "multitenancy: 'four'".into(),
+        "multitenancy: '04'".into(),
         "multitenancy: [1]".into(),
         "multitenancy: 1\nMultiTenancy: 2".into(),
         "multitenacy: 1".into(),
         "replicas: 1".into(),
         "includeIntegrated: 1".into(),
-        "includeDetachable: 'true'".into(),
+        "includeDetachable: 'yes'".into(),
         "runtimeMounts: sometimes".into(),
         "runtimeMounts: false".into(),
         "runtimeMounts: nevr".into(),
@@ -159,7 +160,7 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "multitenancy: 1\n---\nmultitenancy: 2".into(),
         "multitenancy: 1\n\tincludeIntegrated: true".into(),
     ];
-    let errors = table.map(|text| told(configured(&text, &WDDM)));
+    let errors = table.map(|text| report(configured(&text, &WDDM)));
     insta::assert_snapshot!(errors.join("\n"));
 }
 
@@ -179,7 +180,7 @@ fn rules_that_contradict_each_other_are_refused() {
         "resources:\n- {name: a/b, match: {minMemoryMiB: 100}}\n- {name: c/d, match: {minMemoryMiB: 200}}",
         "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)*'}}\n- {name: c/d, match: {locationPath: 'pciroot(0)#PCI(1)*'}}",
     ];
-    let errors = table.map(|text| told(configured(text, &WDDM)));
+    let errors = table.map(|text| report(configured(text, &WDDM)));
     insta::assert_snapshot!(errors.join("\n"));
 }
 
@@ -194,7 +195,7 @@ fn rules_that_only_look_alike_are_taken() {
         "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)'}}\n- {name: c/d, match: {locationPath: 'PCIROOT(0)*'}}",
         "resources:\n- {name: a/b, match: {driverModel: wddm}}\n- {name: c/d, match: {driverModel: mcdm}}",
     ] {
-        assert!(configured(text, &BOTH).is_ok(), "{text}: {}", told(configured(text, &BOTH)));
+        assert!(configured(text, &BOTH).is_ok(), "{text}: {}", report(configured(text, &BOTH)));
     }
 }
 
@@ -202,71 +203,54 @@ fn rules_that_only_look_alike_are_taken() {
 fn driver_models_that_share_a_name_share_its_terms() {
     let shared = "resources:\n- {name: a/b, match: {vendor: amd}}";
     let table = [
-        Made::default()
+        TestEnvironment::default()
             .file("/here/wddm.yaml", shared)
             .file("/here/mcdm.yaml", shared)
             .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4"),
-        Made::default()
+        TestEnvironment::default()
             .file("/here/wddm.yaml", "removalGraceSeconds: 5\nresourceName: a/b")
             .file("/here/mcdm.yaml", "resourceName: a/b"),
-        Made::default()
+        TestEnvironment::default()
             .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "directx.microsoft.com/compute")
             .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "2"),
-        Made::default()
+        TestEnvironment::default()
             .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
             .variable("MCDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
             .file("/here/mcdm.yaml", "multitenancy: 2"),
     ];
-    let errors = table.map(|made| told(made.load(&BOTH)));
+    let errors = table.map(|environment| report(environment.load(&BOTH)));
     insta::assert_snapshot!(errors.join("\n"));
     let alike = "resourceName: a/b\nmultitenancy: 2\n";
     assert!(configured(alike, &BOTH).is_ok());
     // A rule for one driver model is no word about the other.
     let one = format!("{shared}\n").replace("{vendor: amd}", "{driverModel: wddm}");
-    let made = Made::default()
+    let environment = TestEnvironment::default()
         .file("/here/wddm.yaml", &one)
         .file("/here/mcdm.yaml", &one)
         .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4");
-    assert!(made.load(&BOTH).is_ok());
+    assert!(environment.load(&BOTH).is_ok());
 }
 
 #[test]
-fn what_has_no_effect_is_told() {
+fn what_has_no_effect_is_a_notice() {
     let rules = "resources:\n- {name: a/b, match: {driverModel: mcdm}}\n- {name: c/d}";
     let config = configured(rules, &WDDM).unwrap();
     assert_eq!(config.policy.models[0].rules.len(), 1);
     assert_eq!(
         config.notices,
-        ["c.yaml:2: the rule for `a/b` has no effect: the file is not read for driver model mcdm"]
+        [
+            "c.yaml:2: the rule for `a/b` has no effect: this file does not configure driver model mcdm"
+        ]
     );
     assert_eq!(configured(rules, &BOTH).unwrap().notices, Vec::<String>::new());
-    let apart = Made::default().file("/here/wddm.yaml", rules).load(&BOTH).unwrap();
-    assert_eq!(apart.notices.len(), 1, "{:?}", apart.notices);
+    let separate = TestEnvironment::default().file("/here/wddm.yaml", rules).load(&BOTH).unwrap();
+    assert_eq!(separate.notices.len(), 1, "{:?}", separate.notices);
 
     let config =
         configured("runtimeMounts: never\nmultitenancy: 2", &[DriverModel::Legacy]).unwrap();
     assert_eq!(
         config.notices,
         ["c.yaml:1: runtimeMounts has no effect with the driver model legacy"]
-    );
-}
-
-/// The reader knows the keys that are published, and no others.
-#[test]
-fn the_published_keys_are_those_that_are_read() {
-    fn known(text: &str) -> String {
-        let error = configured(text, &WDDM).unwrap_err();
-        error.hint().unwrap().trim_start_matches("the keys here are ").to_owned()
-    }
-    assert_eq!(known("xyzzy: 1"), settings::KEYS.join(", "));
-    assert_eq!(known("resources: [{name: a/b, xyzzy: 1}]"), settings::RULE_KEYS.join(", "));
-    assert_eq!(
-        known("resources: [{name: a/b, match: {xyzzy: 1}}]"),
-        settings::MATCH_KEYS.join(", ")
-    );
-    assert_eq!(
-        known("additionalMounts: {amd: [{source: a, xyzzy: 1}]}"),
-        settings::MOUNT_KEYS.join(", ")
     );
 }
 
@@ -295,9 +279,23 @@ proptest! {
         value in "\\PC{0,12}",
     ) {
         let name = name.replace("{MODEL}", "LEGACY");
-        let made = Made::default().variable(&name, &value);
-        if let Err(error) = made.load(&[DriverModel::Legacy]) {
+        let environment = TestEnvironment::default().variable(&name, &value);
+        if let Err(error) = environment.load(&[DriverModel::Legacy]) {
             prop_assert!(error.to_string().contains(&name), "{}", error);
         }
     }
+}
+
+/// Helm charts and `envsubst` put values in quotes, which the earlier plugins accepted.
+#[test]
+fn quoted_numbers_and_booleans_are_accepted() {
+    let file = "multitenancy: \"4\"\nincludeIntegrated: \"true\"\nremovalGraceSeconds: '5'\n\
+                publishNuma: 'False'\nresources:\n- {name: a/b, multitenancy: \"2\", match: {minMemoryMiB: '1'}}";
+    let config = configured(file, &WDDM).unwrap();
+    let policy = &config.policy.models[0];
+    assert_eq!((policy.sharing.replicas.get(), policy.integrated), (4, DeviceScope::Include));
+    assert_eq!((policy.removal_grace.as_secs(), policy.numa), (5, NumaTopology::Withhold));
+    let rule = &policy.rules[0];
+    assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
+    assert_eq!(rule.matches.min_memory_mib, Some(1));
 }

@@ -1,6 +1,6 @@
 //! Configurations as people give them, through the published functions alone.
 
+mod environment;
 mod files;
-mod made;
 mod reference;
 mod sources;

@@ -2,7 +2,7 @@
 
 use devices::DriverModel;
 
-use crate::made::{Made, configured};
+use crate::environment::{TestEnvironment, configured, keys};
 
 const REFERENCE: &str = include_str!("../../../../docs/configuration.md");
 
@@ -28,11 +28,11 @@ fn names(head: &str) -> Vec<&'static str> {
 
 #[test]
 fn every_key_and_variable_is_described_and_no_other() {
-    let mut keys = settings::KEYS.to_vec();
-    keys.extend(settings::MOUNT_KEYS);
-    keys.extend(settings::RULE_KEYS);
-    assert_eq!(names("key"), keys);
-    assert_eq!(names("condition"), settings::MATCH_KEYS);
+    let mut all = keys("");
+    all.extend(keys("additionalMounts:\n  amd:\n  - "));
+    all.extend(keys("resources:\n- "));
+    assert_eq!(names("key"), all);
+    assert_eq!(names("condition"), keys("resources:\n- name: a/b\n  match:\n    "));
     assert_eq!(names("variable"), settings::VARIABLES);
     let flags = ["--driver-model", "--config", "--inventory", "--device-plugin-dir"];
     assert_eq!(names("flag"), flags);
@@ -40,7 +40,7 @@ fn every_key_and_variable_is_described_and_no_other() {
 
 #[test]
 fn the_defaults_are_those_in_force() {
-    let config = Made::default().load(&[DriverModel::Wddm]).unwrap();
+    let config = TestEnvironment::default().load(&[DriverModel::Wddm]).unwrap();
     let described = table("key").into_iter().filter(|row| row.len() == 4);
     let described: Vec<(&str, &str)> = described.map(|row| (row[0], row[2])).collect();
     let (rules, others) = described.split_last().unwrap();

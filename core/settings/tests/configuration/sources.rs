@@ -1,6 +1,6 @@
 //! Where values come from, and which source wins.
 
-use crate::made::{Made, effective, told};
+use crate::environment::{TestEnvironment, effective, report};
 use devices::{DeviceScope, DriverModel, RuntimeMounts};
 use settings::{Config, Flags};
 
@@ -12,40 +12,40 @@ fn replicas(config: &Config) -> Vec<u32> {
 
 #[test]
 fn nothing_given_is_wddm_and_mcdm_with_the_defaults() {
-    insta::assert_snapshot!(effective(&Made::default().load(&[]).unwrap()));
+    insta::assert_snapshot!(effective(&TestEnvironment::default().load(&[]).unwrap()));
 }
 
 #[test]
 fn legacy_behaves_as_the_plugin_of_2019() {
-    let config = Made::default().load(&[DriverModel::Legacy]).unwrap();
+    let config = TestEnvironment::default().load(&[DriverModel::Legacy]).unwrap();
     insta::assert_snapshot!(effective(&config));
     assert_eq!(config.policy.models[0].match_name.as_deref(), Some("nvidia"));
-    let made = Made::default()
+    let environment = TestEnvironment::default()
         .variable("DIRECTX_GPU_MATCH_NAME", "Radeon")
         .variable("PLUGIN_SOCK_DIR", r"c:\var\lib\kubelet\device-plugins\")
         .variable("LEGACY_DEVICE_PLUGIN_RESOURCE_NAME", "windows.alibabacloud.com/directx");
-    let config = made.load(&[DriverModel::Legacy]).unwrap();
+    let config = environment.load(&[DriverModel::Legacy]).unwrap();
     let policy = &config.policy.models[0];
     assert_eq!(policy.match_name.as_deref(), Some("Radeon"));
     assert_eq!(policy.resource.as_str(), "windows.alibabacloud.com/directx");
     let directory = config.device_plugin_dir.unwrap();
     assert_eq!(directory.as_os_str(), r"c:\var\lib\kubelet\device-plugins\");
     // The variable was the earlier plugin's own: the others never heeded it.
-    assert_eq!(made.load(&BOTH).unwrap().device_plugin_dir, None);
+    assert_eq!(environment.load(&BOTH).unwrap().device_plugin_dir, None);
 }
 
 #[test]
-fn legacy_stands_alone() {
-    let made = Made::default();
-    insta::assert_snapshot!(told(made.load(&[DriverModel::Legacy, DriverModel::Wddm])));
-    assert!(made.load(&[DriverModel::Legacy, DriverModel::Legacy]).is_ok());
+fn legacy_cannot_be_combined() {
+    let environment = TestEnvironment::default();
+    insta::assert_snapshot!(report(environment.load(&[DriverModel::Legacy, DriverModel::Wddm])));
+    assert!(environment.load(&[DriverModel::Legacy, DriverModel::Legacy]).is_ok());
 }
 
 #[test]
 fn a_variable_beats_the_file_and_the_file_the_default() {
     let text = "multitenancy: 2\nincludeIntegrated: true\nincludeDetachable: true\nresourceName: a/file\n\
                 runtimeMounts: always\n";
-    let file = Made::default().file("/here/wddm.yaml", text);
+    let file = TestEnvironment::default().file("/here/wddm.yaml", text);
     let config = file.load(&[DriverModel::Wddm]).unwrap();
     assert_eq!(replicas(&config), [2]);
     let both = file
@@ -65,22 +65,22 @@ fn a_variable_beats_the_file_and_the_file_the_default() {
 
 #[test]
 fn not_skipping_runtime_mounts_leaves_the_file_its_say() {
-    let made = Made::default()
+    let environment = TestEnvironment::default()
         .file("/here/mcdm.yaml", "runtimeMounts: always")
         .variable("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "false");
-    let config = made.load(&[DriverModel::Mcdm]).unwrap();
+    let config = environment.load(&[DriverModel::Mcdm]).unwrap();
     assert_eq!(config.policy.models[0].container.runtime_mounts, RuntimeMounts::Always);
 }
 
 #[test]
 fn the_flag_for_the_directory_beats_the_variable() {
-    let made = Made::default().variable("PLUGIN_SOCK_DIR", "/variable");
+    let environment = TestEnvironment::default().variable("PLUGIN_SOCK_DIR", "/variable");
     let flags = Flags {
         driver_models: vec![DriverModel::Legacy],
         device_plugin_dir: Some("/flag".into()),
         config: None,
     };
-    let config = settings::load(&flags, &made).unwrap();
+    let config = settings::load(&flags, &environment).unwrap();
     assert_eq!(config.device_plugin_dir.as_deref(), Some("/flag".as_ref()));
 }
 
@@ -92,45 +92,45 @@ fn default_files_are_one_a_model_here_before_the_machine_s() {
         "/etc/directx-device-plugins"
     };
     let machine = |name: &str| std::path::Path::new(machine).join(name).display().to_string();
-    let made = Made::default()
+    let environment = TestEnvironment::default()
         .variable("SystemDrive", "D:")
         .file("/here/wddm.yaml", "multitenancy: 2")
         .file(&machine("wddm.yaml"), "multitenancy: 3")
         .file(&machine("mcdm.yaml"), "multitenancy: 4");
-    assert_eq!(replicas(&made.load(&BOTH).unwrap()), [2, 4]);
+    assert_eq!(replicas(&environment.load(&BOTH).unwrap()), [2, 4]);
 }
 
 #[cfg(not(windows))]
 #[test]
 fn a_path_that_is_absolute_here_is_absolute() {
-    let made = Made::default()
+    let environment = TestEnvironment::default()
         .file("/named.yaml", "multitenancy: 3")
         .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/named.yaml");
-    assert_eq!(replicas(&made.load(&BOTH).unwrap()), [3, 1]);
+    assert_eq!(replicas(&environment.load(&BOTH).unwrap()), [3, 1]);
 }
 
 #[test]
 fn a_named_file_is_read_instead_of_the_default_one() {
-    let made = Made::default()
+    let environment = TestEnvironment::default()
         .file("/here/wddm.yaml", "multitenancy: 2")
         .file(r"\\server\share\named.yaml", "multitenancy: 3")
         .file(r"C:\etc\mcdm.yaml", "multitenancy: 4")
         .file("flag.yaml", "multitenancy: 5")
         .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"\\server\share\named.yaml")
         .variable("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\mcdm.yaml");
-    assert_eq!(replicas(&made.load(&BOTH).unwrap()), [3, 4]);
+    assert_eq!(replicas(&environment.load(&BOTH).unwrap()), [3, 4]);
     let config = Some("flag.yaml".into());
     let flags = Flags { config, ..Flags::default() };
-    assert_eq!(replicas(&settings::load(&flags, &made).unwrap()), [5, 5]);
+    assert_eq!(replicas(&settings::load(&flags, &environment).unwrap()), [5, 5]);
 }
 
 #[test]
 fn an_empty_variable_is_not_set() {
-    let mut made = Made::default().file("/here/wddm.yaml", "multitenancy: 2");
+    let mut environment = TestEnvironment::default().file("/here/wddm.yaml", "multitenancy: 2");
     for name in settings::VARIABLES {
-        made = made.variable(&name.replace("{MODEL}", "WDDM"), "");
+        environment = environment.variable(&name.replace("{MODEL}", "WDDM"), "");
     }
-    assert_eq!(replicas(&made.load(&[DriverModel::Wddm]).unwrap()), [2]);
+    assert_eq!(replicas(&environment.load(&[DriverModel::Wddm]).unwrap()), [2]);
 }
 
 #[test]
@@ -146,17 +146,17 @@ fn booleans_are_spelled_in_many_ways() {
         ("0", DeviceScope::Exclude),
         ("off", DeviceScope::Exclude),
     ] {
-        let config = Made::default().variable(name, text).load(&BOTH).unwrap();
+        let config = TestEnvironment::default().variable(name, text).load(&BOTH).unwrap();
         assert_eq!(config.policy.models[0].integrated, scope, "{text}");
     }
 }
 
 #[test]
 fn multitenancy_0_means_1() {
-    let made = Made::default()
+    let environment = TestEnvironment::default()
         .file("/here/mcdm.yaml", "multitenancy: 0")
         .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "0");
-    assert_eq!(replicas(&made.load(&BOTH).unwrap()), [1, 1]);
+    assert_eq!(replicas(&environment.load(&BOTH).unwrap()), [1, 1]);
 }
 
 #[test]
@@ -177,7 +177,8 @@ fn bad_variables_are_named_with_value_and_hint() {
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "gpu"),
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "kubernetes.io/gpu"),
     ];
-    let errors = table.map(|(name, value)| told(Made::default().variable(name, value).load(&BOTH)));
+    let errors = table
+        .map(|(name, value)| report(TestEnvironment::default().variable(name, value).load(&BOTH)));
     insta::assert_snapshot!(errors.join("\n"));
 }
 
@@ -185,34 +186,72 @@ fn bad_variables_are_named_with_value_and_hint() {
 #[test]
 fn a_variable_that_is_no_text_is_refused() {
     use std::os::unix::ffi::OsStringExt;
-    let mut made = Made::default();
+    let mut environment = TestEnvironment::default();
     let value = std::ffi::OsString::from_vec(vec![b'1', 0xFF]);
-    made.variables.insert("WDDM_DEVICE_PLUGIN_MULTITENANCY".to_owned(), value);
-    insta::assert_snapshot!(told(made.load(&BOTH)));
+    environment.variables.insert("WDDM_DEVICE_PLUGIN_MULTITENANCY".to_owned(), value);
+    insta::assert_snapshot!(report(environment.load(&BOTH)));
 }
 
 #[test]
 fn files_that_cannot_be_read_are_named() {
     let flags = |path: &str| Flags { config: Some(path.into()), ..Flags::default() };
     for path in ["not-there.yaml", "locked.yaml"] {
-        let error = settings::load(&flags(path), &Made::default()).unwrap_err();
+        let error = settings::load(&flags(path), &TestEnvironment::default()).unwrap_err();
         assert_eq!(error.to_string(), format!("cannot read the configuration file `{path}`"));
         assert!(std::error::Error::source(&error).is_some());
     }
-    let mut made = Made::default();
-    made.files.insert("/here/wddm.yaml".into(), b"multitenancy: 1\n\xFF".to_vec());
-    let error = told(made.load(&BOTH));
-    assert_eq!(error, "/here/wddm.yaml:2: the bytes are not UTF-8 text");
+    let mut environment = TestEnvironment::default();
+    environment.files.insert("/here/wddm.yaml".into(), b"multitenancy: 1\n\xFF".to_vec());
+    let error = report(environment.load(&BOTH));
+    assert_eq!(error, "/here/wddm.yaml:2: the file is not valid UTF-8");
 }
 
 /// The real environment and disk, through the same port.
 #[test]
 fn the_process_s_own_surroundings() {
-    use settings::{Surroundings, System};
+    use settings::{Environment as _, ProcessEnvironment};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
     std::fs::write(&path, "multitenancy: 7").unwrap();
     let flags = Flags { config: Some(path), ..Flags::default() };
-    assert_eq!(replicas(&settings::load(&flags, &System).unwrap()), [7, 7]);
-    assert!(System.variable("PATH").is_some() && System.working_directory().is_ok());
+    assert_eq!(replicas(&settings::load(&flags, &ProcessEnvironment).unwrap()), [7, 7]);
+    assert!(
+        ProcessEnvironment.variable("PATH").is_some()
+            && ProcessEnvironment.working_directory().is_ok()
+    );
+}
+
+#[test]
+fn default_files_may_be_yaml_yml_or_json() {
+    let model = [DriverModel::Wddm];
+    for name in ["wddm.yaml", "wddm.yml", "wddm.json"] {
+        let environment =
+            TestEnvironment::default().file(&format!("/here/{name}"), "{\"multitenancy\": 3}");
+        let config = environment.load(&model).unwrap();
+        assert_eq!(config.policy.models[0].sharing.replicas.get(), 3, "{name}");
+    }
+    let both = TestEnvironment::default()
+        .file("/here/wddm.yml", "multitenancy: 2")
+        .file("/here/wddm.yaml", "multitenancy: 1");
+    assert_eq!(both.load(&model).unwrap().policy.models[0].sharing.replicas.get(), 1);
+}
+
+#[test]
+fn a_misspelled_variable_is_a_warning_with_the_nearest_name() {
+    let environment = TestEnvironment::default()
+        .variable("WDDM_DEVICE_PLUGIN_MULTITENACY", "4")
+        .variable("MCDM_DEVICE_PLUGIN_INCLUDE_INTEGRATED", "true")
+        .variable("DIRECTX_GPU_MATCHNAME", "amd")
+        // What Kubernetes sets for a Service of that name.
+        .variable("WDDM_DEVICE_PLUGIN_SERVICE_HOST", "10.0.0.1")
+        .variable("PATH", "/bin");
+    let notices = environment.load(&BOTH).unwrap().notices;
+    assert_eq!(
+        notices,
+        [
+            "variable DIRECTX_GPU_MATCHNAME has no effect; did you mean DIRECTX_GPU_MATCH_NAME?",
+            "variable WDDM_DEVICE_PLUGIN_MULTITENACY has no effect; \
+             did you mean WDDM_DEVICE_PLUGIN_MULTITENANCY?",
+        ]
+    );
 }

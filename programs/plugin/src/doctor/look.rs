@@ -77,7 +77,7 @@ fn configuration(arguments: &Doctor) -> (Result<Configuration, Complaint>, Optio
         config: arguments.input.config.clone(),
         device_plugin_dir: arguments.device_plugin_dir.clone(),
     };
-    let config = match settings::load(&flags, &settings::System) {
+    let config = match settings::load(&flags, &settings::ProcessEnvironment) {
         Ok(config) => config,
         Err(error) => {
             let complaint = complaint(&error, error.hint());

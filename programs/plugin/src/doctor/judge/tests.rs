@@ -60,10 +60,14 @@ fn date() -> DriverDate {
 
 fn configuration() -> Configuration {
     struct Bare;
-    impl settings::Surroundings for Bare {
+    impl settings::Environment for Bare {
         fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
             None
         }
+        fn variable_names(&self) -> Vec<String> {
+            Vec::new()
+        }
+
         fn working_directory(&self) -> std::io::Result<std::path::PathBuf> {
             Ok("/".into())
         }

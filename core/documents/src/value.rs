@@ -1,0 +1,147 @@
+//! A value as the file has it, before it is checked.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use serde::{Serialize, Serializer};
+use serde_saphyr::FlowSeq;
+
+use crate::{Spanned, Text};
+
+/// Any value of a file; `L` is what a list reads into.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Value<L = IgnoredAny> {
+    Null,
+    Boolean(bool),
+    Whole(i128),
+    Fraction(f64),
+    Text(String),
+    List(L),
+    Mapping,
+}
+
+impl<L> Value<L> {
+    /// "found …" of an error message.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Value::Null => "nothing".to_owned(),
+            Value::Boolean(value) => value.to_string(),
+            Value::Whole(number) => format!("the number {number}"),
+            Value::Fraction(number) => format!("the number {number}"),
+            Value::Text(text) => format!("the text {:?}", short(text)),
+            Value::List(_) => "a list".to_owned(),
+            Value::Mapping => "a mapping".to_owned(),
+        }
+    }
+}
+
+/// As much of `text` as an error message can hold.
+fn short(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl<'de, L: Deserialize<'de>> Deserialize<'de> for Value<L> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor(PhantomData))
+    }
+}
+
+struct ValueVisitor<L>(PhantomData<L>);
+
+impl<'de, L: Deserialize<'de>> Visitor<'de> for ValueVisitor<L> {
+    type Value = Value<L>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Value::Boolean(value))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(Value::Whole(number.into()))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(Value::Whole(number.into()))
+    }
+
+    fn visit_i128<E>(self, number: i128) -> Result<Self::Value, E> {
+        Ok(Value::Whole(number))
+    }
+
+    fn visit_u128<E>(self, number: u128) -> Result<Self::Value, E> {
+        // What does not fit is in no range either.
+        Ok(Value::Whole(i128::try_from(number).unwrap_or(i128::MAX)))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(Value::Fraction(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Value::Text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        L::deserialize(SeqAccessDeserializer::new(list)).map(Value::List)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        IgnoredAny::deserialize(MapAccessDeserializer::new(map)).map(|_| Value::Mapping)
+    }
+}
+
+/// One text, or a list of texts.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TextOrList {
+    /// A scalar.
+    One(String),
+    /// A list.
+    List(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for TextOrList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Spanned::<Value<Vec<Text>>>::deserialize(deserializer)?;
+        if let Value::List(texts) = value.value {
+            return Ok(TextOrList::List(texts.into_iter().map(|text| text.0).collect()));
+        }
+        crate::scalar::text(value).map(TextOrList::One).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for TextOrList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            TextOrList::One(text) => serializer.serialize_str(text),
+            TextOrList::List(texts) => FlowSeq(texts).serialize(serializer),
+        }
+    }
+}
+
+/// For `deserialize_with`: an optional key that has a value where it is written. With a
+/// plain `Option` a key with nothing after it would mean the same as no key.
+pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
