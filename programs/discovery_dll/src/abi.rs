@@ -54,12 +54,18 @@ impl Answer for *const WideChar {
     const FAILURE: *const WideChar = ptr::null();
 }
 
-/// The library's version.
+/// The version that every earlier `directx-device-discovery.dll` returned. The earlier Go
+/// device plugins refuse a library that returns any other text, so it identifies the C
+/// interface and does not change with releases. The version resource of the DLL contains
+/// the version of the release.
+const INTERFACE_VERSION: &str = "0.0.1";
+
+/// The version of the C interface.
 // SAFETY: as for every export of this module.
 #[unsafe(no_mangle)]
 pub extern "C" fn GetDiscoveryLibraryVersion() -> *const WideChar {
     static VERSION: OnceLock<WideText> = OnceLock::new();
-    VERSION.get_or_init(|| WideText::new(env!("CARGO_PKG_VERSION"))).as_ptr()
+    VERSION.get_or_init(|| WideText::new(INTERFACE_VERSION)).as_ptr()
 }
 
 /// Makes the library tell of its work on standard error.
