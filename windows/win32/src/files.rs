@@ -47,6 +47,6 @@ mod tests {
     #[test]
     fn a_missing_folder_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(list(&folder.path().join("gone")).is_err());
+        assert!(list(&folder.path().join("missing")).is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! `schemas` queries the service, which exists only on Windows. The response is parsed on
 //! any operating system.
 
-mod error;
+pub(crate) mod error;
 
 pub use error::HcsError;
 
