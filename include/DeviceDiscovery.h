@@ -1,24 +1,24 @@
 /*
- * The DirectX devices of a Windows host: directx-device-discovery.dll.
+ * directx-device-discovery.dll: lists the DirectX devices of a Windows host.
  *
- * C callers use the functions; C++ callers (C++17) may use the classes of namespace
- * DeviceDiscovery below, which hold no more than what the functions answer.
+ * C callers use the functions. C++ callers (C++17) can use the classes of namespace
+ * DeviceDiscovery below, which return the same data as the functions.
  *
- *  - Text is wide, ends with a zero and belongs to the instance: copy it before the
- *    instance's next call. What is not known of a device is empty text.
- *  - Devices and files count from 0.
- *  - A function fails on a null or destroyed instance, on a number out of range, and
- *    before the first discovery; it never crashes. DeviceDiscovery_GetLastErrorMessage
- *    then says why.
- *  - Instances are independent. One may be used from several threads, one at a time.
- *  - Destroy every instance before unloading the library.
+ *  - Text is wide, null-terminated and owned by the instance. Copy it before the next call
+ *    on the same instance. An unknown property of a device is empty text.
+ *  - Device and file indexes start at 0.
+ *  - A function fails if the instance is null or destroyed, if an index is out of range,
+ *    and before the first discovery. It never crashes.
+ *    DeviceDiscovery_GetLastErrorMessage returns the reason.
+ *  - Instances are independent. Several threads can use an instance, one at a time.
+ *  - Destroy all instances before you unload the library.
  */
 #ifndef DIRECTX_DEVICE_DISCOVERY_H
 #define DIRECTX_DEVICE_DISCOVERY_H
 
 #include <wchar.h>
 
-/* What DeviceDiscovery_DiscoverDevices takes for its filter. */
+/* The filters of DeviceDiscovery_DiscoverDevices. */
 enum DeviceDiscovery_Filter {
     DeviceDiscovery_AllDevices = 0,
     DeviceDiscovery_DisplaySupported = 1,
@@ -32,36 +32,40 @@ enum DeviceDiscovery_Filter {
 extern "C" {
 #endif
 
-/* The library's version. */
+/* The version of this interface: always "0.0.1". The earlier Go device plugins refuse a
+ * library that returns any other text, so the text does not change with releases. The
+ * version of the release is in the version resource of the DLL: in PowerShell,
+ * (Get-Item directx-device-discovery.dll).VersionInfo.FileVersion. */
 const wchar_t* GetDiscoveryLibraryVersion(void);
 
-/* Whether the library tells of its work on standard error; at first it does not. */
+/* Enable and disable logging to standard error, for all instances. It is disabled at first. */
 void EnableDiscoveryLogging(void);
 void DisableDiscoveryLogging(void);
 
-/* A new instance, to be destroyed. Destroying null or the same one again does nothing. */
+/* Create and destroy an instance; null if it cannot be created. Destroying null or a
+ * destroyed instance does nothing. */
 void* CreateDeviceDiscoveryInstance(void);
 void DestroyDeviceDiscoveryInstance(void* instance);
 
-/* Why the last call failed; empty after success. */
+/* The reason why the last call on the instance failed; empty after a success. */
 const wchar_t* DeviceDiscovery_GetLastErrorMessage(void* instance);
 
-/* Whether the host may have changed since the last discovery, or none was made: 1 or 0;
- * -1 on failure. */
+/* 1 if the host may have changed since the last discovery or if there was no discovery
+ * yet, otherwise 0; -1 on failure. */
 int DeviceDiscovery_IsRefreshRequired(void* instance);
 
-/* Discovers devices; the numbers of an earlier discovery lose their meaning. 0; -1 on
- * failure, which leaves the earlier discovery in place. */
+/* Discovers devices, which replace those of the last discovery. 0 on success. -1 on
+ * failure; the devices of the last discovery then stay available. */
 int DeviceDiscovery_DiscoverDevices(void* instance, int filter, int includeIntegrated, int includeDetachable);
 
-/* How many devices the last discovery found; -1 before the first. */
+/* The number of devices that the last discovery found; -1 before the first discovery. */
 int DeviceDiscovery_GetNumDevices(void* instance);
 
 /* The LUID of the device's adapter; -1 on failure. */
 long long DeviceDiscovery_GetDeviceAdapterLUID(void* instance, unsigned int device);
 
-/* Text; null on failure. The ID is the PnP instance id; the driver registry key begins
- * with HKEY_LOCAL_MACHINE; the vendor is spelled as the driver package spells it. */
+/* Text; null on failure. The ID is the PnP instance id. The driver registry key is a full
+ * path that starts with HKEY_LOCAL_MACHINE. The vendor is the text from the driver package. */
 const wchar_t* DeviceDiscovery_GetDeviceID(void* instance, unsigned int device);
 const wchar_t* DeviceDiscovery_GetDeviceDescription(void* instance, unsigned int device);
 const wchar_t* DeviceDiscovery_GetDeviceDriverRegistryKey(void* instance, unsigned int device);
@@ -69,9 +73,10 @@ const wchar_t* DeviceDiscovery_GetDeviceDriverStorePath(void* instance, unsigned
 const wchar_t* DeviceDiscovery_GetDeviceLocationPath(void* instance, unsigned int device);
 const wchar_t* DeviceDiscovery_GetDeviceVendor(void* instance, unsigned int device);
 
-/* Files of the driver store folder that other APIs than DirectX need in System32, and,
- * with Wow64, in SysWOW64: how many (-1 on failure), the path in the folder, and the
- * name to give the file (null on failure). Inside a container there are none. */
+/* The runtime files: files of the driver store folder that APIs other than DirectX need in
+ * System32 or, for the functions with the suffix Wow64, in SysWOW64. The functions return
+ * their number (-1 on failure), the path of a file in the driver store folder, and its file
+ * name in the destination folder (null on failure). In a container there are no runtime files. */
 int DeviceDiscovery_GetNumRuntimeFiles(void* instance, unsigned int device);
 const wchar_t* DeviceDiscovery_GetRuntimeFileSource(void* instance, unsigned int device, unsigned int file);
 const wchar_t* DeviceDiscovery_GetRuntimeFileDestination(void* instance, unsigned int device, unsigned int file);
@@ -107,7 +112,7 @@ enum class Filter : int {
 enum class IntegratedDevices { Exclude, Include };
 enum class DetachableDevices { Exclude, Include };
 
-/* Why a call failed. Its what() is plain ASCII; message() is the library's own text. */
+/* A failed call. what() is a constant ASCII text; message() is the library's error message. */
 class Error : public std::runtime_error {
 public:
     explicit Error(std::wstring message)
@@ -119,13 +124,13 @@ private:
     std::wstring message_;
 };
 
-/* A file of the driver store folder and the name to give it. */
+/* A file: its path in the driver store folder, and its file name in the destination folder. */
 struct RuntimeFile {
     std::wstring source;
     std::wstring destination;
 };
 
-/* One device, copied out of the library: it outlives the instance. */
+/* A copy of the properties of a device, which stays valid after the instance is destroyed. */
 struct Device {
     std::wstring id;
     long long adapterLuid = 0;
@@ -142,14 +147,14 @@ struct Device {
     std::vector<RuntimeFile> runtimeFilesWow64;
 };
 
-/* The library's version. */
+/* The version of the interface, see GetDiscoveryLibraryVersion. */
 inline std::wstring libraryVersion() { return GetDiscoveryLibraryVersion(); }
 
-/* An instance of the library, destroyed with this object. */
+/* Owns an instance of the library. */
 class Discovery {
 public:
     Discovery() : instance_(CreateDeviceDiscoveryInstance()) {
-        if (instance_ == nullptr) throw Error(L"no discovery instance could be made");
+        if (instance_ == nullptr) throw Error(L"cannot create a discovery instance");
     }
 
     ~Discovery() { DestroyDeviceDiscoveryInstance(instance_); }
@@ -162,10 +167,10 @@ public:
         return *this;
     }
 
-    /* Whether devices() may no longer be what the host has. */
+    /* Whether the host may have changed since the last discovery. */
     bool isRefreshRequired() const { return number(DeviceDiscovery_IsRefreshRequired(instance_)) != 0; }
 
-    /* Discovers and returns the devices. */
+    /* Discovers the devices and returns them. */
     std::vector<Device> discover(Filter filter = Filter::AllDevices,
                                  IntegratedDevices integrated = IntegratedDevices::Include,
                                  DetachableDevices detachable = DetachableDevices::Include) {

@@ -11,6 +11,7 @@ mod kubelet_suite;
 mod process;
 mod setup;
 mod test_run;
+mod version_info;
 mod wine;
 mod wine_suite;
 mod workspace;

@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::process::run;
 use crate::workspace::{self, cargo};
-use crate::{clients, deny, fuzz, kubelet_suite, setup, wine_suite};
+use crate::{clients, deny, fuzz, kubelet_suite, setup, version_info, wine_suite};
 
 /// One check.
 struct Step {
@@ -107,7 +107,8 @@ fn tests() -> Result<()> {
 fn windows_build() -> Result<()> {
     setup::for_windows_builds()?;
     let arguments = ["build", "--quiet", "--workspace", "--target", workspace::WINDOWS_TARGET];
-    run(cargo().args(arguments))
+    run(cargo().args(arguments))?;
+    version_info::perform()
 }
 
 #[cfg(test)]

@@ -8,23 +8,24 @@ import (
 	"unsafe"
 )
 
-// LibraryName is what Load looks for beside the program.
+// LibraryName is the file that Load looks for in the folder of the program.
 const LibraryName = "directx-device-discovery.dll"
 
-// Library is the loaded DLL. It stays loaded for as long as the program runs.
+// Library is the loaded DLL. It stays loaded until the program exits.
 type Library struct {
 	version, enableLogging, disableLogging, create, destroy, lastError,
 	isRefreshRequired, discover, numDevices, luid *syscall.Proc
-	texts   map[string]*syscall.Proc
-	answers map[string]*syscall.Proc
-	files   [2]fileProcs
+	texts map[string]*syscall.Proc
+	flags map[string]*syscall.Proc
+	files [2]fileProcs
 }
 
 // fileProcs are the functions for one of the two lists of runtime files.
 type fileProcs struct{ count, source, destination *syscall.Proc }
 
-// Load loads the DLL at path; with an empty path, the one beside the running program.
-// A bare name is refused: where Windows would look for it is anybody's to decide.
+// Load loads the DLL at path, or, if path is empty, from the folder of the running program.
+// A relative path is an error, because other users may control the folders that Windows
+// searches for it.
 func Load(path string) (*Library, error) {
 	if path == "" {
 		program, err := os.Executable()
@@ -34,7 +35,7 @@ func Load(path string) (*Library, error) {
 		path = filepath.Join(filepath.Dir(program), LibraryName)
 	}
 	if !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("the library's path `%s` is not absolute", path)
+		return nil, fmt.Errorf("library path `%s` is not absolute", path)
 	}
 	dll, err := syscall.LoadDLL(path)
 	if err != nil {
@@ -72,7 +73,7 @@ func (l *Library) find(dll *syscall.DLL) error {
 	l.luid = proc("DeviceDiscovery_GetDeviceAdapterLUID")
 	l.texts = procs("GetDeviceID", "GetDeviceDescription", "GetDeviceDriverRegistryKey",
 		"GetDeviceDriverStorePath", "GetDeviceLocationPath", "GetDeviceVendor")
-	l.answers = procs("IsDeviceIntegrated", "IsDeviceDetachable", "DoesDeviceSupportDisplay",
+	l.flags = procs("IsDeviceIntegrated", "IsDeviceDetachable", "DoesDeviceSupportDisplay",
 		"DoesDeviceSupportCompute")
 	for n, suffix := range []string{"", "Wow64"} {
 		l.files[n] = fileProcs{
@@ -84,44 +85,45 @@ func (l *Library) find(dll *syscall.DLL) error {
 	return failed
 }
 
-// Version is the library's version.
+// Version returns the version of the library interface, which is always "0.0.1". The
+// version of the release is in the version resource of the DLL.
 func (l *Library) Version() string {
-	answer, _, _ := l.version.Call()
-	return wideText(answer)
+	result, _, _ := l.version.Call()
+	return wideText(result)
 }
 
-// EnableLogging makes the library tell of its work on standard error.
+// EnableLogging enables the log of the library on standard error. It is disabled at first.
 func (l *Library) EnableLogging() { l.enableLogging.Call() }
 
-// DisableLogging makes it silent, as it is at first.
+// DisableLogging disables the log of the library.
 func (l *Library) DisableLogging() { l.disableLogging.Call() }
 
-// Instance is a discovery of its own. It may be used by several goroutines, one at a
+// Instance is an independent discovery instance. Several goroutines can use it, one at a
 // time.
 type Instance struct {
 	library *Library
 	handle  uintptr
 }
 
-// NewInstance makes an instance, which is to be closed.
+// NewInstance creates an instance. The caller must close it.
 func (l *Library) NewInstance() (*Instance, error) {
 	handle, _, _ := l.create.Call()
 	if handle == 0 {
-		return nil, &Error{"no discovery instance could be made"}
+		return nil, &Error{"cannot create a discovery instance"}
 	}
 	return &Instance{l, handle}, nil
 }
 
-// Close ends the instance. Devices that it returned stay good.
+// Close destroys the instance. Devices that it returned stay valid.
 func (i *Instance) Close() { i.library.destroy.Call(i.handle) }
 
-// IsRefreshRequired tells whether the host may have changed since the last discovery.
+// IsRefreshRequired reports whether the host may have changed since the last discovery.
 func (i *Instance) IsRefreshRequired() (bool, error) {
-	answer, err := i.number(i.library.isRefreshRequired)
-	return answer == 1, err
+	result, err := i.number(i.library.isRefreshRequired)
+	return result == 1, err
 }
 
-// Discover discovers and returns the devices that are wanted.
+// Discover discovers the devices that match the filter and the scopes, and returns them.
 func (i *Instance) Discover(filter Filter, integrated, detachable Scope) ([]Device, error) {
 	_, err := i.number(i.library.discover, uintptr(filter), uintptr(integrated), uintptr(detachable))
 	if err != nil {
@@ -163,11 +165,11 @@ func (i *Instance) fill(device *Device, n uintptr) error {
 		"DoesDeviceSupportDisplay": &device.SupportsDisplay,
 		"DoesDeviceSupportCompute": &device.SupportsCompute,
 	} {
-		answer, err := i.number(i.library.answers[name], n)
+		result, err := i.number(i.library.flags[name], n)
 		if err != nil {
 			return err
 		}
-		*field = answer == 1
+		*field = result == 1
 	}
 	for list, field := range []*[]RuntimeFile{&device.RuntimeFiles, &device.RuntimeFilesWow64} {
 		files, err := i.runtimeFiles(i.library.files[list], n)
@@ -196,37 +198,37 @@ func (i *Instance) runtimeFiles(procs fileProcs, n uintptr) ([]RuntimeFile, erro
 	return files, nil
 }
 
-// number calls a function that answers an int, -1 on failure.
+// number calls a function that returns an int, or -1 on failure.
 func (i *Instance) number(proc *syscall.Proc, arguments ...uintptr) (int, error) {
-	answer, _, _ := proc.Call(append([]uintptr{i.handle}, arguments...)...)
-	// The upper half of the register is nobody's.
-	number := int32(uint32(answer))
+	result, _, _ := proc.Call(append([]uintptr{i.handle}, arguments...)...)
+	// Only the lower half of the register is defined.
+	number := int32(uint32(result))
 	if number < 0 {
 		return 0, i.failure()
 	}
 	return int(number), nil
 }
 
-// text calls a function that answers text, null on failure.
+// text calls a function that returns text, or null on failure.
 func (i *Instance) text(proc *syscall.Proc, arguments ...uintptr) (string, error) {
-	answer, _, _ := proc.Call(append([]uintptr{i.handle}, arguments...)...)
-	if answer == 0 {
+	result, _, _ := proc.Call(append([]uintptr{i.handle}, arguments...)...)
+	if result == 0 {
 		return "", i.failure()
 	}
-	return wideText(answer), nil
+	return wideText(result), nil
 }
 
 func (i *Instance) failure() error {
-	answer, _, _ := i.library.lastError.Call(i.handle)
-	return &Error{wideText(answer)}
+	result, _, _ := i.library.lastError.Call(i.handle)
+	return &Error{wideText(result)}
 }
 
-// wideText copies the library's text at address.
+// wideText copies the text of the library at address.
 func wideText(address uintptr) string {
 	if address == 0 {
 		return ""
 	}
-	// The address is the library's, where Go's memory is never moved from or to.
+	// The address points to memory of the library, which the garbage collector does not manage.
 	start := *(*unsafe.Pointer)(unsafe.Pointer(&address))
 	length := 0
 	for *(*uint16)(unsafe.Add(start, 2*length)) != 0 {

@@ -12,13 +12,13 @@
 //	defer instance.Close()
 //	devices, err := instance.Discover(discovery.AllDevices, discovery.Include, discovery.Include)
 //
-// It has functions on Windows alone; elsewhere only the types are there.
+// The functions exist only on Windows; on other systems the package contains only the types.
 package discovery
 
-// Filter says which devices are wanted by what they support.
+// Filter selects devices by what they support.
 type Filter int32
 
-// The filters, numbered as the library numbers them.
+// The filters, with the numbers that the library uses.
 const (
 	AllDevices        Filter = 0
 	DisplaySupported  Filter = 1
@@ -28,7 +28,7 @@ const (
 	DisplayAndCompute Filter = 5
 )
 
-// Scope says whether a kind of device is wanted.
+// Scope includes or excludes a kind of device.
 type Scope int32
 
 // The scopes.
@@ -37,47 +37,47 @@ const (
 	Include Scope = 1
 )
 
-// RuntimeFile is a file of the driver store folder that other APIs than DirectX need.
+// RuntimeFile is a file of the driver store folder that APIs other than DirectX need.
 type RuntimeFile struct {
 	// Source is the file's path in the driver store folder.
 	Source string
-	// Destination is the name to give it in System32 or SysWOW64.
+	// Destination is the file name in System32 or SysWOW64.
 	Destination string
 }
 
-// Device is one device, copied out of the library. What is not known is empty.
+// Device is a copy of the properties of a device. Unknown properties are empty.
 type Device struct {
 	// ID is the PnP instance id.
 	ID string
-	// AdapterLUID changes with every start of the host.
+	// AdapterLUID changes each time the host starts.
 	AdapterLUID int64
-	// Description is what Device Manager calls the device.
+	// Description is the name of the device in Device Manager.
 	Description string
-	// DriverRegistryKey begins with HKEY_LOCAL_MACHINE.
+	// DriverRegistryKey is a full path that starts with HKEY_LOCAL_MACHINE.
 	DriverRegistryKey string
-	// DriverStorePath is the driver's folder.
+	// DriverStorePath is the driver's folder in the driver store.
 	DriverStorePath string
-	// LocationPath is what a container is given the device by.
+	// LocationPath identifies the device when it is assigned to a container.
 	LocationPath string
-	// Vendor is spelled as the driver package spells it.
+	// Vendor is the text from the driver package.
 	Vendor string
-	// IsIntegrated tells a device that is built into the processor.
+	// IsIntegrated reports whether the device is built into the processor.
 	IsIntegrated bool
-	// IsDetachable tells a device that can be removed while the host runs.
+	// IsDetachable reports whether the device can be removed while the host runs.
 	IsDetachable bool
-	// SupportsDisplay tells a device with D3D11 or D3D12 graphics.
+	// SupportsDisplay reports whether the device has D3D11 or D3D12 graphics.
 	SupportsDisplay bool
-	// SupportsCompute tells a device with compute, neural processors included.
+	// SupportsCompute reports whether the device supports compute. Neural processors do.
 	SupportsCompute bool
-	// RuntimeFiles go to System32.
+	// RuntimeFiles are the files for System32.
 	RuntimeFiles []RuntimeFile
-	// RuntimeFilesWow64 go to SysWOW64.
+	// RuntimeFilesWow64 are the files for SysWOW64.
 	RuntimeFilesWow64 []RuntimeFile
 }
 
-// Error is why the library could not do what it was asked for.
+// Error is a failed call of the library.
 type Error struct {
-	// Message is the library's own text.
+	// Message is the error message of the library.
 	Message string
 }
 

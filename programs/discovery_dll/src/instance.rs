@@ -1,77 +1,77 @@
-//! One discovery instance: a host, what was last discovered on it, and why the last
-//! call failed.
+//! A discovery instance: the host, the devices of the last discovery and the error of the
+//! last call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use devices::{Adapter, AdapterSource, Criteria, DeviceScope, Filter, SourceError, discover};
 
-use crate::listed::{Listed, ListedFile};
+use crate::device::{DeviceRecord, FileRecord};
 use crate::logging;
 use crate::source::Open;
 use crate::wide::WideText;
 
-/// Why a call fails.
+/// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
-    /// A device was asked for before any discovery.
-    #[error("no devices have been discovered yet; DeviceDiscovery_DiscoverDevices does that")]
+    /// A device was requested before the first discovery.
+    #[error("no devices have been discovered yet; call DeviceDiscovery_DiscoverDevices first")]
     NotDiscovered,
-    /// Devices count from 0.
-    #[error("there is no device {0}; the last discovery found {1}")]
+    /// Device indexes start at 0.
+    #[error("device index {0} is out of range: the last discovery found {1} devices")]
     NoDevice(u32, usize),
-    /// Files count from 0.
-    #[error("device {0} has no runtime file {1} of this kind; it has {2}")]
+    /// File indexes start at 0.
+    #[error("file index {1} is out of range: device {0} has {2} runtime files of this kind")]
     NoFile(u32, u32, usize),
-    /// The C interface numbers filters from 0 to 5.
-    #[error("{0} is not a device filter (0 to 5)")]
+    /// The C interface defines the filters 0 to 5.
+    #[error("invalid device filter {0}: expected 0 to 5")]
     Filter(i32),
-    /// The host.
-    #[error("the adapters of this host cannot be read")]
+    /// The host cannot be opened or read.
+    #[error("cannot read the adapters of this host")]
     Source(#[from] SourceError),
-    /// A defect of this library.
-    #[error("the discovery library failed: {0}")]
+    /// A panic, which is a defect of this library.
+    #[error("internal error: {0}")]
     Panic(String),
 }
 
-/// One instance.
+/// A discovery instance.
 pub(crate) struct Instance {
     open: Open,
     host: Option<Host>,
-    devices: Option<Vec<Listed>>,
+    devices: Option<Vec<DeviceRecord>>,
     error: WideText,
 }
 
 /// An open host.
 struct Host {
     source: Box<dyn AdapterSource>,
-    news: News,
+    changes: ChangeDetection,
 }
 
-/// How a change of the host is noticed.
-enum News {
-    /// The source tells.
-    Told(Arc<AtomicBool>),
-    /// The source cannot tell, so the adapters of the last discovery are compared.
+/// How the instance detects changes of the host.
+enum ChangeDetection {
+    /// The source sets the flag after a change.
+    Notified(Arc<AtomicBool>),
+    /// The source does not support notifications, so the current adapters are compared with
+    /// those of the last discovery.
     Compared(Vec<Adapter>),
 }
 
 impl Host {
-    /// Opens the host and listens before anything is read, so that no change falls
-    /// between.
+    /// Opens the host and watches it before anything is read, so that no change is missed.
     fn open(open: Open) -> Result<Host, SourceError> {
         let mut source = open()?;
-        let changed = Arc::new(AtomicBool::new(false));
-        let told = changed.clone();
-        let watch = source.watch(Box::new(move || told.store(true, Ordering::Relaxed)));
-        let news = match watch {
-            Ok(()) => News::Told(changed),
+        let flag = Arc::new(AtomicBool::new(false));
+        let callback_flag = flag.clone();
+        let watch = source.watch(Box::new(move || callback_flag.store(true, Ordering::Relaxed)));
+        let changes = match watch {
+            Ok(()) => ChangeDetection::Notified(flag),
             Err(error) => {
-                logging::line(format_args!("the host does not tell of changes: {error}"));
-                News::Compared(Vec::new())
+                logging::line(format_args!("change notifications are unavailable: {error}"));
+                ChangeDetection::Compared(Vec::new())
             }
         };
-        Ok(Host { source, news })
+        Ok(Host { source, changes })
     }
 }
 
@@ -80,12 +80,12 @@ impl Instance {
         Instance { open, host: None, devices: None, error: WideText::default() }
     }
 
-    /// The last call's failure, empty after success.
+    /// The error of the last call; empty after a success.
     pub(crate) fn error(&self) -> &WideText {
         &self.error
     }
 
-    /// Takes over the outcome of a call.
+    /// Keeps the error of a call, or clears the last error after a success.
     pub(crate) fn conclude<T>(&mut self, outcome: Result<T, CallError>) -> Option<T> {
         match outcome {
             Ok(value) => {
@@ -93,7 +93,7 @@ impl Instance {
                 Some(value)
             }
             Err(error) => {
-                let text = with_causes(&error);
+                let text = error_chain(&error);
                 logging::line(format_args!("{text}"));
                 self.error = WideText::new(&text);
                 None
@@ -101,18 +101,18 @@ impl Instance {
         }
     }
 
-    /// Whether the host may have changed since the last discovery, or none was made.
+    /// Whether the host may have changed since the last discovery. True before the first one.
     pub(crate) fn is_refresh_required(&mut self) -> Result<bool, CallError> {
         let (Some(host), Some(_)) = (&mut self.host, &self.devices) else {
             return Ok(true);
         };
-        match &host.news {
-            News::Told(changed) => Ok(changed.load(Ordering::Relaxed)),
-            News::Compared(known) => Ok(host.source.snapshot()?.adapters != *known),
+        match &host.changes {
+            ChangeDetection::Notified(changed) => Ok(changed.load(Ordering::Relaxed)),
+            ChangeDetection::Compared(known) => Ok(host.source.snapshot()?.adapters != *known),
         }
     }
 
-    /// Discovers devices. Where that fails the earlier ones stay.
+    /// Discovers devices. On failure, the devices of the last discovery stay available.
     pub(crate) fn discover(
         &mut self,
         filter: i32,
@@ -124,43 +124,43 @@ impl Instance {
             Some(host) => host,
             None => self.host.insert(Host::open(self.open)?),
         };
-        if let News::Told(changed) = &host.news {
+        if let ChangeDetection::Notified(changed) = &host.changes {
             changed.store(false, Ordering::Relaxed);
         }
         let snapshot = host.source.snapshot().inspect_err(|_| {
-            // The next question is whether to try again, and it should be.
-            if let News::Told(changed) = &host.news {
+            // The caller should try again, so a refresh is still required.
+            if let ChangeDetection::Notified(changed) = &host.changes {
                 changed.store(true, Ordering::Relaxed);
             }
         })?;
         let selection = discover(&snapshot, Criteria { filter, integrated, detachable });
         logging::discovery(&snapshot, &selection);
-        self.devices = Some(selection.devices.iter().map(Listed::new).collect());
-        if let News::Compared(known) = &mut host.news {
+        self.devices = Some(selection.devices.iter().map(DeviceRecord::new).collect());
+        if let ChangeDetection::Compared(known) = &mut host.changes {
             *known = snapshot.adapters;
         }
         Ok(())
     }
 
     /// The devices of the last discovery.
-    pub(crate) fn devices(&self) -> Result<&[Listed], CallError> {
+    pub(crate) fn devices(&self) -> Result<&[DeviceRecord], CallError> {
         self.devices.as_deref().ok_or(CallError::NotDiscovered)
     }
 
-    /// Device `number`.
-    pub(crate) fn device(&self, number: u32) -> Result<&Listed, CallError> {
+    /// The device with this index.
+    pub(crate) fn device(&self, number: u32) -> Result<&DeviceRecord, CallError> {
         let devices = self.devices()?;
         at(devices, number).ok_or(CallError::NoDevice(number, devices.len()))
     }
 
-    /// Runtime file `file` of the list that `of` picks of device `number`.
+    /// The runtime file with index `file` in a list of device `number`; `list` selects it.
     pub(crate) fn file(
         &self,
         number: u32,
         file: u32,
-        of: fn(&Listed) -> &[ListedFile],
-    ) -> Result<&ListedFile, CallError> {
-        let files = of(self.device(number)?);
+        list: fn(&DeviceRecord) -> &[FileRecord],
+    ) -> Result<&FileRecord, CallError> {
+        let files = list(self.device(number)?);
         at(files, file).ok_or(CallError::NoFile(number, file, files.len()))
     }
 }
@@ -169,7 +169,8 @@ fn at<T>(list: &[T], number: u32) -> Option<&T> {
     list.get(usize::try_from(number).ok()?)
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
+/// An error and its causes, in one line.
+fn error_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

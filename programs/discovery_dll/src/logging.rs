@@ -1,4 +1,4 @@
-//! What the library tells of its work on standard error, once that is asked for.
+//! The log of the library on standard error, which callers can enable.
 
 use std::fmt;
 use std::io::Write as _;
@@ -8,28 +8,32 @@ use devices::{HostSnapshot, Kept, Selection};
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the library tells of its work.
+/// Whether the library writes log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Logging {
     On,
     Off,
 }
 
-/// Turns logging on or off for every instance.
+/// Enables or disables logging for all instances.
 pub(crate) fn set(logging: Logging) {
     ENABLED.store(logging == Logging::On, Ordering::Relaxed);
 }
 
-/// Writes a line. Where standard error is closed nobody wants to know.
+/// Writes a line. Errors are ignored, because standard error may be closed.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     if ENABLED.load(Ordering::Relaxed) {
         let _ = writeln!(std::io::stderr(), "directx-device-discovery: {text}");
     }
 }
 
-/// What a discovery found and what it left out.
+/// Logs what a discovery found and what it skipped.
 pub(crate) fn discovery(snapshot: &HostSnapshot, selection: &Selection) {
-    line(format_args!("{} adapters, {} devices", snapshot.adapters.len(), selection.devices.len()));
+    line(format_args!(
+        "discovered {} adapters, {} devices",
+        snapshot.adapters.len(),
+        selection.devices.len()
+    ));
     for warning in snapshot.warnings.iter().filter(|w| w.kept == Kept::InPart) {
         line(format_args!("adapter {}: {}", warning.luid, warning.text));
     }
@@ -37,10 +41,10 @@ pub(crate) fn discovery(snapshot: &HostSnapshot, selection: &Selection) {
         line(format_args!("device {} (adapter {})", device.id, device.luid));
         for rejected in &device.runtime_files.rejected {
             let (key, value, why) = (&rejected.key, &rejected.value, &rejected.why);
-            line(format_args!("{}: {key}, value `{value}` is left out: {why}", device.id));
+            line(format_args!("{}: skipped value `{value}` of {key}: {why}", device.id));
         }
     }
     for skipped in &selection.skipped {
-        line(format_args!("adapter {} is left out: {}", skipped.luid, skipped.reason));
+        line(format_args!("skipped adapter {}: {}", skipped.luid, skipped.reason));
     }
 }

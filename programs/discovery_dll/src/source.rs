@@ -1,27 +1,28 @@
-//! Where the library's adapters come from.
+//! The source of the adapters: this Windows host or, on other systems, an inventory.
 
 use devices::{AdapterSource, SourceError};
 
-/// Opens the host.
+/// Opens an adapter source.
 pub(crate) type Open = fn() -> Result<Box<dyn AdapterSource>, SourceError>;
 
-/// This Windows host.
+/// Opens this Windows host.
 #[cfg(windows)]
 pub(crate) fn open() -> Result<Box<dyn AdapterSource>, SourceError> {
     Ok(Box::new(win32::HostSource::new()?))
 }
 
-/// Names a recorded host, off Windows.
+/// The environment variable with the path of an inventory. Windows ignores it.
 #[cfg(not(windows))]
 const INVENTORY: &str = "DIRECTX_DISCOVERY_INVENTORY";
 
-/// The recorded host that the environment names.
+/// Opens the inventory that the environment variable names.
 #[cfg(not(windows))]
 pub(crate) fn open() -> Result<Box<dyn AdapterSource>, SourceError> {
     match std::env::var_os(INVENTORY) {
         Some(file) => Ok(Box::new(inventory::RecordedSource::new(file))),
         None => Err(format!(
-            "only Windows has DirectX devices to list, and {INVENTORY} names no recorded host"
+            "DirectX devices are available only on Windows; on this system set {INVENTORY} to an \
+             inventory file"
         )
         .into()),
     }

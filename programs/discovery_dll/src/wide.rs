@@ -1,18 +1,18 @@
-//! Text as C's `wchar_t`.
+//! Null-terminated text of `wchar_t`.
 
-/// One unit of C's `wchar_t`: UTF-16 on Windows, a code point elsewhere.
+/// `wchar_t`: a UTF-16 unit on Windows, a code point on other systems.
 #[cfg(windows)]
 pub type WideChar = u16;
-/// One unit of C's `wchar_t`: UTF-16 on Windows, a code point elsewhere.
+/// `wchar_t`: a UTF-16 unit on Windows, a code point on other systems.
 #[cfg(not(windows))]
 pub type WideChar = u32;
 
-/// Text that ends with a zero and stays where it is for as long as it lives.
+/// Null-terminated text with a stable address.
 #[derive(Debug)]
 pub(crate) struct WideText(Box<[WideChar]>);
 
 impl WideText {
-    /// `text`, up to its first zero if it has one.
+    /// Converts `text`, up to the first null character if it contains one.
     pub(crate) fn new(text: &str) -> WideText {
         let text = text.split('\0').next().unwrap_or_default();
         #[cfg(windows)]
@@ -22,7 +22,7 @@ impl WideText {
         WideText(units.chain([0]).collect())
     }
 
-    /// Its first unit, for C.
+    /// A pointer to the first unit, for C code.
     pub(crate) fn as_ptr(&self) -> *const WideChar {
         self.0.as_ptr()
     }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_ends_with_one_zero() {
+    fn text_ends_with_one_null_character() {
         let units = |text: &str| WideText::new(text).0.to_vec();
         assert_eq!(units(""), [0]);
         assert_eq!(units("a\0b"), [97, 0]);

@@ -7,81 +7,105 @@ use std::sync::Arc;
 
 use windows::Win32::Foundation::{E_INVALIDARG, E_POINTER};
 use windows::Win32::Graphics::DXCore::{
-    DXCoreAdapterProperty, DXCoreAdapterState, IDXCoreAdapter, IDXCoreAdapter_Impl, InstanceLuid,
-    IsDriverUpdateInProgress,
+    DXCoreAdapterProperty, DXCoreAdapterState, IDXCoreAdapter, IDXCoreAdapter_Impl,
+    IDXCoreAdapterFactory, InstanceLuid, IsDriverUpdateInProgress,
 };
 use windows::Win32::Graphics::Dxgi::{
     DXGI_ERROR_DEVICE_REMOVED, DXGI_ERROR_INVALID_CALL, DXGI_ERROR_UNSUPPORTED,
 };
 use windows::core::{GUID, Result, implement};
 
-use crate::attributes::{self, Age};
-use crate::factory;
-use crate::host::{Host, Moment};
+use crate::attributes::{self, Release};
+use crate::host::{Host, Revision};
+use crate::interface;
 use crate::modes::NewerAttributes;
-use crate::notify::Registrations;
-use crate::property::{Answer, answer};
+use crate::notify::{Observable, RegistrationCount};
+use crate::property::{PropertyValue, property_value};
 
-/// What an adapter object and the watch over it both hold.
+/// The state that an adapter object shares with its registrations.
 pub(crate) struct AdapterState {
     host: &'static Host,
     adapter: Arc<devices::Adapter>,
-    made: Moment,
-    pub(crate) registrations: Registrations,
+    created: Revision,
+    registrations: RegistrationCount,
 }
 
 impl AdapterState {
-    /// Valid to invalid is one-way, even if the adapter comes back.
-    pub(crate) fn is_valid(&self) -> bool {
-        self.host.kept(self.adapter.luid, self.made)
+    /// An adapter never becomes valid again, even if a device with its LUID returns.
+    fn is_valid(&self) -> bool {
+        self.host.is_present_since(self.adapter.luid, self.created)
+    }
+}
+
+impl Observable for AdapterState {
+    fn has_changed(&self) -> bool {
+        !self.is_valid()
+    }
+
+    fn registrations(&self) -> &RegistrationCount {
+        &self.registrations
     }
 }
 
 #[implement(IDXCoreAdapter)]
-pub(crate) struct AdapterObject(pub(crate) Arc<AdapterState>);
+pub(crate) struct AdapterObject {
+    state: Arc<AdapterState>,
+    /// What `GetFactory` returns.
+    factory: IDXCoreAdapterFactory,
+}
 
 impl AdapterObject {
-    pub(crate) fn new(host: &'static Host, adapter: Arc<devices::Adapter>) -> AdapterObject {
-        let registrations = Registrations::default();
-        let made = host.now();
-        AdapterObject(Arc::new(AdapterState { host, adapter, made, registrations }))
+    pub(crate) fn new(
+        host: &'static Host,
+        adapter: Arc<devices::Adapter>,
+        factory: IDXCoreAdapterFactory,
+    ) -> AdapterObject {
+        let registrations = RegistrationCount::default();
+        let created = host.revision();
+        let state = Arc::new(AdapterState { host, adapter, created, registrations });
+        AdapterObject { state, factory }
+    }
+
+    /// The state that a registration observes.
+    pub(crate) fn state(&self) -> Arc<AdapterState> {
+        Arc::clone(&self.state)
     }
 
     fn value(&self, property: DXCoreAdapterProperty) -> Result<Vec<u8>> {
-        if property != InstanceLuid && self.0.host.fails(self.0.adapter.luid) {
+        if property != InstanceLuid && self.state.host.properties_fail(self.state.adapter.luid) {
             return Err(DXGI_ERROR_DEVICE_REMOVED.into());
         }
-        match answer(&self.0.adapter, property.0) {
-            Answer::Value(bytes) => Ok(bytes),
-            Answer::NotOfThisAdapter => Err(DXGI_ERROR_UNSUPPORTED.into()),
-            Answer::Unknown => Err(DXGI_ERROR_INVALID_CALL.into()),
+        match property_value(&self.state.adapter, property.0) {
+            PropertyValue::Bytes(bytes) => Ok(bytes),
+            PropertyValue::NotSupported => Err(DXGI_ERROR_UNSUPPORTED.into()),
+            PropertyValue::Unknown => Err(DXGI_ERROR_INVALID_CALL.into()),
         }
     }
 }
 
 impl Drop for AdapterObject {
     fn drop(&mut self) {
-        self.0.registrations.object_is_destroyed("an adapter");
+        self.state.registrations.object_is_destroyed("an adapter");
     }
 }
 
 impl IDXCoreAdapter_Impl for AdapterObject_Impl {
     fn IsValid(&self) -> bool {
-        self.0.is_valid()
+        self.state.is_valid()
     }
 
     fn IsAttributeSupported(&self, attribute: *const GUID) -> bool {
         // SAFETY: the caller passes a reference to a GUID; null gives `None`.
         let guid = unsafe { attribute.as_ref() };
-        guid.and_then(attributes::find).is_some_and(|(attribute, age)| {
-            let known =
-                age == Age::First || self.0.host.newer_attributes() == NewerAttributes::Listed;
-            known && self.0.adapter.attributes.has(attribute)
+        guid.and_then(attributes::find).is_some_and(|(attribute, release)| {
+            let is_known = release == Release::First
+                || self.state.host.newer_attributes() == NewerAttributes::Listed;
+            is_known && self.state.adapter.attributes.has(attribute)
         })
     }
 
     fn IsPropertySupported(&self, property: DXCoreAdapterProperty) -> bool {
-        matches!(answer(&self.0.adapter, property.0), Answer::Value(_))
+        matches!(property_value(&self.state.adapter, property.0), PropertyValue::Bytes(_))
     }
 
     fn GetProperty(
@@ -91,7 +115,7 @@ impl IDXCoreAdapter_Impl for AdapterObject_Impl {
         data: *mut c_void,
     ) -> Result<()> {
         let value = self.value(property)?;
-        // SAFETY: the caller says that `data` has room for `size` bytes.
+        // SAFETY: the caller guarantees that `data` has space for `size` bytes.
         unsafe { fill(data, size, &value) }
     }
 
@@ -111,14 +135,14 @@ impl IDXCoreAdapter_Impl for AdapterObject_Impl {
         size: usize,
         data: *mut c_void,
     ) -> Result<()> {
-        if !self.0.is_valid() {
+        if !self.state.is_valid() {
             return Err(DXGI_ERROR_DEVICE_REMOVED.into());
         }
         if state != IsDriverUpdateInProgress {
             return Err(DXGI_ERROR_INVALID_CALL.into());
         }
-        let value = [u8::from(self.0.host.replaces_driver_of(self.0.adapter.luid))];
-        // SAFETY: the caller says that `data` has room for `size` bytes.
+        let value = [u8::from(self.state.host.is_updating_driver(self.state.adapter.luid))];
+        // SAFETY: the caller guarantees that `data` has space for `size` bytes.
         unsafe { fill(data, size, &value) }
     }
 
@@ -138,14 +162,14 @@ impl IDXCoreAdapter_Impl for AdapterObject_Impl {
     }
 
     fn GetFactory(&self, iid: *const GUID, factory: *mut *mut c_void) -> Result<()> {
-        factory::hand_out(&factory::new(self.0.host), iid, factory)
+        interface::query(&self.factory, iid, factory)
     }
 }
 
-/// Zeroes the buffer and puts the value into it.
+/// Zeroes the buffer and copies the value into it.
 ///
 /// # Safety
-/// `data` is null or has room for `size` bytes that nobody else uses.
+/// `data` is null or points to `size` writable bytes that no other code accesses.
 unsafe fn fill(data: *mut c_void, size: usize, value: &[u8]) -> Result<()> {
     if data.is_null() {
         return Err(E_POINTER.into());
@@ -153,7 +177,7 @@ unsafe fn fill(data: *mut c_void, size: usize, value: &[u8]) -> Result<()> {
     if size < value.len() {
         return Err(E_INVALIDARG.into());
     }
-    // SAFETY: not null, and the caller vouches for the size.
+    // SAFETY: the pointer is not null, and the caller guarantees the size.
     let buffer = unsafe { slice::from_raw_parts_mut(data.cast::<u8>(), size) };
     buffer.fill(0);
     buffer[..value.len()].copy_from_slice(value);

@@ -1,5 +1,5 @@
 //! `IDXCoreAdapterFactory` and the function that the library exports.
-#![allow(unsafe_code, reason = "COM passes raw pointers, and the export is called from outside")]
+#![allow(unsafe_code, reason = "COM passes raw pointers, and other programs call the export")]
 
 use std::ffi::c_void;
 use std::slice;
@@ -13,12 +13,13 @@ use windows::Win32::Graphics::DXCore::{
     PFN_DXCORE_NOTIFICATION_CALLBACK,
 };
 use windows::Win32::Graphics::Dxgi::DXGI_ERROR_INVALID_CALL;
-use windows::core::{GUID, HRESULT, IUnknown, Interface, Ref, Result, implement};
+use windows::core::{GUID, HRESULT, IUnknown, Interface as _, Ref, Result, implement};
 
 use crate::adapter::AdapterObject;
 use crate::host::{Filter, Host, host};
+use crate::interface;
 use crate::list::ListObject;
-use crate::notify::{self, Callback, Watched};
+use crate::notify::{self, Callback, Observable, Registered};
 
 /// `DXCoreCreateAdapterFactory` of `dxcore.h`.
 #[unsafe(no_mangle)]
@@ -27,7 +28,7 @@ extern "system" fn DXCoreCreateAdapterFactory(
     factory: *mut *mut c_void,
 ) -> HRESULT {
     match host() {
-        Ok(host) => hand_out(&new(host), iid, factory).into(),
+        Ok(host) => interface::query(&new(host), iid, factory).into(),
         Err(reason) => {
             eprintln!("dxcore double: {reason}");
             E_FAIL
@@ -35,23 +36,9 @@ extern "system" fn DXCoreCreateAdapterFactory(
     }
 }
 
-/// A factory of `host`.
-pub(crate) fn new(host: &'static Host) -> IDXCoreAdapterFactory {
+/// A new factory for `host`.
+fn new(host: &'static Host) -> IDXCoreAdapterFactory {
     Factory(host).into()
-}
-
-/// Gives `object` out as the interface `iid`, as `QueryInterface` does.
-pub(crate) fn hand_out(
-    object: &impl Interface,
-    iid: *const GUID,
-    out: *mut *mut c_void,
-) -> Result<()> {
-    if iid.is_null() || out.is_null() {
-        return Err(E_POINTER.into());
-    }
-    // SAFETY: neither is null, and the caller says that they point to a GUID and to
-    // room for a pointer.
-    unsafe { object.query(iid, out) }.ok()
 }
 
 #[implement(IDXCoreAdapterFactory)]
@@ -69,14 +56,14 @@ impl IDXCoreAdapterFactory_Impl for Factory_Impl {
             return Err(E_INVALIDARG.into());
         }
         let count = usize::try_from(count).unwrap_or(0);
-        // SAFETY: the caller says that `attributes` points to `count` GUIDs.
+        // SAFETY: the caller guarantees that `attributes` points to `count` GUIDs.
         let guids = unsafe { slice::from_raw_parts(attributes, count) };
         let filter = self.0.filter(guids);
-        if matches!(filter, Filter::Refused) {
+        if matches!(filter, Filter::Rejected) {
             return Err(E_INVALIDARG.into());
         }
-        let object: IDXCoreAdapterList = ListObject::new(self.0, filter).into();
-        hand_out(&object, iid, list)
+        let object: IDXCoreAdapterList = ListObject::new(self.0, filter, new(self.0)).into();
+        interface::query(&object, iid, list)
     }
 
     fn GetAdapterByLuid(
@@ -89,8 +76,8 @@ impl IDXCoreAdapterFactory_Impl for Factory_Impl {
         let luid = unsafe { luid.as_ref() }.ok_or(E_POINTER)?;
         let wanted = Luid(i64::from(luid.HighPart) << 32 | i64::from(luid.LowPart));
         let found = self.0.adapters().into_iter().find(|adapter| adapter.luid == wanted);
-        let object = AdapterObject::new(self.0, found.ok_or(E_INVALIDARG)?);
-        hand_out(&IDXCoreAdapter::from(object), iid, adapter)
+        let object = AdapterObject::new(self.0, found.ok_or(E_INVALIDARG)?, new(self.0));
+        interface::query(&IDXCoreAdapter::from(object), iid, adapter)
     }
 
     fn IsNotificationTypeSupported(&self, kind: DXCoreNotificationType) -> bool {
@@ -106,17 +93,20 @@ impl IDXCoreAdapterFactory_Impl for Factory_Impl {
     ) -> Result<u32> {
         let function = callback.ok_or(E_POINTER)?;
         let object = object.as_ref().ok_or(E_INVALIDARG)?;
-        let watched = if kind == AdapterListStale {
-            Watched::List(Arc::clone(&object.cast_object_ref::<ListObject>()?.0))
+        let observed: Arc<dyn Observable> = if kind == AdapterListStale {
+            object.cast_object_ref::<ListObject>()?.state()
         } else if kind == AdapterNoLongerValid {
-            Watched::Adapter(Arc::clone(&object.cast_object_ref::<AdapterObject>()?.0))
+            object.cast_object_ref::<AdapterObject>()?.state()
         } else {
             return Err(DXGI_ERROR_INVALID_CALL.into());
         };
-        Ok(notify::register(watched, Callback::new(function, kind, object, context)))
+        Ok(notify::register(observed, Callback::new(function, kind, object, context)))
     }
 
     fn UnregisterEventNotification(&self, cookie: u32) -> Result<()> {
-        if notify::unregister(cookie) { Ok(()) } else { Err(E_INVALIDARG.into()) }
+        match notify::unregister(cookie) {
+            Registered::Yes => Ok(()),
+            Registered::No => Err(E_INVALIDARG.into()),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The host that is played: the inventory file as it is now, and the modes.
+//! The simulated host: the current content of the inventory file, and the modes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +8,11 @@ use std::time::SystemTime;
 
 use devices::{Adapter, Attribute, HostFacts, HostSnapshot, Luid};
 
-use crate::attributes::{self, Age};
+use crate::attributes::{self, Release};
 use crate::modes::{Modes, NewerAttributes};
 use windows::core::GUID;
 
-/// The one host of this process, or why there is none.
+/// The only host of this process, or the reason why it cannot be read.
 pub(crate) fn host() -> Result<&'static Host, &'static str> {
     static HOST: LazyLock<Result<Host, String>> = LazyLock::new(Host::from_environment);
     HOST.as_ref().map_err(String::as_str)
@@ -21,50 +21,50 @@ pub(crate) fn host() -> Result<&'static Host, &'static str> {
 pub(crate) struct Host {
     path: PathBuf,
     modes: Modes,
-    readings: Mutex<Readings>,
+    history: Mutex<History>,
 }
 
-/// What the file has said so far.
+/// Every revision of the inventory that was read so far.
 #[derive(Default)]
-struct Readings {
-    stamp: Option<Stamp>,
-    /// The adapters of every reading; the last is the host as it is now.
-    all: Vec<Vec<Arc<Adapter>>>,
-    /// The host's own facts in the last reading.
+struct History {
+    stamp: Option<FileStamp>,
+    /// The adapters of each revision; the last one is the current host.
+    revisions: Vec<Vec<Arc<Adapter>>>,
+    /// The host facts of the last revision.
     facts: HostFacts,
 }
 
-/// A moment in the life of the host: objects remember when they were made, as what
-/// ends them may be over when they are asked.
+/// A revision of the inventory. Each object remembers the revision it was created in,
+/// because a change that invalidates it may be undone by the time the object is queried.
 #[derive(Clone, Copy)]
-pub(crate) struct Moment(usize);
+pub(crate) struct Revision(usize);
 
-/// Tells one state of the file from another without reading it.
-type Stamp = (SystemTime, u64);
+/// Modification time and size, which detect a change of the file without reading it.
+type FileStamp = (SystemTime, u64);
 
-/// What a list of adapters is asked for.
+/// The adapters that a caller requests a list of.
 pub(crate) enum Filter {
-    /// Adapters with all of these.
+    /// Adapters that have all of these attributes.
     Attributes(Vec<Attribute>),
-    /// An attribute is among them that this host does not know: no adapter has it.
+    /// No adapter, because this host does not know one of the requested attributes.
     Nothing,
-    /// The host does not take the question.
-    Refused,
+    /// The host rejects the request.
+    Rejected,
 }
 
-impl Readings {
+impl History {
     fn add(&mut self, snapshot: HostSnapshot) {
-        self.all.push(snapshot.adapters.into_iter().map(Arc::new).collect());
+        self.revisions.push(snapshot.adapters.into_iter().map(Arc::new).collect());
         self.facts = snapshot.host;
     }
 }
 
 impl Filter {
-    /// The adapters among `adapters` that it lets through.
-    pub(crate) fn pick(&self, adapters: &[Arc<Adapter>]) -> Vec<Arc<Adapter>> {
+    /// The adapters among `adapters` that match the filter.
+    pub(crate) fn select(&self, adapters: &[Arc<Adapter>]) -> Vec<Arc<Adapter>> {
         let Filter::Attributes(wanted) = self else { return Vec::new() };
-        let passes = |adapter: &Adapter| wanted.iter().all(|a| adapter.attributes.has(*a));
-        adapters.iter().filter(|adapter| passes(adapter)).cloned().collect()
+        let matches = |adapter: &Adapter| wanted.iter().all(|a| adapter.attributes.has(*a));
+        adapters.iter().filter(|adapter| matches(adapter)).cloned().collect()
     }
 }
 
@@ -73,62 +73,65 @@ impl Host {
         let name = "DXCORE_DOUBLE_INVENTORY";
         let path = std::env::var_os(name).ok_or_else(|| format!("{name} is not set"))?.into();
         let modes = Modes::read(|name| std::env::var(name).ok())?;
-        let host = Host { path, modes, readings: Mutex::default() };
+        let host = Host { path, modes, history: Mutex::default() };
         let snapshot = inventory::read(&host.path).map_err(|error| error.to_string())?;
-        host.readings().add(snapshot);
+        host.history().add(snapshot);
         Ok(host)
     }
 
-    /// The readings, brought up to date. A file that cannot be read, as while it is
-    /// being written, changes nothing.
-    fn readings(&self) -> MutexGuard<'_, Readings> {
-        let mut readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The history, after reading the file if it changed. A file that cannot be read, for
+    /// example because it is being written, changes nothing.
+    fn history(&self) -> MutexGuard<'_, History> {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = self.stamp();
-        if stamp != readings.stamp
+        if stamp != history.stamp
             && let Ok(snapshot) = inventory::read(&self.path)
         {
-            readings.stamp = stamp;
-            readings.add(snapshot);
+            history.stamp = stamp;
+            history.add(snapshot);
         }
-        readings
+        history
     }
 
-    pub(crate) fn now(&self) -> Moment {
-        Moment(self.readings().all.len().saturating_sub(1))
+    /// The current revision.
+    pub(crate) fn revision(&self) -> Revision {
+        Revision(self.history().revisions.len().saturating_sub(1))
     }
 
-    /// The adapters that the host has now, in its order.
+    /// The current adapters, in the order of the host.
     pub(crate) fn adapters(&self) -> Vec<Arc<Adapter>> {
-        self.readings().all.last().cloned().unwrap_or_default()
+        self.history().revisions.last().cloned().unwrap_or_default()
     }
 
-    /// Product, build and schemas of the host.
+    /// The product, build and HCS schemas of the host.
     pub(crate) fn facts(&self) -> HostFacts {
-        self.readings().facts.clone()
+        self.history().facts.clone()
     }
 
-    /// Whether `holds` was true of the host all the time since `since`.
-    fn always(&self, since: Moment, holds: impl Fn(&[Arc<Adapter>]) -> bool) -> bool {
-        self.readings().all[since.0..].iter().all(|adapters| holds(adapters))
+    /// Whether `condition` was true in every revision from `since` on.
+    fn held_since(&self, since: Revision, condition: impl Fn(&[Arc<Adapter>]) -> bool) -> bool {
+        self.history().revisions[since.0..].iter().all(|adapters| condition(adapters))
     }
 
-    /// Whether a list of `filter` made at `since` would have been the same ever since.
-    pub(crate) fn lists_the_same(&self, filter: &Filter, since: Moment) -> bool {
+    /// Whether `filter` selected the same adapters in every revision from `since` on.
+    pub(crate) fn is_list_current(&self, filter: &Filter, since: Revision) -> bool {
         let luids = |adapters: &[Arc<Adapter>]| -> BTreeSet<Luid> {
-            filter.pick(adapters).iter().map(|adapter| adapter.luid).collect()
+            filter.select(adapters).iter().map(|adapter| adapter.luid).collect()
         };
-        let first = luids(&self.readings().all[since.0]);
-        self.always(since, |adapters| luids(adapters) == first)
-            && first.iter().all(|luid| !self.modes.gone.contains(luid))
+        let first = luids(&self.history().revisions[since.0]);
+        self.held_since(since, |adapters| luids(adapters) == first)
+            && first.iter().all(|luid| !self.modes.removed.contains(luid))
     }
 
-    /// What the host makes of a list's attributes.
+    /// How the host interprets the attributes of a requested list.
     pub(crate) fn filter(&self, guids: &[GUID]) -> Filter {
         let mut wanted = Vec::new();
         for guid in guids {
             match (attributes::find(guid), self.modes.newer_attributes) {
-                (Some((_, Age::Newer)) | None, NewerAttributes::Refused) => return Filter::Refused,
-                (Some((_, Age::Newer)), NewerAttributes::Ignored) | (None, _) => {
+                (Some((_, Release::Later)) | None, NewerAttributes::Rejected) => {
+                    return Filter::Rejected;
+                }
+                (Some((_, Release::Later)), NewerAttributes::Empty) | (None, _) => {
                     return Filter::Nothing;
                 }
                 (Some((attribute, _)), _) => wanted.push(attribute),
@@ -137,28 +140,28 @@ impl Host {
         Filter::Attributes(wanted)
     }
 
-    /// Whether an adapter that was there at `since` has been there ever since.
-    pub(crate) fn kept(&self, luid: Luid, since: Moment) -> bool {
-        !self.modes.gone.contains(&luid)
-            && self.always(since, |adapters| adapters.iter().any(|a| a.luid == luid))
+    /// Whether an adapter was present in every revision from `since` on.
+    pub(crate) fn is_present_since(&self, luid: Luid, since: Revision) -> bool {
+        !self.modes.removed.contains(&luid)
+            && self.held_since(since, |adapters| adapters.iter().any(|a| a.luid == luid))
     }
 
-    /// What becomes of the attributes that older hosts do not know.
+    /// How the host treats the attributes that older hosts do not know.
     pub(crate) fn newer_attributes(&self) -> NewerAttributes {
         self.modes.newer_attributes
     }
 
-    /// Whether the adapter's properties cannot be read.
-    pub(crate) fn fails(&self, luid: Luid) -> bool {
+    /// Whether reading the adapter's properties fails.
+    pub(crate) fn properties_fail(&self, luid: Luid) -> bool {
         self.modes.failing.contains(&luid)
     }
 
-    /// Whether the adapter's driver is being replaced.
-    pub(crate) fn replaces_driver_of(&self, luid: Luid) -> bool {
+    /// Whether the adapter's driver is being updated.
+    pub(crate) fn is_updating_driver(&self, luid: Luid) -> bool {
         self.modes.updating.contains(&luid)
     }
 
-    fn stamp(&self) -> Option<Stamp> {
+    fn stamp(&self) -> Option<FileStamp> {
         let metadata = fs::metadata(&self.path).ok()?;
         Some((metadata.modified().ok()?, metadata.len()))
     }

@@ -1,34 +1,35 @@
-//! A `dxcore.dll` that plays the adapters of an inventory, for runs under Wine.
+//! A test double of `dxcore.dll` that simulates the adapters of an inventory under Wine.
 //!
-//! In comes an inventory file; out go `DXCore`'s factory, lists and adapters as
-//! Microsoft documents them (`dxcore_interface.h` on learn.microsoft.com), with
-//! the documented error codes and the documented notifications. The file is
-//! followed: what it says is what the host has from that moment on. On systems
-//! other than Windows the crate is empty but for its tests.
+//! The library reads an inventory file and implements `DXCore`'s factory, lists and
+//! adapters as Microsoft documents them (`dxcore_interface.h` on learn.microsoft.com),
+//! with the documented error codes and notifications. It follows the file: when the file
+//! changes, the simulated host changes. On other systems than Windows, the crate contains
+//! only what its unit tests need.
 //!
-//! The library also has what Wine lacks of two others, so that a copy of it can stand
-//! in for them: `HcsGetServiceProperties` (as `computecore.dll`, or with another
-//! signature as `vmcompute.dll`) and `BrandingFormatString` (as `winbrand.dll`).
+//! The library also implements functions of three other libraries that Wine lacks, so
+//! that a copy of it can replace them: `HcsGetServiceProperties` (of `computecore.dll`
+//! and, with another signature, of `vmcompute.dll`) and `BrandingFormatString` (of
+//! `winbrand.dll`).
 //!
-//! # The environment
+//! # Environment variables
 //!
-//! * `DXCORE_DOUBLE_INVENTORY`: the inventory file. Without it the factory is refused.
-//! * `DXCORE_DOUBLE_NEWER_ATTRIBUTES`: what becomes of the attributes that came
+//! * `DXCORE_DOUBLE_INVENTORY`: the inventory file. Without it, creating a factory fails.
+//! * `DXCORE_DOUBLE_NEWER_ATTRIBUTES`: how the host treats the attributes that were added
 //!   after D3D11, D3D12 and core compute: `listed` (the default), `ignored` (an older
-//!   host whose lists of them are empty) or `refused` (one that answers `E_INVALIDARG`).
-//! * `DXCORE_DOUBLE_GONE`: LUIDs with commas between. These adapters are listed and
-//!   then no longer valid; as documented, their properties still answer.
-//! * `DXCORE_DOUBLE_FAILING`: LUIDs with commas between. Every other property of these
-//!   fails with `DXGI_ERROR_DEVICE_REMOVED`.
-//! * `DXCORE_DOUBLE_UPDATING`: LUIDs with commas between. The drivers of these are being
-//!   replaced (`IsDriverUpdateInProgress`).
+//!   host whose lists of them are empty) or `refused` (a host that returns `E_INVALIDARG`).
+//! * `DXCORE_DOUBLE_GONE`: comma-separated LUIDs. These adapters are listed but are no
+//!   longer valid; as documented, their properties can still be read.
+//! * `DXCORE_DOUBLE_FAILING`: comma-separated LUIDs. Reading any property of these
+//!   adapters other than the LUID fails with `DXGI_ERROR_DEVICE_REMOVED`.
+//! * `DXCORE_DOUBLE_UPDATING`: comma-separated LUIDs. The drivers of these adapters are
+//!   being updated (`IsDriverUpdateInProgress`).
 
 #![cfg_attr(
     windows,
     allow(
         clippy::inline_always,
         clippy::ref_as_ptr,
-        reason = "`#[implement]` of the windows crate writes such code"
+        reason = "`#[implement]` of the windows crate generates such code"
     )
 )]
 
@@ -47,6 +48,8 @@ mod attributes;
 mod factory;
 #[cfg(windows)]
 mod host;
+#[cfg(windows)]
+mod interface;
 #[cfg(windows)]
 mod list;
 #[cfg(windows)]

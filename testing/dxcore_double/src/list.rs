@@ -1,5 +1,5 @@
 //! `IDXCoreAdapterList`.
-#![allow(unsafe_code, reason = "`#[implement]` of the windows crate writes it")]
+#![allow(unsafe_code, reason = "`#[implement]` of the windows crate generates it")]
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -7,69 +7,95 @@ use std::sync::Arc;
 use devices::Adapter;
 use windows::Win32::Foundation::E_INVALIDARG;
 use windows::Win32::Graphics::DXCore::{
-    DXCoreAdapterPreference, IDXCoreAdapter, IDXCoreAdapterList, IDXCoreAdapterList_Impl,
+    DXCoreAdapterPreference, IDXCoreAdapter, IDXCoreAdapterFactory, IDXCoreAdapterList,
+    IDXCoreAdapterList_Impl,
 };
 use windows::Win32::Graphics::Dxgi::DXGI_ERROR_UNSUPPORTED;
 use windows::core::{GUID, Result, implement};
 
 use crate::adapter::AdapterObject;
-use crate::factory;
-use crate::host::{Filter, Host, Moment};
-use crate::notify::Registrations;
+use crate::host::{Filter, Host, Revision};
+use crate::interface;
+use crate::notify::{Observable, RegistrationCount};
 
-/// What a list object and the watch over it both hold.
+/// The state that a list object shares with its registrations.
 pub(crate) struct ListState {
     host: &'static Host,
     filter: Filter,
     adapters: Vec<Arc<Adapter>>,
-    made: Moment,
-    pub(crate) registrations: Registrations,
+    created: Revision,
+    registrations: RegistrationCount,
 }
 
 impl ListState {
-    /// Whether an adapter of the list was ever gone, or another one was there that
-    /// would be listed.
-    pub(crate) fn is_stale(&self) -> bool {
-        !self.host.lists_the_same(&self.filter, self.made)
+    /// Whether the host, at any time since the list was created, lacked an adapter of
+    /// the list or had another adapter that matches the filter.
+    fn is_stale(&self) -> bool {
+        !self.host.is_list_current(&self.filter, self.created)
+    }
+}
+
+impl Observable for ListState {
+    fn has_changed(&self) -> bool {
+        self.is_stale()
+    }
+
+    fn registrations(&self) -> &RegistrationCount {
+        &self.registrations
     }
 }
 
 #[implement(IDXCoreAdapterList)]
-pub(crate) struct ListObject(pub(crate) Arc<ListState>);
+pub(crate) struct ListObject {
+    state: Arc<ListState>,
+    /// What `GetFactory` returns.
+    factory: IDXCoreAdapterFactory,
+}
 
 impl ListObject {
-    pub(crate) fn new(host: &'static Host, filter: Filter) -> ListObject {
-        let made = host.now();
-        let adapters = filter.pick(&host.adapters());
-        let registrations = Registrations::default();
-        ListObject(Arc::new(ListState { host, filter, adapters, made, registrations }))
+    pub(crate) fn new(
+        host: &'static Host,
+        filter: Filter,
+        factory: IDXCoreAdapterFactory,
+    ) -> ListObject {
+        let created = host.revision();
+        let adapters = filter.select(&host.adapters());
+        let registrations = RegistrationCount::default();
+        let state = Arc::new(ListState { host, filter, adapters, created, registrations });
+        ListObject { state, factory }
+    }
+
+    /// The state that a registration observes.
+    pub(crate) fn state(&self) -> Arc<ListState> {
+        Arc::clone(&self.state)
     }
 }
 
 impl Drop for ListObject {
     fn drop(&mut self) {
-        self.0.registrations.object_is_destroyed("a list");
+        self.state.registrations.object_is_destroyed("a list");
     }
 }
 
 impl IDXCoreAdapterList_Impl for ListObject_Impl {
     fn GetAdapter(&self, index: u32, iid: *const GUID, adapter: *mut *mut c_void) -> Result<()> {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let listed = self.0.adapters.get(index).ok_or(E_INVALIDARG)?;
-        let object: IDXCoreAdapter = AdapterObject::new(self.0.host, Arc::clone(listed)).into();
-        factory::hand_out(&object, iid, adapter)
+        let listed = self.state.adapters.get(index).ok_or(E_INVALIDARG)?;
+        let factory = self.factory.clone();
+        let object = AdapterObject::new(self.state.host, Arc::clone(listed), factory);
+        interface::query(&IDXCoreAdapter::from(object), iid, adapter)
     }
 
     fn GetAdapterCount(&self) -> u32 {
-        u32::try_from(self.0.adapters.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.state.adapters.len()).unwrap_or(u32::MAX)
     }
 
     fn IsStale(&self) -> bool {
-        self.0.is_stale()
+        self.state.is_stale()
     }
 
     fn GetFactory(&self, iid: *const GUID, factory: *mut *mut c_void) -> Result<()> {
-        factory::hand_out(&factory::new(self.0.host), iid, factory)
+        interface::query(&self.factory, iid, factory)
     }
 
     fn Sort(&self, _count: u32, _preferences: *const DXCoreAdapterPreference) -> Result<()> {

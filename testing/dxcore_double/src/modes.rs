@@ -1,30 +1,30 @@
-//! How the host that is played departs from an up-to-date and healthy one.
+//! How the simulated host differs from an up-to-date host without faults.
 
 use std::collections::BTreeSet;
 
 use devices::Luid;
 
-/// What becomes of the attributes that older hosts do not know.
+/// How the host treats the attributes that older hosts do not know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum NewerAttributes {
     /// The host knows them.
     #[default]
     Listed,
     /// Lists of them are empty.
-    Ignored,
-    /// Lists of them are refused.
-    Refused,
+    Empty,
+    /// Requests for lists of them are rejected.
+    Rejected,
 }
 
-/// The departures that are in force.
+/// The active modes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Modes {
     pub(crate) newer_attributes: NewerAttributes,
-    /// Adapters that are listed and then no longer valid.
-    pub(crate) gone: BTreeSet<Luid>,
+    /// Adapters that are listed but are no longer valid.
+    pub(crate) removed: BTreeSet<Luid>,
     /// Adapters whose properties cannot be read.
     pub(crate) failing: BTreeSet<Luid>,
-    /// Adapters whose driver is being replaced.
+    /// Adapters whose driver is being updated.
     pub(crate) updating: BTreeSet<Luid>,
 }
 
@@ -34,20 +34,22 @@ impl Modes {
         let newer = "DXCORE_DOUBLE_NEWER_ATTRIBUTES";
         let newer_attributes = match variable(newer).as_deref() {
             None | Some("listed") => NewerAttributes::Listed,
-            Some("ignored") => NewerAttributes::Ignored,
-            Some("refused") => NewerAttributes::Refused,
-            Some(other) => return Err(format!("{newer} is `{other}`")),
+            Some("ignored") => NewerAttributes::Empty,
+            Some("refused") => NewerAttributes::Rejected,
+            Some(other) => return Err(format!("{newer}: unknown value `{other}`")),
         };
         let luids = |name: &str| {
             let text = variable(name).unwrap_or_default();
-            let words = text.split(',').filter(|word| !word.is_empty());
-            words
-                .map(|word| word.parse().map(Luid).map_err(|_| format!("{name} has `{word}`")))
+            let items = text.split(',').filter(|item| !item.is_empty());
+            items
+                .map(|item| {
+                    item.parse().map(Luid).map_err(|_| format!("{name}: invalid LUID `{item}`"))
+                })
                 .collect::<Result<BTreeSet<Luid>, String>>()
         };
         Ok(Modes {
             newer_attributes,
-            gone: luids("DXCORE_DOUBLE_GONE")?,
+            removed: luids("DXCORE_DOUBLE_GONE")?,
             failing: luids("DXCORE_DOUBLE_FAILING")?,
             updating: luids("DXCORE_DOUBLE_UPDATING")?,
         })
@@ -63,12 +65,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_set_is_a_healthy_new_host() {
+    fn without_variables_the_host_is_up_to_date_and_healthy() {
         assert_eq!(read(&[]), Ok(Modes::default()));
     }
 
     #[test]
-    fn every_mode_can_be_set() {
+    fn every_mode_is_read_from_its_variable() {
         let modes = read(&[
             ("DXCORE_DOUBLE_NEWER_ATTRIBUTES", "refused"),
             ("DXCORE_DOUBLE_GONE", "7,-8"),
@@ -76,8 +78,8 @@ mod tests {
             ("DXCORE_DOUBLE_UPDATING", "10"),
         ]);
         let expected = Modes {
-            newer_attributes: NewerAttributes::Refused,
-            gone: [Luid(7), Luid(-8)].into(),
+            newer_attributes: NewerAttributes::Rejected,
+            removed: [Luid(7), Luid(-8)].into(),
             failing: [Luid(9)].into(),
             updating: [Luid(10)].into(),
         };
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_mode_is_refused_by_name() {
+    fn an_invalid_value_is_an_error_that_names_it() {
         let error = read(&[("DXCORE_DOUBLE_NEWER_ATTRIBUTES", "ignore")]).unwrap_err();
         assert!(error.contains("`ignore`"), "{error}");
         let error = read(&[("DXCORE_DOUBLE_GONE", "7, 8")]).unwrap_err();

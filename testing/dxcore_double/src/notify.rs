@@ -1,9 +1,9 @@
-//! Notifications: who registered for what, and the thread that calls them.
+//! Notifications: the registrations, and the thread that calls their callbacks.
 //!
-//! As documented: each callback comes from a thread of its own kind, at most once
-//! a registration, at once if the condition already holds; unregistering waits for
-//! a callback that is running, except from within it; and an object that is
-//! destroyed while registered ends the process.
+//! The behaviour is the documented one. Callbacks run on a separate thread, at most once
+//! for each registration, and immediately if the condition already holds. Unregistering
+//! waits for a running callback, except when the callback itself unregisters. If an
+//! object is destroyed while it is registered, the process aborts.
 #![allow(unsafe_code, reason = "callbacks are foreign functions")]
 
 use std::collections::BTreeMap;
@@ -17,19 +17,25 @@ use std::time::Duration;
 use windows::Win32::Graphics::DXCore::DXCoreNotificationType;
 use windows::core::{IUnknown, Interface, Ref};
 
-use crate::adapter::AdapterState;
-use crate::list::ListState;
-
-/// How often the conditions are looked at while anybody waits for one. A double may
-/// poll; it adds at most this to the time a change takes.
+/// How often the conditions are checked while there are registrations. Polling is
+/// acceptable in a test double; it delays a notification by at most this time.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// How many registrations an object has.
-#[derive(Default)]
-pub(crate) struct Registrations(AtomicUsize);
+/// An object whose change a caller can register for.
+pub(crate) trait Observable: Send + Sync {
+    /// Whether the condition of the notification holds. Once true, it stays true.
+    fn has_changed(&self) -> bool;
+    /// The number of registrations of the object.
+    fn registrations(&self) -> &RegistrationCount;
+}
 
-impl Registrations {
-    /// Called when the last reference to the object is released.
+/// The number of registrations of an object.
+#[derive(Default)]
+pub(crate) struct RegistrationCount(AtomicUsize);
+
+impl RegistrationCount {
+    /// Aborts the process if the object is still registered, as `DXCore` does. Called
+    /// when the last reference to the object is released.
     pub(crate) fn object_is_destroyed(&self, what: &str) {
         if self.0.load(Ordering::SeqCst) > 0 {
             eprintln!(
@@ -40,31 +46,15 @@ impl Registrations {
     }
 }
 
-/// The object whose condition is waited for.
-pub(crate) enum Watched {
-    List(Arc<ListState>),
-    Adapter(Arc<AdapterState>),
-}
-
-impl Watched {
-    fn has_happened(&self) -> bool {
-        match self {
-            Watched::List(list) => list.is_stale(),
-            Watched::Adapter(adapter) => !adapter.is_valid(),
-        }
-    }
-
-    fn registrations(&self) -> &AtomicUsize {
-        match self {
-            Watched::List(list) => &list.registrations.0,
-            Watched::Adapter(adapter) => &adapter.registrations.0,
-        }
-    }
+/// Whether a cookie belonged to a registration.
+pub(crate) enum Registered {
+    Yes,
+    No,
 }
 
 type Function = unsafe extern "system" fn(DXCoreNotificationType, Ref<IUnknown>, *const c_void);
 
-/// What the caller wants to be called with.
+/// A callback function and its arguments.
 #[derive(Clone, Copy)]
 pub(crate) struct Callback {
     function: Function,
@@ -73,8 +63,8 @@ pub(crate) struct Callback {
     context: *const c_void,
 }
 
-// SAFETY: DXCore's contract is that callbacks are called from its threads, so function
-// and context are fit for that; `object` is only passed on.
+// SAFETY: DXCore documents that it calls callbacks on its own threads, so callers pass
+// a function and a context that allow it. `object` is only passed on.
 unsafe impl Send for Callback {}
 
 impl Callback {
@@ -88,88 +78,88 @@ impl Callback {
     }
 
     fn call(self) {
-        // SAFETY: an object lives until its registrations are gone, and unregistering
-        // waits for this call, so the pointer is that of a live object. A `Ref` is
-        // such a pointer, borrowed.
+        // SAFETY: an object lives at least as long as its registrations, and unregistering
+        // waits for this call, so the pointer refers to a live object. A `Ref` is a
+        // borrowed pointer of this kind.
         let object: Ref<IUnknown> = unsafe { std::mem::transmute_copy(&self.object) };
-        // SAFETY: the caller registered this function for being called so.
+        // SAFETY: the caller registered this function to be called with these arguments.
         unsafe { (self.function)(self.kind, object, self.context) }
     }
 }
 
 struct Registration {
-    watched: Watched,
-    /// Taken when it is called, which is once.
+    observed: Arc<dyn Observable>,
+    /// `None` after the callback was called, because it is called only once.
     callback: Option<Callback>,
 }
 
 #[derive(Default)]
-struct Board {
+struct Registry {
     last_cookie: u32,
     registrations: BTreeMap<u32, Registration>,
-    /// The registration that is being called, and by which thread.
+    /// The registration whose callback is running, and the thread that runs it.
     running: Option<(u32, ThreadId)>,
     has_thread: bool,
 }
 
-static BOARD: LazyLock<(Mutex<Board>, Condvar)> = LazyLock::new(Default::default);
+static REGISTRY: LazyLock<(Mutex<Registry>, Condvar)> = LazyLock::new(Default::default);
 
-fn board() -> MutexGuard<'static, Board> {
-    BOARD.0.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn wait(board: MutexGuard<'static, Board>, time: Duration) -> MutexGuard<'static, Board> {
-    BOARD.1.wait_timeout(board, time).unwrap_or_else(PoisonError::into_inner).0
+fn wait(registry: MutexGuard<'static, Registry>, time: Duration) -> MutexGuard<'static, Registry> {
+    REGISTRY.1.wait_timeout(registry, time).unwrap_or_else(PoisonError::into_inner).0
 }
 
 /// Registers `callback` and returns its cookie.
-pub(crate) fn register(watched: Watched, callback: Callback) -> u32 {
-    watched.registrations().fetch_add(1, Ordering::SeqCst);
-    let mut board = board();
-    board.last_cookie += 1;
-    let cookie = board.last_cookie;
-    board.registrations.insert(cookie, Registration { watched, callback: Some(callback) });
-    if !board.has_thread {
-        board.has_thread = true;
-        thread::spawn(watch);
+pub(crate) fn register(observed: Arc<dyn Observable>, callback: Callback) -> u32 {
+    observed.registrations().0.fetch_add(1, Ordering::SeqCst);
+    let mut registry = lock_registry();
+    registry.last_cookie += 1;
+    let cookie = registry.last_cookie;
+    registry.registrations.insert(cookie, Registration { observed, callback: Some(callback) });
+    if !registry.has_thread {
+        registry.has_thread = true;
+        thread::spawn(notify_until_empty);
     }
     cookie
 }
 
-/// Takes the registration back; false where there is none with this cookie.
-pub(crate) fn unregister(cookie: u32) -> bool {
-    let mut board = board();
-    let Some(registration) = board.registrations.remove(&cookie) else { return false };
+/// Removes the registration with this cookie.
+pub(crate) fn unregister(cookie: u32) -> Registered {
+    let mut registry = lock_registry();
+    let Some(registration) = registry.registrations.remove(&cookie) else { return Registered::No };
     let me = thread::current().id();
-    while board.running.is_some_and(|(running, thread)| running == cookie && thread != me) {
-        board = wait(board, INTERVAL);
+    while registry.running.is_some_and(|(running, thread)| running == cookie && thread != me) {
+        registry = wait(registry, INTERVAL);
     }
-    drop(board);
-    registration.watched.registrations().fetch_sub(1, Ordering::SeqCst);
-    true
+    drop(registry);
+    registration.observed.registrations().0.fetch_sub(1, Ordering::SeqCst);
+    Registered::Yes
 }
 
-/// The thread: calls who is due, for as long as anybody is registered.
-fn watch() {
+/// Runs on the notification thread: calls due callbacks until no registration is left.
+fn notify_until_empty() {
     let me = thread::current().id();
-    let mut board = board();
+    let mut registry = lock_registry();
     loop {
-        let due = board.registrations.iter_mut().find_map(|(cookie, registration)| {
-            let due = registration.callback.is_some() && registration.watched.has_happened();
+        let due = registry.registrations.iter_mut().find_map(|(cookie, registration)| {
+            let due = registration.callback.is_some() && registration.observed.has_changed();
             due.then(|| registration.callback.take().map(|callback| (*cookie, callback)))?
         });
         if let Some((cookie, callback)) = due {
-            board.running = Some((cookie, me));
-            drop(board);
+            registry.running = Some((cookie, me));
+            drop(registry);
             callback.call();
-            board = self::board();
-            board.running = None;
-            BOARD.1.notify_all();
-        } else if board.registrations.is_empty() {
-            board.has_thread = false;
+            registry = lock_registry();
+            registry.running = None;
+            REGISTRY.1.notify_all();
+        } else if registry.registrations.is_empty() {
+            registry.has_thread = false;
             return;
         } else {
-            board = wait(board, INTERVAL);
+            registry = wait(registry, INTERVAL);
         }
     }
 }

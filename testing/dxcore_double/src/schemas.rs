@@ -1,10 +1,9 @@
-//! What the Host Compute Service answers when it is asked for its basic properties.
+//! The response of the Host Compute Service to a query for its basic properties.
 
 use devices::HcsSchema;
 
-/// `SupportedSchemaVersions` as the service spells it, for the query
-/// `{"PropertyTypes":["Basic"]}`.
-pub(crate) fn answer(schemas: &[HcsSchema]) -> String {
+/// The JSON that the service returns for the query `{"PropertyTypes":["Basic"]}`.
+pub(crate) fn response(schemas: &[HcsSchema]) -> String {
     let versions: Vec<String> = schemas
         .iter()
         .map(|schema| format!(r#"{{"Major":{},"Minor":{}}}"#, schema.major, schema.minor))
@@ -20,6 +19,6 @@ mod tests {
     fn schemas_are_listed_in_order() {
         let schemas = ["1.0", "2.5"].map(|text| text.parse().unwrap());
         let expected = r#"{"Properties":[{"SupportedSchemaVersions":[{"Major":1,"Minor":0},{"Major":2,"Minor":5}]}]}"#;
-        assert_eq!(answer(&schemas), expected);
+        assert_eq!(response(&schemas), expected);
     }
 }

@@ -1,7 +1,7 @@
-//! The double against its documentation, through the `windows` crate's own client
-//! side of the interfaces. Runs under Wine.
+//! Compares the double with the `DXCore` documentation, using the client side of the
+//! interfaces in the `windows` crate. Runs under Wine.
 #![cfg(windows)]
-#![allow(unsafe_code, reason = "the interfaces are foreign code")]
+#![allow(unsafe_code, reason = "calls COM interfaces")]
 
 use std::ffi::c_void;
 use std::fs;
@@ -20,39 +20,40 @@ use windows::core::{GUID, IUnknown, Interface, Ref};
 const GRAPHICS: GUID = DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS;
 const GENERIC_ML: GUID = GUID::from_u128(0xb71b0d41_1088_422f_a27c_0250b7d3a988);
 
-/// Longer than any callback takes, short enough to end a hang.
+/// Longer than any callback takes; ends a test that hangs.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A host whose inventory the tests rewrite; they take turns, as there is one
-/// inventory in a process.
+/// A host whose inventory the tests rewrite. The tests run one at a time, because a
+/// process has only one inventory.
 struct Host {
     path: PathBuf,
     factory: IDXCoreAdapterFactory,
-    _turn: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
 const TWO: &[(i64, &str)] = &[(11, "d3d12-graphics"), (-12, "d3d12-graphics, d3d12-generic-ml")];
 
 impl Host {
     fn with(adapters: &[(i64, &str)]) -> Host {
-        static TURN: Mutex<()> = Mutex::new(());
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        static LOCK: Mutex<()> = Mutex::new(());
+        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         let path = std::env::temp_dir().join(format!("double-{}.yaml", std::process::id()));
-        // SAFETY: no other thread reads the environment while the test has its turn.
+        // SAFETY: no other thread reads the environment while this test holds the lock.
         unsafe { std::env::set_var("DXCORE_DOUBLE_INVENTORY", &path) };
         write(&path, adapters);
-        // SAFETY: the function has no conditions.
+        // SAFETY: the function has no preconditions.
         let factory = unsafe { DXCoreCreateAdapterFactory() }.expect("the inventory is readable");
-        Host { path, factory, _turn: turn }
+        Host { path, factory, _lock: lock }
     }
 
-    fn becomes(&self, adapters: &[(i64, &str)]) {
+    fn set_adapters(&self, adapters: &[(i64, &str)]) {
         write(&self.path, adapters);
     }
 
     fn list(&self, attribute: GUID) -> IDXCoreAdapterList {
         // SAFETY: the slice is valid for the call.
-        unsafe { self.factory.CreateAdapterList(&[attribute]) }.expect("known attributes list")
+        unsafe { self.factory.CreateAdapterList(&[attribute]) }
+            .expect("the host knows the attribute")
     }
 
     fn watch<I: Interface>(&self, object: &I, kind: DXCoreNotificationType) -> Watch {
@@ -64,16 +65,16 @@ impl Host {
             self.factory.RegisterEventNotification(
                 &object,
                 kind,
-                Some(called),
+                Some(on_notification),
                 Some(context.cast()),
             )
         };
-        let cookie = cookie.expect("object and kind fit");
+        let cookie = cookie.expect("the notification type matches the object");
         Watch { factory: self.factory.clone(), cookie, context, calls }
     }
 }
 
-/// A registration that ends with it.
+/// A registration, removed on drop.
 struct Watch {
     factory: IDXCoreAdapterFactory,
     cookie: u32,
@@ -83,14 +84,15 @@ struct Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // SAFETY: the cookie is that of the registration.
-        unsafe { self.factory.UnregisterEventNotification(self.cookie) }.expect("once registered");
-        // SAFETY: it came from a box, and no callback runs after unregistering.
+        // SAFETY: the cookie belongs to the registration.
+        unsafe { self.factory.UnregisterEventNotification(self.cookie) }
+            .expect("the cookie is registered");
+        // SAFETY: the pointer came from a box, and no callback runs after unregistering.
         drop(unsafe { Box::from_raw(self.context) });
     }
 }
 
-extern "system" fn called(
+extern "system" fn on_notification(
     kind: DXCoreNotificationType,
     _object: Ref<'_, IUnknown>,
     context: *const c_void,
@@ -114,16 +116,16 @@ fn write(path: &PathBuf, adapters: &[(i64, &str)]) {
         text += " []";
     }
     let draft = path.with_extension("draft");
-    fs::write(&draft, text + "\n").expect("the folder can be written");
-    // Windows refuses it while the double has the file open.
+    fs::write(&draft, text + "\n").expect("the folder is writable");
+    // Windows rejects the rename while the double has the file open.
     while fs::rename(&draft, path).is_err() {
         std::thread::yield_now();
     }
 }
 
 fn adapter(list: &IDXCoreAdapterList, index: u32) -> IDXCoreAdapter {
-    // SAFETY: plain numbers.
-    unsafe { list.GetAdapter(index) }.expect("the index is within the list")
+    // SAFETY: the function takes only numbers.
+    unsafe { list.GetAdapter(index) }.expect("the index is in range")
 }
 
 fn property(adapter: &IDXCoreAdapter, property: DXCoreAdapterProperty) -> Vec<u8> {
@@ -132,16 +134,16 @@ fn property(adapter: &IDXCoreAdapter, property: DXCoreAdapterProperty) -> Vec<u8
         assert!(adapter.IsPropertySupported(property));
         let size = adapter.GetPropertySize(property).expect("the property is supported");
         let mut value = vec![0xEE; size];
-        let room = value.as_mut_ptr().cast();
-        adapter.GetProperty(property, size, room).expect("the property is supported");
+        let buffer = value.as_mut_ptr().cast();
+        adapter.GetProperty(property, size, buffer).expect("the property is supported");
         value
     }
 }
 
 #[test]
-fn lists_hold_the_adapters_that_have_every_attribute() {
+fn a_list_contains_the_adapters_that_have_every_attribute() {
     let host = Host::with(TWO);
-    // SAFETY: plain getters.
+    // SAFETY: the objects are live.
     unsafe {
         assert_eq!(host.list(GRAPHICS).GetAdapterCount(), 2);
         let learning = host.list(GENERIC_ML);
@@ -162,7 +164,7 @@ fn lists_hold_the_adapters_that_have_every_attribute() {
 }
 
 #[test]
-fn properties_answer_with_the_documented_codes() {
+fn properties_return_the_documented_error_codes() {
     let host = Host::with(TWO);
     let adapter = adapter(&host.list(GRAPHICS), 0);
     assert_eq!(property(&adapter, DriverDescription), "naïve\0".as_bytes());
@@ -171,7 +173,7 @@ fn properties_answer_with_the_documented_codes() {
     assert_eq!(property(&adapter, HardwareIDParts), ids);
     let mut buffer = [0u8; 64];
     let mut code = |property, size| {
-        // SAFETY: `size` is at most the buffer's.
+        // SAFETY: `size` is at most the size of the buffer.
         let result = unsafe { adapter.GetProperty(property, size, buffer.as_mut_ptr().cast()) };
         result.unwrap_err().code()
     };
@@ -194,94 +196,98 @@ fn an_adapter_is_found_by_its_luid() {
 }
 
 #[test]
-fn an_arrival_makes_lists_stale_that_would_hold_it_and_tells_once() {
+fn a_new_adapter_makes_matching_lists_stale_and_notifies_once() {
     let host = Host::with(&TWO[..1]);
     let (graphics, learning) = (host.list(GRAPHICS), host.list(GENERIC_ML));
     let arrival = host.watch(&graphics, AdapterListStale);
-    let unconcerned = host.watch(&learning, AdapterListStale);
-    host.becomes(&[TWO[0], (13, "d3d12-graphics")]);
+    let other_list = host.watch(&learning, AdapterListStale);
+    host.set_adapters(&[TWO[0], (13, "d3d12-graphics")]);
     assert_eq!(arrival.calls.recv_timeout(DEADLINE), Ok(AdapterListStale.0));
-    host.becomes(TWO);
-    assert_eq!(unconcerned.calls.recv_timeout(DEADLINE), Ok(AdapterListStale.0));
-    assert!(arrival.calls.recv_timeout(Duration::from_millis(50)).is_err(), "told twice");
+    host.set_adapters(TWO);
+    assert_eq!(other_list.calls.recv_timeout(DEADLINE), Ok(AdapterListStale.0));
+    assert!(
+        arrival.calls.recv_timeout(Duration::from_millis(50)).is_err(),
+        "the callback was called twice"
+    );
 }
 
 #[test]
-fn a_removal_ends_an_adapter_for_good() {
+fn a_removed_adapter_stays_invalid() {
     let host = Host::with(TWO);
     let list = host.list(GRAPHICS);
-    let (stays, goes) = (adapter(&list, 0), adapter(&list, 1));
-    let told = host.watch(&goes, AdapterNoLongerValid);
-    let quiet = host.watch(&stays, AdapterNoLongerValid);
-    host.becomes(&TWO[..1]);
-    assert_eq!(told.calls.recv_timeout(DEADLINE), Ok(AdapterNoLongerValid.0));
-    host.becomes(TWO);
-    // SAFETY: plain getters.
+    let (kept, removed) = (adapter(&list, 0), adapter(&list, 1));
+    let removal = host.watch(&removed, AdapterNoLongerValid);
+    let no_removal = host.watch(&kept, AdapterNoLongerValid);
+    host.set_adapters(&TWO[..1]);
+    assert_eq!(removal.calls.recv_timeout(DEADLINE), Ok(AdapterNoLongerValid.0));
+    host.set_adapters(TWO);
+    // SAFETY: the objects are live.
     unsafe {
-        assert!(stays.IsValid() && !goes.IsValid());
-        assert!(list.IsStale(), "stale lists stay stale");
+        assert!(kept.IsValid() && !removed.IsValid());
+        assert!(list.IsStale(), "a stale list never becomes current again");
         assert!(!host.list(GRAPHICS).IsStale());
     }
-    assert_eq!(property(&goes, InstanceLuid), (-12i64).to_le_bytes());
-    assert!(quiet.calls.try_recv().is_err());
+    assert_eq!(property(&removed, InstanceLuid), (-12i64).to_le_bytes());
+    assert!(no_removal.calls.try_recv().is_err());
 }
 
 #[test]
-fn a_registration_that_comes_too_late_is_told_at_once() {
+fn a_registration_after_the_change_is_notified_immediately() {
     let host = Host::with(TWO);
     let list = host.list(GRAPHICS);
-    host.becomes(&[]);
-    let told = host.watch(&list, AdapterListStale);
-    assert_eq!(told.calls.recv_timeout(DEADLINE), Ok(AdapterListStale.0));
+    host.set_adapters(&[]);
+    let late = host.watch(&list, AdapterListStale);
+    assert_eq!(late.calls.recv_timeout(DEADLINE), Ok(AdapterListStale.0));
 }
 
 #[test]
-fn registrations_for_what_an_object_cannot_tell_are_refused() {
+fn a_notification_type_that_does_not_match_the_object_is_rejected() {
     let host = Host::with(TWO);
     let list = host.list(GRAPHICS);
     let code = |kind| {
-        // SAFETY: a refused registration keeps no pointer.
-        let result =
-            unsafe { host.factory.RegisterEventNotification(&list, kind, Some(called), None) };
+        // SAFETY: a rejected registration keeps no pointer.
+        let result = unsafe {
+            host.factory.RegisterEventNotification(&list, kind, Some(on_notification), None)
+        };
         result.unwrap_err().code()
     };
     assert!(code(AdapterNoLongerValid).is_err());
     assert_eq!(code(AdapterBudgetChange), DXGI_ERROR_INVALID_CALL);
-    // SAFETY: a number.
+    // SAFETY: the function takes only a number.
     let unknown = unsafe { host.factory.UnregisterEventNotification(4_000_000) };
     assert_eq!(unknown.unwrap_err().code(), E_INVALIDARG);
 }
 
 #[test]
-fn states_answer_with_the_documented_codes() {
+fn states_return_the_documented_error_codes() {
     let host = Host::with(TWO);
     let adapter = adapter(&host.list(GRAPHICS), 1);
     let query = |state| {
         let mut value = [0xEEu8; 2];
         // SAFETY: the buffer has the size that is passed.
-        let answer = unsafe { adapter.QueryState(state, 0, None, 2, value.as_mut_ptr().cast()) };
-        answer.map(|()| value).map_err(|error| error.code())
+        let result = unsafe { adapter.QueryState(state, 0, None, 2, value.as_mut_ptr().cast()) };
+        result.map(|()| value).map_err(|error| error.code())
     };
-    // SAFETY: a number.
+    // SAFETY: the function takes only a number.
     assert!(unsafe { adapter.IsQueryStateSupported(IsDriverUpdateInProgress) });
     assert_eq!(query(IsDriverUpdateInProgress), Ok([0, 0]));
     assert_eq!(query(AdapterMemoryBudget), Err(DXGI_ERROR_INVALID_CALL));
-    host.becomes(&TWO[..1]);
+    host.set_adapters(&TWO[..1]);
     assert_eq!(query(IsDriverUpdateInProgress), Err(DXGI_ERROR_DEVICE_REMOVED));
 }
 
 #[test]
-fn an_object_that_is_destroyed_while_registered_ends_the_process() {
+fn destroying_a_registered_object_aborts_the_process() {
     const CHILD: &str = "DOUBLE_DESTROYS_A_REGISTERED_LIST";
     if std::env::var_os(CHILD).is_some() {
         let host = Host::with(TWO);
         std::mem::forget(host.watch(&host.list(GRAPHICS), AdapterListStale));
         return;
     }
-    let name = "an_object_that_is_destroyed_while_registered_ends_the_process";
+    let name = "destroying_a_registered_object_aborts_the_process";
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     let output = child.args(["--exact", name, "--nocapture"]).env(CHILD, "1").output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success(), "it went on");
-    assert!(text.contains("before its notifications were unregistered"), "it says {text}");
+    assert!(!output.status.success(), "the process did not abort");
+    assert!(text.contains("before its notifications were unregistered"), "stderr: {text}");
 }

@@ -1,4 +1,4 @@
-//! `PnP` devices, registered with `SetupAPI`.
+//! Registers and removes `PnP` devices with `SetupAPI`.
 #![allow(unsafe_code, reason = "calls setupapi.dll")]
 
 use anyhow::Result;
@@ -23,17 +23,18 @@ const GPU: GUID = GUID::from_u128(0x60b193cb_5276_4d0f_96fc_f173abad3ec6);
 const GPU_LUID: DEVPROPKEY = DEVPROPKEY { fmtid: GPU, pid: 2 };
 const GPU_PHYSICAL_ADAPTER_INDEX: DEVPROPKEY = DEVPROPKEY { fmtid: GPU, pid: 3 };
 
-/// The setup class of devices without a driver key that names one: Display.
+/// The setup class Display, for devices without a driver key that names a class.
 const DISPLAY: GUID = GUID::from_u128(0x4d36e968_e325_11ce_bfc1_08002be10318);
 
 /// `DN_HAS_PROBLEM` of `cfg.h`.
 const HAS_PROBLEM: u32 = 0x400;
 
-/// The date of every driver, which no inventory tells: 2023-02-14, in steps of 100 ns.
+/// The date of every driver, because inventories do not contain it: 2023-02-14, in units
+/// of 100 ns.
 const DRIVER_DATE: u64 = 154_176 * 24 * 60 * 60 * 10_000_000;
 
-/// Registers the device, or finds it registered, and gives it its properties.
-pub(crate) fn make(luid: Luid, pnp: &PnpDevice) -> Result<()> {
+/// Registers the device unless it is registered, and sets its properties.
+pub(crate) fn create(luid: Luid, pnp: &PnpDevice) -> Result<()> {
     let list = List::new()?;
     let id = pnp.id.to_string();
     let device = match list.open(&id) {
@@ -65,11 +66,11 @@ pub(crate) fn make(luid: Luid, pnp: &PnpDevice) -> Result<()> {
     }
     number(&DEVPKEY_Device_ProblemCode, pnp.problem_code)?;
     number(&DEVPKEY_Device_DevNodeStatus, if pnp.problem_code == 0 { 0 } else { HAS_PROBLEM })?;
-    // Last: only now DIGCF_PRESENT lists the device.
+    // Set last: from now on DIGCF_PRESENT lists the device.
     device.set(&DEVPKEY_Device_IsPresent, DEVPROP_TYPE_BOOLEAN, &[0xFF])
 }
 
-/// Removes the device; one that is not there is fine.
+/// Removes the device; one that does not exist is not an error.
 pub(crate) fn remove(id: &str) -> Result<()> {
     let list = List::new()?;
     if let Ok(mut device) = list.open(id) {
@@ -80,14 +81,14 @@ pub(crate) fn remove(id: &str) -> Result<()> {
     Ok(())
 }
 
-/// The setup class that the driver key names.
+/// The setup class from the driver key.
 fn class(pnp: &PnpDevice) -> GUID {
     let key = pnp.driver_key.as_ref().map(ToString::to_string).unwrap_or_default();
     let guid = key.split('\\').next().unwrap_or_default().trim_matches(['{', '}']);
     GUID::try_from(guid).unwrap_or(DISPLAY)
 }
 
-/// UTF-16 with a null after each text.
+/// UTF-16 bytes with a null character after each text.
 fn wide(texts: &[&str]) -> Vec<u8> {
     let units = texts.iter().flat_map(|text| text.encode_utf16().chain([0]));
     units.flat_map(u16::to_le_bytes).collect()
@@ -97,21 +98,22 @@ struct List(HDEVINFO);
 
 impl Drop for List {
     fn drop(&mut self) {
-        // SAFETY: the list is open and ours. Closing it cannot usefully fail.
+        // SAFETY: the list is open and owned by this value. There is no useful reaction to an
+        // error.
         let _ = unsafe { SetupDiDestroyDeviceInfoList(self.0) };
     }
 }
 
 impl List {
     fn new() -> Result<List> {
-        // SAFETY: no class and no window are named, which is allowed.
+        // SAFETY: class and window are optional.
         Ok(List(unsafe { SetupDiCreateDeviceInfoList(None, None) }?))
     }
 
     fn open(&self, id: &str) -> Result<Device<'_>> {
         let mut data = blank();
         let id = HSTRING::from(id);
-        // SAFETY: the list is open, `id` ends with a null and `data` says how large it is.
+        // SAFETY: the list is open, `id` is null-terminated and `data` contains its size.
         unsafe { SetupDiOpenDeviceInfoW(self.0, &id, None, 0, Some(&raw mut data)) }?;
         Ok(Device { list: self, data })
     }
@@ -120,7 +122,7 @@ impl List {
         let mut data = blank();
         let id = HSTRING::from(id);
         let flags = SETUP_DI_DEVICE_CREATION_FLAGS(0);
-        // SAFETY: the list is open, `id` ends with a null and `data` says how large it is.
+        // SAFETY: the list is open, `id` is null-terminated and `data` contains its size.
         unsafe {
             let out = Some(&raw mut data);
             SetupDiCreateDeviceInfoW(
@@ -133,7 +135,7 @@ impl List {
                 out,
             )
         }?;
-        // SAFETY: list and device are open, and no comparison is asked for.
+        // SAFETY: list and device are open, and no comparison function is passed.
         unsafe { SetupDiRegisterDeviceInfo(self.0, &raw mut data, 0, None, None, None) }?;
         Ok(Device { list: self, data })
     }
@@ -152,14 +154,14 @@ struct Device<'a> {
 impl Device<'_> {
     fn set(&self, key: &DEVPROPKEY, kind: DEVPROPTYPE, value: &[u8]) -> Result<()> {
         let (list, device) = (self.list.0, &raw const self.data);
-        // SAFETY: list and device are open, and the value has its own length.
+        // SAFETY: list and device are open, and the slice carries its length.
         Ok(unsafe { SetupDiSetDevicePropertyW(list, device, key, kind, Some(value), 0) }?)
     }
 
-    /// Takes a property away; one that is not there is fine.
+    /// Removes a property; one that does not exist is not an error.
     fn unset(&self, key: &DEVPROPKEY) {
         let (list, device, none) = (self.list.0, &raw const self.data, DEVPROPTYPE(0));
-        // SAFETY: list and device are open; no type and no value mean removal.
+        // SAFETY: list and device are open; an empty type without a value removes the property.
         let _ = unsafe { SetupDiSetDevicePropertyW(list, device, key, none, None, 0) };
     }
 }

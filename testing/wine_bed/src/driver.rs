@@ -1,4 +1,4 @@
-//! Driver keys with their `CopyToVm*` values, and driver store folders with files.
+//! Creates driver keys with their `CopyToVm*` values, and driver store folders with files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,25 +9,26 @@ use anyhow::{Context, Result};
 use devices::{Adapter, CopyToVmValue, DriverStore, StoreFiles};
 use windows_registry::{Key, LOCAL_MACHINE};
 
-/// Where driver keys are.
+/// The registry key that contains the driver keys.
 pub(crate) const CLASS: &str = r"SYSTEM\CurrentControlSet\Control\Class";
 
-/// Makes the adapter's driver key and driver store folder.
-pub(crate) fn make(adapter: &Adapter) -> Result<()> {
+/// Creates the adapter's driver key and driver store folder.
+pub(crate) fn create(adapter: &Adapter) -> Result<()> {
     let store = adapter.driver_store.as_ref();
     if let Some(key) = adapter.pnp.as_ref().and_then(|pnp| pnp.driver_key.as_ref()) {
         let driver = LOCAL_MACHINE.create(format!("{CLASS}\\{key}"))?;
         driver.set_string("DriverDesc", &adapter.driver_description)?;
         if let Some(store) = store {
-            // What says where the driver's folder is on hosts whose kernel does not.
+            // Leads to the driver store folder on hosts whose graphics kernel does not report it.
             let driver_path = format!("{}\\bed_umd64.dll", store.path);
             driver.set_multi_string("UserModeDriverName", &[&driver_path, "bed_umd32.dll"])?;
-            make_copy_to_vm(&driver, store)?;
+            create_copy_to_vm(&driver, store)?;
         }
     }
-    store.map_or(Ok(()), make_folder)
+    store.map_or(Ok(()), create_folder)
 }
 
+/// Removes a driver key; one that does not exist is not an error.
 pub(crate) fn remove_key(key: &str) -> Result<()> {
     let path = format!("{CLASS}\\{key}");
     if LOCAL_MACHINE.open(&path).is_ok() {
@@ -36,6 +37,7 @@ pub(crate) fn remove_key(key: &str) -> Result<()> {
     Ok(())
 }
 
+/// Removes a folder; one that does not exist is not an error.
 pub(crate) fn remove_folder(folder: &str) -> Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
@@ -43,7 +45,7 @@ pub(crate) fn remove_folder(folder: &str) -> Result<()> {
     }
 }
 
-fn make_copy_to_vm(driver: &Key, store: &DriverStore) -> Result<()> {
+fn create_copy_to_vm(driver: &Key, store: &DriverStore) -> Result<()> {
     for (name, values) in &store.copy_to_vm {
         let key = driver.create(name.to_string())?;
         for (name, value) in values {
@@ -59,9 +61,9 @@ fn make_copy_to_vm(driver: &Key, store: &DriverStore) -> Result<()> {
     Ok(())
 }
 
-/// Makes the folder and the files that the inventory lists, or those that its
-/// registry values name where it says that every named file is there.
-fn make_folder(store: &DriverStore) -> Result<()> {
+/// Creates the folder and the files that the inventory lists. If the inventory lists no
+/// files, creates the files that its registry values name.
+fn create_folder(store: &DriverStore) -> Result<()> {
     fs::create_dir_all(&store.path)?;
     let files: BTreeSet<&str> = match &store.files {
         StoreFiles::Listed(files) => files.iter().map(String::as_str).collect(),
@@ -69,10 +71,10 @@ fn make_folder(store: &DriverStore) -> Result<()> {
     };
     for file in files {
         let path = Path::new(&store.path).join(file);
-        let folder = path.parent().context("a file of a folder has a parent")?;
+        let folder = path.parent().context("the file has no parent folder")?;
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, file))
-            .with_context(|| format!("cannot make {}", path.display()))?;
+            .with_context(|| format!("cannot create {}", path.display()))?;
     }
     Ok(())
 }

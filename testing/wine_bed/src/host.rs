@@ -1,20 +1,20 @@
 //! The host's product and version, where Windows keeps them.
 //!
-//! Wine takes the build number that programs see from the same registry key, as
-//! long as no version is configured for the prefix.
+//! Wine reports the build number from the same registry key to programs, as long as no
+//! version is configured for the prefix.
 
 use anyhow::Result;
 use devices::{HostBuild, HostFacts};
 use windows_registry::{Key, LOCAL_MACHINE};
 
-use crate::ledger::Ledger;
+use crate::record::Record;
 
 const CURRENT_VERSION: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
 
 /// The first build with a `DisplayVersion` (20H2); older ones have `ReleaseId` only.
 const FIRST_WITH_DISPLAY_VERSION: u32 = 19042;
 
-/// The values that are set here.
+/// The registry values that this module sets.
 const NAMES: [&str; 8] = [
     "ProductName",
     "DisplayVersion",
@@ -26,20 +26,20 @@ const NAMES: [&str; 8] = [
     "UBR",
 ];
 
-/// Sets what `facts` knows; what it does not know is as Wine had it, but that text
-/// values are not there.
-pub(crate) fn set(ledger: &mut Ledger, facts: &HostFacts) -> Result<()> {
+/// Sets the values that `facts` contains. For the others, text values are removed and
+/// numbers keep Wine's value.
+pub(crate) fn set(record: &mut Record, facts: &HostFacts) -> Result<()> {
     let key = LOCAL_MACHINE.create(CURRENT_VERSION)?;
-    if ledger.before().is_none() {
-        copy(&key, &ledger.create_before()?)?;
+    if record.original_values().is_none() {
+        copy(&key, &record.create_original_values()?)?;
     }
-    restore(ledger)?;
+    restore(record)?;
     for name in ["ProductName", "DisplayVersion", "ReleaseId", "UBR"] {
-        // An error says that there is none, as wanted.
+        // An error means that the value does not exist, which is the wanted state.
         let _ = key.remove_value(name);
     }
     if let Some(product) = &facts.product {
-        // Windows keeps the name without its maker.
+        // Windows stores the name without its manufacturer.
         key.set_string("ProductName", product.strip_prefix("Microsoft ").unwrap_or(product))?;
     }
     if let Some(version) = &facts.display_version {
@@ -49,10 +49,10 @@ pub(crate) fn set(ledger: &mut Ledger, facts: &HostFacts) -> Result<()> {
     facts.build.map_or(Ok(()), |build| set_build(&key, build))
 }
 
-/// Gives the host back what it had before the first [`set`].
-pub(crate) fn restore(ledger: &Ledger) -> Result<()> {
-    let Some(before) = ledger.before() else { return Ok(()) };
-    copy(&before, &LOCAL_MACHINE.create(CURRENT_VERSION)?)
+/// Restores the values that the prefix had before the first [`set`].
+pub(crate) fn restore(record: &Record) -> Result<()> {
+    let Some(original) = record.original_values() else { return Ok(()) };
+    copy(&original, &LOCAL_MACHINE.create(CURRENT_VERSION)?)
 }
 
 fn set_build(key: &Key, build: HostBuild) -> Result<()> {
@@ -64,12 +64,12 @@ fn set_build(key: &Key, build: HostBuild) -> Result<()> {
     Ok(())
 }
 
-/// Makes the named values of `to` those of `from`.
+/// Copies the values in [`NAMES`] from one key to another, and removes missing ones.
 fn copy(from: &Key, to: &Key) -> Result<()> {
     for name in NAMES {
         match from.get_value(name) {
             Ok(value) => to.set_value(name, &value)?,
-            // An error says that there is none, as wanted.
+            // An error means that the value does not exist, which is the wanted state.
             Err(_) => drop(to.remove_value(name)),
         }
     }

@@ -1,25 +1,27 @@
 //! Makes a Wine prefix look like the host of an inventory.
 //!
-//! In comes an inventory file; out come `PnP` devices, driver keys, driver store
-//! folders and the host's version in the registry, all made with the calls that
-//! Windows offers for it (`SetupAPI`, registry, files), so that a program which reads
-//! them cannot tell. What was made is written down in the registry: setting another
-//! inventory takes away what it does not have, and `clear` takes away everything.
+//! The program reads an inventory file and creates `PnP` devices, driver keys, driver
+//! store folders and the host's version in the registry. It uses the functions that Windows
+//! has for this (`SetupAPI`, registry, files), so that programs read them as on a real
+//! host. The program records in the registry what it created: setting another inventory
+//! removes what that inventory does not contain, and `clear` removes everything.
 //!
-//! Only the adapters themselves are not made: `dxcore_double` plays them.
+//! The program does not create the adapters: `dxcore_double` simulates them.
 
 #[cfg(windows)]
 mod bed;
+#[cfg(windows)]
+mod contents;
 #[cfg(windows)]
 mod device;
 #[cfg(windows)]
 mod driver;
 #[cfg(windows)]
+mod faults;
+#[cfg(windows)]
 mod host;
 #[cfg(windows)]
-mod ledger;
-#[cfg(windows)]
-mod spoil;
+mod record;
 
 #[cfg(windows)]
 fn main() -> std::process::ExitCode {
@@ -30,8 +32,8 @@ fn main() -> std::process::ExitCode {
     let result = match arguments.as_slice() {
         ["set", inventory] => bed::set(std::path::Path::new(inventory)),
         ["clear"] => bed::clear(),
-        ["remove-driver-key", key] => spoil::remove_driver_key(key),
-        ["put-dword", key, name] => spoil::put_dword(key, name),
+        ["remove-driver-key", key] => faults::remove_driver_key(key),
+        ["put-dword", key, name] => faults::put_dword(key, name),
         _ => {
             eprintln!(
                 "usage: wine_bed set INVENTORY | clear | remove-driver-key {{CLASS}}\\NNNN | \
@@ -51,6 +53,6 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(not(windows))]
 fn main() {
-    eprintln!("error: wine_bed is a Windows program; run it with `cargo xtask wine`");
+    eprintln!("error: wine_bed runs only on Windows\nhint: run it with `cargo xtask wine`");
     std::process::exit(2);
 }

@@ -1,6 +1,6 @@
-//! A host that changes while `win32` watches it: arrivals, removals, both in a burst.
+//! Changes a host while `win32` watches it: arrivals, removals, and both in a burst.
 //!
-//! The suite under Wine runs it on a bed; the tests change that bed as the suite does.
+//! The Wine suite runs these tests on a test bed; the tests change that bed.
 #![cfg(windows)]
 
 use std::fs;
@@ -13,47 +13,48 @@ use std::time::Duration;
 use devices::{AdapterSource, HostSnapshot};
 use win32::HostSource;
 
-/// Longer than any event takes, short enough to end a hang.
+/// Longer than any event takes; ends a test that hangs.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A time in which a host that does not change must stay silent.
+/// How long to wait for an event that must not occur.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// One host, which the tests use in turn.
+/// The host, which one test at a time uses.
 struct Host {
     inventory: PathBuf,
-    _turn: MutexGuard<'static, ()>,
+    _lock: MutexGuard<'static, ()>,
 }
 
-/// An adapter by its LUID and the slot that its device sits in.
+/// An adapter: its LUID and the PCI slot of its device.
 type Adapter = (i64, u32);
 
 impl Host {
     fn with(adapters: &[Adapter]) -> Host {
-        static TURN: Mutex<()> = Mutex::new(());
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        static LOCK: Mutex<()> = Mutex::new(());
+        let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
         let inventory = std::env::var_os("DXCORE_DOUBLE_INVENTORY");
-        let inventory = inventory.expect("the suite says which inventory the double follows");
-        let host = Host { inventory: inventory.into(), _turn: turn };
-        host.becomes(adapters);
+        let inventory = inventory.expect("the suite sets the inventory of the double");
+        let host = Host { inventory: inventory.into(), _lock: lock };
+        host.set(adapters);
         host
     }
 
-    /// First the devices change, then, at one moment, the adapters.
-    fn becomes(&self, adapters: &[Adapter]) {
+    /// Changes the devices first, and then all adapters at once.
+    fn set(&self, adapters: &[Adapter]) {
         let draft = self.inventory.with_extension("draft");
-        fs::write(&draft, inventory(adapters)).expect("the drive can be written");
+        fs::write(&draft, inventory(adapters)).expect("the drive is writable");
         let mut tool = Command::new(Path::new(env!("CARGO_BIN_EXE_wine_bed")));
-        let status = tool.arg("set").arg(&draft).status().expect("the tool is built with the test");
-        assert!(status.success(), "wine_bed ended with {status}");
-        self.shows(adapters);
+        let status =
+            tool.arg("set").arg(&draft).status().expect("cargo builds the tool with the test");
+        assert!(status.success(), "wine_bed exited with {status}");
+        self.set_adapters(adapters);
     }
 
-    /// The adapters change and the devices stay.
-    fn shows(&self, adapters: &[Adapter]) {
+    /// Changes the adapters and keeps the devices.
+    fn set_adapters(&self, adapters: &[Adapter]) {
         let draft = self.inventory.with_extension("draft");
-        fs::write(&draft, inventory(adapters)).expect("the drive can be written");
-        // Windows refuses it while the double has the file open.
+        fs::write(&draft, inventory(adapters)).expect("the drive is writable");
+        // Windows rejects the rename while the double has the file open.
         while fs::rename(&draft, &self.inventory).is_err() {
             std::thread::yield_now();
         }
@@ -82,19 +83,21 @@ fn inventory(adapters: &[Adapter]) -> String {
     format!("schema: directx-inventory/v1\nadapters:{list}\n")
 }
 
-/// A source that is watched, and the words it gives.
+/// A watched source and its notifications.
 struct Watched {
     source: HostSource,
-    words: Receiver<()>,
+    notifications: Receiver<()>,
 }
 
 impl Watched {
     fn start() -> Watched {
         let mut source = HostSource::new().expect("the bed has a dxcore.dll");
-        let (sender, words) = channel();
-        // The receiver may be gone first, at the end of a test.
-        source.watch(Box::new(move || _ = sender.send(()))).expect("the double tells of changes");
-        let mut watched = Watched { source, words };
+        let (sender, notifications) = channel();
+        // At the end of a test, the receiver may be dropped first.
+        source
+            .watch(Box::new(move || _ = sender.send(())))
+            .expect("the double supports notifications");
+        let mut watched = Watched { source, notifications };
         watched.snapshot();
         watched
     }
@@ -103,25 +106,25 @@ impl Watched {
         self.source.snapshot().expect("the host can be read")
     }
 
-    /// Waits for the word, and reads the host until it is as expected: a word may
-    /// come between two changes of a burst, and then another one follows.
-    fn sees(&mut self, expected: &[Adapter]) {
+    /// Waits for a notification and reads the host, until it is as expected. A notification
+    /// may come between two changes of a burst; another one follows then.
+    fn wait_for(&mut self, expected: &[Adapter]) {
         loop {
-            self.words.recv_timeout(DEADLINE).expect("a change is told");
-            if found(&self.snapshot()) == expected {
+            self.notifications.recv_timeout(DEADLINE).expect("the source reports a change");
+            if complete_adapters(&self.snapshot()) == expected {
                 return;
             }
         }
     }
 
     fn is_quiet(&self) -> bool {
-        while self.words.try_recv().is_ok() {}
-        self.words.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout)
+        while self.notifications.try_recv().is_ok() {}
+        self.notifications.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout)
     }
 }
 
-/// The adapters that are whole: with device, driver key, folder and value.
-fn found(snapshot: &HostSnapshot) -> Vec<Adapter> {
+/// The complete adapters: with device, driver key, folder and value.
+fn complete_adapters(snapshot: &HostSnapshot) -> Vec<Adapter> {
     let slot = |adapter: &devices::Adapter| {
         let pnp = adapter.pnp.as_ref()?;
         let values = &adapter.driver_store.as_ref()?.copy_to_vm;
@@ -132,55 +135,55 @@ fn found(snapshot: &HostSnapshot) -> Vec<Adapter> {
 }
 
 #[test]
-fn an_adapter_arrives_and_goes() {
+fn an_adapter_is_added_and_removed() {
     let host = Host::with(&[(11, 1)]);
     let mut watched = Watched::start();
-    host.becomes(&[(11, 1), (12, 2)]);
-    watched.sees(&[(11, 1), (12, 2)]);
-    host.becomes(&[(12, 2)]);
-    watched.sees(&[(12, 2)]);
-    assert!(watched.is_quiet(), "a host that does not change is told of");
+    host.set(&[(11, 1), (12, 2)]);
+    watched.wait_for(&[(11, 1), (12, 2)]);
+    host.set(&[(12, 2)]);
+    watched.wait_for(&[(12, 2)]);
+    assert!(watched.is_quiet(), "a notification without a change");
 }
 
 #[test]
-fn the_first_arrives_and_the_last_goes() {
+fn the_first_adapter_is_added_and_the_last_is_removed() {
     let host = Host::with(&[]);
     let mut watched = Watched::start();
-    host.becomes(&[(11, 1)]);
-    watched.sees(&[(11, 1)]);
-    host.becomes(&[]);
-    watched.sees(&[]);
+    host.set(&[(11, 1)]);
+    watched.wait_for(&[(11, 1)]);
+    host.set(&[]);
+    watched.wait_for(&[]);
 }
 
 #[test]
-fn a_driver_upgrade_gives_the_device_another_luid() {
+fn a_driver_upgrade_changes_the_luid() {
     let host = Host::with(&[(11, 1), (12, 2)]);
     let mut watched = Watched::start();
-    host.becomes(&[(11, 1), (99, 2)]);
-    watched.sees(&[(11, 1), (99, 2)]);
+    host.set(&[(11, 1), (99, 2)]);
+    watched.wait_for(&[(11, 1), (99, 2)]);
 }
 
 #[test]
-fn a_burst_ends_in_what_the_host_has_at_last() {
+fn a_burst_ends_with_the_last_state_of_the_host() {
     let host = Host::with(&[(11, 1), (12, 2), (13, 3)]);
     let mut watched = Watched::start();
     for _ in 0..20 {
-        host.shows(&[(12, 2)]);
-        host.shows(&[(11, 1), (12, 2), (13, 3)]);
-        host.shows(&[]);
+        host.set_adapters(&[(12, 2)]);
+        host.set_adapters(&[(11, 1), (12, 2), (13, 3)]);
+        host.set_adapters(&[]);
     }
-    host.shows(&[(13, 3), (11, 1)]);
-    watched.sees(&[(13, 3), (11, 1)]);
-    assert!(watched.is_quiet(), "a host that does not change is told of");
+    host.set_adapters(&[(13, 3), (11, 1)]);
+    watched.wait_for(&[(13, 3), (11, 1)]);
+    assert!(watched.is_quiet(), "a notification without a change");
 }
 
 #[test]
-fn a_change_before_the_first_reading_is_not_lost() {
+fn a_change_before_the_first_snapshot_is_not_lost() {
     let host = Host::with(&[(11, 1)]);
     let mut source = HostSource::new().expect("the bed has a dxcore.dll");
-    let (sender, words) = channel();
-    source.watch(Box::new(move || _ = sender.send(()))).expect("the double tells of changes");
-    host.becomes(&[(11, 1), (12, 2)]);
-    let mut watched = Watched { source, words };
-    watched.sees(&[(11, 1), (12, 2)]);
+    let (sender, notifications) = channel();
+    source.watch(Box::new(move || _ = sender.send(()))).expect("the double supports notifications");
+    host.set(&[(11, 1), (12, 2)]);
+    let mut watched = Watched { source, notifications };
+    watched.wait_for(&[(11, 1), (12, 2)]);
 }

@@ -1,8 +1,7 @@
-//! From what Windows answers to one snapshot of the host.
+//! Assembles a snapshot of the host from the data that Windows returns.
 //!
-//! [`Host`] is what the assembly asks of Windows; everything decided about the
-//! answers (joining, ordering, falling back, leaving out) is here, and runs on any
-//! OS against a host of the tests.
+//! [`Host`] provides the data. This module joins and orders it, uses fallbacks and skips
+//! what cannot be read. It runs on any operating system, with a simulated host in the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,26 +12,26 @@ use devices::{
 };
 
 use crate::copy_to_vm::{self, RawValue};
-use crate::failure::{Failure, in_words};
+use crate::error::{WindowsError, error_chain};
 use crate::{order, store_path};
 
-/// What the assembly asks of Windows. Every answer is of its moment: an adapter may
-/// go away between two calls.
+/// The data that the assembly needs from Windows. Each result is valid only at the time of
+/// the call: an adapter can disappear between two calls.
 pub(crate) trait Host {
-    /// The LUIDs that `DXCore` lists under each attribute it knows, in its order.
-    fn lists(&self) -> Result<Vec<(Attribute, Vec<Luid>)>, Failure>;
-    /// What `DXCore` says of one adapter.
-    fn adapter(&self, luid: Luid) -> Result<AdapterFacts, Failure>;
-    /// The present devices that carry an adapter's LUID.
-    fn devices(&self) -> Result<Vec<Candidate>, Failure>;
-    /// The driver store folder as the graphics kernel knows it.
-    fn store_of_adapter(&self, luid: Luid) -> Result<String, Failure>;
+    /// The LUIDs that `DXCore` lists for each attribute that it knows, in its order.
+    fn lists(&self) -> Result<Vec<(Attribute, Vec<Luid>)>, WindowsError>;
+    /// The properties that `DXCore` reports for an adapter.
+    fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError>;
+    /// The present devices that have the LUID of an adapter.
+    fn devices(&self) -> Result<Vec<Candidate>, WindowsError>;
+    /// The driver store folder that the graphics kernel reports.
+    fn store_of_adapter(&self, luid: Luid) -> Result<String, WindowsError>;
     /// The path in the driver store of an installed INF (`oem12.inf`).
-    fn store_of_inf(&self, inf: &str) -> Result<String, Failure>;
-    /// `UserModeDriverName` of a driver key.
-    fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, Failure>;
+    fn store_of_inf(&self, inf: &str) -> Result<String, WindowsError>;
+    /// The value `UserModeDriverName` of a driver key.
+    fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, WindowsError>;
     /// The `CopyToVm*` keys in a driver key and in its direct subkeys.
-    fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, Failure>;
+    fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, WindowsError>;
     /// The Windows folder, `C:\Windows`.
     fn system_root(&self) -> &str;
 }
@@ -40,13 +39,13 @@ pub(crate) trait Host {
 /// The `CopyToVm*` keys of a driver.
 #[derive(Debug, Default)]
 pub(crate) struct CopyToVmKeys {
-    /// Each key with its values as they are.
+    /// Each key with its unparsed values.
     pub(crate) read: Vec<(CopyToVmKey, Vec<RawValue>)>,
-    /// The keys that are there and could not be read.
-    pub(crate) unread: Vec<Failure>,
+    /// The errors of the existing keys that cannot be read.
+    pub(crate) unreadable: Vec<WindowsError>,
 }
 
-/// What `DXCore` says of an adapter, its lists aside.
+/// The properties that `DXCore` reports for an adapter, except its attributes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AdapterFacts {
     pub(crate) realness: Realness,
@@ -58,39 +57,39 @@ pub(crate) struct AdapterFacts {
     pub(crate) dedicated_memory: Option<u64>,
 }
 
-/// A present device that carries a LUID.
+/// A present device that has a LUID.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     /// The adapter's LUID.
     pub(crate) luid: Luid,
-    /// Which of a linked adapter's physical devices this is; 0 where it is the only one.
+    /// The index of the device in a linked adapter; 0 if it is the only device.
     pub(crate) physical_index: u32,
-    /// The device, or why its properties could not be read.
-    pub(crate) device: Result<Device, Failure>,
+    /// The device, or the reason why its properties cannot be read.
+    pub(crate) device: Result<Device, WindowsError>,
 }
 
-/// A device and what leads to its driver's folder.
+/// A device, and the INF that leads to its driver's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     pub(crate) pnp: PnpDevice,
-    /// `DEVPKEY_Device_DriverInfPath`: the installed INF's name.
+    /// `DEVPKEY_Device_DriverInfPath`: the name of the installed INF.
     pub(crate) inf: Option<String>,
 }
 
-/// Reads every adapter of `host`. What cannot be read of one adapter leaves that one
-/// out, or that part of it, with a warning.
+/// Reads every adapter of `host`. If an adapter or a part of it cannot be read, it is skipped
+/// with a warning.
 pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
     let lists = host.lists()?;
-    let mut devices = joined(host.devices()?);
+    let mut devices = first_devices(host.devices()?);
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
     let luids: Vec<Vec<Luid>> = lists.iter().map(|(_, luids)| luids.clone()).collect();
-    for luid in order::merged(&luids) {
+    for luid in order::merge(&luids) {
         let mut notes = Vec::new();
         let attributes = lists.iter().filter(|(_, luids)| luids.contains(&luid)).map(|(a, _)| *a);
         match adapter(host, luid, attributes.collect(), devices.remove(&luid), &mut notes) {
             Ok(adapter) => snapshot.adapters.push(adapter),
             Err(failure) => {
-                let text = in_words(&failure);
+                let text = error_chain(&failure);
                 snapshot.warnings.push(AdapterWarning { luid, text, kept: Kept::Not });
                 continue;
             }
@@ -101,12 +100,12 @@ pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, S
     Ok(snapshot)
 }
 
-/// One device for each LUID: of a linked adapter's devices the first physical one.
-fn joined(candidates: Vec<Candidate>) -> BTreeMap<Luid, Candidate> {
+/// One device for each LUID. For a linked adapter, this is the first physical device.
+fn first_devices(candidates: Vec<Candidate>) -> BTreeMap<Luid, Candidate> {
     let mut devices: BTreeMap<Luid, Candidate> = BTreeMap::new();
     for candidate in candidates {
-        let held = devices.get(&candidate.luid);
-        if held.is_none_or(|held| candidate.physical_index < held.physical_index) {
+        let existing = devices.get(&candidate.luid);
+        if existing.is_none_or(|other| candidate.physical_index < other.physical_index) {
             devices.insert(candidate.luid, candidate);
         }
     }
@@ -119,7 +118,7 @@ fn adapter(
     attributes: Attributes,
     candidate: Option<Candidate>,
     notes: &mut Vec<String>,
-) -> Result<Adapter, Failure> {
+) -> Result<Adapter, WindowsError> {
     let facts = host.adapter(luid)?;
     let device = candidate.map(|candidate| candidate.device).transpose()?;
     let driver_store = driver_store(host, luid, device.as_ref(), notes)?;
@@ -143,19 +142,19 @@ fn driver_store(
     luid: Luid,
     device: Option<&Device>,
     notes: &mut Vec<String>,
-) -> Result<Option<DriverStore>, Failure> {
+) -> Result<Option<DriverStore>, WindowsError> {
     let path = match store_folder(host, luid, device) {
         Ok(path) => store_path::absolute(&path, host.system_root()),
         Err(reasons) => {
-            // The Basic Render Driver and its like have neither device nor driver.
+            // Software adapters such as the Basic Render Driver have no device and no driver.
             if device.is_some() {
-                notes.push(format!("its driver store folder could not be found: {reasons}"));
+                notes.push(format!("cannot find the driver store folder: {reasons}"));
             }
             return Ok(None);
         }
     };
     if store_path::is_inside_container(&path) {
-        notes.push(format!("inside a container the runtime files of `{path}` cannot be listed"));
+        notes.push(format!("cannot list the runtime files of `{path}` inside a container"));
         let files = StoreFiles::Listed(BTreeSet::new());
         return Ok(Some(DriverStore { path, files, copy_to_vm: BTreeMap::new() }));
     }
@@ -170,9 +169,9 @@ fn copy_to_vm(
     host: &impl Host,
     key: &DriverKey,
     notes: &mut Vec<String>,
-) -> Result<BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>, Failure> {
+) -> Result<BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>, WindowsError> {
     let keys = host.copy_to_vm(key)?;
-    notes.extend(keys.unread.iter().map(|failure| in_words(failure)));
+    notes.extend(keys.unreadable.iter().map(|failure| error_chain(failure)));
     let mut read = BTreeMap::new();
     for (key, raw) in keys.read {
         let values = copy_to_vm::values(&key, raw, notes);
@@ -181,35 +180,37 @@ fn copy_to_vm(
     Ok(read)
 }
 
-/// The driver's folder: from the graphics kernel, else from the place of its INF, else
-/// from the user-mode drivers that the driver key names. Else why not.
+/// The driver's folder: from the graphics kernel, or else from the path of its INF, or else
+/// from the user-mode drivers in the driver key. The error contains the reason of each.
 fn store_folder(host: &impl Host, luid: Luid, device: Option<&Device>) -> Result<String, String> {
     let inf = device.and_then(|device| device.inf.as_deref());
     let key = device.and_then(|device| device.pnp.driver_key.as_ref());
     folder_by_kernel(host, luid)
         .or_else(|kernel| folder_by_inf(host, inf).map_err(|reason| format!("{kernel}; {reason}")))
-        .or_else(|earlier| {
-            folder_by_drivers(host, key).map_err(|reason| format!("{earlier}; {reason}"))
+        .or_else(|reasons| {
+            folder_by_drivers(host, key).map_err(|reason| format!("{reasons}; {reason}"))
         })
 }
 
 fn folder_by_kernel(host: &impl Host, luid: Luid) -> Result<String, String> {
-    let path = host.store_of_adapter(luid).map_err(|failure| in_words(&failure))?;
-    if path.is_empty() { Err("the graphics kernel names no folder".to_owned()) } else { Ok(path) }
+    let path = host.store_of_adapter(luid).map_err(|failure| error_chain(&failure))?;
+    if path.is_empty() { Err("the graphics kernel reports no folder".to_owned()) } else { Ok(path) }
 }
 
 fn folder_by_inf(host: &impl Host, inf: Option<&str>) -> Result<String, String> {
-    let inf = inf.ok_or("the device names no INF")?;
-    let path = host.store_of_inf(inf).map_err(|failure| in_words(&failure))?;
+    let inf = inf.ok_or("the device has no INF")?;
+    let path = host.store_of_inf(inf).map_err(|failure| error_chain(&failure))?;
     let folder = store_path::parent(&path);
-    folder.map(str::to_owned).ok_or_else(|| format!("INF {inf} is at `{path}`, in no folder"))
+    folder.map(str::to_owned).ok_or_else(|| format!("path `{path}` of INF {inf} has no folder"))
 }
 
 fn folder_by_drivers(host: &impl Host, key: Option<&DriverKey>) -> Result<String, String> {
-    let key = key.ok_or("the device names no driver key")?;
-    let names = host.user_mode_drivers(key).map_err(|failure| in_words(&failure))?;
+    let key = key.ok_or("the device has no driver key")?;
+    let names = host.user_mode_drivers(key).map_err(|failure| error_chain(&failure))?;
     let folder = store_path::folder_of_user_mode_drivers(&names);
-    folder.map(str::to_owned).ok_or_else(|| format!("driver key {key} names no absolute path"))
+    folder
+        .map(str::to_owned)
+        .ok_or_else(|| format!("UserModeDriverName of driver key {key} contains no absolute path"))
 }
 
 #[cfg(test)]

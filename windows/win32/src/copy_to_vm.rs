@@ -1,7 +1,8 @@
-//! The values of a `CopyToVm*` key, from registry data to what they hold.
+//! Parses the values of a `CopyToVm*` key.
 //!
-//! In come raw values; out go those that hold text, and a sentence for each that
-//! does not: a bad value never hides its neighbours.
+//! Values that contain text are kept exactly as they are, with any number of strings. Whether
+//! they name usable files is decided later, by `devices`. For every other value there is a
+//! warning: an invalid value does not affect the others.
 
 use std::collections::BTreeMap;
 
@@ -12,45 +13,45 @@ use crate::text::{self, TextError};
 const REG_SZ: u32 = 1;
 const REG_MULTI_SZ: u32 = 7;
 
-/// A value as the registry holds it.
+/// An unparsed registry value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RawValue {
-    /// The value's name; empty is the key's default value.
+    /// The name; empty for the default value of the key.
     pub(crate) name: String,
     /// `REG_*`.
     pub(crate) kind: u32,
-    /// The data, of any length and content.
+    /// The data; length and content can be arbitrary.
     pub(crate) data: Vec<u8>,
 }
 
-/// Why a value cannot be used.
+/// The reason why a value cannot be parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 enum ValueError {
-    #[error("it has registry type {0}, neither REG_SZ nor REG_MULTI_SZ")]
+    #[error("expected REG_SZ or REG_MULTI_SZ, found registry type {0}")]
     Type(u32),
     #[error(transparent)]
     Text(#[from] TextError),
 }
 
-/// A key's readable values by name. Each of the others adds a sentence to `unread`.
+/// The valid values of a key by name. Each other value adds a warning to `warnings`.
 pub(crate) fn values(
     key: &CopyToVmKey,
     raw: Vec<RawValue>,
-    unread: &mut Vec<String>,
+    warnings: &mut Vec<String>,
 ) -> BTreeMap<String, CopyToVmValue> {
     let mut values = BTreeMap::new();
     for RawValue { name, kind, data } in raw {
-        match value(kind, &data) {
+        match parse(kind, &data) {
             Ok(value) => {
                 values.insert(name, value);
             }
-            Err(reason) => unread.push(format!("value `{name}` of {key} is left out: {reason}")),
+            Err(reason) => warnings.push(format!("skipped value `{name}` of {key}: {reason}")),
         }
     }
     values
 }
 
-fn value(kind: u32, data: &[u8]) -> Result<CopyToVmValue, ValueError> {
+fn parse(kind: u32, data: &[u8]) -> Result<CopyToVmValue, ValueError> {
     match kind {
         REG_SZ => Ok(CopyToVmValue::Single(text::single(data)?)),
         REG_MULTI_SZ => Ok(CopyToVmValue::Multi(text::list(data)?)),
@@ -71,9 +72,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_is_told_and_its_neighbours_stay() {
+    fn an_invalid_value_is_a_warning_and_the_others_are_kept() {
         let key: CopyToVmKey = r"softgpukmd\CopyToVmOverwrite".parse().unwrap();
-        let mut unread = Vec::new();
+        let mut warnings = Vec::new();
         let values = values(
             &key,
             vec![
@@ -83,26 +84,40 @@ mod tests {
                 raw("04", REG_MULTI_SZ, &[0x61, 0, 0]),
                 raw("05", REG_SZ, &[0, 0xD8]),
             ],
-            &mut unread,
+            &mut warnings,
         );
         let multi = CopyToVmValue::Multi(vec!["a64.dll".to_owned(), "a.dll".to_owned()]);
         let single = CopyToVmValue::Single("b.dll".to_owned());
         assert_eq!(values, [("01".to_owned(), multi), ("03".to_owned(), single)].into());
         assert_eq!(
-            unread,
+            warnings,
             [
-                r"value `02` of softgpukmd\CopyToVmOverwrite is left out: it has registry type 4, neither REG_SZ nor REG_MULTI_SZ",
-                r"value `04` of softgpukmd\CopyToVmOverwrite is left out: its 3 bytes are half a character too many",
-                r"value `05` of softgpukmd\CopyToVmOverwrite is left out: it is not UTF-16",
+                r"skipped value `02` of softgpukmd\CopyToVmOverwrite: expected REG_SZ or REG_MULTI_SZ, found registry type 4",
+                r"skipped value `04` of softgpukmd\CopyToVmOverwrite: odd length of UTF-16 text: 3 bytes",
+                r"skipped value `05` of softgpukmd\CopyToVmOverwrite: invalid UTF-16",
             ]
         );
     }
 
     #[test]
-    fn a_value_may_be_longer_than_any_path() {
+    fn a_list_keeps_any_number_of_strings() {
+        let texts = |texts: &[&str]| {
+            Ok(CopyToVmValue::Multi(texts.iter().map(ToString::to_string).collect()))
+        };
+        for none in ["", "\0", "\0\0"] {
+            assert_eq!(parse(REG_MULTI_SZ, &utf16(none)), texts(&[]));
+        }
+        assert_eq!(parse(REG_MULTI_SZ, &utf16("a\0\0")), texts(&["a"]));
+        assert_eq!(parse(REG_MULTI_SZ, &utf16("a\0b\0c\0d\0\0")), texts(&["a", "b", "c", "d"]));
+        let unusable = r"..\x";
+        assert_eq!(parse(REG_MULTI_SZ, &utf16(unusable)), texts(&[unusable]));
+    }
+
+    #[test]
+    fn a_value_can_be_longer_than_any_path() {
         let long = "sub\\".repeat(700) + "a.dll";
         let data = utf16(&format!("{long}\0a.dll\0\0"));
         let expected = CopyToVmValue::Multi(vec![long, "a.dll".to_owned()]);
-        assert_eq!(value(REG_MULTI_SZ, &data), Ok(expected));
+        assert_eq!(parse(REG_MULTI_SZ, &data), Ok(expected));
     }
 }

@@ -1,4 +1,4 @@
-//! The dates of the present devices' drivers.
+//! The driver dates of the present devices.
 
 use std::fmt;
 
@@ -19,11 +19,11 @@ use crate::sys::setup::SetupApi;
 #[cfg(any(windows, test))]
 const FILETIME: u32 = 0x10;
 
-/// 100 ns steps in a day.
+/// A day in units of 100 ns.
 const DAY: u64 = 24 * 60 * 60 * 10_000_000;
 
-/// The day that a driver package gives as its date (`DriverVer` in its INF). Microsoft's
-/// own drivers all say 2006-06-21.
+/// The date of a driver package (`DriverVer` in its INF). All drivers of Microsoft have the
+/// date 2006-06-21.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DriverDate {
     /// Days since 1601-01-01.
@@ -31,17 +31,17 @@ pub struct DriverDate {
 }
 
 impl DriverDate {
-    /// The day of a `FILETIME`: 100 ns steps since 1601-01-01, UTC.
+    /// Converts a `FILETIME`: units of 100 ns since 1601-01-01, UTC.
     #[must_use]
-    pub const fn from_filetime(steps: u64) -> Self {
-        Self { days: steps / DAY }
+    pub const fn from_filetime(units: u64) -> Self {
+        Self { days: units / DAY }
     }
 }
 
 impl fmt::Display for DriverDate {
     /// Year, month and day: `2023-02-14`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Days since 1 March 1600, so that leap days end their year.
+        // Days since 1 March 1600, so that a leap day is the last day of its year.
         let days = self.days + 306;
         let (era, day) = (days / 146_097, days % 146_097);
         let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -57,7 +57,7 @@ impl fmt::Display for DriverDate {
     }
 }
 
-/// The date of each present device's driver, by device; devices without one are left out.
+/// The driver date of each present device. Devices without a driver date are skipped.
 ///
 /// # Errors
 /// The devices cannot be listed.
@@ -89,12 +89,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn shown(days: u64) -> String {
+    fn display(days: u64) -> String {
         DriverDate::from_filetime(days * DAY + 1).to_string()
     }
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn dates_match_the_calendar() {
         for (days, date) in [
             (0, "1601-01-01"),
             (58, "1601-02-28"),
@@ -108,12 +108,12 @@ mod tests {
             (134_774 + 19_783, "2024-03-01"),
             (134_774 + 20_088, "2024-12-31"),
         ] {
-            assert_eq!(shown(days), date);
+            assert_eq!(display(days), date);
         }
     }
 
     #[test]
-    fn only_a_point_in_time_is_a_date() {
+    fn only_a_filetime_is_a_date() {
         let property = |kind, data: &[u8]| Property { kind, data: data.to_vec() };
         let bytes = (134_774 * DAY).to_le_bytes();
         assert_eq!(date(&property(FILETIME, &bytes)).unwrap().to_string(), "1970-01-01");
@@ -123,13 +123,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn later_days_have_later_dates(days in 0_u64..2_000_000, more in 1_u64..800) {
-            prop_assert!(shown(days) < shown(days + more));
+        fn a_later_day_has_a_later_date(days in 0_u64..2_000_000, more in 1_u64..800) {
+            prop_assert!(display(days) < display(days + more));
         }
 
         #[test]
-        fn any_time_has_a_date(steps: u64) {
-            prop_assert!(DriverDate::from_filetime(steps).to_string().len() >= 10);
+        fn any_filetime_has_a_date(units: u64) {
+            prop_assert!(DriverDate::from_filetime(units).to_string().len() >= 10);
         }
     }
 }

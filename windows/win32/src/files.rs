@@ -1,24 +1,24 @@
-//! The files of a driver store folder, for a recording that must not ask the disk.
+//! Lists the files of a driver store folder for an inventory.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// Every file below `folder`, relative to it and with backslashes, as
-/// [`devices::StoreFiles::Listed`] wants them. Links are not followed.
+/// Every file below `folder`, as a relative path with backslashes, which is the format of
+/// [`devices::StoreFiles::Listed`]. Links are not followed.
 ///
 /// # Errors
-/// The folder, or one below it, cannot be read.
+/// The folder or a subfolder cannot be read.
 pub fn list(folder: &Path) -> io::Result<BTreeSet<String>> {
     let mut files = BTreeSet::new();
-    let mut waiting = vec![(folder.to_owned(), String::new())];
-    while let Some((folder, prefix)) = waiting.pop() {
+    let mut pending = vec![(folder.to_owned(), String::new())];
+    while let Some((folder, prefix)) = pending.pop() {
         for entry in std::fs::read_dir(folder)? {
             let entry = entry?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                waiting.push((entry.path(), name + "\\"));
+                pending.push((entry.path(), name + "\\"));
             } else if kind.is_file() {
                 files.insert(name);
             }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_listed_with_their_subfolders() {
+    fn files_in_subfolders_are_listed() {
         let folder = tempfile::tempdir().unwrap();
         let sub = folder.path().join("B026261").join("x");
         std::fs::create_dir_all(&sub).unwrap();
@@ -45,8 +45,8 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn a_missing_folder_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(list(&folder.path().join("gone")).is_err());
+        assert!(list(&folder.path().join("missing")).is_err());
     }
 }

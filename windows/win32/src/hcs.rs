@@ -1,43 +1,25 @@
 //! The schema versions of the Host Compute Service.
 //!
-//! On Windows `schemas` asks the service; its answer is read here, on any OS.
+//! `schemas` queries the service, which exists only on Windows. The response is parsed on
+//! any operating system.
+
+pub(crate) mod error;
+
+pub use error::HcsError;
 
 #[cfg(any(windows, test))]
 use devices::HcsSchema;
 
-/// The query that `HcsGetServiceProperties` answers with the supported schemas.
-#[cfg(windows)]
-pub(crate) const QUERY: &str = r#"{"PropertyTypes":["Basic"]}"#;
-
-/// Why the schema versions are not known.
-#[derive(Debug, thiserror::Error)]
-pub enum HcsError {
-    /// This Windows has no Host Compute Service, or its feature is not installed.
-    #[error("this host has no Host Compute Service (computecore.dll and vmcompute.dll)")]
-    Missing(#[source] std::io::Error),
-    /// The service refused, or is not running.
-    #[error("the Host Compute Service does not tell its schema versions")]
-    Refused(#[source] std::io::Error),
-    /// The service answered with something else.
-    #[error("the Host Compute Service answered `{answer}`, which lists no schema versions")]
-    Unreadable {
-        /// The answer.
-        answer: String,
-        /// Where it stops being JSON, if it does.
-        source: Option<serde_json::Error>,
-    },
-}
-
-/// The schema versions that this host's service supports, in its order.
+/// The schema versions that the service of this host supports, in the order of the service.
 ///
 /// # Errors
-/// No service, no right to ask it, or an answer that cannot be read.
+/// The service is missing, denies access, or returns an invalid response.
 #[cfg(windows)]
 pub fn schemas() -> Result<Vec<HcsSchema>, HcsError> {
     parse(&crate::sys::hcs::service_properties()?)
 }
 
-/// Reads `{"Properties":[{"SupportedSchemaVersions":[{"Major":2,"Minor":5}]}]}`.
+/// Parses `{"Properties":[{"SupportedSchemaVersions":[{"Major":2,"Minor":5}]}]}`.
 #[cfg(any(windows, test))]
 fn parse(answer: &str) -> Result<Vec<HcsSchema>, HcsError> {
     let unreadable = |source| HcsError::Unreadable { answer: answer.to_owned(), source };
@@ -60,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemas_are_read_in_order() {
+    fn schemas_are_parsed_in_order() {
         let answer = r#"{"Properties":[{"SupportedSchemaVersions":[{"Major":1,"Minor":0},{"Major":2,"Minor":5}]}]}"#;
         let schemas = parse(answer).unwrap();
         assert_eq!(schemas.iter().map(ToString::to_string).collect::<Vec<_>>(), ["1.0", "2.5"]);
     }
 
     #[test]
-    fn another_answer_is_shown() {
+    fn the_error_shows_an_invalid_response() {
         for answer in [
             "",
             "{}",

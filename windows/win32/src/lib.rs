@@ -1,12 +1,12 @@
-//! The DirectX adapters of the Windows host this runs on.
+//! The DirectX adapters of the Windows host that this program runs on.
 //!
-//! `HostSource` asks `DXCore` for adapters, the `PnP` manager for their devices, the
-//! graphics kernel for driver folders and the registry for runtime files; out come
-//! [`devices::HostSnapshot`]s. No type of the `windows` crate leaves this crate, and
-//! all `unsafe` of device discovery is in its `sys` module. What is decided about the
-//! answers of Windows is in plain modules that are tested on any OS.
+//! `HostSource` reads adapters from `DXCore`, their devices from the `PnP` manager, driver
+//! folders from the graphics kernel and runtime files from the registry, and returns
+//! [`devices::HostSnapshot`]s. The public API contains no type of the `windows` crate. All
+//! `unsafe` code of device discovery is in the `sys` module. The code that interprets the
+//! results of Windows is in separate modules, which are tested on any operating system.
 //!
-//! Elsewhere than on Windows only what needs no Windows is here.
+//! On other systems than Windows, the crate contains only what does not need Windows.
 
 #[cfg(any(windows, test))]
 mod assembly;
@@ -14,7 +14,7 @@ mod assembly;
 mod copy_to_vm;
 mod driver_date;
 #[cfg(any(windows, test))]
-mod failure;
+mod error;
 pub mod files;
 pub mod hcs;
 #[cfg(windows)]
@@ -46,6 +46,6 @@ pub use services::service_command;
 #[cfg(windows)]
 pub use source::{HostSource, OpenError, host_facts};
 
-/// Which Windows a live host needs, and why, for error messages and the `doctor`.
+/// Which Windows versions a live host needs, and why, for error messages and `doctor`.
 pub const NEEDED_WINDOWS: &str = "DirectX adapters are listed by dxcore.dll, which comes with Windows Server 2022, \
      Windows 10 version 2004 and newer; Windows Server 2019 and Nano Server do not have it";

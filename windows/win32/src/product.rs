@@ -1,38 +1,38 @@
-//! What a Windows calls itself, from the places it keeps its name in.
+//! The product name and version of Windows, from several sources.
 
-/// The first build of Windows 11. Its registry still says "Windows 10".
+/// The first build of Windows 11. Its registry still contains "Windows 10".
 const FIRST_WINDOWS_11_BUILD: u32 = 22000;
 
-/// The places that may hold a Windows product's name and version.
+/// The sources of the product name and version.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ProductSources {
-    /// `winbrand.dll`'s answer to `%WINDOWS_LONG%`.
+    /// What `winbrand.dll` returns for `%WINDOWS_LONG%`.
     pub(crate) branding: Option<String>,
-    /// `ProductName` of the registry.
+    /// `ProductName` in the registry.
     pub(crate) product_name: Option<String>,
-    /// `DisplayVersion` of the registry; from 20H2 on.
+    /// `DisplayVersion` in the registry, which exists from 20H2 on.
     pub(crate) display_version: Option<String>,
-    /// `ReleaseId` of the registry; up to 2009, where it stays for ever.
+    /// `ReleaseId` in the registry, which stays at 2009 in later versions.
     pub(crate) release_id: Option<String>,
 }
 
 impl ProductSources {
-    /// Product text such as `Microsoft Windows Server 2022 Datacenter`, which is what
-    /// `Win32_OperatingSystem.Caption` says.
+    /// The product name, such as `Microsoft Windows Server 2022 Datacenter`. It equals
+    /// `Win32_OperatingSystem.Caption`.
     pub(crate) fn product(&self, build: u32) -> Option<String> {
         let branding = self.branding.as_deref().map(str::trim).filter(|text| is_name(text));
-        let named = branding.map(str::to_owned).or_else(|| {
+        let name = branding.map(str::to_owned).or_else(|| {
             let name = self.product_name.as_deref().map(str::trim).filter(|text| is_name(text))?;
             Some(match name.strip_prefix("Windows 10") {
                 Some(edition) if build >= FIRST_WINDOWS_11_BUILD => format!("Windows 11{edition}"),
                 _ => name.to_owned(),
             })
         })?;
-        let has_maker = named.starts_with("Microsoft ");
-        Some(if has_maker { named } else { format!("Microsoft {named}") })
+        let has_manufacturer = name.starts_with("Microsoft ");
+        Some(if has_manufacturer { name } else { format!("Microsoft {name}") })
     }
 
-    /// Version text such as `21H2` or `1809`.
+    /// The version, such as `21H2` or `1809`.
     pub(crate) fn version(&self) -> Option<String> {
         [&self.display_version, &self.release_id]
             .into_iter()
@@ -43,7 +43,7 @@ impl ProductSources {
     }
 }
 
-/// Whether a text is a name: neither empty nor a placeholder handed back as it was.
+/// Whether a text is a name: not empty, and not an unexpanded placeholder.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains('%')
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn branding_comes_first_and_names_the_maker_once() {
+    fn branding_has_priority_and_the_manufacturer_is_added_once() {
         let sources = ProductSources {
             branding: Some("Windows Server 2022 Datacenter".to_owned()),
             product_name: Some("Windows Server".to_owned()),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registry_answers_where_branding_does_not() {
+    fn the_registry_is_used_without_branding() {
         for branding in [None, Some(String::new()), Some("%WINDOWS_LONG%".to_owned())] {
             let sources = ProductSources {
                 branding,
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn display_version_comes_before_release_id() {
+    fn display_version_has_priority_over_release_id() {
         let both = ProductSources {
             display_version: Some("21H2".to_owned()),
             release_id: Some("2009".to_owned()),

@@ -1,4 +1,4 @@
-//! A device property as the `PnP` manager hands it out, read as a Rust value.
+//! Converts device properties of the `PnP` manager to Rust values.
 
 use crate::text;
 
@@ -8,59 +8,59 @@ const UINT64: u32 = 0x09;
 const STRING: u32 = 0x12;
 const STRING_LIST: u32 = 0x2012;
 
-/// A property's type (`DEVPROP_TYPE_*`, devpropdef.h) and data.
+/// The type (`DEVPROP_TYPE_*`, devpropdef.h) and data of a property.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Property {
     /// `DEVPROP_TYPE_*`.
     pub(crate) kind: u32,
-    /// The data, as long as the type and the driver made it.
+    /// The data; its length depends on the type and the driver.
     pub(crate) data: Vec<u8>,
 }
 
-/// A property holds something other than its definition says.
+/// A property has another type or length than its definition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("it has type 0x{kind:X} and {length} bytes instead of {wanted}")]
+#[error("expected {expected}, found type 0x{kind:X} with {length} bytes")]
 pub(crate) struct PropertyError {
-    wanted: &'static str,
+    expected: &'static str,
     kind: u32,
     length: usize,
 }
 
 impl Property {
-    /// A text for display or comparison.
+    /// The text, for display or comparison.
     pub(crate) fn text(&self) -> Result<String, PropertyError> {
         match self.kind {
             STRING => Ok(text::single_for_display(&self.data)),
-            _ => Err(self.instead_of("a text")),
+            _ => Err(self.mismatch("a text")),
         }
     }
 
-    /// A list of texts.
+    /// The list of texts.
     pub(crate) fn texts(&self) -> Result<Vec<String>, PropertyError> {
         match self.kind {
-            STRING_LIST => text::list(&self.data).map_err(|_| self.instead_of("a list of texts")),
-            _ => Err(self.instead_of("a list of texts")),
+            STRING_LIST => text::list(&self.data).map_err(|_| self.mismatch("a list of texts")),
+            _ => Err(self.mismatch("a list of texts")),
         }
     }
 
-    /// A 32-bit number.
+    /// The 32-bit number.
     pub(crate) fn number(&self) -> Result<u32, PropertyError> {
         match (self.kind, <[u8; 4]>::try_from(self.data.as_slice())) {
             (UINT32, Ok(bytes)) => Ok(u32::from_le_bytes(bytes)),
-            _ => Err(self.instead_of("a 32-bit number")),
+            _ => Err(self.mismatch("a 32-bit number")),
         }
     }
 
-    /// A LUID: 64 bits, which the header calls unsigned and `DXCore` signed.
+    /// The LUID. Its 64 bits are unsigned in the header and signed in `DXCore`.
     pub(crate) fn luid(&self) -> Result<devices::Luid, PropertyError> {
         match (self.kind, <[u8; 8]>::try_from(self.data.as_slice())) {
             (UINT64 | INT64, Ok(bytes)) => Ok(devices::Luid(i64::from_le_bytes(bytes))),
-            _ => Err(self.instead_of("a LUID")),
+            _ => Err(self.mismatch("a LUID")),
         }
     }
 
-    fn instead_of(&self, wanted: &'static str) -> PropertyError {
-        PropertyError { wanted, kind: self.kind, length: self.data.len() }
+    fn mismatch(&self, expected: &'static str) -> PropertyError {
+        PropertyError { expected, kind: self.kind, length: self.data.len() }
     }
 }
 
@@ -87,9 +87,9 @@ mod tests {
     }
 
     #[test]
-    fn another_type_or_length_is_told_with_both() {
+    fn the_error_contains_type_and_length() {
         let error = property(UINT64, &[0; 7]).luid().unwrap_err();
-        assert_eq!(error.to_string(), "it has type 0x9 and 7 bytes instead of a LUID");
+        assert_eq!(error.to_string(), "expected a LUID, found type 0x9 with 7 bytes");
         assert!(property(UINT64, &[0; 4]).number().is_err());
         assert!(property(STRING_LIST, &[]).text().is_err());
         assert!(property(STRING, &[]).texts().is_err());

@@ -1,4 +1,4 @@
-//! How services are started.
+//! The command lines of Windows services.
 
 use std::io;
 
@@ -7,10 +7,9 @@ use crate::text;
 
 const SERVICES: &str = r"SYSTEM\CurrentControlSet\Services";
 
-/// The command line that the service manager starts `service` with, variables (`%NAME%`)
-/// unexpanded; `None` where there is no such service. For a program that runs as a service
-/// under the wrapper NSSM it is that program's, which NSSM keeps in the service's
-/// `Parameters` key.
+/// The command line of `service`, with unexpanded variables (`%NAME%`); `None` if the service
+/// does not exist. If the wrapper NSSM runs a program as the service, the result is the
+/// command line of that program, which NSSM stores in the `Parameters` key of the service.
 ///
 /// # Errors
 /// The service's registry key cannot be read.
@@ -20,15 +19,16 @@ pub fn service_command(service: &str) -> io::Result<Option<String>> {
         key => key?,
     };
     if let Ok(parameters) = key.open("Parameters")
-        && let Some(program) = words(&parameters, "Application")?
+        && let Some(program) = text_value(&parameters, "Application")?
     {
-        let arguments = words(&parameters, "AppParameters")?.unwrap_or_default();
+        let arguments = text_value(&parameters, "AppParameters")?.unwrap_or_default();
         return Ok(Some(format!("\"{program}\" {arguments}")));
     }
-    words(&key, "ImagePath")
+    text_value(&key, "ImagePath")
 }
 
-fn words(key: &Key, value: &str) -> io::Result<Option<String>> {
+/// The text of a value; `None` if the value is missing or blank.
+fn text_value(key: &Key, value: &str) -> io::Result<Option<String>> {
     let value = key.value(value)?.map(|value| text::single_for_display(&value.data));
     Ok(value.filter(|text| !text.trim().is_empty()))
 }

@@ -1,4 +1,4 @@
-//! The live host as an adapter source.
+//! An adapter source that reads the running Windows host.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use devices::{
     AdapterSource, ChangeCallback, HcsSchema, HostFacts, HostSnapshot, SourceError, Wow64,
 };
 
-use crate::failure::in_words;
+use crate::error::error_chain;
 use crate::live::LiveHost;
 use crate::sys::dxcore::{AdapterList, Dxcore, Subscription};
 use crate::sys::library::Library;
@@ -17,31 +17,31 @@ use crate::sys::setup::SetupApi;
 use crate::sys::version;
 use crate::{NEEDED_WINDOWS, assembly, hcs};
 
-/// Why the host's adapters cannot be read at all.
+/// The reason why the adapters of the host cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// This Windows has no `DXCore`. The text says which Windows has.
+    /// This Windows has no `DXCore`. The text says which Windows versions have it.
     #[error("this host has no dxcore.dll: {NEEDED_WINDOWS}")]
     NoDxcore(#[source] io::Error),
-    /// `DXCore` is there and does not work.
-    #[error("dxcore.dll does not give access to the adapters")]
-    DxcoreRefuses(#[source] io::Error),
-    /// This Windows has no `PnP` manager that programs can ask, as Nano Server.
-    #[error("cannot use setupapi.dll, which lists the devices of a host")]
+    /// `DXCore` exists but does not work.
+    #[error("cannot create the adapter factory of dxcore.dll")]
+    DxcoreFailed(#[source] io::Error),
+    /// This Windows lacks the API of the `PnP` manager, for example Nano Server.
+    #[error("cannot load setupapi.dll, which lists the devices of a host")]
     NoSetupApi(#[source] io::Error),
 }
 
-/// Neither `DXCore` nor the `PnP` manager tells when adapters change.
+/// Neither `DXCore` nor the `PnP` manager supports change notifications.
 #[derive(Debug, thiserror::Error)]
-#[error("this host does not tell when its adapters change: {dxcore}; {pnp}")]
+#[error("change notifications are unavailable on this host: {dxcore}; {pnp}")]
 struct WatchError {
     dxcore: String,
     pnp: String,
 }
 
-/// The Windows host this runs on.
+/// The Windows host that this program runs on.
 pub struct HostSource {
-    // Events are cancelled before what they are about is released: the order matters.
+    // Dropped first: events must be unregistered before their objects are released.
     watch: Option<Watch>,
     dxcore: Dxcore,
     setup: SetupApi,
@@ -55,7 +55,7 @@ struct Watch {
 }
 
 impl HostSource {
-    /// Loads what discovery needs. Reads nothing yet.
+    /// Loads the libraries that discovery needs. Does not read the host yet.
     ///
     /// # Errors
     /// This Windows lacks `DXCore` or `SetupAPI`.
@@ -63,7 +63,7 @@ impl HostSource {
         Ok(Self {
             watch: None,
             dxcore: Dxcore::open(Library::system("dxcore.dll").map_err(OpenError::NoDxcore)?)
-                .map_err(OpenError::DxcoreRefuses)?,
+                .map_err(OpenError::DxcoreFailed)?,
             setup: SetupApi::load().map_err(OpenError::NoSetupApi)?,
             system_root: version::system_root(),
         })
@@ -77,9 +77,9 @@ impl HostSource {
 
 impl AdapterSource for HostSource {
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
-        // A list stays outdated once it is, so events need new lists each time.
+        // A stale list stays stale, so each snapshot needs new lists to get new events.
         if let Some(watch) = &mut self.watch {
-            watch.follow(&self.dxcore)?;
+            watch.subscribe(&self.dxcore)?;
         }
         match self.watch.as_ref().and_then(|watch| watch.subscription.as_ref()) {
             Some(subscription) => self.read(subscription.lists()),
@@ -87,42 +87,48 @@ impl AdapterSource for HostSource {
         }
     }
 
-    /// `on_change` is called on threads of Windows. It must not wait for a thread that
-    /// uses this source: cancelling an event waits for calls that are under way.
+    /// Windows calls `on_change` on its own threads. The callback must not wait for a thread
+    /// that uses this source: unregistering an event waits for running callbacks.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         let on_change = Arc::new(on_change);
-        let notifications = DeviceNotifications::new(&on_change).map_err(|e| in_words(&e));
+        let notifications = DeviceNotifications::new(&on_change).map_err(|e| error_chain(&e));
         if let Err(reason) = &notifications {
-            tracing::warn!(reason, "no word of devices from the PnP manager, DXCore alone tells");
+            tracing::warn!(
+                reason,
+                "PnP notifications unavailable; using DXCore notifications only"
+            );
         }
         let mut watch = Watch { on_change, subscription: None, notifications };
-        watch.follow(&self.dxcore)?;
+        watch.subscribe(&self.dxcore)?;
         self.watch = Some(watch);
         Ok(())
     }
 }
 
 impl Watch {
-    /// Follows the host as it is now. The earlier lists are let go only when the new
-    /// ones are followed, so that no change falls between them.
-    fn follow(&mut self, dxcore: &Dxcore) -> Result<(), SourceError> {
+    /// Subscribes to changes of the current lists. The earlier lists are released after the
+    /// new subscription exists, so that no change is missed.
+    fn subscribe(&mut self, dxcore: &Dxcore) -> Result<(), SourceError> {
         match Subscription::new(dxcore, dxcore.lists()?, &self.on_change) {
             Ok(subscription) => self.subscription = Some(subscription),
             Err(error) => {
-                let dxcore = in_words(&error);
+                let dxcore = error_chain(&error);
                 self.subscription = None;
                 if let Err(pnp) = &self.notifications {
                     return Err(WatchError { dxcore, pnp: pnp.clone() }.into());
                 }
-                tracing::warn!(reason = dxcore, "no word from DXCore, the PnP manager alone tells");
+                tracing::warn!(
+                    reason = dxcore,
+                    "DXCore notifications unavailable; using PnP notifications only"
+                );
             }
         }
         Ok(())
     }
 }
 
-/// Facts of this host. What cannot change while it runs is read once; the schema
-/// versions are asked for until the Host Compute Service has answered.
+/// The facts of this host. Facts that cannot change while the host runs are read once. The
+/// schema versions are requested until the Host Compute Service returns them.
 #[must_use]
 pub fn host_facts() -> HostFacts {
     static VERSION: OnceLock<HostFacts> = OnceLock::new();
@@ -141,7 +147,7 @@ pub fn host_facts() -> HostFacts {
     let hcs_schemas = SCHEMAS.get().cloned().unwrap_or_else(|| match hcs::schemas() {
         Ok(schemas) => SCHEMAS.get_or_init(|| schemas).clone(),
         Err(error) => {
-            tracing::debug!(reason = in_words(&error), "schema versions not known");
+            tracing::debug!(reason = error_chain(&error), "schema versions unavailable");
             Vec::new()
         }
     });

@@ -1,10 +1,10 @@
-//! The driver store folder, from the ways Windows spells it.
+//! Normalises paths of driver store folders.
 
-/// Makes a path from D3DKMT absolute: it may begin with `\SystemRoot` or `\??\`,
-/// which only the kernel and its callers understand. A final separator is dropped.
+/// Makes a path from D3DKMT absolute. The path can begin with `\SystemRoot` or `\??\`,
+/// which only the kernel and its callers understand. A final separator is removed.
 pub(crate) fn absolute(path: &str, system_root: &str) -> String {
     let path = path.strip_prefix(r"\??\").unwrap_or(path);
-    let expanded = match strip_prefix_without_case(path, r"\SystemRoot") {
+    let expanded = match strip_prefix_ignore_case(path, r"\SystemRoot") {
         Some(rest) if rest.is_empty() || rest.starts_with('\\') => {
             format!("{}{rest}", system_root.trim_end_matches('\\'))
         }
@@ -13,13 +13,13 @@ pub(crate) fn absolute(path: &str, system_root: &str) -> String {
     expanded.trim_end_matches('\\').to_owned()
 }
 
-/// Whether a driver store folder is one that Windows maps into containers, which is
-/// so exactly when this program runs inside one.
+/// Whether a driver store folder is one that Windows maps into containers. This is the case
+/// exactly if this program runs in a container.
 pub(crate) fn is_inside_container(path: &str) -> bool {
     path.split(['\\', '/']).any(|part| part.eq_ignore_ascii_case("HostDriverStore"))
 }
 
-/// The folder that holds `file`, where `file` is absolute (`C:\…`).
+/// The folder of `file`, if `file` is an absolute path (`C:\…`).
 pub(crate) fn parent(file: &str) -> Option<&str> {
     let drive = file.as_bytes();
     let absolute = drive.len() > 3 && drive[0].is_ascii_alphabetic() && &drive[1..3] == br":\";
@@ -27,13 +27,13 @@ pub(crate) fn parent(file: &str) -> Option<&str> {
     (absolute && folder.len() > 2 && !name.is_empty()).then_some(folder)
 }
 
-/// The folder of the first absolute path in a class key's `UserModeDriverName`,
-/// whose other entries are bare names of files in System32.
+/// The folder of the first absolute path in the value `UserModeDriverName` of a driver key.
+/// Its other entries are names of files in System32.
 pub(crate) fn folder_of_user_mode_drivers(names: &[String]) -> Option<&str> {
     names.iter().find_map(|name| parent(name))
 }
 
-fn strip_prefix_without_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+fn strip_prefix_ignore_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let (start, rest) = text.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
@@ -43,16 +43,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_spellings_become_absolute() {
+    fn kernel_paths_become_absolute() {
         let root = r"C:\Windows";
         let folder = r"C:\Windows\System32\DriverStore\FileRepository\x.inf_amd64_1";
-        for spelled in [
+        for path in [
             r"\SystemRoot\System32\DriverStore\FileRepository\x.inf_amd64_1",
             r"\systemroot\System32\DriverStore\FileRepository\x.inf_amd64_1\",
             r"\??\C:\Windows\System32\DriverStore\FileRepository\x.inf_amd64_1",
             folder,
         ] {
-            assert_eq!(absolute(spelled, root), folder, "{spelled}");
+            assert_eq!(absolute(path, root), folder, "{path}");
         }
         assert_eq!(absolute(r"\SystemRoot\a", r"C:\"), r"C:\a");
         assert_eq!(absolute(r"\SystemRooted\a", root), r"\SystemRooted\a");
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_folder_name_means_a_container() {
+    fn a_container_is_detected_by_a_complete_folder_name() {
         assert!(is_inside_container(r"C:\Windows\System32\HostDriverStore\FileRepository\x"));
         assert!(is_inside_container(r"c:\windows\system32\hostdriverstore\x"));
         assert!(!is_inside_container(r"C:\Windows\System32\DriverStore\FileRepository\x"));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_absolute_driver_name_decides() {
+    fn the_first_absolute_path_is_used() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         let list = names(&["nvldumd.dll", "", r"C:\store\nv\nvldumdx.dll", r"C:\other\x.dll"]);
         assert_eq!(folder_of_user_mode_drivers(&list), Some(r"C:\store\nv"));

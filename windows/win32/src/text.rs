@@ -1,43 +1,43 @@
-//! UTF-16 text as the registry and device properties hold it.
+//! Parses UTF-16 text from the registry and from device properties.
 //!
-//! In come bytes of any length from outside; out go Rust strings. Writers are free
-//! to leave the final null out, to write past it, and to store half a character.
+//! The bytes come from other programs and drivers. They can lack the final null character,
+//! contain data after it, or have an odd length.
 
-/// The bytes are no text.
+/// The bytes are not valid text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum TextError {
-    /// UTF-16 has two bytes a unit.
-    #[error("its {0} bytes are half a character too many")]
+    /// A UTF-16 unit has two bytes.
+    #[error("odd length of UTF-16 text: {0} bytes")]
     OddLength(usize),
-    /// A surrogate stands alone.
-    #[error("it is not UTF-16")]
+    /// An unpaired surrogate.
+    #[error("invalid UTF-16")]
     NotUtf16,
 }
 
-/// One text (`REG_SZ`): up to the first null, or all of it where there is none.
+/// A text (`REG_SZ`): the data up to the first null character, or all data without one.
 pub(crate) fn single(bytes: &[u8]) -> Result<String, TextError> {
     decode(until_null(&whole_units(bytes)?))
 }
 
-/// A list of texts (`REG_MULTI_SZ`): each ends at a null, the list at an empty text.
-/// Either null may be missing at the end of the data.
+/// A list of texts (`REG_MULTI_SZ`): a null character ends each text, and an empty text ends
+/// the list. Both can be missing at the end of the data.
 pub(crate) fn list(bytes: &[u8]) -> Result<Vec<String>, TextError> {
     let units = whole_units(bytes)?;
     units.split(|unit| *unit == 0).take_while(|text| !text.is_empty()).map(decode).collect()
 }
 
-/// One text for display: as [`single`], with what is no text replaced.
+/// A text for display: like [`single`], but replaces invalid characters.
 pub(crate) fn single_for_display(bytes: &[u8]) -> String {
     String::from_utf16_lossy(until_null(&units(bytes)))
 }
 
-/// UTF-8 text for display (`DXCore`'s driver description), up to the first null.
+/// UTF-8 text for display (the driver description of `DXCore`), up to the first null character.
 pub(crate) fn utf8_for_display(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// The units before the first null, or all of them.
+/// The units before the first null character, or all units.
 pub(crate) fn until_null(units: &[u16]) -> &[u16] {
     units.split(|unit| *unit == 0).next().unwrap_or_default()
 }
@@ -68,10 +68,10 @@ mod tests {
     }
 
     #[test]
-    fn a_text_ends_at_its_null_or_with_the_data() {
+    fn a_text_ends_at_its_null_character_or_with_the_data() {
         assert_eq!(single(&bytes("a.dll\0")), Ok("a.dll".to_owned()));
         assert_eq!(single(&bytes("a.dll")), Ok("a.dll".to_owned()));
-        assert_eq!(single(&bytes("a.dll\0left over")), Ok("a.dll".to_owned()));
+        assert_eq!(single(&bytes("a.dll\0rest")), Ok("a.dll".to_owned()));
         assert_eq!(single(&bytes("")), Ok(String::new()));
         assert_eq!(
             single(&bytes("Grafik-Treiber für Übung\0")),
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_list_ends_at_an_empty_text_or_with_the_data() {
-        for complete_or_not in ["a\0b\0\0", "a\0b\0", "a\0b", "a\0b\0\0left over\0"] {
-            assert_eq!(list(&bytes(complete_or_not)), Ok(vec!["a".to_owned(), "b".to_owned()]));
+        for data in ["a\0b\0\0", "a\0b\0", "a\0b", "a\0b\0\0rest\0"] {
+            assert_eq!(list(&bytes(data)), Ok(vec!["a".to_owned(), "b".to_owned()]));
         }
         for empty in ["", "\0", "\0\0", "\0a\0\0"] {
             assert_eq!(list(&bytes(empty)), Ok(vec![]));
@@ -90,39 +90,39 @@ mod tests {
     }
 
     #[test]
-    fn half_characters_are_told_and_shown_replaced() {
+    fn invalid_text_is_an_error_or_displayed_with_replacements() {
         let odd = &bytes("ab")[..3];
         assert_eq!(single(odd), Err(TextError::OddLength(3)));
         assert_eq!(list(odd), Err(TextError::OddLength(3)));
         assert_eq!(single_for_display(odd), "a");
-        let alone = 0xD800_u16.to_le_bytes();
-        assert_eq!(single(&alone), Err(TextError::NotUtf16));
-        assert_eq!(list(&alone), Err(TextError::NotUtf16));
-        assert_eq!(single_for_display(&alone), "\u{FFFD}");
+        let surrogate = 0xD800_u16.to_le_bytes();
+        assert_eq!(single(&surrogate), Err(TextError::NotUtf16));
+        assert_eq!(list(&surrogate), Err(TextError::NotUtf16));
+        assert_eq!(single_for_display(&surrogate), "\u{FFFD}");
     }
 
     #[test]
-    fn a_driver_description_ends_at_its_null() {
+    fn a_driver_description_ends_at_its_null_character() {
         assert_eq!(utf8_for_display(b"NVIDIA Tesla T4\0\0"), "NVIDIA Tesla T4");
         assert_eq!(utf8_for_display(b"\xFFx"), "\u{FFFD}x");
     }
 
     proptest! {
         #[test]
-        fn texts_read_back(texts in proptest::collection::vec("[^\0]{1,2000}", 0..4)) {
+        fn stored_texts_are_parsed_unchanged(texts in proptest::collection::vec("[^\0]{1,2000}", 0..4)) {
             let mut stored: String = texts.iter().flat_map(|t| [t.as_str(), "\0"]).collect();
             stored.push('\0');
             prop_assert_eq!(list(&bytes(&stored)), Ok(texts));
         }
 
         #[test]
-        fn any_bytes_of_whole_characters_show_as_they_read(data: Vec<u8>) {
+        fn valid_text_is_displayed_unchanged(data: Vec<u8>) {
             match single(&data) {
                 Ok(text) => prop_assert_eq!(text, single_for_display(&data)),
                 Err(TextError::OddLength(n)) => prop_assert_eq!(n % 2, 1),
                 Err(TextError::NotUtf16) => {
-                    let shown = single_for_display(&data);
-                    prop_assert!(shown.contains(char::REPLACEMENT_CHARACTER));
+                    let displayed = single_for_display(&data);
+                    prop_assert!(displayed.contains(char::REPLACEMENT_CHARACTER));
                 }
             }
         }

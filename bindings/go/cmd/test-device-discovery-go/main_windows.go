@@ -1,5 +1,5 @@
-// Command test-device-discovery-go prints the DirectX devices of this host as
-// test-device-discovery does, by way of the Go package.
+// Command test-device-discovery-go prints the same output as test-device-discovery, using
+// the Go package discovery.
 package main
 
 import (
@@ -10,13 +10,13 @@ import (
 	"directx-device-plugin/bindings/go/discovery"
 )
 
-const usage = `Print the DirectX devices of this host, as the discovery library tells Go programs
+const usage = `Print the DirectX devices of this host, using the Go package of the discovery library
 
 Usage: test-device-discovery-go [--verbose]
 
-  -v, --verbose  Let the library tell of its work on standard error
+  -v, --verbose  Enable the log of the library on standard error
   -h, --help     Print help
-  -V, --version  Print the version of the library
+  -V, --version  Print the version of the library interface
 
 Example:
   test-device-discovery-go --verbose
@@ -24,10 +24,10 @@ Example:
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-func run(words []string) int {
+func run(arguments []string) int {
 	verbose, version := false, false
-	for _, word := range words {
-		switch word {
+	for _, argument := range arguments {
+		switch argument {
 		case "-v", "--verbose":
 			verbose = true
 		case "-V", "--version":
@@ -36,7 +36,7 @@ func run(words []string) int {
 			fmt.Print(usage)
 			return 0
 		default:
-			fmt.Fprintf(os.Stderr, "error: unexpected argument `%s`\n\n%s", word, usage)
+			fmt.Fprintf(os.Stderr, "error: unexpected argument `%s`\n\n%s", argument, usage)
 			return 2
 		}
 	}
@@ -57,7 +57,7 @@ func run(words []string) int {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		return 1
 	}
-	// A reader that has seen enough is no failure.
+	// Errors are ignored, because the reader may have closed the stream.
 	_, _ = os.Stdout.WriteString(text)
 	return 0
 }

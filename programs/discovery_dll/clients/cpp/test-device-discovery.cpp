@@ -1,5 +1,5 @@
-// Prints the DirectX devices of this host as test-device-discovery does, by way of the
-// C++ classes of DeviceDiscovery.h.
+// Prints the same output as test-device-discovery, using the C++ classes of
+// DeviceDiscovery.h.
 
 #include "DeviceDiscovery.h"
 
@@ -17,18 +17,18 @@
 namespace {
 
 const char* const usage =
-    "Print the DirectX devices of this host, as the discovery library tells C++ programs\n"
+    "Print the DirectX devices of this host, using the C++ interface of the discovery library\n"
     "\n"
     "Usage: test-device-discovery-cpp [--verbose]\n"
     "\n"
-    "  -v, --verbose  Let the library tell of its work on standard error\n"
+    "  -v, --verbose  Enable the log of the library on standard error\n"
     "  -h, --help     Print help\n"
-    "  -V, --version  Print the version of the library\n"
+    "  -V, --version  Print the version of the library interface\n"
     "\n"
     "Example:\n"
     "  test-device-discovery-cpp --verbose\n";
 
-// Wide text as UTF-8, whether wchar_t holds UTF-16 or whole code points.
+// Converts wide text to UTF-8. wchar_t holds UTF-16 on Windows and code points elsewhere.
 std::string utf8(const std::wstring& wide) {
     std::string out;
     for (std::size_t n = 0; n < wide.size(); ++n) {
@@ -56,7 +56,7 @@ std::string utf8(const std::wstring& wide) {
     return out;
 }
 
-// Writes text to a stream. A reader that has seen enough is no failure.
+// Writes text to a stream. Ignores errors, because the reader may have closed the stream.
 void write(std::FILE* stream, const std::wstring& text) {
 #ifdef _WIN32
     const HANDLE handle = reinterpret_cast<HANDLE>(_get_osfhandle(_fileno(stream)));
@@ -65,9 +65,9 @@ void write(std::FILE* stream, const std::wstring& text) {
         DWORD written = 0;
         std::size_t done = 0;
         while (done < text.size()) {
-            const DWORD most = 8192;
+            const DWORD chunk = 8192;
             const std::size_t rest = text.size() - done;
-            const DWORD count = rest < most ? static_cast<DWORD>(rest) : most;
+            const DWORD count = rest < chunk ? static_cast<DWORD>(rest) : chunk;
             if (!WriteConsoleW(handle, text.data() + done, count, &written, nullptr) || written == 0) return;
             done += written;
         }
@@ -116,10 +116,10 @@ void listDevices() {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
     for (int n = 1; n < count; ++n) {
-        const auto is = [&](const char* brief, const char* full) {
-            return std::strcmp(words[n], brief) == 0 || std::strcmp(words[n], full) == 0;
+        const auto is = [&](const char* short_name, const char* long_name) {
+            return std::strcmp(arguments[n], short_name) == 0 || std::strcmp(arguments[n], long_name) == 0;
         };
         if (is("-h", "--help")) {
             std::fputs(usage, stdout);
@@ -130,7 +130,7 @@ int main(int count, char** words) {
             return 0;
         }
         if (!is("-v", "--verbose")) {
-            std::fprintf(stderr, "error: unexpected argument `%s`\n\n%s", words[n], usage);
+            std::fprintf(stderr, "error: unexpected argument `%s`\n\n%s", arguments[n], usage);
             return 2;
         }
         EnableDiscoveryLogging();

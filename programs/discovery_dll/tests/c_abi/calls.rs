@@ -1,11 +1,11 @@
-//! Calling the library as C would.
+//! Calls the library as C code does.
 
-#![allow(unsafe_code, reason = "what C reads is read as C would")]
+#![allow(unsafe_code, reason = "reads text through pointers, as C code does")]
 
 use directx_device_discovery::WideChar;
 use directx_device_discovery::abi::*;
 
-/// An instance that ends with the test.
+/// An instance that is destroyed with the test.
 pub(crate) struct Owned(pub(crate) *mut std::ffi::c_void);
 
 impl Owned {
@@ -34,13 +34,13 @@ pub(crate) fn text(start: *const WideChar) -> Option<String> {
     let mut units = Vec::new();
     let mut at = start;
     loop {
-        // SAFETY: the library's text is readable up to and with its zero.
+        // SAFETY: the text of the library is readable up to its null character.
         let unit = unsafe { at.read() };
         if unit == 0 {
             return Some(decoded(&units));
         }
         units.push(unit);
-        // SAFETY: the unit was no zero, so the text goes on.
+        // SAFETY: the unit was not the null character, so the text continues.
         at = unsafe { at.add(1) };
     }
 }
@@ -55,7 +55,7 @@ fn decoded(units: &[WideChar]) -> String {
     units.iter().map(|unit| char::from_u32(*unit).unwrap()).collect()
 }
 
-/// Every function on an instance that cannot answer: the numbers, then the texts.
+/// Calls every function and returns the numbers, and whether each text is null.
 pub(crate) fn failures(
     instance: *mut std::ffi::c_void,
     device: u32,

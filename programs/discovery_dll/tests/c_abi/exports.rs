@@ -1,12 +1,12 @@
-//! The library's file: it exports what the header declares, and nothing else.
+//! The library file exports the functions that the header declares, and no others.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use object::Object as _;
 
-/// Every name that C code can call, as compatibility promises them.
-const PROMISED: [&str; 26] = [
+/// Every function that clients of earlier versions can call.
+const EXPECTED: [&str; 26] = [
     "CreateDeviceDiscoveryInstance",
     "DestroyDeviceDiscoveryInstance",
     "DeviceDiscovery_DiscoverDevices",
@@ -35,11 +35,11 @@ const PROMISED: [&str; 26] = [
     "GetDiscoveryLibraryVersion",
 ];
 
-fn promised() -> BTreeSet<String> {
-    PROMISED.map(str::to_owned).into()
+fn expected() -> BTreeSet<String> {
+    EXPECTED.map(str::to_owned).into()
 }
 
-/// The library that cargo built for this test, beside it.
+/// The library that cargo built for this test, in the same folder.
 fn library() -> PathBuf {
     let name = format!(
         "{}directx_device_discovery{}",
@@ -55,12 +55,12 @@ fn include(name: &str) -> String {
 }
 
 #[test]
-fn the_library_exports_the_promised_functions_alone() {
+fn the_library_exports_exactly_the_expected_functions() {
     let bytes = std::fs::read(library()).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     let exports = file.exports().unwrap();
     let names = exports.iter().map(|e| String::from_utf8(e.name().to_vec()).unwrap());
-    assert_eq!(names.collect::<BTreeSet<_>>(), promised());
+    assert_eq!(names.collect::<BTreeSet<_>>(), expected());
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn header_and_import_list_name_the_same_functions() {
         .filter_map(|line| line.split('(').next()?.split([' ', '*']).next_back())
         .map(str::to_owned)
         .collect();
-    assert_eq!(declared, promised());
+    assert_eq!(declared, expected());
     let list = include("DeviceDiscovery.def");
     let exports = list.split_once("EXPORTS\n").unwrap().1;
-    assert_eq!(exports.lines().map(str::to_owned).collect::<BTreeSet<_>>(), promised());
+    assert_eq!(exports.lines().map(str::to_owned).collect::<BTreeSet<_>>(), expected());
 }

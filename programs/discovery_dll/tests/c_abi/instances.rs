@@ -1,6 +1,6 @@
-//! What instances answer, on hosts that the environment names.
+//! Instances on inventories that the environment variable names.
 
-#![allow(unsafe_code, reason = "the library is told of the host in the environment")]
+#![allow(unsafe_code, reason = "sets the environment variable that names the inventory")]
 
 use std::path::PathBuf;
 use std::ptr;
@@ -11,17 +11,16 @@ use directx_device_discovery::abi::*;
 
 use crate::calls::{Owned, failures, text};
 
-/// The file that the environment names. Its content is the holder's of the lock.
+/// The inventory file. The test that holds the lock may change it.
 static HOST: LazyLock<Mutex<(tempfile::TempDir, PathBuf)>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("host.yaml");
-    // SAFETY: nothing else in this program touches the environment but through Rust,
-    // which locks it.
+    // SAFETY: all code of this program accesses the environment through Rust, which locks it.
     unsafe { std::env::set_var("DIRECTX_DISCOVERY_INVENTORY", &file) };
     Mutex::new((folder, file))
 });
 
-/// A host for one test.
+/// The host of one test.
 struct Host(MutexGuard<'static, (tempfile::TempDir, PathBuf)>);
 
 impl Host {
@@ -33,7 +32,7 @@ impl Host {
 
     fn set(&self, adapters: &str) {
         let text = format!("schema: directx-inventory/v1\nadapters: [{adapters}]\n");
-        // Replaced at one moment, so that nobody reads half of it.
+        // Replaced atomically, so that no reader sees an incomplete file.
         let draft = self.0.1.with_extension("draft");
         std::fs::write(&draft, text).unwrap();
         std::fs::rename(draft, &self.0.1).unwrap();
@@ -49,7 +48,7 @@ const NPU: &str = r"{luid: 71, attributes: [npu], hardware: true, integrated: tr
   detachable: true, hardwareId: {vendor: 0x8086, device: 1}, pnp: {id: 'PCI\NPU\1'}}";
 
 #[test]
-fn a_device_is_told_in_full() {
+fn every_property_of_a_device_is_returned() {
     let _host = Host::new(GPU);
     let i = Owned::new();
     assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
@@ -79,7 +78,7 @@ fn a_device_is_told_in_full() {
 }
 
 #[test]
-fn what_is_not_known_of_a_device_is_empty_text() {
+fn unknown_properties_of_a_device_are_empty_text() {
     let _host = Host::new(NPU);
     let i = Owned::new();
     assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 4, 1, 1), 0);
@@ -95,12 +94,12 @@ fn what_is_not_known_of_a_device_is_empty_text() {
     assert_eq!(DeviceDiscovery_IsDeviceIntegrated(i.0, 0), 1);
     assert_eq!(DeviceDiscovery_IsDeviceDetachable(i.0, 0), 1);
     assert_eq!(DeviceDiscovery_DoesDeviceSupportDisplay(i.0, 0), 0);
-    // It used to be 0 for a device with compute alone.
+    // Earlier versions of the library returned 0 for a compute-only device.
     assert_eq!(DeviceDiscovery_DoesDeviceSupportCompute(i.0, 0), 1);
 }
 
 #[test]
-fn filters_and_scopes_choose_devices() {
+fn filters_and_scopes_select_devices() {
     let _host = Host::new(&format!("{GPU}, {NPU}"));
     let i = Owned::new();
     let found = |filter, integrated, detachable| {
@@ -111,37 +110,40 @@ fn filters_and_scopes_choose_devices() {
     assert_eq!([found(0, 0, 1), found(0, 1, 0), found(0, -1, 7)], [1, 1, 2]);
     for filter in [-1, 6, i32::MAX, i32::MIN] {
         assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, filter, 1, 1), -1);
-        assert_eq!(i.error(), format!("{filter} is not a device filter (0 to 5)"));
+        assert_eq!(i.error(), format!("invalid device filter {filter}: expected 0 to 5"));
     }
-    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 2, "the earlier discovery stays");
+    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 2, "the devices of the last discovery stay");
 }
 
 #[test]
-fn out_of_range_everything_fails_with_a_reason() {
+fn an_index_out_of_range_fails_with_a_reason() {
     let _host = Host::new(GPU);
     let i = Owned::new();
     assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
     assert_eq!(i.error(), "");
     for device in [1, u32::MAX] {
         assert_eq!(failures(i.0, device, 0), (vec![-1; 7], vec![true; 10]));
-        assert_eq!(i.error(), format!("there is no device {device}; the last discovery found 1"));
+        let expected =
+            format!("device index {device} is out of range: the last discovery found 1 devices");
+        assert_eq!(i.error(), expected);
     }
     assert_eq!(text(DeviceDiscovery_GetRuntimeFileSource(i.0, 0, 1)), None);
-    assert_eq!(i.error(), "device 0 has no runtime file 1 of this kind; it has 1");
+    let expected = "file index 1 is out of range: device 0 has 1 runtime files of this kind";
+    assert_eq!(i.error(), expected);
     assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 1);
-    assert_eq!(i.error(), "", "a success takes the failure away");
+    assert_eq!(i.error(), "", "a success clears the error");
 }
 
 #[test]
-fn a_host_that_cannot_be_read_fails_and_keeps_the_earlier_discovery() {
+fn a_failed_discovery_keeps_the_devices_of_the_last_one() {
     let host = Host::new(GPU);
     let i = Owned::new();
     assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
     let id = DeviceDiscovery_GetDeviceID(i.0, 0);
-    host.set("nonsense");
+    host.set("invalid");
     assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), -1);
     let error = i.error();
-    assert!(error.starts_with("the adapters of this host cannot be read: "), "{error}");
+    assert!(error.starts_with("cannot read the adapters of this host: "), "{error}");
     assert!(error.contains("host.yaml:2"), "{error}");
     assert_eq!(DeviceDiscovery_IsRefreshRequired(i.0), 1);
     assert_eq!(text(id).as_deref(), Some(r"PCI\GPU\1"));
@@ -151,10 +153,10 @@ fn a_host_that_cannot_be_read_fails_and_keeps_the_earlier_discovery() {
 }
 
 #[test]
-fn a_change_of_the_host_asks_for_a_refresh() {
+fn a_change_of_the_host_requires_a_refresh() {
     let host = Host::new(GPU);
     let (i, other) = (Owned::new(), Owned::new());
-    assert_eq!(DeviceDiscovery_IsRefreshRequired(i.0), 1, "nothing is known yet");
+    assert_eq!(DeviceDiscovery_IsRefreshRequired(i.0), 1, "there was no discovery yet");
     for instance in [&i, &other] {
         assert_eq!(DeviceDiscovery_DiscoverDevices(instance.0, 0, 1, 1), 0);
         assert_eq!(DeviceDiscovery_IsRefreshRequired(instance.0), 0);
@@ -162,17 +164,21 @@ fn a_change_of_the_host_asks_for_a_refresh() {
     host.set(&format!("{GPU}, {NPU}"));
     let deadline = Instant::now() + Duration::from_secs(20);
     while DeviceDiscovery_IsRefreshRequired(i.0) == 0 {
-        assert!(Instant::now() < deadline, "the change was never noticed");
+        assert!(Instant::now() < deadline, "the change was not detected");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 1, "as it was until the next discovery");
+    assert_eq!(
+        DeviceDiscovery_GetNumDevices(i.0),
+        1,
+        "the devices change only with the next discovery"
+    );
     assert_eq!(DeviceDiscovery_DiscoverDevices(i.0, 0, 1, 1), 0);
     assert_eq!(DeviceDiscovery_GetNumDevices(i.0), 2);
     assert_eq!(DeviceDiscovery_GetNumDevices(other.0), 1, "instances are independent");
 }
 
 #[test]
-fn threads_share_an_instance_and_have_their_own() {
+fn threads_can_share_an_instance_and_use_their_own() {
     let _host = Host::new(&format!("{GPU}, {NPU}"));
     let shared = Owned::new();
     let shared = shared.0.addr();

@@ -1,6 +1,6 @@
-//! The library as a C program sees it.
+//! Tests the library through its C interface.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
+#![allow(clippy::unwrap_used, reason = "a test panics if its setup fails")]
 
 mod calls;
 mod exports;

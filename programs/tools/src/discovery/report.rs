@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile};
 
+/// What `GetDiscoveryLibraryVersion` of the discovery library returns. The earlier program
+/// of this name prints it, and so do the clients of the library.
+const LIBRARY_VERSION: &str = "0.0.1";
+
 /// The library's version and every device.
 pub(super) fn text(devices: &[Device]) -> String {
-    let version = env!("CARGO_PKG_VERSION");
     let mut text = format!(
-        "DirectX device discovery library version {version}\nDiscovered {} devices.\n\n",
+        "DirectX device discovery library version {LIBRARY_VERSION}\nDiscovered {} devices.\n\n",
         devices.len()
     );
     for (number, device) in devices.iter().enumerate() {

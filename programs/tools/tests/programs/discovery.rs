@@ -8,16 +8,12 @@ fn discover(arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn the_published_output_is_given_to_the_letter_but_for_the_version() {
+fn the_output_is_the_published_one() {
     let host = inventory("aws-t4-two.yaml");
     let outcome = discover(&["--inventory", host.to_str().unwrap()]);
     let published = folder().join("expected/test-device-discovery.txt");
     let published = std::fs::read_to_string(published).unwrap();
-    let (first, rest) = published.split_once('\n').unwrap();
-    assert_eq!(first, "DirectX device discovery library version 0.0.1");
-    let version = env!("CARGO_PKG_VERSION");
-    let expected = format!("DirectX device discovery library version {version}\n{rest}");
-    assert_eq!(outcome.stdout, expected);
+    assert_eq!(outcome.stdout, published);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
 }
 
@@ -25,7 +21,7 @@ fn the_published_output_is_given_to_the_letter_but_for_the_version() {
 fn every_recorded_host_is_listed_with_what_is_left_out() {
     for (name, path) in inventories() {
         let outcome = discover(&["--verbose", "--inventory", path.to_str().unwrap()]);
-        insta::assert_snapshot!(format!("discovery_{name}"), outcome.normal());
+        insta::assert_snapshot!(format!("discovery_{name}"), outcome);
     }
 }
 
@@ -66,7 +62,7 @@ fn compute_only_devices_and_odd_registry_values_are_told_truly() {
          a: one.dll\n        b: ['..\\evil.dll']\n        c: [sub\\three.dll, 3.dll]",
     );
     let outcome = discover(&["--verbose", "--inventory", host.path().to_str().unwrap()]);
-    insta::assert_snapshot!("compute_only", outcome.normal());
+    insta::assert_snapshot!("compute_only", outcome);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The assembly against a host whose every answer a test can spoil.
+//! Tests the assembly with a host in which each call can fail.
 
 use std::io;
 
@@ -10,24 +10,24 @@ const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd
 const REG_SZ: u32 = 1;
 const REG_DWORD: u32 = 4;
 
-/// The device of a card.
+/// The device of a test adapter.
 #[derive(Clone)]
-enum Slot {
-    Empty,
+enum TestDevice {
+    Absent,
     Unreadable,
-    Holds(Device),
+    Present(Device),
 }
 
-/// A `CopyToVm*` key's name, and the type and text of its values.
+/// The name of a `CopyToVm*` key, and the type and text of its values.
 type Values = (&'static str, Vec<(u32, &'static str)>);
 
-/// What a host answers for one adapter. `None` is a call that fails.
+/// The data that the host returns for an adapter. `None` is a call that fails.
 #[derive(Clone)]
-struct Card {
+struct TestAdapter {
     luid: Luid,
     attributes: Vec<Attribute>,
     facts: Option<AdapterFacts>,
-    device: Slot,
+    device: TestDevice,
     by_kernel: Option<&'static str>,
     by_inf: Option<&'static str>,
     drivers: Option<Vec<&'static str>>,
@@ -36,7 +36,7 @@ struct Card {
 
 #[derive(Clone, Default)]
 struct TestHost {
-    cards: Vec<Card>,
+    adapters: Vec<TestAdapter>,
     linked: Vec<(Luid, u32, Device)>,
     system_root: String,
 }
@@ -56,8 +56,8 @@ fn device(n: u32) -> Device {
     }
 }
 
-fn card(n: u32) -> Card {
-    Card {
+fn test_adapter(n: u32) -> TestAdapter {
+    TestAdapter {
         luid: Luid(n.into()),
         attributes: vec![Attribute::D3d11Graphics, Attribute::D3d12CoreCompute],
         facts: Some(AdapterFacts {
@@ -69,7 +69,7 @@ fn card(n: u32) -> Card {
             driver_version: Some(DriverVersion(1)),
             dedicated_memory: Some(15360 * 1024 * 1024 + 5),
         }),
-        device: Slot::Holds(device(n)),
+        device: TestDevice::Present(device(n)),
         by_kernel: Some(r"\SystemRoot\System32\DriverStore\FileRepository\nv.inf_amd64_1"),
         by_inf: None,
         drivers: None,
@@ -77,26 +77,26 @@ fn card(n: u32) -> Card {
     }
 }
 
-fn host(cards: impl IntoIterator<Item = Card>) -> TestHost {
+fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
     TestHost {
-        cards: cards.into_iter().collect(),
+        adapters: adapters.into_iter().collect(),
         linked: Vec::new(),
         system_root: r"C:\Windows".to_owned(),
     }
 }
 
-fn failed(what: &str) -> Failure {
-    Failure::new(what, io::Error::other("access is denied"))
+fn failed(operation: &str) -> WindowsError {
+    WindowsError::new(operation, io::Error::other("access is denied"))
 }
 
 impl TestHost {
-    fn card(&self, luid: Luid) -> &Card {
-        self.cards.iter().find(|card| card.luid == luid).unwrap()
+    fn adapter_by_luid(&self, luid: Luid) -> &TestAdapter {
+        self.adapters.iter().find(|adapter| adapter.luid == luid).unwrap()
     }
 
-    fn card_of(&self, key: &DriverKey) -> &Card {
-        let has = |card: &&Card| matches!(&card.device, Slot::Holds(device) if device.pnp.driver_key.as_ref() == Some(key));
-        self.cards.iter().find(has).unwrap()
+    fn adapter_by_key(&self, key: &DriverKey) -> &TestAdapter {
+        let has = |adapter: &&TestAdapter| matches!(&adapter.device, TestDevice::Present(device) if device.pnp.driver_key.as_ref() == Some(key));
+        self.adapters.iter().find(has).unwrap()
     }
 
     fn read(&self) -> HostSnapshot {
@@ -105,54 +105,58 @@ impl TestHost {
 }
 
 impl Host for TestHost {
-    fn lists(&self) -> Result<Vec<(Attribute, Vec<Luid>)>, Failure> {
+    fn lists(&self) -> Result<Vec<(Attribute, Vec<Luid>)>, WindowsError> {
         let list = |attribute| {
-            let has = |card: &&Card| card.attributes.contains(&attribute);
-            (attribute, self.cards.iter().filter(has).map(|card| card.luid).collect())
+            let has = |adapter: &&TestAdapter| adapter.attributes.contains(&attribute);
+            (attribute, self.adapters.iter().filter(has).map(|adapter| adapter.luid).collect())
         };
         Ok(Attribute::ALL.into_iter().map(list).collect())
     }
 
-    fn adapter(&self, luid: Luid) -> Result<AdapterFacts, Failure> {
-        self.card(luid).facts.clone().ok_or_else(|| failed("cannot read the adapter"))
+    fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError> {
+        self.adapter_by_luid(luid).facts.clone().ok_or_else(|| failed("cannot read the adapter"))
     }
 
-    fn devices(&self) -> Result<Vec<Candidate>, Failure> {
-        let candidate = |card: &Card| {
-            let device = match &card.device {
-                Slot::Empty => return None,
-                Slot::Unreadable => Err(failed("cannot read the device")),
-                Slot::Holds(device) => Ok(device.clone()),
+    fn devices(&self) -> Result<Vec<Candidate>, WindowsError> {
+        let candidate = |adapter: &TestAdapter| {
+            let device = match &adapter.device {
+                TestDevice::Absent => return None,
+                TestDevice::Unreadable => Err(failed("cannot read the device")),
+                TestDevice::Present(device) => Ok(device.clone()),
             };
-            Some(Candidate { luid: card.luid, physical_index: 0, device })
+            Some(Candidate { luid: adapter.luid, physical_index: 0, device })
         };
         let linked = self.linked.iter().cloned().map(|(luid, physical_index, device)| Candidate {
             luid,
             physical_index,
             device: Ok(device),
         });
-        Ok(linked.chain(self.cards.iter().filter_map(candidate)).collect())
+        Ok(linked.chain(self.adapters.iter().filter_map(candidate)).collect())
     }
 
-    fn store_of_adapter(&self, luid: Luid) -> Result<String, Failure> {
-        let path = self.card(luid).by_kernel.map(str::to_owned);
-        path.ok_or_else(|| failed("the graphics kernel does not name the folder"))
+    fn store_of_adapter(&self, luid: Luid) -> Result<String, WindowsError> {
+        let path = self.adapter_by_luid(luid).by_kernel.map(str::to_owned);
+        path.ok_or_else(|| failed("cannot query the graphics kernel"))
     }
 
-    fn store_of_inf(&self, inf: &str) -> Result<String, Failure> {
+    fn store_of_inf(&self, inf: &str) -> Result<String, WindowsError> {
         assert_eq!(inf, "oem12.inf");
-        let path = self.cards[0].by_inf.map(str::to_owned);
-        path.ok_or_else(|| failed("INF oem12.inf is not in the driver store"))
+        let path = self.adapters[0].by_inf.map(str::to_owned);
+        path.ok_or_else(|| failed("cannot find INF oem12.inf in the driver store"))
     }
 
-    fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, Failure> {
-        let names = self.card_of(key).drivers.as_ref();
+    fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, WindowsError> {
+        let names = self.adapter_by_key(key).drivers.as_ref();
         let names = names.map(|names| names.iter().map(ToString::to_string).collect());
         names.ok_or_else(|| failed("cannot read the driver key"))
     }
 
-    fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, Failure> {
-        let keys = self.card_of(key).copy_to_vm.as_ref().ok_or_else(|| failed("cannot read it"))?;
+    fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, WindowsError> {
+        let keys = self
+            .adapter_by_key(key)
+            .copy_to_vm
+            .as_ref()
+            .ok_or_else(|| failed("cannot read the CopyToVm keys"))?;
         let raw = |(n, (kind, text)): (usize, &(u32, &str))| RawValue {
             name: format!("{n:02}"),
             kind: *kind,
@@ -161,7 +165,7 @@ impl Host for TestHost {
         let key = |(name, values): &Values| {
             (name.parse().unwrap(), values.iter().enumerate().map(raw).collect())
         };
-        Ok(CopyToVmKeys { read: keys.iter().map(key).collect(), unread: Vec::new() })
+        Ok(CopyToVmKeys { read: keys.iter().map(key).collect(), unreadable: Vec::new() })
     }
 
     fn system_root(&self) -> &str {
@@ -175,11 +179,11 @@ fn warnings(snapshot: &HostSnapshot) -> Vec<(i64, Kept, &str)> {
 
 #[test]
 fn an_adapter_is_joined_with_its_device_and_driver() {
-    let snapshot = host([card(1), card(2)]).read();
+    let snapshot = host([test_adapter(1), test_adapter(2)]).read();
     assert_eq!(warnings(&snapshot), []);
     let adapter = &snapshot.adapters[1];
     assert_eq!(adapter.luid, Luid(2));
-    assert_eq!(adapter.attributes.iter().collect::<Vec<_>>(), card(2).attributes);
+    assert_eq!(adapter.attributes.iter().collect::<Vec<_>>(), test_adapter(2).attributes);
     assert_eq!(adapter.dedicated_memory_mib, Some(15360));
     assert_eq!(adapter.pnp.as_ref(), Some(&device(2).pnp));
     let store = adapter.driver_store.as_ref().unwrap();
@@ -189,34 +193,44 @@ fn an_adapter_is_joined_with_its_device_and_driver() {
 }
 
 #[test]
-fn adapters_stand_in_the_order_of_the_host() {
-    let npu = Card { attributes: vec![Attribute::D3d12CoreCompute], ..card(7) };
-    let graphics = Card { attributes: vec![Attribute::D3d11Graphics], ..card(9) };
-    let snapshot = host([npu, card(8), graphics]).read();
+fn adapters_keep_the_order_of_the_host() {
+    let npu = TestAdapter { attributes: vec![Attribute::D3d12CoreCompute], ..test_adapter(7) };
+    let graphics = TestAdapter { attributes: vec![Attribute::D3d11Graphics], ..test_adapter(9) };
+    let snapshot = host([npu, test_adapter(8), graphics]).read();
     let luids: Vec<i64> = snapshot.adapters.iter().map(|adapter| adapter.luid.0).collect();
     assert_eq!(luids, [7, 8, 9]);
 }
 
 #[test]
-fn what_fails_for_one_adapter_leaves_that_one_out_with_the_reason() {
-    let spoiled = [
-        (Card { facts: None, ..card(1) }, "cannot read the adapter: access is denied"),
-        (Card { device: Slot::Unreadable, ..card(1) }, "cannot read the device: access is denied"),
-        (Card { copy_to_vm: None, ..card(1) }, "cannot read it: access is denied"),
+fn an_adapter_that_cannot_be_read_is_skipped_with_the_reason() {
+    let broken = [
+        (
+            TestAdapter { facts: None, ..test_adapter(1) },
+            "cannot read the adapter: access is denied",
+        ),
+        (
+            TestAdapter { device: TestDevice::Unreadable, ..test_adapter(1) },
+            "cannot read the device: access is denied",
+        ),
+        (
+            TestAdapter { copy_to_vm: None, ..test_adapter(1) },
+            "cannot read the CopyToVm keys: access is denied",
+        ),
     ];
-    for (bad, reason) in spoiled {
-        let snapshot = host([bad, card(2)]).read();
+    for (bad, reason) in broken {
+        let snapshot = host([bad, test_adapter(2)]).read();
         assert_eq!(warnings(&snapshot), [(1, Kept::Not, reason)]);
-        assert_eq!(snapshot.adapters, host([card(2)]).read().adapters);
+        assert_eq!(snapshot.adapters, host([test_adapter(2)]).read().adapters);
     }
 }
 
 #[test]
-fn a_bad_value_is_told_and_the_adapter_stays() {
+fn an_invalid_value_is_a_warning_and_the_adapter_is_kept() {
     let values = vec![(REG_SZ, "a.dll"), (REG_DWORD, "xx"), (REG_SZ, "c.dll")];
-    let card = Card { copy_to_vm: Some(vec![("CopyToVmWhenNewer", values)]), ..card(1) };
-    let snapshot = host([card]).read();
-    let reason = "value `01` of CopyToVmWhenNewer is left out: it has registry type 4, neither REG_SZ nor REG_MULTI_SZ";
+    let adapter =
+        TestAdapter { copy_to_vm: Some(vec![("CopyToVmWhenNewer", values)]), ..test_adapter(1) };
+    let snapshot = host([adapter]).read();
+    let reason = "skipped value `01` of CopyToVmWhenNewer: expected REG_SZ or REG_MULTI_SZ, found registry type 4";
     assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason)]);
     let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
     let values = store.copy_to_vm.values().next().unwrap();
@@ -224,59 +238,64 @@ fn a_bad_value_is_told_and_the_adapter_stays() {
 }
 
 #[test]
-fn the_folder_is_looked_for_in_the_documented_order() {
+fn the_folder_comes_from_the_first_available_source() {
     let drivers = Some(vec!["nvldumd.dll", r"C:\drivers\nvldumdx.dll"]);
-    let all = Card { by_inf: Some(r"C:\inf\nv.inf"), drivers, ..card(1) };
-    let folder = |card: Card| {
-        let store = host([card]).read().adapters.remove(0).driver_store;
+    let all = TestAdapter { by_inf: Some(r"C:\inf\nv.inf"), drivers, ..test_adapter(1) };
+    let folder = |adapter: TestAdapter| {
+        let store = host([adapter]).read().adapters.remove(0).driver_store;
         store.map(|store| store.path)
     };
     assert_eq!(folder(all.clone()).as_deref(), Some(FOLDER));
-    let no_kernel = Card { by_kernel: None, ..all.clone() };
+    let no_kernel = TestAdapter { by_kernel: None, ..all.clone() };
     assert_eq!(folder(no_kernel.clone()).as_deref(), Some(r"C:\inf"));
-    let empty_kernel = Card { by_kernel: Some(""), ..all };
+    let empty_kernel = TestAdapter { by_kernel: Some(""), ..all };
     assert_eq!(folder(empty_kernel).as_deref(), Some(r"C:\inf"));
-    let drivers_alone = Card { by_inf: None, ..no_kernel };
-    assert_eq!(folder(drivers_alone).as_deref(), Some(r"C:\drivers"));
+    let only_drivers = TestAdapter { by_inf: None, ..no_kernel };
+    assert_eq!(folder(only_drivers).as_deref(), Some(r"C:\drivers"));
 }
 
 #[test]
-fn a_folder_that_is_nowhere_is_told_with_every_attempt() {
-    let snapshot = host([Card { by_kernel: None, drivers: Some(vec!["x.dll"]), ..card(1) }]).read();
+fn the_warning_about_a_missing_folder_contains_every_reason() {
+    let snapshot =
+        host([TestAdapter { by_kernel: None, drivers: Some(vec!["x.dll"]), ..test_adapter(1) }])
+            .read();
     assert_eq!(snapshot.adapters[0].driver_store, None);
-    let reason = r"its driver store folder could not be found: the graphics kernel does not name the folder: access is denied; INF oem12.inf is not in the driver store: access is denied; driver key {4d36e968}\0001 names no absolute path";
+    let reason = r"cannot find the driver store folder: cannot query the graphics kernel: access is denied; cannot find INF oem12.inf in the driver store: access is denied; UserModeDriverName of driver key {4d36e968}\0001 contains no absolute path";
     assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason)]);
 }
 
 #[test]
-fn an_adapter_without_a_device_stays_and_needs_no_folder() {
-    let snapshot = host([Card { device: Slot::Empty, by_kernel: None, ..card(1) }]).read();
+fn an_adapter_without_a_device_is_kept_without_a_folder() {
+    let snapshot =
+        host([TestAdapter { device: TestDevice::Absent, by_kernel: None, ..test_adapter(1) }])
+            .read();
     assert_eq!(warnings(&snapshot), []);
     assert_eq!((&snapshot.adapters[0].pnp, &snapshot.adapters[0].driver_store), (&None, &None));
 }
 
 #[test]
-fn inside_a_container_no_runtime_file_is_listed_and_the_note_says_why() {
+fn inside_a_container_a_warning_replaces_the_runtime_files() {
     let inside = r"C:\Windows\System32\HostDriverStore\FileRepository\nv.inf_amd64_1";
-    let snapshot = host([Card { by_kernel: Some(inside), copy_to_vm: None, ..card(1) }]).read();
+    let snapshot =
+        host([TestAdapter { by_kernel: Some(inside), copy_to_vm: None, ..test_adapter(1) }]).read();
     let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
     assert_eq!(store.files.holds("nvidia-smi.exe"), Some(false));
     assert!(store.copy_to_vm.is_empty());
-    let reason = format!("inside a container the runtime files of `{inside}` cannot be listed");
+    let reason = format!("cannot list the runtime files of `{inside}` inside a container");
     assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason.as_str())]);
 }
 
 #[test]
-fn a_linked_adapter_is_its_first_physical_device() {
+fn a_linked_adapter_has_its_first_physical_device() {
     let other = device(5);
-    let mut linked = host([card(1)]);
+    let mut linked = host([test_adapter(1)]);
     linked.linked = vec![(Luid(1), 1, other)];
     let snapshot = linked.read();
     assert_eq!(snapshot.adapters[0].pnp.as_ref(), Some(&device(1).pnp));
 }
 
 #[test]
-fn a_host_without_adapters_is_an_answer() {
+fn a_host_without_adapters_has_an_empty_snapshot() {
     let snapshot = TestHost::default().read();
     assert_eq!(snapshot, HostSnapshot::default());
 }

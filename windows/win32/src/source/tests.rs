@@ -1,9 +1,9 @@
-//! A watched source says nothing while nothing changes, and nothing once it is gone.
+//! A watched source calls back only after a change, and never after it is dropped.
 //!
-//! The adapters are played by the library that `cargo xtask test` puts in the place of
-//! dxcore.dll in a Wine prefix: it follows a file, calls on a thread of its own as
-//! `DXCore` does, and ends the process when an object is released before its events
-//! are cancelled. On real Windows nobody plays, and only the silence is seen.
+//! Under Wine, `cargo xtask test` replaces dxcore.dll with a double that simulates the
+//! adapters. The double follows a file, calls back on a separate thread as `DXCore` does, and
+//! aborts the process if an object is released before its events are unregistered. On real
+//! Windows there is no double, and the test checks only that there are no callbacks.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Much longer than a change takes to be told, on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Much longer than a notification takes on a slow machine.
+const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Long enough for an event that should not be there to be seen.
+/// How long to wait for a callback that must not occur.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// Makes the file say that the host has these adapters, at one moment.
-fn put(file: &Path, luids: &[i64]) {
+/// Changes the adapters of the simulated host at once.
+fn set_adapters(file: &Path, luids: &[i64]) {
     let mut text = String::from("schema: directx-inventory/v1\nadapters:");
     for luid in luids {
         write!(
@@ -32,8 +32,8 @@ fn put(file: &Path, luids: &[i64]) {
     text += if luids.is_empty() { " []\n" } else { "\n" };
     let draft = file.with_extension("draft");
     std::fs::write(&draft, text).unwrap();
-    // A file that somebody reads cannot be replaced on Windows.
-    let end = Instant::now() + PATIENCE;
+    // Windows rejects the rename while the double reads the file.
+    let end = Instant::now() + DEADLINE;
     while let Err(error) = std::fs::rename(&draft, file) {
         assert!(Instant::now() < end, "{error}");
     }
@@ -43,7 +43,7 @@ fn luids(snapshot: &HostSnapshot) -> Vec<i64> {
     snapshot.adapters.iter().map(|adapter| adapter.luid.0).collect()
 }
 
-/// A source that is watched, and how often it has called.
+/// A watched source and the number of its callbacks.
 struct Watched {
     source: HostSource,
     calls: Arc<AtomicUsize>,
@@ -62,11 +62,11 @@ impl Watched {
         luids(&self.source.snapshot().unwrap())
     }
 
-    /// Reads after each call, as the daemon does, until the host has these adapters.
-    fn follow_to(&mut self, wanted: &[i64]) {
-        let end = Instant::now() + PATIENCE;
+    /// Reads the host after each callback, as the daemon does, until it has these adapters.
+    fn wait_for(&mut self, wanted: &[i64]) {
+        let end = Instant::now() + DEADLINE;
         loop {
-            assert!(Instant::now() < end, "nobody told of {wanted:?}");
+            assert!(Instant::now() < end, "no callback for {wanted:?}");
             if self.calls.swap(0, Ordering::SeqCst) == 0 {
                 std::thread::sleep(Duration::from_millis(1));
             } else if self.luids() == wanted {
@@ -75,46 +75,46 @@ impl Watched {
         }
     }
 
-    /// Nothing calls while nothing changes, however often the host is read. What an
-    /// earlier change still had to say is heard out first.
-    fn is_silent(&mut self) {
+    /// Checks that there is no callback without a change, even if the host is read repeatedly.
+    /// Waits for the callbacks of earlier changes first.
+    fn assert_no_callbacks(&mut self) {
         std::thread::sleep(QUIET);
         self.calls.store(0, Ordering::SeqCst);
         for _ in 0..3 {
             self.luids();
         }
         std::thread::sleep(QUIET);
-        assert_eq!(self.calls.load(Ordering::SeqCst), 0, "called although nothing changed");
+        assert_eq!(self.calls.load(Ordering::SeqCst), 0, "callback without a change");
     }
 }
 
 #[test]
-#[allow(unsafe_code, reason = "names the file that the played dxcore.dll follows")]
-fn a_source_calls_when_something_changes_and_never_else() {
+#[allow(unsafe_code, reason = "sets the variable that names the inventory of the double")]
+fn a_source_calls_back_only_after_a_change() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("host.yaml");
-    put(&file, &[71, 72]);
-    // SAFETY: Windows guards the environment against threads that read it meanwhile.
+    set_adapters(&file, &[71, 72]);
+    // SAFETY: on Windows, accesses to the environment are synchronised.
     unsafe { std::env::set_var("DXCORE_DOUBLE_INVENTORY", &file) };
 
     let mut host = Watched::new();
-    let is_played = host.luids() == [71, 72];
-    host.is_silent();
-    if !is_played {
+    let is_simulated = host.luids() == [71, 72];
+    host.assert_no_callbacks();
+    if !is_simulated {
         return;
     }
 
-    put(&file, &[71, 70, 72]);
-    host.follow_to(&[71, 70, 72]);
-    put(&file, &[]);
-    host.follow_to(&[]);
-    host.is_silent();
+    set_adapters(&file, &[71, 70, 72]);
+    host.wait_for(&[71, 70, 72]);
+    set_adapters(&file, &[]);
+    host.wait_for(&[]);
+    host.assert_no_callbacks();
 
     let Watched { source, calls } = host;
     drop(source);
     assert_eq!(Arc::strong_count(&calls), 1);
     calls.store(0, Ordering::SeqCst);
-    put(&file, &[1]);
+    set_adapters(&file, &[1]);
     std::thread::sleep(QUIET);
     assert_eq!(calls.load(Ordering::SeqCst), 0);
     assert_eq!(luids(&HostSource::new().unwrap().snapshot().unwrap()), [1]);

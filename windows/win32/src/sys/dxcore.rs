@@ -1,4 +1,4 @@
-//! Adapters from `DXCore`, and its word when they change.
+//! The adapters of `DXCore`, and its change notifications.
 #![allow(unsafe_code, reason = "calls COM methods of dxcore.dll")]
 
 use std::ffi::c_void;
@@ -16,16 +16,16 @@ use windows::Win32::Graphics::DXCore::{
 use windows::core::{GUID, HRESULT, IUnknown, Interface, Ref};
 
 use super::library::{Library, os_error};
-use crate::failure::Failure;
+use crate::error::WindowsError;
 
 type CreateAdapterFactory = unsafe extern "system" fn(*const GUID, *mut *mut c_void) -> HRESULT;
 
-/// `DXCore` itself.
+/// The adapter factory of `DXCore`.
 #[derive(Clone, Debug)]
 pub(crate) struct Dxcore(IDXCoreAdapterFactory);
 
-// SAFETY: DXCore's objects belong to no apartment (it needs no CoInitialize and calls
-// back on threads of its own), and ours are used by one thread at a time.
+// SAFETY: DXCore objects belong to no COM apartment (DXCore needs no CoInitialize and calls
+// back on its own threads), and this crate uses them on one thread at a time.
 unsafe impl Send for Dxcore {}
 
 impl Dxcore {
@@ -35,28 +35,28 @@ impl Dxcore {
         let create: CreateAdapterFactory =
             unsafe { library.function(c"DXCoreCreateAdapterFactory") }?;
         let mut factory = ptr::null_mut();
-        // SAFETY: the identifier names the interface that `factory` is read as.
+        // SAFETY: the identifier belongs to the interface that `factory` is used as.
         let result = unsafe { create(&IDXCoreAdapterFactory::IID, &raw mut factory) };
         result.ok().map_err(|error| os_error(&error))?;
         if factory.is_null() {
-            return Err(io::Error::other("it created no factory"));
+            return Err(io::Error::other("DXCoreCreateAdapterFactory returned null"));
         }
-        // SAFETY: the call succeeded, so this is a factory, and its reference is ours.
+        // SAFETY: the call succeeded, so this is a factory, and this code owns the reference.
         Ok(Self(unsafe { IDXCoreAdapterFactory::from_raw(factory) }))
     }
 
-    /// The host's adapters under each attribute that this Windows knows.
-    pub(crate) fn lists(&self) -> Result<Vec<AdapterList>, Failure> {
+    /// The adapters of the host for each attribute that this Windows knows.
+    pub(crate) fn lists(&self) -> Result<Vec<AdapterList>, WindowsError> {
         let mut lists = Vec::new();
         for attribute in Attribute::ALL {
             match self.list(attribute) {
                 Ok(list) => lists.push(list),
                 Err(error) if is_newer(attribute) => {
-                    tracing::debug!(attribute = attribute.name(), %error, "attribute not listed");
+                    tracing::debug!(attribute = attribute.name(), %error, "attribute not supported by this host");
                 }
                 Err(error) => {
                     let name = attribute.name();
-                    return Err(Failure::new(format!("cannot list {name} adapters"), error));
+                    return Err(WindowsError::new(format!("cannot list {name} adapters"), error));
                 }
             }
         }
@@ -67,8 +67,8 @@ impl Dxcore {
         let guid = guid(attribute);
         let mut list = ptr::null_mut();
         let vtable = self.0.vtable();
-        // SAFETY: one attribute is passed, and the identifier names the interface that
-        // `list` is read as.
+        // SAFETY: one attribute is passed, and the identifier belongs to the interface that
+        // `list` is used as.
         let result = unsafe {
             (vtable.CreateAdapterList)(
                 self.0.as_raw(),
@@ -80,9 +80,9 @@ impl Dxcore {
         };
         result.ok().map_err(|error| os_error(&error))?;
         if list.is_null() {
-            return Err(io::Error::other("it created no list"));
+            return Err(io::Error::other("CreateAdapterList returned null"));
         }
-        // SAFETY: the call succeeded, so this is a list, and its reference is ours.
+        // SAFETY: the call succeeded, so this is a list, and this code owns the reference.
         let list = unsafe { IDXCoreAdapterList::from_raw(list) };
         // SAFETY: `list` is a live object.
         let count = unsafe { list.GetAdapterCount() };
@@ -92,13 +92,13 @@ impl Dxcore {
     }
 }
 
-/// The adapter at `index`, unless it went away since the list was made.
+/// The adapter at `index`; `None` if it was removed after the list was created.
 fn adapter_at(list: &IDXCoreAdapterList, index: u32) -> Option<DxcoreAdapter> {
     // SAFETY: `list` is a live object; an index out of range is an error.
     let adapter = unsafe { list.GetAdapter::<IDXCoreAdapter>(index) };
     let adapter = adapter.map_err(|error| os_error(&error)).and_then(DxcoreAdapter::new);
     if let Err(error) = &adapter {
-        tracing::warn!(index, %error, "an adapter has no LUID and is left out");
+        tracing::warn!(index, %error, "skipped adapter without LUID");
     }
     adapter.ok()
 }
@@ -108,12 +108,12 @@ fn adapter_at(list: &IDXCoreAdapterList, index: u32) -> Option<DxcoreAdapter> {
 pub(crate) struct AdapterList {
     /// The attribute.
     pub(crate) attribute: Attribute,
-    /// The adapters, in the host's order.
+    /// The adapters, in the order of the host.
     pub(crate) adapters: Vec<DxcoreAdapter>,
     list: IDXCoreAdapterList,
 }
 
-/// An adapter.
+/// An adapter of a list.
 #[derive(Debug)]
 pub(crate) struct DxcoreAdapter {
     /// Its LUID.
@@ -125,48 +125,50 @@ impl DxcoreAdapter {
     fn new(adapter: IDXCoreAdapter) -> io::Result<Self> {
         let mut this = Self { luid: Luid(0), adapter };
         let luid = this.property(InstanceLuid)?.map(i64::from_le_bytes);
-        this.luid = Luid(luid.ok_or_else(|| io::Error::other("the property is not supported"))?);
+        this.luid = Luid(luid.ok_or_else(|| {
+            io::Error::other("the adapter does not support the property InstanceLuid")
+        })?);
         Ok(this)
     }
 
-    /// Whether the adapter is still there.
+    /// Whether the adapter still exists.
     pub(crate) fn is_valid(&self) -> bool {
         // SAFETY: `adapter` is a live object.
         unsafe { self.adapter.IsValid() }
     }
 
-    /// Whether the adapter's driver is being replaced, where the driver can tell.
+    /// Whether the adapter's driver is being updated; false if the driver does not report it.
     pub(crate) fn is_driver_update_in_progress(&self) -> bool {
         // SAFETY: `adapter` is a live object.
         if !unsafe { self.adapter.IsQueryStateSupported(IsDriverUpdateInProgress) } {
             return false;
         }
         let mut state = 0_u8;
-        // SAFETY: the state is one byte and `state` has room for it.
-        let answer = unsafe {
+        // SAFETY: the state is one byte, the size of `state`.
+        let result = unsafe {
             self.adapter.QueryState(IsDriverUpdateInProgress, 0, None, 1, (&raw mut state).cast())
         };
-        answer.is_ok() && state != 0
+        result.is_ok() && state != 0
     }
 
-    /// A property of fixed size; `None` where host or driver does not know it.
+    /// A property of fixed size; `None` if the host or the driver does not support it.
     pub(crate) fn property<const N: usize>(
         &self,
         property: DXCoreAdapterProperty,
     ) -> io::Result<Option<[u8; N]>> {
-        if !self.knows(property) {
+        if !self.supports(property) {
             return Ok(None);
         }
         let mut data = [0_u8; N];
         self.read(property, &mut data).map(|()| Some(data))
     }
 
-    /// A property of any size; `None` where host or driver does not know it.
+    /// A property of any size; `None` if the host or the driver does not support it.
     pub(crate) fn property_bytes(
         &self,
         property: DXCoreAdapterProperty,
     ) -> io::Result<Option<Vec<u8>>> {
-        if !self.knows(property) {
+        if !self.supports(property) {
             return Ok(None);
         }
         // SAFETY: `adapter` is a live object.
@@ -175,13 +177,13 @@ impl DxcoreAdapter {
         self.read(property, &mut data).map(|()| Some(data))
     }
 
-    fn knows(&self, property: DXCoreAdapterProperty) -> bool {
+    fn supports(&self, property: DXCoreAdapterProperty) -> bool {
         // SAFETY: `adapter` is a live object.
         unsafe { self.adapter.IsPropertySupported(property) }
     }
 
     fn read(&self, property: DXCoreAdapterProperty, data: &mut [u8]) -> io::Result<()> {
-        // SAFETY: `data` has room for as many bytes as are asked for.
+        // SAFETY: `data` has the size that is passed.
         let result =
             unsafe { self.adapter.GetProperty(property, data.len(), data.as_mut_ptr().cast()) };
         result.map_err(|error| os_error(&error))
@@ -193,9 +195,9 @@ impl DxcoreAdapter {
     }
 }
 
-/// Events asked for on one set of lists. Neither lists nor adapters may be released
-/// before their events are cancelled: `DXCore` raises a fatal exception otherwise. So
-/// the events come first here.
+/// The events of one set of lists. `DXCore` raises a fatal exception if a list or an adapter
+/// is released before its events are unregistered. Therefore `events` is the first field,
+/// which is dropped first.
 pub(crate) struct Subscription {
     events: Vec<Event>,
     lists: Vec<AdapterList>,
@@ -205,10 +207,10 @@ pub(crate) struct Subscription {
 unsafe impl Send for Subscription {}
 
 impl Subscription {
-    /// Has `on_change` called once for each of `lists` that is outdated and each of
-    /// their adapters that goes away. What happened before it is asked for is told at
-    /// once, so nothing is lost; hence no event for an adapter that is gone already,
-    /// which would be told again each time.
+    /// Registers `on_change`, which is called once for each list that becomes stale and for
+    /// each adapter that is removed. For a change before the registration, `DXCore` calls it
+    /// immediately, so no change is missed. There is no event for an adapter that is already
+    /// removed, because each new subscription would report it again.
     pub(crate) fn new(
         dxcore: &Dxcore,
         lists: Vec<AdapterList>,
@@ -226,24 +228,30 @@ impl Subscription {
             known.push(adapter.luid);
             match Event::new(dxcore, (&adapter.adapter).into(), AdapterNoLongerValid, on_change) {
                 Ok(event) => this.events.push(event),
-                // The event of its list tells that the adapter has gone.
-                Err(error) => tracing::debug!(luid = adapter.luid.0, %error, "no validity event"),
+                // The event of the list also reports the removal of the adapter.
+                Err(error) => {
+                    tracing::debug!(
+                        luid = adapter.luid.0,
+                        %error,
+                        "cannot register for removal of adapter"
+                    );
+                }
             }
         }
         Ok(this)
     }
 
-    /// The lists whose changes are told.
+    /// The observed lists.
     pub(crate) fn lists(&self) -> &[AdapterList] {
         &self.lists
     }
 }
 
-/// One event asked for.
+/// A registered event, which `Drop` unregisters.
 struct Event {
     factory: IDXCoreAdapterFactory,
     cookie: u32,
-    // What `DXCore` hands back to `changed`; it lives until the event is cancelled.
+    // The context that `DXCore` passes to `changed`. It lives until the event is unregistered.
     _context: Arc<ChangeCallback>,
 }
 
@@ -257,8 +265,8 @@ impl Event {
         let factory = dxcore.0.clone();
         let context = Arc::clone(on_change);
         let pointer: *const ChangeCallback = Arc::as_ptr(&context);
-        // SAFETY: `context` lives until `Drop` has cancelled the event, which waits for
-        // calls that are under way.
+        // SAFETY: `context` lives until `Drop` has unregistered the event, which waits for
+        // running callbacks.
         let cookie = unsafe {
             factory.RegisterEventNotification(object, kind, Some(changed), Some(pointer.cast()))
         };
@@ -269,29 +277,29 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: the cookie is of an event that is not yet cancelled.
+        // SAFETY: the cookie belongs to an event that is still registered.
         let _ = unsafe { self.factory.UnregisterEventNotification(self.cookie) };
     }
 }
 
-/// Called by `DXCore` on a thread of its own. Does no `DXCore` work, as it must not.
+/// `DXCore` calls this function on its own thread. The function must not call `DXCore`.
 unsafe extern "system" fn changed(
     _kind: DXCoreNotificationType,
     _object: Ref<'_, IUnknown>,
     context: *const c_void,
 ) {
-    // SAFETY: the context is the one that `Event` keeps alive.
+    // SAFETY: `Event` keeps the context alive.
     let on_change = unsafe { &*context.cast::<ChangeCallback>() };
     on_change();
 }
 
-/// Whether hosts that have `DXCore` may not know an attribute.
+/// Whether some hosts with `DXCore` do not know an attribute.
 fn is_newer(attribute: Attribute) -> bool {
     use Attribute::{D3d11Graphics, D3d12CoreCompute, D3d12Graphics};
     !matches!(attribute, D3d11Graphics | D3d12Graphics | D3d12CoreCompute)
 }
 
-/// The attribute's GUID (`dxcore_interface.h`). The newer ones are not in every SDK.
+/// The GUID of the attribute (`dxcore_interface.h`). Older SDKs lack the newer GUIDs.
 fn guid(attribute: Attribute) -> GUID {
     match attribute {
         Attribute::D3d11Graphics => DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS,

@@ -1,4 +1,4 @@
-//! The Host Compute Service's own properties.
+//! Queries the properties of the Host Compute Service.
 #![allow(unsafe_code, reason = "calls computecore.dll or vmcompute.dll")]
 
 use std::ffi::c_void;
@@ -7,47 +7,50 @@ use windows::Win32::Foundation::{HLOCAL, LocalFree};
 use windows::core::{HRESULT, HSTRING, PCWSTR, PWSTR};
 
 use super::library::{Library, os_error};
-use crate::hcs::{HcsError, QUERY};
+use crate::hcs::error::HcsError;
+
+/// The query that `HcsGetServiceProperties` answers with the supported schemas.
+const QUERY: &str = r#"{"PropertyTypes":["Basic"]}"#;
 
 /// computecore.dll: query, result (`HcsGetServiceProperties`, computecore.h).
 type WithResult = unsafe extern "system" fn(PCWSTR, *mut PWSTR) -> HRESULT;
-/// vmcompute.dll, which older hosts have alone: query, properties, result.
+/// vmcompute.dll, the only library on older hosts: query, properties, result.
 type WithPropertiesAndResult = unsafe extern "system" fn(PCWSTR, *mut PWSTR, *mut PWSTR) -> HRESULT;
 
-/// The service's answer to [`QUERY`], as JSON.
+/// The JSON response of the service to [`QUERY`].
 pub(crate) fn service_properties() -> Result<String, HcsError> {
     if let Ok(library) = Library::system("computecore.dll")
         // SAFETY: the type is the one computecore.h declares.
-        && let Ok(ask) = unsafe { library.function(c"HcsGetServiceProperties") }
+        && let Ok(get) = unsafe { library.function(c"HcsGetServiceProperties") }
     {
-        return ask_for_result(ask);
+        return get_result(get);
     }
     let library = Library::system("vmcompute.dll").map_err(HcsError::Missing)?;
     // SAFETY: the type is the one that callers of vmcompute.dll use (microsoft/hcsshim).
-    let ask = unsafe { library.function(c"HcsGetServiceProperties") };
-    ask_for_properties(ask.map_err(HcsError::Missing)?)
+    let get = unsafe { library.function(c"HcsGetServiceProperties") };
+    get_properties(get.map_err(HcsError::Missing)?)
 }
 
-fn ask_for_result(ask: WithResult) -> Result<String, HcsError> {
+fn get_result(get: WithResult) -> Result<String, HcsError> {
     let query = HSTRING::from(QUERY);
     let mut answer = ServiceText(PWSTR::null());
-    // SAFETY: the query ends with a null and `answer` is ours to write.
-    let result = unsafe { ask(PCWSTR(query.as_ptr()), &raw mut answer.0) };
-    refused(result)?;
+    // SAFETY: the query is null-terminated and `answer` is writable.
+    let result = unsafe { get(PCWSTR(query.as_ptr()), &raw mut answer.0) };
+    check(result)?;
     Ok(answer.read())
 }
 
-fn ask_for_properties(ask: WithPropertiesAndResult) -> Result<String, HcsError> {
+fn get_properties(get: WithPropertiesAndResult) -> Result<String, HcsError> {
     let query = HSTRING::from(QUERY);
     let mut answer = ServiceText(PWSTR::null());
     let mut details = ServiceText(PWSTR::null());
-    // SAFETY: the query ends with a null, and both texts are ours to write.
-    let result = unsafe { ask(PCWSTR(query.as_ptr()), &raw mut answer.0, &raw mut details.0) };
-    refused(result)?;
+    // SAFETY: the query is null-terminated, and both results are writable.
+    let result = unsafe { get(PCWSTR(query.as_ptr()), &raw mut answer.0, &raw mut details.0) };
+    check(result)?;
     Ok(answer.read())
 }
 
-fn refused(result: HRESULT) -> Result<(), HcsError> {
+fn check(result: HRESULT) -> Result<(), HcsError> {
     result.ok().map_err(|error| HcsError::Refused(os_error(&error)))
 }
 
@@ -59,7 +62,7 @@ impl ServiceText {
         if self.0.is_null() {
             return String::new();
         }
-        // SAFETY: the service's texts end with a null.
+        // SAFETY: texts of the service are null-terminated.
         String::from_utf16_lossy(unsafe { self.0.as_wide() })
     }
 }
@@ -68,8 +71,8 @@ impl Drop for ServiceText {
     fn drop(&mut self) {
         let memory: *mut c_void = self.0.0.cast();
         if !memory.is_null() {
-            // SAFETY: the memory is the service's answer and ours to free, in the way
-            // that Microsoft's samples do.
+            // SAFETY: the memory is a result of the service, which the caller must free with
+            // `LocalFree`, as Microsoft's samples do.
             let _ = unsafe { LocalFree(Some(HLOCAL(memory))) };
         }
     }
@@ -83,29 +86,29 @@ mod tests {
 
     use super::*;
 
-    /// A copy of `text` on the process heap, as the service makes its answers.
-    fn allocated(text: &str) -> PWSTR {
+    /// A copy of `text` on the process heap, as the service allocates its results.
+    fn local_alloc(text: &str) -> PWSTR {
         type LocalAlloc = unsafe extern "system" fn(u32, usize) -> *mut c_void;
         let units: Vec<u16> = text.encode_utf16().chain([0]).collect();
         // SAFETY: the type is the one winbase.h declares.
         let allocate: LocalAlloc =
             unsafe { Library::system("kernel32.dll").unwrap().function(c"LocalAlloc") }.unwrap();
-        // SAFETY: fixed memory of any size may be asked for.
+        // SAFETY: flags and size are valid.
         let memory = unsafe { allocate(0, size_of_val(units.as_slice())) }.cast::<u16>();
-        // SAFETY: there is as much room as was asked for.
+        // SAFETY: the memory has the requested size.
         unsafe { ptr::copy_nonoverlapping(units.as_ptr(), memory, units.len()) };
         PWSTR(memory)
     }
 
     fn is_the_query(query: PCWSTR) -> bool {
-        // SAFETY: the caller passes a text with a null at its end.
+        // SAFETY: the caller passes a null-terminated text.
         unsafe { query.to_string() }.unwrap() == QUERY
     }
 
     unsafe extern "system" fn computecore(query: PCWSTR, result: *mut PWSTR) -> HRESULT {
         assert!(is_the_query(query));
-        // SAFETY: the caller passes a place for the answer.
-        unsafe { *result = allocated("new") };
+        // SAFETY: the caller passes a writable pointer.
+        unsafe { *result = local_alloc("new") };
         HRESULT(0)
     }
 
@@ -115,10 +118,10 @@ mod tests {
         result: *mut PWSTR,
     ) -> HRESULT {
         assert!(is_the_query(query));
-        // SAFETY: the caller passes a place for the answer.
-        unsafe { *properties = allocated("old") };
-        // SAFETY: the caller passes a place for the details.
-        unsafe { *result = allocated("details") };
+        // SAFETY: the caller passes a writable pointer.
+        unsafe { *properties = local_alloc("old") };
+        // SAFETY: the caller passes a writable pointer.
+        unsafe { *result = local_alloc("details") };
         HRESULT(0)
     }
 
@@ -126,21 +129,21 @@ mod tests {
         E_ACCESSDENIED
     }
 
-    unsafe extern "system" fn silent(_: PCWSTR, _: *mut PWSTR) -> HRESULT {
+    unsafe extern "system" fn no_result(_: PCWSTR, _: *mut PWSTR) -> HRESULT {
         HRESULT(0)
     }
 
     #[test]
-    fn either_library_is_asked_in_its_own_way() {
-        assert_eq!(ask_for_result(computecore).unwrap(), "new");
-        assert_eq!(ask_for_properties(vmcompute).unwrap(), "old");
+    fn each_library_is_called_with_its_signature() {
+        assert_eq!(get_result(computecore).unwrap(), "new");
+        assert_eq!(get_properties(vmcompute).unwrap(), "old");
     }
 
     #[test]
-    fn a_refusal_says_why_and_no_answer_is_an_empty_one() {
-        let error = ask_for_result(denied).unwrap_err();
+    fn an_error_keeps_its_cause_and_a_null_result_is_empty() {
+        let error = get_result(denied).unwrap_err();
         let HcsError::Refused(source) = error else { panic!("{error}") };
         assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied);
-        assert_eq!(ask_for_result(silent).unwrap(), "");
+        assert_eq!(get_result(no_result).unwrap(), "");
     }
 }

@@ -1,4 +1,4 @@
-//! The driver store folder from the graphics kernel (D3DKMT, in gdi32.dll).
+//! Queries the driver store folder from the graphics kernel (D3DKMT, in gdi32.dll).
 #![allow(unsafe_code, reason = "calls D3DKMT functions of gdi32.dll")]
 
 use std::io;
@@ -20,13 +20,13 @@ type OpenAdapterFromLuid = unsafe extern "system" fn(*mut D3DKMT_OPENADAPTERFROM
 type QueryAdapterInfo = unsafe extern "system" fn(*mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS;
 type CloseAdapter = unsafe extern "system" fn(*const D3DKMT_CLOSEADAPTER) -> NTSTATUS;
 
-/// Room for a folder of the driver store in the first attempt, in bytes.
-const FIRST_ROOM: usize = 1024;
+/// The buffer size of the first query for the folder, in bytes.
+const FIRST_SIZE: usize = 1024;
 
-/// How often the query is repeated with the room it asks for.
-const GROWTH_TRIES: u32 = 4;
+/// How often the query is repeated with the size that the kernel requests.
+const GROWTH_ATTEMPTS: u32 = 4;
 
-/// The three functions that lead from a LUID to its driver's folder.
+/// The functions that return the driver store folder for a LUID.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GraphicsKernel {
     open: OpenAdapterFromLuid,
@@ -47,17 +47,17 @@ impl GraphicsKernel {
         Ok(Self { open, query, close })
     }
 
-    /// The driver store folder of an adapter, as the kernel spells it.
+    /// The driver store folder of an adapter, in the format of the kernel.
     pub(crate) fn driver_store(&self, luid: Luid) -> io::Result<String> {
         let adapter = self.open(luid)?;
-        let mut room = FIRST_ROOM;
-        for _ in 0..GROWTH_TRIES {
-            match adapter.driver_store(room)? {
-                Answer::Path(path) => return Ok(path),
-                Answer::Needs(bytes) => room = bytes.max(room * 2),
+        let mut size = FIRST_SIZE;
+        for _ in 0..GROWTH_ATTEMPTS {
+            match adapter.driver_store(size)? {
+                QueryResult::Path(path) => return Ok(path),
+                QueryResult::BufferTooSmall(bytes) => size = bytes.max(size * 2),
             }
         }
-        Err(io::Error::other(format!("the folder's name does not fit in {room} bytes")))
+        Err(io::Error::other(format!("the path of the folder is longer than {size} bytes")))
     }
 
     fn open(&self, luid: Luid) -> io::Result<AdapterHandle<'_>> {
@@ -66,19 +66,20 @@ impl GraphicsKernel {
             AdapterLuid: LUID { LowPart: low, HighPart: high.cast_signed() },
             hAdapter: 0,
         };
-        // SAFETY: the request is initialised and ours.
-        checked(unsafe { (self.open)(&raw mut request) })?;
+        // SAFETY: the request is initialised and writable.
+        check(unsafe { (self.open)(&raw mut request) })?;
         Ok(AdapterHandle { kernel: self, handle: request.hAdapter })
     }
 }
 
-/// What the kernel answered to one attempt.
-enum Answer {
+/// The result of one query.
+enum QueryResult {
     Path(String),
-    Needs(usize),
+    /// The required size in bytes.
+    BufferTooSmall(usize),
 }
 
-/// An adapter that the kernel holds open for us.
+/// An open adapter, which `Drop` closes.
 struct AdapterHandle<'a> {
     kernel: &'a GraphicsKernel,
     handle: u32,
@@ -87,20 +88,21 @@ struct AdapterHandle<'a> {
 impl Drop for AdapterHandle<'_> {
     fn drop(&mut self) {
         let request = D3DKMT_CLOSEADAPTER { hAdapter: self.handle };
-        // SAFETY: the handle is open and ours. Closing one cannot usefully fail.
+        // SAFETY: the handle is open and owned by this value. There is no useful reaction to
+        // an error.
         let _ = unsafe { (self.kernel.close)(&raw const request) };
     }
 }
 
 impl AdapterHandle<'_> {
-    fn driver_store(&self, room: usize) -> io::Result<Answer> {
+    fn driver_store(&self, output_size: usize) -> io::Result<QueryResult> {
         const OUTPUT: usize = offset_of!(D3DDDI_QUERYREGISTRY_INFO, Anonymous);
-        let size = size_of::<D3DDDI_QUERYREGISTRY_INFO>() + room;
-        // Eight-byte units, because the structure holds a 64-bit number.
+        let size = size_of::<D3DDDI_QUERYREGISTRY_INFO>() + output_size;
+        // Units of eight bytes, because the structure contains a 64-bit number.
         let mut buffer = vec![0_u64; size.div_ceil(8)];
         let info = buffer.as_mut_ptr().cast::<D3DDDI_QUERYREGISTRY_INFO>();
-        // SAFETY: the buffer is large enough and aligned for the structure, and zeroes
-        // are one.
+        // SAFETY: the buffer is large enough and aligned for the structure, and zero bytes
+        // are a valid value.
         unsafe { (*info).QueryType = D3DDDI_QUERYREGISTRY_DRIVERSTOREPATH };
         let mut request = D3DKMT_QUERYADAPTERINFO {
             hAdapter: self.handle,
@@ -108,18 +110,18 @@ impl AdapterHandle<'_> {
             pPrivateDriverData: info.cast(),
             PrivateDriverDataSize: u32::try_from(size).map_err(io::Error::other)?,
         };
-        // SAFETY: the request points to `size` bytes that outlive the call.
-        checked(unsafe { (self.kernel.query)(&raw mut request) })?;
-        // SAFETY: the structure is still whole: the kernel wrote plain numbers to it.
+        // SAFETY: the request points to `size` writable bytes that outlive the call.
+        check(unsafe { (self.kernel.query)(&raw mut request) })?;
+        // SAFETY: the structure is still valid, because it contains only numbers.
         let status = unsafe { (*info).Status };
         match status {
             D3DDDI_QUERYREGISTRY_STATUS_SUCCESS => {
                 let bytes: Vec<u8> = buffer.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-                Ok(Answer::Path(text::single_for_display(&bytes[OUTPUT..])))
+                Ok(QueryResult::Path(text::single_for_display(&bytes[OUTPUT..])))
             }
             D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW => {
                 // SAFETY: as above.
-                Ok(Answer::Needs(unsafe { (*info).OutputValueSize } as usize))
+                Ok(QueryResult::BufferTooSmall(unsafe { (*info).OutputValueSize } as usize))
             }
             other => Err(io::Error::other(format!("query status {}", other.0))),
         }
@@ -128,12 +130,12 @@ impl AdapterHandle<'_> {
 
 fn halves(luid: Luid) -> [u32; 2] {
     let bits = luid.0.cast_unsigned();
-    let low = u32::try_from(bits & 0xFFFF_FFFF).expect("32 bits are left");
-    let high = u32::try_from(bits >> 32).expect("32 bits are left");
+    let low = u32::try_from(bits & 0xFFFF_FFFF).expect("the value has 32 bits");
+    let high = u32::try_from(bits >> 32).expect("the value has 32 bits");
     [low, high]
 }
 
-fn checked(status: NTSTATUS) -> io::Result<()> {
+fn check(status: NTSTATUS) -> io::Result<()> {
     if status.0 < 0 { Err(status_error(status.0)) } else { Ok(()) }
 }
 
@@ -150,9 +152,9 @@ mod tests {
     const NOT_IMPLEMENTED: NTSTATUS = NTSTATUS(0xC000_0002_u32.cast_signed());
 
     thread_local! {
-        /// The folder that the kernel of this test knows.
+        /// The folder that the test functions return.
         static FOLDER: Cell<&'static str> = const { Cell::new("") };
-        /// Adapters opened less those closed.
+        /// The number of open adapters.
         static OPEN: Cell<i32> = const { Cell::new(0) };
         static QUERIES: Cell<u32> = const { Cell::new(0) };
     }
@@ -166,7 +168,7 @@ mod tests {
         NTSTATUS(0)
     }
 
-    unsafe extern "system" fn open_nothing(_: *mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS {
+    unsafe extern "system" fn open_unsupported(_: *mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS {
         NOT_IMPLEMENTED
     }
 
@@ -177,7 +179,7 @@ mod tests {
         NTSTATUS(0)
     }
 
-    /// Answers with `FOLDER` where there is room for it.
+    /// Returns `FOLDER` if the buffer is large enough.
     unsafe extern "system" fn query(request: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
         QUERIES.set(QUERIES.get() + 1);
         // SAFETY: the caller passes a request.
@@ -190,18 +192,18 @@ mod tests {
         let text: Vec<u16> = FOLDER.get().encode_utf16().collect();
         let needed = size_of_val(text.as_slice());
         info.OutputValueSize = u32::try_from(needed).unwrap();
-        let room = request.PrivateDriverDataSize as usize - size_of_val(info);
+        let available = request.PrivateDriverDataSize as usize - size_of_val(info);
         info.Status = D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW;
-        if room >= needed {
+        if available >= needed {
             info.Status = D3DDDI_QUERYREGISTRY_STATUS_SUCCESS;
             let output = (&raw mut info.Anonymous.OutputString).cast::<u16>();
-            // SAFETY: there is room for it.
+            // SAFETY: the buffer is large enough.
             unsafe { std::ptr::copy_nonoverlapping(text.as_ptr(), output, text.len()) };
         }
         NTSTATUS(0)
     }
 
-    unsafe extern "system" fn query_nothing(_: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
+    unsafe extern "system" fn query_unsupported(_: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
         NOT_IMPLEMENTED
     }
 
@@ -213,7 +215,9 @@ mod tests {
         NTSTATUS(0)
     }
 
-    unsafe extern "system" fn query_for_ever(request: *mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS {
+    unsafe extern "system" fn query_always_too_small(
+        request: *mut D3DKMT_QUERYADAPTERINFO,
+    ) -> NTSTATUS {
         // SAFETY: the caller passes a request.
         let info = unsafe { (*request).pPrivateDriverData.cast::<D3DDDI_QUERYREGISTRY_INFO>() };
         // SAFETY: the request of this type points to such a structure.
@@ -223,12 +227,12 @@ mod tests {
 
     fn folder(kernel: &GraphicsKernel) -> io::Result<String> {
         let folder = kernel.driver_store(LUID);
-        assert_eq!(OPEN.get(), 0, "an adapter was left open");
+        assert_eq!(OPEN.get(), 0, "an adapter was not closed");
         folder
     }
 
     #[test]
-    fn a_short_folder_takes_one_query_and_a_long_one_another() {
+    fn a_long_folder_needs_a_second_query() {
         let kernel = GraphicsKernel { open, query, close };
         FOLDER.set(r"\SystemRoot\System32\DriverStore\FileRepository\nv.inf_amd64_1");
         assert_eq!(folder(&kernel).unwrap(), FOLDER.get());
@@ -239,15 +243,15 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_closes_what_was_opened() {
+    fn every_failure_closes_the_adapter() {
         let working = GraphicsKernel { open, query, close };
         let failing = [
-            (GraphicsKernel { query: query_nothing, ..working }, "status 0xC0000002"),
+            (GraphicsKernel { query: query_unsupported, ..working }, "status 0xC0000002"),
             (GraphicsKernel { query: query_failure, ..working }, "query status 2"),
-            (GraphicsKernel { open: open_nothing, ..working }, "status 0xC0000002"),
+            (GraphicsKernel { open: open_unsupported, ..working }, "status 0xC0000002"),
             (
-                GraphicsKernel { query: query_for_ever, ..working },
-                "the folder's name does not fit in 16384 bytes",
+                GraphicsKernel { query: query_always_too_small, ..working },
+                "the path of the folder is longer than 16384 bytes",
             ),
         ];
         for (kernel, reason) in failing {
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_has_no_adapter_that_nobody_made() {
+    fn an_unknown_luid_is_an_error() {
         let kernel = GraphicsKernel::load().unwrap();
         assert!(kernel.driver_store(Luid(i64::MAX)).is_err());
     }

@@ -1,5 +1,5 @@
-//! System libraries loaded at run time.
-#![allow(unsafe_code, reason = "loads libraries and looks functions up by name")]
+//! Loads libraries at run time.
+#![allow(unsafe_code, reason = "loads libraries and looks up functions by name")]
 
 use std::ffi::CStr;
 use std::io;
@@ -11,32 +11,31 @@ use windows::Win32::System::LibraryLoader::{
 };
 use windows::core::{HSTRING, PCSTR};
 
-/// A library that stays loaded for as long as the process runs: its threads may still
-/// be in it after the last call, and its functions are kept without a lifetime.
+/// A library that stays loaded until the process exits, because its own threads may run
+/// after the last call and the function pointers have no lifetime.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Library(HMODULE);
 
-// SAFETY: a module handle is an address that any thread may use.
+// SAFETY: any thread may use a module handle.
 unsafe impl Send for Library {}
 // SAFETY: as above; nothing is written through it.
 unsafe impl Sync for Library {}
 
 impl Library {
-    /// Loads `name` from System32, never from the working directory or the program's.
+    /// Loads `name` only from System32, not from the working or the program directory.
     pub(crate) fn system(name: &str) -> io::Result<Self> {
         Self::load(name, LOAD_LIBRARY_SEARCH_SYSTEM32)
     }
 
-    /// Loads the library at an absolute path, and what it needs from its own folder
-    /// and System32.
+    /// Loads the library at an absolute path, and its dependencies from its own folder and
+    /// System32.
     pub(crate) fn at(path: &str) -> io::Result<Self> {
         Self::load(path, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32)
     }
 
     fn load(name: &str, flags: LOAD_LIBRARY_FLAGS) -> io::Result<Self> {
         let name = HSTRING::from(name);
-        // SAFETY: `name` ends with a null; running a system library's entry point is
-        // what loading means.
+        // SAFETY: `name` is null-terminated, and the entry points of these libraries may run.
         let module = unsafe { LoadLibraryExW(&name, None, flags) };
         module.map(Self).map_err(|error| os_error(&error))
     }
@@ -47,24 +46,24 @@ impl Library {
     /// `F` must be the type of a pointer to that function.
     pub(crate) unsafe fn function<F: Copy>(self, name: &CStr) -> io::Result<F> {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
-        // SAFETY: the module is never unloaded and `name` ends with a null.
+        // SAFETY: the module is never unloaded and `name` is null-terminated.
         let address = unsafe { GetProcAddress(self.0, PCSTR(name.as_ptr().cast())) };
         let address = address.ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: both are one pointer wide, and the caller vouches for the type.
+        // SAFETY: both have the size of a pointer, and the caller guarantees the type.
         Ok(unsafe { std::mem::transmute_copy(&address) })
     }
 }
 
-/// The system's error behind an error of the `windows` crate.
+/// Converts an error of the `windows` crate to an operating system error.
 pub(crate) fn os_error(error: &windows::core::Error) -> io::Error {
     const FACILITY_WIN32: u32 = 0x8007_0000;
     let code = error.code().0.cast_unsigned();
-    // `HRESULT_FROM_WIN32` undone: std knows the plain codes by name.
-    let plain = if code & 0xFFFF_0000 == FACILITY_WIN32 { code & 0xFFFF } else { code };
-    io::Error::from_raw_os_error(plain.cast_signed())
+    // Reverses `HRESULT_FROM_WIN32`, because std knows only the Win32 codes.
+    let win32_code = if code & 0xFFFF_0000 == FACILITY_WIN32 { code & 0xFFFF } else { code };
+    io::Error::from_raw_os_error(win32_code.cast_signed())
 }
 
-/// The system's error that an `NTSTATUS` stands for.
+/// Converts an `NTSTATUS` to an error.
 pub(crate) fn status_error(status: i32) -> io::Error {
     io::Error::other(format!("status 0x{:08X}", status.cast_unsigned()))
 }
@@ -77,33 +76,33 @@ mod tests {
     use crate::sys::version;
 
     #[test]
-    fn only_system32_is_searched() {
-        let name = format!("planted-{}.dll", std::process::id());
+    fn a_name_is_searched_only_in_system32() {
+        let name = format!("test-library-{}.dll", std::process::id());
         let own = std::env::current_exe().unwrap().with_file_name(&name);
         let system = Path::new(&version::system_root()).join(r"System32\version.dll");
         std::fs::copy(system, &own).unwrap();
         let found = Library::system(&name);
         let at = Library::at(own.to_str().unwrap());
-        // A library that is loaded cannot be removed on Windows.
+        // Windows cannot remove a loaded library, so an error is ignored.
         let _ = std::fs::remove_file(&own);
         assert!(found.is_err(), "{found:?}");
         assert!(at.is_ok(), "{at:?}");
     }
 
     #[test]
-    fn what_is_missing_is_an_error_that_names_the_systems_code() {
+    fn a_missing_library_or_function_is_an_error_with_its_code() {
         const ERROR_MOD_NOT_FOUND: i32 = 126;
         const ERROR_PROC_NOT_FOUND: i32 = 127;
         let error = Library::system("no-such-library.dll").unwrap_err();
         assert_eq!(error.raw_os_error(), Some(ERROR_MOD_NOT_FOUND));
         let library = Library::system("kernel32.dll").unwrap();
-        // SAFETY: there is no such function.
+        // SAFETY: the function does not exist.
         let function = unsafe { library.function::<usize>(c"NoSuchFunction") };
         assert_eq!(function.unwrap_err().raw_os_error(), Some(ERROR_PROC_NOT_FOUND));
     }
 
     #[test]
-    fn codes_of_windows_are_those_that_std_knows() {
+    fn error_codes_are_converted() {
         let denied = windows::core::Error::from_hresult(windows::core::HRESULT(
             0x8007_0005_u32.cast_signed(),
         ));

@@ -1,5 +1,5 @@
-//! The calls to Windows, each behind a safe wrapper. Handles are closed by `Drop`;
-//! libraries that some Windows lacks are loaded at run time, from System32 alone.
+//! Safe wrappers around the functions of Windows. `Drop` closes handles. Libraries that some
+//! Windows versions lack are loaded at run time, only from System32.
 
 pub(crate) mod dxcore;
 pub(crate) mod hcs;

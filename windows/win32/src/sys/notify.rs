@@ -1,4 +1,4 @@
-//! Word of devices that arrive and go, from the `PnP` manager.
+//! Notifications of the `PnP` manager about added and removed devices.
 #![allow(unsafe_code, reason = "calls cfgmgr32.dll")]
 
 use std::ffi::c_void;
@@ -25,24 +25,25 @@ type Register = unsafe extern "system" fn(
 type Unregister = unsafe extern "system" fn(HCMNOTIFICATION) -> CONFIGRET;
 
 /// `GUID_DISPLAY_DEVICE_ARRIVAL` and `GUID_COMPUTE_DEVICE_ARRIVAL` (ntddvdeo.h): the
-/// interfaces of display devices and of compute-only ones.
+/// device interfaces of display devices and of compute-only devices.
 const INTERFACES: [GUID; 2] = [
     GUID::from_u128(0x1ca05180_a699_450a_9a0c_de4fbe3ddd89),
     GUID::from_u128(0x1024e4c9_47c9_48d3_b4a8_f9df78523b53),
 ];
 
-/// The two functions of cfgmgr32.dll.
+/// The notification functions of cfgmgr32.dll.
 #[derive(Clone, Copy)]
 struct Manager {
     register: Register,
     unregister: Unregister,
 }
 
-/// Interface notifications, until it is dropped.
+/// Registered device interface notifications, which `Drop` unregisters.
 pub(crate) struct DeviceNotifications {
     manager: Manager,
     handles: Vec<HCMNOTIFICATION>,
-    // What the manager hands back to `changed`; it lives until the last handle is gone.
+    // The context that the `PnP` manager passes to `changed`. It lives until the last handle
+    // is unregistered.
     context: Arc<ChangeCallback>,
 }
 
@@ -50,10 +51,11 @@ pub(crate) struct DeviceNotifications {
 unsafe impl Send for DeviceNotifications {}
 
 impl DeviceNotifications {
-    /// Has `on_change` called whenever a display or compute device arrives or goes.
+    /// Registers `on_change`, which is called when a display or compute device is added or
+    /// removed.
     ///
     /// # Errors
-    /// This Windows has no such notifications, or refuses one.
+    /// This Windows does not support the notifications, or a registration fails.
     pub(crate) fn new(on_change: &Arc<ChangeCallback>) -> io::Result<Self> {
         let library = Library::system("cfgmgr32.dll")?;
         // SAFETY: the type is the one cfgmgr32.h declares.
@@ -83,8 +85,8 @@ impl DeviceNotifications {
         };
         let context: *const ChangeCallback = Arc::as_ptr(&self.context);
         let mut handle = HCMNOTIFICATION::default();
-        // SAFETY: the filter says how large it is, and the context lives until `Drop` has
-        // unregistered the handle, which waits for calls that are under way.
+        // SAFETY: the filter contains its size, and the context lives until `Drop` has
+        // unregistered the handle, which waits for running callbacks.
         let result = unsafe {
             (self.manager.register)(
                 &raw const filter,
@@ -104,14 +106,14 @@ impl DeviceNotifications {
 impl Drop for DeviceNotifications {
     fn drop(&mut self) {
         for handle in self.handles.drain(..) {
-            // SAFETY: the handle is registered and ours.
+            // SAFETY: the handle is registered and owned by this value.
             let _ = unsafe { (self.manager.unregister)(handle) };
         }
     }
 }
 
-/// Called by the `PnP` manager on a thread of its own. The answer is only looked at
-/// for queries, which interfaces do not make.
+/// The `PnP` manager calls this function on its own thread. It uses the return value only for
+/// queries, which do not exist for device interfaces.
 unsafe extern "system" fn changed(
     _handle: HCMNOTIFICATION,
     context: *const c_void,
@@ -119,7 +121,7 @@ unsafe extern "system" fn changed(
     _data: *const CM_NOTIFY_EVENT_DATA,
     _size: u32,
 ) -> u32 {
-    // SAFETY: the context is the one that `DeviceNotifications` keeps alive.
+    // SAFETY: `DeviceNotifications` keeps the context alive.
     let on_change = unsafe { &*context.cast::<ChangeCallback>() };
     on_change();
     ERROR_SUCCESS.0
@@ -137,10 +139,10 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// What is registered: handle, interface and context.
+        /// The registrations: handle, interface and context.
         static REGISTERED: RefCell<Vec<(usize, GUID, *const c_void)>> = const { RefCell::new(Vec::new()) };
-        /// How many registrations the manager of this test takes.
-        static ROOM: Cell<usize> = const { Cell::new(2) };
+        /// How many registrations the test functions accept.
+        static CAPACITY: Cell<usize> = const { Cell::new(2) };
     }
 
     const MANAGER: Manager = Manager { register, unregister };
@@ -156,15 +158,15 @@ mod tests {
         assert_eq!(filter.cbSize as usize, size_of::<CM_NOTIFY_FILTER>());
         assert_eq!(filter.FilterType, CM_NOTIFY_FILTER_TYPE_DEVICEINTERFACE);
         assert!(callback.is_some());
-        // SAFETY: that is what a filter of this type holds.
+        // SAFETY: a filter of this type contains this field.
         let interface = unsafe { filter.u.DeviceInterface.ClassGuid };
         REGISTERED.with_borrow_mut(|registered| {
-            if registered.len() == ROOM.get() {
+            if registered.len() == CAPACITY.get() {
                 return CR_FAILURE;
             }
             let number = registered.len() + 7;
             registered.push((number, interface, context));
-            // SAFETY: the caller passes a place for the handle.
+            // SAFETY: the caller passes a writable handle.
             unsafe { *handle = HCMNOTIFICATION(std::ptr::without_provenance_mut(number)) };
             CR_SUCCESS
         })
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn both_interfaces_are_followed_until_the_drop() {
+    fn both_interfaces_are_registered_until_the_drop() {
         let count = Arc::new(AtomicU32::new(0));
         let counter = Arc::clone(&count);
         let on_change: ChangeCallback =
@@ -191,20 +193,20 @@ mod tests {
         let context = REGISTERED.with_borrow(|registered| registered[1].2);
         let (handle, action) =
             (HCMNOTIFICATION(std::ptr::null_mut()), CM_NOTIFY_ACTION_DEVICEINTERFACEARRIVAL);
-        // SAFETY: the context is the one that was registered, and still is.
-        let answer = unsafe { changed(handle, context, action, std::ptr::null(), 0) };
-        assert_eq!((answer, count.load(Ordering::SeqCst)), (0, 1));
+        // SAFETY: the context is still registered.
+        let result = unsafe { changed(handle, context, action, std::ptr::null(), 0) };
+        assert_eq!((result, count.load(Ordering::SeqCst)), (0, 1));
         drop(notifications);
         assert_eq!(registered(), []);
         assert_eq!(Arc::strong_count(&on_change), 1);
     }
 
     #[test]
-    fn a_refusal_takes_back_what_was_registered_before() {
-        ROOM.set(1);
+    fn a_failure_unregisters_earlier_registrations() {
+        CAPACITY.set(1);
         let on_change: Arc<ChangeCallback> = Arc::new(Box::new(|| {}));
-        let refused = DeviceNotifications::from_manager(MANAGER, &on_change).err().unwrap();
-        assert_eq!(refused.to_string(), "configuration manager error 19");
+        let error = DeviceNotifications::from_manager(MANAGER, &on_change).err().unwrap();
+        assert_eq!(error.to_string(), "configuration manager error 19");
         assert_eq!(registered(), []);
     }
 }

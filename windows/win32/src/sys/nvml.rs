@@ -1,4 +1,4 @@
-//! NVIDIA's management library, loaded from a driver's own folder.
+//! NVIDIA's management library, loaded from a driver's folder.
 #![allow(unsafe_code, reason = "calls nvml.dll")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -6,14 +6,14 @@ use std::io;
 use std::ptr;
 
 use super::library::Library;
-use crate::nvml::{Gpu, PciAddress};
+use crate::nvml::gpu::{Gpu, PciAddress};
 
 /// `nvmlReturn_t`; 0 is success.
 type Return = c_int;
 /// `nvmlDevice_t`.
 type Device = *mut c_void;
 
-/// `nvmlPciInfo_t` as `nvmlDeviceGetPciInfo_v3` fills it (nvml.h).
+/// `nvmlPciInfo_t`, in the version that `nvmlDeviceGetPciInfo_v3` fills (nvml.h).
 #[repr(C)]
 #[derive(Default)]
 struct PciInfo {
@@ -35,7 +35,7 @@ type HandleByIndex = unsafe extern "C" fn(c_uint, *mut Device) -> Return;
 type GetPciInfo = unsafe extern "C" fn(Device, *mut PciInfo) -> Return;
 type GetUuid = unsafe extern "C" fn(Device, *mut c_char, c_uint) -> Return;
 
-/// The library, initialised; shut down when dropped.
+/// The initialised library; dropping it shuts the library down.
 pub(crate) struct Nvml {
     library: Library,
     shutdown: Call,
@@ -49,8 +49,8 @@ impl Drop for Nvml {
 }
 
 impl Nvml {
-    /// Loads the library from the first of `folders` that has it, else from System32,
-    /// where NVIDIA's installer puts it too.
+    /// Loads the library from the first of `folders` that contains it, or else from System32,
+    /// where NVIDIA's installer also puts it.
     pub(crate) fn load<'a>(folders: impl Iterator<Item = &'a str>) -> io::Result<Self> {
         let names = folders.flat_map(|folder| {
             ["nvml.dll", "nvml_loader.dll"].map(|name| format!(r"{folder}\{name}"))
@@ -64,18 +64,18 @@ impl Nvml {
         let init: Call = unsafe { library.function(c"nvmlInit_v2") }?;
         // SAFETY: as above.
         let shutdown = unsafe { library.function(c"nvmlShutdown") }?;
-        // SAFETY: the function takes nothing and may be called again and again.
-        checked("nvmlInit_v2", unsafe { init() })?;
+        // SAFETY: the function takes no arguments and may be called repeatedly.
+        check("nvmlInit_v2", unsafe { init() })?;
         Ok(Self { library, shutdown })
     }
 
-    /// Every GPU that the driver can reach. One that cannot be asked is left out.
+    /// Every GPU that the driver can access. A GPU that cannot be queried is skipped.
     pub(crate) fn gpus(&self) -> io::Result<Vec<Gpu>> {
         // SAFETY: the type is the one nvml.h declares.
         let count: Count = unsafe { self.library.function(c"nvmlDeviceGetCount_v2") }?;
         let mut gpus = 0;
-        // SAFETY: all that is passed is a number to write.
-        checked("nvmlDeviceGetCount_v2", unsafe { count(&raw mut gpus) })?;
+        // SAFETY: the argument points to a writable number.
+        check("nvmlDeviceGetCount_v2", unsafe { count(&raw mut gpus) })?;
         Ok((0..gpus).filter_map(|index| self.gpu(index).ok()).collect())
     }
 
@@ -84,8 +84,8 @@ impl Nvml {
         let by_index: HandleByIndex =
             unsafe { self.library.function(c"nvmlDeviceGetHandleByIndex_v2") }?;
         let mut device = ptr::null_mut();
-        // SAFETY: all that is passed besides the index is a handle to write.
-        checked("nvmlDeviceGetHandleByIndex_v2", unsafe { by_index(index, &raw mut device) })?;
+        // SAFETY: the second argument points to a writable handle.
+        check("nvmlDeviceGetHandleByIndex_v2", unsafe { by_index(index, &raw mut device) })?;
         Ok(Gpu { address: self.address(device)?, uuid: self.uuid(device)? })
     }
 
@@ -93,8 +93,8 @@ impl Nvml {
         // SAFETY: the type is the one nvml.h declares.
         let get: GetPciInfo = unsafe { self.library.function(c"nvmlDeviceGetPciInfo_v3") }?;
         let mut info = PciInfo::default();
-        // SAFETY: the handle is the library's own, and the structure is its third version.
-        checked("nvmlDeviceGetPciInfo_v3", unsafe { get(device, &raw mut info) })?;
+        // SAFETY: the handle comes from the library, and the structure is the third version.
+        check("nvmlDeviceGetPciInfo_v3", unsafe { get(device, &raw mut info) })?;
         Ok(PciAddress { segment: info.domain, bus: info.bus, device: info.device })
     }
 
@@ -103,13 +103,13 @@ impl Nvml {
         let get: GetUuid = unsafe { self.library.function(c"nvmlDeviceGetUUID") }?;
         let mut text = [0_u8; UUID_BYTES as usize];
         let buffer = text.as_mut_ptr().cast();
-        // SAFETY: the handle is the library's own, and the buffer is as long as is said.
-        checked("nvmlDeviceGetUUID", unsafe { get(device, buffer, UUID_BYTES) })?;
+        // SAFETY: the handle comes from the library, and the buffer has the given length.
+        check("nvmlDeviceGetUUID", unsafe { get(device, buffer, UUID_BYTES) })?;
         let uuid = CStr::from_bytes_until_nul(&text).map_err(io::Error::other)?;
         Ok(uuid.to_string_lossy().into_owned())
     }
 }
 
-fn checked(call: &str, result: Return) -> io::Result<()> {
+fn check(call: &str, result: Return) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::other(format!("{call} returned {result}"))) }
 }

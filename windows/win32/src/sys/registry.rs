@@ -1,4 +1,4 @@
-//! Registry keys, read with buffers that are sized from the key.
+//! Reads registry keys and values of any size.
 #![allow(unsafe_code, reason = "calls the registry functions of advapi32.dll")]
 
 use std::io;
@@ -12,19 +12,20 @@ use windows::core::{HSTRING, PWSTR};
 
 use crate::copy_to_vm::RawValue;
 
-/// The longest name of a key, in characters, and its final null (winreg.h).
+/// The maximum length of a key name in UTF-16 units, with the null character (winreg.h).
 const KEY_NAME_UNITS: usize = 256;
 
-/// How often a read is tried again while somebody else keeps growing the value.
-const GROWTH_TRIES: u32 = 8;
+/// How often a read is repeated because another program made the value longer.
+const GROWTH_ATTEMPTS: u32 = 8;
 
-/// An open key.
+/// An open key, which `Drop` closes.
 #[derive(Debug)]
 pub(crate) struct Key(HKEY);
 
 impl Drop for Key {
     fn drop(&mut self) {
-        // SAFETY: the handle is open and ours. Closing one cannot usefully fail.
+        // SAFETY: the handle is open and owned by this value. There is no useful reaction to
+        // an error.
         let _ = unsafe { RegCloseKey(self.0) };
     }
 }
@@ -53,14 +54,14 @@ impl Key {
             };
             match result {
                 ERROR_NO_MORE_ITEMS => break,
-                other => checked(other)?,
+                other => check(other)?,
             }
             names.push(String::from_utf16_lossy(&buffer[..length as usize]));
         }
         Ok(names)
     }
 
-    /// Every value, in the key's order.
+    /// Every value, in the order of the key.
     pub(crate) fn values(&self) -> io::Result<Vec<RawValue>> {
         let (name_units, data_bytes) = self.longest_value()?;
         let mut buffers = (vec![0_u16; name_units], vec![0_u8; data_bytes]);
@@ -74,11 +75,11 @@ impl Key {
         Ok(values)
     }
 
-    /// One value by name; `None` where there is none.
+    /// The value with this name; `None` if it does not exist.
     pub(crate) fn value(&self, name: &str) -> io::Result<Option<RawValue>> {
         let wide = HSTRING::from(name);
         let mut data = vec![0_u8; 512];
-        for _ in 0..GROWTH_TRIES {
+        for _ in 0..GROWTH_ATTEMPTS {
             let mut kind = REG_VALUE_TYPE::default();
             let mut length = length_of(&data);
             let bytes = Some(data.as_mut_ptr());
@@ -93,7 +94,7 @@ impl Key {
                     Some(&raw mut length),
                 )
             };
-            match checked(result) {
+            match check(result) {
                 Ok(()) => {
                     data.truncate(length as usize);
                     return Ok(Some(RawValue { name: name.to_owned(), kind: kind.0, data }));
@@ -103,13 +104,13 @@ impl Key {
                 Err(error) => return Err(error),
             }
         }
-        checked(ERROR_MORE_DATA).map(|()| None)
+        check(ERROR_MORE_DATA).map(|()| None)
     }
 
-    /// The longest value name in units with its null, and the longest data in bytes.
+    /// The longest value name in units with its null character, and the longest data in bytes.
     fn longest_value(&self) -> io::Result<(usize, usize)> {
         let (mut name, mut data) = (0_u32, 0_u32);
-        // SAFETY: all that is passed are two numbers to write.
+        // SAFETY: both pointers refer to writable numbers.
         let result = unsafe {
             RegQueryInfoKeyW(
                 self.0,
@@ -126,17 +127,17 @@ impl Key {
                 None,
             )
         };
-        checked(result).map(|()| (name as usize + 1, data as usize))
+        check(result).map(|()| (name as usize + 1, data as usize))
     }
 
-    /// The value at `index`; `None` past the last. Buffers grow where a value was
-    /// made longer since they were sized.
+    /// The value at `index`; `None` after the last value. Buffers grow if a value became
+    /// longer after they were allocated.
     fn value_at(
         &self,
         index: u32,
         (name, data): &mut (Vec<u16>, Vec<u8>),
     ) -> io::Result<Option<RawValue>> {
-        for _ in 0..GROWTH_TRIES {
+        for _ in 0..GROWTH_ATTEMPTS {
             let mut units = u32::try_from(name.len()).unwrap_or(u32::MAX);
             let mut bytes = length_of(data);
             let mut kind = 0;
@@ -156,33 +157,33 @@ impl Key {
             match result {
                 ERROR_NO_MORE_ITEMS => return Ok(None),
                 ERROR_MORE_DATA => {
-                    // Which of the two was too short is not told.
+                    // The error does not say which of the two buffers is too small.
                     name.resize(name.len() * 2, 0);
                     grow(data, bytes);
                 }
                 other => {
-                    checked(other)?;
+                    check(other)?;
                     let name = String::from_utf16_lossy(&name[..units as usize]);
                     let data = data[..bytes as usize].to_vec();
                     return Ok(Some(RawValue { name, kind, data }));
                 }
             }
         }
-        checked(ERROR_MORE_DATA).map(|()| None)
+        check(ERROR_MORE_DATA).map(|()| None)
     }
 }
 
 fn open(parent: HKEY, path: &str) -> io::Result<Key> {
     let mut key = HKEY::default();
     let wide = HSTRING::from(path);
-    // SAFETY: `parent` is open, `wide` ends with a null and `key` is ours to write.
+    // SAFETY: `parent` is open, `wide` is null-terminated and `key` is writable.
     let result =
         unsafe { RegOpenKeyExW(parent, &wide, None, KEY_READ | KEY_WOW64_64KEY, &raw mut key) };
-    checked(result).map(|()| Key(key))
+    check(result).map(|()| Key(key))
 }
 
-fn grow(data: &mut Vec<u8>, wanted: u32) {
-    let length = data.len().saturating_mul(2).max(wanted as usize).max(64);
+fn grow(data: &mut Vec<u8>, required: u32) {
+    let length = data.len().saturating_mul(2).max(required as usize).max(64);
     data.resize(length, 0);
 }
 
@@ -190,7 +191,7 @@ fn length_of(data: &[u8]) -> u32 {
     u32::try_from(data.len()).unwrap_or(u32::MAX)
 }
 
-fn checked(result: WIN32_ERROR) -> io::Result<()> {
+fn check(result: WIN32_ERROR) -> io::Result<()> {
     match result {
         WIN32_ERROR(0) => Ok(()),
         WIN32_ERROR(code) => Err(io::Error::from_raw_os_error(code.cast_signed())),
@@ -219,14 +220,14 @@ mod tests {
             Key::local_machine(&self.0).unwrap()
         }
 
-        fn put(&self, name: &str, kind: u32, data: &[u8]) {
+        fn set(&self, name: &str, kind: u32, data: &[u8]) {
             let name = HSTRING::from(name);
             let key = HKEY(self.1.as_raw());
-            // A slice of nothing points nowhere, which the function refuses.
+            // An empty slice has a dangling pointer, which the function rejects.
             let data = Some(data).filter(|data| !data.is_empty());
-            // SAFETY: the key is open and `name` ends with a null.
+            // SAFETY: the key is open and `name` is null-terminated.
             let result = unsafe { RegSetValueExW(key, &name, None, REG_VALUE_TYPE(kind), data) };
-            checked(result).unwrap();
+            check(result).unwrap();
         }
     }
 
@@ -241,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn values_of_any_type_and_length_are_read_as_they_are() {
+    fn values_of_any_type_and_length_are_read_unchanged() {
         let scratch = Scratch::new("values");
         let (name, long) = ("n".repeat(255), vec![7_u8; 100_001]);
-        scratch.put("a", 7, &long);
-        scratch.put(&name, 1, b"x\0y");
-        scratch.put("", 4, &[1, 0, 0, 0]);
-        scratch.put("empty", 3, &[]);
+        scratch.set("a", 7, &long);
+        scratch.set(&name, 1, b"x\0y");
+        scratch.set("", 4, &[1, 0, 0, 0]);
+        scratch.set("empty", 3, &[]);
         let key = scratch.open();
         let mut values = key.values().unwrap();
         values.sort_by(|a, b| a.name.cmp(&b.name));
@@ -263,10 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn buffers_grow_for_a_value_that_was_made_longer_since() {
+    fn buffers_grow_for_a_longer_value() {
         let scratch = Scratch::new("growth");
         let (name, data) = ("name".repeat(20), vec![5_u8; 3000]);
-        scratch.put(&name, 1, &data);
+        scratch.set(&name, 1, &data);
         let mut buffers = (vec![0; 2], vec![0; 2]);
         let value = scratch.open().value_at(0, &mut buffers).unwrap();
         assert_eq!(value, Some(raw(&name, 1, &data)));
@@ -283,13 +284,13 @@ mod tests {
         names.sort();
         assert_eq!(names, [long.as_str(), "softgpukmd"]);
         assert_eq!(key.open(r"softgpukmd\CopyToVmOverwrite").unwrap().values().unwrap(), []);
-        let error = key.open("gone").unwrap_err();
+        let error = key.open("missing").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
-    fn a_key_that_vanishes_while_it_is_read_is_an_error() {
-        let scratch = Scratch::new("vanishing");
+    fn a_key_that_is_deleted_while_it_is_read_is_an_error() {
+        let scratch = Scratch::new("deleted");
         let key = scratch.open();
         LOCAL_MACHINE.remove_tree(&scratch.0).unwrap();
         assert!(key.values().is_err());

@@ -1,4 +1,4 @@
-//! The present devices and their properties, from `SetupAPI`.
+//! Reads the present devices and their properties with `SetupAPI`.
 #![allow(unsafe_code, reason = "calls setupapi.dll")]
 
 use std::ffi::c_void;
@@ -36,11 +36,12 @@ type GetDeviceProperty = unsafe extern "system" fn(
 type GetInfDriverStoreLocation =
     unsafe extern "system" fn(PCWSTR, *const c_void, PCWSTR, PWSTR, u32, *mut u32) -> BOOL;
 
-/// The longest device instance id, with its null (`MAX_DEVICE_ID_LEN`, cfgmgr32.h).
+/// The maximum length of a device instance id, with its null character (`MAX_DEVICE_ID_LEN`,
+/// cfgmgr32.h).
 const INSTANCE_ID_UNITS: usize = 200;
 
-/// How often a read is repeated while somebody else makes the value longer.
-const GROWTH_TRIES: u32 = 4;
+/// How often a read is repeated because another program made the value longer.
+const GROWTH_ATTEMPTS: u32 = 4;
 
 /// The functions of setupapi.dll that discovery needs.
 #[derive(Clone, Copy, Debug)]
@@ -72,10 +73,10 @@ impl SetupApi {
         })
     }
 
-    /// The devices that are present now, of every class.
+    /// The present devices of every class.
     pub(crate) fn present(&self) -> io::Result<DeviceList<'_>> {
         let flags = DIGCF_PRESENT.0 | DIGCF_ALLCLASSES.0;
-        // SAFETY: no class, enumerator or window is named, which is allowed.
+        // SAFETY: class, enumerator and window are optional.
         let list =
             unsafe { (self.get_class_devs)(ptr::null(), PCWSTR::null(), HWND::default(), flags) };
         if list.is_invalid() {
@@ -84,7 +85,7 @@ impl SetupApi {
         Ok(DeviceList { api: self, list })
     }
 
-    /// The full path in the driver store of an INF that is installed as `inf`.
+    /// The full path in the driver store of the INF that is installed as `inf`.
     pub(crate) fn inf_location(&self, inf: &str) -> io::Result<String> {
         // SAFETY: the type is the one setupapi.h declares.
         let locate: GetInfDriverStoreLocation =
@@ -92,12 +93,13 @@ impl SetupApi {
         let name = HSTRING::from(inf);
         let name = PCWSTR(name.as_ptr());
         let mut path = vec![0_u16; 512];
-        for _ in 0..GROWTH_TRIES {
-            let (room, mut needed) = (length_of(&path), 0);
+        for _ in 0..GROWTH_ATTEMPTS {
+            let (length, mut needed) = (length_of(&path), 0);
             let buffer = PWSTR(path.as_mut_ptr());
-            // SAFETY: `name` ends with a null and `buffer` holds `room` units.
-            let done =
-                unsafe { locate(name, ptr::null(), PCWSTR::null(), buffer, room, &raw mut needed) };
+            // SAFETY: `name` is null-terminated and `buffer` has `length` units.
+            let done = unsafe {
+                locate(name, ptr::null(), PCWSTR::null(), buffer, length, &raw mut needed)
+            };
             if done.as_bool() {
                 return Ok(String::from_utf16_lossy(text::until_null(&path)));
             }
@@ -107,11 +109,11 @@ impl SetupApi {
             }
             path.resize(path.len().max(needed as usize) * 2, 0);
         }
-        Err(too_long())
+        Err(keeps_growing())
     }
 }
 
-/// A snapshot of the present devices.
+/// A list of the present devices at the time of its creation; `Drop` closes it.
 #[derive(Debug)]
 pub(crate) struct DeviceList<'a> {
     api: &'a SetupApi,
@@ -120,7 +122,8 @@ pub(crate) struct DeviceList<'a> {
 
 impl Drop for DeviceList<'_> {
     fn drop(&mut self) {
-        // SAFETY: the list is open and ours. Closing it cannot usefully fail.
+        // SAFETY: the list is open and owned by this value. There is no useful reaction to an
+        // error.
         let _ = unsafe { (self.api.destroy)(self.list) };
     }
 }
@@ -132,7 +135,7 @@ impl DeviceList<'_> {
         for index in 0.. {
             let size = u32::try_from(size_of::<SP_DEVINFO_DATA>()).expect("a small structure");
             let mut data = SP_DEVINFO_DATA { cbSize: size, ..SP_DEVINFO_DATA::default() };
-            // SAFETY: the list is open, and `data` says how large it is.
+            // SAFETY: the list is open, and `data` contains its size.
             let found = unsafe { (self.api.enum_device_info)(self.list, index, &raw mut data) };
             if found.as_bool() {
                 devices.push(DeviceEntry { list: self, data });
@@ -158,11 +161,11 @@ impl DeviceEntry<'_> {
     /// The device instance id.
     pub(crate) fn instance_id(&self) -> io::Result<String> {
         let mut id = [0_u16; INSTANCE_ID_UNITS];
-        let (api, list, room) = (self.list.api, self.list.list, length_of(&id));
+        let (api, list, length) = (self.list.api, self.list.list, length_of(&id));
         let buffer = PWSTR(id.as_mut_ptr());
-        // SAFETY: list and device are open, and the buffer holds `room` units.
+        // SAFETY: list and device are open, and the buffer has `length` units.
         let done = unsafe {
-            (api.get_instance_id)(list, &raw const self.data, buffer, room, ptr::null_mut())
+            (api.get_instance_id)(list, &raw const self.data, buffer, length, ptr::null_mut())
         };
         if !done.as_bool() {
             return Err(io::Error::last_os_error());
@@ -170,13 +173,13 @@ impl DeviceEntry<'_> {
         Ok(String::from_utf16_lossy(text::until_null(&id)))
     }
 
-    /// A property; `None` where the device has none of that name.
+    /// A property; `None` if the device does not have it.
     pub(crate) fn property(&self, key: &DEVPROPKEY) -> io::Result<Option<Property>> {
         let mut data = vec![0_u8; 512];
-        for _ in 0..GROWTH_TRIES {
+        for _ in 0..GROWTH_ATTEMPTS {
             let (mut kind, mut needed) = (DEVPROPTYPE::default(), 0);
-            let room = length_of(&data);
-            // SAFETY: list and device are open, and `data` holds `room` bytes.
+            let length = length_of(&data);
+            // SAFETY: list and device are open, and `data` has `length` bytes.
             let done = unsafe {
                 (self.list.api.get_property)(
                     self.list.list,
@@ -184,7 +187,7 @@ impl DeviceEntry<'_> {
                     key,
                     &raw mut kind,
                     data.as_mut_ptr(),
-                    room,
+                    length,
                     &raw mut needed,
                     0,
                 )
@@ -201,7 +204,7 @@ impl DeviceEntry<'_> {
                 error => return Err(error),
             }
         }
-        Err(too_long())
+        Err(keeps_growing())
     }
 }
 
@@ -209,8 +212,8 @@ fn length_of<T>(buffer: &[T]) -> u32 {
     u32::try_from(buffer.len()).unwrap_or(u32::MAX)
 }
 
-fn too_long() -> io::Error {
-    io::Error::other("the value grows faster than it can be read")
+fn keeps_growing() -> io::Error {
+    io::Error::other("the value became longer during each attempt to read it")
 }
 
 fn is(error: &io::Error, code: WIN32_ERROR) -> bool {

@@ -1,4 +1,4 @@
-//! Which Windows this is.
+//! Reads the version of Windows.
 #![allow(unsafe_code, reason = "calls ntdll.dll, kernel32.dll and winbrand.dll")]
 
 use std::io;
@@ -18,29 +18,29 @@ type BrandingFormatString = unsafe extern "system" fn(PCWSTR) -> PWSTR;
 
 const CURRENT_VERSION: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
 
-/// The longest path that is not prefixed, with its null.
+/// The maximum length of a path without the prefix `\\?\`, with its null character.
 const PATH_UNITS: usize = 261;
 
-/// The build with its update revision, and the sources of the product's name. What the
-/// registry does not tell is zero or absent.
+/// The build with its update revision, and the sources of the product name. Values that the
+/// registry lacks are zero or absent.
 pub(crate) fn version() -> (HostBuild, ProductSources) {
     let registry = Key::local_machine(CURRENT_VERSION);
     let value = |name| registry.as_ref().ok()?.value(name).ok()?;
-    let words = |name| text::single(&value(name)?.data).ok();
+    let text_value = |name| text::single(&value(name)?.data).ok();
     let revision = value("UBR").and_then(|ubr| Some(u32::from_le_bytes(ubr.data.try_into().ok()?)));
     let sources = ProductSources {
         branding: branding().ok(),
-        product_name: words("ProductName"),
-        display_version: words("DisplayVersion"),
-        release_id: words("ReleaseId"),
+        product_name: text_value("ProductName"),
+        display_version: text_value("DisplayVersion"),
+        release_id: text_value("ReleaseId"),
     };
     (build(revision.unwrap_or_default()), sources)
 }
 
-/// The Windows folder, `C:\Windows`, whoever is logged on.
+/// The Windows folder, for example `C:\Windows`. It does not depend on the user.
 pub(crate) fn system_root() -> String {
     let mut path = [0_u16; PATH_UNITS];
-    // SAFETY: the buffer is ours, and the function is told its length.
+    // SAFETY: the slice carries its length.
     let length = unsafe { GetSystemWindowsDirectoryW(Some(&mut path)) };
     match path.get(..length as usize) {
         Some(path) if !path.is_empty() => String::from_utf16_lossy(path),
@@ -51,7 +51,7 @@ pub(crate) fn system_root() -> String {
 fn build(revision: u32) -> HostBuild {
     let size = u32::try_from(size_of::<OSVERSIONINFOW>()).expect("a small structure");
     let mut info = OSVERSIONINFOW { dwOSVersionInfoSize: size, ..OSVERSIONINFOW::default() };
-    // SAFETY: the structure says how large it is. The function cannot fail.
+    // SAFETY: the structure contains its size. The function always succeeds.
     let _ = unsafe { RtlGetVersion(&raw mut info) };
     HostBuild {
         major: info.dwMajorVersion,
@@ -63,16 +63,16 @@ fn build(revision: u32) -> HostBuild {
 
 fn branding() -> io::Result<String> {
     let library = Library::system("winbrand.dll")?;
-    // SAFETY: the function takes a text and allocates another, or gives null.
+    // SAFETY: the function takes a text and returns an allocated text or null.
     let format: BrandingFormatString = unsafe { library.function(c"BrandingFormatString") }?;
-    // SAFETY: the text ends with a null.
+    // SAFETY: the text is null-terminated.
     let name = unsafe { format(w!("%WINDOWS_LONG%")) };
     if name.is_null() {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the answer ends with a null.
+    // SAFETY: the result is null-terminated.
     let text = String::from_utf16_lossy(unsafe { name.as_wide() });
-    // SAFETY: the answer is on the process heap and ours to free.
+    // SAFETY: the result is on the process heap, and the caller must free it.
     let _ = unsafe { LocalFree(Some(HLOCAL(name.0.cast()))) };
     Ok(text)
 }
@@ -82,14 +82,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_windows_is_10_or_newer_and_has_a_name() {
+    fn windows_is_version_10_or_newer_and_has_a_name() {
         let (build, sources) = version();
         assert!(build.major >= 10 && build.build >= 17763, "{build}");
         assert!(sources.product(build.build).is_some_and(|name| name.starts_with("Microsoft ")));
     }
 
     #[test]
-    fn the_windows_folder_is_there() {
+    fn the_windows_folder_exists() {
         assert!(std::path::Path::new(&system_root()).join("System32").is_dir());
     }
 }

@@ -1,13 +1,13 @@
-//! A discovered device as C reads it. All its text is made at once, so that every
-//! pointer stays good until the instance's next discovery.
+//! A discovered device, as C code reads it. All text is created at once, so that every
+//! pointer stays valid until the next discovery of the instance.
 
 use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile, Support};
 
 use crate::wide::WideText;
 
-/// One device.
+/// A device.
 #[derive(Debug)]
-pub(crate) struct Listed {
+pub(crate) struct DeviceRecord {
     pub(crate) luid: i64,
     pub(crate) id: WideText,
     pub(crate) description: WideText,
@@ -19,24 +19,24 @@ pub(crate) struct Listed {
     pub(crate) attachment: Attachment,
     pub(crate) display: Support,
     pub(crate) compute: Support,
-    pub(crate) system32: Vec<ListedFile>,
-    pub(crate) wow64: Vec<ListedFile>,
+    pub(crate) system32: Vec<FileRecord>,
+    pub(crate) wow64: Vec<FileRecord>,
 }
 
-/// One runtime file.
+/// A runtime file.
 #[derive(Debug)]
-pub(crate) struct ListedFile {
+pub(crate) struct FileRecord {
     pub(crate) source: WideText,
     pub(crate) destination: WideText,
 }
 
-impl Listed {
-    /// `device`; what is not known of it is empty text.
-    pub(crate) fn new(device: &Device) -> Listed {
+impl DeviceRecord {
+    /// Converts a device. Unknown properties become empty text.
+    pub(crate) fn new(device: &Device) -> DeviceRecord {
         let key = device.driver_key.as_ref().map(DriverKey::registry_path).unwrap_or_default();
         let store = device.driver_store.as_ref().map_or("", |store| &store.path);
         let location = device.location_path.as_ref().map_or("", |path| path.as_str());
-        Listed {
+        DeviceRecord {
             luid: device.luid.0,
             id: WideText::new(device.id.as_str()),
             description: WideText::new(&device.description),
@@ -48,15 +48,15 @@ impl Listed {
             attachment: device.attachment,
             display: device.display,
             compute: device.compute,
-            system32: device.runtime_files.system32.iter().map(ListedFile::new).collect(),
-            wow64: device.runtime_files.wow64.iter().map(ListedFile::new).collect(),
+            system32: device.runtime_files.system32.iter().map(FileRecord::new).collect(),
+            wow64: device.runtime_files.wow64.iter().map(FileRecord::new).collect(),
         }
     }
 }
 
-impl ListedFile {
-    fn new(file: &RuntimeFile) -> ListedFile {
-        ListedFile {
+impl FileRecord {
+    fn new(file: &RuntimeFile) -> FileRecord {
+        FileRecord {
             source: WideText::new(file.source.as_str()),
             destination: WideText::new(file.destination.as_str()),
         }

@@ -1,16 +1,16 @@
-//! Faults that an inventory cannot describe, put into a bed that is set.
+//! Injects faults that an inventory cannot describe into an existing bed.
 
 use anyhow::{Context, Result};
 use windows_registry::LOCAL_MACHINE;
 
 use crate::driver::{CLASS, remove_key};
 
-/// Removes a driver key that a device names.
+/// Removes a driver key that a device refers to.
 pub(crate) fn remove_driver_key(key: &str) -> Result<()> {
     remove_key(key)
 }
 
-/// Puts a `REG_DWORD` where text is expected.
+/// Writes a `REG_DWORD` where a text value is expected.
 pub(crate) fn put_dword(key: &str, name: &str) -> Result<()> {
     let open = LOCAL_MACHINE.options().read().write().open(format!("{CLASS}\\{key}"));
     let key = open.with_context(|| format!("cannot open driver key {key}"))?;

@@ -1,8 +1,8 @@
-//! The living instances.
+//! The table of instances and the handles that C code holds.
 //!
-//! What C holds is no address but a number in the shape of one, never used twice and
-//! never a valid address. So a foreign or destroyed instance is told from a living
-//! one without reading memory that may be gone.
+//! A handle has the type of a pointer but is a number. A number is never used twice and is
+//! never a valid address. The library can therefore detect an invalid or destroyed instance
+//! without reading memory that may be freed.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -12,68 +12,67 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::instance::{CallError, Instance};
 
-/// An instance as C holds it.
+/// An instance, as C code holds it.
 pub(crate) type Handle = *mut c_void;
 
-static LIVING: Mutex<Living> = Mutex::new(Living { next: FIRST, instances: BTreeMap::new() });
+static TABLE: Mutex<Table> = Mutex::new(Table { next: FIRST, instances: BTreeMap::new() });
 
-struct Living {
+struct Table {
     next: usize,
     instances: BTreeMap<usize, Arc<Mutex<Instance>>>,
 }
 
-/// The first handle. Of 64-bit addresses neither x64 nor Arm knows any with such
-/// upper bits.
+/// The first handle. Neither x64 nor Arm has 64-bit addresses with these upper bits.
 const FIRST: usize = 0x4458_0000_0000_0001;
 
-/// Registers `instance`.
+/// Adds an instance to the table.
 pub(crate) fn add(instance: Instance) -> Handle {
-    let mut living = lock(&LIVING);
-    let number = living.next;
-    living.next += 1;
-    living.instances.insert(number, Arc::new(Mutex::new(instance)));
+    let mut table = lock(&TABLE);
+    let number = table.next;
+    table.next += 1;
+    table.instances.insert(number, Arc::new(Mutex::new(instance)));
     ptr::without_provenance_mut(number)
 }
 
-/// Takes an instance out. It is dropped when the calls that use it have returned.
+/// Removes an instance. It is dropped after the calls that use it have returned.
 pub(crate) fn remove(handle: Handle) {
-    let removed = lock(&LIVING).instances.remove(&handle.addr());
-    // Dropping ends what the instance listens to, which may wait; the registry must
-    // not be locked meanwhile.
+    let removed = lock(&TABLE).instances.remove(&handle.addr());
+    // Dropping the instance unregisters its notifications, which may wait for a callback.
+    // The table must not be locked during that time.
     drop(removed);
 }
 
-/// Does `work` with an instance, or answers `None` where there is none. A panic of
-/// `work` becomes the instance's error.
-pub(crate) fn with<T>(
+/// Runs `function` on an instance. If it fails or panics, the instance keeps the error and
+/// the result is `None`, as for a handle without an instance.
+pub(crate) fn call<T>(
     handle: Handle,
-    work: impl FnOnce(&mut Instance) -> Result<T, CallError>,
+    function: impl FnOnce(&mut Instance) -> Result<T, CallError>,
 ) -> Option<T> {
     let instance = find(handle)?;
     let mut instance = lock(&instance);
-    let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut instance)));
-    let outcome = outcome.unwrap_or_else(|panic| Err(CallError::Panic(words(&*panic))));
+    let outcome = catch_unwind(AssertUnwindSafe(|| function(&mut instance)));
+    let outcome = outcome.unwrap_or_else(|panic| Err(CallError::Panic(panic_message(&*panic))));
     instance.conclude(outcome)
 }
 
-/// Looks at an instance without changing what it says of its last call.
-pub(crate) fn look<T>(handle: Handle, at: impl FnOnce(&Instance) -> T) -> Option<T> {
+/// Reads from an instance without changing its last error.
+pub(crate) fn inspect<T>(handle: Handle, read: impl FnOnce(&Instance) -> T) -> Option<T> {
     let instance = find(handle)?;
     let instance = lock(&instance);
-    Some(at(&instance))
+    Some(read(&instance))
 }
 
 fn find(handle: Handle) -> Option<Arc<Mutex<Instance>>> {
-    lock(&LIVING).instances.get(&handle.addr()).cloned()
+    lock(&TABLE).instances.get(&handle.addr()).cloned()
 }
 
-/// A panic while it was locked leaves a value that is whole: each call replaces parts
-/// of an instance only once they are made.
+/// Locks a mutex even if it is poisoned. The value is consistent after a panic, because each
+/// call first computes new parts of an instance and then replaces the old ones.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
 }
@@ -84,14 +83,14 @@ mod tests {
     use devices::{AdapterSource, ChangeCallback, DeviceScope, HostSnapshot, SourceError};
     use std::sync::atomic::{AtomicI64, Ordering};
 
-    /// One adapter with a LUID that each test sets. It never tells of changes, and a
-    /// negative LUID makes it panic.
-    struct Odd(&'static AtomicI64);
+    /// A source with one adapter, whose LUID each test sets. It does not support
+    /// notifications, and it panics if the LUID is negative.
+    struct TestSource(&'static AtomicI64);
 
-    impl AdapterSource for Odd {
+    impl AdapterSource for TestSource {
         fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
             let luid = self.0.load(Ordering::Relaxed);
-            assert!(luid >= 0, "on purpose");
+            assert!(luid >= 0, "negative LUID");
             let adapter = devices::Adapter {
                 luid: devices::Luid(luid),
                 attributes: devices::Attributes::default(),
@@ -109,19 +108,19 @@ mod tests {
         }
 
         fn watch(&mut self, _: ChangeCallback) -> Result<(), SourceError> {
-            Err("this host does not tell".into())
+            Err("notifications are unavailable".into())
         }
     }
 
     fn discover(handle: Handle) -> Option<()> {
-        with(handle, |i| i.discover(0, DeviceScope::Include, DeviceScope::Include))
+        call(handle, |i| i.discover(0, DeviceScope::Include, DeviceScope::Include))
     }
 
     #[test]
-    fn where_the_host_does_not_tell_of_changes_it_is_compared() {
+    fn without_notifications_the_adapters_are_compared() {
         static LUID: AtomicI64 = AtomicI64::new(1);
-        let handle = add(Instance::new(|| Ok(Box::new(Odd(&LUID)))));
-        let is_stale = || with(handle, Instance::is_refresh_required);
+        let handle = add(Instance::new(|| Ok(Box::new(TestSource(&LUID)))));
+        let is_stale = || call(handle, Instance::is_refresh_required);
         assert_eq!(is_stale(), Some(true));
         assert_eq!(discover(handle), Some(()));
         assert_eq!(is_stale(), Some(false));
@@ -132,12 +131,12 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_the_failure_of_one_call() {
+    fn a_panic_fails_only_one_call() {
         static LUID: AtomicI64 = AtomicI64::new(-1);
-        let handle = add(Instance::new(|| Ok(Box::new(Odd(&LUID)))));
+        let handle = add(Instance::new(|| Ok(Box::new(TestSource(&LUID)))));
         assert_eq!(discover(handle), None);
-        let error = look(handle, |i| format!("{:?}", i.error()));
-        let expected = crate::wide::WideText::new("the discovery library failed: on purpose");
+        let error = inspect(handle, |i| format!("{:?}", i.error()));
+        let expected = crate::wide::WideText::new("internal error: negative LUID");
         assert_eq!(error, Some(format!("{expected:?}")));
         LUID.store(1, Ordering::Relaxed);
         assert_eq!(discover(handle), Some(()));

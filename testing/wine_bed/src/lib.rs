@@ -1,1 +1,0 @@
-//! Makes a Wine prefix look like the host of an inventory.

@@ -1,0 +1,20 @@
+//! The error of a query to the Host Compute Service.
+
+/// The reason why the schema versions are unknown.
+#[derive(Debug, thiserror::Error)]
+pub enum HcsError {
+    /// This Windows has no Host Compute Service, or its feature is not installed.
+    #[error("this host has no Host Compute Service (computecore.dll and vmcompute.dll)")]
+    Missing(#[source] std::io::Error),
+    /// The service rejected the query, or it is not running.
+    #[error("the Host Compute Service does not report its schema versions")]
+    Refused(#[source] std::io::Error),
+    /// The response contains no schema versions.
+    #[error("the Host Compute Service returned `{answer}`, which contains no schema versions")]
+    Unreadable {
+        /// The response.
+        answer: String,
+        /// The syntax error, if the response is not JSON.
+        source: Option<serde_json::Error>,
+    },
+}
