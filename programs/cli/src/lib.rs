@@ -7,10 +7,12 @@
 
 mod completions;
 mod failure;
+mod go_flags;
 mod reference;
 mod stdout;
 
 pub use completions::{Completions, write_completions};
 pub use failure::{Failure, run};
+pub use go_flags::{with_boolean_values, with_double_dashes};
 pub use reference::markdown;
 pub use stdout::print;

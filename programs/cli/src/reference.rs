@@ -57,7 +57,8 @@ fn row(argument: &Arg) -> String {
         }
     }
     let defaults: Vec<_> = argument.get_default_values().iter().map(|v| v.display()).collect();
-    if !defaults.is_empty() && argument.get_action().takes_values() {
+    let shown = !argument.is_hide_default_value_set() && argument.get_action().takes_values();
+    if !defaults.is_empty() && shown {
         let list: Vec<String> = defaults.iter().map(|v| format!("`{v}`")).collect();
         let _ = write!(meaning, "; default {}", list.join(", "));
     }

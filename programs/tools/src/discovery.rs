@@ -7,7 +7,7 @@ mod report;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
 use cli::{Completions, Failure};
 use devices::{Criteria, DeviceScope, Filter, discover};
 
@@ -46,12 +46,25 @@ pub(crate) struct Arguments {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&Arguments::parse()))
+    cli::run(|| run(&arguments()))
+}
+
+/// The command line's definition.
+pub(crate) fn command() -> Command {
+    cli::with_boolean_values(Arguments::command())
+}
+
+/// The earlier Go program used package `flag`: long options take one dash or two.
+fn arguments() -> Arguments {
+    let command = command();
+    let arguments = cli::with_double_dashes(&command, std::env::args_os());
+    let matches = command.get_matches_from(arguments);
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(shell) = arguments.completions.shell {
-        cli::write_completions(shell, Arguments::command())?;
+        cli::write_completions(shell, command())?;
         return Ok(ExitCode::SUCCESS);
     }
     let snapshot = arguments.host.snapshot()?;

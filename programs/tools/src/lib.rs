@@ -13,5 +13,5 @@ mod notes;
 #[must_use]
 pub fn programs() -> [clap::Command; 3] {
     use clap::CommandFactory as _;
-    [mounts::Arguments::command(), hcs::Arguments::command(), discovery::Arguments::command()]
+    [mounts::command(), hcs::Arguments::command(), discovery::command()]
 }

@@ -10,7 +10,7 @@ mod shell;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use clap::{CommandFactory as _, Parser, ValueEnum};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use cli::{Completions, Failure};
 use devices::{Criteria, Device, DeviceScope, Fate, Filter, HostSnapshot, RuntimeMounts, discover};
 
@@ -29,8 +29,10 @@ Examples:
   See on any machine what a recorded host would give, and why:
     gen-device-mounts --all --inventory host.yaml --verbose
 
-Flags of the front end itself go behind `--`:
-    gen-device-mounts --all --run -- --cni IMAGE NAME COMMAND";
+Put `--` before arguments that start with a dash and are meant for the front end or
+for the container's command. The first `--` is dropped:
+    gen-device-mounts --all --run -- --cni IMAGE NAME COMMAND
+    gen-device-mounts --all --run IMAGE NAME -- COMMAND --option";
 
 /// Print the flags that give a container DirectX devices and their runtime files
 #[derive(Parser, Debug)]
@@ -60,8 +62,8 @@ pub(crate) struct Arguments {
     verbose: bool,
     #[command(flatten)]
     completions: Completions,
-    /// Image, container name, command and its arguments, for `--run`
-    #[arg(trailing_var_arg = true, value_name = "ARGUMENT")]
+    /// Image, container name, command and its arguments, for `--run`; options after `--`
+    #[arg(value_name = "ARGUMENT")]
     free: Vec<String>,
 }
 
@@ -81,12 +83,22 @@ enum Mounting {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&Arguments::parse()))
+    cli::run(|| run(&arguments()))
+}
+
+/// The command line's definition.
+pub(crate) fn command() -> Command {
+    cli::with_boolean_values(Arguments::command())
+}
+
+fn arguments() -> Arguments {
+    let matches = command().get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(shell) = arguments.completions.shell {
-        cli::write_completions(shell, Arguments::command())?;
+        cli::write_completions(shell, command())?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.run && arguments.frontend == Frontend::Crictl {

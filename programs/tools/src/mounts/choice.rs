@@ -8,14 +8,15 @@ pub(super) struct Choice {
     /// Every device that can be given to a container
     #[arg(long)]
     pub(super) all: bool,
-    /// The device with this number in the output of test-device-discovery; repeatable
-    #[arg(long = "index", value_name = "N")]
+    /// Device numbers from the output of test-device-discovery; repeatable, or separated by commas
+    #[arg(long = "index", value_name = "N", value_delimiter = ',')]
     pub(super) indexes: Vec<usize>,
-    /// The device whose adapter has this LUID, a signed number; repeatable
-    #[arg(long = "luid", value_name = "N", allow_negative_numbers = true)]
+    /// Adapter LUIDs as signed numbers; repeatable, or separated by commas
+    // Without `allow_hyphen_values` clap reads `-7,5` as short options.
+    #[arg(long = "luid", value_name = "N", value_delimiter = ',', allow_hyphen_values = true)]
     pub(super) luids: Vec<i64>,
-    /// The device at this location path; repeatable
-    #[arg(long = "path", value_name = "LOCATION")]
+    /// Device location paths, compared case-insensitively; repeatable, or separated by commas
+    #[arg(long = "path", value_name = "LOCATION", value_delimiter = ',')]
     pub(super) paths: Vec<String>,
 }
 

@@ -83,6 +83,38 @@ fn bad_input_is_told_with_file_line_and_advice() {
     assert!(outcome.stderr.contains("`gpu` is not a filter"), "{outcome}");
 }
 
+/// The earlier Go program read its options with Go's package `flag`.
+#[test]
+fn long_options_take_one_dash_or_two() {
+    let host = inventory("made-up-npu-beside-gpu.yaml");
+    let host = host.to_str().unwrap();
+    let verbose = discover(&["--verbose", "--inventory", host]);
+    assert!(!verbose.stderr.is_empty());
+    for same in [
+        &["-verbose", "-inventory", host][..],
+        &["-verbose=true", "--inventory", host],
+        &["-v", "-inventory", host],
+    ] {
+        let outcome = discover(same);
+        assert_eq!((&outcome.stdout, &outcome.stderr), (&verbose.stdout, &verbose.stderr));
+    }
+    assert_eq!(discover(&["-verbose=false", "-inventory", host]).stderr, "");
+    let equals = format!("-inventory={host}");
+    let display = discover(&["--filter", "display", "--inventory", host]).stdout;
+    assert_eq!(discover(&["-filter=display", &equals]).stdout, display);
+    assert_ne!(display, verbose.stdout);
+    for help in ["-h", "-help", "--help"] {
+        let outcome = discover(&[help]);
+        assert_eq!(outcome.code, Some(0), "{outcome}");
+        assert!(outcome.stdout.contains("Usage: test-device-discovery"), "{outcome}");
+    }
+    let wrong = discover(&["-verbose=maybe", "-inventory", host]);
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""), "{wrong}");
+    assert!(wrong.stderr.contains("invalid value 'maybe'"), "{wrong}");
+    let unknown = discover(&["-nonsense"]);
+    assert_eq!(unknown.code, Some(2), "{unknown}");
+}
+
 #[cfg(not(windows))]
 #[test]
 fn elsewhere_than_on_windows_an_inventory_is_needed() {

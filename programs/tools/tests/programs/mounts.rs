@@ -36,6 +36,64 @@ fn a_device_is_chosen_by_index_luid_or_path() {
     assert_eq!(both.stdout.matches("--device").count(), 2);
 }
 
+#[test]
+fn devices_are_selected_by_comma_separated_lists() {
+    let host = inventory("aws-t4-two.yaml");
+    let all = on(&host, &["--all"]).stdout;
+    for selection in [
+        &["--index", "0,1"][..],
+        &["--index=1,0"],
+        &["--luid", "7048070,7098126"],
+        &["--path", "pciroot(0)#pci(1c00),PCIROOT(0)#PCI(1B00)"],
+        &["--index", "0", "--luid=7098126"],
+    ] {
+        assert_eq!(on(&host, selection).stdout, all, "{selection:?}");
+    }
+    let negative = MadeUp::new(&WELL.replace("luid: 3", "luid: -7"));
+    let twice = on(&negative.path(), &["--luid", "-7,-7"]);
+    assert_eq!(twice.code, Some(0), "{twice}");
+    assert_eq!(on(&negative.path(), &["--luid=-7"]).stdout, twice.stdout);
+    assert!(on(&host, &["--luid", "-7,7048070"]).stderr.contains("LUID -7"));
+}
+
+#[test]
+fn a_wrong_value_in_a_list_is_named() {
+    let host = inventory("aws-t4-two.yaml");
+    for (selection, message) in [
+        (["--index", "0,x"], "invalid value 'x' for '--index <N>'"),
+        (["--index", "0,"], "invalid value '' for '--index <N>'"),
+        (["--index", "-1"], "unexpected argument '-1' found"),
+        (["--luid", "7048070,1e3"], "invalid value '1e3' for '--luid <N>'"),
+        (["--luid", "--all"], "invalid value '--all' for '--luid <N>'"),
+        (["--format", "yaml"], "invalid value 'yaml' for '--format <FORMAT>'"),
+    ] {
+        let outcome = on(&host, &selection);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{outcome}");
+        assert!(outcome.stderr.contains(message), "{outcome}");
+    }
+    let beyond = on(&host, &["--index", "0,2"]);
+    assert_eq!(beyond.code, Some(1), "{beyond}");
+    assert!(beyond.stderr.contains("index 2"), "{beyond}");
+}
+
+#[test]
+fn flags_accept_boolean_values() {
+    let host = inventory("aws-t4-two.yaml");
+    let all = on(&host, &["--all"]);
+    for same in [&["--all=true"][..], &["--all=1"], &["--all=T", "--run=false", "--verbose=false"]]
+    {
+        let outcome = on(&host, same);
+        assert_eq!((&outcome.stdout, &outcome.stderr), (&all.stdout, &all.stderr), "{same:?}");
+    }
+    let first = on(&host, &["--index", "0"]).stdout;
+    assert_eq!(on(&host, &["--all=false", "--index", "0"]).stdout, first);
+    let none = on(&host, &["--all=false"]);
+    assert_eq!((none.code, &none.stderr), (Some(2), &on(&host, &[]).stderr));
+    let wrong = on(&host, &["--all=yes"]);
+    assert_eq!(wrong.code, Some(2), "{wrong}");
+    assert!(wrong.stderr.contains("invalid value 'yes' for '--all[=<BOOL>]'"), "{wrong}");
+}
+
 /// The earlier program printed the values of the bytes.
 #[test]
 fn json_is_an_array_of_the_flags_as_text() {
@@ -119,10 +177,11 @@ fn what_cannot_be_quoted_for_both_shells_is_refused_as_text_alone() {
 fn arguments_without_run_and_run_with_crictl_are_told() {
     let host = inventory("aws-t4-two.yaml");
     let unused = on(&host, &["--all"]).stdout;
-    let outcome =
-        mounts(&["--all", "--inventory", host.to_str().unwrap(), "image", "name", "cmd", "--flag"]);
-    assert_eq!((outcome.code, &outcome.stdout), (Some(0), &unused));
-    assert!(outcome.stderr.starts_with("warning: without `--run`"), "{outcome}");
+    for free in [&["image", "name", "cmd"][..], &["image", "name", "--", "cmd", "--flag"]] {
+        let outcome = mounts(&[&["--all", "--inventory", host.to_str().unwrap()], free].concat());
+        assert_eq!((outcome.code, &outcome.stdout), (Some(0), &unused));
+        assert!(outcome.stderr.starts_with("warning: without `--run`"), "{outcome}");
+    }
     let crictl = on(&host, &["--all", "--run", "--frontend", "crictl"]);
     assert_eq!((crictl.code, crictl.stdout.as_str()), (Some(2), ""), "{crictl}");
 }

@@ -34,6 +34,21 @@ fn the_front_end_gets_flags_then_free_arguments_and_its_exit_code_is_passed_on()
 }
 
 #[test]
+fn flags_after_the_image_belong_to_the_program_until_a_double_dash() {
+    let folder = with_program("ctr", r#"echo "$@""#);
+    let printed = |free: &[&str]| Outcome::of(&mut running(folder.path(), free)).stdout;
+    let image_first = ["image", "--hints=false", "name", "--", "cmd", "--all", "--", "-x"];
+    let flags = "run --rm --device vpci-location-path://PCIROOT(0)#PCI(1B00)";
+    assert_eq!(printed(&image_first), format!("{flags} image name cmd --all -- -x\n"));
+    // Both devices, since `--all` comes before the double dash.
+    assert_eq!(printed(&["image", "name", "--all"]).matches("--device").count(), 2);
+    let unknown = Outcome::of(&mut running(folder.path(), &["image", "name", "cmd", "--unknown"]));
+    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(2), ""), "{unknown}");
+    assert!(unknown.stderr.contains("unexpected argument '--unknown' found"), "{unknown}");
+    assert!(unknown.stderr.contains("'-- --unknown'"), "{unknown}");
+}
+
+#[test]
 fn the_front_end_has_the_terminal() {
     let folder = with_program("nerdctl", "read line; echo \"read $line\"; kill -9 $$");
     let mut command = running(folder.path(), &["--frontend", "nerdctl", "image"]);
