@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use devices::{
-    Adapter, Attachment, Attribute, Attributes, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
-    HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness,
-    StoreFiles,
+    Adapter, AdapterKind, Attachment, Attribute, Attributes, CopyToVmKey, CopyToVmValue, DriverKey,
+    DriverStore, HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice,
+    PnpId, StoreFiles,
 };
 use strict_yaml::{Document, KeyCase, Kind, Node, ReadError, closest};
 
@@ -70,7 +70,7 @@ fn adapter(node: &Node<'_>, seen: &mut Seen) -> Result<Adapter, ReadError> {
     let adapter = Adapter {
         luid: Luid(luid.integer(i64::MIN..=i64::MAX)?),
         attributes: attributes(&map.require("attributes")?)?,
-        realness: realness(map.require("hardware")?.boolean()?),
+        kind: kind(map.require("hardware")?.boolean()?),
         placement: placement(flag(map.take("integrated"))?),
         attachment: attachment(flag(map.take("detachable"))?),
         hardware_id: hardware_id(&map.require("hardwareId")?)?,
@@ -87,8 +87,8 @@ fn adapter(node: &Node<'_>, seen: &mut Seen) -> Result<Adapter, ReadError> {
     Ok(adapter)
 }
 
-fn realness(hardware: bool) -> Realness {
-    if hardware { Realness::Hardware } else { Realness::Software }
+fn kind(hardware: bool) -> AdapterKind {
+    if hardware { AdapterKind::Hardware } else { AdapterKind::Software }
 }
 
 fn placement(integrated: bool) -> Placement {

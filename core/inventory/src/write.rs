@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use devices::{
-    Adapter, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DriverStore, HardwareId, HostFacts,
-    HostSnapshot, Luid, Placement, PnpDevice, Realness, StoreFiles,
+    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DriverStore,
+    HardwareId, HostFacts, HostSnapshot, Luid, Placement, PnpDevice, StoreFiles,
 };
 
 use crate::SCHEMA;
@@ -68,7 +68,7 @@ fn adapter(out: &mut String, adapter: &Adapter) -> Result<(), WriteError> {
     let attributes = adapter.attributes.iter().map(|a: Attribute| a.name().to_owned());
     append(out, format_args!("- luid: {}\n", adapter.luid));
     append(out, format_args!("  attributes: {}\n", flow(attributes)));
-    append(out, format_args!("  hardware: {}\n", adapter.realness == Realness::Hardware));
+    append(out, format_args!("  hardware: {}\n", adapter.kind == AdapterKind::Hardware));
     append(out, format_args!("  integrated: {}\n", adapter.placement == Placement::Integrated));
     append(out, format_args!("  detachable: {}\n", adapter.attachment == Attachment::Detachable));
     append(out, format_args!("  hardwareId: {}\n", hardware_id(adapter.hardware_id)));

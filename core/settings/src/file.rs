@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, DeviceScope, FileName, Hints, MultiDevice, NumaTopology,
-    ResourceName, RuntimeMounts,
+    AdditionalMounts, AllocationPolicy, DeviceScope, EnvironmentHints, FileName, MultiDevice,
+    NumaTopology, ResourceName, RuntimeMounts,
 };
 use strict_yaml::{Document, KeyCase, Kind, Mapping, Node, ReadError, decode};
 
@@ -51,7 +51,7 @@ pub(crate) struct FileSettings {
     pub(crate) multi_device: Option<Sourced<MultiDevice>>,
     pub(crate) numa: Option<Sourced<NumaTopology>>,
     pub(crate) removal_grace: Option<Sourced<Duration>>,
-    pub(crate) hints: Option<Sourced<Hints>>,
+    pub(crate) hints: Option<Sourced<EnvironmentHints>>,
     pub(crate) resource: Option<Sourced<ResourceName>>,
     pub(crate) rules: Vec<FileRule>,
 }
@@ -113,9 +113,9 @@ fn numa(node: &Node<'_>) -> Result<NumaTopology, ReadError> {
     Ok(if publish { NumaTopology::Publish } else { NumaTopology::Withhold })
 }
 
-fn hints(node: &Node<'_>) -> Result<Hints, ReadError> {
+fn hints(node: &Node<'_>) -> Result<EnvironmentHints, ReadError> {
     let set = node.boolean()?;
-    Ok(if set { Hints::Set } else { Hints::Omit })
+    Ok(if set { EnvironmentHints::Set } else { EnvironmentHints::Omit })
 }
 
 fn removal_grace(node: &Node<'_>) -> Result<Duration, ReadError> {

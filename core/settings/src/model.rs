@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceScope, DriverModel, Hints,
-    ModelPolicy, MultiDevice, NumaTopology, RuntimeMounts, Sharing,
+    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceScope, DriverModel,
+    EnvironmentHints, ModelPolicy, MultiDevice, NumaTopology, RuntimeMounts, SharedRequests,
+    Sharing,
 };
 
 use crate::SettingsError;
@@ -85,6 +86,7 @@ fn sharing(
     Ok(Sharing {
         replicas: trail.value("multitenancy", replicas, NonZeroU32::MIN),
         allocation: trail.value("allocationPolicy", allocation, AllocationPolicy::default()),
+        shared_requests: SharedRequests::default(),
     })
 }
 
@@ -128,7 +130,11 @@ fn container(
             [file.multi_device.clone()],
             MultiDevice::default(),
         ),
-        hints: trail.value("environmentHints", [file.hints.clone()], Hints::default()),
+        environment_hints: trail.value(
+            "environmentHints",
+            [file.hints.clone()],
+            EnvironmentHints::default(),
+        ),
     })
 }
 

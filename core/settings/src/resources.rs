@@ -78,6 +78,7 @@ fn uses_of(settings: &ModelSettings) -> Vec<Use<'_>> {
         let sharing = Sharing {
             replicas: rule.rule.replicas.unwrap_or(own.sharing.replicas),
             allocation: rule.rule.allocation.unwrap_or(own.sharing.allocation),
+            shared_requests: own.sharing.shared_requests,
         };
         Use {
             name: &rule.rule.name,

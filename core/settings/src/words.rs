@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, DeviceScope, FileName, Hints, MultiDevice, NumaTopology,
-    ResourceName, RuntimeMounts,
+    AdditionalMounts, AllocationPolicy, DeviceScope, EnvironmentHints, FileName, MultiDevice,
+    NumaTopology, ResourceName, RuntimeMounts,
 };
 
 pub(crate) const RUNTIME_MOUNTS: [(&str, RuntimeMounts); 3] = [
@@ -53,9 +53,9 @@ impl Words for NumaTopology {
     }
 }
 
-impl Words for Hints {
+impl Words for EnvironmentHints {
     fn words(&self) -> String {
-        (*self == Hints::Set).to_string()
+        (*self == EnvironmentHints::Set).to_string()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A program's reference in Markdown.
+//! Generates a program's reference in Markdown.
 
 use std::fmt::Write as _;
 
@@ -73,7 +73,7 @@ mod tests {
     use clap::builder::PossibleValuesParser;
 
     #[test]
-    fn arguments_become_rows_with_values_and_defaults() {
+    fn arguments_are_rows_with_values_and_defaults() {
         let command = Command::new("prog").about("does work").subcommand(
             Command::new("sub").about("does part").after_help("Examples:\n  prog sub").arg(
                 Arg::new("form")

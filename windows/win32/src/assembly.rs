@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
-    Adapter, AdapterWarning, Attachment, Attribute, Attributes, CopyToVmKey, CopyToVmValue,
-    DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot, Kept, Luid,
-    Placement, PnpDevice, Realness, SourceError, StoreFiles,
+    Adapter, AdapterKind, AdapterWarning, Attachment, Attribute, Attributes, CopyToVmKey,
+    CopyToVmValue, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot,
+    Luid, Placement, PnpDevice, SourceError, StoreFiles, WarningEffect,
 };
 
 use crate::copy_to_vm::{self, RawValue};
@@ -49,7 +49,7 @@ pub(crate) struct CopyToVmKeys {
 /// What `DXCore` says of an adapter, its lists aside.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AdapterFacts {
-    pub(crate) realness: Realness,
+    pub(crate) kind: AdapterKind,
     pub(crate) placement: Placement,
     pub(crate) attachment: Attachment,
     pub(crate) hardware_id: HardwareId,
@@ -91,11 +91,15 @@ pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, S
             Ok(adapter) => snapshot.adapters.push(adapter),
             Err(failure) => {
                 let text = in_words(&failure);
-                snapshot.warnings.push(AdapterWarning { luid, text, kept: Kept::Not });
+                snapshot.warnings.push(AdapterWarning {
+                    luid,
+                    text,
+                    effect: WarningEffect::Skipped,
+                });
                 continue;
             }
         }
-        let warning = |text| AdapterWarning { luid, text, kept: Kept::InPart };
+        let warning = |text| AdapterWarning { luid, text, effect: WarningEffect::Incomplete };
         snapshot.warnings.extend(notes.into_iter().map(warning));
     }
     Ok(snapshot)
@@ -126,7 +130,7 @@ fn adapter(
     Ok(Adapter {
         luid,
         attributes,
-        realness: facts.realness,
+        kind: facts.kind,
         placement: facts.placement,
         attachment: facts.attachment,
         hardware_id: facts.hardware_id,

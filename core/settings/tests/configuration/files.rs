@@ -2,8 +2,8 @@
 
 use crate::made::{Made, configured, effective, told};
 use devices::{
-    AllocationPolicy, DeviceScope, DriverModel, FileName, Hints, MultiDevice, NumaTopology,
-    RuntimeMounts, Vendor,
+    AllocationPolicy, DeviceScope, DriverModel, EnvironmentHints, FileName, MultiDevice,
+    NumaTopology, RuntimeMounts, Vendor,
 };
 use proptest::prelude::*;
 
@@ -55,7 +55,10 @@ fn every_key_in_any_case() {
     assert_eq!((policy.numa, policy.removal_grace.as_secs()), (NumaTopology::Publish, 5));
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
-    assert_eq!((container.multi_device, container.hints), (MultiDevice::Reject, Hints::Omit));
+    assert_eq!(
+        (container.multi_device, container.environment_hints),
+        (MultiDevice::Reject, EnvironmentHints::Omit)
+    );
     let excluded: Vec<&str> = container.exclude_mounts.iter().map(FileName::as_str).collect();
     assert_eq!(excluded, ["nvcuda.dll", "OpenCL.dll"]);
     let nvidia = &container.additional[&Vendor::Nvidia];

@@ -8,7 +8,7 @@ fn discover(arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn the_published_output_is_given_to_the_letter_but_for_the_version() {
+fn output_equals_the_published_output_except_for_the_version() {
     let host = inventory("aws-t4-two.yaml");
     let outcome = discover(&["--inventory", host.to_str().unwrap()]);
     let published = folder().join("expected/test-device-discovery.txt");
@@ -22,15 +22,15 @@ fn the_published_output_is_given_to_the_letter_but_for_the_version() {
 }
 
 #[test]
-fn every_recorded_host_is_listed_with_what_is_left_out() {
+fn every_inventory_is_listed_with_skipped_adapters() {
     for (name, path) in inventories() {
         let outcome = discover(&["--verbose", "--inventory", path.to_str().unwrap()]);
-        insta::assert_snapshot!(format!("discovery_{name}"), outcome.normal());
+        insta::assert_snapshot!(format!("discovery_{name}"), outcome.without_version());
     }
 }
 
 #[test]
-fn filters_leave_devices_out() {
+fn filters_skip_devices() {
     let host = inventory("azure-m60.yaml");
     let count = |arguments: &[&str]| {
         let outcome = discover(&[arguments, &["--inventory", host.to_str().unwrap()]].concat());
@@ -54,10 +54,10 @@ fn filters_leave_devices_out() {
     }
 }
 
-/// A compute-only device used to be listed without compute, and one `REG_SZ` value
-/// used to hide its neighbours.
+/// The original program listed a compute-only device without compute, and one `REG_SZ`
+/// value hid the other values of its key.
 #[test]
-fn compute_only_devices_and_odd_registry_values_are_told_truly() {
+fn compute_only_devices_and_odd_registry_values_are_listed() {
     let host = MadeUp::new(
         "\n- luid: -5\n  attributes: [d3d12-core-compute]\n  hardware: true\n  \
          hardwareId: {vendor: 0x8086, device: 1}\n  \
@@ -66,11 +66,11 @@ fn compute_only_devices_and_odd_registry_values_are_told_truly() {
          a: one.dll\n        b: ['..\\evil.dll']\n        c: [sub\\three.dll, 3.dll]",
     );
     let outcome = discover(&["--verbose", "--inventory", host.path().to_str().unwrap()]);
-    insta::assert_snapshot!("compute_only", outcome.normal());
+    insta::assert_snapshot!("compute_only", outcome.without_version());
 }
 
 #[test]
-fn bad_input_is_told_with_file_line_and_advice() {
+fn errors_name_the_file_and_line() {
     let outcome = discover(&["--inventory", "no-such-file.yaml"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""));
     assert!(outcome.stderr.starts_with("error: cannot read the inventory `no-such-file.yaml`"));
@@ -83,7 +83,7 @@ fn bad_input_is_told_with_file_line_and_advice() {
     assert!(outcome.stderr.contains("`gpu` is not a filter"), "{outcome}");
 }
 
-/// The earlier Go program read its options with Go's package `flag`.
+/// The original Go program parsed its options with Go's package `flag`.
 #[test]
 fn long_options_take_one_dash_or_two() {
     let host = inventory("made-up-npu-beside-gpu.yaml");
@@ -117,6 +117,6 @@ fn long_options_take_one_dash_or_two() {
 
 #[cfg(not(windows))]
 #[test]
-fn elsewhere_than_on_windows_an_inventory_is_needed() {
-    insta::assert_snapshot!("discovery_elsewhere", discover(&[]));
+fn other_systems_need_an_inventory() {
+    insta::assert_snapshot!("discovery_other_system", discover(&[]));
 }

@@ -1,4 +1,4 @@
-//! Running a program and telling everything it did.
+//! Runs a program and records its output.
 
 use std::fmt;
 use std::process::{Command, Output, Stdio};
@@ -7,14 +7,14 @@ pub(crate) const GEN_DEVICE_MOUNTS: &str = env!("CARGO_BIN_EXE_gen-device-mounts
 pub(crate) const QUERY_HCS_CAPABILITIES: &str = env!("CARGO_BIN_EXE_query-hcs-capabilities");
 pub(crate) const TEST_DEVICE_DISCOVERY: &str = env!("CARGO_BIN_EXE_test-device-discovery");
 
-/// A program with its arguments, and no terminal.
+/// A program with its arguments, without a terminal.
 pub(crate) fn program(program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
     command
 }
 
-/// What a program did.
+/// The exit code and output of a program.
 pub(crate) struct Outcome {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -28,8 +28,8 @@ impl Outcome {
         Outcome { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
     }
 
-    /// With the version, which changes, and paths, which differ, made the same.
-    pub(crate) fn normal(mut self) -> Outcome {
+    /// Replaces the version, which changes with each release.
+    pub(crate) fn without_version(mut self) -> Outcome {
         let version = concat!("version ", env!("CARGO_PKG_VERSION"));
         self.stdout = self.stdout.replace(version, "version VERSION");
         self

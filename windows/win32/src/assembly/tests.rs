@@ -61,7 +61,7 @@ fn card(n: u32) -> Card {
         luid: Luid(n.into()),
         attributes: vec![Attribute::D3d11Graphics, Attribute::D3d12CoreCompute],
         facts: Some(AdapterFacts {
-            realness: Realness::Hardware,
+            kind: AdapterKind::Hardware,
             placement: Placement::Discrete,
             attachment: Attachment::Fixed,
             hardware_id: HardwareId { vendor: 0x10DE, ..HardwareId::default() },
@@ -169,8 +169,8 @@ impl Host for TestHost {
     }
 }
 
-fn warnings(snapshot: &HostSnapshot) -> Vec<(i64, Kept, &str)> {
-    snapshot.warnings.iter().map(|w| (w.luid.0, w.kept, w.text.as_str())).collect()
+fn warnings(snapshot: &HostSnapshot) -> Vec<(i64, WarningEffect, &str)> {
+    snapshot.warnings.iter().map(|w| (w.luid.0, w.effect, w.text.as_str())).collect()
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn what_fails_for_one_adapter_leaves_that_one_out_with_the_reason() {
     ];
     for (bad, reason) in spoiled {
         let snapshot = host([bad, card(2)]).read();
-        assert_eq!(warnings(&snapshot), [(1, Kept::Not, reason)]);
+        assert_eq!(warnings(&snapshot), [(1, WarningEffect::Skipped, reason)]);
         assert_eq!(snapshot.adapters, host([card(2)]).read().adapters);
     }
 }
@@ -217,7 +217,7 @@ fn a_bad_value_is_told_and_the_adapter_stays() {
     let card = Card { copy_to_vm: Some(vec![("CopyToVmWhenNewer", values)]), ..card(1) };
     let snapshot = host([card]).read();
     let reason = "value `01` of CopyToVmWhenNewer is left out: it has registry type 4, neither REG_SZ nor REG_MULTI_SZ";
-    assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason)]);
+    assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, reason)]);
     let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
     let values = store.copy_to_vm.values().next().unwrap();
     assert_eq!(values.keys().collect::<Vec<_>>(), ["00", "02"]);
@@ -245,7 +245,7 @@ fn a_folder_that_is_nowhere_is_told_with_every_attempt() {
     let snapshot = host([Card { by_kernel: None, drivers: Some(vec!["x.dll"]), ..card(1) }]).read();
     assert_eq!(snapshot.adapters[0].driver_store, None);
     let reason = r"its driver store folder could not be found: the graphics kernel does not name the folder: access is denied; INF oem12.inf is not in the driver store: access is denied; driver key {4d36e968}\0001 names no absolute path";
-    assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason)]);
+    assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, reason)]);
 }
 
 #[test]
@@ -260,10 +260,10 @@ fn inside_a_container_no_runtime_file_is_listed_and_the_note_says_why() {
     let inside = r"C:\Windows\System32\HostDriverStore\FileRepository\nv.inf_amd64_1";
     let snapshot = host([Card { by_kernel: Some(inside), copy_to_vm: None, ..card(1) }]).read();
     let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
-    assert_eq!(store.files.holds("nvidia-smi.exe"), Some(false));
+    assert_eq!(store.files.contains("nvidia-smi.exe"), Some(false));
     assert!(store.copy_to_vm.is_empty());
     let reason = format!("inside a container the runtime files of `{inside}` cannot be listed");
-    assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason.as_str())]);
+    assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, reason.as_str())]);
 }
 
 #[test]
