@@ -234,6 +234,25 @@ mod tests {
     }
 
     #[test]
+    fn a_dropped_additional_mount_is_logged_once_with_a_hint() {
+        let mounts = "additionalMounts: {nvidia: [{source: extra.dll, destination: extra.dll}]}";
+        let display = offered("made-up-l4-2025.yaml", mounts)[0].clone();
+        let id = r"PCI\VEN_10DE&DEV_27B8&SUBSYS_16CA10DE&REV_A1\6&1A2B3C4D&0&00000008\0".to_owned();
+        let log = Log::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(lines.finish(), || {
+            for _ in 0..3 {
+                display.allocate(std::slice::from_ref(&id)).unwrap();
+            }
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.matches("additional mount not applied").count(), 1, "{text}");
+        assert!(text.contains("runtimeMounts: extra"), "{text}");
+        assert!(text.contains("extra.dll"), "{text}");
+    }
+
+    #[test]
     fn refusals_say_what_kind_they_are() {
         let display = offered("made-up-two-vendors.yaml", "multiDevice: reject")[0].clone();
         let kind = |ids: &[&str]| {
