@@ -1,13 +1,14 @@
-//! An adapter: what a host says about one DirectX device, nothing judged.
+//! An adapter: what a host reports about one DirectX device, before any decision.
 //!
-//! Values come from `DXCore`, the `PnP` manager, D3DKMT and the registry on Windows,
-//! or from a recorded inventory; both produce the same [`Adapter`].
+//! The values come from `DXCore`, the `PnP` manager, D3DKMT and the registry on Windows,
+//! or from an inventory; both produce the same [`Adapter`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::text::{fold, text_newtype};
+use crate::case_folding::fold_case;
+use crate::string_id::string_id;
 use crate::{CopyToVmKey, CopyToVmValue};
 
 /// The locally unique identifier of an adapter. It changes on reboot, driver
@@ -21,24 +22,24 @@ impl fmt::Display for Luid {
     }
 }
 
-text_newtype! {
-    /// A `PnP` device instance id such as `PCI\VEN_10DE&DEV_1EB8…\3&13C0B0C5&1&D8`.
-    /// Windows compares these without case.
+string_id! {
+    /// A `PnP` device instance ID such as `PCI\VEN_10DE&DEV_1EB8…\3&13C0B0C5&1&D8`.
+    /// Windows compares these case-insensitively.
     PnpId
 }
-text_newtype! {
+string_id! {
     /// A device location path such as `PCIROOT(0)#PCI(1B00)`
     /// (`DEVPKEY_Device_LocationPaths`, first entry).
     LocationPath
 }
-text_newtype! {
+string_id! {
     /// A driver key, `{class guid}\NNNN`, below
     /// `HKLM\SYSTEM\CurrentControlSet\Control\Class` (`DEVPKEY_Device_Driver`).
     DriverKey
 }
 
 impl DriverKey {
-    /// The key's full registry path, spelled as the earlier discovery library spells it.
+    /// The key's full registry path, in the format of the original discovery library.
     #[must_use]
     pub fn registry_path(&self) -> String {
         format!("HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Control\\Class\\{self}")
@@ -99,19 +100,19 @@ impl Attribute {
         }
     }
 
-    /// The attribute an inventory calls `name`.
+    /// The attribute with this name in inventories.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Attribute> {
         Attribute::ALL.into_iter().find(|a| a.name() == name)
     }
 }
 
-/// The attributes under which `DXCore` lists an adapter.
+/// The set of attributes under which `DXCore` lists an adapter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Attributes(u16);
 
 impl Attributes {
-    /// Whether `attribute` is among them.
+    /// Whether the set contains `attribute`.
     #[must_use]
     pub const fn has(self, attribute: Attribute) -> bool {
         self.0 & attribute as u16 != 0
@@ -141,11 +142,11 @@ impl FromIterator<Attribute> for Attributes {
 /// `DXCore`'s `HardwareID`: the PCI numbers for a PCI device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct HardwareId {
-    /// PCI vendor id, or a four-letter ACPI vendor id.
+    /// PCI vendor ID, or a four-letter ACPI vendor ID.
     pub vendor: u32,
-    /// PCI device id.
+    /// PCI device ID.
     pub device: u32,
-    /// PCI subsystem id (subsystem device in the high, subsystem vendor in the low 16 bits).
+    /// PCI subsystem ID (subsystem device in the high, subsystem vendor in the low 16 bits).
     pub subsystem: u32,
     /// PCI revision.
     pub revision: u32,
@@ -163,16 +164,16 @@ impl fmt::Display for DriverVersion {
     }
 }
 
-/// The text is not four numbers from 0 to 65535 with dots between them.
+/// The text is not four numbers from 0 to 65535 separated by dots.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a driver version (four numbers from 0 to 65535 with dots between)")]
+#[error("`{0}` is not a driver version (four numbers from 0 to 65535 separated by dots)")]
 pub struct DriverVersionError(String);
 
 impl FromStr for DriverVersion {
     type Err = DriverVersionError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts: Option<Vec<u16>> = text.split('.').map(crate::text::decimal).collect();
+        let parts: Option<Vec<u16>> = text.split('.').map(crate::decimal::parse_decimal).collect();
         match parts.as_deref() {
             Some(&[a, b, c, d]) => {
                 let parts = [a, b, c, d].map(u64::from);
@@ -183,76 +184,76 @@ impl FromStr for DriverVersion {
     }
 }
 
-/// Whether an adapter is hardware (`IsHardware`); the Basic Render Driver is not.
+/// Whether an adapter is hardware (`IsHardware`). The Basic Render Driver is not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Realness {
+pub enum AdapterKind {
     /// A physical or virtual device with a driver.
     Hardware,
-    /// A rasterizer in software.
+    /// A software rasterizer.
     Software,
 }
 
 /// Whether an adapter is built into the processor (`IsIntegrated`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Placement {
-    /// Shares the processor's memory.
+    /// Uses the processor's memory.
     Integrated,
-    /// Has a board and memory of its own.
+    /// Has its own board and memory.
     Discrete,
 }
 
 /// Whether an adapter can be removed while the host runs (`IsDetachable`).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Attachment {
-    /// Can be pulled out.
+    /// Can be removed, such as an external GPU.
     Detachable,
-    /// Stays for as long as the host runs.
+    /// Cannot be removed while the host runs.
     Fixed,
 }
 
-/// One adapter as its host describes it.
+/// One adapter as its host reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Adapter {
-    /// Joins the `DXCore` adapter with its `PnP` device.
+    /// Connects the `DXCore` adapter to its `PnP` device.
     pub luid: Luid,
-    /// The `DXCore` lists the adapter is in.
+    /// The attributes under which `DXCore` lists the adapter.
     pub attributes: Attributes,
     /// `IsHardware`.
-    pub realness: Realness,
+    pub kind: AdapterKind,
     /// `IsIntegrated`.
     pub placement: Placement,
     /// `IsDetachable`.
     pub attachment: Attachment,
     /// `HardwareID`.
     pub hardware_id: HardwareId,
-    /// `DriverDescription`; display text.
+    /// `DriverDescription`; for display only.
     pub driver_description: String,
-    /// `DriverVersion`, where the driver reports one.
+    /// `DriverVersion`, if the driver reports one.
     pub driver_version: Option<DriverVersion>,
-    /// `DedicatedAdapterMemory` in MiB, rounded down, where the driver reports it.
+    /// `DedicatedAdapterMemory` in MiB, rounded down, if the driver reports it.
     pub dedicated_memory_mib: Option<u64>,
-    /// The `PnP` device that carries the adapter's LUID, where there is one.
+    /// The `PnP` device with the adapter's LUID, if there is one.
     pub pnp: Option<PnpDevice>,
-    /// The driver's folder and what the registry names in it, where it could be found.
+    /// The driver's folder and the files that the registry names in it, if it was found.
     pub driver_store: Option<DriverStore>,
 }
 
-/// The `PnP` side of an adapter.
+/// The `PnP` device of an adapter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PnpDevice {
-    /// Device instance id.
+    /// Device instance ID.
     pub id: PnpId,
     /// `DEVPKEY_Device_FriendlyName`, else `DEVPKEY_Device_DeviceDesc`.
     pub description: String,
     /// `DEVPKEY_Device_Manufacturer`; free text, for display only.
     pub manufacturer: String,
-    /// `DEVPKEY_Device_Driver`, where a driver is installed.
+    /// `DEVPKEY_Device_Driver`, if a driver is installed.
     pub driver_key: Option<DriverKey>,
-    /// `DEVPKEY_Device_LocationPaths`; the first is the one containers are given.
+    /// `DEVPKEY_Device_LocationPaths`; the first one assigns the device to containers.
     pub location_paths: Vec<LocationPath>,
-    /// `DEVPKEY_Device_Numa_Node`, where firmware reports it.
+    /// `DEVPKEY_Device_Numa_Node`, if firmware reports it.
     pub numa_node: Option<u32>,
-    /// `DEVPKEY_Device_ProblemCode`; 0 is a working device.
+    /// `DEVPKEY_Device_ProblemCode`; 0 means that the device works.
     pub problem_code: u32,
 }
 
@@ -261,33 +262,33 @@ pub struct PnpDevice {
 pub struct DriverStore {
     /// Absolute Windows path of the folder.
     pub path: String,
-    /// Which files the folder holds.
+    /// The files in the folder.
     pub files: StoreFiles,
     /// `CopyToVm*` key → value name → value.
     pub copy_to_vm: BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>,
 }
 
-/// What is known of the files in a driver store folder.
+/// What is known about the files in a driver store folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreFiles {
-    /// A recording that does not list files: every file that is named exists.
+    /// An inventory that does not list files: every named file counts as existing.
     EveryNamed,
-    /// The folder's files, relative to it, as recorded.
+    /// The folder's files according to an inventory, as relative paths.
     Listed(BTreeSet<String>),
-    /// A live host: the disk answers at the moment of asking.
+    /// A live host: the disk must be checked.
     OnDisk,
 }
 
 impl StoreFiles {
-    /// Whether the folder holds `relative`; `None` where only the disk knows.
+    /// Whether the folder contains `relative`; `None` if the disk must be checked.
     #[must_use]
-    pub fn holds(&self, relative: &str) -> Option<bool> {
-        let folded = |path: &str| fold(path).replace('/', "\\");
+    pub fn contains(&self, relative: &str) -> Option<bool> {
+        let folded = |path: &str| fold_case(path).replace('/', "\\");
         match self {
             StoreFiles::EveryNamed => Some(true),
             StoreFiles::Listed(files) => {
-                let wanted = folded(relative);
-                Some(files.contains(relative) || files.iter().any(|f| folded(f) == wanted))
+                let folded_path = folded(relative);
+                Some(files.contains(relative) || files.iter().any(|f| folded(f) == folded_path))
             }
             StoreFiles::OnDisk => None,
         }
@@ -300,24 +301,24 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn driver_version_refuses_anything_but_four_16_bit_numbers() {
+    fn driver_version_requires_four_16_bit_numbers() {
         for bad in ["", "1.2.3", "1.2.3.4.5", "1.2.3.65536", "1.2.3.-4", "1.2.3.+4", "a.b.c.d"] {
             assert!(bad.parse::<DriverVersion>().is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn recorded_files_are_found_without_case_and_with_either_separator() {
+    fn listed_files_match_case_insensitively_and_with_either_separator() {
         let files = StoreFiles::Listed([r"B026261\amfrt64.dll".to_owned()].into());
-        assert_eq!(files.holds(r"b026261\AMFRT64.DLL"), Some(true));
-        assert_eq!(files.holds("B026261/amfrt64.dll"), Some(true));
-        assert_eq!(files.holds("amfrt64.dll"), Some(false));
-        assert_eq!(StoreFiles::OnDisk.holds("x"), None);
+        assert_eq!(files.contains(r"b026261\AMFRT64.DLL"), Some(true));
+        assert_eq!(files.contains("B026261/amfrt64.dll"), Some(true));
+        assert_eq!(files.contains("amfrt64.dll"), Some(false));
+        assert_eq!(StoreFiles::OnDisk.contains("x"), None);
     }
 
     proptest! {
         #[test]
-        fn driver_version_prints_and_parses(raw: u64) {
+        fn driver_version_round_trips(raw: u64) {
             let version = DriverVersion(raw);
             prop_assert_eq!(version.to_string().parse(), Ok(version));
         }

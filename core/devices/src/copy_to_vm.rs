@@ -1,25 +1,25 @@
-//! The registry's `CopyToVm*` entries as they are read: keys and values, nothing judged.
+//! The registry's `CopyToVm*` keys and values as read, before they are checked.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::text::fold;
+use crate::case_folding::fold_case;
 
-/// Which of the four `CopyToVm*` keys.
+/// One of the four `CopyToVm*` key names.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CopyToVmKind {
-    /// `CopyToVmOverwrite`: System32.
+    /// `CopyToVmOverwrite`: files for System32.
     Overwrite,
-    /// `CopyToVmWhenNewer`: System32.
+    /// `CopyToVmWhenNewer`: files for System32.
     WhenNewer,
-    /// `CopyToVmOverwriteWow64`: `SysWOW64`.
+    /// `CopyToVmOverwriteWow64`: files for `SysWOW64`.
     OverwriteWow64,
-    /// `CopyToVmWhenNewerWow64`: `SysWOW64`.
+    /// `CopyToVmWhenNewerWow64`: files for `SysWOW64`.
     WhenNewerWow64,
 }
 
 impl CopyToVmKind {
-    /// All four, in the order their files are taken.
+    /// All four, in the order in which their files take destinations.
     pub const ALL: [CopyToVmKind; 4] = [
         CopyToVmKind::Overwrite,
         CopyToVmKind::WhenNewer,
@@ -43,9 +43,10 @@ impl CopyToVmKind {
 /// subkey named for the kernel driver (`softgpukmd\CopyToVmOverwrite`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CopyToVmKey {
-    /// Which of the four; first, so that keys sort in the order their files are taken.
+    /// The name; the first field, so that keys sort in the order in which their files take
+    /// destinations.
     pub kind: CopyToVmKind,
-    /// The kernel driver's subkey, where there is one; `None` sorts first.
+    /// The kernel driver's subkey, if there is one; `None` sorts first.
     pub subkey: Option<String>,
 }
 
@@ -58,11 +59,11 @@ impl fmt::Display for CopyToVmKey {
     }
 }
 
-/// The text names none of the four `CopyToVm*` keys.
+/// The text is not the name of a `CopyToVm*` key.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{0}` is none of CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 and \
-     CopyToVmWhenNewerWow64, with at most one subkey before it"
+    "`{0}` is not a CopyToVm key (CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 or \
+     CopyToVmWhenNewerWow64, with at most one subkey before it)"
 )]
 pub struct CopyToVmKeyError(String);
 
@@ -78,15 +79,15 @@ impl FromStr for CopyToVmKey {
         if subkey.is_some_and(|s| s.is_empty() || s.contains('\\')) {
             return Err(error());
         }
-        let kind = CopyToVmKind::ALL.into_iter().find(|k| fold(k.name()) == fold(name));
+        let kind = CopyToVmKind::ALL.into_iter().find(|k| fold_case(k.name()) == fold_case(name));
         Ok(CopyToVmKey { kind: kind.ok_or_else(error)?, subkey: subkey.map(str::to_owned) })
     }
 }
 
-/// The data of one value below a `CopyToVm*` key, as the registry holds it.
+/// The data of one value below a `CopyToVm*` key, as stored in the registry.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CopyToVmValue {
-    /// `REG_MULTI_SZ`: source, and perhaps destination.
+    /// `REG_MULTI_SZ`: source and optional destination.
     Multi(Vec<String>),
     /// `REG_SZ`: source.
     Single(String),
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copy_to_vm_keys_sort_overwrite_first_and_the_driver_key_before_its_subkeys() {
+    fn keys_sort_overwrite_first_and_the_driver_key_before_its_subkeys() {
         let mut keys: Vec<CopyToVmKey> = [
             "CopyToVmWhenNewer",
             r"softgpukmd\CopyToVmOverwrite",
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_to_vm_key_refuses_other_names() {
+    fn other_key_names_are_rejected() {
         for bad in ["CopyToVm", r"a\b\CopyToVmOverwrite", r"\CopyToVmOverwrite", ""] {
             assert!(bad.parse::<CopyToVmKey>().is_err(), "{bad}");
         }

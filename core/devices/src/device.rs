@@ -1,4 +1,4 @@
-//! A device: an adapter that can be named, with everything that is derived from it.
+//! A device: an adapter with a `PnP` device, and the properties derived from both.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use crate::{
     LocationPath, Luid, Placement, PnpDevice, PnpId, RuntimeFiles, StoreFiles, Vendor,
 };
 
-/// Whether a device can do something.
+/// Whether a device supports something.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Support {
-    /// It can.
+    /// It does.
     Yes,
-    /// It cannot.
+    /// It does not.
     No,
 }
 
@@ -28,13 +28,13 @@ impl Support {
     }
 }
 
-/// Whether a device can be given to a container.
+/// Whether a device can be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Health {
-    /// It works as far as Windows knows.
+    /// Windows reports no problem.
     Healthy,
-    /// It does not.
-    Unhealthy(Ailment),
+    /// The device must not be allocated.
+    Unhealthy(UnhealthyReason),
 }
 
 impl Health {
@@ -47,19 +47,19 @@ impl Health {
 
 /// Why a device is unhealthy.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Ailment {
+pub enum UnhealthyReason {
     /// The `PnP` manager reports a problem code (Microsoft's "Device Manager error
     /// messages"; 43 is a device that stopped itself).
-    Problem(u32),
-    /// The host no longer lists it.
-    Gone,
+    ProblemCode(u32),
+    /// The host no longer reports the device.
+    Removed,
 }
 
-impl fmt::Display for Ailment {
+impl fmt::Display for UnhealthyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ailment::Problem(code) => write!(f, "Windows reports problem code {code}"),
-            Ailment::Gone => f.write_str("the host no longer lists it"),
+            UnhealthyReason::ProblemCode(code) => write!(f, "Windows reports problem code {code}"),
+            UnhealthyReason::Removed => f.write_str("the host no longer reports the device"),
         }
     }
 }
@@ -67,29 +67,29 @@ impl fmt::Display for Ailment {
 /// One DirectX device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Device {
-    /// `PnP` device instance id: what a device is called for as long as it stays in its place.
+    /// `PnP` device instance ID; stable as long as the device stays in its slot.
     pub id: PnpId,
-    /// The adapter's LUID of the moment.
+    /// The adapter's current LUID.
     pub luid: Luid,
-    /// What Device Manager calls it.
+    /// The name that Device Manager shows.
     pub description: String,
-    /// The vendor, by hardware id.
+    /// The vendor, by hardware ID.
     pub vendor: Vendor,
-    /// What the driver package calls the manufacturer.
+    /// The manufacturer's name in the driver package.
     pub manufacturer: String,
-    /// Hardware id.
+    /// Hardware ID.
     pub hardware_id: HardwareId,
-    /// The first location path, where Windows knows one.
+    /// The first location path, if Windows reports one.
     pub location_path: Option<LocationPath>,
-    /// The driver key, where a driver is installed.
+    /// The driver key, if a driver is installed.
     pub driver_key: Option<DriverKey>,
-    /// The driver's version, where it reports one.
+    /// The driver's version, if it reports one.
     pub driver_version: Option<DriverVersion>,
-    /// The driver store folder, where it could be found.
+    /// The driver store folder, if it was found.
     pub driver_store: Option<StoreFolder>,
-    /// Dedicated memory in MiB, where the driver reports it.
+    /// Dedicated memory in MiB, if the driver reports it.
     pub dedicated_memory_mib: Option<u64>,
-    /// The NUMA node, where firmware reports it.
+    /// The NUMA node, if firmware reports it.
     pub numa_node: Option<u32>,
     /// Integrated or discrete.
     pub placement: Placement,
@@ -100,15 +100,15 @@ pub struct Device {
     /// Compute: D3D12 graphics, core compute, generic machine learning, or a
     /// neural processor or compute accelerator by hardware type.
     pub compute: Support,
-    /// The UUID that CUDA names the device by, where NVML knows it.
+    /// The UUID by which CUDA identifies the device, if NVML reports it.
     pub cuda_uuid: Option<String>,
-    /// Health as the snapshot shows it.
+    /// Health according to the snapshot.
     pub health: Health,
-    /// The registry's runtime files.
+    /// The runtime files that the driver names in the registry.
     pub runtime_files: RuntimeFiles,
 }
 
-/// A driver store folder as a device keeps it.
+/// The driver store folder of a device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreFolder {
     /// Absolute Windows path.
@@ -118,7 +118,7 @@ pub struct StoreFolder {
 }
 
 impl Device {
-    /// The device of `adapter`, whose `PnP` side is `pnp`.
+    /// The device of `adapter`, whose `PnP` device is `pnp`.
     pub(crate) fn new(adapter: &Adapter, pnp: &PnpDevice) -> Device {
         let has = |attribute| adapter.attributes.has(attribute);
         let description = Some(&pnp.description).filter(|text| !text.is_empty());
@@ -148,7 +148,7 @@ impl Device {
             cuda_uuid: None,
             health: match pnp.problem_code {
                 0 => Health::Healthy,
-                code => Health::Unhealthy(Ailment::Problem(code)),
+                code => Health::Unhealthy(UnhealthyReason::ProblemCode(code)),
             },
             runtime_files: adapter.driver_store.as_ref().map(RuntimeFiles::of).unwrap_or_default(),
         }

@@ -1,23 +1,23 @@
-//! The device set: what is offered at one moment, with the devices that went away
-//! a short while ago.
+//! The device set: the devices that are advertised at one moment, including devices
+//! that were removed a short time ago.
 //!
-//! Each set follows from the one before it, the newest offer and the time; nothing
+//! Each set is computed from the previous set, the newest offer and the time; nothing
 //! here reads a clock.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::hints::DeviceHints;
+use crate::case_folding::fold_case;
+use crate::environment_hints::DeviceHints;
 use crate::mounts::MountTable;
 use crate::slot::split;
-use crate::text::fold;
 use crate::{
-    Ailment, Device, Health, HostFacts, ModelPolicy, NumaTopology, Offer, ResourceOffer,
-    ResourceRule, ResourceSpec, Skipped, SlotId,
+    Device, Health, HostFacts, ModelPolicy, NumaTopology, Offer, ResourceOffer, ResourceRule,
+    ResourceSpec, Skipped, SlotId, UnhealthyReason,
 };
 
-/// A moment on a clock that never goes back, as time since an origin of its own.
+/// A point in time on a monotonic clock, as the time since an arbitrary origin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Moment(pub Duration);
 
@@ -30,8 +30,8 @@ pub struct DeviceSet {
     pub resources: Vec<Arc<ResourceDevices>>,
     /// Adapters that belong to no resource.
     pub skipped: Vec<Skipped>,
-    /// Rules that claimed no device.
-    pub idle_rules: Vec<ResourceRule>,
+    /// Rules that match no device.
+    pub unmatched_rules: Vec<ResourceRule>,
 }
 
 /// One resource's devices.
@@ -39,79 +39,90 @@ pub struct DeviceSet {
 pub struct ResourceDevices {
     /// The resource.
     pub spec: Arc<ResourceSpec>,
-    entries: Vec<Entry>,
-    /// Spelled as slot ids spell them; no slot has an entry of its own, so that a
-    /// look-up costs the same with 8 slots and with 16,384.
-    by_id: HashMap<String, usize>,
+    entries: Vec<ListedDevice>,
+    /// Device instance ID, as spelled in slot IDs → index in `entries`. There is no entry
+    /// per slot, so that a look-up costs the same with 8 slots and with 16,384.
+    index_by_id: HashMap<String, usize>,
 }
 
 /// One device of a resource.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// The device as it was last seen.
+pub struct ListedDevice {
+    /// The device as last seen.
     pub device: Arc<Device>,
-    /// The policy it falls under.
+    /// The policy that applies to it.
     pub policy: Arc<ModelPolicy>,
-    /// Health, which is [`Ailment::Gone`] where the newest offer lacks the device.
+    /// Health; [`UnhealthyReason::Removed`] if the newest offer does not contain the device.
     pub health: Health,
-    gone_since: Option<Moment>,
+    removed_since: Option<Moment>,
     pub(crate) mounts: Arc<MountTable>,
     pub(crate) hints: Arc<DeviceHints>,
 }
 
-/// A slot as it is advertised.
+/// Where a slot ID leads.
+#[derive(Clone, Copy)]
+pub(crate) struct LocatedSlot<'a> {
+    /// The device's index in [`ResourceDevices::entries`].
+    pub(crate) device_index: usize,
+    pub(crate) replica: u32,
+    pub(crate) entry: &'a ListedDevice,
+}
+
+/// A slot as advertised to the kubelet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
-    /// Its id.
+    /// Its ID.
     pub id: SlotId,
     /// Its device's health.
     pub health: Health,
-    /// Its device's NUMA node, where that is published.
+    /// Its device's NUMA node, if nodes are published.
     pub numa_node: Option<u32>,
 }
 
-/// Why a slot id names no slot.
+/// Why a device ID from the kubelet cannot be allocated.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum SlotFault {
-    /// Not a slot id at all.
-    #[error("`{0}` is not a slot id (a PnP instance id, a backslash and a replica number)")]
+pub enum SlotError {
+    /// Not a slot ID.
+    #[error(
+        "malformed device ID `{0}` (expected a PnP instance ID, a backslash and a replica number)"
+    )]
     Malformed(String),
-    /// No such device, or no longer.
-    #[error("slot `{0}` names a device that resource {1} does not have")]
+    /// The resource has no such device, or no longer has it.
+    #[error("unknown device ID `{0}`: resource {1} has no such device")]
     UnknownDevice(String, String),
     /// The device has fewer replicas.
-    #[error("slot `{0}` is beyond the {1} slots that its device has")]
+    #[error("replica number of device ID `{0}` is out of range: the device has {1} replicas")]
     BeyondReplicas(String, u32),
     /// The device is unhealthy.
-    #[error("slot `{0}` belongs to an unhealthy device: {1}")]
-    Unhealthy(String, Ailment),
+    #[error("device ID `{0}` belongs to an unhealthy device: {1}")]
+    Unhealthy(String, UnhealthyReason),
 }
 
 impl DeviceSet {
-    /// The set that follows `previous` when `offer` is the newest at `now`.
+    /// The set that follows `previous`, given the newest `offer` at time `now`.
     #[must_use]
     pub fn next(previous: Option<&DeviceSet>, offer: Offer, now: Moment) -> DeviceSet {
         let present: BTreeSet<String> = offer
             .resources
             .iter()
             .flat_map(|r| &r.devices)
-            .map(|(device, _)| fold(device.id.as_str()))
+            .map(|(device, _)| fold_case(device.id.as_str()))
             .collect();
         let resources = offer.resources.into_iter().enumerate().map(|(n, resource)| {
             let before = previous.and_then(|set| set.resources.get(n));
-            let gone = before.map(|r| r.gone(&present, now)).unwrap_or_default();
-            Arc::new(ResourceDevices::new(resource, gone))
+            let removed = before.map(|r| r.removed(&present, now)).unwrap_or_default();
+            Arc::new(ResourceDevices::new(resource, removed))
         });
         DeviceSet {
             resources: resources.collect(),
             host: offer.host,
             skipped: offer.skipped,
-            idle_rules: offer.idle_rules,
+            unmatched_rules: offer.unmatched_rules,
         }
     }
 
-    /// When the next device that went away is to be dropped, if any did: the time to
-    /// call [`DeviceSet::next`] again, with the same offer.
+    /// When the next removed device must be dropped, if there is one: the time to call
+    /// [`DeviceSet::next`] again, with the same offer.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
         self.resources.iter().flat_map(|r| r.entries.iter().filter_map(|e| r.drop_at(e))).min()
@@ -119,48 +130,49 @@ impl DeviceSet {
 }
 
 impl ResourceDevices {
-    fn new(offer: ResourceOffer, gone: Vec<Entry>) -> ResourceDevices {
-        let mut entries: Vec<Entry> = offer
+    fn new(offer: ResourceOffer, removed: Vec<ListedDevice>) -> ResourceDevices {
+        let mut entries: Vec<ListedDevice> = offer
             .devices
             .into_iter()
-            .map(|(device, policy)| Entry {
+            .map(|(device, policy)| ListedDevice {
                 health: device.health,
-                gone_since: None,
+                removed_since: None,
                 mounts: Arc::new(MountTable::of(&device, &policy)),
                 hints: Arc::new(DeviceHints::of(&device)),
                 device,
                 policy,
             })
             .collect();
-        entries.extend(gone);
+        entries.extend(removed);
         let ids = entries.iter().enumerate();
-        let by_id = ids.map(|(n, entry)| (entry.device.id.as_str().to_owned(), n)).collect();
-        ResourceDevices { spec: offer.spec, entries, by_id }
+        let index_by_id = ids.map(|(n, entry)| (entry.device.id.as_str().to_owned(), n)).collect();
+        ResourceDevices { spec: offer.spec, entries, index_by_id }
     }
 
-    /// The devices of this set that are not `present` and not yet due to be dropped.
-    fn gone(&self, present: &BTreeSet<String>, now: Moment) -> Vec<Entry> {
-        let absent = |entry: &&Entry| !present.contains(&fold(entry.device.id.as_str()));
+    /// The devices of this set that are not `present` and whose grace time has not expired.
+    fn removed(&self, present: &BTreeSet<String>, now: Moment) -> Vec<ListedDevice> {
+        let absent =
+            |entry: &&ListedDevice| !present.contains(&fold_case(entry.device.id.as_str()));
         self.entries
             .iter()
             .filter(absent)
-            .map(|entry| Entry {
-                gone_since: Some(entry.gone_since.unwrap_or(now)),
-                health: Health::Unhealthy(Ailment::Gone),
+            .map(|entry| ListedDevice {
+                removed_since: Some(entry.removed_since.unwrap_or(now)),
+                health: Health::Unhealthy(UnhealthyReason::Removed),
                 ..entry.clone()
             })
             .filter(|entry| self.drop_at(entry).is_none_or(|at| now < at))
             .collect()
     }
 
-    fn drop_at(&self, entry: &Entry) -> Option<Moment> {
-        let Moment(gone) = entry.gone_since?;
-        Some(Moment(gone.saturating_add(self.spec.removal_grace)))
+    fn drop_at(&self, entry: &ListedDevice) -> Option<Moment> {
+        let Moment(removed) = entry.removed_since?;
+        Some(Moment(removed.saturating_add(self.spec.removal_grace)))
     }
 
-    /// Its devices, those that went away last.
+    /// Its devices; removed devices come last.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[ListedDevice] {
         &self.entries
     }
 
@@ -175,31 +187,31 @@ impl ResourceDevices {
         })
     }
 
-    /// The number and the entry of the device that a slot id belongs to, whatever its health.
-    pub(crate) fn locate(&self, id: &str) -> Result<(usize, &Entry), SlotFault> {
-        let (device, replica) = split(id).ok_or_else(|| SlotFault::Malformed(id.to_owned()))?;
-        let Some(&number) = self.by_id.get(device) else {
-            return Err(SlotFault::UnknownDevice(id.to_owned(), self.spec.name.to_string()));
+    /// Finds the slot with this ID, whether its device is healthy or not.
+    pub(crate) fn locate(&self, id: &str) -> Result<LocatedSlot<'_>, SlotError> {
+        let (device, replica) = split(id).ok_or_else(|| SlotError::Malformed(id.to_owned()))?;
+        let Some(&device_index) = self.index_by_id.get(device) else {
+            return Err(SlotError::UnknownDevice(id.to_owned(), self.spec.name.to_string()));
         };
         let replicas = self.spec.sharing.replicas.get();
         if replica >= replicas {
-            return Err(SlotFault::BeyondReplicas(id.to_owned(), replicas));
+            return Err(SlotError::BeyondReplicas(id.to_owned(), replicas));
         }
-        Ok((number, &self.entries[number]))
+        Ok(LocatedSlot { device_index, replica, entry: &self.entries[device_index] })
     }
 
-    /// Like [`ResourceDevices::locate`], for a device that can be given out.
-    pub(crate) fn locate_healthy(&self, id: &str) -> Result<(usize, &Entry), SlotFault> {
-        let (number, entry) = self.locate(id)?;
-        match entry.health {
-            Health::Healthy => Ok((number, entry)),
-            Health::Unhealthy(ailment) => Err(SlotFault::Unhealthy(id.to_owned(), ailment)),
+    /// Finds the slot with this ID if its device is healthy.
+    pub(crate) fn locate_healthy(&self, id: &str) -> Result<LocatedSlot<'_>, SlotError> {
+        let slot = self.locate(id)?;
+        match slot.entry.health {
+            Health::Healthy => Ok(slot),
+            Health::Unhealthy(reason) => Err(SlotError::Unhealthy(id.to_owned(), reason)),
         }
     }
 }
 
-impl Entry {
-    /// The device's NUMA node, where the policy publishes it.
+impl ListedDevice {
+    /// The device's NUMA node, if the policy publishes it.
     #[must_use]
     pub fn published_numa_node(&self) -> Option<u32> {
         match self.policy.numa {

@@ -1,9 +1,9 @@
-//! Facts of the host that decide how a container is given a device.
+//! Facts about the host that decide how a device is assigned to a container.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::text::decimal;
+use crate::decimal::parse_decimal;
 
 /// A Windows build, `major.minor.build.revision`, such as `10.0.20348.1547`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -26,14 +26,14 @@ impl fmt::Display for HostBuild {
 
 /// The text is not a Windows build.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a Windows build (four numbers with dots between, such as 10.0.20348.1547)")]
+#[error("`{0}` is not a Windows build (four numbers separated by dots, such as 10.0.20348.1547)")]
 pub struct HostBuildError(String);
 
 impl FromStr for HostBuild {
     type Err = HostBuildError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parts: Option<Vec<u32>> = text.split('.').map(decimal).collect();
+        let parts: Option<Vec<u32>> = text.split('.').map(parse_decimal).collect();
         match parts.as_deref() {
             Some(&[major, minor, build, revision]) => {
                 Ok(HostBuild { major, minor, build, revision })
@@ -43,7 +43,7 @@ impl FromStr for HostBuild {
     }
 }
 
-/// A schema version of the Host Compute Service; `A.X` stands for `A.0` to `A.X`.
+/// A schema version of the Host Compute Service (HCS); `A.X` means `A.0` to `A.X`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HcsSchema {
     /// The part before the dot.
@@ -60,7 +60,7 @@ impl fmt::Display for HcsSchema {
 
 /// The text is not a schema version.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not an HCS schema version (two numbers with a dot between, such as 2.5)")]
+#[error("`{0}` is not an HCS schema version (two numbers separated by a dot, such as 2.5)")]
 pub struct HcsSchemaError(String);
 
 impl FromStr for HcsSchema {
@@ -69,7 +69,7 @@ impl FromStr for HcsSchema {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.split_once('.')
             .and_then(|(major, minor)| {
-                Some(HcsSchema { major: decimal(major)?, minor: decimal(minor)? })
+                Some(HcsSchema { major: parse_decimal(major)?, minor: parse_decimal(minor)? })
             })
             .ok_or_else(|| HcsSchemaError(text.to_owned()))
     }
@@ -78,14 +78,14 @@ impl FromStr for HcsSchema {
 /// Whether the host runs 32-bit programs, that is, has a `SysWOW64` folder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Wow64 {
-    /// The usual case.
+    /// It does, as most hosts do.
     #[default]
     Present,
-    /// Nano Server, or Server Core with the feature removed.
+    /// It does not: Nano Server, or Server Core with the feature removed.
     Absent,
 }
 
-/// What is known of the host. A recording may know none of it.
+/// What is known about the host. An inventory may contain none of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostFacts {
     /// Product text such as `Microsoft Windows Server 2022 Datacenter`.
@@ -94,9 +94,9 @@ pub struct HostFacts {
     pub display_version: Option<String>,
     /// The Windows build.
     pub build: Option<HostBuild>,
-    /// The highest schema of each major version that HCS supports, in its order.
+    /// The highest schema of each major version that HCS supports, in the order of HCS.
     pub hcs_schemas: Vec<HcsSchema>,
-    /// Whether 32-bit runtime files have a place to go.
+    /// Whether 32-bit runtime files can be mounted.
     pub wow64: Wow64,
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn builds_and_schemas_refuse_other_text() {
+    fn malformed_builds_and_schemas_are_rejected() {
         for bad in ["", "10", "10.0.20348", "10.0.20348.1.2", "10.0.x.1", "10.0.-1.1"] {
             assert!(bad.parse::<HostBuild>().is_err(), "{bad}");
         }
@@ -117,13 +117,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn build_prints_and_parses(major: u32, minor: u32, build: u32, revision: u32) {
+        fn build_round_trips(major: u32, minor: u32, build: u32, revision: u32) {
             let host = HostBuild { major, minor, build, revision };
             prop_assert_eq!(host.to_string().parse(), Ok(host));
         }
 
         #[test]
-        fn schema_prints_and_parses(major: u32, minor: u32) {
+        fn schema_round_trips(major: u32, minor: u32) {
             let schema = HcsSchema { major, minor };
             prop_assert_eq!(schema.to_string().parse(), Ok(schema));
         }

@@ -1,14 +1,16 @@
-//! DirectX adapters and the pure decisions about them.
+//! DirectX adapters, and the decisions about them as pure functions.
 //!
-//! In come adapters as a source saw them and a policy; out go devices, the
-//! reasons for what was left out, slots, and what a container is given. Nothing
-//! here does I/O, reads a clock or the environment, or logs.
+//! Input: adapters as a source reports them, and a policy. Output: devices, the reason
+//! for each skipped adapter, slots, and what a container gets. Nothing in this crate
+//! does I/O, reads a clock or the environment, or logs.
 
 mod adapter;
+mod case_folding;
 mod copy_to_vm;
+mod decimal;
 mod device;
 mod device_set;
-mod hints;
+mod environment_hints;
 mod host;
 mod model;
 mod mounts;
@@ -17,26 +19,26 @@ mod paths;
 mod pattern;
 mod plan;
 mod policy;
-mod prefer;
+mod preferred_allocation;
 mod resource_name;
 mod runtime_files;
 mod selection;
 mod slot;
 mod source;
-mod text;
+mod string_id;
 
 pub use adapter::{
-    Adapter, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
-    DriverVersionError, HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness,
-    StoreFiles,
+    Adapter, AdapterKind, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
+    DriverVersionError, HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
 };
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
-pub use device::{Ailment, Device, Health, StoreFolder, Support};
-pub use device_set::{DeviceSet, Entry, Moment, ResourceDevices, Slot, SlotFault};
+pub use device::{Device, Health, StoreFolder, Support, UnhealthyReason};
+pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
 pub use host::{HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64};
 pub use model::{DriverModel, DriverModelError, Vendor, VendorError};
 pub use mounts::{
-    FIRST_BUILD_WITHOUT_MOUNTS, Fate, FileFate, MountCandidate, MountOrigin, MountPlan, NoMounts,
+    FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,
+    NoMountsReason,
 };
 pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
 pub use paths::{FileName, PathError, StorePath};
@@ -50,13 +52,19 @@ pub use plan::{
 };
 pub use policy::{
     AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, DeviceScope,
-    Hints, ModelPolicy, MultiDevice, NumaTopology, Policy, ResourceRule, RuntimeMounts, Sharing,
+    EnvironmentHints, ModelPolicy, MultiDevice, NumaTopology, Policy, ResourceRule, RuntimeMounts,
+    SharedRequests, Sharing,
 };
-pub use prefer::{PreferError, prefer};
+pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
 pub use resource_name::{ResourceName, ResourceNameError};
-pub use runtime_files::{RejectedValue, RuntimeFile, RuntimeFiles, ValueFault, Visibility};
+pub use runtime_files::{
+    CopyToVmValueError, DiscoveredFrom, RejectedValue, RuntimeFile, RuntimeFiles,
+};
 pub use selection::{
-    Abilities, Criteria, Filter, FilterError, ModelList, Selection, SkipReason, Skipped, discover,
+    Capabilities, Criteria, Filter, FilterError, ModelList, Selection, SkipReason, Skipped,
+    discover,
 };
 pub use slot::{SlotId, SlotIdError};
-pub use source::{AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, Kept, SourceError};
+pub use source::{
+    AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, SourceError, WarningEffect,
+};

@@ -3,17 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::text::fold;
+use crate::case_folding::fold_case;
 
-/// How devices are offered: by Windows driver model, or as the plugin of 2019 did.
+/// How devices are advertised: by Windows driver model, or like the device plugin of 2019.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DriverModel {
     /// Windows Display Driver Model: hardware with display and compute.
     Wddm,
-    /// Microsoft Compute Driver Model: hardware with compute and no display,
-    /// neural processors included.
+    /// Microsoft Compute Driver Model: hardware with compute and without display,
+    /// including neural processors.
     Mcdm,
-    /// One class device for everything, as `microsoft.com/directx` was offered.
+    /// One class device for all adapters, as the resource `microsoft.com/directx` was.
     Legacy,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for DriverModel {
     }
 }
 
-/// The text names no driver model.
+/// The text is not the name of a driver model.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is not a driver model (wddm, mcdm or legacy)")]
 pub struct DriverModelError(String);
@@ -46,13 +46,13 @@ impl FromStr for DriverModel {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy]
             .into_iter()
-            .find(|m| fold(m.name()) == fold(text))
+            .find(|m| fold_case(m.name()) == fold_case(text))
             .ok_or_else(|| DriverModelError(text.to_owned()))
     }
 }
 
-/// A hardware vendor, known by its PCI or ACPI vendor id. The `PnP` manufacturer is
-/// free text ("Advanced Micro Devices, Inc.") and never decides anything.
+/// A hardware vendor, identified by its PCI or ACPI vendor ID. The `PnP` manufacturer is
+/// free text ("Advanced Micro Devices, Inc.") and is used only for display.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Vendor {
     /// 1002 and 1022.
@@ -63,18 +63,18 @@ pub enum Vendor {
     Microsoft,
     /// 10DE.
     Nvidia,
-    /// 5143, or `QCOM` as an ACPI id (4D4F4351).
+    /// 5143, or `QCOM` as an ACPI ID (4D4F4351).
     Qualcomm,
-    /// Any other vendor id.
+    /// Any other vendor ID.
     Other(u32),
 }
 
 impl Vendor {
-    /// The vendors that have a name.
+    /// The vendors with a name.
     pub const NAMED: [Vendor; 5] =
         [Vendor::Amd, Vendor::Intel, Vendor::Microsoft, Vendor::Nvidia, Vendor::Qualcomm];
 
-    /// The vendor with this PCI or ACPI id.
+    /// The vendor with this PCI or ACPI ID.
     #[must_use]
     pub const fn from_id(id: u32) -> Vendor {
         match id {
@@ -101,10 +101,10 @@ impl fmt::Display for Vendor {
     }
 }
 
-/// The text names no vendor.
+/// The text is not the name or ID of a vendor.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{0}` is not a vendor (amd, intel, microsoft, nvidia, qualcomm, or a vendor id such as 0x1a03)"
+    "`{0}` is not a vendor (amd, intel, microsoft, nvidia, qualcomm, or a vendor ID such as 0x1a03)"
 )]
 pub struct VendorError(String);
 
@@ -131,7 +131,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn vendors_come_from_every_id_they_have() {
+    fn every_id_of_a_vendor_is_recognized() {
         assert_eq!(Vendor::from_id(0x1002), Vendor::Amd);
         assert_eq!(Vendor::from_id(0x1022), Vendor::Amd);
         assert_eq!(Vendor::from_id(0x4D4F_4351), Vendor::Qualcomm);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn free_text_is_no_vendor() {
+    fn free_text_is_not_a_vendor() {
         for bad in ["", "Advanced Micro Devices, Inc.", "0x", "0x+1", "0x123456789", "1a03"] {
             assert!(bad.parse::<Vendor>().is_err(), "{bad}");
         }
@@ -148,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn vendor_prints_and_parses(id: u32) {
+        fn vendor_round_trips(id: u32) {
             let vendor = Vendor::from_id(id);
             prop_assert_eq!(vendor.to_string().parse(), Ok(vendor));
         }

@@ -1,23 +1,24 @@
-//! Which files a container is given, and what became of those it is not.
+//! Which runtime files a container gets, and why it does not get the others.
 //!
-//! A [`MountTable`] is made once for each device: the registry's files, then the
-//! user's, then the defaults. At allocation only two questions are left: does the
-//! file exist now, and has an earlier one claimed its destination.
+//! A [`MountTable`] is built once per device: the driver's files (from the registry),
+//! then the additional mounts of the configuration, then the defaults. An allocation
+//! only checks whether each file exists and whether its destination is still free.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::{
-    AdditionalMount, AdditionalMounts, ContainerPolicy, Device, Entry, FileName, HostFacts, Luid,
-    ModelPolicy, RuntimeFile, RuntimeMounts, StoreFolder, StorePath, Vendor, Visibility, Wow64,
+    AdditionalMount, AdditionalMounts, ContainerPolicy, Device, DiscoveredFrom, FileName,
+    HostFacts, ListedDevice, Luid, ModelPolicy, RuntimeFile, RuntimeFiles, RuntimeMounts,
+    StoreFolder, StorePath, Vendor, Wow64,
 };
 
-/// The first build on which Windows itself gives containers the runtime files:
+/// The first build on which Windows itself mounts the driver's files into containers:
 /// Windows Server 2025.
 pub const FIRST_BUILD_WITHOUT_MOUNTS: u32 = 26_100;
 
-/// Files of NVIDIA drivers that the driver store has and the registry does not name.
+/// Files of NVIDIA drivers that are in the driver store but not named in the registry.
 const NVIDIA_SYSTEM32: [(&str, &str); 2] =
     [("nvidia-smi.exe", "nvidia-smi.exe"), ("vulkaninfo-x64.exe", "vulkaninfo.exe")];
 const NVIDIA_WOW64: [(&str, &str); 1] = [("vulkaninfo-x86.exe", "vulkaninfo.exe")];
@@ -25,7 +26,7 @@ const NVIDIA_WOW64: [(&str, &str); 1] = [("vulkaninfo-x86.exe", "vulkaninfo.exe"
 const SYSTEM32: &str = r"C:\Windows\System32";
 const SYSWOW64: &str = r"C:\Windows\SysWOW64";
 
-/// Who asked for a file.
+/// Where a mount candidate comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MountOrigin {
     /// The driver, in the registry.
@@ -53,130 +54,158 @@ pub struct MountCandidate {
     pub host_path: String,
     /// The file in the container.
     pub container_path: String,
-    /// Who asked for it.
+    /// Where it comes from.
     pub origin: MountOrigin,
-    /// The destination without case; two files with one cannot both be mounted.
-    claim: String,
-    /// A hash of the claim, so that comparing claims costs little at each allocation.
-    claim_hash: u64,
+    /// The case-folded destination; only one file can be mounted there.
+    destination_key: String,
+    /// A hash of the key, so that comparing keys costs little at each allocation.
+    destination_hash: u64,
     presence: Presence,
 }
 
 impl MountCandidate {
-    fn rivals(&self, other: &MountCandidate) -> bool {
-        self.claim_hash == other.claim_hash && self.claim == other.claim
+    fn has_destination_of(&self, other: &MountCandidate) -> bool {
+        self.destination_hash == other.destination_hash
+            && self.destination_key == other.destination_key
     }
 }
 
-/// What is known of a file before anything is asked of the disk.
+/// What is known about a file before the disk is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Presence {
-    /// It is recorded.
-    There,
-    /// A recording lists its folder without it.
+    /// The inventory has it.
+    Recorded,
+    /// The inventory lists its folder without it.
     Missing,
-    /// The disk says, when asked.
+    /// A live host; the disk must be checked.
     OnDisk,
-    /// The configuration does not want it.
+    /// `excludeMounts` names its destination.
     Excluded,
 }
 
-/// What became of a file.
+/// What the plan decided about a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It is mounted.
+pub enum MountOutcome {
+    /// The file is mounted.
     Mounted,
-    /// It does not exist.
+    /// The file does not exist.
     Missing,
     /// `excludeMounts` names its destination.
     Excluded,
-    /// Another file has the destination: `by`, on the host.
-    Shadowed {
-        /// The file that has it.
+    /// Another file is mounted at the same destination.
+    DestinationTaken {
+        /// The file that is mounted there.
         by: Arc<MountCandidate>,
     },
+    /// An additional mount of the configuration is dropped with the driver's files.
+    NotApplied(NoMountsReason),
 }
 
-/// A file and what became of it.
+/// A file and what the plan decided about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FileFate {
+pub struct FileDecision {
     /// The file.
     pub file: Arc<MountCandidate>,
-    /// What became of it.
-    pub fate: Fate,
+    /// The decision.
+    pub outcome: MountOutcome,
 }
 
-/// Why a device's files are not mounted at all.
+/// Why none of a device's files are mounted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NoMounts {
+pub enum NoMountsReason {
     /// `runtimeMounts: never`.
     #[error("runtimeMounts is never")]
     Never,
-    /// `runtimeMounts: auto` on a build that gives containers the files itself.
+    /// `runtimeMounts: auto` on a build that mounts the driver's files itself.
     #[error(
-        "runtimeMounts is auto, and from build {FIRST_BUILD_WITHOUT_MOUNTS} on Windows does it"
+        "runtimeMounts is auto and Windows build {FIRST_BUILD_WITHOUT_MOUNTS} or newer mounts \
+         driver files itself"
     )]
-    NotOnThisBuild,
-    /// The driver store folder is not known.
-    #[error("the driver store folder of the device is not known")]
+    MountedByWindows,
+    /// The driver store folder was not found.
+    #[error("the driver store folder of the device is unknown")]
     NoDriverStore,
     /// Discovery runs inside a container.
-    #[error("inside a container the driver's files cannot be enumerated")]
+    #[error("driver files cannot be enumerated inside a container")]
     InsideContainer,
 }
 
-/// A device's files in the order in which they claim destinations.
+impl NoMountsReason {
+    /// How to get additional mounts applied that were dropped for this reason.
+    #[must_use]
+    pub const fn additional_mounts_hint(self) -> Option<&'static str> {
+        match self {
+            NoMountsReason::MountedByWindows => {
+                Some("set `runtimeMounts: extra` to mount only the additional mounts")
+            }
+            NoMountsReason::Never
+            | NoMountsReason::NoDriverStore
+            | NoMountsReason::InsideContainer => None,
+        }
+    }
+}
+
+/// A device's files in the order in which they take destinations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct MountTable {
     system32: Vec<Arc<MountCandidate>>,
     wow64: Vec<Arc<MountCandidate>>,
-    unavailable: Option<NoMounts>,
+    unavailable: Option<NoMountsReason>,
 }
 
 impl MountTable {
     /// The files of `device` under `policy`.
     pub(crate) fn of(device: &Device, policy: &ModelPolicy) -> MountTable {
-        let empty = |why| MountTable { system32: vec![], wow64: vec![], unavailable: Some(why) };
+        let empty =
+            |reason| MountTable { system32: vec![], wow64: vec![], unavailable: Some(reason) };
         let Some(store) = &device.driver_store else {
-            return empty(NoMounts::NoDriverStore);
+            return empty(NoMountsReason::NoDriverStore);
         };
-        if device.runtime_files.visibility == Visibility::InsideContainer {
-            return empty(NoMounts::InsideContainer);
+        if device.runtime_files.discovered_from == DiscoveredFrom::Container {
+            return empty(NoMountsReason::InsideContainer);
         }
-        let files = &device.runtime_files;
         let container = &policy.container;
+        let only_additional = container.runtime_mounts == RuntimeMounts::Extra;
         let lister = Lister { store, excluded: &container.exclude_mounts };
-        let user = |mounts: &AdditionalMounts| {
+        let driver = |files: &[RuntimeFile]| {
+            if only_additional { Vec::new() } else { files.to_vec() }
+        };
+        let additional = |mounts: &AdditionalMounts| {
             mounts
                 .get(&device.vendor)
                 .map(|list| list.iter().map(as_file).collect())
                 .unwrap_or_default()
         };
-        let nvidia = device.vendor == Vendor::Nvidia;
-        let extras = |list: &[(&str, &str)]| {
-            let list = if nvidia { list } else { &[] };
-            list.iter().filter_map(extra).collect()
+        let with_defaults = device.vendor == Vendor::Nvidia && !only_additional;
+        let defaults = |list: &[(&str, &str)]| {
+            let list = if with_defaults { list } else { &[] };
+            list.iter().filter_map(default_file).collect()
         };
+        let RuntimeFiles { system32, wow64, .. } = &device.runtime_files;
         MountTable {
             system32: lister.list(
                 SYSTEM32,
-                [files.system32.clone(), user(&container.additional), extras(&NVIDIA_SYSTEM32)],
+                [driver(system32), additional(&container.additional), defaults(&NVIDIA_SYSTEM32)],
             ),
             wow64: lister.list(
                 SYSWOW64,
-                [files.wow64.clone(), user(&container.additional_wow64), extras(&NVIDIA_WOW64)],
+                [driver(wow64), additional(&container.additional_wow64), defaults(&NVIDIA_WOW64)],
             ),
             unavailable: None,
         }
     }
 
-    /// The files that `policy` lets a container on `host` have.
-    fn open(&self, policy: &ContainerPolicy, host: &HostFacts) -> Result<&MountTable, NoMounts> {
-        let modern = host.build.is_some_and(|b| b.build >= FIRST_BUILD_WITHOUT_MOUNTS);
+    /// This table, unless `policy` mounts none of its files on `host`.
+    fn applicable(
+        &self,
+        policy: &ContainerPolicy,
+        host: &HostFacts,
+    ) -> Result<&MountTable, NoMountsReason> {
+        let mounted_by_windows = host.build.is_some_and(|b| b.build >= FIRST_BUILD_WITHOUT_MOUNTS);
         match (policy.runtime_mounts, self.unavailable) {
-            (RuntimeMounts::Never, _) => Err(NoMounts::Never),
-            (RuntimeMounts::Auto, _) if modern => Err(NoMounts::NotOnThisBuild),
-            (_, Some(why)) => Err(why),
+            (RuntimeMounts::Never, _) => Err(NoMountsReason::Never),
+            (RuntimeMounts::Auto, _) if mounted_by_windows => Err(NoMountsReason::MountedByWindows),
+            (_, Some(reason)) => Err(reason),
             (_, None) => Ok(self),
         }
     }
@@ -187,9 +216,9 @@ impl MountTable {
     }
 }
 
-fn hash(claim: &str) -> u64 {
+fn hash(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    claim.hash(&mut hasher);
+    text.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -197,21 +226,21 @@ fn as_file(mount: &AdditionalMount) -> RuntimeFile {
     RuntimeFile { source: mount.source.clone(), destination: mount.destination.clone() }
 }
 
-fn extra((source, destination): &(&str, &str)) -> Option<RuntimeFile> {
+fn default_file((source, destination): &(&str, &str)) -> Option<RuntimeFile> {
     Some(RuntimeFile {
         source: StorePath::parse(source).ok()?,
         destination: FileName::parse(destination).ok()?,
     })
 }
 
-/// Makes candidates of one device's files.
+/// Turns one device's files into mount candidates.
 struct Lister<'a> {
     store: &'a StoreFolder,
     excluded: &'a [FileName],
 }
 
 impl Lister<'_> {
-    /// The candidates for `folder`: the registry's, the configuration's, the defaults.
+    /// The candidates for `folder`: from the registry, the configuration, the defaults.
     fn list(&self, folder: &str, files: [Vec<RuntimeFile>; 3]) -> Vec<Arc<MountCandidate>> {
         let origins = [MountOrigin::Registry, MountOrigin::Configuration, MountOrigin::Default];
         let pairs = origins.into_iter().zip(files);
@@ -223,80 +252,98 @@ impl Lister<'_> {
 
     fn candidate(&self, folder: &str, origin: MountOrigin, file: &RuntimeFile) -> MountCandidate {
         let RuntimeFile { source, destination } = file;
-        let claimed = destination.folded();
-        let presence = if self.excluded.iter().any(|name| name.folded() == claimed) {
+        let folded = destination.folded();
+        let presence = if self.excluded.iter().any(|name| name.folded() == folded) {
             Presence::Excluded
         } else {
-            match self.store.files.holds(source.as_str()) {
-                Some(true) => Presence::There,
+            match self.store.files.contains(source.as_str()) {
+                Some(true) => Presence::Recorded,
                 Some(false) => Presence::Missing,
                 None => Presence::OnDisk,
             }
         };
-        let claim = format!("{folder}\\{claimed}");
+        let destination_key = format!("{folder}\\{folded}");
         MountCandidate {
             host_path: format!("{}\\{source}", self.store.path.trim_end_matches('\\')),
             container_path: format!("{folder}\\{destination}"),
             origin,
-            claim_hash: hash(&claim),
-            claim,
+            destination_hash: hash(&destination_key),
+            destination_key,
             presence,
         }
     }
 }
 
-/// What becomes of the files of `entries`, in the order of the entries. `exists`
-/// answers for files of a live host.
+/// Decides about the files of `entries`, in the order of the entries. `exists` answers
+/// for files of a live host.
 pub(crate) fn resolve<'a>(
-    entries: impl IntoIterator<Item = &'a Entry>,
+    entries: impl IntoIterator<Item = &'a ListedDevice>,
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> MountPlan {
     let mut plan = MountPlan::default();
-    let mut claims: Vec<&'a Arc<MountCandidate>> = Vec::new();
+    let mut taken: Vec<&'a Arc<MountCandidate>> = Vec::new();
     for entry in entries {
-        let table = match entry.mounts.open(&entry.policy.container, host) {
+        let table = match entry.mounts.applicable(&entry.policy.container, host) {
             Ok(table) => table,
-            Err(why) => {
-                plan.without.push((entry.device.luid, why));
+            Err(reason) => {
+                plan.devices_without_mounts.push((entry.device.luid, reason));
+                plan.drop_additional(&entry.mounts, host.wow64, reason);
                 continue;
             }
         };
         let most = table.system32.len() + table.wow64.len();
         plan.files.reserve(most);
-        claims.reserve(most);
+        taken.reserve(most);
         for file in table.candidates(host.wow64) {
-            let holder = claims.iter().find(|holder| holder.rivals(file));
-            let fate = match (file.presence, holder) {
-                (Presence::Excluded, _) => Fate::Excluded,
-                // Two devices of one driver bring the same file: that is no collision.
+            let holder = taken.iter().find(|holder| holder.has_destination_of(file));
+            let outcome = match (file.presence, holder) {
+                (Presence::Excluded, _) => MountOutcome::Excluded,
+                // Two devices with the same driver name the same file: not a collision.
                 (_, Some(by)) if by.host_path == file.host_path => continue,
-                (Presence::Missing, _) => Fate::Missing,
-                (Presence::OnDisk, _) if !exists(&file.host_path) => Fate::Missing,
-                (_, Some(holder)) => Fate::Shadowed { by: Arc::clone(holder) },
-                (Presence::There | Presence::OnDisk, None) => {
-                    claims.push(file);
-                    Fate::Mounted
+                (Presence::Missing, _) => MountOutcome::Missing,
+                (Presence::OnDisk, _) if !exists(&file.host_path) => MountOutcome::Missing,
+                (_, Some(holder)) => MountOutcome::DestinationTaken { by: Arc::clone(holder) },
+                (Presence::Recorded | Presence::OnDisk, None) => {
+                    taken.push(file);
+                    MountOutcome::Mounted
                 }
             };
-            plan.files.push(FileFate { file: file.clone(), fate });
+            plan.files.push(FileDecision { file: file.clone(), outcome });
         }
     }
     plan
 }
 
-/// The files of a container and what became of each.
+/// The files of a container and the decision about each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct MountPlan {
     /// Every file that was considered, in order.
-    pub files: Vec<FileFate>,
-    /// Devices whose files are not mounted at all, and why.
-    pub without: Vec<(Luid, NoMounts)>,
+    pub files: Vec<FileDecision>,
+    /// Devices of which no file is mounted, and why.
+    pub devices_without_mounts: Vec<(Luid, NoMountsReason)>,
 }
 
 impl MountPlan {
+    /// Records the additional mounts of a device that Windows itself serves. The other
+    /// reasons are the administrator's own choice, or make every mount impossible.
+    fn drop_additional(&mut self, table: &MountTable, wow64: Wow64, reason: NoMountsReason) {
+        if reason != NoMountsReason::MountedByWindows {
+            return;
+        }
+        for file in table.candidates(wow64) {
+            let applies = file.origin == MountOrigin::Configuration
+                && file.presence != Presence::Excluded
+                && !self.files.iter().any(|known| known.file == *file);
+            if applies {
+                let outcome = MountOutcome::NotApplied(reason);
+                self.files.push(FileDecision { file: file.clone(), outcome });
+            }
+        }
+    }
+
     /// The files to mount, in order.
     pub fn mounted(&self) -> impl Iterator<Item = &MountCandidate> {
-        self.files.iter().filter(|f| f.fate == Fate::Mounted).map(|f| &*f.file)
+        self.files.iter().filter(|f| f.outcome == MountOutcome::Mounted).map(|f| &*f.file)
     }
 }

@@ -1,27 +1,27 @@
-//! The offer: which device belongs to which resource.
+//! The offer: which device is advertised under which resource.
 //!
-//! In come a snapshot and the policy; out goes every device under exactly one
-//! resource, or the reason why it is under none.
+//! Input: a snapshot and the policy. Output: every device under exactly one resource,
+//! and a reason for every adapter that is under none.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::selection::{Abilities, ModelList, in_scope, select};
-use crate::text::fold;
+use crate::case_folding::fold_case;
+use crate::selection::{Capabilities, ModelList, check_scope, select};
 use crate::{
     Device, DeviceMatch, DriverModel, Filter, HostFacts, HostSnapshot, ModelPolicy, Policy,
     ResourceName, ResourceRule, Sharing, SkipReason, Skipped,
 };
 
-/// A resource as it is registered, with or without devices.
+/// A resource as registered with the kubelet, with or without devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourceSpec {
     /// The extended resource's name.
     pub name: ResourceName,
-    /// Slots per device and how containers are spread over them.
+    /// How the devices are shared.
     pub sharing: Sharing,
-    /// How long a device that went away stays listed.
+    /// How long a removed device stays listed.
     pub removal_grace: Duration,
     /// Where the resource comes from.
     pub origin: ResourceOrigin,
@@ -36,15 +36,15 @@ pub enum ResourceOrigin {
     Rule(usize),
 }
 
-/// The resources that a policy defines. They stay the same for as long as it does,
-/// whatever devices come and go.
+/// The resources that a policy defines. They depend only on the policy, not on the
+/// devices of the host.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     resources: Vec<Arc<ResourceSpec>>,
     models: Vec<Arc<ModelPolicy>>,
 }
 
-/// Every device under its resource.
+/// The devices of a host, each under its resource.
 #[derive(Clone, Debug)]
 pub struct Offer {
     /// Facts of the host.
@@ -53,8 +53,8 @@ pub struct Offer {
     pub resources: Vec<ResourceOffer>,
     /// Adapters that belong to no resource.
     pub skipped: Vec<Skipped>,
-    /// Rules that claimed no device of this snapshot.
-    pub idle_rules: Vec<ResourceRule>,
+    /// Rules that match no device of this snapshot.
+    pub unmatched_rules: Vec<ResourceRule>,
 }
 
 /// The devices of one resource.
@@ -62,13 +62,13 @@ pub struct Offer {
 pub struct ResourceOffer {
     /// The resource.
     pub spec: Arc<ResourceSpec>,
-    /// Its devices, in the order the host lists them, each with the policy it falls under.
+    /// Its devices in the order the host lists them, each with the policy that applies to it.
     pub devices: Vec<(Arc<Device>, Arc<ModelPolicy>)>,
 }
 
 impl Catalog {
-    /// The resources of `policy`: the driver models' own, then those of the rules in
-    /// their order. A name that occurs twice is one resource.
+    /// The resources of `policy`: those of the driver models, then those of the rules in
+    /// order. A name that occurs twice is one resource.
     #[must_use]
     pub fn new(policy: Policy) -> Catalog {
         let models: Vec<_> = policy.models.into_iter().map(Arc::new).collect();
@@ -92,6 +92,7 @@ impl Catalog {
                 let sharing = Sharing {
                     replicas: rule.replicas.unwrap_or(model.sharing.replicas),
                     allocation: rule.allocation.unwrap_or(model.sharing.allocation),
+                    shared_requests: model.sharing.shared_requests,
                 };
                 let origin = ResourceOrigin::Rule(number.next().unwrap_or(usize::MAX));
                 add(&rule.name, sharing, model, origin);
@@ -106,33 +107,39 @@ impl Catalog {
         &self.resources
     }
 
-    /// Puts every device of `snapshot` under its resource.
+    /// Assigns every device of `snapshot` to its resource.
     #[must_use]
     pub fn offer(&self, snapshot: &HostSnapshot) -> Offer {
-        let mut used: BTreeSet<(usize, usize)> = BTreeSet::new();
-        let (placed, skipped) = select(snapshot, |device| self.place(device, &mut used));
+        let mut matched: BTreeSet<(usize, usize)> = BTreeSet::new();
+        let (assigned, skipped) = select(snapshot, |device| self.assign(device, &mut matched));
         let mut resources: Vec<ResourceOffer> = self
             .resources
             .iter()
             .map(|spec| ResourceOffer { spec: spec.clone(), devices: Vec::new() })
             .collect();
-        for (resource, device, model) in placed {
+        for (resource, device, model) in assigned {
             resources[resource].devices.push((Arc::new(device), model));
         }
-        Offer { host: snapshot.host.clone(), resources, skipped, idle_rules: self.idle(&used) }
+        Offer {
+            host: snapshot.host.clone(),
+            resources,
+            skipped,
+            unmatched_rules: self.unmatched_rules(&matched),
+        }
     }
 
-    /// The resource's number, the device, and the policy it falls under.
-    fn place(
+    /// The resource's index, the device, and the policy that applies to it. Adds the
+    /// device's rule to `matched`.
+    fn assign(
         &self,
         device: Device,
-        used: &mut BTreeSet<(usize, usize)>,
+        matched: &mut BTreeSet<(usize, usize)>,
     ) -> Result<(usize, Device, Arc<ModelPolicy>), SkipReason> {
         let (number, model) = self.model_of(&device)?;
-        let rule = model.rules.iter().position(|rule| rule.matches.admits(&device, model.model));
+        let rule = model.rules.iter().position(|rule| rule.matches.matches(&device, model.model));
         let name = match rule {
             Some(rule) => {
-                used.insert((number, rule));
+                matched.insert((number, rule));
                 &model.rules[rule].name
             }
             None => &model.resource,
@@ -142,17 +149,17 @@ impl Catalog {
         Ok((resource, device, model.clone()))
     }
 
-    /// The first driver model that offers the device.
+    /// The first driver model that matches the device.
     fn model_of(&self, device: &Device) -> Result<(usize, &Arc<ModelPolicy>), SkipReason> {
-        let fits = |model: &&Arc<ModelPolicy>| Filter::of(model.model).admits(device);
+        let fits = |model: &&Arc<ModelPolicy>| Filter::of(model.model).matches(device);
         let Some(number) = self.models.iter().position(|model| fits(&model)) else {
             let enabled = ModelList(self.models.iter().map(|m| m.model).collect());
-            return Err(SkipReason::NoModel(Abilities::of(device), enabled));
+            return Err(SkipReason::NoModel(Capabilities::of(device), enabled));
         };
         let model = &self.models[number];
-        in_scope(device, model.integrated, model.detachable)?;
+        check_scope(device, model.integrated, model.detachable)?;
         match (&model.match_name, model.model) {
-            (Some(name), _) if !fold(&device.description).contains(&fold(name)) => {
+            (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
                 Err(SkipReason::Name(name.clone()))
             }
             (_, DriverModel::Wddm | DriverModel::Mcdm) if device.location_path.is_none() => {
@@ -162,25 +169,25 @@ impl Catalog {
         }
     }
 
-    /// Rules that no device used, each once even where several models share it.
-    fn idle(&self, used: &BTreeSet<(usize, usize)>) -> Vec<ResourceRule> {
-        let is_used = |rule: &ResourceRule| {
-            used.iter().any(|(model, number)| self.models[*model].rules[*number] == *rule)
+    /// Rules that match no device, each once even if several models share it.
+    fn unmatched_rules(&self, matched: &BTreeSet<(usize, usize)>) -> Vec<ResourceRule> {
+        let is_matched = |rule: &ResourceRule| {
+            matched.iter().any(|(model, number)| self.models[*model].rules[*number] == *rule)
         };
-        let mut idle: Vec<ResourceRule> = Vec::new();
+        let mut unmatched: Vec<ResourceRule> = Vec::new();
         for rule in self.models.iter().flat_map(|model| model.rules.iter()) {
-            if !is_used(rule) && !idle.contains(rule) {
-                idle.push(rule.clone());
+            if !is_matched(rule) && !unmatched.contains(rule) {
+                unmatched.push(rule.clone());
             }
         }
-        idle
+        unmatched
     }
 }
 
 impl DeviceMatch {
     /// Whether a device of driver model `model` meets every condition.
     #[must_use]
-    pub fn admits(&self, device: &Device, model: DriverModel) -> bool {
+    pub fn matches(&self, device: &Device, model: DriverModel) -> bool {
         let hardware = device.hardware_id;
         let location = device.location_path.as_ref();
         self.vendor.is_none_or(|vendor| vendor == device.vendor)

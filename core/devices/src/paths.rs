@@ -1,41 +1,41 @@
-//! The two kinds of path a mount may be made of: one that stays inside a driver
-//! store folder, and one that is a bare file name.
+//! The two kinds of path that a mount may contain: a path that stays inside a driver
+//! store folder, and a bare file name.
 //!
-//! Both come from text that others wrote (the registry, a configuration), so every
-//! way in which Windows reads a name differently from how it looks is refused:
-//! parents, roots, drive letters, device paths, alternate data streams, reserved
-//! device names, and the dots and spaces that Windows drops from a name's end.
+//! Both are parsed from untrusted input (the registry, a configuration). Every name that
+//! Windows interprets differently from how it looks is rejected: parent folders, roots,
+//! drive letters, device paths, alternate data streams, reserved device names, and names
+//! that end with dots or spaces, which Windows removes.
 
 use std::fmt;
 
-use crate::text::fold;
+use crate::case_folding::fold_case;
 
-/// A file's path relative to a driver store folder, with `\` between its parts.
+/// A file's path relative to a driver store folder, with `\` between its components.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StorePath(String);
 
 impl StorePath {
-    /// Reads a relative path; `/` is read as `\`, as Windows does.
+    /// Parses a relative path; `/` counts as `\`, as in Windows.
     pub fn parse(text: &str) -> Result<StorePath, PathError> {
-        let refuse = |why| PathError { path: text.to_owned(), why };
+        let error = |why| PathError { path: text.to_owned(), why };
         let path = text.replace('/', "\\");
         if path.is_empty() {
-            return Err(refuse(PathFault::Empty));
+            return Err(error(PathProblem::Empty));
         }
         if path.starts_with('\\') {
-            return Err(refuse(PathFault::Rooted));
+            return Err(error(PathProblem::Rooted));
         }
-        path.split('\\').try_for_each(check_component).map_err(refuse)?;
+        path.split('\\').try_for_each(check_component).map_err(error)?;
         Ok(StorePath(path))
     }
 
-    /// The path, with `\` between its parts.
+    /// The path, with `\` between its components.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The last part.
+    /// The last component.
     #[must_use]
     pub fn file_name(&self) -> FileName {
         let name = self.0.rsplit_once('\\').map_or(self.0.as_str(), |(_, name)| name);
@@ -62,26 +62,26 @@ impl fmt::Display for StorePath {
 pub struct FileName(String);
 
 impl FileName {
-    /// Reads a file name without any folder.
+    /// Parses a file name without a folder.
     pub fn parse(text: &str) -> Result<FileName, PathError> {
-        let refuse = |why| PathError { path: text.to_owned(), why };
+        let error = |why| PathError { path: text.to_owned(), why };
         if text.contains(['\\', '/']) {
-            return Err(refuse(PathFault::NotBare));
+            return Err(error(PathProblem::NotBare));
         }
-        check_component(text).map_err(refuse)?;
+        check_component(text).map_err(error)?;
         Ok(FileName(text.to_owned()))
     }
 
-    /// The name.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name as Windows compares it: equal for names that differ in case alone.
+    /// The name with its case folded: equal for names that differ only in case.
     #[must_use]
     pub fn folded(&self) -> String {
-        fold(&self.0)
+        fold_case(&self.0)
     }
 }
 
@@ -99,15 +99,15 @@ impl fmt::Display for FileName {
     }
 }
 
-/// A path that may not be used, and why.
+/// A path that is not allowed, and why.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the path `{}` {why}", printable(.path))]
 pub struct PathError {
     path: String,
-    why: PathFault,
+    why: PathProblem,
 }
 
-/// Control characters escaped, since errors go to terminals and logs.
+/// Escapes control characters, because errors go to terminals and logs.
 fn printable(path: &str) -> String {
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     path.chars().map(escaped).collect()
@@ -115,45 +115,45 @@ fn printable(path: &str) -> String {
 
 /// What is wrong with a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-enum PathFault {
-    #[error("is empty or has an empty part")]
+enum PathProblem {
+    #[error("is empty or has an empty component")]
     Empty,
-    #[error("begins at a root; it must be relative to the driver store folder")]
+    #[error("is absolute; it must be relative to the driver store folder")]
     Rooted,
-    #[error("has a part that is `.` or `..`; it must stay inside the driver store folder")]
+    #[error("contains `.` or `..`; it must stay inside the driver store folder")]
     Parent,
-    #[error("contains a colon, as drive letters and alternate data streams do")]
+    #[error("contains a colon; drive letters and alternate data streams are not allowed")]
     Colon,
-    #[error("contains a character that no Windows file name may hold")]
+    #[error("contains a character that Windows does not allow in file names")]
     Forbidden,
-    #[error("has a part that ends in a dot or a space, which Windows drops")]
+    #[error("has a component that ends with a dot or a space, which Windows removes")]
     Trailing,
-    #[error("has a part that Windows reads as a device, such as NUL")]
+    #[error("has a component that Windows treats as a device name, such as NUL")]
     Device,
-    #[error("has a part longer than 255 characters")]
+    #[error("has a component longer than 255 characters")]
     TooLong,
-    #[error("has a folder in it; it must be a bare file name")]
+    #[error("contains a folder; it must be a bare file name")]
     NotBare,
 }
 
-/// NTFS limits a name to 255 UTF-16 units.
+/// NTFS limits a name to 255 UTF-16 code units.
 const NAME_UNITS: usize = 255;
 
-fn check_component(part: &str) -> Result<(), PathFault> {
-    if part.is_empty() {
-        Err(PathFault::Empty)
-    } else if part == "." || part == ".." {
-        Err(PathFault::Parent)
-    } else if part.contains(':') {
-        Err(PathFault::Colon)
-    } else if part.chars().any(|c| c.is_control() || "<>\"|?*\\/".contains(c)) {
-        Err(PathFault::Forbidden)
-    } else if part.ends_with(['.', ' ']) {
-        Err(PathFault::Trailing)
-    } else if is_device(part) {
-        Err(PathFault::Device)
-    } else if part.encode_utf16().count() > NAME_UNITS {
-        Err(PathFault::TooLong)
+fn check_component(component: &str) -> Result<(), PathProblem> {
+    if component.is_empty() {
+        Err(PathProblem::Empty)
+    } else if component == "." || component == ".." {
+        Err(PathProblem::Parent)
+    } else if component.contains(':') {
+        Err(PathProblem::Colon)
+    } else if component.chars().any(|c| c.is_control() || "<>\"|?*\\/".contains(c)) {
+        Err(PathProblem::Forbidden)
+    } else if component.ends_with(['.', ' ']) {
+        Err(PathProblem::Trailing)
+    } else if is_device(component) {
+        Err(PathProblem::Device)
+    } else if component.encode_utf16().count() > NAME_UNITS {
+        Err(PathProblem::TooLong)
     } else {
         Ok(())
     }
@@ -161,8 +161,8 @@ fn check_component(part: &str) -> Result<(), PathFault> {
 
 /// Whether Windows opens a device for this name, with or without an extension
 /// (Microsoft's "Naming Files, Paths, and Namespaces").
-fn is_device(part: &str) -> bool {
-    let stem = fold(part.split('.').next().unwrap_or(part).trim_end_matches(' '));
+fn is_device(component: &str) -> bool {
+    let stem = fold_case(component.split('.').next().unwrap_or(component).trim_end_matches(' '));
     let numbered = ["COM", "LPT"].iter().any(|port| {
         stem.strip_prefix(port).is_some_and(|rest| {
             let mut digits = rest.chars();
@@ -178,7 +178,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn paths_inside_the_folder_are_taken() {
+    fn paths_inside_the_folder_are_accepted() {
         for (text, path, name) in [
             ("nvcuda.dll", "nvcuda.dll", "nvcuda.dll"),
             (r"B026261\amfrt64.dll", r"B026261\amfrt64.dll", "amfrt64.dll"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_elsewhere_are_refused() {
+    fn paths_outside_the_folder_are_rejected() {
         for bad in [
             "",
             "..",
@@ -237,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn errors_hold_no_control_characters() {
+    fn errors_contain_no_control_characters() {
         let error = StorePath::parse("a\nb\u{1b}[31m").unwrap_err().to_string();
         assert!(error.starts_with(r"the path `a\nb\u{1b}[31m` "), "{error}");
     }
 
     #[test]
-    fn a_destination_has_no_folder() {
+    fn a_file_name_has_no_folder() {
         for bad in [r"drivers\x.sys", "drivers/x.sys"] {
             assert!(FileName::parse(bad).is_err(), "{bad}");
         }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is accepted stays inside once Windows has resolved it.
+        /// An accepted path stays inside the folder after Windows has resolved it.
         #[test]
         fn accepted_paths_never_leave_the_folder(text in r"[a-c.\\/: ]{0,12}") {
             if let Ok(path) = StorePath::parse(&text) {

@@ -1,12 +1,13 @@
-//! What a rule's conditions look for: patterns, parsed once from the configuration.
+//! Patterns in a rule's conditions, parsed once from the configuration.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::LocationPath;
-use crate::text::fold;
+use crate::case_folding::fold_case;
 
-/// A regular expression searched for in a device's description, without case.
+/// A regular expression that is searched for in a device's description,
+/// case-insensitively.
 #[derive(Clone)]
 pub struct DescriptionPattern {
     text: String,
@@ -66,7 +67,7 @@ pub struct PciPattern {
 }
 
 impl PciPattern {
-    /// Whether the ids fit.
+    /// Whether the IDs match.
     #[must_use]
     pub fn matches(&self, vendor: u32, device: u32) -> bool {
         u32::from(self.vendor) == vendor && self.device.is_none_or(|d| u32::from(d) == device)
@@ -82,9 +83,9 @@ impl fmt::Display for PciPattern {
     }
 }
 
-/// The text is not a PCI id pattern.
+/// The text is not a PCI ID pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a PCI id (four hexadecimal digits, a colon, and four more or `*`)")]
+#[error("`{0}` is not a PCI ID (four hexadecimal digits, a colon, and four more or `*`)")]
 pub struct PciPatternError(String);
 
 impl FromStr for PciPattern {
@@ -105,18 +106,19 @@ impl FromStr for PciPattern {
     }
 }
 
-/// A location path, compared without case; with `*` at the end, its beginning.
+/// A location path, compared case-insensitively. With `*` at the end, it matches every
+/// path that begins with the text before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LocationPattern(String);
 
 impl LocationPattern {
-    /// Whether `path` fits.
+    /// Whether `path` matches.
     #[must_use]
     pub fn matches(&self, path: &LocationPath) -> bool {
-        let path = fold(path.as_str());
+        let path = fold_case(path.as_str());
         match self.0.strip_suffix('*') {
-            Some(start) => path.starts_with(&fold(start)),
-            None => path == fold(&self.0),
+            Some(start) => path.starts_with(&fold_case(start)),
+            None => path == fold_case(&self.0),
         }
     }
 }
@@ -149,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pci_patterns() {
+    fn pci_patterns_match_one_device_or_all_of_a_vendor() {
         let one: PciPattern = "10de:1EB8".parse().unwrap();
         assert!(one.matches(0x10DE, 0x1EB8) && !one.matches(0x10DE, 0x1EB9));
         let all: PciPattern = "10de:*".parse().unwrap();
@@ -161,17 +163,19 @@ mod tests {
     }
 
     #[test]
-    fn location_patterns() {
+    fn location_patterns_match_a_path_or_its_beginning() {
         let path = LocationPath::new("PCIROOT(0)#PCI(1B00)");
-        let fits = |p: &str| p.parse::<LocationPattern>().unwrap().matches(&path);
-        assert!(fits("pciroot(0)#pci(1b00)") && fits("PCIROOT(0)*") && !fits("PCIROOT(0)"));
+        let matches = |p: &str| p.parse::<LocationPattern>().unwrap().matches(&path);
+        assert!(
+            matches("pciroot(0)#pci(1b00)") && matches("PCIROOT(0)*") && !matches("PCIROOT(0)")
+        );
         for bad in ["", "*", "a*b"] {
             assert!(bad.parse::<LocationPattern>().is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn description_patterns_ignore_case_and_refuse_what_does_not_compile() {
+    fn description_patterns_ignore_case_and_reject_invalid_expressions() {
         let pattern: DescriptionPattern = "tesla t[0-9]+".parse().unwrap();
         assert!(pattern.matches("NVIDIA Tesla T4") && !pattern.matches("NVIDIA A10"));
         let error = "T4(".parse::<DescriptionPattern>().unwrap_err().to_string();

@@ -1,31 +1,34 @@
-//! The plan: what one container is given for its slots.
+//! Plans what one container gets for the device IDs that the kubelet allocates to it.
 //!
-//! In come a resource's devices, slot ids and host facts; out goes one device
-//! string, mounts and environment, with every decision that somebody may ask about.
+//! Input: a resource's devices, device IDs and host facts. Output: one device entry,
+//! mounts and environment variables, with every decision that an administrator may
+//! ask about.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::device_set::{Entry, ResourceDevices, SlotFault};
+use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
+use crate::environment_hints;
 use crate::mounts::{MountPlan, resolve};
 use crate::{
-    Device, DriverModel, HcsSchema, Hints, HostFacts, LocationPath, MultiDevice, PnpId, hints,
+    Device, DriverModel, EnvironmentHints, HcsSchema, HostFacts, LocationPath, MultiDevice, PnpId,
+    ResourceName, SharedRequests,
 };
 
 /// `GUID_DEVINTERFACE_DISPLAY_ADAPTER`, the interface class that containerd and
-/// hcsshim take for "every GPU of the host".
+/// hcsshim accept for "every GPU of the host".
 pub const DISPLAY_ADAPTER_CLASS: &str = "5B45201D-F2F2-4F3B-85BB-30FF1F953599";
 
-/// The HCS schema from which a container can be given one device by location path.
+/// The first HCS schema that can assign one device to a container by location path.
 pub const LOCATION_PATH_SCHEMA: HcsSchema = HcsSchema { major: 2, minor: 2 };
 
-/// The build with that schema (version 1903), for hosts whose schemas are not known.
+/// The first build with that schema (version 1903), for hosts whose schemas are unknown.
 const LOCATION_PATH_BUILD: u32 = 18_362;
 
-/// What a container is given.
+/// What a container gets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// The one device that survives on Windows.
+    /// The one device entry that Windows honours.
     pub device: DeviceGrant,
     /// The container's physical devices, each once, in the order of the advertised list.
     pub devices: Vec<Arc<Device>>,
@@ -33,21 +36,21 @@ pub struct Plan {
     pub mounts: MountPlan,
     /// Environment variables.
     pub envs: BTreeMap<String, String>,
-    /// What an administrator should know of this allocation.
+    /// What an administrator should know about this allocation.
     pub warnings: Vec<PlanWarning>,
 }
 
-/// How a container is given its devices.
+/// How the container's device entry names its devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DeviceGrant {
     /// One device, by location path.
     Location(LocationPath),
-    /// Every device with the display adapter interface.
+    /// Every device of the host with the display adapter interface.
     Class,
 }
 
 impl DeviceGrant {
-    /// The host path of the device specification, as containerd on Windows reads it.
+    /// The host path of the device entry, in the syntax of containerd on Windows.
     #[must_use]
     pub fn host_path(&self) -> String {
         match self {
@@ -57,36 +60,55 @@ impl DeviceGrant {
     }
 }
 
-/// Something an administrator should know of an allocation.
+/// Something that an administrator should know about an allocation.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanWarning {
     /// Several devices: the container can use every device of the host.
     #[error(
-        "{0} devices for one container: Windows keeps one device entry, so the container is given \
-         the class of all display adapters of the host"
+        "requested {0} devices, but Windows supports one device entry per container: the container \
+         gets the class of all display adapters of the host"
     )]
     SeveralDevices(usize),
-    /// The host cannot give one device alone.
+    /// The host cannot assign a single device.
     #[error(
-        "this Windows cannot give a container one device by its location path (HCS schema 2.2, \
-         Windows 1903 or newer), so the container is given the class of all display adapters"
+        "this version of Windows cannot assign a device by location path (HCS schema 2.2, Windows \
+         1903 or newer): the container gets the class of all display adapters of the host"
     )]
-    OldHost,
+    NoLocationPathSupport,
+    /// Replicas of one device add no capacity to a container.
+    #[error("{slots} of the container's slots are replicas of the same device `{device}`")]
+    ReplicasOfSameDevice {
+        /// The container's slots on the device; at least 2.
+        slots: usize,
+        /// The device.
+        device: PnpId,
+    },
 }
 
-/// Why slots cannot be given.
+/// Why an allocation is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanError {
-    /// No slot was asked for.
-    #[error("the request names no slot")]
+    /// The request is empty.
+    #[error("the request contains no device IDs")]
     NoSlots,
-    /// A slot id names nothing that can be given.
+    /// A device ID does not name a slot that can be allocated.
     #[error(transparent)]
-    Slot(#[from] SlotFault),
+    Slot(#[from] SlotError),
+    /// Several slots of a shared resource under `sharedRequests: one`.
+    #[error(
+        "requested {requested} shared devices of {resource}; sharedRequests: one allows 1 per \
+         container"
+    )]
+    SharedRequest {
+        /// Slots in the request.
+        requested: usize,
+        /// The resource.
+        resource: ResourceName,
+    },
     /// Several devices under `multiDevice: reject`.
     #[error(
-        "a container on Windows can have one device alone, this one asks for {}, and multiDevice \
-         is reject", names(.0)
+        "requested {} devices; Windows supports one per container and multiDevice is reject: {}",
+        .0.len(), quoted_list(.0)
     )]
     SeveralDevices(Vec<PnpId>),
     /// A device without a location path where one is needed.
@@ -94,27 +116,31 @@ pub enum PlanError {
     NoLocationPath(PnpId),
 }
 
-fn names(ids: &[PnpId]) -> String {
+fn quoted_list(ids: &[PnpId]) -> String {
     let quoted: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
-    quoted.join(" and ")
+    quoted.join(", ")
 }
 
-/// Plans a container that is given the slots `ids` of `resource`. `exists` answers
-/// whether a file of a live host is there; recordings answer for themselves.
+/// Plans a container that gets the slots `ids` of `resource`. `exists` answers whether
+/// a file of a live host exists; inventories record it themselves.
 pub fn plan<'a>(
     resource: &ResourceDevices,
     ids: impl IntoIterator<Item = &'a str>,
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<Plan, PlanError> {
-    let entries = distinct(resource, ids)?;
+    let request = Request::read(resource, ids)?;
+    let entries: Vec<&ListedDevice> = request.devices().collect();
     let first = *entries.first().ok_or(PlanError::NoSlots)?;
+    request.check_sharing()?;
     let mut warnings = Vec::new();
     let device = grant(&entries, host, &mut warnings)?;
+    warnings.extend(request.replica_warnings());
     let legacy = first.policy.model == DriverModel::Legacy;
     let mut envs = BTreeMap::new();
-    if first.policy.container.hints == Hints::Set {
-        hints::add(&mut envs, entries.iter().map(|entry| (&*entry.device, &*entry.hints)));
+    if first.policy.container.environment_hints == EnvironmentHints::Set {
+        let devices = entries.iter().map(|entry| (&*entry.device, &*entry.hints));
+        environment_hints::add(&mut envs, devices);
     }
     if legacy {
         add_legacy(&mut envs, &first.device);
@@ -125,22 +151,71 @@ pub fn plan<'a>(
     Ok(Plan { device, devices, mounts, envs, warnings })
 }
 
-/// The devices of the slots, each once, in the order of the list that was
-/// advertised: kubelets hand over a container's slots in random order, and equal
-/// allocations should give equal containers.
-fn distinct<'a, 'r>(
-    resource: &'r ResourceDevices,
-    ids: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<&'r Entry>, PlanError> {
-    let mut numbers = BTreeSet::new();
-    for id in ids {
-        numbers.insert(resource.locate_healthy(id)?.0);
+/// Whether HCS on this host supports `vpci-location-path`. A host about which nothing
+/// is known counts as supporting it, because every supported Windows except Server
+/// 2019 does.
+#[must_use]
+pub fn takes_location_paths(host: &HostFacts) -> bool {
+    if !host.hcs_schemas.is_empty() {
+        return host.hcs_schemas.iter().any(|schema| *schema >= LOCATION_PATH_SCHEMA);
     }
-    Ok(numbers.into_iter().map(|number| &resource.entries()[number]).collect())
+    host.build.is_none_or(|build| build.build >= LOCATION_PATH_BUILD)
+}
+
+/// The requested slots, by device in the order of the advertised list: the
+/// kubelet sends a container's device IDs in random order, and equal allocations
+/// should give equal containers.
+struct Request<'r> {
+    /// Device index and replica.
+    slots: BTreeSet<(usize, u32)>,
+    resource: &'r ResourceDevices,
+}
+
+impl<'r> Request<'r> {
+    fn read<'a>(
+        resource: &'r ResourceDevices,
+        ids: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Request<'r>, PlanError> {
+        let slots = ids
+            .into_iter()
+            .map(|id| resource.locate_healthy(id).map(|slot| (slot.device_index, slot.replica)));
+        Ok(Request { slots: slots.collect::<Result<_, SlotError>>()?, resource })
+    }
+
+    /// The devices of the slots, each once.
+    fn devices(&self) -> impl Iterator<Item = &'r ListedDevice> {
+        self.slots_by_device().into_keys().map(|index| &self.resource.entries()[index])
+    }
+
+    fn slots_by_device(&self) -> BTreeMap<usize, usize> {
+        let mut counts = BTreeMap::new();
+        for (index, _) in &self.slots {
+            *counts.entry(*index).or_default() += 1;
+        }
+        counts
+    }
+
+    fn check_sharing(&self) -> Result<(), PlanError> {
+        let sharing = self.resource.spec.sharing;
+        let shared = sharing.replicas.get() > 1;
+        if shared && sharing.shared_requests == SharedRequests::One && self.slots.len() > 1 {
+            let name = self.resource.spec.name.clone();
+            return Err(PlanError::SharedRequest { requested: self.slots.len(), resource: name });
+        }
+        Ok(())
+    }
+
+    fn replica_warnings(&self) -> impl Iterator<Item = PlanWarning> {
+        let repeated = self.slots_by_device().into_iter().filter(|(_, slots)| *slots > 1);
+        repeated.map(|(index, slots)| PlanWarning::ReplicasOfSameDevice {
+            slots,
+            device: self.resource.entries()[index].device.id.clone(),
+        })
+    }
 }
 
 fn grant(
-    entries: &[&Entry],
+    entries: &[&ListedDevice],
     host: &HostFacts,
     warnings: &mut Vec<PlanWarning>,
 ) -> Result<DeviceGrant, PlanError> {
@@ -157,7 +232,7 @@ fn grant(
         return Ok(DeviceGrant::Class);
     }
     if !takes_location_paths(host) {
-        warnings.push(PlanWarning::OldHost);
+        warnings.push(PlanWarning::NoLocationPathSupport);
         return Ok(DeviceGrant::Class);
     }
     let device = &entries[0].device;
@@ -165,17 +240,7 @@ fn grant(
     path.map(DeviceGrant::Location).ok_or_else(|| PlanError::NoLocationPath(device.id.clone()))
 }
 
-/// Whether HCS on this host takes `vpci-location-path`. A host of which nothing is
-/// known is taken for one that does, as every supported Windows but Server 2019 is.
-#[must_use]
-pub fn takes_location_paths(host: &HostFacts) -> bool {
-    if !host.hcs_schemas.is_empty() {
-        return host.hcs_schemas.iter().any(|schema| *schema >= LOCATION_PATH_SCHEMA);
-    }
-    host.build.is_none_or(|build| build.build >= LOCATION_PATH_BUILD)
-}
-
-/// The variables that the plugin of 2019 set.
+/// The variables that the device plugin of 2019 (`microsoft.com/directx`) set.
 fn add_legacy(envs: &mut BTreeMap<String, String>, device: &Device) {
     let version = device.driver_version.map(|v| v.to_string()).unwrap_or_default();
     for (name, value) in [

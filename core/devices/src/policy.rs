@@ -1,5 +1,5 @@
 //! The policy: everything that selection, slots and plans need from the
-//! configuration. `settings` builds it; nothing here knows where it came from.
+//! configuration. `settings` builds it; this crate does not know its source.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -11,7 +11,7 @@ use crate::{
     StorePath, Vendor,
 };
 
-/// What is offered and how, per driver model.
+/// Which devices are advertised and how, per driver model.
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// At least one; each driver model at most once. A device that fits several
@@ -26,44 +26,46 @@ pub struct ModelPolicy {
     pub model: DriverModel,
     /// The resource of the devices that no rule claims.
     pub resource: ResourceName,
-    /// How that resource is shared and spread; rules inherit what they do not set.
+    /// How that resource is shared; rules inherit what they do not set.
     pub sharing: Sharing,
-    /// Integrated adapters: left out unless asked for.
+    /// Integrated adapters; excluded by default.
     pub integrated: DeviceScope,
-    /// Detachable adapters: left out unless asked for.
+    /// Detachable adapters; excluded by default.
     pub detachable: DeviceScope,
-    /// `legacy` only: the text that an adapter's description must contain, without case.
+    /// `legacy` only: text that an adapter's description must contain, case-insensitively.
     pub match_name: Option<String>,
     /// In order: the first rule that matches a device claims it.
     pub rules: Arc<[ResourceRule]>,
-    /// What a container is given with a device.
+    /// What a container gets in addition to its device.
     pub container: Arc<ContainerPolicy>,
-    /// Whether devices carry their NUMA node to the kubelet.
+    /// Whether the kubelet learns the NUMA nodes of devices.
     pub numa: NumaTopology,
-    /// How long a device that went away is listed Unhealthy before it is dropped.
+    /// How long a removed device stays listed as Unhealthy before it is dropped.
     pub removal_grace: Duration,
 }
 
-/// Whether a kind of adapter is offered.
+/// Whether a kind of adapter is advertised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DeviceScope {
-    /// Left out, with a reason.
+    /// Skipped, with a reason.
     #[default]
     Exclude,
-    /// Offered like any other.
+    /// Advertised like any other adapter.
     Include,
 }
 
 /// How one resource's devices are shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sharing {
-    /// Slots per device; 1 is exclusive use.
+    /// Slots per device; 1 means exclusive use.
     pub replicas: NonZeroU32,
-    /// How containers are spread over devices.
+    /// How containers are distributed over devices.
     pub allocation: AllocationPolicy,
+    /// Whether one container may request several slots of shared devices.
+    pub shared_requests: SharedRequests,
 }
 
-/// How containers are spread over the devices of a resource.
+/// How containers are distributed over the devices of a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum AllocationPolicy {
     /// The device with the fewest slots in use first.
@@ -73,29 +75,41 @@ pub enum AllocationPolicy {
     Packed,
 }
 
-/// A resource that claims the devices which match.
+/// Whether one container may request several slots of a resource whose devices are
+/// shared. More slots do not give the container more of a device; NVIDIA's device
+/// plugin refuses such requests with `failRequestsGreaterThanOne`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SharedRequests {
+    /// Any number, with a warning when several slots are replicas of one device.
+    #[default]
+    Any,
+    /// One; more are refused with a reason.
+    One,
+}
+
+/// A resource that claims the devices that match.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ResourceRule {
-    /// The extended resource's name. Two rules may share it if they agree on sharing.
+    /// The extended resource's name. Two rules may use the same name if they agree on sharing.
     pub name: ResourceName,
-    /// What a device must be.
+    /// The conditions for a device.
     pub matches: DeviceMatch,
     /// Slots per device, where the rule sets it.
     pub replicas: Option<NonZeroU32>,
-    /// Spreading, where the rule sets it.
+    /// Allocation policy, where the rule sets it.
     pub allocation: Option<AllocationPolicy>,
 }
 
-/// What a device must be for a rule to claim it: every condition that is there.
+/// The conditions for a rule to claim a device. All conditions that are set must hold.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DeviceMatch {
-    /// The vendor, by PCI id.
+    /// The vendor, by PCI ID.
     pub vendor: Option<Vendor>,
     /// A pattern that the description contains.
     pub description: Option<DescriptionPattern>,
     /// PCI vendor and device.
     pub pci: Option<PciPattern>,
-    /// The least dedicated memory, in MiB.
+    /// Minimum dedicated memory in MiB.
     pub min_memory_mib: Option<u64>,
     /// The driver model.
     pub model: Option<DriverModel>,
@@ -103,39 +117,42 @@ pub struct DeviceMatch {
     pub location: Option<LocationPattern>,
 }
 
-/// What a container is given with its device.
+/// What a container gets in addition to its device.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ContainerPolicy {
-    /// Whether the registry's runtime files and the extras are mounted.
+    /// Which runtime files are mounted.
     pub runtime_mounts: RuntimeMounts,
-    /// Destinations that are never mounted, compared without case.
+    /// Destinations that are never mounted, compared case-insensitively.
     pub exclude_mounts: Vec<FileName>,
     /// The user's mounts into System32.
     pub additional: AdditionalMounts,
     /// The user's mounts into `SysWOW64`.
     pub additional_wow64: AdditionalMounts,
-    /// What a request for several physical devices gets.
+    /// How a request for several physical devices is handled.
     pub multi_device: MultiDevice,
-    /// Whether containers learn which devices are their own.
-    pub hints: Hints,
+    /// Whether environment variables name the container's devices.
+    pub environment_hints: EnvironmentHints,
 }
 
-/// Whether runtime files are mounted.
+/// Which runtime files are mounted, and on which hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RuntimeMounts {
-    /// Below build 26100, where containers do not get them by themselves.
+    /// The driver's files and the additional mounts, below build 26100, where Windows
+    /// does not provide the driver's files to containers itself.
     #[default]
     Auto,
-    /// On every build.
+    /// The driver's files and the additional mounts, on every build.
     Always,
-    /// On none.
+    /// Nothing, on any build.
     Never,
+    /// Only the additional mounts of the configuration, on every build.
+    Extra,
 }
 
 /// The user's mounts: vendor → files, in the order of the configuration.
 pub type AdditionalMounts = BTreeMap<Vendor, Vec<AdditionalMount>>;
 
-/// A file of the driver store that the user wants mounted where it exists.
+/// A file of the driver store that the user wants mounted if it exists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdditionalMount {
     /// The file in the driver store folder.
@@ -144,33 +161,33 @@ pub struct AdditionalMount {
     pub destination: FileName,
 }
 
-/// What a request for several physical devices gets. A container on Windows keeps
-/// only one device, so several cannot be given one by one.
+/// How a request for several physical devices is handled. Windows supports one device
+/// entry per container, so several devices cannot be assigned individually.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MultiDevice {
-    /// The class GUID: every device of the host, with a warning.
+    /// The container gets the class GUID, that is, every device of the host, with a warning.
     #[default]
     Class,
-    /// A refusal that says why.
+    /// The request is refused with a reason.
     Reject,
 }
 
-/// Whether `DIRECTX_VISIBLE_DEVICES` and its companions are set.
+/// Whether `DIRECTX_VISIBLE_DEVICES` and the related variables are set in containers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Hints {
-    /// They are.
+pub enum EnvironmentHints {
+    /// They are set.
     #[default]
     Set,
-    /// They are not.
+    /// They are not set.
     Omit,
 }
 
-/// Whether devices carry their NUMA node to the kubelet.
+/// Whether the kubelet learns the NUMA nodes of devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum NumaTopology {
-    /// They do.
+    /// It does.
     Publish,
-    /// They do not: most Windows kubelets ignore it, and some refuse pods for it.
+    /// It does not: most Windows kubelets ignore the node, and some refuse pods because of it.
     #[default]
     Withhold,
 }

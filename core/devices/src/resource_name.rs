@@ -9,10 +9,17 @@ use std::sync::Arc;
 pub struct ResourceName(Arc<str>);
 
 impl ResourceName {
-    /// The name.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name of the resource for shared devices: this name with `.shared` appended, as
+    /// NVIDIA's device plugin renames shared resources. Fails if the name part becomes
+    /// longer than 63 characters.
+    pub fn shared(&self) -> Result<ResourceName, ResourceNameError> {
+        format!("{self}.shared").parse()
     }
 }
 
@@ -22,25 +29,25 @@ impl fmt::Display for ResourceName {
     }
 }
 
-/// Why the kubelet would refuse a resource name.
+/// Why the kubelet would reject a resource name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ResourceNameError {
     /// Not `domain/name`.
     #[error("`{0}` is not `domain/name`")]
     Form(String),
-    /// Names in these domains are Kubernetes' own.
-    #[error("`{0}` lies in kubernetes.io, which is reserved for Kubernetes itself")]
+    /// Names in the domain kubernetes.io are reserved.
+    #[error("`{0}` is in the domain kubernetes.io, which is reserved for Kubernetes")]
     Reserved(String),
-    /// Quotas would read it as a request for another resource.
-    #[error("`{0}` begins with `requests.`, which quotas reserve")]
+    /// Resource quotas would interpret it as a request for another resource.
+    #[error("`{0}` starts with `requests.`, which is reserved for resource quotas")]
     Requests(String),
-    /// The part before the slash is no DNS subdomain.
+    /// The part before the slash is not a DNS subdomain.
     #[error(
         "`{0}` has a domain that is not a DNS subdomain (lower-case letters, digits, `-` and `.`, \
          at most 253 characters with `requests.` before it)"
     )]
     Domain(String),
-    /// The part after the slash is no qualified name.
+    /// The part after the slash is not a qualified name.
     #[error(
         "`{0}` has a name that is not 1 to 63 letters, digits, `-`, `_` and `.` with a letter or \
          digit at both ends"
@@ -51,8 +58,8 @@ pub enum ResourceNameError {
 impl FromStr for ResourceName {
     type Err = ResourceNameError;
 
-    /// Follows `IsExtendedResourceName` of Kubernetes: the name, with `requests.`
-    /// before it, must be a qualified name, and must not be one of Kubernetes' own.
+    /// Follows `IsExtendedResourceName` of Kubernetes: the name, prefixed with `requests.`,
+    /// must be a qualified name, and must not be reserved for Kubernetes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let owned = || text.to_owned();
         let Some((domain, name)) = text.split_once('/') else {
@@ -96,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resource_names_are_what_the_kubelet_accepts() {
+    fn accepted_names_are_those_that_the_kubelet_accepts() {
         for good in [
             "directx.microsoft.com/display",
             "nvidia.com/gpu",
@@ -129,5 +136,23 @@ mod tests {
         assert!(format!("a/{}", &long[1..]).parse::<ResourceName>().is_ok());
         let domain = vec!["a".repeat(60); 5].join(".");
         assert!(format!("{domain}/gpu").parse::<ResourceName>().is_err());
+    }
+
+    #[test]
+    fn shared_names_have_a_suffix() {
+        let shared = |name: &str| name.parse::<ResourceName>().unwrap().shared();
+        let display = shared("directx.microsoft.com/display").map(|name| name.to_string());
+        assert_eq!(display, Ok("directx.microsoft.com/display.shared".to_owned()));
+    }
+
+    #[test]
+    fn shared_names_have_at_most_63_characters_after_the_domain() {
+        let suffix = ".shared".len();
+        let longest = format!("a/{}", "n".repeat(63 - suffix));
+        let name: ResourceName = longest.parse().unwrap();
+        assert_eq!(name.shared().map(|name| name.as_str().len()), Ok("a/".len() + 63));
+        let too_long = format!("a/{}", "n".repeat(64 - suffix));
+        let name: ResourceName = too_long.parse().unwrap();
+        assert_eq!(name.shared(), Err(ResourceNameError::Name(format!("{too_long}.shared"))));
     }
 }

@@ -1,17 +1,17 @@
-//! The runtime files that a driver asks to have copied into its guests.
+//! The runtime files that a driver wants copied into containers and virtual machines.
 //!
-//! In comes a driver store folder as read; out go files in the order in which they
-//! claim a destination, and every registry value that could not be used, with why.
+//! Input: a driver store folder as read. Output: the files in the order in which they
+//! take destinations, and every registry value that cannot be used, with the reason.
 //! The rules are those of Microsoft's "Container non-DX customizations" page.
 
 use std::collections::BTreeSet;
 
-use crate::text::fold;
+use crate::case_folding::fold_case;
 use crate::{
     CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverStore, FileName, PathError, StorePath,
 };
 
-/// One file: where it lies in the driver store and what it is called in the guest.
+/// One file: its place in the driver store and its name in the container.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RuntimeFile {
     /// The file in the driver store folder.
@@ -27,91 +27,91 @@ pub struct RuntimeFiles {
     pub system32: Vec<RuntimeFile>,
     /// For `SysWOW64`.
     pub wow64: Vec<RuntimeFile>,
-    /// Registry values that name no usable file. Each is left out alone.
+    /// Registry values that name no usable file. The other values are used.
     pub rejected: Vec<RejectedValue>,
-    /// Whether the folder could tell of runtime files at all.
-    pub visibility: Visibility,
+    /// Where the folder was read.
+    pub discovered_from: DiscoveredFrom,
 }
 
-/// Whether runtime files can be enumerated where discovery runs.
+/// Where discovery runs, which decides whether runtime files can be enumerated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Visibility {
+pub enum DiscoveredFrom {
     /// On a host.
     #[default]
-    Enumerable,
-    /// Inside a container, where Windows shows the host's driver store
-    /// (`HostDriverStore` in the path) but not its registry: the lists are empty,
-    /// and that is an answer, not a failure.
-    InsideContainer,
+    Host,
+    /// Inside a container, where Windows exposes the host's driver store
+    /// (`HostDriverStore` in the path) but not its registry. The lists are empty, which
+    /// is not a failure.
+    Container,
 }
 
 /// A registry value that names no usable file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RejectedValue {
-    /// The key that holds it.
+    /// The key that contains it.
     pub key: CopyToVmKey,
     /// The value's name.
     pub value: String,
-    /// What is wrong.
-    pub why: ValueFault,
+    /// The reason.
+    pub why: CopyToVmValueError,
 }
 
 /// Why a registry value names no usable file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ValueFault {
-    /// `REG_MULTI_SZ` holds a source and at most a destination.
-    #[error("it holds {0} strings where one or two belong")]
+pub enum CopyToVmValueError {
+    /// `REG_MULTI_SZ` contains a source and an optional destination.
+    #[error("expected one or two strings, found {0}")]
     Count(usize),
-    /// A path that leads elsewhere.
+    /// A path that is not allowed.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// An earlier value has the destination already.
-    #[error("`{0}` is the destination of an earlier value already")]
-    Claimed(FileName),
+    /// An earlier value has the same destination.
+    #[error("destination `{0}` is already used by an earlier value")]
+    DestinationTaken(FileName),
 }
 
 impl RuntimeFiles {
-    /// Reads the registry's entries in their order: Overwrite before `WhenNewer`,
-    /// the driver key before its subkeys, values by name; the first to claim a
-    /// destination (compared without case) wins.
+    /// Reads the registry's entries in order: Overwrite before `WhenNewer`, the driver key
+    /// before its subkeys, values by name. The first file with a destination (compared
+    /// case-insensitively) wins.
     #[must_use]
     pub fn of(store: &DriverStore) -> RuntimeFiles {
         let mut files = RuntimeFiles::default();
-        if fold(&store.path).contains("HOSTDRIVERSTORE") {
-            files.visibility = Visibility::InsideContainer;
+        if fold_case(&store.path).contains("HOSTDRIVERSTORE") {
+            files.discovered_from = DiscoveredFrom::Container;
             return files;
         }
-        let mut claims = [BTreeSet::new(), BTreeSet::new()];
+        let mut destinations = [BTreeSet::new(), BTreeSet::new()];
         for (key, values) in &store.copy_to_vm {
             let mut values: Vec<_> = values.iter().collect();
-            values.sort_by_cached_key(|(name, _)| (fold(name), (*name).clone()));
+            values.sort_by_cached_key(|(name, _)| (fold_case(name), (*name).clone()));
             for (name, value) in values {
-                files.take(key, name, value, &mut claims);
+                files.add(key, name, value, &mut destinations);
             }
         }
         files
     }
 
-    fn take(
+    fn add(
         &mut self,
         key: &CopyToVmKey,
         name: &str,
         value: &CopyToVmValue,
-        claims: &mut [BTreeSet<String>; 2],
+        destinations: &mut [BTreeSet<String>; 2],
     ) {
-        let (list, claimed) = match key.kind {
+        let (list, taken) = match key.kind {
             CopyToVmKind::Overwrite | CopyToVmKind::WhenNewer => {
-                (&mut self.system32, &mut claims[0])
+                (&mut self.system32, &mut destinations[0])
             }
             CopyToVmKind::OverwriteWow64 | CopyToVmKind::WhenNewerWow64 => {
-                (&mut self.wow64, &mut claims[1])
+                (&mut self.wow64, &mut destinations[1])
             }
         };
         let file = read_value(value).and_then(|file| {
-            if claimed.insert(file.destination.folded()) {
+            if taken.insert(file.destination.folded()) {
                 Ok(file)
             } else {
-                Err(ValueFault::Claimed(file.destination))
+                Err(CopyToVmValueError::DestinationTaken(file.destination))
             }
         });
         match file {
@@ -123,14 +123,14 @@ impl RuntimeFiles {
     }
 }
 
-/// Source and, where it is there and not empty, destination.
-fn read_value(value: &CopyToVmValue) -> Result<RuntimeFile, ValueFault> {
+/// The file that a value names. The destination is optional and may be empty.
+fn read_value(value: &CopyToVmValue) -> Result<RuntimeFile, CopyToVmValueError> {
     let (source, destination) = match value {
         CopyToVmValue::Single(source) => (source, None),
         CopyToVmValue::Multi(strings) => match strings.as_slice() {
             [source] => (source, None),
             [source, destination] => (source, Some(destination).filter(|d| !d.is_empty())),
-            other => return Err(ValueFault::Count(other.len())),
+            other => return Err(CopyToVmValueError::Count(other.len())),
         },
     };
     let source = StorePath::parse(source)?;
@@ -170,7 +170,7 @@ mod tests {
 
     /// One `REG_SZ` value, or one value over 1 KiB, used to drop every other file of its key.
     #[test]
-    fn a_bad_value_hides_none_of_its_neighbours() {
+    fn an_unusable_value_does_not_affect_the_others() {
         let long = format!(r"{}\x.dll", vec!["a".repeat(200); 8].join("\\"));
         let files = RuntimeFiles::of(&store(&[
             ("CopyToVmOverwrite", "1", multi(&["good1.dll"])),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn overwrite_claims_before_when_newer_and_case_does_not_matter() {
+    fn overwrite_precedes_when_newer_and_destinations_ignore_case() {
         let files = RuntimeFiles::of(&store(&[
             ("CopyToVmWhenNewer", "1", multi(&["newer.dll", "OPENCL.DLL"])),
             ("CopyToVmOverwrite", "9", multi(&[r"B026261\amd_opencl64.dll", "OpenCL.dll"])),
@@ -205,12 +205,12 @@ mod tests {
         assert_eq!(pairs(&files.wow64), ["amd_opencl32.dll => OpenCL.dll"]);
         assert_eq!(
             files.rejected[0].why.to_string(),
-            "`OPENCL.DLL` is the destination of an earlier value already"
+            "destination `OPENCL.DLL` is already used by an earlier value"
         );
     }
 
     #[test]
-    fn values_go_by_name_without_case() {
+    fn values_are_sorted_by_name_ignoring_case() {
         let files = RuntimeFiles::of(&store(&[
             ("CopyToVmOverwrite", "b", multi(&["2.dll"])),
             ("CopyToVmOverwrite", "A", multi(&["1.dll"])),
@@ -220,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn inside_a_container_the_lists_are_empty_and_say_so() {
+    fn inside_a_container_the_lists_are_empty_and_the_reason_is_kept() {
         let mut inside = store(&[("CopyToVmOverwrite", "1", multi(&["a.dll"]))]);
         inside.path = r"C:\Windows\System32\HostDriverStore\FileRepository\x.inf".into();
         let files = RuntimeFiles::of(&inside);
         assert!(files.system32.is_empty() && files.rejected.is_empty());
-        assert_eq!(files.visibility, Visibility::InsideContainer);
+        assert_eq!(files.discovered_from, DiscoveredFrom::Container);
     }
 }

@@ -1,35 +1,35 @@
-//! Selection: adapters to devices, and the reason for each adapter left out.
+//! Selection: turns adapters into devices, with a reason for each adapter that is skipped.
 //!
-//! One broken adapter never hides the rest: whatever cannot be a device is told
-//! and passed over.
+//! One broken adapter never hides the others: an adapter that cannot become a device is
+//! skipped and reported.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::text::fold;
+use crate::case_folding::fold_case;
 use crate::{
-    Adapter, Attachment, Device, DeviceScope, DriverModel, HostSnapshot, Kept, Luid, Placement,
-    Realness,
+    Adapter, AdapterKind, Attachment, Device, DeviceScope, DriverModel, HostSnapshot, Luid,
+    Placement, WarningEffect,
 };
 
-/// Which devices are wanted by what they support. The numbers are those of the
-/// discovery library's C interface.
+/// Selects devices by what they support. The numbers are those of the discovery
+/// library's C interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(i32)]
 pub enum Filter {
     /// Every device.
     #[default]
     All = 0,
-    /// Display, whatever else.
+    /// Devices that support display.
     Display = 1,
-    /// Compute, whatever else.
+    /// Devices that support compute.
     Compute = 2,
-    /// Display and no compute.
+    /// Devices that support display but not compute.
     DisplayOnly = 3,
-    /// Compute and no display.
+    /// Devices that support compute but not display.
     ComputeOnly = 4,
-    /// Both.
+    /// Devices that support both.
     DisplayAndCompute = 5,
 }
 
@@ -63,7 +63,7 @@ impl Filter {
         Filter::ALL.into_iter().find(|f| *f as i32 == number)
     }
 
-    /// The filter that a driver model stands for.
+    /// The filter for the devices of a driver model.
     #[must_use]
     pub const fn of(model: DriverModel) -> Filter {
         match model {
@@ -73,9 +73,9 @@ impl Filter {
         }
     }
 
-    /// Whether `device` is wanted.
+    /// Whether `device` passes the filter.
     #[must_use]
-    pub const fn admits(self, device: &Device) -> bool {
+    pub const fn matches(self, device: &Device) -> bool {
         let (display, compute) = (device.display.is_yes(), device.compute.is_yes());
         match self {
             Filter::All => true,
@@ -94,7 +94,7 @@ impl fmt::Display for Filter {
     }
 }
 
-/// The text names no filter.
+/// The text is not the name of a filter.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "`{0}` is not a filter (all, display, compute, display-only, compute-only or \
@@ -111,86 +111,89 @@ impl FromStr for Filter {
     }
 }
 
-/// What a discovery asks for.
+/// The criteria of a discovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Criteria {
-    /// By support.
+    /// What a device must support.
     pub filter: Filter,
-    /// Whether integrated devices are wanted.
+    /// Whether integrated devices are included.
     pub integrated: DeviceScope,
-    /// Whether detachable devices are wanted.
+    /// Whether detachable devices are included.
     pub detachable: DeviceScope,
 }
 
-/// The devices of a snapshot, and what was left out.
+/// The devices of a snapshot, and the adapters that were skipped.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection {
     /// In the order the host lists their adapters.
     pub devices: Vec<Device>,
-    /// In the same order; adapters that could not be read come last.
+    /// In the same order, except that adapters that could not be read come last.
     pub skipped: Vec<Skipped>,
 }
 
-/// An adapter that was left out.
+/// An adapter that was skipped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skipped {
     /// The adapter.
     pub luid: Luid,
-    /// Its `DXCore` description; empty where it could not be read.
+    /// Its `DXCore` description; empty if it could not be read.
     pub description: String,
-    /// Why.
+    /// Why it was skipped.
     pub reason: SkipReason,
 }
 
-/// Why an adapter is not among the devices.
+/// Why an adapter was skipped.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SkipReason {
     /// `IsHardware` is false.
-    #[error("it is a software adapter")]
+    #[error("software adapters are not supported")]
     Software,
-    /// No `PnP` device carries the LUID.
-    #[error("no PnP device carries its LUID")]
+    /// No `PnP` device has the LUID.
+    #[error("no PnP device has the LUID of the adapter")]
     NoPnpDevice,
     /// Another adapter of the snapshot has the same `PnP` device.
-    #[error("its PnP device is that of the adapter with LUID {0} already")]
+    #[error("PnP device already belongs to the adapter with LUID {0}")]
     SamePnpDevice(Luid),
-    /// Integrated, and not asked for.
-    #[error("it is integrated, and includeIntegrated is off")]
+    /// Integrated adapters are excluded.
+    #[error("adapter is integrated and includeIntegrated is false")]
     Integrated,
-    /// Detachable, and not asked for.
-    #[error("it is detachable, and includeDetachable is off")]
+    /// Detachable adapters are excluded.
+    #[error("adapter is detachable and includeDetachable is false")]
     Detachable,
-    /// The filter does not admit it.
-    #[error("it supports {0}; wanted is {1}")]
-    Filtered(Abilities, Filter),
-    /// No enabled driver model offers it.
-    #[error("it supports {0}, which none of the enabled driver models ({1}) offers")]
-    NoModel(Abilities, ModelList),
-    /// Its description lacks the text that `legacy` asks for.
-    #[error("its description does not contain `{0}`")]
+    /// It does not pass the filter.
+    #[error("not matched by the filter {1}: adapter supports {0}")]
+    Filtered(Capabilities, Filter),
+    /// No enabled driver model advertises it.
+    #[error("not matched by any enabled driver model ({1}): adapter supports {0}")]
+    NoModel(Capabilities, ModelList),
+    /// Its description does not contain the text that `legacy` requires.
+    #[error("adapter description does not contain `{0}`")]
     Name(String),
-    /// A container is given a device by its location path.
-    #[error("Windows knows no location path for it, so no container can be given it alone")]
+    /// A device is assigned to a container by its location path.
+    #[error(
+        "Windows reports no location path, so the device cannot be assigned to a container \
+         individually"
+    )]
     NoLocationPath,
     /// The source could not read it.
     #[error("{0}")]
     Unreadable(String),
 }
 
-/// What a device supports, in words.
+/// What a device supports, for messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Abilities {
+pub struct Capabilities {
     display: bool,
     compute: bool,
 }
 
-impl Abilities {
-    pub(crate) fn of(device: &Device) -> Abilities {
-        Abilities { display: device.display.is_yes(), compute: device.compute.is_yes() }
+impl Capabilities {
+    pub(crate) fn of(device: &Device) -> Capabilities {
+        Capabilities { display: device.display.is_yes(), compute: device.compute.is_yes() }
     }
 }
 
-impl fmt::Display for Abilities {
+impl fmt::Display for Capabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match (self.display, self.compute) {
             (true, true) => "display and compute",
@@ -201,7 +204,7 @@ impl fmt::Display for Abilities {
     }
 }
 
-/// The enabled driver models, in words.
+/// The enabled driver models, for messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ModelList(pub(crate) Vec<DriverModel>);
 
@@ -217,25 +220,26 @@ impl fmt::Display for ModelList {
     }
 }
 
-/// Selects the devices that `criteria` asks for.
+/// Selects the devices that meet `criteria`.
 #[must_use]
 pub fn discover(snapshot: &HostSnapshot, criteria: Criteria) -> Selection {
     let (devices, skipped) = select(snapshot, |device| {
-        in_scope(&device, criteria.integrated, criteria.detachable)?;
-        if criteria.filter.admits(&device) {
+        check_scope(&device, criteria.integrated, criteria.detachable)?;
+        if criteria.filter.matches(&device) {
             return Ok(device);
         }
-        Err(SkipReason::Filtered(Abilities::of(&device), criteria.filter))
+        Err(SkipReason::Filtered(Capabilities::of(&device), criteria.filter))
     });
     Selection { devices, skipped }
 }
 
-/// Makes a device of each adapter that has one, and hands it to `judge`.
+/// Turns each adapter that is hardware with a `PnP` device into a device, and passes it
+/// to `accept`.
 pub(crate) fn select<T>(
     snapshot: &HostSnapshot,
-    mut judge: impl FnMut(Device) -> Result<T, SkipReason>,
+    mut accept: impl FnMut(Device) -> Result<T, SkipReason>,
 ) -> (Vec<T>, Vec<Skipped>) {
-    let mut taken = Vec::new();
+    let mut accepted = Vec::new();
     let mut skipped = Vec::new();
     let mut seen = BTreeMap::new();
     for adapter in &snapshot.adapters {
@@ -243,8 +247,8 @@ pub(crate) fn select<T>(
             cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
             ..device
         });
-        match device.and_then(&mut judge) {
-            Ok(device) => taken.push(device),
+        match device.and_then(&mut accept) {
+            Ok(device) => accepted.push(device),
             Err(reason) => skipped.push(Skipped {
                 luid: adapter.luid,
                 description: adapter.driver_description.clone(),
@@ -252,30 +256,30 @@ pub(crate) fn select<T>(
             }),
         }
     }
-    let unreadable = snapshot.warnings.iter().filter(|w| w.kept == Kept::Not);
+    let unreadable = snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Skipped);
     skipped.extend(unreadable.map(|warning| Skipped {
         luid: warning.luid,
         description: String::new(),
         reason: SkipReason::Unreadable(warning.text.clone()),
     }));
-    (taken, skipped)
+    (accepted, skipped)
 }
 
-/// The device of an adapter, if it is hardware with a `PnP` device of its own.
+/// The device of an adapter, if the adapter is hardware with its own `PnP` device.
 fn identify(adapter: &Adapter, seen: &mut BTreeMap<String, Luid>) -> Result<Device, SkipReason> {
-    if adapter.realness == Realness::Software {
+    if adapter.kind == AdapterKind::Software {
         return Err(SkipReason::Software);
     }
     let pnp = adapter.pnp.as_ref().ok_or(SkipReason::NoPnpDevice)?;
-    if let Some(first) = seen.insert(fold(pnp.id.as_str()), adapter.luid) {
-        seen.insert(fold(pnp.id.as_str()), first);
+    if let Some(first) = seen.insert(fold_case(pnp.id.as_str()), adapter.luid) {
+        seen.insert(fold_case(pnp.id.as_str()), first);
         return Err(SkipReason::SamePnpDevice(first));
     }
     Ok(Device::new(adapter, pnp))
 }
 
-/// Whether integrated and detachable devices are asked for.
-pub(crate) fn in_scope(
+/// Checks whether integrated and detachable devices are included.
+pub(crate) fn check_scope(
     device: &Device,
     integrated: DeviceScope,
     detachable: DeviceScope,

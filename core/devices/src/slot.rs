@@ -1,12 +1,13 @@
-//! Slots: what the kubelet counts and hands out. A slot is one replica of one device.
+//! Slots: the units that the kubelet counts and allocates. A slot is one replica of one
+//! device; the kubelet calls its ID a device ID.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::PnpId;
-use crate::text::decimal;
+use crate::decimal::parse_decimal;
 
-/// A slot's id, `<PnP instance id>\<replica>`, replicas counted from 0.
+/// A slot's ID, `<PnP instance ID>\<replica>`; replicas are counted from 0.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SlotId {
     /// The device.
@@ -21,9 +22,9 @@ impl fmt::Display for SlotId {
     }
 }
 
-/// The text is not a slot id.
+/// The text is not a slot ID.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a slot id (a PnP instance id, a backslash and a replica number)")]
+#[error("`{0}` is not a slot ID (expected a PnP instance ID, a backslash and a replica number)")]
 pub struct SlotIdError(String);
 
 impl FromStr for SlotId {
@@ -35,14 +36,14 @@ impl FromStr for SlotId {
     }
 }
 
-/// Splits a slot id at its last backslash. Only the spelling that [`SlotId`] prints
-/// is taken, so that two texts never name one slot.
+/// Splits a slot ID at its last backslash. Accepts only the spelling that [`SlotId`]
+/// prints, so that two different texts never name the same slot.
 pub(crate) fn split(text: &str) -> Option<(&str, u32)> {
     let (device, number) = text.rsplit_once('\\')?;
     if device.is_empty() || (number.len() > 1 && number.starts_with('0')) {
         return None;
     }
-    Some((device, decimal(number)?))
+    Some((device, parse_decimal(number)?))
 }
 
 #[cfg(test)]
@@ -51,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn only_the_printed_spelling_is_taken() {
+    fn only_the_printed_spelling_is_accepted() {
         let id = r"PCI\VEN_10DE\3&13C0B0C5&1&D8\12";
         let slot: SlotId = id.parse().unwrap();
         assert_eq!((slot.device.as_str(), slot.replica), (r"PCI\VEN_10DE\3&13C0B0C5&1&D8", 12));
@@ -64,7 +65,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn slot_ids_print_and_parse(device in r"\PC{1,40}", replica: u32) {
+        fn slot_ids_round_trip(device in r"\PC{1,40}", replica: u32) {
             let slot = SlotId { device: PnpId::new(device), replica };
             prop_assert_eq!(slot.to_string().parse(), Ok(slot));
         }

@@ -1,59 +1,60 @@
-//! Where adapters come from: the port that the Windows source and the recorded
-//! inventory both fulfil.
+//! Where adapters come from: the interface that the Windows source and the inventory
+//! both implement.
 
 use std::collections::BTreeMap;
 
 use crate::{Adapter, HostFacts, Luid, PnpId};
 
-/// What a source saw of its host at one moment.
+/// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostSnapshot {
     /// Facts of the host itself.
     pub host: HostFacts,
     /// Every adapter that could be read, in the order the host lists them.
     pub adapters: Vec<Adapter>,
-    /// What could not be read. It hides nothing else: an adapter whose driver is
-    /// being replaced, or one bad registry value, is told here and left out alone.
+    /// What could not be read. Everything else stays in the snapshot: an adapter whose
+    /// driver is being replaced, or one bad registry value, is reported here and only
+    /// that adapter or value is missing.
     pub warnings: Vec<AdapterWarning>,
-    /// The UUIDs (`GPU-…`) of NVIDIA devices, where NVML could be asked. Asking takes
-    /// long, so no source does; whoever wants them adds them. Never recorded.
+    /// The UUIDs (`GPU-…`) of NVIDIA devices, if NVML is available. NVML is slow, so
+    /// sources leave this empty and callers that need the UUIDs add them. Inventories
+    /// never contain them.
     pub gpu_uuids: BTreeMap<PnpId, String>,
 }
 
-/// Something about one adapter that a source could not read.
+/// A problem that a source had with one adapter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdapterWarning {
     /// The adapter.
     pub luid: Luid,
-    /// What could not be read and why, in words.
+    /// What could not be read and why.
     pub text: String,
-    /// Whether the adapter is still in [`HostSnapshot::adapters`] (something of it
-    /// is missing), or could not be read at all and must be skipped for `text`.
-    pub kept: Kept,
+    /// What the problem means for the adapter.
+    pub effect: WarningEffect,
 }
 
-/// Whether a snapshot still holds the adapter that a warning is about.
+/// What a warning means for its adapter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kept {
-    /// The adapter is there, less the part the warning names.
-    InPart,
-    /// The adapter is not there.
-    Not,
+pub enum WarningEffect {
+    /// The adapter is in [`HostSnapshot::adapters`], without what the warning names.
+    Incomplete,
+    /// The adapter could not be read at all and is not in [`HostSnapshot::adapters`].
+    Skipped,
 }
 
-/// Why a source could not answer at all.
+/// Why a source could not read its host.
 pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Called by a source, on any thread, whenever its host may have changed. It must
-/// return at once and may be called more often than anything changed.
+/// Called by a source, on any thread, whenever its host may have changed. The callback
+/// must return immediately. It may also be called when nothing has changed.
 pub type ChangeCallback = Box<dyn Fn() + Send + Sync>;
 
-/// A place that adapters are read from.
+/// Reads the adapters of a host.
 pub trait AdapterSource: Send {
-    /// Reads the host as it is now. Blocking: milliseconds on a live host.
+    /// Reads the current state of the host. Blocks for milliseconds on a live host.
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError>;
 
-    /// Calls `on_change` after every change from now on, until the source is
-    /// dropped. A source is watched at most once.
+    /// Calls `on_change` after every later change, until the source is dropped. A source
+    /// can be watched only once.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError>;
 }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use devices::{
-    Adapter, Attachment, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore, HardwareId, HostFacts,
-    HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
+    HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId,
+    StoreFiles, Wow64,
 };
 use documents::{Entries, NonEmpty, Place, ReadError, Spanned, Text, TextOrList};
 
@@ -87,7 +88,7 @@ fn adapter(file: AdapterFile) -> Adapter {
     Adapter {
         luid: Luid(file.luid.value.0),
         attributes: file.attributes.0.into_iter().map(|attribute| attribute.0).collect(),
-        realness: if file.hardware.0 { Realness::Hardware } else { Realness::Software },
+        kind: if file.hardware.0 { AdapterKind::Hardware } else { AdapterKind::Software },
         placement: if file.integrated.0 { Placement::Integrated } else { Placement::Discrete },
         attachment: if file.detachable.0 { Attachment::Detachable } else { Attachment::Fixed },
         hardware_id: hardware_id(&file.hardware_id),

@@ -1,8 +1,8 @@
 //! A snapshot into the text of an inventory.
 
 use devices::{
-    Adapter, Attachment, CopyToVmValue, DriverStore, HardwareId, HostFacts, HostSnapshot, Luid,
-    Placement, PnpDevice, Realness, StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, CopyToVmValue, DriverStore, HardwareId, HostFacts,
+    HostSnapshot, Luid, Placement, PnpDevice, StoreFiles, Wow64,
 };
 use documents::{Entries, Flag, FlowSeq, NonEmpty, Spanned, Text, TextOrList, Whole};
 
@@ -51,7 +51,7 @@ fn adapter(adapter: &Adapter) -> Result<AdapterFile, WriteError> {
     Ok(AdapterFile {
         luid: unplaced(Whole(adapter.luid.0)),
         attributes: FlowSeq(adapter.attributes.iter().map(Into::into).collect()),
-        hardware: Flag(adapter.realness == Realness::Hardware),
+        hardware: Flag(adapter.kind == AdapterKind::Hardware),
         integrated: Flag(adapter.placement == Placement::Integrated),
         detachable: Flag(adapter.attachment == Attachment::Detachable),
         hardware_id: hardware_id(adapter.hardware_id),

@@ -4,11 +4,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, DeviceScope, FileName, Hints, MultiDevice, NumaTopology,
-    ResourceName, RuntimeMounts,
+    AdditionalMounts, AllocationPolicy, DeviceScope, EnvironmentHints, FileName, MultiDevice,
+    NumaTopology, ResourceName, RuntimeMounts, SharedRequests,
 };
 use documents::Names;
 
+use crate::file::RenameShared;
 use crate::values::NamesInFiles;
 
 /// A value as text, spelled as in a file where a file can spell it.
@@ -34,6 +35,18 @@ impl ValueText for MultiDevice {
     }
 }
 
+impl ValueText for SharedRequests {
+    fn text(&self) -> String {
+        name_in_files(self)
+    }
+}
+
+impl ValueText for RenameShared {
+    fn text(&self) -> String {
+        (*self == RenameShared::Append).to_string()
+    }
+}
+
 impl ValueText for DeviceScope {
     fn text(&self) -> String {
         (*self == DeviceScope::Include).to_string()
@@ -46,9 +59,9 @@ impl ValueText for NumaTopology {
     }
 }
 
-impl ValueText for Hints {
+impl ValueText for EnvironmentHints {
     fn text(&self) -> String {
-        (*self == Hints::Set).to_string()
+        (*self == EnvironmentHints::Set).to_string()
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, DeviceScope, FileName, Hints, MultiDevice, NumaTopology,
-    ResourceName, RuntimeMounts,
+    AdditionalMounts, AllocationPolicy, DeviceScope, EnvironmentHints, FileName, MultiDevice,
+    NumaTopology, ResourceName, RuntimeMounts, SharedRequests,
 };
 use documents::{AnyCase, LenientFlag, Place, ReadError, Spanned};
 use serde::Deserialize;
@@ -32,11 +32,23 @@ struct ConfigurationFile {
     exclude_mounts: Option<Spanned<Vec<FileNameText>>>,
     allocation_policy: Option<Spanned<Choice<AllocationPolicy>>>,
     multi_device: Option<Spanned<Choice<MultiDevice>>>,
+    shared_requests: Option<Spanned<Choice<SharedRequests>>>,
+    rename_shared: Option<Spanned<LenientFlag>>,
     publish_numa: Option<Spanned<LenientFlag>>,
     removal_grace_seconds: Option<Spanned<RemovalGrace>>,
     environment_hints: Option<Spanned<LenientFlag>>,
     resource_name: Option<Spanned<ResourceNameText>>,
     resources: Option<Vec<Spanned<AnyCase<RuleFile>>>>,
+}
+
+/// Whether the name of a resource whose devices are shared gets the suffix `.shared`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum RenameShared {
+    /// It does not.
+    #[default]
+    Keep,
+    /// It does.
+    Append,
 }
 
 /// What one file sets.
@@ -51,9 +63,11 @@ pub(crate) struct FileSettings {
     pub(crate) exclude_mounts: Option<Sourced<Vec<FileName>>>,
     pub(crate) allocation: Option<Sourced<AllocationPolicy>>,
     pub(crate) multi_device: Option<Sourced<MultiDevice>>,
+    pub(crate) shared_requests: Option<Sourced<SharedRequests>>,
+    pub(crate) rename_shared: Option<Sourced<RenameShared>>,
     pub(crate) numa: Option<Sourced<NumaTopology>>,
     pub(crate) removal_grace: Option<Sourced<Duration>>,
-    pub(crate) hints: Option<Sourced<Hints>>,
+    pub(crate) hints: Option<Sourced<EnvironmentHints>>,
     pub(crate) resource: Option<Sourced<ResourceName>>,
     pub(crate) rules: Vec<FileRule>,
 }
@@ -77,6 +91,10 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadE
         }),
         allocation: source.of("allocationPolicy", file.allocation_policy, |choice| choice.0),
         multi_device: source.of("multiDevice", file.multi_device, |choice| choice.0),
+        shared_requests: source.of("sharedRequests", file.shared_requests, |choice| choice.0),
+        rename_shared: source.of("renameShared", file.rename_shared, |LenientFlag(rename)| {
+            if rename { RenameShared::Append } else { RenameShared::Keep }
+        }),
         numa: source.of("publishNuma", file.publish_numa, |LenientFlag(publish)| {
             if publish { NumaTopology::Publish } else { NumaTopology::Withhold }
         }),
@@ -84,7 +102,7 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadE
             Duration::from_secs(grace.0)
         }),
         hints: source.of("environmentHints", file.environment_hints, |LenientFlag(set)| {
-            if set { Hints::Set } else { Hints::Omit }
+            if set { EnvironmentHints::Set } else { EnvironmentHints::Omit }
         }),
         resource: source.of("resourceName", file.resource_name, |name| name.0),
         rules: file_rules(&name, file.resources.unwrap_or_default())?,

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceScope, DriverModel, Hints,
-    ModelPolicy, MultiDevice, NumaTopology, ResourceName, RuntimeMounts, Sharing,
+    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceScope, DriverModel,
+    EnvironmentHints, ModelPolicy, MultiDevice, NumaTopology, ResourceName, RuntimeMounts,
+    SharedRequests, Sharing,
 };
 
 use crate::SettingsError;
 use crate::display::ValueText;
-use crate::file::FileSettings;
+use crate::file::{FileSettings, RenameShared};
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::FileRule;
 use crate::variables::{Variables, match_name};
@@ -52,11 +53,15 @@ pub(crate) fn model_settings(
     let match_name = matched_name(&mut selection, variables)?;
     let (rules, foreign_rules): (Vec<FileRule>, Vec<FileRule>) =
         file.rules.iter().cloned().partition(|rule| rule.is_for(model));
+    let rename = [file.rename_shared.clone()];
+    let rename = selection.pick("renameShared", rename, RenameShared::default());
+    let names = SharedNames { rename: rename.value, origin: rename.origin };
+    let rules = names.of_rules(rules, sharing)?;
     selection.rules(&rules);
     Ok(ModelSettings {
         policy: ModelPolicy {
             model,
-            resource: resource.value,
+            resource: names.of(resource.value, sharing.replicas)?,
             sharing,
             integrated,
             detachable,
@@ -91,9 +96,15 @@ fn sharing(
 ) -> Result<Sharing, SettingsError> {
     let replicas = [variables.multitenancy()?, file.multitenancy.clone()];
     let allocation = [file.allocation.clone()];
+    let shared_requests = [file.shared_requests.clone()];
     Ok(Sharing {
         replicas: selection.value("multitenancy", replicas, NonZeroU32::MIN),
         allocation: selection.value("allocationPolicy", allocation, AllocationPolicy::default()),
+        shared_requests: selection.value(
+            "sharedRequests",
+            shared_requests,
+            SharedRequests::default(),
+        ),
     })
 }
 
@@ -137,7 +148,11 @@ fn container(
             [file.multi_device.clone()],
             MultiDevice::default(),
         ),
-        hints: selection.value("environmentHints", [file.hints.clone()], Hints::default()),
+        environment_hints: selection.value(
+            "environmentHints",
+            [file.hints.clone()],
+            EnvironmentHints::default(),
+        ),
     })
 }
 
@@ -175,6 +190,37 @@ fn notices(model: DriverModel, file: &FileSettings) -> Vec<String> {
         Some(format!("{}: {key} has no effect with the driver model legacy", origin?))
     };
     ignored.into_iter().filter_map(warning).collect()
+}
+
+/// The names of resources whose devices are shared.
+struct SharedNames {
+    rename: RenameShared,
+    origin: Origin,
+}
+
+impl SharedNames {
+    fn of_rules(
+        &self,
+        rules: Vec<FileRule>,
+        sharing: Sharing,
+    ) -> Result<Vec<FileRule>, SettingsError> {
+        let renamed = |mut rule: FileRule| {
+            let replicas = rule.rule.replicas.unwrap_or(sharing.replicas);
+            rule.rule.name = self.of(rule.rule.name, replicas)?;
+            Ok(rule)
+        };
+        rules.into_iter().map(renamed).collect()
+    }
+
+    fn of(&self, name: ResourceName, replicas: NonZeroU32) -> Result<ResourceName, SettingsError> {
+        if self.rename == RenameShared::Keep || replicas == NonZeroU32::MIN {
+            return Ok(name);
+        }
+        name.shared().map_err(|error| {
+            let what = format!("renameShared ({}): {error}", self.origin);
+            SettingsError::Conflict { what, hint: "choose a shorter resource name" }
+        })
+    }
 }
 
 /// Selects values and records where each comes from.

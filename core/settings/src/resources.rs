@@ -67,6 +67,7 @@ fn uses_of(settings: &ModelSettings) -> Vec<Use<'_>> {
         let sharing = Sharing {
             replicas: rule.rule.replicas.unwrap_or(own.sharing.replicas),
             allocation: rule.rule.allocation.unwrap_or(own.sharing.allocation),
+            shared_requests: own.sharing.shared_requests,
         };
         Use {
             name: &rule.rule.name,
@@ -97,6 +98,8 @@ fn difference(ours: Terms, theirs: Terms) -> (&'static str, String, String) {
         ("multitenancy", a.replicas.text(), b.replicas.text())
     } else if a.allocation != b.allocation {
         ("allocationPolicy", a.allocation.text(), b.allocation.text())
+    } else if a.shared_requests != b.shared_requests {
+        ("sharedRequests", a.shared_requests.text(), b.shared_requests.text())
     } else {
         ("removalGraceSeconds", ours.removal_grace.text(), theirs.removal_grace.text())
     }

@@ -123,8 +123,8 @@ fn covers_prefix<T: ToString>(wide: &T, narrow: &T) -> bool {
 mod tests {
     use super::*;
     use devices::{
-        Adapter, Attachment, Attribute, Criteria, Device, DeviceScope, Filter, HardwareId,
-        HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, discover,
+        Adapter, AdapterKind, Attachment, Attribute, Criteria, Device, DeviceScope, Filter,
+        HardwareId, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, discover,
     };
     use proptest::option;
     use proptest::prelude::*;
@@ -168,7 +168,7 @@ mod tests {
                 let adapter = Adapter {
                     luid: Luid(1),
                     attributes: [Attribute::D3d12Graphics].into_iter().collect(),
-                    realness: Realness::Hardware,
+                    kind: AdapterKind::Hardware,
                     placement: Placement::Discrete,
                     attachment: Attachment::Fixed,
                     hardware_id: HardwareId { vendor, device, ..HardwareId::default() },
@@ -205,8 +205,8 @@ mod tests {
             narrow in conditions(),
             device in device(),
         ) {
-            if covers(&wide, &narrow) && narrow.admits(&device, DriverModel::Wddm) {
-                prop_assert!(wide.admits(&device, DriverModel::Wddm));
+            if covers(&wide, &narrow) && narrow.matches(&device, DriverModel::Wddm) {
+                prop_assert!(wide.matches(&device, DriverModel::Wddm));
             }
         }
 

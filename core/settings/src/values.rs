@@ -2,7 +2,10 @@
 
 use std::str::FromStr;
 
-use devices::{AllocationPolicy, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts};
+use devices::{
+    AllocationPolicy, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts,
+    SharedRequests,
+};
 use devices::{DescriptionPattern, StorePath};
 use documents::{Advice, LenientWhole, Names, OneOf, Parsed};
 
@@ -25,6 +28,7 @@ impl Names<RuntimeMounts> for NamesInFiles {
             ("auto", RuntimeMounts::Auto),
             ("always", RuntimeMounts::Always),
             ("never", RuntimeMounts::Never),
+            ("extra", RuntimeMounts::Extra),
         ]
         .into_iter()
     }
@@ -40,6 +44,12 @@ impl Names<AllocationPolicy> for NamesInFiles {
 impl Names<MultiDevice> for NamesInFiles {
     fn names() -> impl Iterator<Item = (&'static str, MultiDevice)> {
         [("class", MultiDevice::Class), ("reject", MultiDevice::Reject)].into_iter()
+    }
+}
+
+impl Names<SharedRequests> for NamesInFiles {
+    fn names() -> impl Iterator<Item = (&'static str, SharedRequests)> {
+        [("any", SharedRequests::Any), ("one", SharedRequests::One)].into_iter()
     }
 }
 

@@ -1,14 +1,14 @@
-//! Shell completions, made from the definitions that parse the arguments.
+//! Shell completions, generated from the definitions that parse the arguments.
 
 use clap::Command;
 use clap_complete::Shell;
 
 use crate::{Failure, print};
 
-/// The option that programs without subcommands have for completions.
+/// The completion option of programs without subcommands.
 #[derive(clap::Args, Debug)]
 pub struct Completions {
-    /// Print a completion script for this shell and do nothing else
+    /// Print a completion script for this shell and exit
     #[arg(long = "completions", value_name = "SHELL", exclusive = true)]
     pub shell: Option<Shell>,
 }

@@ -1,16 +1,18 @@
-//! What every program does at its command line, whatever its work is.
+//! Command-line behaviour that all programs share.
 //!
-//! In comes a program as a function; out go its exit status (0 success, 1 failure at
-//! work, 2 wrong usage or configuration), its error as text with causes and advice,
-//! shell completions, and its reference in Markdown from the same definitions that
-//! parse its arguments.
+//! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
+//! usage or configuration) and prints its error with causes and a hint. Also generates
+//! shell completions and the Markdown reference from the definitions that parse the
+//! arguments.
 
 mod completions;
 mod failure;
+mod go_flags;
 mod reference;
 mod stdout;
 
 pub use completions::{Completions, write_completions};
 pub use failure::{Failure, run};
+pub use go_flags::{with_boolean_values, with_double_dashes};
 pub use reference::markdown;
 pub use stdout::print;

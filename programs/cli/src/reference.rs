@@ -1,4 +1,4 @@
-//! A program's reference in Markdown.
+//! Generates a program's reference in Markdown.
 
 use std::fmt::Write as _;
 
@@ -57,7 +57,8 @@ fn row(argument: &Arg) -> String {
         }
     }
     let defaults: Vec<_> = argument.get_default_values().iter().map(|v| v.display()).collect();
-    if !defaults.is_empty() && argument.get_action().takes_values() {
+    let shown = !argument.is_hide_default_value_set() && argument.get_action().takes_values();
+    if !defaults.is_empty() && shown {
         let list: Vec<String> = defaults.iter().map(|v| format!("`{v}`")).collect();
         let _ = write!(meaning, "; default {}", list.join(", "));
     }
@@ -72,7 +73,7 @@ mod tests {
     use clap::builder::PossibleValuesParser;
 
     #[test]
-    fn arguments_become_rows_with_values_and_defaults() {
+    fn arguments_are_rows_with_values_and_defaults() {
         let command = Command::new("prog").about("does work").subcommand(
             Command::new("sub").about("does part").after_help("Examples:\n  prog sub").arg(
                 Arg::new("form")

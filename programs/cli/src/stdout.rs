@@ -1,4 +1,4 @@
-//! Writing a program's result.
+//! Writes a program's result to standard output.
 
 use std::io::{self, ErrorKind, Write};
 
@@ -6,11 +6,11 @@ use anyhow::anyhow;
 
 use crate::Failure;
 
-/// Writes `text` to standard output. A reader that has seen enough and closed the
-/// pipe (`| head`) is no failure; a full disk is.
+/// Writes `text` to standard output. A closed pipe (`| head`) is not an error; a full disk
+/// is.
 pub fn print(text: &str) -> Result<(), Failure> {
     write_to(&mut io::stdout().lock(), text)
-        .map_err(|e| Failure::at_work(anyhow!(e).context("cannot write to standard output")))
+        .map_err(|e| Failure::runtime(anyhow!(e).context("cannot write to standard output")))
 }
 
 fn write_to(out: &mut impl Write, text: &str) -> io::Result<()> {
@@ -24,9 +24,9 @@ fn write_to(out: &mut impl Write, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    struct Fails(ErrorKind);
+    struct FailingWriter(ErrorKind);
 
-    impl Write for Fails {
+    impl Write for FailingWriter {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(self.0.into())
         }
@@ -37,8 +37,8 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_fine_and_a_full_disk_is_not() {
-        assert!(write_to(&mut Fails(ErrorKind::BrokenPipe), "x").is_ok());
-        assert!(write_to(&mut Fails(ErrorKind::StorageFull), "x").is_err());
+    fn a_closed_pipe_is_not_an_error_and_a_full_disk_is() {
+        assert!(write_to(&mut FailingWriter(ErrorKind::BrokenPipe), "x").is_ok());
+        assert!(write_to(&mut FailingWriter(ErrorKind::StorageFull), "x").is_err());
     }
 }

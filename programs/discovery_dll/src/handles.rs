@@ -94,7 +94,7 @@ mod tests {
             let adapter = devices::Adapter {
                 luid: devices::Luid(luid),
                 attributes: devices::Attributes::default(),
-                realness: devices::Realness::Software,
+                kind: devices::AdapterKind::Software,
                 placement: devices::Placement::Discrete,
                 attachment: devices::Attachment::Fixed,
                 hardware_id: devices::HardwareId::default(),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use devices::{HostSnapshot, Kept, Selection};
+use devices::{HostSnapshot, Selection, WarningEffect};
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
@@ -34,7 +34,7 @@ pub(crate) fn discovery(snapshot: &HostSnapshot, selection: &Selection) {
         snapshot.adapters.len(),
         selection.devices.len()
     ));
-    for warning in snapshot.warnings.iter().filter(|w| w.kept == Kept::InPart) {
+    for warning in snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Incomplete) {
         line(format_args!("adapter {}: {}", warning.luid, warning.text));
     }
     for device in &selection.devices {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use devices::{
-    Catalog, DriverModel, Fate, Plan, PlanError, ResourceDevices, ResourceOrigin, ResourceSpec,
-    SlotFault,
+    Catalog, DriverModel, MountOutcome, Plan, PlanError, ResourceDevices, ResourceOrigin,
+    ResourceSpec, SlotError,
 };
 use kubelet::{
     ContainerResponse, DeviceList, DeviceSpec, Mount, PreferredRequest, Refusal, RefusalKind,
@@ -23,7 +23,7 @@ pub(crate) struct Offered {
     spec: Arc<ResourceSpec>,
     prefix: String,
     fleet: Published,
-    /// Collisions that were logged, so that each is logged once.
+    /// Collisions and additional mounts that were logged, so that each is logged once.
     told: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -76,18 +76,39 @@ impl Offered {
             tracing::warn!(resource = %self.spec.name, "{warning}");
         }
         for file in &plan.mounts.files {
-            let Fate::Shadowed { by } = &file.fate else { continue };
-            let collision = (file.file.host_path.clone(), by.host_path.clone());
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.insert(collision) {
-                tracing::warn!(
-                    destination = file.file.container_path,
-                    mounted = by.host_path,
-                    left_out = file.file.host_path,
-                    "two files claim one destination"
-                );
+            let (source, destination) = (&file.file.host_path, &file.file.container_path);
+            match &file.outcome {
+                MountOutcome::DestinationTaken { by } => {
+                    if self.is_new(source, &by.host_path) {
+                        tracing::warn!(
+                            destination,
+                            mounted = by.host_path,
+                            left_out = source,
+                            "two files claim one destination"
+                        );
+                    }
+                }
+                MountOutcome::NotApplied(reason) => {
+                    if self.is_new(source, destination) {
+                        tracing::warn!(
+                            resource = %self.spec.name,
+                            source,
+                            destination,
+                            %reason,
+                            hint = reason.additional_mounts_hint(),
+                            "additional mount not applied"
+                        );
+                    }
+                }
+                MountOutcome::Mounted | MountOutcome::Missing | MountOutcome::Excluded => {}
             }
         }
+    }
+
+    /// Whether a pair of paths was not logged before.
+    fn is_new(&self, source: &str, other: &str) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.insert((source.to_owned(), other.to_owned()))
     }
 }
 
@@ -116,7 +137,7 @@ impl kubelet::Resource for Offered {
     fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
         let set = self.fleet.set();
         let PreferredRequest { available, must_include, size } = request;
-        devices::prefer(&set.resources[self.number], available, must_include, size)
+        devices::preferred_allocation(&set.resources[self.number], available, must_include, size)
             .map_err(|error| Refusal::new(RefusalKind::InvalidArgument, error))
     }
 }
@@ -124,11 +145,12 @@ impl kubelet::Resource for Offered {
 fn refuse(error: &PlanError) -> Refusal {
     let kind = match error {
         PlanError::NoSlots
-        | PlanError::Slot(SlotFault::Malformed(_) | SlotFault::BeyondReplicas(..)) => {
+        | PlanError::Slot(SlotError::Malformed(_) | SlotError::BeyondReplicas(..)) => {
             RefusalKind::InvalidArgument
         }
-        PlanError::Slot(SlotFault::UnknownDevice(..)) => RefusalKind::NotFound,
-        PlanError::Slot(SlotFault::Unhealthy(..))
+        PlanError::Slot(SlotError::UnknownDevice(..)) => RefusalKind::NotFound,
+        PlanError::Slot(SlotError::Unhealthy(..))
+        | PlanError::SharedRequest { .. }
         | PlanError::SeveralDevices(_)
         | PlanError::NoLocationPath(_) => RefusalKind::FailedPrecondition,
     };
@@ -208,7 +230,26 @@ mod tests {
         let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert_eq!(text.matches("two files claim one destination").count(), 1, "{text}");
         assert!(text.contains("amd_opencl64.dll"), "{text}");
-        assert_eq!(text.matches("2 devices for one container").count(), 3, "{text}");
+        assert_eq!(text.matches("requested 2 devices").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn a_dropped_additional_mount_is_logged_once_with_a_hint() {
+        let mounts = "additionalMounts: {nvidia: [{source: extra.dll, destination: extra.dll}]}";
+        let display = offered("made-up-l4-2025.yaml", mounts)[0].clone();
+        let id = r"PCI\VEN_10DE&DEV_27B8&SUBSYS_16CA10DE&REV_A1\6&1A2B3C4D&0&00000008\0".to_owned();
+        let log = Log::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(lines.finish(), || {
+            for _ in 0..3 {
+                display.allocate(std::slice::from_ref(&id)).unwrap();
+            }
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.matches("additional mount not applied").count(), 1, "{text}");
+        assert!(text.contains("runtimeMounts: extra"), "{text}");
+        assert!(text.contains("extra.dll"), "{text}");
     }
 
     #[test]

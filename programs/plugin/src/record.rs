@@ -13,12 +13,12 @@ pub(crate) fn run(logs: &Logs, arguments: &Record) -> Result<(), Failure> {
     for warning in &snapshot.warnings {
         tracing::warn!(luid = %warning.luid, "{}", warning.text);
     }
-    let text = inventory::to_yaml(&snapshot).map_err(Failure::at_work)?;
+    let text = inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
         None => cli::print(&text),
         Some(path) => std::fs::write(path, text).map_err(|error| {
             let what = format!("the inventory cannot be written to {}", path.display());
-            Failure::at_work(anyhow::Error::new(error).context(what))
+            Failure::runtime(anyhow::Error::new(error).context(what))
         }),
     }
 }

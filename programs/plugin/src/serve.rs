@@ -38,7 +38,7 @@ async fn serve(
     directory: PathBuf,
 ) -> Result<(), Failure> {
     let end = signals::end_requested().map_err(|error| {
-        Failure::at_work(anyhow::Error::new(error).context("signals cannot be received"))
+        Failure::runtime(anyhow::Error::new(error).context("signals cannot be received"))
     })?;
     let shutdown = async {
         let signal = end.await;
@@ -53,9 +53,9 @@ async fn serve(
     let config = RunConfig { directory };
     tokio::select! {
         ended = kubelet::run(config, resources, UnixSockets, shutdown, readiness) => {
-            ended.map_err(Failure::at_work)
+            ended.map_err(Failure::runtime)
         }
-        ended = fleet.run() => Err(Failure::at_work(ended)),
+        ended = fleet.run() => Err(Failure::runtime(ended)),
     }
 }
 
@@ -63,7 +63,7 @@ async fn serve(
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     built.map_err(|error| {
-        Failure::at_work(anyhow::Error::new(error).context("the event loop cannot be started"))
+        Failure::runtime(anyhow::Error::new(error).context("the event loop cannot be started"))
     })
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn start_failure(error: StartError) -> Failure {
             "a kubelet takes 4 MiB for one resource: lower `multitenancy`, or spread the devices \
              over several resources with `resources:`",
         ),
-        other => Failure::at_work(other),
+        other => Failure::runtime(other),
     }
 }
 

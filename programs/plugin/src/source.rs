@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use devices::{AdapterSource, AdapterWarning, HostSnapshot, Kept, StoreFiles};
+use devices::{AdapterSource, AdapterWarning, HostSnapshot, StoreFiles, WarningEffect};
 
 use cli::Failure;
 
@@ -27,7 +27,7 @@ pub(crate) fn open(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, F
 
 #[cfg(windows)]
 fn host() -> Result<Box<dyn AdapterSource>, Failure> {
-    let source = win32::HostSource::new().map_err(Failure::at_work)?;
+    let source = win32::HostSource::new().map_err(Failure::runtime)?;
     Ok(Box::new(source))
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn list_store_files(snapshot: &mut HostSnapshot) {
                 snapshot.warnings.push(AdapterWarning {
                     luid: adapter.luid,
                     text: format!("the driver store folder {} cannot be read: {error}", store.path),
-                    kept: Kept::InPart,
+                    effect: WarningEffect::Incomplete,
                 });
                 BTreeSet::new()
             }

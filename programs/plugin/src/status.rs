@@ -39,7 +39,7 @@ pub(crate) fn run(logs: &Logs, arguments: &StatusArguments) -> Result<ExitCode, 
 fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Failure> {
     let unreadable = |error: std::io::Error| {
         let what = format!("the device plugin directory `{}` cannot be read", directory.display());
-        Failure::at_work(anyhow::Error::new(error).context(what))
+        Failure::runtime(anyhow::Error::new(error).context(what))
             .hint("name the daemon's directory with --device-plugin-dir")
     };
     let mut sockets = Vec::new();

@@ -1,6 +1,6 @@
 //! What the daemon logs about devices: what changed, never what stayed.
 
-use devices::{DeviceSet, Entry, Health, HostSnapshot, ResourceDevices, ResourceName};
+use devices::{DeviceSet, Health, HostSnapshot, ListedDevice, ResourceDevices, ResourceName};
 use kubelet::ListTooLarge;
 
 /// Logs what the set `after` has that the one `before` had not.
@@ -28,8 +28,8 @@ pub(crate) fn changes(before: Option<&DeviceSet>, after: &DeviceSet) {
             );
         }
     }
-    for rule in &after.idle_rules {
-        if before.is_none_or(|set| !set.idle_rules.contains(rule)) {
+    for rule in &after.unmatched_rules {
+        if before.is_none_or(|set| !set.unmatched_rules.contains(rule)) {
             tracing::warn!(resource = %rule.name, "no device matches this rule");
         }
     }
@@ -40,11 +40,11 @@ fn counts(resource: &ResourceDevices) -> (usize, usize) {
     (resource.entries().len(), healthy)
 }
 
-fn find<'a>(resource: &'a ResourceDevices, entry: &Entry) -> Option<&'a Entry> {
+fn find<'a>(resource: &'a ResourceDevices, entry: &ListedDevice) -> Option<&'a ListedDevice> {
     resource.entries().iter().find(|old| old.device.id == entry.device.id)
 }
 
-fn health(old: Option<&Entry>, entry: &Entry) {
+fn health(old: Option<&ListedDevice>, entry: &ListedDevice) {
     match entry.health {
         health if old.is_some_and(|old| old.health == health) => {}
         Health::Unhealthy(ailment) => {
@@ -59,7 +59,7 @@ fn health(old: Option<&Entry>, entry: &Entry) {
     }
 }
 
-fn rejected_files(entry: &Entry) {
+fn rejected_files(entry: &ListedDevice) {
     for rejected in &entry.device.runtime_files.rejected {
         tracing::warn!(
             device = %entry.device.id, key = %rejected.key, value = rejected.value,

@@ -1,42 +1,43 @@
-//! `test-device-discovery`: the DirectX devices of a host, as text.
+//! `test-device-discovery`: prints the DirectX devices of a host as text.
 //!
-//! The text is the earlier program's to the letter, but for the version; scripts
-//! read it. The C++ and Go clients of the discovery library print the same.
+//! The text is exactly that of the original program, except for the version, because
+//! scripts read it. The C++ and Go clients of the discovery library print the same text.
 
 mod report;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
 use cli::{Completions, Failure};
 use devices::{Criteria, DeviceScope, Filter, discover};
 
 use crate::host::Host;
-use crate::notes;
+use crate::stderr;
 
 const EXAMPLES: &str = "\
 Examples:
   List the devices of this host:
     test-device-discovery
-  List what can compute on a host that was recorded, and say why the rest is left out:
+  List the devices of an inventory that support compute, and why others are skipped:
     test-device-discovery --inventory host.yaml --filter compute --verbose";
 
 /// List the DirectX devices of a host with their driver files
 #[derive(Parser, Debug)]
 #[command(name = "test-device-discovery", version, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// all, display, compute, display-only, compute-only or display-and-compute
+    /// List only devices with this support: all, display, compute, display-only, compute-only or
+    /// display-and-compute
     #[arg(long, value_name = "FILTER", default_value_t = Filter::All)]
     filter: Filter,
-    /// Leave out devices that are built into the processor
+    /// Skip devices that are integrated into the processor
     #[arg(long)]
     exclude_integrated: bool,
-    /// Leave out devices that can be removed while the host runs
+    /// Skip devices that can be removed while the host runs
     #[arg(long)]
     exclude_detachable: bool,
     #[command(flatten)]
     host: Host,
-    /// Say on standard error what is left out and why
+    /// Print skipped adapters, with reasons, to standard error
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
@@ -46,12 +47,25 @@ pub(crate) struct Arguments {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&Arguments::parse()))
+    cli::run(|| run(&arguments()))
+}
+
+/// The command line's definition.
+pub(crate) fn command() -> Command {
+    cli::with_boolean_values(Arguments::command())
+}
+
+/// The original Go program used package `flag`, where long options take one dash or two.
+fn arguments() -> Arguments {
+    let command = command();
+    let arguments = cli::with_double_dashes(&command, std::env::args_os());
+    let matches = command.get_matches_from(arguments);
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(shell) = arguments.completions.shell {
-        cli::write_completions(shell, Arguments::command())?;
+        cli::write_completions(shell, command())?;
         return Ok(ExitCode::SUCCESS);
     }
     let snapshot = arguments.host.snapshot()?;
@@ -64,8 +78,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         },
     );
     if arguments.verbose {
-        for note in notes::of_discovery(&snapshot, &selection) {
-            notes::line(&note);
+        for line in stderr::discovery_details(&snapshot, &selection) {
+            stderr::line(&line);
         }
     }
     cli::print(&report::text(&selection.devices))?;

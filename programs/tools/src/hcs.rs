@@ -1,4 +1,4 @@
-//! `query-hcs-capabilities`: which Windows this is and which schema versions its
+//! `query-hcs-capabilities`: prints the Windows version and the schema versions that the
 //! Host Compute Service supports.
 
 use std::fmt::Write as _;
@@ -12,21 +12,21 @@ use serde::Serialize;
 
 const EXAMPLES: &str = "\
 Examples:
-  Ask this host:
+  Query this host:
     query-hcs-capabilities
-  Ask a host that was recorded, for a script:
+  Query an inventory, for a script:
     query-hcs-capabilities --inventory host.yaml --output json
 
-A container can be given one device by its location path from schema 2.2 on.";
+Schema 2.2 and newer can assign a single device to a container by its location path.";
 
 /// Print the Windows version and the supported schema versions of the Host Compute Service
 #[derive(Parser, Debug)]
 #[command(name = "query-hcs-capabilities", version, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Form of the result
+    /// Output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
-    /// Recorded inventory to read instead of asking this host
+    /// Inventory file to use instead of this host
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
     #[command(flatten)]
@@ -51,7 +51,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let facts = match &arguments.inventory {
-        Some(file) => recorded(crate::host::recorded(file)?.host)?,
+        Some(file) => check(crate::host::from_inventory(file)?.host)?,
         None => live()?,
     };
     cli::print(&match arguments.output {
@@ -61,23 +61,25 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn recorded(facts: HostFacts) -> Result<HostFacts, Failure> {
+fn check(facts: HostFacts) -> Result<HostFacts, Failure> {
     if facts.hcs_schemas.is_empty() {
-        let error = anyhow::anyhow!("the inventory records no HCS schema version");
-        return Err(Failure::at_work(error));
+        let error = anyhow::anyhow!("the inventory contains no HCS schema version");
+        return Err(Failure::runtime(error));
     }
     Ok(facts)
 }
 
 #[cfg(windows)]
 fn live() -> Result<HostFacts, Failure> {
-    let hcs_schemas = win32::hcs::schemas().map_err(Failure::at_work)?;
+    let hcs_schemas = win32::hcs::schemas().map_err(Failure::runtime)?;
     Ok(HostFacts { hcs_schemas, ..win32::host_facts() })
 }
 
 #[cfg(not(windows))]
 fn live() -> Result<HostFacts, Failure> {
-    Err(Failure::at_work(anyhow::anyhow!("only Windows has a Host Compute Service to ask")))
+    let error = anyhow::anyhow!("the Host Compute Service is available only on Windows");
+    Err(Failure::runtime(error)
+        .hint("use `--inventory FILE` to read an inventory that was recorded on Windows"))
 }
 
 fn text(facts: &HostFacts) -> String {
@@ -105,7 +107,7 @@ fn json(facts: &HostFacts) -> String {
         hcs_schemas: facts.hcs_schemas.iter().map(ToString::to_string).collect(),
     };
     let text = serde_json::to_string_pretty(&answer);
-    text.expect("structs with text alone always serialise") + "\n"
+    text.expect("a struct of strings always serializes") + "\n"
 }
 
 #[derive(Serialize)]

@@ -1,14 +1,14 @@
-//! The host that a program looks at: this one, or a recorded one.
+//! The host that a program inspects: this host, or one recorded in an inventory.
 
 use std::path::{Path, PathBuf};
 
 use cli::Failure;
 use devices::HostSnapshot;
 
-/// Which host.
+/// The option that selects the host.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Host {
-    /// Recorded inventory to use instead of this host
+    /// Inventory file to use instead of this host
     #[arg(long, value_name = "FILE")]
     pub(crate) inventory: Option<PathBuf>,
 }
@@ -17,14 +17,14 @@ impl Host {
     /// The host's adapters and facts.
     pub(crate) fn snapshot(&self) -> Result<HostSnapshot, Failure> {
         match &self.inventory {
-            Some(file) => recorded(file),
+            Some(file) => from_inventory(file),
             None => live(),
         }
     }
 }
 
-/// A recorded host.
-pub(crate) fn recorded(file: &Path) -> Result<HostSnapshot, Failure> {
+/// The host that an inventory describes.
+pub(crate) fn from_inventory(file: &Path) -> Result<HostSnapshot, Failure> {
     inventory::read(file).map_err(|error| {
         let hint = error.hint().map(str::to_owned);
         Failure::usage(error).hint_if_any(hint)
@@ -35,12 +35,12 @@ pub(crate) fn recorded(file: &Path) -> Result<HostSnapshot, Failure> {
 fn live() -> Result<HostSnapshot, Failure> {
     use devices::AdapterSource as _;
 
-    let mut source = win32::HostSource::new().map_err(Failure::at_work)?;
-    source.snapshot().map_err(|error| Failure::at_work(anyhow::Error::from_boxed(error)))
+    let mut source = win32::HostSource::new().map_err(Failure::runtime)?;
+    source.snapshot().map_err(|error| Failure::runtime(anyhow::Error::from_boxed(error)))
 }
 
 #[cfg(not(windows))]
 fn live() -> Result<HostSnapshot, Failure> {
-    Err(Failure::at_work(anyhow::anyhow!("only Windows has DirectX devices to list"))
-        .hint("`--inventory FILE` reads a host that was recorded on Windows"))
+    Err(Failure::runtime(anyhow::anyhow!("DirectX devices can be listed only on Windows"))
+        .hint("use `--inventory FILE` to read an inventory that was recorded on Windows"))
 }

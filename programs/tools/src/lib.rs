@@ -1,17 +1,18 @@
-//! Command-line tools around DirectX device discovery.
+//! Command-line tools for DirectX device discovery.
 //!
-//! Each program is one module: in come its arguments and a host, live or recorded;
-//! out go its text on standard output, notes on standard error, and an exit status.
+//! Each program is one module. Input: its arguments and a host, which is live or an
+//! inventory. Output: the result on standard output, warnings and details on standard
+//! error, and an exit status.
 
 pub mod discovery;
 pub mod hcs;
 mod host;
 pub mod mounts;
-mod notes;
+mod stderr;
 
-/// The programs' definitions, for their reference.
+/// The command-line definitions of the programs, for their reference pages.
 #[must_use]
 pub fn programs() -> [clap::Command; 3] {
     use clap::CommandFactory as _;
-    [mounts::Arguments::command(), hcs::Arguments::command(), discovery::Arguments::command()]
+    [mounts::command(), hcs::Arguments::command(), discovery::command()]
 }

@@ -1,68 +1,72 @@
-//! `gen-device-mounts`: the flags that give a container DirectX devices outside
-//! Kubernetes, as the device plugin would give them inside.
+//! `gen-device-mounts`: generates the flags that assign DirectX devices to a container
+//! outside Kubernetes, with the same decisions as the device plugin.
 
-mod choice;
+mod assignment;
 mod frontend;
-mod grants;
+mod quoting;
 mod run;
-mod shell;
+mod selector;
 
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use clap::{CommandFactory as _, Parser, ValueEnum};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use cli::{Completions, Failure};
-use devices::{Criteria, Device, DeviceScope, Fate, Filter, HostSnapshot, RuntimeMounts, discover};
+use devices::{
+    Criteria, Device, DeviceScope, Filter, HostSnapshot, MountOutcome, RuntimeMounts, discover,
+};
 
 use crate::host::Host;
-use crate::notes;
-use choice::{Choice, ChoiceError};
-use frontend::{Environment, Frontend, fragment};
-use grants::{GrantError, Grants, grants};
+use crate::stderr;
+use assignment::{Assignment, AssignmentError, assign};
+use frontend::{DeviceVariables, Frontend, cri_config};
+use selector::{DeviceSelector, SelectorError};
 
 const EXAMPLES: &str = "\
 Examples:
-  Run a command in a container that has every device of this host:
+  Run a command in a container with every device of this host:
     gen-device-mounts --all --run example.com/my-image:latest test nvidia-smi
   Print the flags for one device, for a script:
     gen-device-mounts --index 0 --format json
-  See on any machine what a recorded host would give, and why:
+  Print the flags for the host of an inventory, with the reasons, on any machine:
     gen-device-mounts --all --inventory host.yaml --verbose
 
-Flags of the front end itself go behind `--`:
-    gen-device-mounts --all --run -- --cni IMAGE NAME COMMAND";
+Options after `--` belong to the front end or to the container's command. The first
+`--` is dropped:
+    gen-device-mounts --all --run -- --cni IMAGE NAME COMMAND
+    gen-device-mounts --all --run IMAGE NAME -- COMMAND --option";
 
-/// Print the flags that give a container DirectX devices and their runtime files
+/// Print the flags that assign DirectX devices and their runtime files to a container
 #[derive(Parser, Debug)]
 #[command(name = "gen-device-mounts", version, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    choice: Choice,
-    /// Form of the flags: text that PowerShell and cmd both take back, or a JSON array
+    selector: DeviceSelector,
+    /// Output format: text with quotes for PowerShell and cmd, or a JSON array
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Program that runs the container
     #[arg(long, value_enum, default_value_t = Frontend::Ctr)]
     frontend: Frontend,
-    /// Run the container with the flags, in this terminal, and exit with its exit code
+    /// Run the container with the flags in this terminal, and exit with its exit code
     #[arg(long)]
     run: bool,
-    /// When to mount runtime files: auto is below Windows build 26100
-    #[arg(long, value_enum, default_value_t = Mounting::Auto, value_name = "WHEN")]
-    runtime_mounts: Mounting,
-    /// Tell the container which devices are its own, in the plugin's environment variables
+    /// When to mount runtime files; auto mounts them below Windows build 26100
+    #[arg(long, value_enum, default_value_t = RuntimeMountsArgument::Auto, value_name = "WHEN")]
+    runtime_mounts: RuntimeMountsArgument,
+    /// Set the device plugin's environment variables that name the container's devices
     #[arg(long)]
     hints: bool,
     #[command(flatten)]
     host: Host,
-    /// Say on standard error what is left out and why
+    /// Print skipped adapters and files, with reasons, to standard error
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
     completions: Completions,
-    /// Image, container name, command and its arguments, for `--run`
-    #[arg(trailing_var_arg = true, value_name = "ARGUMENT")]
-    free: Vec<String>,
+    /// Image, container name, command and its arguments, for `--run`; options after `--`
+    #[arg(value_name = "ARGUMENT")]
+    container: Vec<String>,
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +76,7 @@ enum Format {
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum Mounting {
+enum RuntimeMountsArgument {
     Auto,
     Always,
     Never,
@@ -81,64 +85,76 @@ enum Mounting {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&Arguments::parse()))
+    cli::run(|| run(&arguments()))
+}
+
+/// The command line's definition.
+pub(crate) fn command() -> Command {
+    cli::with_boolean_values(Arguments::command())
+}
+
+fn arguments() -> Arguments {
+    let matches = command().get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(shell) = arguments.completions.shell {
-        cli::write_completions(shell, Arguments::command())?;
+        cli::write_completions(shell, command())?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.run && arguments.frontend == Frontend::Crictl {
-        let error = anyhow!("`crictl` runs containers from files, so `--run` cannot be used");
+        let error = anyhow!(
+            "`--run` cannot be combined with `--frontend crictl`, which runs containers from files"
+        );
         return Err(Failure::usage(error)
-            .hint("put the printed fragment into the file for `crictl create`"));
+            .hint("omit `--run` and add the printed fragment to the file for `crictl create`"));
     }
-    let grants = decide(arguments)?;
-    grants.warnings.iter().for_each(notes::warn);
-    if let Some(shortcoming) = arguments.frontend.shortcoming(&grants) {
-        notes::warn(shortcoming);
+    let assignment = plan(arguments)?;
+    assignment.warnings.iter().for_each(stderr::warn);
+    if let Some(limitation) = arguments.frontend.limitation(&assignment) {
+        stderr::warn(limitation);
     }
-    let environment = if arguments.hints { Environment::Told } else { Environment::NotTold };
+    let variables = if arguments.hints { DeviceVariables::Set } else { DeviceVariables::Omit };
     if arguments.run {
-        let flags = arguments.frontend.flags(&grants, environment);
-        return run::run(arguments.frontend, &flags, &arguments.free);
+        let flags = arguments.frontend.flags(&assignment, variables);
+        return run::run(arguments.frontend, &flags, &arguments.container);
     }
-    if !arguments.free.is_empty() {
-        notes::warn("without `--run` the image, name and command are not used");
+    if !arguments.container.is_empty() {
+        stderr::warn("image, name and command are ignored without `--run`");
     }
-    cli::print(&printed(arguments, &grants, environment)?)?;
+    cli::print(&output(arguments, &assignment, variables)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the program prints where it does not run anything.
-fn printed(
+/// The program's output without `--run`.
+fn output(
     arguments: &Arguments,
-    grants: &Grants,
-    environment: Environment,
+    assignment: &Assignment,
+    variables: DeviceVariables,
 ) -> Result<String, Failure> {
-    let flags = arguments.frontend.flags(grants, environment);
+    let flags = arguments.frontend.flags(assignment, variables);
     match (arguments.frontend, arguments.format) {
-        (Frontend::Crictl, _) => Ok(fragment(grants, environment)),
+        (Frontend::Crictl, _) => Ok(cri_config(assignment, variables)),
         (_, Format::Json) => Ok(format!("{}\n", serde_json::json!(flags))),
         (_, Format::Text) => text(&flags),
     }
 }
 
 fn text(flags: &[String]) -> Result<String, Failure> {
-    let line = shell::line(flags.iter().map(String::as_str));
+    let line = quoting::line(flags.iter().map(String::as_str));
     let line = line.map_err(|error| {
-        Failure::at_work(error).hint("`--format json` and `--run` need no quoting")
+        Failure::runtime(error).hint("use `--format json` or `--run`, which need no quoting")
     })?;
     Ok(line + "\n")
 }
 
-fn decide(arguments: &Arguments) -> Result<Grants, Failure> {
-    let choice = &arguments.choice;
-    if *choice == Choice::default() {
-        let hint = "choose with `--all`, `--index N`, `--luid N` or `--path LOCATION`; \
-                    test-device-discovery lists what there is";
-        return Err(Failure::usage(ChoiceError::Nothing).hint(hint));
+fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
+    let selector = &arguments.selector;
+    if *selector == DeviceSelector::default() {
+        let hint = "select devices with `--all`, `--index N`, `--luid N` or `--path LOCATION`; \
+                    `test-device-discovery` lists the devices";
+        return Err(Failure::usage(SelectorError::Empty).hint(hint));
     }
     let snapshot = arguments.host.snapshot()?;
     let everything = Criteria {
@@ -148,70 +164,72 @@ fn decide(arguments: &Arguments) -> Result<Grants, Failure> {
     };
     let selection = discover(&snapshot, everything);
     if arguments.verbose {
-        for note in notes::of_discovery(&snapshot, &selection) {
-            notes::line(&note);
+        for line in stderr::discovery_details(&snapshot, &selection) {
+            stderr::line(&line);
         }
     }
-    let chosen = choice.of(&selection.devices).map_err(|e| not_chosen(e, &selection.devices))?;
+    let selected = selector
+        .select(&selection.devices)
+        .map_err(|error| selector_failure(error, &selection.devices))?;
     let mounts = RuntimeMounts::from(arguments.runtime_mounts);
-    let grants =
-        grants(&snapshot, &selection.devices, choice, &chosen, mounts).map_err(not_given)?;
+    let assignment = assign(&snapshot, &selection.devices, selector, &selected, mounts)
+        .map_err(assignment_failure)?;
     if arguments.verbose {
-        explain(&snapshot, &grants);
+        explain(&snapshot, &assignment);
     }
-    Ok(grants)
+    Ok(assignment)
 }
 
-fn not_chosen(error: ChoiceError, devices: &[Device]) -> Failure {
+fn selector_failure(error: SelectorError, devices: &[Device]) -> Failure {
     match error {
-        ChoiceError::Nothing => Failure::usage(error),
-        ChoiceError::NoDevices => Failure::at_work(error),
-        ChoiceError::NoSuchDevice(_) => {
-            Failure::at_work(error).hint(format!("this host has\n{}", choice::listing(devices)))
-        }
+        SelectorError::Empty => Failure::usage(error),
+        SelectorError::NoDevices => Failure::runtime(error),
+        SelectorError::NoSuchDevice(_) => Failure::runtime(error)
+            .hint(format!("the devices of this host are\n{}", selector::listing(devices))),
     }
 }
 
-fn not_given(error: GrantError) -> Failure {
+fn assignment_failure(error: AssignmentError) -> Failure {
     let hint = match &error {
-        GrantError::None(why) => Some(why.join("\n  ")),
+        AssignmentError::NoDevice(reasons) => Some(reasons.join("\n  ")),
         _ => None,
     };
-    let failure = Failure::at_work(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
+    Failure::runtime(error).hint_if_any(hint)
 }
 
-/// Says what became of every device and file that is not mounted.
-fn explain(snapshot: &HostSnapshot, grants: &Grants) {
+/// Prints why each device or file is not assigned.
+fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
     if let Some(build) = snapshot.host.build {
-        notes::line(&format!("the host is Windows build {build}"));
+        stderr::line(&format!("Windows build {build}"));
     }
-    for line in &grants.left_out {
-        notes::line(line);
+    for line in &assignment.skipped {
+        stderr::line(line);
     }
-    for (luid, why) in &grants.mounts.without {
-        notes::line(&format!("adapter {luid}: no runtime files are mounted: {why}"));
+    for (luid, reason) in &assignment.mounts.devices_without_mounts {
+        stderr::line(&format!("not mounting runtime files of adapter {luid}: {reason}"));
     }
-    for file in &grants.mounts.files {
+    for file in &assignment.mounts.files {
         let path = &file.file.host_path;
-        match &file.fate {
-            Fate::Missing => notes::line(&format!("{path} does not exist")),
-            Fate::Excluded => notes::line(&format!("{path} is not wanted")),
-            // Told as a warning already.
-            Fate::Mounted | Fate::Shadowed { .. } => {}
+        match &file.outcome {
+            MountOutcome::Missing => {
+                stderr::line(&format!("not mounting {path}: file does not exist"));
+            }
+            // Conflicts are printed as warnings. This program has neither excluded nor
+            // additional mounts.
+            MountOutcome::Mounted
+            | MountOutcome::DestinationTaken { .. }
+            | MountOutcome::Excluded
+            | MountOutcome::NotApplied(_) => {}
         }
     }
 }
 
-impl From<Mounting> for RuntimeMounts {
-    fn from(mounting: Mounting) -> RuntimeMounts {
-        match mounting {
-            Mounting::Auto => RuntimeMounts::Auto,
-            Mounting::Always => RuntimeMounts::Always,
-            Mounting::Never => RuntimeMounts::Never,
+impl From<RuntimeMountsArgument> for RuntimeMounts {
+    fn from(argument: RuntimeMountsArgument) -> RuntimeMounts {
+        match argument {
+            RuntimeMountsArgument::Auto => RuntimeMounts::Auto,
+            RuntimeMountsArgument::Always => RuntimeMounts::Always,
+            RuntimeMountsArgument::Never => RuntimeMounts::Never,
         }
     }
 }

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use devices::{
-    Adapter, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey,
-    DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot,
-    LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, StoreFiles,
+    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue,
+    DriverKey, DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts,
+    HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
 };
 use tempfile::TempDir;
 
@@ -95,7 +95,7 @@ fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
         ]
         .into_iter()
         .collect(),
-        realness: Realness::Hardware,
+        kind: AdapterKind::Hardware,
         placement: Placement::Discrete,
         attachment: Attachment::Fixed,
         hardware_id: HardwareId { vendor: 0x1002, device: 0x73A1, subsystem: 0, revision: 0 },

@@ -1,6 +1,6 @@
 //! The bytes that `GetProperty` returns, in the documented layout.
 
-use devices::{Adapter, Attachment, Placement, Realness};
+use devices::{Adapter, AdapterKind, Attachment, Placement};
 
 /// The result of reading a property of an adapter.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) fn property_value(adapter: &Adapter, property: u32) -> PropertyValue 
         // compatibility: inventories do not record them.
         4..=6 | 8..=10 => None,
         7 => adapter.dedicated_memory_mib.map(|mib| (mib << 20).to_le_bytes().to_vec()),
-        11 => Some(boolean(adapter.realness == Realness::Hardware)),
+        11 => Some(boolean(adapter.kind == AdapterKind::Hardware)),
         12 => Some(boolean(adapter.placement == Placement::Integrated)),
         13 => Some(boolean(adapter.attachment == Attachment::Detachable)),
         14 => Some(hardware_id_parts(adapter)),
@@ -64,7 +64,7 @@ mod tests {
         Adapter {
             luid: Luid(-2),
             attributes: Attributes::default(),
-            realness: Realness::Hardware,
+            kind: AdapterKind::Hardware,
             placement: Placement::Discrete,
             attachment: Attachment::Fixed,
             hardware_id: HardwareId {

@@ -12,8 +12,8 @@ use std::sync::{Arc, LazyLock};
 use devices::{
     Adapter, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind, CopyToVmValue,
     Device, DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild, HostFacts,
-    HostSnapshot, LocationPath, Luid, Moment, Placement, Plan, PnpDevice, PnpId, Realness,
-    ResourceDevices, StoreFiles, Wow64, plan, prefer,
+    HostSnapshot, LocationPath, Luid, Moment, Placement, Plan, PnpDevice, PnpId, AdapterKind,
+    ResourceDevices, StoreFiles, Wow64, plan, preferred_allocation,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
@@ -102,7 +102,7 @@ fn inside_a_store(file: &str, devices: &[Arc<Device>]) -> bool {
         let relative = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('\\'));
         relative.is_some_and(|relative| {
             fuzz::resolve(folder, relative).as_deref() == Some(file)
-                && store.files.holds(relative) != Some(false)
+                && store.files.contains(relative) != Some(false)
         })
     })
 }
@@ -124,13 +124,13 @@ fn check_hints(plan: &Plan) {
 }
 
 fn check_preference(resource: &ResourceDevices, listed: &[String], must: &[String], size: usize) {
-    let Ok(chosen) = prefer(resource, listed, must, size) else { return };
+    let Ok(chosen) = preferred_allocation(resource, listed, must, size) else { return };
     assert_eq!(chosen.len(), size);
     let unique: HashSet<&String> = chosen.iter().collect();
     assert_eq!(unique.len(), size, "a slot is preferred twice");
     assert!(must.iter().all(|id| unique.contains(id)));
     assert!(chosen.iter().all(|id| listed.contains(id) || must.contains(id)));
-    assert_eq!(prefer(resource, listed, must, size), Ok(chosen), "the answer is not stable");
+    assert_eq!(preferred_allocation(resource, listed, must, size), Ok(chosen), "the answer is not stable");
 }
 
 fn host(u: &mut Unstructured<'_>) -> Result<HostSnapshot> {
@@ -158,7 +158,7 @@ fn adapter(u: &mut Unstructured<'_>) -> Result<Adapter> {
     Ok(Adapter {
         luid: Luid(u.int_in_range(-2..=5)?),
         attributes,
-        realness: *u.choose(&[Realness::Hardware, Realness::Hardware, Realness::Software])?,
+        kind: *u.choose(&[AdapterKind::Hardware, AdapterKind::Hardware, AdapterKind::Software])?,
         placement: *u.choose(&[Placement::Discrete, Placement::Integrated])?,
         attachment: Attachment::Fixed,
         hardware_id: HardwareId {

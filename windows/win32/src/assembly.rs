@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
-    Adapter, AdapterWarning, Attachment, Attribute, Attributes, CopyToVmKey, CopyToVmValue,
-    DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot, Kept, Luid,
-    Placement, PnpDevice, Realness, SourceError, StoreFiles,
+    Adapter, AdapterKind, AdapterWarning, Attachment, Attribute, Attributes, CopyToVmKey,
+    CopyToVmValue, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot,
+    Luid, Placement, PnpDevice, SourceError, StoreFiles, WarningEffect,
 };
 
 use crate::copy_to_vm::{self, RawValue};
@@ -48,7 +48,7 @@ pub(crate) struct CopyToVmKeys {
 /// The properties that `DXCore` reports for an adapter, except its attributes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AdapterFacts {
-    pub(crate) realness: Realness,
+    pub(crate) kind: AdapterKind,
     pub(crate) placement: Placement,
     pub(crate) attachment: Attachment,
     pub(crate) hardware_id: HardwareId,
@@ -90,11 +90,15 @@ pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, S
             Ok(adapter) => snapshot.adapters.push(adapter),
             Err(failure) => {
                 let text = error_chain(&failure);
-                snapshot.warnings.push(AdapterWarning { luid, text, kept: Kept::Not });
+                snapshot.warnings.push(AdapterWarning {
+                    luid,
+                    text,
+                    effect: WarningEffect::Skipped,
+                });
                 continue;
             }
         }
-        let warning = |text| AdapterWarning { luid, text, kept: Kept::InPart };
+        let warning = |text| AdapterWarning { luid, text, effect: WarningEffect::Incomplete };
         snapshot.warnings.extend(notes.into_iter().map(warning));
     }
     Ok(snapshot)
@@ -125,7 +129,7 @@ fn adapter(
     Ok(Adapter {
         luid,
         attributes,
-        realness: facts.realness,
+        kind: facts.kind,
         placement: facts.placement,
         attachment: facts.attachment,
         hardware_id: facts.hardware_id,

@@ -3,8 +3,8 @@
 use std::io;
 
 use devices::{
-    Attachment, Attribute, CopyToVmKey, CopyToVmKind, DriverKey, DriverVersion, HardwareId,
-    LocationPath, Luid, Placement, PnpDevice, PnpId, Realness,
+    AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmKind, DriverKey, DriverVersion,
+    HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId,
 };
 use windows::Win32::Devices::Properties as property_keys;
 use windows::Win32::Foundation::DEVPROPKEY;
@@ -116,9 +116,9 @@ fn facts(adapter: &DxcoreAdapter) -> io::Result<AdapterFacts> {
     let description = adapter.property_bytes(dxcore::DriverDescription)?.unwrap_or_default();
     Ok(AdapterFacts {
         // Every host with `DXCore` supports this property; an adapter with a driver is hardware.
-        realness: match flag(dxcore::IsHardware)? {
-            Some(false) => Realness::Software,
-            Some(true) | None => Realness::Hardware,
+        kind: match flag(dxcore::IsHardware)? {
+            Some(false) => AdapterKind::Software,
+            Some(true) | None => AdapterKind::Hardware,
         },
         placement: match flag(dxcore::IsIntegrated)? {
             Some(true) => Placement::Integrated,

@@ -1,4 +1,4 @@
-//! Hosts and policies to decide about.
+//! Hosts and policies for the tests.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devices::{
-    Adapter, AllocationPolicy, Attachment, Attribute, Catalog, ContainerPolicy, CopyToVmValue,
-    DeviceScope, DeviceSet, DriverKey, DriverModel, DriverStore, DriverVersion, HardwareId,
-    HostFacts, HostSnapshot, LocationPath, Luid, ModelPolicy, Moment, NumaTopology, Placement,
-    PnpDevice, PnpId, Policy, Realness, ResourceDevices, ResourceRule, Sharing, StoreFiles,
+    Adapter, AdapterKind, AllocationPolicy, Attachment, Attribute, Catalog, ContainerPolicy,
+    CopyToVmValue, DeviceScope, DeviceSet, DriverKey, DriverModel, DriverStore, DriverVersion,
+    HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, ModelPolicy, Moment, NumaTopology,
+    Placement, PnpDevice, PnpId, Policy, ResourceDevices, ResourceRule, SharedRequests, Sharing,
+    StoreFiles,
 };
 
 pub(crate) const NVIDIA: u32 = 0x10DE;
 pub(crate) const AMD: u32 = 0x1002;
 
-/// GPU number `n`, working, discrete, fixed, with display and compute.
+/// GPU number `n`: healthy, discrete, not detachable, with display and compute.
 pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
     let key = r"{4d36e968-e325-11ce-bfc1-08002be10318}";
     Adapter {
@@ -27,7 +28,7 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
         ]
         .into_iter()
         .collect(),
-        realness: Realness::Hardware,
+        kind: AdapterKind::Hardware,
         placement: Placement::Discrete,
         attachment: Attachment::Fixed,
         hardware_id: HardwareId { vendor, device: 0x1EB8, subsystem: 0, revision: 0xA1 },
@@ -94,7 +95,11 @@ pub(crate) fn model(model: DriverModel) -> ModelPolicy {
     ModelPolicy {
         model,
         resource: resource.parse().unwrap(),
-        sharing: Sharing { replicas: NonZeroU32::MIN, allocation: AllocationPolicy::Distributed },
+        sharing: Sharing {
+            replicas: NonZeroU32::MIN,
+            allocation: AllocationPolicy::default(),
+            shared_requests: SharedRequests::default(),
+        },
         integrated: DeviceScope::Exclude,
         detachable: DeviceScope::Exclude,
         match_name: None,
@@ -105,7 +110,7 @@ pub(crate) fn model(model: DriverModel) -> ModelPolicy {
     }
 }
 
-/// WDDM with `replicas` slots a device.
+/// WDDM with `replicas` slots per device.
 pub(crate) fn wddm(replicas: u32) -> ModelPolicy {
     let mut wddm = model(DriverModel::Wddm);
     wddm.sharing.replicas = NonZeroU32::new(replicas).unwrap();

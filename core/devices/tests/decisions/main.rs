@@ -1,10 +1,12 @@
-//! The decisions of this crate, taken on hosts made up for each question.
+//! The decisions of this crate, on hosts made up for each test.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its host should panic")]
 
+mod additional_mounts;
 mod hosts;
 mod offers;
 mod plans;
-mod preferences;
+mod preferred_allocations;
 mod selections;
 mod sets;
+mod shared_requests;

@@ -1,9 +1,10 @@
-//! Which resource a device belongs to.
+//! Which resource a device is advertised under.
 
 use std::num::NonZeroU32;
 
 use devices::{
     AllocationPolicy, Attribute, DeviceMatch, DriverModel, Offer, ResourceOrigin, ResourceRule,
+    SharedRequests,
 };
 
 use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, model, npu, wddm, with_rules};
@@ -12,19 +13,19 @@ fn rule(name: &str, matches: DeviceMatch) -> ResourceRule {
     ResourceRule { name: name.parse().unwrap(), matches, replicas: None, allocation: None }
 }
 
-fn placed(offer: &Offer) -> Vec<(String, Vec<i64>)> {
+fn assigned(offer: &Offer) -> Vec<(String, Vec<i64>)> {
     let luids = |r: &devices::ResourceOffer| r.devices.iter().map(|(d, _)| d.luid.0).collect();
     offer.resources.iter().map(|r| (r.spec.name.to_string(), luids(r))).collect()
 }
 
 #[test]
-fn driver_models_share_out_the_devices() {
+fn each_driver_model_gets_its_devices() {
     let mut display_only = gpu(3, 0x1414);
     display_only.attributes = [Attribute::D3d11Graphics].into_iter().collect();
     let snapshot = host(vec![gpu(1, NVIDIA), npu(2), display_only]);
     let offer = catalog([model(DriverModel::Wddm), model(DriverModel::Mcdm)]).offer(&snapshot);
     assert_eq!(
-        placed(&offer),
+        assigned(&offer),
         [
             ("directx.microsoft.com/display".to_owned(), vec![1001]),
             ("directx.microsoft.com/compute".to_owned(), vec![1002]),
@@ -32,18 +33,18 @@ fn driver_models_share_out_the_devices() {
     );
     assert_eq!(
         offer.skipped[0].reason.to_string(),
-        "it supports display but not compute, which none of the enabled driver models \
-         (wddm, mcdm) offers"
+        "not matched by any enabled driver model (wddm, mcdm): adapter supports display but not \
+         compute"
     );
 }
 
 #[test]
-fn the_first_rule_that_matches_claims_a_device_and_the_rest_stay_with_their_model() {
+fn the_first_matching_rule_claims_a_device_and_others_stay_with_their_model() {
     let mut small = gpu(2, NVIDIA);
     small.dedicated_memory_mib = Some(8191);
-    let mut silent = gpu(3, NVIDIA);
-    silent.dedicated_memory_mib = None;
-    let snapshot = host(vec![gpu(1, NVIDIA), small, silent, gpu(4, AMD), gpu(5, 0x8086)]);
+    let mut unknown_memory = gpu(3, NVIDIA);
+    unknown_memory.dedicated_memory_mib = None;
+    let snapshot = host(vec![gpu(1, NVIDIA), small, unknown_memory, gpu(4, AMD), gpu(5, 0x8086)]);
     let rules = vec![
         rule(
             "nvidia.com/big",
@@ -78,7 +79,7 @@ fn the_first_rule_that_matches_claims_a_device_and_the_rest_stay_with_their_mode
     let catalog = catalog([with_rules(wddm(2), rules)]);
     let offer = catalog.offer(&snapshot);
     assert_eq!(
-        placed(&offer),
+        assigned(&offer),
         [
             ("directx.microsoft.com/display".to_owned(), vec![1005]),
             ("nvidia.com/big".to_owned(), vec![1001]),
@@ -87,8 +88,8 @@ fn the_first_rule_that_matches_claims_a_device_and_the_rest_stay_with_their_mode
             ("intel.com/never".to_owned(), vec![]),
         ]
     );
-    let idle: Vec<_> = offer.idle_rules.iter().map(|r| r.name.as_str()).collect();
-    assert_eq!(idle, ["intel.com/never"]);
+    let unmatched: Vec<_> = offer.unmatched_rules.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(unmatched, ["intel.com/never"]);
     let spec = &catalog.resources()[2];
     assert_eq!((spec.sharing.replicas.get(), spec.origin), (4, ResourceOrigin::Rule(1)));
     assert_eq!(spec.sharing.allocation, AllocationPolicy::Packed);
@@ -96,28 +97,41 @@ fn the_first_rule_that_matches_claims_a_device_and_the_rest_stay_with_their_mode
 }
 
 #[test]
-fn a_rule_that_two_models_share_makes_one_resource() {
-    let rules = || vec![rule("intel.com/any", DeviceMatch::default())];
-    let models = [DriverModel::Wddm, DriverModel::Mcdm].map(|m| with_rules(model(m), rules()));
-    let offer = catalog(models).offer(&host(vec![npu(1), gpu(2, 0x8086)]));
-    assert_eq!(placed(&offer)[2], ("intel.com/any".to_owned(), vec![1001, 1002]));
-    assert!(offer.idle_rules.is_empty());
+fn rules_inherit_shared_requests_from_their_model() {
+    let mut policy = with_rules(wddm(2), vec![rule("intel.com/any", DeviceMatch::default())]);
+    policy.sharing.shared_requests = SharedRequests::One;
+    let catalog = catalog([policy]);
+    let inherited = catalog.resources().iter().map(|spec| spec.sharing.shared_requests);
+    assert_eq!(inherited.collect::<Vec<_>>(), [SharedRequests::One; 2]);
 }
 
 #[test]
-fn a_device_without_location_path_is_offered_by_the_legacy_model_alone() {
-    let mut lost = gpu(1, NVIDIA);
-    lost.pnp.as_mut().unwrap().location_paths.clear();
-    let snapshot = host(vec![lost]);
+fn a_rule_shared_by_two_models_is_one_resource() {
+    let rules = || vec![rule("intel.com/any", DeviceMatch::default())];
+    let models = [DriverModel::Wddm, DriverModel::Mcdm].map(|m| with_rules(model(m), rules()));
+    let offer = catalog(models).offer(&host(vec![npu(1), gpu(2, 0x8086)]));
+    assert_eq!(assigned(&offer)[2], ("intel.com/any".to_owned(), vec![1001, 1002]));
+    assert!(offer.unmatched_rules.is_empty());
+}
+
+#[test]
+fn only_the_legacy_model_advertises_a_device_without_location_path() {
+    let mut no_path = gpu(1, NVIDIA);
+    no_path.pnp.as_mut().unwrap().location_paths.clear();
+    let snapshot = host(vec![no_path]);
     let offer = catalog([wddm(1)]).offer(&snapshot);
     assert_eq!(
         offer.skipped[0].reason.to_string(),
-        "Windows knows no location path for it, so no container can be given it alone"
+        "Windows reports no location path, so the device cannot be assigned to a container \
+         individually"
     );
     let mut legacy = model(DriverModel::Legacy);
     legacy.match_name = Some("gPu".into());
-    assert_eq!(placed(&catalog([legacy.clone()]).offer(&snapshot))[0].1, [1001]);
+    assert_eq!(assigned(&catalog([legacy.clone()]).offer(&snapshot))[0].1, [1001]);
     legacy.match_name = Some("nvidia".into());
     let offer = catalog([legacy]).offer(&snapshot);
-    assert_eq!(offer.skipped[0].reason.to_string(), "its description does not contain `nvidia`");
+    assert_eq!(
+        offer.skipped[0].reason.to_string(),
+        "adapter description does not contain `nvidia`"
+    );
 }

@@ -1,12 +1,12 @@
-//! What a container is given.
+//! What a container gets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, DeviceGrant, DriverModel, Fate, FileName, Hints,
-    HostSnapshot, ModelPolicy, MultiDevice, NoMounts, Plan, PlanError, PlanWarning, RuntimeMounts,
-    StoreFiles, StorePath, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, DeviceGrant, DriverModel, EnvironmentHints, FileName,
+    HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError,
+    PlanWarning, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, wddm};
@@ -15,7 +15,7 @@ const FIRST: &str = r"PCI\VEN_10DE\1&0\0";
 const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
 
 fn planned(policy: ModelPolicy, on: &HostSnapshot, ids: &[&str]) -> Result<Plan, PlanError> {
-    let never = |path: &str| panic!("a recording needs no disk: {path}");
+    let never = |path: &str| panic!("an inventory needs no disk: {path}");
     plan(&resource(policy, on), ids.iter().copied(), &on.host, &never)
 }
 
@@ -30,7 +30,7 @@ fn destinations(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn one_device_is_given_by_its_location_path() {
+fn one_device_is_assigned_by_its_location_path() {
     let plan = planned(wddm(1), &host(vec![gpu(1, AMD)]), &[r"PCI\VEN_1002\1&0\0"]).unwrap();
     assert_eq!(plan.device.host_path(), "vpci-location-path://PCIROOT(0)#PCI(0100)");
     assert_eq!(
@@ -45,28 +45,33 @@ fn one_device_is_given_by_its_location_path() {
 }
 
 #[test]
-fn two_replicas_of_one_device_are_one_device() {
+fn two_replicas_of_one_device_are_one_device_with_a_warning() {
     let ids = [FIRST, r"PCI\VEN_10DE\1&0\1"];
     let plan = planned(wddm(2), &host(vec![gpu(1, NVIDIA)]), &ids).unwrap();
     assert!(matches!(plan.device, DeviceGrant::Location(_)));
     assert_eq!(plan.envs["DIRECTX_VISIBLE_DEVICES"], "1001");
+    let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [r"2 of the container's slots are replicas of the same device `PCI\VEN_10DE\1&0`"]
+    );
 }
 
-/// Two devices used to be given as two entries, of which the kubelet kept one, silently.
+/// The original plugin returned two device entries, of which the kubelet kept one, silently.
 #[test]
-fn several_devices_are_given_as_the_class_with_a_warning_or_refused() {
+fn several_devices_are_assigned_as_the_class_with_a_warning_or_refused() {
     let two = host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]);
     let plan = planned(wddm(1), &two, &[SECOND, FIRST]).unwrap();
     assert_eq!(plan.device.host_path(), "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599");
     assert_eq!(plan.warnings, [PlanWarning::SeveralDevices(2)]);
     assert_eq!(plan.envs["DIRECTX_VISIBLE_DEVICES"], "1001,1002");
     assert_eq!(plan.envs["DIRECTX_DEVICE_1_NAME"], "GPU 2");
-    // Kubelets send slots in random order; the container must not depend on it.
+    // The kubelet sends device IDs in random order; the container must not depend on it.
     assert_eq!(planned(wddm(1), &two, &[FIRST, SECOND]).unwrap(), plan);
     let refused = planned(with(|c| c.multi_device = MultiDevice::Reject), &two, &[FIRST, SECOND]);
     assert_eq!(
         refused.unwrap_err().to_string(),
-        r"a container on Windows can have one device alone, this one asks for `PCI\VEN_10DE\1&0` and `PCI\VEN_10DE\2&0`, and multiDevice is reject"
+        r"requested 2 devices; Windows supports one per container and multiDevice is reject: `PCI\VEN_10DE\1&0`, `PCI\VEN_10DE\2&0`"
     );
 }
 
@@ -84,29 +89,29 @@ fn hosts_without_schema_2_2_get_the_class() {
         old.host = facts;
         let plan = planned(wddm(1), &old, &[FIRST]).unwrap();
         assert_eq!(plan.device == DeviceGrant::Class, old_host, "{:?}", old.host);
-        assert_eq!(plan.warnings == [PlanWarning::OldHost], old_host);
+        assert_eq!(plan.warnings == [PlanWarning::NoLocationPathSupport], old_host);
     }
 }
 
 #[test]
-fn mounts_depend_on_the_build_unless_told_otherwise() {
+fn runtime_mounts_decide_which_hosts_get_mounts() {
     let mut snapshot = host(vec![gpu(1, AMD)]);
     let policy = |mounts| with(|c| c.runtime_mounts = mounts);
     for (build, mounts, count, why) in [
         ("10.0.26099.1", RuntimeMounts::Auto, 2, None),
-        ("10.0.26100.1", RuntimeMounts::Auto, 0, Some(NoMounts::NotOnThisBuild)),
+        ("10.0.26100.1", RuntimeMounts::Auto, 0, Some(NoMountsReason::MountedByWindows)),
         ("10.0.26100.1", RuntimeMounts::Always, 2, None),
-        ("10.0.20348.1", RuntimeMounts::Never, 0, Some(NoMounts::Never)),
+        ("10.0.20348.1", RuntimeMounts::Never, 0, Some(NoMountsReason::Never)),
     ] {
         snapshot.host = server(build, "2.5");
         let plan = planned(policy(mounts), &snapshot, &[r"PCI\VEN_1002\1&0\0"]).unwrap();
         assert_eq!(destinations(&plan).len(), count, "{build} {mounts:?}");
-        assert_eq!(plan.mounts.without.first().map(|(_, why)| *why), why);
+        assert_eq!(plan.mounts.devices_without_mounts.first().map(|(_, why)| *why), why);
     }
 }
 
 #[test]
-fn the_registry_goes_before_the_user_and_the_user_before_the_defaults() {
+fn registry_files_precede_additional_mounts_and_these_precede_the_defaults() {
     let mount = |source: &str, destination: &str| AdditionalMount {
         source: StorePath::parse(source).unwrap(),
         destination: FileName::parse(destination).unwrap(),
@@ -126,8 +131,8 @@ fn the_registry_goes_before_the_user_and_the_user_before_the_defaults() {
         .iter()
         .map(|f| {
             let name = f.file.host_path.rsplit('\\').next().unwrap();
-            let fate = match &f.fate {
-                Fate::Shadowed { by } => format!("shadowed by {}", by.origin),
+            let fate = match &f.outcome {
+                MountOutcome::DestinationTaken { by } => format!("shadowed by {}", by.origin),
                 other => format!("{other:?}"),
             };
             format!("{name}: {fate}")
@@ -148,7 +153,7 @@ fn the_registry_goes_before_the_user_and_the_user_before_the_defaults() {
 }
 
 #[test]
-fn a_missing_file_is_not_mounted_and_claims_nothing() {
+fn a_missing_file_does_not_take_its_destination() {
     let mut adapter = gpu(1, AMD);
     adapter.driver_store.as_mut().unwrap().files =
         StoreFiles::Listed(["late.dll".to_owned(), "runtime32.dll".to_owned()].into());
@@ -160,13 +165,13 @@ fn a_missing_file_is_not_mounted_and_claims_nothing() {
         c.additional.insert(Vendor::Amd, vec![late]);
     });
     let plan = planned(policy, &host(vec![adapter]), &[r"PCI\VEN_1002\1&0\0"]).unwrap();
-    let fates: Vec<_> = plan.mounts.files.iter().map(|f| &f.fate).collect();
-    assert_eq!(fates, [&Fate::Missing, &Fate::Mounted, &Fate::Mounted]);
+    let fates: Vec<_> = plan.mounts.files.iter().map(|f| &f.outcome).collect();
+    assert_eq!(fates, [&MountOutcome::Missing, &MountOutcome::Mounted, &MountOutcome::Mounted]);
 }
 
-/// Two drivers that claim one destination used to collide silently.
+/// In the original plugin two drivers with the same destination collided silently.
 #[test]
-fn of_two_drivers_with_one_destination_the_first_device_wins() {
+fn the_first_device_wins_a_destination_that_two_drivers_use() {
     let two = host(vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, NVIDIA)]);
     let ids = [FIRST, r"PCI\VEN_1002\2&0\0", r"PCI\VEN_10DE\3&0\0"];
     let plan = planned(wddm(1), &two, &ids).unwrap();
@@ -174,21 +179,23 @@ fn of_two_drivers_with_one_destination_the_first_device_wins() {
         .mounts
         .files
         .iter()
-        .filter_map(|f| match &f.fate {
-            Fate::Shadowed { by } => Some((f.file.host_path.as_str(), by.host_path.as_str())),
+        .filter_map(|f| match &f.outcome {
+            MountOutcome::DestinationTaken { by } => {
+                Some((f.file.host_path.as_str(), by.host_path.as_str()))
+            }
             _ => None,
         })
         .collect();
     let store = r"C:\Windows\System32\DriverStore\FileRepository";
     let path = |driver: &str, file: &str| format!(r"{store}\{driver}.inf\{file}");
-    // The third device brings the first one's files again, which is no collision.
+    // The third device names the same files as the first one, which is not a collision.
     assert_eq!(shadowed.len(), 2);
     assert_eq!(shadowed[0].0, path("drv_1002", "runtime64.dll"));
     assert_eq!(shadowed[0].1, path("drv_10de", "runtime64.dll"));
 }
 
 #[test]
-fn a_live_host_is_asked_at_allocation() {
+fn the_disk_of_a_live_host_is_checked_at_allocation() {
     let mut adapter = gpu(1, AMD);
     adapter.driver_store.as_mut().unwrap().files = StoreFiles::OnDisk;
     let snapshot = host(vec![adapter]);
@@ -199,7 +206,7 @@ fn a_live_host_is_asked_at_allocation() {
 }
 
 #[test]
-fn files_for_32_bit_programs_need_a_host_that_runs_them() {
+fn files_for_32_bit_programs_require_a_host_that_runs_them() {
     let mut snapshot = host(vec![gpu(1, AMD)]);
     snapshot.host.wow64 = Wow64::Absent;
     let plan = planned(wddm(1), &snapshot, &[r"PCI\VEN_1002\1&0\0"]).unwrap();
@@ -207,7 +214,7 @@ fn files_for_32_bit_programs_need_a_host_that_runs_them() {
 }
 
 #[test]
-fn the_legacy_model_gives_what_the_plugin_of_2019_gave() {
+fn the_legacy_model_matches_the_plugin_of_2019() {
     let plan = planned(model(DriverModel::Legacy), &host(vec![gpu(1, NVIDIA)]), &[FIRST]).unwrap();
     assert_eq!(plan.device, DeviceGrant::Class);
     assert_eq!(destinations(&plan).len(), 0);
@@ -218,7 +225,7 @@ fn the_legacy_model_gives_what_the_plugin_of_2019_gave() {
 }
 
 #[test]
-fn hints_tell_a_container_its_devices_and_can_be_left_out() {
+fn environment_hints_name_the_devices_and_can_be_omitted() {
     let one = host(vec![gpu(1, NVIDIA)]);
     let plan = planned(wddm(1), &one, &[FIRST]).unwrap();
     let expected = [
@@ -233,11 +240,16 @@ fn hints_tell_a_container_its_devices_and_can_be_left_out() {
     let expected: BTreeMap<_, _> =
         expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect();
     assert_eq!(plan.envs, expected);
-    assert!(planned(with(|c| c.hints = Hints::Omit), &one, &[FIRST]).unwrap().envs.is_empty());
+    assert!(
+        planned(with(|c| c.environment_hints = EnvironmentHints::Omit), &one, &[FIRST])
+            .unwrap()
+            .envs
+            .is_empty()
+    );
 }
 
 #[test]
-fn cuda_sees_the_containers_devices_where_all_of_them_are_known() {
+fn cuda_devices_are_named_if_all_uuids_are_known() {
     let mut snapshot = host(vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, NVIDIA)]);
     let id = |n: usize| snapshot.adapters[n].pnp.as_ref().unwrap().id.clone();
     let (first, third) = (id(0), id(2));
@@ -257,28 +269,29 @@ fn cuda_sees_the_containers_devices_where_all_of_them_are_known() {
 }
 
 #[test]
-fn slots_that_cannot_be_given_are_refused_by_name() {
-    let mut sick = gpu(2, NVIDIA);
-    sick.pnp.as_mut().unwrap().problem_code = 43;
-    let two = host(vec![gpu(1, NVIDIA), sick]);
+fn refusals_name_the_device_id() {
+    let mut unhealthy = gpu(2, NVIDIA);
+    unhealthy.pnp.as_mut().unwrap().problem_code = 43;
+    let two = host(vec![gpu(1, NVIDIA), unhealthy]);
     for (ids, message) in [
-        (vec![], "the request names no slot".to_owned()),
+        (vec![], "the request contains no device IDs".to_owned()),
         (
             vec!["nonsense"],
-            "`nonsense` is not a slot id (a PnP instance id, a backslash and a replica number)"
+            "malformed device ID `nonsense` (expected a PnP instance ID, a backslash and a \
+             replica number)"
                 .to_owned(),
         ),
         (
             vec![FIRST, r"PCI\NO\0"],
-            r"slot `PCI\NO\0` names a device that resource directx.microsoft.com/display does not have".to_owned(),
+            r"unknown device ID `PCI\NO\0`: resource directx.microsoft.com/display has no such device".to_owned(),
         ),
         (
             vec![r"PCI\VEN_10DE\1&0\7"],
-            r"slot `PCI\VEN_10DE\1&0\7` is beyond the 1 slots that its device has".to_owned(),
+            r"replica number of device ID `PCI\VEN_10DE\1&0\7` is out of range: the device has 1 replicas".to_owned(),
         ),
         (
             vec![SECOND],
-            format!("slot `{SECOND}` belongs to an unhealthy device: Windows reports problem code 43"),
+            format!("device ID `{SECOND}` belongs to an unhealthy device: Windows reports problem code 43"),
         ),
     ] {
         assert_eq!(planned(wddm(1), &two, &ids).unwrap_err().to_string(), message);

@@ -1,8 +1,8 @@
-//! Which adapters are devices.
+//! Which adapters become devices.
 
 use devices::{
-    AdapterWarning, Attachment, Attribute, Criteria, DeviceScope, Filter, Kept, Luid, Placement,
-    Realness, Selection, Vendor, discover,
+    AdapterKind, AdapterWarning, Attachment, Attribute, Criteria, DeviceScope, Filter, Luid,
+    Placement, Selection, Vendor, WarningEffect, discover,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, npu};
@@ -19,7 +19,7 @@ fn reasons(selection: &Selection) -> Vec<String> {
     selection.skipped.iter().map(|s| format!("{}: {}", s.luid, s.reason)).collect()
 }
 
-/// Compute support used to be read from the graphics attribute alone.
+/// The original plugin read compute support only from the graphics attribute.
 #[test]
 fn a_compute_only_device_supports_compute() {
     for attribute in [
@@ -35,11 +35,11 @@ fn a_compute_only_device_supports_compute() {
     }
 }
 
-/// One broken device used to fail discovery for all.
+/// In the original plugin one broken device made discovery fail.
 #[test]
-fn a_broken_adapter_hides_none_of_the_others() {
+fn a_broken_adapter_does_not_hide_the_others() {
     let mut software = gpu(1, 0x1414);
-    software.realness = Realness::Software;
+    software.kind = AdapterKind::Software;
     let mut orphan = gpu(2, NVIDIA);
     orphan.pnp = None;
     let mut twin = gpu(3, NVIDIA);
@@ -50,7 +50,7 @@ fn a_broken_adapter_hides_none_of_the_others() {
     snapshot.warnings.push(AdapterWarning {
         luid: Luid(8),
         text: "the driver is being replaced".into(),
-        kept: Kept::Not,
+        effect: WarningEffect::Skipped,
     });
     let selection = discover(&snapshot, everything());
     let luids: Vec<i64> = selection.devices.iter().map(|d| d.luid.0).collect();
@@ -58,15 +58,15 @@ fn a_broken_adapter_hides_none_of_the_others() {
     assert_eq!(
         reasons(&selection),
         [
-            "1001: it is a software adapter",
-            "1002: no PnP device carries its LUID",
-            "7: its PnP device is that of the adapter with LUID 1003 already",
+            "1001: software adapters are not supported",
+            "1002: no PnP device has the LUID of the adapter",
+            "7: PnP device already belongs to the adapter with LUID 1003",
             "8: the driver is being replaced",
         ]
     );
 }
 
-/// Vendors used to be matched on free text, so that this manufacturer never was amd.
+/// The original plugin matched vendors on free text, so this manufacturer never matched `amd`.
 #[test]
 fn the_vendor_comes_from_the_hardware_id() {
     let device = &discover(&host(vec![gpu(1, AMD)]), everything()).devices[0];
@@ -75,7 +75,7 @@ fn the_vendor_comes_from_the_hardware_id() {
 }
 
 #[test]
-fn integrated_and_detachable_devices_come_when_asked_for() {
+fn integrated_and_detachable_devices_can_be_excluded() {
     let mut integrated = gpu(1, 0x8086);
     integrated.placement = Placement::Integrated;
     let mut detachable = gpu(2, NVIDIA);
@@ -90,14 +90,14 @@ fn integrated_and_detachable_devices_come_when_asked_for() {
     assert_eq!(
         reasons(&discover(&snapshot, neither)),
         [
-            "1001: it is integrated, and includeIntegrated is off",
-            "1002: it is detachable, and includeDetachable is off",
+            "1001: adapter is integrated and includeIntegrated is false",
+            "1002: adapter is detachable and includeDetachable is false",
         ]
     );
 }
 
 #[test]
-fn filters_admit_by_support() {
+fn filters_select_by_support() {
     let mut display_only = gpu(1, 0x1414);
     display_only.attributes = [Attribute::D3d11Graphics].into_iter().collect();
     let mut neither = gpu(4, NVIDIA);

@@ -1,8 +1,8 @@
-//! How sets follow one another: health, devices that go away and come back, slots.
+//! Successive device sets: health, devices that are removed and return, slots.
 
 use std::time::Duration;
 
-use devices::{Adapter, Ailment, Catalog, DeviceSet, Health, Luid, Moment};
+use devices::{Adapter, Catalog, DeviceSet, Health, Luid, Moment, UnhealthyReason};
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, wddm};
 
@@ -18,32 +18,32 @@ fn health(set: &DeviceSet) -> Vec<(i64, Health)> {
     set.resources[0].entries().iter().map(|e| (e.device.luid.0, e.health)).collect()
 }
 
-/// Devices used to be Healthy whatever happened.
+/// In the original plugin devices were always Healthy.
 #[test]
-fn a_problem_code_makes_a_device_unhealthy_and_its_end_healthy() {
+fn a_device_is_unhealthy_while_it_has_a_problem_code() {
     let catalog = catalog([wddm(1)]);
-    let mut sick = gpu(1, NVIDIA);
-    sick.pnp.as_mut().unwrap().problem_code = 43;
-    let set = step(&catalog, None, vec![sick, gpu(2, NVIDIA)], 0);
-    let ailment = Ailment::Problem(43);
-    assert_eq!(health(&set), [(1001, Health::Unhealthy(ailment)), (1002, Health::Healthy)]);
-    assert_eq!(ailment.to_string(), "Windows reports problem code 43");
+    let mut unhealthy = gpu(1, NVIDIA);
+    unhealthy.pnp.as_mut().unwrap().problem_code = 43;
+    let set = step(&catalog, None, vec![unhealthy, gpu(2, NVIDIA)], 0);
+    let reason = UnhealthyReason::ProblemCode(43);
+    assert_eq!(health(&set), [(1001, Health::Unhealthy(reason)), (1002, Health::Healthy)]);
+    assert_eq!(reason.to_string(), "Windows reports problem code 43");
     assert_eq!(set.deadline(), None);
     let set = step(&catalog, Some(&set), vec![gpu(1, NVIDIA), gpu(2, NVIDIA)], 1);
     assert_eq!(health(&set), [(1001, Health::Healthy), (1002, Health::Healthy)]);
 }
 
 #[test]
-fn a_device_that_goes_away_is_unhealthy_for_the_grace_time_and_then_dropped() {
+fn a_removed_device_is_unhealthy_for_the_grace_time_and_then_dropped() {
     let catalog = catalog([wddm(1)]);
     let both = step(&catalog, None, vec![gpu(1, NVIDIA), gpu(2, NVIDIA)], 0);
     let one = step(&catalog, Some(&both), vec![gpu(2, NVIDIA)], 10);
-    let gone = (1001, Health::Unhealthy(Ailment::Gone));
-    assert_eq!(health(&one), [(1002, Health::Healthy), gone]);
+    let removed = (1001, Health::Unhealthy(UnhealthyReason::Removed));
+    assert_eq!(health(&one), [(1002, Health::Healthy), removed]);
     assert_eq!(one.deadline(), Some(at(70)));
-    // Later refreshes do not prolong the grace time.
+    // Later refreshes do not extend the grace time.
     let still = step(&catalog, Some(&one), vec![gpu(2, NVIDIA)], 69);
-    assert_eq!(health(&still), [(1002, Health::Healthy), gone]);
+    assert_eq!(health(&still), [(1002, Health::Healthy), removed]);
     assert_eq!(still.deadline(), Some(at(70)));
     let dropped = step(&catalog, Some(&still), vec![gpu(2, NVIDIA)], 70);
     assert_eq!(health(&dropped), [(1002, Health::Healthy)]);
@@ -51,11 +51,11 @@ fn a_device_that_goes_away_is_unhealthy_for_the_grace_time_and_then_dropped() {
 }
 
 #[test]
-fn a_device_that_comes_back_is_healthy_again_with_another_luid() {
+fn a_device_that_returns_with_another_luid_is_healthy() {
     let catalog = catalog([wddm(1)]);
     let set = step(&catalog, None, vec![gpu(1, NVIDIA)], 0);
     let set = step(&catalog, Some(&set), vec![], 1);
-    assert_eq!(health(&set), [(1001, Health::Unhealthy(Ailment::Gone))]);
+    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Removed))]);
     let mut back = gpu(1, NVIDIA);
     back.luid = Luid(5);
     let set = step(&catalog, Some(&set), vec![back], 2);
@@ -64,7 +64,7 @@ fn a_device_that_comes_back_is_healthy_again_with_another_luid() {
 }
 
 #[test]
-fn no_grace_drops_at_once() {
+fn without_a_grace_time_a_removed_device_is_dropped_immediately() {
     let mut policy = wddm(1);
     policy.removal_grace = Duration::ZERO;
     let catalog = catalog([policy]);
@@ -73,7 +73,7 @@ fn no_grace_drops_at_once() {
 }
 
 #[test]
-fn slots_are_devices_times_replicas() {
+fn every_device_has_one_slot_per_replica() {
     let set = step(&catalog([wddm(3)]), None, vec![gpu(1, NVIDIA), gpu(2, NVIDIA)], 0);
     let ids: Vec<String> = set.resources[0].slots().map(|slot| slot.id.to_string()).collect();
     let expected = |n: u32| (0..3).map(move |r| format!(r"PCI\VEN_10DE\{n}&0\{r}"));

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use devices::{
-    Adapter, AdapterWarning, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    DriverStore, HardwareId, HostFacts, Kept, Luid, Placement, PnpDevice, PnpId, Realness,
-    StoreFiles,
+    Adapter, AdapterKind, AdapterWarning, Attachment, Attribute, CopyToVmKey, CopyToVmKind,
+    CopyToVmValue, DriverStore, HardwareId, HostFacts, Luid, Placement, PnpDevice, PnpId,
+    StoreFiles, WarningEffect,
 };
 use inventory::{WriteError, parse, to_yaml};
 use proptest::prelude::*;
@@ -26,7 +26,7 @@ fn what_may_be_left_out_has_a_meaning() {
     let wanted = Adapter {
         luid: Luid(-5),
         attributes: [Attribute::Npu].into_iter().collect(),
-        realness: Realness::Hardware,
+        kind: AdapterKind::Hardware,
         placement: Placement::Discrete,
         attachment: Attachment::Fixed,
         hardware_id: HardwareId { vendor: 0x8086, device: 0x7D1D, subsystem: 0, revision: 0 },
@@ -179,7 +179,7 @@ fn what_the_format_cannot_hold_is_told() {
     snapshot.warnings.push(AdapterWarning {
         luid: Luid(-5),
         text: "no\nversion".to_owned(),
-        kept: Kept::InPart,
+        effect: WarningEffect::Incomplete,
     });
     let store = snapshot.adapters[0].driver_store.as_mut().unwrap();
     let strings = ["a", "b", "c\n- luid: 1"].map(String::from).to_vec();

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use devices::{
-    Adapter, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore, HardwareId,
-    HcsSchema, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, Realness,
-    StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DriverKey,
+    DriverStore, HardwareId, HcsSchema, HostFacts, HostSnapshot, LocationPath, Luid, Placement,
+    PnpDevice, PnpId, StoreFiles, Wow64,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -69,7 +69,7 @@ fn tesla_t4(luid: i64, slot: &str, location: &str, driver: &str) -> Adapter {
         ]
         .into_iter()
         .collect(),
-        realness: Realness::Hardware,
+        kind: AdapterKind::Hardware,
         placement: Placement::Discrete,
         attachment: Attachment::Fixed,
         hardware_id: HardwareId {
@@ -138,7 +138,7 @@ fn the_azure_host_has_a_tesla_m60_and_the_hyper_v_adapter() {
     let wanted = Adapter {
         luid: Luid(55002),
         attributes: [Attribute::D3d11Graphics].into_iter().collect(),
-        realness: Realness::Hardware,
+        kind: AdapterKind::Hardware,
         placement: Placement::Discrete,
         attachment: Attachment::Fixed,
         hardware_id: HardwareId { vendor: 0x1414, device: 0x5353, subsystem: 0, revision: 0 },

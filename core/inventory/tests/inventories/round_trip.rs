@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use devices::{
-    Adapter, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey,
-    DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot,
-    LocationPath, Luid, Placement, PnpDevice, PnpId, Realness, StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue,
+    DriverKey, DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts,
+    HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles, Wow64,
 };
 use inventory::{parse, to_yaml};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -157,7 +157,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
     (
         any::<i64>(),
         subsequence(Attribute::ALL.to_vec(), 0..=9),
-        select(vec![Realness::Hardware, Realness::Software]),
+        select(vec![AdapterKind::Hardware, AdapterKind::Software]),
         select(vec![Placement::Integrated, Placement::Discrete]),
         select(vec![Attachment::Detachable, Attachment::Fixed]),
         hardware_id,
@@ -170,7 +170,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
             |(
                 luid,
                 attributes,
-                realness,
+                kind,
                 placement,
                 attachment,
                 hardware_id,
@@ -182,7 +182,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
                 Adapter {
                     luid: Luid(luid),
                     attributes: attributes.into_iter().collect(),
-                    realness,
+                    kind,
                     placement,
                     attachment,
                     hardware_id,

@@ -2,8 +2,8 @@
 
 use crate::environment::{TestEnvironment, configured, effective, keys, report};
 use devices::{
-    AllocationPolicy, DeviceScope, DriverModel, FileName, Hints, MultiDevice, NumaTopology,
-    RuntimeMounts, Vendor,
+    AllocationPolicy, DeviceScope, DriverModel, EnvironmentHints, FileName, MultiDevice,
+    NumaTopology, RuntimeMounts, SharedRequests, Vendor,
 };
 use proptest::prelude::*;
 
@@ -26,6 +26,8 @@ runtimeMounts: Always
 excludeMounts: [nvcuda.dll, OpenCL.dll]
 allocationPolicy: packed
 multiDevice: reject
+sharedRequests: ONE
+renameShared: true
 publishNuma: true
 removalGraceSeconds: 5
 environmentHints: false
@@ -55,7 +57,10 @@ fn every_key_in_any_case() {
     assert_eq!((policy.numa, policy.removal_grace.as_secs()), (NumaTopology::Publish, 5));
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
-    assert_eq!((container.multi_device, container.hints), (MultiDevice::Reject, Hints::Omit));
+    assert_eq!(
+        (container.multi_device, container.environment_hints),
+        (MultiDevice::Reject, EnvironmentHints::Omit)
+    );
     let excluded: Vec<&str> = container.exclude_mounts.iter().map(FileName::as_str).collect();
     assert_eq!(excluded, ["nvcuda.dll", "OpenCL.dll"]);
     let nvidia = &container.additional[&Vendor::Nvidia];
@@ -64,7 +69,12 @@ fn every_key_in_any_case() {
     assert_eq!(container.additional[&Vendor::Other(0x1A03)], []);
     assert_eq!(container.additional_wow64[&Vendor::Amd].len(), 1);
     let names: Vec<&str> = policy.rules.iter().map(|r| r.name.as_str()).collect();
-    assert_eq!(names, ["example.com/t4", "example.com/slot", "example.com/rest"]);
+    assert_eq!(
+        names,
+        ["example.com/t4.shared", "example.com/slot.shared", "example.com/rest.shared"]
+    );
+    assert_eq!(policy.resource.as_str(), "example.com/gpu.shared");
+    assert_eq!(policy.sharing.shared_requests, SharedRequests::One);
     let rule = &policy.rules[0];
     assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
     assert_eq!(rule.allocation, Some(AllocationPolicy::Distributed));
@@ -110,6 +120,9 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         r"excludeMounts: [System32\nvcuda.dll]".into(),
         "allocationPolicy: spread".into(),
         "multiDevice: refuse".into(),
+        "sharedRequests: two".into(),
+        "renameShared: maybe".into(),
+        format!("multitenancy: 2\nrenameShared: true\nresourceName: a/{}", "b".repeat(63)),
         "publishNuma: 0".into(),
         "removalGraceSeconds: -1".into(),
         "removalGraceSeconds: 86401".into(),
@@ -298,4 +311,14 @@ fn quoted_numbers_and_booleans_are_accepted() {
     let rule = &policy.rules[0];
     assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
     assert_eq!(rule.matches.min_memory_mib, Some(1));
+}
+
+#[test]
+fn only_resources_whose_devices_are_shared_are_renamed() {
+    let file = "renameShared: true\nresources:\n- {name: a/one}\n- {name: a/two, multitenancy: 2}";
+    let file = file.replace("{name: a/one}", "{name: a/one, match: {vendor: amd}}");
+    let policy = &configured(&file, &WDDM).unwrap().policy.models[0];
+    let names: Vec<&str> = policy.rules.iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, ["a/one", "a/two.shared"]);
+    assert_eq!(policy.resource.as_str(), "directx.microsoft.com/display");
 }

@@ -1,7 +1,7 @@
 //! A plan in words: which device and why, which files and why not.
 
 use devices::{
-    DeviceGrant, DeviceSet, DriverModel, Fate, HostFacts, Plan, ResourceDevices, Sharing,
+    DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, Plan, ResourceDevices, Sharing,
 };
 use kubelet_double::ContainerView;
 
@@ -20,7 +20,7 @@ pub(crate) fn admission(
     let resource = set.resources.iter().find(|r| r.spec.name == request.resource);
     let Some(resource) = resource else { return Vec::new() };
     let mut notes = match plan_here(resource, ids.iter().map(String::as_str), &set.host) {
-        Ok(plan) => decisions(&plan, resource, ids, &set.host),
+        Ok(plan) => decisions(&plan, resource, &set.host),
         Err(error) => vec![format!("the plugin would refuse now: {error}")],
     };
     for dropped in &given.dropped {
@@ -46,20 +46,9 @@ pub(crate) fn refusal(request: &PodArgument, set: &DeviceSet) -> Vec<String> {
 }
 
 /// The plan in words.
-fn decisions(
-    plan: &Plan,
-    resource: &ResourceDevices,
-    ids: &[String],
-    host: &HostFacts,
-) -> Vec<String> {
+fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<String> {
     let mut notes = vec![choice(plan, resource.spec.sharing), grant(plan)];
     notes.extend(plan.warnings.iter().map(|warning| format!("warning: {warning}")));
-    if ids.len() > plan.devices.len() {
-        let (slots, devices) = (ids.len(), plan.devices.len());
-        notes.push(format!(
-            "{slots} slots on {devices} device(s): replicas of one device are one device"
-        ));
-    }
     notes.extend(files(plan, resource));
     if host.build.is_none() {
         notes.push("the host's build is not known; it is taken for one before 26100".to_owned());
@@ -95,7 +84,7 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
         return vec!["the legacy driver model mounts no files".to_owned()];
     }
     let mut notes = Vec::new();
-    for (luid, why) in &plan.mounts.without {
+    for (luid, why) in &plan.mounts.devices_without_mounts {
         notes.push(format!("no files of the device with LUID {luid} are mounted: {why}"));
     }
     let mounted = plan.mounts.mounted().count();
@@ -105,18 +94,22 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
     for file in &plan.mounts.files {
         let path = &file.file.host_path;
         let origin = file.file.origin;
-        match &file.fate {
-            Fate::Mounted => {}
-            Fate::Missing => {
+        match &file.outcome {
+            MountOutcome::Mounted => {}
+            MountOutcome::Missing => {
                 notes.push(format!("not mounted: {path}, named by {origin}, does not exist"));
             }
-            Fate::Excluded => {
+            MountOutcome::Excluded => {
                 notes.push(format!("not mounted: {path}, named by {origin}: excludeMounts has it"));
             }
-            Fate::Shadowed { by } => notes.push(format!(
+            MountOutcome::DestinationTaken { by } => notes.push(format!(
                 "not mounted: {path}, named by {origin}: {} has its place {}",
                 by.host_path, by.container_path
             )),
+            MountOutcome::NotApplied(reason) => {
+                notes.push(format!("warning: additional mount not applied: {path}: {reason}"));
+                notes.extend(reason.additional_mounts_hint().map(|hint| format!("hint: {hint}")));
+            }
         }
     }
     notes

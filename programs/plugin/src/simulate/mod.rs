@@ -61,7 +61,7 @@ pub(crate) fn run(logs: &Logs, arguments: &Simulate) -> Result<(), Failure> {
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     match inventory {
         Some(_) => source::open(inventory)?.snapshot().map_err(output::source_failure),
-        None => inventory::parse("aws-t4-two.yaml", RECORDED_HOST).map_err(Failure::at_work),
+        None => inventory::parse("aws-t4-two.yaml", RECORDED_HOST).map_err(Failure::runtime),
     }
 }
 
@@ -75,7 +75,7 @@ async fn simulate(
     if uds::is_supported() {
         let directory = tempfile::Builder::new().prefix("dxsim").tempdir().map_err(|error| {
             let what = "a temporary directory for sockets cannot be made";
-            Failure::at_work(anyhow::Error::new(error).context(what))
+            Failure::runtime(anyhow::Error::new(error).context(what))
         })?;
         play(UnixSockets, directory.path(), catalog, &published, pods).await
     } else {
@@ -98,7 +98,7 @@ async fn play<H: Host>(
 ) -> Result<Report, Failure> {
     let options = Options { platform: Platform::Windows, ..Options::default() };
     let mut kubelet =
-        KubeletDouble::start(sockets.clone(), directory, options).map_err(Failure::at_work)?;
+        KubeletDouble::start(sockets.clone(), directory, options).map_err(Failure::runtime)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let (readiness, _) = watch::channel(Readiness::default());
     let config = RunConfig { directory: directory.to_owned() };
@@ -117,7 +117,7 @@ async fn play<H: Host>(
         outcome
     };
     let (ended, outcome) = tokio::join!(plugin, scenario);
-    ended.map_err(Failure::at_work)?;
+    ended.map_err(Failure::runtime)?;
     outcome
 }
 
@@ -131,7 +131,7 @@ async fn scenario<H: Host>(
     let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
     let listed = tokio::time::timeout(REGISTRATION_LIMIT, kubelet.wait_for_lists(&names)).await;
     let offered = listed.map_err(|_| {
-        Failure::at_work(anyhow::anyhow!("the plugin did not register in {REGISTRATION_LIMIT:?}"))
+        Failure::runtime(anyhow::anyhow!("the plugin did not register in {REGISTRATION_LIMIT:?}"))
     })?;
     let pods = match pods {
         [] => default_pods(&offered),
@@ -237,8 +237,10 @@ fn node_notes(set: &DeviceSet) -> Vec<String> {
         let name = if s.description.is_empty() { "an adapter" } else { &s.description };
         format!("{name} (LUID {}) is not offered: {}", s.luid, s.reason)
     });
-    let idle =
-        set.idle_rules.iter().map(|rule| format!("no device matches a rule for {}", rule.name));
+    let idle = set
+        .unmatched_rules
+        .iter()
+        .map(|rule| format!("no device matches a rule for {}", rule.name));
     let sick = set.resources.iter().flat_map(|r| r.entries()).filter_map(|entry| {
         let Health::Unhealthy(ailment) = entry.health else { return None };
         Some(format!("{} is unhealthy: {ailment}", entry.device.id))

@@ -1,4 +1,4 @@
-//! The text of `test-device-discovery`.
+//! The output of `test-device-discovery`.
 
 use std::fmt::Write as _;
 

@@ -1,38 +1,38 @@
-//! What each front end takes on Windows, in its own words.
+//! The flags of each front end on Windows.
 //!
 //! - `ctr run` (containerd's `cmd/ctr/commands/run`) splits `--device` at `://` and
-//!   reads `--mount` as one CSV record; it knows no `class/GUID`.
-//! - `nerdctl run` takes the same `--device`; its `--mount` is not implemented on
-//!   Windows, and its `-v` takes single files.
-//! - `docker run` (moby's `daemon/oci_windows.go`) takes `class/GUID` on every
-//!   version and `IDType://ID` on newer ones; its bind mounts are directories only.
+//!   reads `--mount` as one CSV record; it does not support `class/GUID`.
+//! - `nerdctl run` accepts the same `--device`; its `--mount` is not implemented on
+//!   Windows, and its `-v` accepts single files.
+//! - `docker run` (moby's `daemon/oci_windows.go`) accepts `class/GUID` in every
+//!   version and `IDType://ID` in newer ones; its bind mounts are directories only.
 //!   Devices need process isolation, which is not its default on Windows 10 and 11.
-//! - `crictl create` takes a CRI container configuration from a file.
+//! - `crictl create` reads a CRI container configuration from a file.
 
 use clap::ValueEnum;
 use devices::{DISPLAY_ADAPTER_CLASS, DeviceGrant, MountCandidate};
 use serde::Serialize;
 
-use super::grants::Grants;
+use super::assignment::Assignment;
 
 /// A program that runs containers.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Frontend {
-    /// containerd's own
+    /// containerd's command-line client
     Ctr,
     /// nerdctl
     Nerdctl,
-    /// Docker; devices without the runtime files, as it cannot mount single files
+    /// Docker; without runtime files, because it cannot mount single files
     Docker,
-    /// a fragment of the container configuration for `crictl create`
+    /// prints a fragment of the container configuration for `crictl create`
     Crictl,
 }
 
-/// Whether the container is told which devices are its own.
+/// Whether environment variables name the container's devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Environment {
-    Told,
-    NotTold,
+pub(super) enum DeviceVariables {
+    Set,
+    Omit,
 }
 
 impl Frontend {
@@ -46,25 +46,25 @@ impl Frontend {
         }
     }
 
-    /// The flags for `run`. `crictl` has none: it reads [`fragment`].
-    pub(super) fn flags(self, grants: &Grants, environment: Environment) -> Vec<String> {
+    /// The flags for `run`. `crictl` has none: it reads [`cri_config`].
+    pub(super) fn flags(self, assignment: &Assignment, variables: DeviceVariables) -> Vec<String> {
         let mut flags = Vec::new();
         let mut add = |flag: &str, value: String| flags.extend([flag.to_owned(), value]);
         if self == Frontend::Docker {
             add("--isolation", "process".to_owned());
         }
-        for device in &grants.devices {
+        for device in &assignment.devices {
             add("--device", self.device(device));
         }
-        for mount in grants.mounts.mounted() {
+        for mount in assignment.mounts.mounted() {
             match self {
                 Frontend::Ctr => add("--mount", ctr_mount(mount)),
                 Frontend::Nerdctl => add("--volume", volume(mount)),
                 Frontend::Docker | Frontend::Crictl => {}
             }
         }
-        if environment == Environment::Told {
-            for (name, value) in &grants.envs {
+        if variables == DeviceVariables::Set {
+            for (name, value) in &assignment.envs {
                 add("--env", format!("{name}={value}"));
             }
         }
@@ -80,21 +80,21 @@ impl Frontend {
         }
     }
 
-    /// What this front end cannot give a container.
-    pub(super) fn shortcoming(self, grants: &Grants) -> Option<String> {
-        let files = grants.mounts.mounted().count();
+    /// What this front end cannot assign to a container.
+    pub(super) fn limitation(self, assignment: &Assignment) -> Option<String> {
+        let files = assignment.mounts.mounted().count();
         (self == Frontend::Docker && files > 0).then(|| {
             format!(
-                "docker mounts no single files on Windows, so {files} runtime files are left out: \
-                 DirectX works, other APIs need them copied in the container from the driver's \
-                 folder, which Windows shows there below C:\\Windows\\System32\\HostDriverStore"
+                "docker cannot mount single files on Windows: skipping {files} runtime files. DirectX \
+                 works; for other APIs, copy the files inside the container from the driver's folder \
+                 below C:\\Windows\\System32\\HostDriverStore"
             )
         })
     }
 }
 
-/// `src=…,dst=…,options=ro`, one CSV record as Go's `encoding/csv` reads it. No
-/// `type`: hcsshim wants none for a bind mount.
+/// `src=…,dst=…,options=ro`, one CSV record for Go's `encoding/csv`. There is no `type`,
+/// because hcsshim expects none for a bind mount.
 fn ctr_mount(mount: &MountCandidate) -> String {
     let fields = [format!("src={}", mount.host_path), format!("dst={}", mount.container_path)];
     let [src, dst] = fields.map(|field| {
@@ -111,47 +111,46 @@ fn volume(mount: &MountCandidate) -> String {
     format!("{}:{}:ro", mount.host_path, mount.container_path)
 }
 
-/// The part of a CRI container configuration that `grants` stands for
-/// (`ContainerConfig` of `k8s.io/cri-api`).
-pub(super) fn fragment(grants: &Grants, environment: Environment) -> String {
-    let told = environment == Environment::Told;
-    let envs = grants.envs.iter().filter(|_| told);
-    let fragment = Fragment {
-        devices: grants
+/// The part of a CRI container configuration (`ContainerConfig` of `k8s.io/cri-api`) that
+/// contains `assignment`.
+pub(super) fn cri_config(assignment: &Assignment, variables: DeviceVariables) -> String {
+    let envs = assignment.envs.iter().filter(|_| variables == DeviceVariables::Set);
+    let config = CriConfig {
+        devices: assignment
             .devices
             .iter()
-            .map(|device| FragmentDevice { host_path: device.host_path() })
+            .map(|device| CriDevice { host_path: device.host_path() })
             .collect(),
-        mounts: grants.mounts.mounted().map(FragmentMount::of).collect(),
-        envs: envs.map(|(key, value)| FragmentEnv { key, value }).collect(),
+        mounts: assignment.mounts.mounted().map(CriMount::of).collect(),
+        envs: envs.map(|(key, value)| CriEnv { key, value }).collect(),
     };
-    let text = serde_json::to_string_pretty(&fragment);
-    text.expect("lists of structs with text alone always serialise") + "\n"
+    let text = serde_json::to_string_pretty(&config);
+    text.expect("lists of structs of strings always serialize") + "\n"
 }
 
 #[derive(Serialize)]
-struct Fragment<'a> {
-    devices: Vec<FragmentDevice>,
-    mounts: Vec<FragmentMount<'a>>,
+struct CriConfig<'a> {
+    devices: Vec<CriDevice>,
+    mounts: Vec<CriMount<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    envs: Vec<FragmentEnv<'a>>,
+    envs: Vec<CriEnv<'a>>,
 }
 
 #[derive(Serialize)]
-struct FragmentDevice {
+struct CriDevice {
     host_path: String,
 }
 
 #[derive(Serialize)]
-struct FragmentMount<'a> {
+struct CriMount<'a> {
     container_path: &'a str,
     host_path: &'a str,
     readonly: bool,
 }
 
-impl FragmentMount<'_> {
-    fn of(mount: &MountCandidate) -> FragmentMount<'_> {
-        FragmentMount {
+impl CriMount<'_> {
+    fn of(mount: &MountCandidate) -> CriMount<'_> {
+        CriMount {
             container_path: &mount.container_path,
             host_path: &mount.host_path,
             readonly: true,
@@ -160,7 +159,7 @@ impl FragmentMount<'_> {
 }
 
 #[derive(Serialize)]
-struct FragmentEnv<'a> {
+struct CriEnv<'a> {
     key: &'a str,
     value: &'a str,
 }

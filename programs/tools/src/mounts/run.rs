@@ -1,4 +1,4 @@
-//! Running a front end in this program's terminal.
+//! Runs a front end in this program's terminal.
 
 use std::io;
 use std::process::{Command, ExitCode, ExitStatus};
@@ -7,38 +7,39 @@ use anyhow::anyhow;
 use cli::Failure;
 
 use super::frontend::Frontend;
-use super::shell;
-use crate::notes;
+use super::quoting;
+use crate::stderr;
 
-/// Runs `<front end> run --rm <flags> <free arguments>` and passes its exit code on.
+/// Runs `<front end> run --rm <flags> <container arguments>` and returns its exit code.
 pub(super) fn run(
     frontend: Frontend,
     flags: &[String],
-    free: &[String],
+    container: &[String],
 ) -> Result<ExitCode, Failure> {
     let program = frontend.program();
     let first = ["run", "--rm"].map(str::to_owned);
-    let arguments: Vec<&str> = first.iter().chain(flags).chain(free).map(String::as_str).collect();
+    let arguments: Vec<&str> =
+        first.iter().chain(flags).chain(container).map(String::as_str).collect();
     // Standard output belongs to the container.
-    notes::line(&format!("{program} {}", shell::display(arguments.iter().copied())));
-    // Ctrl+C reaches the container's terminal as well, and that one decides.
-    ctrlc::set_handler(|| {}).map_err(Failure::at_work)?;
+    stderr::line(&format!("{program} {}", quoting::display(arguments.iter().copied())));
+    // Ctrl+C also reaches the front end, which decides what to do with it.
+    ctrlc::set_handler(|| {}).map_err(Failure::runtime)?;
     let status = Command::new(program).args(&arguments).status();
-    status.map_or_else(|error| Err(not_run(program, error)), |status| Ok(passed_on(status)))
+    status.map_or_else(|error| Err(start_failure(program, error)), |status| Ok(exit_code(status)))
 }
 
-fn not_run(program: &str, error: io::Error) -> Failure {
-    let missing = error.kind() == io::ErrorKind::NotFound;
-    let failure = Failure::at_work(anyhow!(error).context(format!("cannot run `{program}`")));
-    if missing {
-        return failure.hint(format!("install `{program}`, or put its folder on the PATH"));
+fn start_failure(program: &str, error: io::Error) -> Failure {
+    let not_found = error.kind() == io::ErrorKind::NotFound;
+    let failure = Failure::runtime(anyhow!(error).context(format!("cannot run `{program}`")));
+    if not_found {
+        return failure.hint(format!("install `{program}`, or add its folder to PATH"));
     }
     failure
 }
 
-/// The exit code of a program as that of this one; on Unix, 128 and the signal that
-/// ended it, as shells say it.
-fn passed_on(status: ExitStatus) -> ExitCode {
+/// The exit code of a finished program. On Unix, a program that a signal ended has the
+/// exit code 128 plus the signal's number, as in shells.
+fn exit_code(status: ExitStatus) -> ExitCode {
     #[cfg(unix)]
     let code = {
         use std::os::unix::process::ExitStatusExt as _;
@@ -49,7 +50,7 @@ fn passed_on(status: ExitStatus) -> ExitCode {
     let code = code.unwrap_or(1);
     match u8::try_from(code) {
         Ok(code) => ExitCode::from(code),
-        // Windows has 32 bits for it, and `ExitCode` has eight.
+        // Exit codes have 32 bits on Windows; `ExitCode` has 8.
         Err(_) => std::process::exit(code),
     }
 }

@@ -1,4 +1,4 @@
-//! The recorded hosts, and hosts made up for one test.
+//! The inventories of the repository, and inventories made up for one test.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +7,12 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// One recorded host.
+/// One inventory of the repository.
 pub(crate) fn inventory(name: &str) -> PathBuf {
     folder().join("inventories").join(name)
 }
 
-/// Every recorded host, by name.
+/// Every inventory of the repository, by name.
 pub(crate) fn inventories() -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(folder().join("inventories")).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -23,11 +23,11 @@ pub(crate) fn inventories() -> Vec<(String, PathBuf)> {
     paths.into_iter().map(|path| (name(&path), path)).collect()
 }
 
-/// A host made up for one test, removed with it.
+/// An inventory made up for one test, deleted when dropped.
 pub(crate) struct MadeUp(tempfile::TempDir);
 
 impl MadeUp {
-    /// `adapters` is the inventory's list, in YAML.
+    /// `adapters` is the inventory's list of adapters, in YAML.
     pub(crate) fn new(adapters: &str) -> MadeUp {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("schema: directx-inventory/v1\nadapters:{adapters}\n");

@@ -8,7 +8,7 @@ fn query(arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn the_published_output_is_given_to_the_letter() {
+fn output_equals_the_published_output() {
     let host = inventory("aws-t4-two.yaml");
     let outcome = query(&["--inventory", host.to_str().unwrap()]);
     let published = "Operating system version:\n\
@@ -21,27 +21,31 @@ fn the_published_output_is_given_to_the_letter() {
 }
 
 #[test]
-fn every_recorded_host_is_told_in_both_forms() {
+fn every_inventory_is_printed_in_both_formats() {
     for (name, path) in inventories() {
-        for form in ["text", "json"] {
-            let outcome = query(&["--output", form, "--inventory", path.to_str().unwrap()]);
-            insta::assert_snapshot!(format!("hcs_{name}_{form}"), outcome);
+        for format in ["text", "json"] {
+            let outcome = query(&["--output", format, "--inventory", path.to_str().unwrap()]);
+            insta::assert_snapshot!(format!("hcs_{name}_{format}"), outcome);
         }
     }
 }
 
 #[test]
-fn a_recording_without_schemas_fails_in_one_line() {
+fn an_inventory_without_schemas_is_an_error() {
     let host = MadeUp::new(" []");
     let outcome = query(&["--inventory", host.path().to_str().unwrap()]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(1), ""));
-    assert_eq!(outcome.stderr, "error: the inventory records no HCS schema version\n");
+    assert_eq!(outcome.stderr, "error: the inventory contains no HCS schema version\n");
 }
 
 #[cfg(not(windows))]
 #[test]
-fn elsewhere_than_on_windows_one_line_says_so() {
+fn other_systems_need_an_inventory() {
     let outcome = query(&[]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(1), ""));
-    assert_eq!(outcome.stderr, "error: only Windows has a Host Compute Service to ask\n");
+    assert_eq!(
+        outcome.stderr,
+        "error: the Host Compute Service is available only on Windows\n\
+         hint: use `--inventory FILE` to read an inventory that was recorded on Windows\n"
+    );
 }

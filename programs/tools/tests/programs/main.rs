@@ -1,4 +1,4 @@
-//! The programs themselves, run on recorded hosts.
+//! Runs the real programs on inventories.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 

@@ -12,7 +12,7 @@ fn on(host: &std::path::Path, arguments: &[&str]) -> Outcome {
 }
 
 #[test]
-fn every_recorded_host_gives_flags_to_every_front_end() {
+fn every_front_end_gets_flags_for_every_inventory() {
     for (name, path) in inventories() {
         for frontend in ["ctr", "nerdctl", "docker", "crictl"] {
             let outcome = on(&path, &["--all", "--verbose", "--frontend", frontend]);
@@ -22,7 +22,7 @@ fn every_recorded_host_gives_flags_to_every_front_end() {
 }
 
 #[test]
-fn a_device_is_chosen_by_index_luid_or_path() {
+fn devices_are_selected_by_index_luid_or_path() {
     let host = inventory("aws-t4-two.yaml");
     let second = on(&host, &["--index", "1"]);
     assert_eq!(second.code, Some(0), "{second}");
@@ -36,9 +36,67 @@ fn a_device_is_chosen_by_index_luid_or_path() {
     assert_eq!(both.stdout.matches("--device").count(), 2);
 }
 
-/// The earlier program printed the values of the bytes.
 #[test]
-fn json_is_an_array_of_the_flags_as_text() {
+fn devices_are_selected_by_comma_separated_lists() {
+    let host = inventory("aws-t4-two.yaml");
+    let all = on(&host, &["--all"]).stdout;
+    for selection in [
+        &["--index", "0,1"][..],
+        &["--index=1,0"],
+        &["--luid", "7048070,7098126"],
+        &["--path", "pciroot(0)#pci(1c00),PCIROOT(0)#PCI(1B00)"],
+        &["--index", "0", "--luid=7098126"],
+    ] {
+        assert_eq!(on(&host, selection).stdout, all, "{selection:?}");
+    }
+    let negative = MadeUp::new(&HEALTHY.replace("luid: 3", "luid: -7"));
+    let twice = on(&negative.path(), &["--luid", "-7,-7"]);
+    assert_eq!(twice.code, Some(0), "{twice}");
+    assert_eq!(on(&negative.path(), &["--luid=-7"]).stdout, twice.stdout);
+    assert!(on(&host, &["--luid", "-7,7048070"]).stderr.contains("LUID -7"));
+}
+
+#[test]
+fn a_wrong_value_in_a_list_is_named() {
+    let host = inventory("aws-t4-two.yaml");
+    for (selection, message) in [
+        (["--index", "0,x"], "invalid value 'x' for '--index <N>'"),
+        (["--index", "0,"], "invalid value '' for '--index <N>'"),
+        (["--index", "-1"], "unexpected argument '-1' found"),
+        (["--luid", "7048070,1e3"], "invalid value '1e3' for '--luid <N>'"),
+        (["--luid", "--all"], "invalid value '--all' for '--luid <N>'"),
+        (["--format", "yaml"], "invalid value 'yaml' for '--format <FORMAT>'"),
+    ] {
+        let outcome = on(&host, &selection);
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{outcome}");
+        assert!(outcome.stderr.contains(message), "{outcome}");
+    }
+    let beyond = on(&host, &["--index", "0,2"]);
+    assert_eq!(beyond.code, Some(1), "{beyond}");
+    assert!(beyond.stderr.contains("index 2"), "{beyond}");
+}
+
+#[test]
+fn flags_accept_boolean_values() {
+    let host = inventory("aws-t4-two.yaml");
+    let all = on(&host, &["--all"]);
+    for same in [&["--all=true"][..], &["--all=1"], &["--all=T", "--run=false", "--verbose=false"]]
+    {
+        let outcome = on(&host, same);
+        assert_eq!((&outcome.stdout, &outcome.stderr), (&all.stdout, &all.stderr), "{same:?}");
+    }
+    let first = on(&host, &["--index", "0"]).stdout;
+    assert_eq!(on(&host, &["--all=false", "--index", "0"]).stdout, first);
+    let none = on(&host, &["--all=false"]);
+    assert_eq!((none.code, &none.stderr), (Some(2), &on(&host, &[]).stderr));
+    let wrong = on(&host, &["--all=yes"]);
+    assert_eq!(wrong.code, Some(2), "{wrong}");
+    assert!(wrong.stderr.contains("invalid value 'yes' for '--all[=<BOOL>]'"), "{wrong}");
+}
+
+/// The original program printed byte values instead of text.
+#[test]
+fn json_is_an_array_of_strings() {
     let host = inventory("aws-t4-two.yaml");
     let outcome = on(&host, &["--index", "0", "--format", "json"]);
     let flags: Vec<String> = serde_json::from_str(&outcome.stdout).unwrap();
@@ -49,12 +107,12 @@ fn json_is_an_array_of_the_flags_as_text() {
         r"src={store}\nvcudadebugger.dll,dst=C:\Windows\System32\nvcudadebugger.dll,options=ro"
     );
     assert_eq!(flags[2..4], ["--mount".to_owned(), first]);
-    // Fourteen files of the registry, and three that only the folder has.
+    // 14 files from the registry, and 3 that are only in the folder.
     assert_eq!(flags.iter().filter(|flag| *flag == "--mount").count(), 17);
 }
 
 #[test]
-fn runtime_files_are_mounted_when_asked() {
+fn runtime_mounts_decide_about_runtime_files() {
     let host = inventory("aws-t4-two.yaml");
     let count = |when| {
         let outcome = on(&host, &["--all", "--runtime-mounts", when]);
@@ -64,7 +122,7 @@ fn runtime_files_are_mounted_when_asked() {
 }
 
 #[test]
-fn hints_tell_the_container_its_devices() {
+fn hints_set_variables_that_name_the_devices() {
     let host = inventory("aws-t4-two.yaml");
     let flags = on(&host, &["--all", "--hints"]).stdout;
     assert!(flags.contains(r#""--env" "DIRECTX_VISIBLE_DEVICES=7048070,7098126""#), "{flags}");
@@ -72,42 +130,42 @@ fn hints_tell_the_container_its_devices() {
 }
 
 #[test]
-fn a_choice_that_matches_nothing_says_what_there_is() {
+fn a_selection_without_match_lists_the_devices() {
     let host = inventory("aws-t4-two.yaml");
     for (number, choice) in
         [["--index", "2"], ["--luid", "-7"], ["--path", "PCIROOT(9)"]].iter().enumerate()
     {
         insta::assert_snapshot!(format!("no_such_device_{number}"), on(&host, choice));
     }
-    insta::assert_snapshot!("nothing_chosen", on(&host, &[]));
+    insta::assert_snapshot!("nothing_selected", on(&host, &[]));
     let empty = on(&MadeUp::new(" []").path(), &["--all"]);
     assert_eq!(empty.code, Some(1));
     assert_eq!(empty.stderr, "error: this host has no DirectX device\n");
 }
 
-const SICK: &str = "
+const UNHEALTHY_AND_DISPLAY_ONLY: &str = "
 - {luid: 1, attributes: [d3d12-graphics], hardware: true, hardwareId: {vendor: 1, device: 2},
-   driverDescription: Sick, pnp: {id: 'PCI\\A\\1', locationPaths: [A], problemCode: 43}}
+   driverDescription: Unhealthy, pnp: {id: 'PCI\\A\\1', locationPaths: [A], problemCode: 43}}
 - {luid: 2, attributes: [d3d11-graphics], hardware: true, hardwareId: {vendor: 1, device: 2},
    driverDescription: Screen, pnp: {id: 'PCI\\A\\2', locationPaths: [B]}}";
-const WELL: &str = "
+const HEALTHY: &str = "
 - {luid: 3, attributes: [npu], hardware: true, integrated: true, detachable: true,
    hardwareId: {vendor: 1, device: 2}, driverDescription: Chip,
    pnp: {id: 'PCI\\A\\3', locationPaths: ['PCIROOT(0)#PCI(0300) & more']}}";
 
 #[test]
-fn devices_that_the_plugin_would_not_give_are_refused_or_left_out() {
-    let sick = MadeUp::new(SICK);
-    insta::assert_snapshot!("sick_by_index", on(&sick.path(), &["--index", "0"]));
-    insta::assert_snapshot!("screen_by_index", on(&sick.path(), &["--index", "1"]));
-    insta::assert_snapshot!("sick_all", on(&sick.path(), &["--all"]));
-    let some = MadeUp::new(&format!("{SICK}{WELL}"));
+fn devices_that_the_plugin_would_not_allocate_are_refused_or_skipped() {
+    let unhealthy = MadeUp::new(UNHEALTHY_AND_DISPLAY_ONLY);
+    insta::assert_snapshot!("unhealthy_by_index", on(&unhealthy.path(), &["--index", "0"]));
+    insta::assert_snapshot!("display_only_by_index", on(&unhealthy.path(), &["--index", "1"]));
+    insta::assert_snapshot!("unhealthy_all", on(&unhealthy.path(), &["--all"]));
+    let some = MadeUp::new(&format!("{UNHEALTHY_AND_DISPLAY_ONLY}{HEALTHY}"));
     insta::assert_snapshot!("one_of_three", on(&some.path(), &["--all"]));
 }
 
 #[test]
-fn what_cannot_be_quoted_for_both_shells_is_refused_as_text_alone() {
-    let odd = WELL.replace("& more", "%PATH%, \"more\"");
+fn flags_that_cannot_be_quoted_for_both_shells_need_json() {
+    let odd = HEALTHY.replace("& more", "%PATH%, \"more\"");
     let host = MadeUp::new(&odd);
     insta::assert_snapshot!("unquotable", on(&host.path(), &["--all"]));
     let json = on(&host.path(), &["--all", "--format", "json"]);
@@ -116,13 +174,20 @@ fn what_cannot_be_quoted_for_both_shells_is_refused_as_text_alone() {
 }
 
 #[test]
-fn arguments_without_run_and_run_with_crictl_are_told() {
+fn container_arguments_need_run_and_crictl_does_not_run() {
     let host = inventory("aws-t4-two.yaml");
     let unused = on(&host, &["--all"]).stdout;
-    let outcome =
-        mounts(&["--all", "--inventory", host.to_str().unwrap(), "image", "name", "cmd", "--flag"]);
-    assert_eq!((outcome.code, &outcome.stdout), (Some(0), &unused));
-    assert!(outcome.stderr.starts_with("warning: without `--run`"), "{outcome}");
+    for container in [&["image", "name", "cmd"][..], &["image", "name", "--", "cmd", "--flag"]] {
+        let outcome =
+            mounts(&[&["--all", "--inventory", host.to_str().unwrap()], container].concat());
+        assert_eq!((outcome.code, &outcome.stdout), (Some(0), &unused));
+        assert!(
+            outcome
+                .stderr
+                .starts_with("warning: image, name and command are ignored without `--run`"),
+            "{outcome}"
+        );
+    }
     let crictl = on(&host, &["--all", "--run", "--frontend", "crictl"]);
     assert_eq!((crictl.code, crictl.stdout.as_str()), (Some(2), ""), "{crictl}");
 }

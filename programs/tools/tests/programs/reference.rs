@@ -1,4 +1,4 @@
-//! What the programs print about themselves, and their reference in `docs/reference`.
+//! Help, version and completions of the programs, and their reference pages in `docs/reference`.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use crate::outcome::{
     GEN_DEVICE_MOUNTS, Outcome, QUERY_HCS_CAPABILITIES, TEST_DEVICE_DISCOVERY, program,
 };
 
-/// Set to write the reference instead of comparing it.
+/// If set, the test writes the reference pages instead of comparing them.
 const UPDATE: &str = "UPDATE_REFERENCE";
 
 const PROGRAMS: [&str; 3] = [GEN_DEVICE_MOUNTS, QUERY_HCS_CAPABILITIES, TEST_DEVICE_DISCOVERY];
 
 #[test]
-fn the_reference_is_what_the_programs_are_defined_by() {
+fn the_reference_pages_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     for command in tools::programs() {
         let file = folder.join(format!("{}.md", command.get_name()));
@@ -21,17 +21,17 @@ fn the_reference_is_what_the_programs_are_defined_by() {
             std::fs::write(&file, &defined).unwrap();
         }
         let written = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-        assert_eq!(written, defined, "{}: set {UPDATE}=1 to write it anew", file.display());
+        assert_eq!(written, defined, "{}: set {UPDATE}=1 to update it", file.display());
     }
 }
 
 #[test]
-fn every_program_teaches_with_an_example_and_tells_its_version() {
+fn every_program_has_examples_and_a_version() {
     for path in PROGRAMS {
         let help = Outcome::of(&mut program(path, &["--help"]));
         assert_eq!(help.code, Some(0), "{help}");
         assert!(help.stdout.contains("\nExamples:\n"), "{help}");
-        // No terminal, no colours.
+        // No colors without a terminal.
         assert!(!help.stdout.contains('\u{1b}'), "{help}");
         let version = Outcome::of(&mut program(path, &["--version"]));
         assert!(version.stdout.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")));
@@ -39,7 +39,7 @@ fn every_program_teaches_with_an_example_and_tells_its_version() {
 }
 
 #[test]
-fn every_program_completes_its_options_in_every_shell() {
+fn every_program_has_completions_for_every_shell() {
     for path in PROGRAMS {
         for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
             let outcome = Outcome::of(&mut program(path, &["--completions", shell]));
@@ -50,7 +50,7 @@ fn every_program_completes_its_options_in_every_shell() {
 }
 
 #[test]
-fn wrong_usage_exits_2_without_a_word_on_standard_output() {
+fn wrong_usage_exits_2_and_prints_nothing_to_standard_output() {
     for path in PROGRAMS {
         for words in [&["--no-such-option"][..], &["--completions", "tcsh"]] {
             let outcome = Outcome::of(&mut program(path, words));
@@ -60,21 +60,21 @@ fn wrong_usage_exits_2_without_a_word_on_standard_output() {
 }
 
 #[test]
-fn the_commands_of_the_guide_are_understood() {
+fn the_commands_of_the_guide_are_valid() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/image-developers.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    let mut understood = 0;
+    let mut parsed = 0;
     for block in guide.split("```console\n").skip(1) {
         for line in block.split("```").next().unwrap().lines() {
             let line = line.replace('"', "");
             let mut programs = tools::programs().into_iter();
             let command = programs.find(|c| line.split(' ').next() == Some(c.get_name()));
-            let command = command.unwrap_or_else(|| panic!("no program of ours: {line}"));
+            let command = command.unwrap_or_else(|| panic!("unknown program: {line}"));
             if let Err(error) = command.try_get_matches_from(line.split_whitespace()) {
                 panic!("{line}: {error}");
             }
-            understood += 1;
+            parsed += 1;
         }
     }
-    assert!(understood > 5, "the guide has more commands than {understood}");
+    assert!(parsed > 5, "the guide has only {parsed} commands");
 }

@@ -61,7 +61,7 @@ fn test_adapter(n: u32) -> TestAdapter {
         luid: Luid(n.into()),
         attributes: vec![Attribute::D3d11Graphics, Attribute::D3d12CoreCompute],
         facts: Some(AdapterFacts {
-            realness: Realness::Hardware,
+            kind: AdapterKind::Hardware,
             placement: Placement::Discrete,
             attachment: Attachment::Fixed,
             hardware_id: HardwareId { vendor: 0x10DE, ..HardwareId::default() },
@@ -173,8 +173,8 @@ impl Host for TestHost {
     }
 }
 
-fn warnings(snapshot: &HostSnapshot) -> Vec<(i64, Kept, &str)> {
-    snapshot.warnings.iter().map(|w| (w.luid.0, w.kept, w.text.as_str())).collect()
+fn warnings(snapshot: &HostSnapshot) -> Vec<(i64, WarningEffect, &str)> {
+    snapshot.warnings.iter().map(|w| (w.luid.0, w.effect, w.text.as_str())).collect()
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn an_adapter_that_cannot_be_read_is_skipped_with_the_reason() {
     ];
     for (bad, reason) in broken {
         let snapshot = host([bad, test_adapter(2)]).read();
-        assert_eq!(warnings(&snapshot), [(1, Kept::Not, reason)]);
+        assert_eq!(warnings(&snapshot), [(1, WarningEffect::Skipped, reason)]);
         assert_eq!(snapshot.adapters, host([test_adapter(2)]).read().adapters);
     }
 }
@@ -231,7 +231,7 @@ fn an_invalid_value_is_a_warning_and_the_adapter_is_kept() {
         TestAdapter { copy_to_vm: Some(vec![("CopyToVmWhenNewer", values)]), ..test_adapter(1) };
     let snapshot = host([adapter]).read();
     let reason = "skipped value `01` of CopyToVmWhenNewer: expected REG_SZ or REG_MULTI_SZ, found registry type 4";
-    assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason)]);
+    assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, reason)]);
     let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
     let values = store.copy_to_vm.values().next().unwrap();
     assert_eq!(values.keys().collect::<Vec<_>>(), ["00", "02"]);
@@ -261,7 +261,7 @@ fn the_warning_about_a_missing_folder_contains_every_reason() {
             .read();
     assert_eq!(snapshot.adapters[0].driver_store, None);
     let reason = r"cannot find the driver store folder: cannot query the graphics kernel: access is denied; cannot find INF oem12.inf in the driver store: access is denied; UserModeDriverName of driver key {4d36e968}\0001 contains no absolute path";
-    assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason)]);
+    assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, reason)]);
 }
 
 #[test]
@@ -279,10 +279,10 @@ fn inside_a_container_a_warning_replaces_the_runtime_files() {
     let snapshot =
         host([TestAdapter { by_kernel: Some(inside), copy_to_vm: None, ..test_adapter(1) }]).read();
     let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
-    assert_eq!(store.files.holds("nvidia-smi.exe"), Some(false));
+    assert_eq!(store.files.contains("nvidia-smi.exe"), Some(false));
     assert!(store.copy_to_vm.is_empty());
     let reason = format!("cannot list the runtime files of `{inside}` inside a container");
-    assert_eq!(warnings(&snapshot), [(1, Kept::InPart, reason.as_str())]);
+    assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, reason.as_str())]);
 }
 
 #[test]

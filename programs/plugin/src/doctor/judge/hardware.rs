@@ -1,8 +1,8 @@
 //! Devices, their drivers' files, and what NVIDIA's library knows of them.
 
 use devices::{
-    Ailment, Criteria, Device, DeviceScope, FIRST_BUILD_WITHOUT_MOUNTS, Filter, Health, HostFacts,
-    Kept, Selection, StoreFiles, Vendor, Visibility, Wow64, discover,
+    Criteria, Device, DeviceScope, DiscoveredFrom, FIRST_BUILD_WITHOUT_MOUNTS, Filter, Health,
+    HostFacts, Selection, StoreFiles, UnhealthyReason, Vendor, WarningEffect, Wow64, discover,
 };
 
 use super::{NO_ADAPTERS, RECORDED};
@@ -47,7 +47,7 @@ pub(super) fn devices(seen: &Machine) -> Vec<Check> {
 fn read_in_part(seen: &Machine) -> impl Iterator<Item = Check> {
     let snapshot = seen.adapters.iter();
     let warnings = snapshot.flat_map(|snapshot| &snapshot.warnings);
-    warnings.filter(|warning| warning.kept == Kept::InPart).map(|warning| {
+    warnings.filter(|warning| warning.effect == WarningEffect::Incomplete).map(|warning| {
         Subject::Device
             .warning(&warning.text, "if it stays, reinstall its driver and restart the host")
             .of(format!("adapter with LUID {}", warning.luid))
@@ -58,12 +58,12 @@ fn one_device(seen: &Machine, device: &Device) -> Check {
     let name = format!("{} ({})", device.description, device.id);
     let check = match device.health {
         Health::Healthy => Subject::Device.ok(driver(seen, device)),
-        Health::Unhealthy(Ailment::Problem(code)) => {
+        Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
             let problem = problems::explain(code);
             let what = format!("problem code {code}: {}; {}", problem.what, driver(seen, device));
             Subject::Device.problem(what, problem.advice)
         }
-        Health::Unhealthy(Ailment::Gone) => {
+        Health::Unhealthy(UnhealthyReason::Removed) => {
             Subject::Device.problem("it went away", "look at the host's device list")
         }
     };
@@ -107,7 +107,7 @@ fn files_of(host: &HostFacts, device: &Device) -> Check {
         );
     };
     let files = &device.runtime_files;
-    if files.visibility == Visibility::InsideContainer {
+    if files.discovered_from == DiscoveredFrom::Container {
         return Subject::RuntimeFiles.warning(
             "doctor runs inside a container, where the driver's files cannot be enumerated",
             "run doctor and the plugin on the host or in a HostProcess container",
@@ -117,7 +117,7 @@ fn files_of(host: &HostFacts, device: &Device) -> Check {
     let named: Vec<&str> =
         files.system32.iter().chain(wow64).map(|file| file.source.as_str()).collect();
     let lost: Vec<&str> =
-        named.iter().copied().filter(|name| store.files.holds(name) == Some(false)).collect();
+        named.iter().copied().filter(|name| store.files.contains(name) == Some(false)).collect();
     match store.files {
         _ if named.is_empty() => {
             Subject::RuntimeFiles.ok("the driver names none: containers get DirectX alone")

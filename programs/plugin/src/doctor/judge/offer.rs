@@ -46,7 +46,7 @@ pub(super) fn resources(seen: &Observed) -> Vec<Check> {
         )];
     }
     checks.extend(offer.skipped.iter().filter_map(left_out));
-    checks.extend(offer.idle_rules.iter().map(|rule| {
+    checks.extend(offer.unmatched_rules.iter().map(|rule| {
         let what = "one of its rules matches no device of this host";
         Subject::Resources
             .warning(what, "compare the rule's match with what `devices` prints")

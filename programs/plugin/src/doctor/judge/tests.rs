@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use devices::{
-    Adapter, AdapterWarning, CopyToVmValue, DriverStore, HostFacts, HostSnapshot, Kept, Luid,
-    NumaTopology, PnpId, Policy, StoreFiles, Wow64,
+    Adapter, AdapterWarning, CopyToVmValue, DriverStore, HostFacts, HostSnapshot, Luid,
+    NumaTopology, PnpId, Policy, StoreFiles, WarningEffect, Wow64,
 };
 use win32::DriverDate;
 
@@ -312,10 +312,11 @@ fn adapters_that_cannot_be_read_are_one_problem_and_hide_nothing_else() {
 #[test]
 fn what_could_not_be_read_of_a_device_is_told_beside_it() {
     let checks = changed(Subject::Device, |seen| {
-        let warning = |kept, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), kept };
+        let warning =
+            |effect, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), effect };
         let snapshot = seen.machine.adapters.as_mut().unwrap();
-        snapshot.warnings.push(warning(Kept::InPart, "its folder was not read"));
-        snapshot.warnings.push(warning(Kept::Not, "it was not read at all"));
+        snapshot.warnings.push(warning(WarningEffect::Incomplete, "its folder was not read"));
+        snapshot.warnings.push(warning(WarningEffect::Skipped, "it was not read at all"));
     });
     assert_eq!(checks.len(), 2, "{checks:?}");
     assert_eq!(checks[1].verdict, Verdict::Warning);
@@ -390,7 +391,7 @@ fn resources_are_counted_and_what_is_not_offered_has_its_reason() {
     assert_eq!((integrated[0].0, integrated[1].0), (Verdict::Problem, Verdict::Ok));
     let orphan = told(&|seen| adapters(seen)[0].pnp = None);
     assert_eq!((orphan[0].0, orphan[1].0), (Verdict::Problem, Verdict::Warning));
-    let software = told(&|seen| adapters(seen)[0].realness = devices::Realness::Software);
+    let software = told(&|seen| adapters(seen)[0].kind = devices::AdapterKind::Software);
     assert_eq!(software.len(), 1, "{software:?}");
 }
 

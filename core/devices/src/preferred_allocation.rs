@@ -1,56 +1,59 @@
 //! Preferred allocation: which of the available slots a container should get.
 //!
-//! In order of weight: no second replica of a device while another device is free,
-//! one driver per set, one NUMA node per set where nodes are published, then the
-//! policy (spread or pack), then the order of the devices and of the replicas. The
-//! answer is a subset of what is available, of the size asked for, and the same for
-//! the same question.
+//! The criteria, in order of weight: no second replica of a device while another device
+//! is free, one driver per container, one NUMA node per container if nodes are
+//! published, then the policy (distributed or packed), then the order of the devices
+//! and of the replicas. The result is a subset of the available slots, has the
+//! requested size, and depends only on the arguments.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use crate::AllocationPolicy;
-use crate::device_set::{Entry, ResourceDevices};
+use crate::device_set::{ListedDevice, ResourceDevices};
 use crate::slot::split;
 
-/// Why no preference can be told.
+/// Why no set of slots can be preferred.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PreferError {
-    /// More is asked for than there is.
-    #[error("{wanted} slots are wanted and {available} are available")]
+pub enum PreferredAllocationError {
+    /// Fewer slots are available than requested.
+    #[error("requested {requested} slots, only {available} available")]
     TooFew {
-        /// Slots wanted.
-        wanted: usize,
+        /// Slots requested.
+        requested: usize,
         /// Slots available.
         available: usize,
     },
-    /// More must be included than is wanted.
-    #[error("{must} slots must be included in a set of {wanted}")]
+    /// More slots must be included than are requested.
+    #[error("{must_include} slots must be included, only {requested} requested")]
     TooMany {
         /// Slots that must be included.
-        must: usize,
-        /// Slots wanted.
-        wanted: usize,
+        must_include: usize,
+        /// Slots requested.
+        requested: usize,
     },
 }
 
-/// Picks `size` of the `available` slots, those in `must` among them.
-pub fn prefer(
+/// Picks `size` of the `available` slots, including those in `must_include`.
+pub fn preferred_allocation(
     resource: &ResourceDevices,
     available: &[String],
-    must: &[String],
+    must_include: &[String],
     size: usize,
-) -> Result<Vec<String>, PreferError> {
+) -> Result<Vec<String>, PreferredAllocationError> {
     let mut chosen = Vec::new();
     let mut seen = HashSet::new();
-    chosen.extend(must.iter().filter(|id| seen.insert(id.as_str())).cloned());
+    chosen.extend(must_include.iter().filter(|id| seen.insert(id.as_str())).cloned());
     if chosen.len() > size {
-        return Err(PreferError::TooMany { must: chosen.len(), wanted: size });
+        return Err(PreferredAllocationError::TooMany {
+            must_include: chosen.len(),
+            requested: size,
+        });
     }
     let mut pool = Pool::new(resource, available.iter().filter(|id| seen.insert(id.as_str())));
     let total = pool.free() + chosen.len();
     if total < size {
-        return Err(PreferError::TooFew { wanted: size, available: total });
+        return Err(PreferredAllocationError::TooFew { requested: size, available: total });
     }
     for id in &chosen {
         pool.count_chosen(resource, id);
@@ -62,7 +65,7 @@ pub fn prefer(
     Ok(chosen)
 }
 
-/// The devices with free slots, and what has been chosen so far.
+/// The devices with free slots, and the slots chosen so far.
 struct Pool<'a> {
     devices: BTreeMap<usize, Candidate<'a>>,
     policy: AllocationPolicy,
@@ -79,7 +82,7 @@ struct Candidate<'a> {
     affinity: Affinity<'a>,
 }
 
-/// What the devices of one container should have in common.
+/// The properties that the devices of one container should share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Affinity<'a> {
     driver: Option<&'a str>,
@@ -87,7 +90,7 @@ struct Affinity<'a> {
 }
 
 impl<'a> Affinity<'a> {
-    fn of(entry: &'a Entry) -> Affinity<'a> {
+    fn of(entry: &'a ListedDevice) -> Affinity<'a> {
         Affinity {
             driver: entry.device.driver_store.as_ref().map(|store| store.path.as_str()),
             numa_node: entry.published_numa_node(),
@@ -95,7 +98,7 @@ impl<'a> Affinity<'a> {
     }
 }
 
-/// Where slots go whose device the set does not know (any more): behind all others.
+/// The index for slots whose device the set does not contain (any more): after all others.
 const UNKNOWN: usize = usize::MAX;
 
 impl<'a> Pool<'a> {
@@ -104,10 +107,11 @@ impl<'a> Pool<'a> {
         let mut devices: BTreeMap<usize, Candidate<'a>> = BTreeMap::new();
         for id in available {
             let located = resource.locate(id).ok();
-            let number = located.map_or(UNKNOWN, |(number, _)| number);
-            let affinity = located
-                .map_or(Affinity { driver: None, numa_node: None }, |(_, e)| Affinity::of(e));
-            let device = devices.entry(number).or_insert_with(|| Candidate {
+            let index = located.map_or(UNKNOWN, |slot| slot.device_index);
+            let affinity = located.map_or(Affinity { driver: None, numa_node: None }, |slot| {
+                Affinity::of(slot.entry)
+            });
+            let device = devices.entry(index).or_insert_with(|| Candidate {
                 free: Vec::new(),
                 in_use: 0,
                 chosen: 0,
@@ -128,21 +132,21 @@ impl<'a> Pool<'a> {
 
     /// Counts a slot that must be included.
     fn count_chosen(&mut self, resource: &'a ResourceDevices, id: &str) {
-        let Ok((number, entry)) = resource.locate(id) else { return };
-        self.chosen.push(Affinity::of(entry));
-        if let Some(device) = self.devices.get_mut(&number) {
+        let Ok(slot) = resource.locate(id) else { return };
+        self.chosen.push(Affinity::of(slot.entry));
+        if let Some(device) = self.devices.get_mut(&slot.device_index) {
             device.chosen += 1;
         }
     }
 
-    /// Takes the best free slot when `wanted` more are needed.
-    fn take_best(&mut self, wanted: usize) -> Option<String> {
+    /// Takes the best free slot when `missing` more are needed.
+    fn take_best(&mut self, missing: usize) -> Option<String> {
         let best = self
             .devices
             .iter()
             .filter(|(_, device)| !device.free.is_empty())
-            .min_by_key(|(number, device)| self.rank(**number, device, wanted))
-            .map(|(number, _)| *number)?;
+            .min_by_key(|(index, device)| self.rank(**index, device, missing))
+            .map(|(index, _)| *index)?;
         let device = self.devices.get_mut(&best)?;
         let (_, id) = device.free.pop()?;
         device.chosen += 1;
@@ -151,12 +155,12 @@ impl<'a> Pool<'a> {
     }
 
     /// Lower is better.
-    fn rank(&self, number: usize, device: &Candidate<'a>, wanted: usize) -> impl Ord + use<> {
-        let kin = |fits: &dyn Fn(&Affinity<'a>) -> bool| {
+    fn rank(&self, index: usize, device: &Candidate<'a>, missing: usize) -> impl Ord + use<> {
+        let matching = |fits: &dyn Fn(&Affinity<'a>) -> bool| {
             if self.chosen.is_empty() {
-                // The first device decides for the rest: one with enough kin goes first.
+                // The first device decides for the rest: prefer one with enough matching devices.
                 let free = |d: &&Candidate<'a>| !d.free.is_empty() && fits(&d.affinity);
-                Reverse(self.devices.values().filter(free).count().min(wanted))
+                Reverse(self.devices.values().filter(free).count().min(missing))
             } else {
                 Reverse(self.chosen.iter().filter(|c| fits(c)).count())
             }
@@ -167,12 +171,12 @@ impl<'a> Pool<'a> {
             AllocationPolicy::Packed => usize::MAX - device.in_use,
         };
         (
-            number == UNKNOWN,
+            index == UNKNOWN,
             device.chosen,
-            kin(&|other| other.driver == mine.driver),
-            kin(&|other| *other == mine),
+            matching(&|other| other.driver == mine.driver),
+            matching(&|other| *other == mine),
             load,
-            number,
+            index,
         )
     }
 }

@@ -1,7 +1,7 @@
-//! What a container is told of its own devices. This is no isolation: Windows may show
-//! it more devices than these.
+//! Environment variables that name a container's devices. They are hints, not
+//! isolation: Windows may expose more devices to the container than these.
 //!
-//! The values are made once for each device, so that an allocation only copies them.
+//! The values are computed once per device, so that an allocation only copies them.
 
 use std::collections::BTreeMap;
 
@@ -51,8 +51,8 @@ pub(crate) fn add<'a>(
     }
 }
 
-/// The UUIDs of the container's NVIDIA devices, if it has any and all of them are
-/// known: CUDA hides every device that a list lacks.
+/// The UUIDs of the container's NVIDIA devices, if there are any and every UUID is
+/// known: CUDA hides each device that the list does not contain.
 fn cuda_devices<'a>(devices: impl Iterator<Item = &'a Device>) -> Option<String> {
     let nvidia = devices.filter(|device| device.vendor == Vendor::Nvidia);
     let uuids: Option<Vec<&str>> = nvidia.map(|device| device.cuda_uuid.as_deref()).collect();

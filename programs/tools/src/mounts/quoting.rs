@@ -1,37 +1,37 @@
-//! Words as text that both PowerShell and cmd take back as they were.
+//! Quotes arguments so that PowerShell and cmd both read them unchanged.
 //!
-//! Each word stands in double quotes. Between them cmd leaves everything alone but
-//! `%`; PowerShell everything but `$`, the backtick and what it takes for a double
-//! quote, which includes the typographic ones. The program that is started then
-//! splits its command line (Microsoft, "Parsing C command-line arguments"), where a
-//! backslash before the closing quote would escape it; and Windows PowerShell drops
-//! an empty word and passes an inner quote on unescaped. A word with any of these
-//! has no spelling that both shells read alike, and is refused.
+//! Each argument is enclosed in double quotes. Inside them cmd interprets only `%`;
+//! PowerShell interprets `$`, the backtick, and every double quote, including
+//! typographic ones. The started program then splits its command line (Microsoft,
+//! "Parsing C command-line arguments"), where a backslash before the closing quote
+//! would escape it. Windows PowerShell drops empty arguments and passes inner quotes on
+//! unescaped. An argument with any of these cannot be written for both shells, and is
+//! rejected.
 
-/// A word that cannot be written for both shells.
+/// An argument that cannot be quoted for both shells.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` cannot be written so that both PowerShell and cmd read it as it is")]
+#[error("`{0}` cannot be quoted for both PowerShell and cmd")]
 pub(super) struct Unquotable(String);
 
-/// The words as one line.
-pub(super) fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<String, Unquotable> {
-    let quoted: Result<Vec<String>, _> = words.into_iter().map(quoted).collect();
+/// The arguments as one line.
+pub(super) fn line<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, Unquotable> {
+    let quoted: Result<Vec<String>, _> = arguments.into_iter().map(quoted).collect();
     Ok(quoted?.join(" "))
 }
 
-/// The words as one line for a person to read, where no shell is to read it.
-pub(super) fn display<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+/// The arguments as one line for display only; shells may read it differently.
+pub(super) fn display<'a>(arguments: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<String> =
-        words.into_iter().map(|w| quoted(w).unwrap_or_else(|_| format!("{w:?}"))).collect();
+        arguments.into_iter().map(|a| quoted(a).unwrap_or_else(|_| format!("{a:?}"))).collect();
     quoted.join(" ")
 }
 
-fn quoted(word: &str) -> Result<String, Unquotable> {
+fn quoted(argument: &str) -> Result<String, Unquotable> {
     let special = |c: char| matches!(c, '%' | '$' | '`' | '"' | '“' | '”' | '„') || c.is_control();
-    if word.is_empty() || word.ends_with('\\') || word.contains(special) {
-        return Err(Unquotable(word.to_owned()));
+    if argument.is_empty() || argument.ends_with('\\') || argument.contains(special) {
+        return Err(Unquotable(argument.to_owned()));
     }
-    Ok(format!("\"{word}\""))
+    Ok(format!("\"{argument}\""))
 }
 
 #[cfg(test)]
@@ -39,9 +39,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// How cmd reads a line: the variables that `%` names are replaced, `^` is taken
-    /// away and `&|<>()` end the command, all of it outside double quotes alone but
-    /// for `%`.
+    /// How cmd reads a line: it replaces variables between `%`, removes `^`, and ends the
+    /// command at `&|<>()`. Inside double quotes it only replaces variables.
     fn cmd(line: &str) -> Option<String> {
         let mut in_quotes = false;
         for c in line.chars() {
@@ -55,8 +54,8 @@ mod tests {
         Some(line.to_owned())
     }
 
-    /// How PowerShell reads words in double quotes, and the command line that Windows
-    /// PowerShell makes of them: words with a space in quotes, nothing escaped.
+    /// How PowerShell reads arguments in double quotes, and the command line that Windows
+    /// PowerShell builds from them: arguments with a space are quoted, nothing is escaped.
     fn powershell(line: &str) -> Option<String> {
         let mut words = vec![];
         let mut rest = line.strip_prefix('"')?;
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_paths_hold_is_taken_back_by_both_shells() {
+    fn both_shells_read_paths_unchanged() {
         let words = [
             "--device",
             "vpci-location-path://PCIROOT(0)#PCI(1B00)",
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_shells_read_differently_is_refused() {
+    fn arguments_that_the_shells_read_differently_are_rejected() {
         for bad in ["%PATH%", "100%", "$HOME", "a`b", "a\"b", "“a”", r"C:\", "", "a\nb"] {
             assert_eq!(line([bad]), Err(Unquotable(bad.to_owned())));
         }
@@ -132,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_line_means_its_words_to_both_shells(
+        fn both_shells_read_a_line_as_its_arguments(
             words in proptest::collection::vec(r#"[ -~“”„‘€ä\\"%$`&]{0,12}"#, 1..4)
         ) {
             if let Ok(line) = line(words.iter().map(String::as_str)) {

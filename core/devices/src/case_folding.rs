@@ -1,0 +1,10 @@
+//! Case folding for names that Windows compares case-insensitively.
+
+/// Folds case, so that two names that Windows considers equal become equal text.
+///
+/// Windows upcases single UTF-16 units by a table; Rust's mapping to upper case
+/// agrees with it for every name a driver package is allowed to hold (ASCII) and
+/// for the letters that people use in folder names.
+pub(crate) fn fold_case(text: &str) -> String {
+    text.chars().flat_map(char::to_uppercase).collect()
+}

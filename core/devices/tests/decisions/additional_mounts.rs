@@ -1,0 +1,176 @@
+//! The additional mounts of the configuration under every value of `runtimeMounts`.
+
+use std::sync::Arc;
+
+use devices::{
+    AdditionalMount, ContainerPolicy, DriverModel, FileName, HostSnapshot, ModelPolicy,
+    MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64,
+    plan,
+};
+use proptest::prelude::*;
+
+use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, wddm};
+
+const SERVER_2022: &str = "10.0.20348.1547";
+const SERVER_2025: &str = "10.0.26100.1";
+const FIRST: &str = r"PCI\VEN_10DE\1&0\0";
+const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
+
+fn mount(name: &str) -> AdditionalMount {
+    AdditionalMount {
+        source: StorePath::parse(name).unwrap(),
+        destination: FileName::parse(name).unwrap(),
+    }
+}
+
+/// One additional mount for System32, one for `SysWOW64`, and one of another vendor.
+fn policy(runtime_mounts: RuntimeMounts) -> ModelPolicy {
+    let mut container = ContainerPolicy { runtime_mounts, ..ContainerPolicy::default() };
+    container.additional.insert(Vendor::Nvidia, vec![mount("extra64.dll")]);
+    container.additional_wow64.insert(Vendor::Nvidia, vec![mount("extra32.dll")]);
+    container.additional.insert(Vendor::Amd, vec![mount("amd.dll")]);
+    ModelPolicy { container: Arc::new(container), ..wddm(2) }
+}
+
+fn on_build(build: &str) -> HostSnapshot {
+    HostSnapshot { host: server(build, "2.5"), ..host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]) }
+}
+
+fn mounts(policy: ModelPolicy, snapshot: &HostSnapshot, ids: &[&str]) -> MountPlan {
+    let never = |path: &str| panic!("an inventory needs no disk: {path}");
+    plan(&resource(policy, snapshot), ids.iter().copied(), &snapshot.host, &never).unwrap().mounts
+}
+
+/// The names of the files with this outcome.
+fn with_outcome(mounts: &MountPlan, outcome: &MountOutcome) -> Vec<String> {
+    let files = mounts.files.iter().filter(|file| file.outcome == *outcome);
+    files.map(|file| file.file.host_path.rsplit('\\').next().unwrap().to_owned()).collect()
+}
+
+const NOT_APPLIED: MountOutcome = MountOutcome::NotApplied(NoMountsReason::MountedByWindows);
+const EXTRAS: [&str; 2] = ["extra64.dll", "extra32.dll"];
+
+#[test]
+fn runtime_mounts_decide_about_additional_mounts() {
+    let none: &[&str] = &[];
+    let all: &[&str] = &[
+        "runtime64.dll",
+        "extra64.dll",
+        "nvidia-smi.exe",
+        "vulkaninfo-x64.exe",
+        "runtime32.dll",
+        "extra32.dll",
+        "vulkaninfo-x86.exe",
+    ];
+    let extras = &EXTRAS[..];
+    for (runtime_mounts, build, mounted, not_applied) in [
+        (RuntimeMounts::Auto, SERVER_2022, all, none),
+        (RuntimeMounts::Auto, SERVER_2025, none, extras),
+        (RuntimeMounts::Always, SERVER_2022, all, none),
+        (RuntimeMounts::Always, SERVER_2025, all, none),
+        (RuntimeMounts::Never, SERVER_2022, none, none),
+        (RuntimeMounts::Never, SERVER_2025, none, none),
+        (RuntimeMounts::Extra, SERVER_2022, extras, none),
+        (RuntimeMounts::Extra, SERVER_2025, extras, none),
+    ] {
+        let mounts = mounts(policy(runtime_mounts), &on_build(build), &[FIRST]);
+        let case = format!("{runtime_mounts:?} on {build}");
+        assert_eq!(with_outcome(&mounts, &MountOutcome::Mounted), mounted, "{case}");
+        assert_eq!(with_outcome(&mounts, &NOT_APPLIED), not_applied, "{case}");
+        let device_without_mounts = mounted.is_empty();
+        assert_eq!(
+            mounts.devices_without_mounts.len(),
+            usize::from(device_without_mounts),
+            "{case}"
+        );
+    }
+}
+
+#[test]
+fn extra_mounts_nothing_for_a_vendor_without_additional_mounts() {
+    let snapshot = HostSnapshot { host: server(SERVER_2025, "2.5"), ..host(vec![gpu(1, 0x8086)]) };
+    let mounts = mounts(policy(RuntimeMounts::Extra), &snapshot, &[r"PCI\VEN_8086\1&0\0"]);
+    assert_eq!((mounts.files.len(), mounts.devices_without_mounts.len()), (0, 0));
+}
+
+#[test]
+fn a_dropped_additional_mount_has_a_reason_and_a_hint() {
+    let reason = NoMountsReason::MountedByWindows;
+    assert_eq!(
+        reason.to_string(),
+        "runtimeMounts is auto and Windows build 26100 or newer mounts driver files itself"
+    );
+    assert_eq!(
+        reason.additional_mounts_hint(),
+        Some("set `runtimeMounts: extra` to mount only the additional mounts")
+    );
+    assert_eq!(NoMountsReason::Never.additional_mounts_hint(), None);
+}
+
+#[test]
+fn only_mounts_that_would_apply_are_reported_as_dropped() {
+    // Two devices with one driver drop the same files, which are reported once.
+    let two = mounts(policy(RuntimeMounts::Auto), &on_build(SERVER_2025), &[FIRST, SECOND]);
+    assert_eq!(with_outcome(&two, &NOT_APPLIED), EXTRAS);
+
+    let mut without_wow64 = on_build(SERVER_2025);
+    without_wow64.host.wow64 = Wow64::Absent;
+    let system32 = mounts(policy(RuntimeMounts::Auto), &without_wow64, &[FIRST]);
+    assert_eq!(with_outcome(&system32, &NOT_APPLIED), ["extra64.dll"]);
+
+    let mut excluding = policy(RuntimeMounts::Auto);
+    Arc::make_mut(&mut excluding.container).exclude_mounts =
+        vec![FileName::parse("EXTRA64.dll").unwrap()];
+    let excluded = mounts(excluding, &on_build(SERVER_2025), &[FIRST]);
+    assert_eq!(with_outcome(&excluded, &NOT_APPLIED), ["extra32.dll"]);
+
+    let amd = HostSnapshot { host: server(SERVER_2025, "2.5"), ..host(vec![gpu(1, AMD)]) };
+    let other_vendor = mounts(policy(RuntimeMounts::Auto), &amd, &[r"PCI\VEN_1002\1&0\0"]);
+    assert_eq!(with_outcome(&other_vendor, &NOT_APPLIED), ["amd.dll"]);
+
+    // The legacy model mounts nothing on any build.
+    let legacy = ModelPolicy {
+        container: policy(RuntimeMounts::Auto).container,
+        ..model(DriverModel::Legacy)
+    };
+    assert!(mounts(legacy, &on_build(SERVER_2025), &[FIRST]).files.is_empty());
+}
+
+#[test]
+fn extra_mounts_only_files_that_exist() {
+    let mut snapshot = on_build(SERVER_2025);
+    snapshot.adapters[0].driver_store.as_mut().unwrap().files =
+        StoreFiles::Listed(["extra64.dll".to_owned()].into());
+    let mounts = mounts(policy(RuntimeMounts::Extra), &snapshot, &[FIRST]);
+    assert_eq!(with_outcome(&mounts, &MountOutcome::Mounted), ["extra64.dll"]);
+    assert_eq!(with_outcome(&mounts, &MountOutcome::Missing), ["extra32.dll"]);
+}
+
+proptest! {
+    /// Whatever the configuration names, `extra` mounts no other file, and `auto` reports
+    /// every additional mount either as considered or as not applied.
+    #[test]
+    fn additional_mounts_are_never_dropped_silently(
+        names in prop::collection::btree_set("[a-z]{1,6}\\.dll", 0..5),
+        old in any::<bool>(),
+        extra in any::<bool>(),
+    ) {
+        let runtime_mounts = if extra { RuntimeMounts::Extra } else { RuntimeMounts::Auto };
+        let mut policy = policy(runtime_mounts);
+        let container = Arc::make_mut(&mut policy.container);
+        container.additional_wow64.clear();
+        container.additional.insert(Vendor::Nvidia, names.iter().map(|n| mount(n)).collect());
+        let snapshot = on_build(if old { SERVER_2022 } else { SERVER_2025 });
+        let mounts = mounts(policy, &snapshot, &[FIRST]);
+        for name in &names {
+            let end = format!("\\{name}");
+            prop_assert!(mounts.files.iter().any(|f| f.file.host_path.ends_with(&end)), "{name}");
+        }
+        if extra {
+            prop_assert_eq!(mounts.mounted().count(), names.len());
+        } else if !old {
+            prop_assert_eq!(mounts.mounted().count(), 0);
+            prop_assert_eq!(with_outcome(&mounts, &NOT_APPLIED).len(), names.len());
+        }
+    }
+}

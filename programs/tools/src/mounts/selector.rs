@@ -1,0 +1,92 @@
+//! Selects devices of a host by the options of the command line.
+
+use devices::{Device, Luid};
+
+/// The options that select devices. Each value must match a device.
+#[derive(clap::Args, Debug, Default, PartialEq, Eq)]
+pub(super) struct DeviceSelector {
+    /// Select every device that can be assigned to a container
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Select devices by number in the output of test-device-discovery; repeatable, or separated by
+    /// commas
+    #[arg(long = "index", value_name = "N", value_delimiter = ',')]
+    pub(super) indexes: Vec<usize>,
+    /// Select devices by adapter LUID, a signed number; repeatable, or separated by commas
+    // Without `allow_hyphen_values` clap reads `-7,5` as short options.
+    #[arg(long = "luid", value_name = "N", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(super) luids: Vec<i64>,
+    /// Select devices by location path, ignoring case; repeatable, or separated by commas
+    #[arg(long = "path", value_name = "LOCATION", value_delimiter = ',')]
+    pub(super) paths: Vec<String>,
+}
+
+/// Why no device is selected.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SelectorError {
+    /// The command line selects none.
+    #[error("no device selected")]
+    Empty,
+    /// The host has none.
+    #[error("this host has no DirectX device")]
+    NoDevices,
+    /// A value matches no device.
+    #[error("no device with {0}")]
+    NoSuchDevice(String),
+}
+
+impl DeviceSelector {
+    /// The indexes of the selected devices in `devices`, in order, each once.
+    pub(super) fn select(&self, devices: &[Device]) -> Result<Vec<usize>, SelectorError> {
+        let values = self.indexes.len() + self.luids.len() + self.paths.len();
+        if values == 0 && !self.all {
+            return Err(SelectorError::Empty);
+        }
+        if devices.is_empty() {
+            return Err(SelectorError::NoDevices);
+        }
+        let mut selected: Vec<usize> = Vec::new();
+        if self.all {
+            selected.extend(0..devices.len());
+        }
+        for index in &self.indexes {
+            let found = devices.get(*index).map(|_| *index);
+            selected.push(found.ok_or_else(|| no_such("index", index))?);
+        }
+        for luid in &self.luids {
+            let found = devices.iter().position(|device| device.luid == Luid(*luid));
+            selected.push(found.ok_or_else(|| no_such("LUID", luid))?);
+        }
+        for path in &self.paths {
+            let found = devices.iter().position(|device| is_at(device, path));
+            selected.push(found.ok_or_else(|| no_such("location path", path))?);
+        }
+        selected.sort_unstable();
+        selected.dedup();
+        Ok(selected)
+    }
+}
+
+fn no_such(what: &str, value: &dyn std::fmt::Display) -> SelectorError {
+    SelectorError::NoSuchDevice(format!("{what} {value}"))
+}
+
+fn is_at(device: &Device, path: &str) -> bool {
+    device.location_path.as_ref().is_some_and(|at| at.as_str().eq_ignore_ascii_case(path))
+}
+
+/// The devices that can be selected, one per line.
+pub(super) fn listing(devices: &[Device]) -> String {
+    let lines: Vec<String> = devices
+        .iter()
+        .enumerate()
+        .map(|(number, device)| {
+            let path = device.location_path.as_ref().map_or("none", |path| path.as_str());
+            format!(
+                "  index {number}: {}, LUID {}, location path {path}",
+                device.description, device.luid
+            )
+        })
+        .collect();
+    lines.join("\n")
+}
