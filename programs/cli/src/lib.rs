@@ -6,11 +6,17 @@
 //! parse its arguments.
 
 mod completions;
+mod error_chain;
 mod failure;
+mod host;
+mod output;
 mod reference;
 mod stdout;
 
 pub use completions::{Completions, write_completions};
+pub use error_chain::error_chain;
 pub use failure::{Failure, run};
+pub use host::{list_store_files, open_host, read_host, read_inventory};
+pub use output::{OutputFormat, print_json};
 pub use reference::markdown;
 pub use stdout::print;

@@ -51,7 +51,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let facts = match &arguments.inventory {
-        Some(file) => recorded(crate::host::recorded(file)?.host)?,
+        Some(file) => recorded(cli::read_inventory(file)?.host)?,
         None => live()?,
     };
     cli::print(&match arguments.output {
