@@ -17,14 +17,14 @@ pub(crate) struct Check {
     pub(crate) advice: Option<String>,
 }
 
-/// The state of a subject, from best to worst but for the first.
+/// The result of a check. Later results are worse.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Verdict {
     /// It could not be checked here.
     NotChecked,
     /// As it should be.
     Ok,
-    /// Pods run, but not as well or not as one may expect.
+    /// Pods run, but slower, with fewer functions or otherwise than expected.
     Warning,
     /// Pods do not get their devices.
     Problem,

@@ -1,8 +1,8 @@
 //! The doctor: finds what is wrong with a node, and says how to fix it.
 //!
 //! In comes a [`Request`]; out go a report on standard output and an exit status.
-//! [`collect`] gathers plain values from this machine or an inventory, [`evaluate`] is a
-//! pure function from those values to checks, and [`report`] prints the checks.
+//! `collect` gathers plain values from this machine or an inventory, `evaluate` is a
+//! pure function from those values to checks, and `report` prints the checks.
 
 mod check;
 mod collect;

@@ -13,7 +13,7 @@ pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
             let slots_per_device = resource.spec.sharing.replicas;
             tracing::info!(
                 resource = %resource.spec.name, devices, healthy, slots_per_device,
-                "devices of resource changed"
+                "resource devices updated"
             );
         }
         for entry in resource.entries() {
@@ -44,8 +44,8 @@ pub(crate) fn log_adapter_warnings(snapshot: &HostSnapshot) {
     for warning in &snapshot.warnings {
         let (luid, reason) = (warning.luid, warning.text.as_str());
         match warning.kept {
-            Kept::InPart => tracing::warn!(%luid, reason, "adapter could be read only in part"),
-            Kept::Not => tracing::warn!(%luid, reason, "adapter could not be read"),
+            Kept::InPart => tracing::warn!(%luid, %reason, "adapter could be read only in part"),
+            Kept::Not => tracing::warn!(%luid, %reason, "adapter could not be read"),
         }
     }
 }
@@ -53,7 +53,7 @@ pub(crate) fn log_adapter_warnings(snapshot: &HostSnapshot) {
 /// Logs a failed read of the host.
 pub(crate) fn log_read_failure(error: &(dyn std::error::Error + 'static)) {
     let error = error_chain(error);
-    tracing::error!(error, "cannot read adapters; keeping the current devices");
+    tracing::error!(%error, "cannot read adapters; keeping the current devices");
 }
 
 /// Logs a list that the kubelet would refuse.

@@ -27,15 +27,14 @@ pub(crate) fn load(
 pub(crate) fn log(config: &Config) {
     for value in &config.effective {
         let model = value.model.map(DriverModel::name);
-        let origin = value.origin.to_string();
-        let (key, setting) = (value.key, value.value.as_str());
+        let (key, setting, origin) = (value.key, value.value.as_str(), &value.origin);
         if value.origin == Origin::Default {
-            tracing::debug!(model, key, value = setting, origin, "configuration");
+            tracing::debug!(model, key, value = setting, %origin, "configuration");
         } else {
-            tracing::info!(model, key, value = setting, origin, "configuration");
+            tracing::info!(model, key, value = setting, %origin, "configuration");
         }
     }
     for notice in &config.notices {
-        tracing::warn!(notice, "part of the configuration has no effect");
+        tracing::warn!(%notice, "part of the configuration has no effect");
     }
 }

@@ -55,7 +55,7 @@ pub(crate) enum StartError {
     #[error("cannot start the thread that reads GPU UUIDs")]
     Uuids(#[source] std::io::Error),
     /// A resource has more slots than a kubelet accepts.
-    #[error("resource {resource} is too large: {list}")]
+    #[error("the device list of resource {resource} is too large: {list}")]
     List {
         /// The resource.
         resource: String,

@@ -1,10 +1,11 @@
 //! Devices, the files of their drivers, and NVIDIA's management library.
 
 use devices::{
-    Ailment, Criteria, Device, DeviceScope, FIRST_BUILD_WITHOUT_MOUNTS, Filter, Health, HostFacts,
-    Kept, RuntimeFiles, Selection, StoreFiles, Vendor, Visibility, Wow64, discover,
+    Ailment, Criteria, Device, DeviceScope, Filter, Health, HostFacts, Kept, RuntimeFiles,
+    Selection, StoreFiles, Vendor, Visibility, Wow64, discover,
 };
 
+use super::host::provides_files;
 use super::{NO_ADAPTERS, NOT_IN_INVENTORY};
 use crate::check::{Check, Subject};
 use crate::facts::{CollectError, LiveFact, MachineFacts, NvidiaGpu, Nvml};
@@ -141,7 +142,7 @@ fn files_of(host: &HostFacts, device: &Device) -> Check {
     }
 }
 
-/// What a host without `SysWOW64` leaves out, for the end of a line.
+/// The end of a line about files that a host without `SysWOW64` does not mount.
 fn without_wow64(host: &HostFacts, files: &RuntimeFiles) -> String {
     match (host.wow64, files.wow64.len()) {
         (Wow64::Present, _) | (Wow64::Absent, 0) => String::new(),
@@ -163,11 +164,6 @@ fn missing_files(host: &HostFacts, folder: &str, missing: &[&str], named: usize)
         "reinstall the driver; until then containers get only the other files, and what needs \
          the missing ones (CUDA, OpenCL, Vulkan, video) fails there",
     )
-}
-
-/// Whether Windows itself provides the runtime files to containers.
-fn provides_files(host: &HostFacts) -> bool {
-    host.build.is_some_and(|build| build.build >= FIRST_BUILD_WITHOUT_MOUNTS)
 }
 
 /// Registry values that name no usable file.

@@ -26,7 +26,7 @@ pub(super) fn windows(host: &HostFacts) -> Check {
         let what = format!("{name} cannot list DirectX adapters");
         return Subject::Windows.problem(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
     }
-    if build.build >= FIRST_BUILD_WITHOUT_MOUNTS {
+    if provides_files(host) {
         return Subject::Windows.ok(format!(
             "{name}; Windows itself provides the driver's runtime files to containers, so the \
              plugin mounts none with runtimeMounts: auto"
@@ -103,4 +103,9 @@ pub(super) fn image(facts: &NodeFacts) -> Check {
             }),
         ),
     }
+}
+
+/// Whether Windows itself provides the driver's runtime files to containers.
+pub(super) fn provides_files(host: &HostFacts) -> bool {
+    host.build.is_some_and(|build| build.build >= FIRST_BUILD_WITHOUT_MOUNTS)
 }

@@ -4,10 +4,11 @@ use std::num::NonZeroU32;
 
 use devices::{
     AdditionalMounts, Catalog, DriverModel, FIRST_BUILD_WITHOUT_MOUNTS, ModelPolicy, ResourceOffer,
-    ResourceOrigin, RuntimeMounts, SkipReason, Skipped, Vendor,
+    ResourceOrigin, RuntimeMounts, SkipReason, Skipped, Vendor, Wow64,
 };
 
 use super::NO_ADAPTERS;
+use super::host::provides_files;
 use crate::check::{Check, Subject};
 use crate::facts::{CollectError, Configuration, MachineFacts, NodeFacts};
 
@@ -34,49 +35,52 @@ pub(super) fn configuration(facts: &NodeFacts) -> Vec<Check> {
     checks
 }
 
-/// The additional mounts that are configured and that `runtimeMounts: auto` does not apply
-/// on this host.
-fn unapplied_mounts(
-    configuration: &Configuration,
-    machine: &MachineFacts,
-) -> impl Iterator<Item = Check> {
-    let build = machine.host.build;
-    let mounts_nothing = build.is_some_and(|build| build.build >= FIRST_BUILD_WITHOUT_MOUNTS);
-    let models = configuration.policy.models.iter().filter(move |_| mounts_nothing);
-    models.filter_map(|model| {
-        let keys = unapplied_keys(model, machine)?;
-        let what = format!(
-            "{keys} not applied: runtimeMounts is auto, which mounts no files from Windows build \
-             {FIRST_BUILD_WITHOUT_MOUNTS} on"
-        );
-        let advice = "set `runtimeMounts: extra`, which mounts only the additional files";
-        Some(Subject::Configuration.warning(what, advice).of(model.model.to_string()))
-    })
+/// The additional mounts that are configured for a device of this host, and that the host
+/// does not get.
+fn unapplied_mounts(configuration: &Configuration, machine: &MachineFacts) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for ModelPolicy { model, container, .. } in &configuration.policy.models {
+        let warning = |what: String, advice: &str| {
+            Subject::Configuration.warning(what, advice).of(model.to_string())
+        };
+        let system32 = concerns_device(&container.additional, machine);
+        let mut wow64 = concerns_device(&container.additional_wow64, machine);
+        if wow64 && machine.host.wow64 == Wow64::Absent {
+            wow64 = false;
+            checks.push(warning(
+                "additionalMountsWow64 is not applied: this host has no SysWOW64 folder".to_owned(),
+                "remove additionalMountsWow64, or add the SysWOW64 folder to Windows",
+            ));
+        }
+        let keys = match (system32, wow64) {
+            (true, true) => "additionalMounts and additionalMountsWow64 are",
+            (true, false) => "additionalMounts is",
+            (false, true) => "additionalMountsWow64 is",
+            (false, false) => continue,
+        };
+        if container.runtime_mounts == RuntimeMounts::Auto && provides_files(&machine.host) {
+            checks.push(warning(
+                format!(
+                    "{keys} not applied: runtimeMounts is auto, which mounts no files from Windows \
+                     build {FIRST_BUILD_WITHOUT_MOUNTS} on"
+                ),
+                "set `runtimeMounts: extra`, which mounts only the additional files",
+            ));
+        }
+    }
+    checks
 }
 
-/// The keys of a driver model's additional mounts that would apply to a device of the
-/// host, and do not because `runtimeMounts` is `auto`.
-fn unapplied_keys(policy: &ModelPolicy, machine: &MachineFacts) -> Option<&'static str> {
-    let container = &policy.container;
-    if container.runtime_mounts != RuntimeMounts::Auto {
-        return None;
-    }
-    // Where the adapters are not known, every vendor's mounts may be wanted.
-    let has_vendor = |vendor: Vendor| {
+/// Whether `mounts` has files for the vendor of a device of the host. Where the adapters
+/// are not known, every vendor counts.
+fn concerns_device(mounts: &AdditionalMounts, machine: &MachineFacts) -> bool {
+    let has_device = |vendor: Vendor| {
         machine.adapters.as_ref().map_or(true, |snapshot| {
             let mut adapters = snapshot.adapters.iter();
             adapters.any(|adapter| Vendor::from_id(adapter.hardware_id.vendor) == vendor)
         })
     };
-    let wanted = |mounts: &AdditionalMounts| {
-        mounts.iter().any(|(vendor, files)| !files.is_empty() && has_vendor(*vendor))
-    };
-    match (wanted(&container.additional), wanted(&container.additional_wow64)) {
-        (true, true) => Some("additionalMounts and additionalMountsWow64 are"),
-        (true, false) => Some("additionalMounts is"),
-        (false, true) => Some("additionalMountsWow64 is"),
-        (false, false) => None,
-    }
+    mounts.iter().any(|(vendor, files)| !files.is_empty() && has_device(*vendor))
 }
 
 /// The resources that the kubelet gets, and the adapters that are under none.

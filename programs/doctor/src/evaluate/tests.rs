@@ -327,6 +327,30 @@ fn additional_mounts_that_auto_does_not_apply_are_a_warning() {
 }
 
 #[test]
+fn additional_mounts_into_syswow64_need_that_folder() {
+    let whats = |build: &str| {
+        let checks = changed(Subject::Configuration, |facts| {
+            facts.machine.host.build = Some(build.parse().unwrap());
+            facts.machine.host.wow64 = Wow64::Absent;
+            let policy = &mut facts.configuration.as_mut().unwrap().policy;
+            policy.models[0].container = Arc::new(ContainerPolicy {
+                additional: mounts_for(Vendor::Nvidia),
+                additional_wow64: mounts_for(Vendor::Nvidia),
+                ..Default::default()
+            });
+        });
+        let warnings = checks.into_iter().filter(|check| check.verdict == Verdict::Warning);
+        warnings.map(|check| check.what).collect::<Vec<_>>()
+    };
+    let wow64 = "additionalMountsWow64 is not applied: this host has no SysWOW64 folder";
+    assert_eq!(whats("10.0.20348.1547"), [wow64]);
+    let on_server_2025 = whats("10.0.26100.1742");
+    assert_eq!(on_server_2025[0], wow64);
+    assert!(on_server_2025[1].starts_with("additionalMounts is not applied: runtimeMounts"));
+    assert_eq!(on_server_2025.len(), 2);
+}
+
+#[test]
 fn a_device_has_driver_version_date_and_problem_code() {
     let (verdict, what) = only(Subject::Device, |facts| {
         adapters(facts)[0].driver_version = Some("31.0.15.2849".parse().unwrap());
