@@ -5,7 +5,7 @@ use devices::{
 };
 use kubelet_double::ContainerView;
 
-use super::PodArgument;
+use super::pod_argument::PodArgument;
 use super::report::enumerate;
 use crate::advertised_resource::plan_on_this_machine;
 
