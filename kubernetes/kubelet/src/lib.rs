@@ -8,6 +8,7 @@
 //! device is.
 
 mod chain;
+mod directory;
 mod endpoint;
 mod events;
 mod lane;
@@ -30,6 +31,7 @@ pub mod v1beta1 {
     include!("generated/v1beta1.rs");
 }
 
+pub use directory::default_device_plugin_dir;
 pub use list::{AdvertisedDevice, DeviceList, Health, ListTooLarge, MESSAGE_LIMIT};
 pub use readiness::{Readiness, ResourceReadiness, ResourceState};
 pub use resource::{PreferredRequest, Refusal, RefusalKind, Resource};

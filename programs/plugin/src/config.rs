@@ -1,13 +1,12 @@
-//! The configuration of this process: its flags, environment and files.
+//! The configuration of this process: its options, environment and files.
 
 use std::path::{Path, PathBuf};
 
+use cli::Failure;
 use devices::DriverModel;
 use settings::{Config, Flags, Origin};
 
-use cli::Failure;
-
-/// Reads and checks the configuration; anything wrong is wrong usage.
+/// Reads and checks the configuration. An invalid one is wrong usage.
 pub(crate) fn load(
     driver_models: &[DriverModel],
     config: Option<&Path>,
@@ -24,16 +23,18 @@ pub(crate) fn load(
     })
 }
 
-/// Logs what is in force, defaults at a lower level, and what has no effect.
-pub(crate) fn tell(config: &Config) {
-    for setting in &config.effective {
-        if setting.origin == Origin::Default {
-            tracing::debug!("{setting}");
+/// Logs every value, defaults at a lower level, and the values that have no effect.
+pub(crate) fn log(config: &Config) {
+    for value in &config.effective {
+        let model = value.model.map(DriverModel::name);
+        let (key, setting, origin) = (value.key, value.value.as_str(), &value.origin);
+        if value.origin == Origin::Default {
+            tracing::debug!(model, key, value = setting, %origin, "configuration");
         } else {
-            tracing::info!("{setting}");
+            tracing::info!(model, key, value = setting, %origin, "configuration");
         }
     }
     for notice in &config.notices {
-        tracing::warn!("{notice}");
+        tracing::warn!(%notice, "part of the configuration has no effect");
     }
 }

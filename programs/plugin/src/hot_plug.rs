@@ -1,8 +1,8 @@
 //! A live host that changes under the daemon: arrivals, removals, a driver upgrade and a
-//! burst, from `DXCore`'s events through the fleet and the supervisor to a kubelet.
+//! burst, from `DXCore`'s events through the node's devices and the supervisor to a kubelet.
 //!
 //! The suite under Wine runs it on a bed; the test changes that bed as the suite does.
-//! Wine has no `AF_UNIX`, so plugin and kubelet speak over memory.
+//! Wine has no `AF_UNIX`, so plugin and kubelet are connected in memory.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
@@ -16,10 +16,10 @@ use kubelet::{Readiness, RunConfig};
 use kubelet_double::{Host, InMemory, KubeletDouble, Options};
 use tokio::sync::watch;
 
-use crate::fleet::Fleet;
-use crate::{config, offered};
+use crate::node_devices::NodeDevices;
+use crate::{advertised_resource, config};
 
-/// Longer than anything here takes, short enough to end a hang.
+/// The limit for each wait.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 const DISPLAY: &str = "directx.microsoft.com/display";
@@ -49,33 +49,33 @@ fn inventory(adapters: &[Adapter]) -> String {
     format!("schema: directx-inventory/v1\nadapters:{list}\n")
 }
 
-/// The file that the `dxcore.dll` of the bed follows.
-fn followed() -> PathBuf {
+/// The inventory that the `dxcore.dll` of the bed follows.
+fn bed_inventory() -> PathBuf {
     std::env::var_os("DXCORE_DOUBLE_INVENTORY").expect("the suite sets it").into()
 }
 
-/// First the devices change, then, at one moment, the adapters.
-fn becomes(adapters: &[Adapter]) {
-    let draft = followed().with_extension("draft");
+/// Changes the devices, and then all adapters at once.
+fn set_devices(adapters: &[Adapter]) {
+    let draft = bed_inventory().with_extension("draft");
     fs::write(&draft, inventory(adapters)).unwrap();
     // Tests are in a folder below the programs.
     let exe = std::env::current_exe().unwrap();
     let tool = exe.parent().and_then(Path::parent).unwrap().join("wine_bed.exe");
     assert!(Command::new(tool).arg("set").arg(&draft).status().unwrap().success());
-    shows(adapters);
+    set_adapters(adapters);
 }
 
-/// The adapters change and the devices stay.
-fn shows(adapters: &[Adapter]) {
-    let draft = followed().with_extension("draft");
+/// Changes the adapters and leaves the devices.
+fn set_adapters(adapters: &[Adapter]) {
+    let draft = bed_inventory().with_extension("draft");
     fs::write(&draft, inventory(adapters)).unwrap();
-    // Windows refuses it while the double has the file open.
-    while fs::rename(&draft, followed()).is_err() {
+    // Windows refuses the rename while the double has the file open.
+    while fs::rename(&draft, bed_inventory()).is_err() {
         std::thread::yield_now();
     }
 }
 
-async fn host(change: impl FnOnce() + Send + 'static) {
+async fn change_host(change: impl FnOnce() + Send + 'static) {
     tokio::task::spawn_blocking(change).await.unwrap();
 }
 
@@ -89,38 +89,38 @@ async fn until<H: Host>(kubelet: &KubeletDouble<H>, what: &str, counts: (usize, 
 }
 
 async fn scenario<H: Host>(kubelet: &KubeletDouble<H>) {
-    until(kubelet, "one at the start", (1, 1)).await;
-    host(|| becomes(&[(11, 1), (12, 2)])).await;
-    until(kubelet, "another arrives", (2, 2)).await;
-    host(|| becomes(&[(12, 2)])).await;
-    until(kubelet, "one goes and is unhealthy for its grace", (2, 1)).await;
-    host(|| becomes(&[(99, 1), (12, 2)])).await;
-    until(kubelet, "it comes back with another LUID", (2, 2)).await;
-    host(|| {
+    until(kubelet, "one device at the start", (1, 1)).await;
+    change_host(|| set_devices(&[(11, 1), (12, 2)])).await;
+    until(kubelet, "a second device arrives", (2, 2)).await;
+    change_host(|| set_devices(&[(12, 2)])).await;
+    until(kubelet, "one disappears and is unhealthy for its grace time", (2, 1)).await;
+    change_host(|| set_devices(&[(99, 1), (12, 2)])).await;
+    until(kubelet, "it returns with another LUID", (2, 2)).await;
+    change_host(|| {
         for _ in 0..10 {
-            shows(&[]);
-            shows(&[(99, 1), (12, 2)]);
-            shows(&[(12, 2)]);
+            set_adapters(&[]);
+            set_adapters(&[(99, 1), (12, 2)]);
+            set_adapters(&[(12, 2)]);
         }
     })
     .await;
-    until(kubelet, "a burst ends in what the host has at last", (2, 1)).await;
+    until(kubelet, "after a burst the last state counts", (2, 1)).await;
 }
 
 #[tokio::test]
-async fn what_changes_on_a_live_host_reaches_the_kubelet() {
-    host(|| becomes(&[(11, 1)])).await;
+async fn changes_of_a_live_host_reach_the_kubelet() {
+    change_host(|| set_devices(&[(11, 1)])).await;
     let source = win32::HostSource::new().unwrap();
     let config = config::load(&[DriverModel::Wddm], None, None).unwrap();
     let catalog = Catalog::new(config.policy);
-    let fleet = Fleet::start(catalog.clone(), Box::new(source), None).unwrap();
+    let devices = NodeDevices::start(catalog.clone(), Box::new(source), None).unwrap();
     let sockets = InMemory::default();
     let directory = Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
     let (readiness, _) = watch::channel(Readiness::default());
     let plugin = kubelet::run(
         RunConfig { directory: directory.to_owned() },
-        offered::resources(&catalog, &fleet.published()),
+        advertised_resource::resources(&catalog, &devices.published()),
         sockets,
         std::future::pending(),
         readiness,
@@ -128,6 +128,6 @@ async fn what_changes_on_a_live_host_reaches_the_kubelet() {
     tokio::select! {
         () = scenario(&kubelet) => {}
         ended = plugin => panic!("the plugin ended: {ended:?}"),
-        ended = fleet.run() => panic!("the fleet ended: {ended}"),
+        ended = devices.run() => panic!("the node's devices ended: {ended}"),
     }
 }

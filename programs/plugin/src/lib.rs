@@ -1,28 +1,29 @@
-//! The program `directx-device-plugin`, and the thin programs with earlier names.
+//! The program `directx-device-plugin`, and the programs for one driver model with
+//! earlier names.
 //!
-//! In come flags, environment and files; out go devices to the kubelet, reports to
-//! standard output, logs to standard error and an exit status: 0 success, 1 failure
-//! at work, 2 wrong usage or configuration.
+//! In come options, environment and files; out go devices to the kubelet, results to
+//! standard output, logs to standard error and an exit status: 0 success, 1 failure,
+//! 2 wrong usage or configuration.
 
+mod adapter_reader;
+mod advertised_resource;
+mod arguments;
+mod change_log;
+mod command_line;
 mod config;
-mod devices_report;
-mod doctor;
-mod flags;
-mod fleet;
+mod doctor_command;
+mod event_loop;
 mod gpu_uuids;
 #[cfg(all(test, windows))]
 mod hot_plug;
+mod list_devices;
 mod logging;
-mod offered;
-mod output;
-mod reader;
+mod node_devices;
 mod record;
 mod serve;
 mod signals;
 mod simulate;
-mod source;
 mod status;
-mod telling;
 
 use std::process::ExitCode;
 
@@ -30,59 +31,48 @@ use clap::{CommandFactory, FromArgMatches, Parser};
 use cli::Failure;
 use devices::DriverModel;
 
-use crate::flags::{Cli, Command, Daemon};
+use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_command};
+use crate::logging::LogLevel;
 
-/// Runs `directx-device-plugin` with this process's arguments.
+/// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(Cli::parse()))
+    cli::run(|| run(CommandLine::parse()))
 }
 
-/// Runs the daemon for one driver model, as the programs of the earlier system did.
+/// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
     cli::run(|| {
-        let matches = thin_command(model).get_matches();
-        let daemon = Daemon::from_arg_matches(&matches).map_err(Failure::usage)?;
-        if let Some(shell) = daemon.completions.shell {
-            cli::write_completions(shell, thin_command(model))?;
+        let matches = one_model_command(model).get_matches();
+        let line = OneModelCommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
+        if let Some(shell) = line.completions.shell {
+            cli::write_completions(shell, one_model_command(model))?;
             return Ok(ExitCode::SUCCESS);
         }
-        serve::run(&daemon.logs, &daemon.serve.for_model(model))?;
+        logging::start(&line.logs, LogLevel::Info);
+        line.daemon.prepare(&[model])?.run()?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-fn run(cli: Cli) -> Result<ExitCode, Failure> {
-    match cli.command {
-        Command::Doctor(arguments) => return doctor::run(&cli.logs, &arguments),
-        Command::Status(arguments) => return status::run(&cli.logs, &arguments),
-        Command::Serve(arguments) => serve::run(&cli.logs, &arguments.into()),
-        Command::Simulate(arguments) => simulate::run(&cli.logs, &arguments),
-        Command::Devices(arguments) => devices_report::run(&cli.logs, &arguments),
-        Command::Record(arguments) => record::run(&cli.logs, &arguments),
-        Command::Completions { shell } => cli::write_completions(shell, Cli::command()),
+fn run(line: CommandLine) -> Result<ExitCode, Failure> {
+    logging::start(&line.logs, line.command.default_log_level());
+    match line.command {
+        Command::Doctor(arguments) => return doctor_command::run(arguments),
+        Command::Status(arguments) => return status::run(&arguments),
+        Command::Serve(arguments) => arguments.prepare()?.run(),
+        Command::Simulate(arguments) => simulate::run(&arguments),
+        Command::Devices(arguments) => list_devices::run(&arguments),
+        Command::Record(arguments) => record::run(&arguments),
+        Command::Completions { shell } => cli::write_completions(shell, CommandLine::command()),
     }
     .map(|()| ExitCode::SUCCESS)
 }
 
-/// The definitions that parse the arguments of each program, for its reference.
+/// The definitions that parse the arguments of each program, for the reference pages.
 #[must_use]
 pub fn programs() -> Vec<clap::Command> {
-    let thin = [DriverModel::Wddm, DriverModel::Mcdm].map(thin_command);
-    [Cli::command()].into_iter().chain(thin).collect()
-}
-
-/// The definition of the program that stands for one driver model.
-fn thin_command(model: DriverModel) -> clap::Command {
-    let name = match model {
-        DriverModel::Wddm => "device-plugin-wddm",
-        DriverModel::Mcdm => "device-plugin-mcdm",
-        DriverModel::Legacy => "device-plugin-legacy",
-    };
-    let example = format!(
-        "Examples:\n  Run the daemon on a Windows node:\n    {name}\n  \
-         The same, under its newer name:\n    directx-device-plugin serve --driver-model {model}"
-    );
-    Daemon::command().name(name).after_help(example)
+    let one_model = [DriverModel::Wddm, DriverModel::Mcdm].map(one_model_command);
+    [CommandLine::command()].into_iter().chain(one_model).collect()
 }

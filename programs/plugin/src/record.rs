@@ -1,23 +1,33 @@
-//! `record`: this host's inventory, or a recording written anew.
+//! `record`: writes the inventory of this host, or an inventory anew.
 
-use crate::flags::{Logs, Record};
-use crate::{logging, output, source};
+use std::path::PathBuf;
+
+use clap::Args;
 use cli::Failure;
 
+use crate::change_log;
+
+/// The options of `record`.
+#[derive(Args, Debug)]
+pub(crate) struct RecordArguments {
+    /// File to write instead of standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Inventory (a recorded host) to write anew instead of this host's
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+}
+
 /// Runs the command.
-pub(crate) fn run(logs: &Logs, arguments: &Record) -> Result<(), Failure> {
-    logging::start(logs);
-    let mut source = source::open(arguments.inventory.as_deref())?;
-    let mut snapshot = source.snapshot().map_err(output::source_failure)?;
-    source::list_store_files(&mut snapshot);
-    for warning in &snapshot.warnings {
-        tracing::warn!(luid = %warning.luid, "{}", warning.text);
-    }
+pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
+    let mut snapshot = cli::read_host(arguments.inventory.as_deref())?;
+    cli::list_store_files(&mut snapshot);
+    change_log::log_adapter_warnings(&snapshot);
     let text = inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
         None => cli::print(&text),
         Some(path) => std::fs::write(path, text).map_err(|error| {
-            let what = format!("the inventory cannot be written to {}", path.display());
+            let what = format!("cannot write the inventory to {}", path.display());
             Failure::runtime(anyhow::Error::new(error).context(what))
         }),
     }

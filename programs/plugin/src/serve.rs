@@ -1,48 +1,91 @@
 //! `serve`: the daemon.
 //!
 //! It reads the host, registers every resource of the configuration and serves them
-//! until it is asked to end. Two futures run side by side, the fleet that follows the
-//! host and the supervisor that follows the kubelet; the end of either ends both.
+//! until it receives a shutdown signal. Two futures run side by side: [`NodeDevices`]
+//! follows the host, and the supervisor follows the kubelet. The end of either ends both.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use devices::Catalog;
-use kubelet::{RunConfig, UnixSockets};
+use clap::Args;
+use cli::Failure;
+use devices::{Catalog, DriverModel};
+use kubelet::{RunConfig, UnixSockets, default_device_plugin_dir};
 use tokio::sync::watch;
 
-use crate::flags::{Logs, ServeRequest};
-use crate::fleet::{Fleet, StartError};
-use crate::{config, logging, offered, signals, source};
-use cli::Failure;
+use crate::arguments::{DevicePluginDir, DriverModels, Input};
+use crate::node_devices::NodeDevices;
+use crate::{advertised_resource, config, event_loop, gpu_uuids, signals};
 
-/// Runs the daemon until it is asked to end.
-pub(crate) fn run(logs: &Logs, request: &ServeRequest) -> Result<(), Failure> {
-    let source = source::open(request.input.inventory.as_deref())?;
-    let directory = request.device_plugin_dir.clone();
-    let config = config::load(&request.models, request.input.config.as_deref(), directory)?;
-    logging::start(logs);
-    config::tell(&config);
-    let runtime = runtime()?;
-    let _entered = runtime.enter();
-    let catalog = Catalog::new(config.policy);
-    let uuids = source::uuid_reader(request.input.inventory.as_deref());
-    let fleet = Fleet::start(catalog.clone(), source, uuids).map_err(start_failure)?;
-    let resources = offered::resources(&catalog, &fleet.published());
-    let directory = config.device_plugin_dir.unwrap_or_else(default_directory);
-    runtime.block_on(serve(fleet, resources, directory))
+/// The options of `serve`.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArguments {
+    #[command(flatten)]
+    models: DriverModels,
+    #[command(flatten)]
+    daemon: DaemonArguments,
+}
+
+/// The options of the daemon under each of its names.
+#[derive(Args, Debug)]
+pub(crate) struct DaemonArguments {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    directory: DevicePluginDir,
+}
+
+/// A daemon that is ready to run: its options and configuration are valid.
+pub(crate) struct Daemon {
+    source: Box<dyn devices::AdapterSource>,
+    config: settings::Config,
+    read_uuids: Option<gpu_uuids::ReadGpuUuids>,
+}
+
+impl ServeArguments {
+    /// Opens the host and reads the configuration.
+    pub(crate) fn prepare(self) -> Result<Daemon, Failure> {
+        self.daemon.prepare(&self.models.driver_models)
+    }
+}
+
+impl DaemonArguments {
+    /// Opens the host and reads the configuration for `driver_models`.
+    pub(crate) fn prepare(self, driver_models: &[DriverModel]) -> Result<Daemon, Failure> {
+        let Input { config, inventory } = self.input;
+        let source = cli::open_host(inventory.as_deref())?;
+        let directory = self.directory.device_plugin_dir;
+        let config = config::load(driver_models, config.as_deref(), directory)?;
+        Ok(Daemon { source, config, read_uuids: gpu_uuids::reader_for(inventory.as_deref()) })
+    }
+}
+
+impl Daemon {
+    /// Runs the daemon until it receives a shutdown signal.
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let Daemon { source, config, read_uuids } = self;
+        config::log(&config);
+        let runtime = event_loop::build()?;
+        let _entered = runtime.enter();
+        let catalog = Catalog::new(config.policy);
+        let devices = NodeDevices::start(catalog.clone(), source, read_uuids)?;
+        let resources = advertised_resource::resources(&catalog, &devices.published());
+        let directory = config.device_plugin_dir.unwrap_or_else(default_device_plugin_dir);
+        runtime.block_on(serve(devices, resources, directory))
+    }
 }
 
 async fn serve(
-    fleet: Fleet,
-    resources: Vec<std::sync::Arc<dyn kubelet::Resource>>,
+    devices: NodeDevices,
+    resources: Vec<Arc<dyn kubelet::Resource>>,
     directory: PathBuf,
 ) -> Result<(), Failure> {
-    let end = signals::end_requested().map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("signals cannot be received"))
+    let signal = signals::shutdown_signal().map_err(|error| {
+        Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
     })?;
     let shutdown = async {
-        let signal = end.await;
-        tracing::info!(signal, "asked to end");
+        let signal = signal.await;
+        tracing::info!(signal, "shutting down");
     };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -55,37 +98,6 @@ async fn serve(
         ended = kubelet::run(config, resources, UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)
         }
-        ended = fleet.run() => Err(Failure::runtime(ended)),
-    }
-}
-
-/// One thread: nothing the daemon does takes long enough to need another.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    built.map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("the event loop cannot be started"))
-    })
-}
-
-/// A fleet that cannot start, as the failure it is.
-pub(crate) fn start_failure(error: StartError) -> Failure {
-    match error {
-        StartError::List { .. } => Failure::usage(error).hint(
-            "a kubelet takes 4 MiB for one resource: lower `multitenancy`, or spread the devices \
-             over several resources with `resources:`",
-        ),
-        other => Failure::runtime(other),
-    }
-}
-
-/// Where kubelets keep their device plugin sockets.
-pub(crate) fn default_directory() -> PathBuf {
-    if cfg!(windows) {
-        let drive = std::env::var_os("SystemDrive").unwrap_or_else(|| "C:".into());
-        let mut path = drive;
-        path.push(r"\var\lib\kubelet\device-plugins");
-        PathBuf::from(path)
-    } else {
-        PathBuf::from("/var/lib/kubelet/device-plugins")
+        ended = devices.run() => Err(Failure::runtime(ended)),
     }
 }

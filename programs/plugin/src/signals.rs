@@ -1,12 +1,11 @@
-//! The requests to end that an operating system sends.
+//! The shutdown signals of the operating system.
 
 use std::io;
 
-/// Completes when this process is asked to end: SIGTERM or SIGINT, or their Windows
-/// counterparts (Ctrl-C, Ctrl-Break, close, log-off, shutdown; containerd stops a
-/// Windows container with `CTRL_SHUTDOWN_EVENT`). The handlers stand when this returns.
+/// Completes with the name of the signal when this process is to shut down: SIGTERM or
+/// SIGINT. The handlers are installed when this function returns.
 #[cfg(unix)]
-pub(crate) fn end_requested() -> io::Result<impl Future<Output = &'static str>> {
+pub(crate) fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -18,11 +17,11 @@ pub(crate) fn end_requested() -> io::Result<impl Future<Output = &'static str>> 
     })
 }
 
-/// Completes when this process is asked to end: SIGTERM or SIGINT, or their Windows
-/// counterparts (Ctrl-C, Ctrl-Break, close, log-off, shutdown; containerd stops a
-/// Windows container with `CTRL_SHUTDOWN_EVENT`). The handlers stand when this returns.
+/// Completes with the name of the event when this process is to shut down: Ctrl-C,
+/// Ctrl-Break, close, log-off or shutdown (containerd stops a Windows container with
+/// `CTRL_SHUTDOWN_EVENT`). The handlers are installed when this function returns.
 #[cfg(windows)]
-pub(crate) fn end_requested() -> io::Result<impl Future<Output = &'static str>> {
+pub(crate) fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::windows;
     let mut c = windows::ctrl_c()?;
     let mut pause = windows::ctrl_break()?;

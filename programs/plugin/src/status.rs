@@ -1,53 +1,71 @@
-//! `status`: whether a kubelet has what the daemon on this host offers.
+//! `status`: whether the kubelet received the device lists of the daemon on this host.
 //!
-//! It asks the daemon over its own sockets, so that an exec probe learns of a daemon
-//! that hangs or was killed as surely as of one that waits for its kubelet.
+//! It queries the daemon over the daemon's own sockets, so that an exec probe detects a
+//! daemon that hangs or was killed as well as one that waits for the kubelet.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use cli::Failure;
+use clap::Args;
+use cli::{Failure, OutputFormat};
 use devices::DriverModel;
-use kubelet::UnixSockets;
 use kubelet::status::{Phase, ResourceStatus, is_socket_of};
+use kubelet::{UnixSockets, default_device_plugin_dir};
 use serde::Serialize;
 
-use crate::flags::{Logs, Output, StatusArguments};
-use crate::{logging, offered, output, serve};
+use crate::advertised_resource::model_socket_prefix;
+use crate::arguments::DriverModels;
+use crate::event_loop;
+
+/// The options of `status`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Exits with 0 if a daemon responds and the kubelet received all its device \
+                  lists, otherwise with 1."
+)]
+pub(crate) struct StatusArguments {
+    #[command(flatten)]
+    models: DriverModels,
+    /// The daemon's device plugin directory [default: that of the kubelet]
+    #[arg(long, value_name = "DIR")]
+    device_plugin_dir: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    output: OutputFormat,
+}
 
 /// Runs the command.
-pub(crate) fn run(logs: &Logs, arguments: &StatusArguments) -> Result<ExitCode, Failure> {
-    logging::start(logs);
-    let directory = arguments.device_plugin_dir.clone().unwrap_or_else(serve::default_directory);
+pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
+    let directory = arguments.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
     let models = match arguments.models.driver_models.as_slice() {
         [] => vec![DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy],
         some => some.to_vec(),
     };
     let sockets = sockets(&directory, &models)?;
-    let resources = serve::runtime()?.block_on(ask(&sockets));
+    let resources = event_loop::build()?.block_on(query(&sockets));
     let report = Report::of(&resources);
     match arguments.output {
-        Output::Text => cli::print(&text(&report, &directory))?,
-        Output::Json => output::print_json(&report)?,
+        OutputFormat::Text => cli::print(&text(&report, &directory))?,
+        OutputFormat::Json => cli::print_json(&report)?,
     }
     Ok(if report.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The sockets of daemons that offer one of `models`.
+/// The sockets of daemons that advertise one of `models`.
 fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Failure> {
     let unreadable = |error: std::io::Error| {
-        let what = format!("the device plugin directory `{}` cannot be read", directory.display());
+        let what = format!("cannot read the device plugin directory `{}`", directory.display());
         Failure::runtime(anyhow::Error::new(error).context(what))
-            .hint("name the daemon's directory with --device-plugin-dir")
+            .hint("set the daemon's directory with --device-plugin-dir")
     };
     let mut sockets = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if models.iter().any(|model| is_socket_of(offered::model_prefix(*model), &name)) {
+        if models.iter().any(|model| is_socket_of(model_socket_prefix(*model), &name)) {
             sockets.push(entry.path());
         }
     }
@@ -55,9 +73,9 @@ fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Fai
     Ok(sockets)
 }
 
-/// What each resource's daemon says, by name; the best of several daemons, since the
-/// old one of a rolling update is still there when the new one is ready.
-async fn ask(sockets: &[PathBuf]) -> BTreeMap<String, ResourceStatus> {
+/// The status of each resource, by name. Of several daemons the best counts, since the
+/// old daemon of a rolling update still runs when the new one is ready.
+async fn query(sockets: &[PathBuf]) -> BTreeMap<String, ResourceStatus> {
     let mut resources: BTreeMap<String, ResourceStatus> = BTreeMap::new();
     for socket in sockets {
         match kubelet::status::ask(UnixSockets, socket).await {
@@ -70,7 +88,7 @@ async fn ask(sockets: &[PathBuf]) -> BTreeMap<String, ResourceStatus> {
                 }
             }
             Err(error) => {
-                tracing::info!(socket = %socket.display(), %error, "socket passed over");
+                tracing::info!(socket = %socket.display(), %error, "skipping stale socket");
             }
         }
     }
@@ -102,8 +120,10 @@ impl Report {
             state: match resource.phase() {
                 Phase::Starting => "starting",
                 Phase::WaitingForKubelet => "waiting for the kubelet",
-                Phase::Registered => "registered; the kubelet has not asked for the list yet",
-                Phase::Ready => "the kubelet has the list",
+                Phase::Registered => {
+                    "registered; the kubelet has not requested the device list yet"
+                }
+                Phase::Ready => "the kubelet received the device list",
             },
             waiting_ms: resource.waiting_ms,
             last_error: resource.last_error.clone(),
@@ -119,7 +139,7 @@ fn text(report: &Report, directory: &Path) -> String {
     let mut text = String::new();
     if report.resources.is_empty() {
         // Writing to a String cannot fail, here and below.
-        let _ = writeln!(text, "no daemon answers in {}", directory.display());
+        let _ = writeln!(text, "no daemon responds in {}", directory.display());
     }
     for resource in &report.resources {
         let _ = write!(text, "{}: {}", resource.name, resource.state);

@@ -51,7 +51,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let facts = match &arguments.inventory {
-        Some(file) => check(crate::host::from_inventory(file)?.host)?,
+        Some(file) => check(cli::read_inventory(file)?.host)?,
         None => live()?,
     };
     cli::print(&match arguments.output {

@@ -1,6 +1,6 @@
 //! The host that a program inspects: this host, or one recorded in an inventory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cli::Failure;
 use devices::HostSnapshot;
@@ -17,18 +17,10 @@ impl Host {
     /// The host's adapters and facts.
     pub(crate) fn snapshot(&self) -> Result<HostSnapshot, Failure> {
         match &self.inventory {
-            Some(file) => from_inventory(file),
+            Some(file) => cli::read_inventory(file),
             None => live(),
         }
     }
-}
-
-/// The host that an inventory describes.
-pub(crate) fn from_inventory(file: &Path) -> Result<HostSnapshot, Failure> {
-    inventory::read(file).map_err(|error| {
-        let hint = error.hint().map(str::to_owned);
-        Failure::usage(error).hint_if_any(hint)
-    })
 }
 
 #[cfg(windows)]

@@ -10,7 +10,7 @@ use crate::process::{last_lines, line};
 use crate::workspace::{self, cargo};
 
 /// The tests that only Windows runs: package, and which of its test programs.
-const PROGRAMS: [(&str, &[&str]); 8] = [
+const PROGRAMS: [(&str, &[&str]); 9] = [
     ("discovery_dll", &["--lib"]),
     ("discovery_dll", &["--test", "c_abi"]),
     ("uds", &["--lib"]),
@@ -18,6 +18,7 @@ const PROGRAMS: [(&str, &[&str]); 8] = [
     ("dxcore_double", &["--lib"]),
     ("dxcore_double", &["--test", "documented"]),
     ("wine_bed", &["--test", "hot_plug"]),
+    ("doctor", &["--lib"]),
     ("plugin", &["--lib"]),
 ];
 

@@ -1,4 +1,4 @@
-//! `directx-device-plugin`: the daemon and the commands around it.
+//! `directx-device-plugin`: the daemon and its companion commands.
 
 fn main() -> std::process::ExitCode {
     plugin::main()

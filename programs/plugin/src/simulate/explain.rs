@@ -1,80 +1,82 @@
-//! A plan in words: which device and why, which files and why not.
+//! Explains a plan: which device and why, which files and why not.
 
 use devices::{
     DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, Plan, ResourceDevices, Sharing,
 };
 use kubelet_double::ContainerView;
 
-use super::report::listed;
-use crate::flags::PodArgument;
-use crate::offered::plan_here;
+use super::pod_argument::PodArgument;
+use super::report::enumerate;
+use crate::advertised_resource::plan_on_this_machine;
 
-/// What a reader may ask about a pod that was admitted: why these devices, which
-/// files, and what the kubelet left out.
+/// Explains an admission: why these devices, which files, and what the kubelet dropped.
 pub(crate) fn admission(
     request: &PodArgument,
     ids: &[String],
-    given: &ContainerView,
+    input: &ContainerView,
     set: &DeviceSet,
 ) -> Vec<String> {
     let resource = set.resources.iter().find(|r| r.spec.name == request.resource);
     let Some(resource) = resource else { return Vec::new() };
-    let mut notes = match plan_here(resource, ids.iter().map(String::as_str), &set.host) {
+    let mut notes = match plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host)
+    {
         Ok(plan) => decisions(&plan, resource, &set.host),
-        Err(error) => vec![format!("the plugin would refuse now: {error}")],
+        Err(error) => vec![format!("the plugin would refuse the allocation now: {error}")],
     };
-    for dropped in &given.dropped {
-        notes.push(format!("warning: the kubelet leaves out {dropped}"));
+    for dropped in &input.dropped {
+        notes.push(format!("warning: the kubelet drops {dropped}"));
     }
-    if given.device_ids.len() > 1 {
+    if input.device_ids.len() > 1 {
         notes.push(
-            "warning: the container asks for devices of several resources, and the kubelet keeps \
-             the device entry of one of them; which one is not defined"
+            "warning: the container requests devices of several resources, and the kubelet keeps \
+             the device entry of only one of them; which one is undefined"
                 .to_owned(),
         );
     }
     notes
 }
 
-/// What a reader may ask about a pod that was refused.
+/// Explains a refusal: which resources the node advertises instead.
 pub(crate) fn refusal(request: &PodArgument, set: &DeviceSet) -> Vec<String> {
     if set.resources.iter().any(|r| r.spec.name == request.resource) {
         return Vec::new();
     }
     let names: Vec<String> = set.resources.iter().map(|r| r.spec.name.to_string()).collect();
-    vec![format!("this node offers {} and no {}", listed(&names), request.resource)]
+    vec![format!("this node advertises {}, but not {}", enumerate(&names), request.resource)]
 }
 
-/// The plan in words.
+/// The decisions of a plan.
 fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<String> {
-    let mut notes = vec![choice(plan, resource.spec.sharing), grant(plan)];
+    let mut notes = vec![device_choice(plan, resource.spec.sharing), device_entry(plan)];
     notes.extend(plan.warnings.iter().map(|warning| format!("warning: {warning}")));
     notes.extend(files(plan, resource));
     if host.build.is_none() {
-        notes.push("the host's build is not known; it is taken for one before 26100".to_owned());
+        notes.push("the host's build is unknown; a build before 26100 is assumed".to_owned());
     }
     notes
 }
 
-fn choice(plan: &Plan, sharing: Sharing) -> String {
+fn device_choice(plan: &Plan, sharing: Sharing) -> String {
     let names: Vec<String> =
         plan.devices.iter().map(|d| format!("{} (LUID {})", d.description, d.luid)).collect();
     let how = match (sharing.replicas.get(), sharing.allocation) {
-        (1, _) => "each device goes to one container".to_owned(),
+        (1, _) => "each device is allocated to one container".to_owned(),
         (n, devices::AllocationPolicy::Distributed) => {
-            format!("up to {n} containers share a device, the least used device first")
+            format!("up to {n} containers share a device; the least used device is allocated first")
         }
         (n, devices::AllocationPolicy::Packed) => {
-            format!("up to {n} containers share a device, the most used device first")
+            format!("up to {n} containers share a device; the most used device is allocated first")
         }
     };
-    format!("{}: {how}", listed(&names))
+    format!("{}: {how}", enumerate(&names))
 }
 
-fn grant(plan: &Plan) -> String {
+fn device_entry(plan: &Plan) -> String {
     match &plan.device {
-        DeviceGrant::Location(path) => format!("one device, given by its location path {path}"),
-        DeviceGrant::Class => "given as the class of all display adapters of the host".to_owned(),
+        DeviceGrant::Location(path) => format!("one device, by its location path {path}"),
+        DeviceGrant::Class => {
+            "all display adapters of the host, by their interface class".to_owned()
+        }
     }
 }
 
@@ -85,7 +87,7 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
     }
     let mut notes = Vec::new();
     for (luid, why) in &plan.mounts.devices_without_mounts {
-        notes.push(format!("no files of the device with LUID {luid} are mounted: {why}"));
+        notes.push(format!("no runtime files of the device with LUID {luid} are mounted: {why}"));
     }
     let mounted = plan.mounts.mounted().count();
     if mounted > 0 {
@@ -100,10 +102,10 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
                 notes.push(format!("not mounted: {path}, named by {origin}, does not exist"));
             }
             MountOutcome::Excluded => {
-                notes.push(format!("not mounted: {path}, named by {origin}: excludeMounts has it"));
+                notes.push(format!("not mounted: {path}, named by {origin}, is in excludeMounts"));
             }
             MountOutcome::DestinationTaken { by } => notes.push(format!(
-                "not mounted: {path}, named by {origin}: {} has its place {}",
+                "not mounted: {path}, named by {origin}: {} is mounted at {}",
                 by.host_path, by.container_path
             )),
             MountOutcome::NotApplied(reason) => {

@@ -5,14 +5,14 @@ use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
-/// Everything a simulation found out.
+/// The result of a simulation.
 #[derive(Serialize, Debug)]
 pub(crate) struct Report {
-    /// What the node would offer.
+    /// What the node would advertise.
     pub(crate) resources: Vec<ResourceView>,
-    /// What each pod would get: one entry for each resource it asks for.
+    /// What each pod would get: one entry per requested resource.
     pub(crate) pods: Vec<PodView>,
-    /// What an administrator should know of the node.
+    /// Notes on the node for its administrator.
     pub(crate) notes: Vec<String>,
 }
 
@@ -40,16 +40,16 @@ pub(crate) struct PodView {
     pub(crate) resource: String,
     pub(crate) count: u32,
     pub(crate) admitted: bool,
-    /// Why not, in the kubelet's words; empty where it was admitted.
+    /// The kubelet's reason for refusing it; empty where it was admitted.
     pub(crate) reason: String,
     pub(crate) device_ids: Vec<String>,
-    /// What the container runtime gets for the pod's container, all its resources together.
+    /// What the container runtime gets for the pod's container, for all its resources.
     pub(crate) container: ContainerView,
     /// Which device, which files, and why.
     pub(crate) notes: Vec<String>,
 }
 
-/// What the kubelet hands to the container runtime on Windows.
+/// What the kubelet passes to the container runtime on Windows.
 #[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ContainerView {
     pub(crate) devices: Vec<DeviceView>,
@@ -86,7 +86,7 @@ impl ResourceView {
 }
 
 impl ContainerView {
-    pub(crate) fn of(given: &kubelet_double::ContainerView) -> ContainerView {
+    pub(crate) fn of(input: &kubelet_double::ContainerView) -> ContainerView {
         let device = |d: &kubelet_double::v1beta1::DeviceSpec| DeviceView {
             host_path: d.host_path.clone(),
             container_path: d.container_path.clone(),
@@ -98,15 +98,15 @@ impl ContainerView {
             read_only: m.read_only,
         };
         ContainerView {
-            devices: given.devices.iter().map(device).collect(),
-            mounts: given.mounts.iter().map(mount).collect(),
-            envs: given.envs.clone(),
-            annotations: given.annotations.clone(),
+            devices: input.devices.iter().map(device).collect(),
+            mounts: input.mounts.iter().map(mount).collect(),
+            envs: input.envs.clone(),
+            annotations: input.annotations.clone(),
         }
     }
 }
 
-/// How many slots of a resource the text lists one by one.
+/// How many slots of a resource the text lists.
 const SLOTS_SHOWN: usize = 16;
 
 impl fmt::Display for Report {
@@ -138,11 +138,11 @@ impl fmt::Display for PodView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let PodView { name, resource, count, reason, container, .. } = self;
         if !self.admitted {
-            writeln!(f, "pod {name} asks for {count} of {resource}: refused")?;
+            writeln!(f, "pod {name} requests {count} of {resource}: refused")?;
             writeln!(f, "  reason   {reason}")?;
             return self.write_notes(f);
         }
-        writeln!(f, "pod {name} asks for {count} of {resource}: admitted")?;
+        writeln!(f, "pod {name} requests {count} of {resource}: admitted")?;
         for id in &self.device_ids {
             writeln!(f, "  slot     {id}")?;
         }
@@ -173,22 +173,22 @@ impl PodView {
     }
 }
 
-/// The folder and the name of a Windows path.
+/// The folder and the file name of a Windows path.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('\\').unwrap_or(("", path))
 }
 
-/// Words for a list of things: `one`, `one and two`, `one, two and three`.
-pub(crate) fn listed(words: &[String]) -> String {
+/// Joins items for a sentence: `one`, `one and two`, `one, two and three`.
+pub(crate) fn enumerate(items: &[String]) -> String {
     let mut text = String::new();
-    for (n, word) in words.iter().enumerate() {
-        let glue = match n {
+    for (n, item) in items.iter().enumerate() {
+        let separator = match n {
             0 => "",
-            _ if n + 1 == words.len() => " and ",
+            _ if n + 1 == items.len() => " and ",
             _ => ", ",
         };
         // Writing to a String cannot fail.
-        let _ = write!(text, "{glue}{word}");
+        let _ = write!(text, "{separator}{item}");
     }
     text
 }

@@ -1,6 +1,5 @@
-//! The doctor, run as its users run it, and its handbook.
+//! `directx-device-plugin doctor`, run as its users run it.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
-mod handbook;
 mod reports;

@@ -1,32 +1,32 @@
-//! What `doctor` prints, and how it ends.
+//! The output and the exit status of `doctor`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-fn recordings() -> PathBuf {
+fn inventories() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories")
 }
 
 fn recorded(name: &str) -> String {
-    recordings().join(name).display().to_string()
+    inventories().join(name).display().to_string()
 }
 
-/// Every recorded host in a folder of the recordings, as `folder/name.yaml`.
-fn recordings_in(folder: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(recordings().join(folder)).unwrap();
+/// Every recorded host in a folder of the inventories, as `folder/name.yaml`.
+fn inventories_in(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(inventories().join(folder)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let is_recording = |name: &String| Path::new(name).extension().is_some_and(|e| e == "yaml");
+    let is_inventory = |name: &String| Path::new(name).extension().is_some_and(|e| e == "yaml");
     let mut names: Vec<String> =
-        names.filter(is_recording).map(|name| format!("{folder}{name}")).collect();
+        names.filter(is_inventory).map(|name| format!("{folder}{name}")).collect();
     names.sort();
     assert!(names.len() >= 5, "{names:?}");
     names
 }
 
-/// Exit status, standard output and standard error of `doctor`, run where no settings are.
-fn doctor(words: &[&str]) -> (Option<i32>, String, String) {
+/// Exit status, standard output and standard error of `doctor`, run without a configuration.
+fn doctor(arguments: &[&str]) -> (Option<i32>, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_directx-device-plugin"));
     for (name, _) in std::env::vars_os() {
@@ -36,14 +36,14 @@ fn doctor(words: &[&str]) -> (Option<i32>, String, String) {
         }
     }
     command.env_remove("PLUGIN_SOCK_DIR").current_dir(folder.path()).stdin(Stdio::null());
-    let output = command.arg("doctor").args(words).output().unwrap();
+    let output = command.arg("doctor").args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 /// The JSON report, and the exit status.
-fn report(words: &[&str]) -> (Option<i32>, Value) {
-    let (status, out, err) = doctor(&[words, &["--output", "json"]].concat());
+fn report(arguments: &[&str]) -> (Option<i32>, Value) {
+    let (status, out, err) = doctor(&[arguments, &["--output", "json"]].concat());
     assert_eq!(err, "");
     (status, serde_json::from_str(&out).unwrap())
 }
@@ -54,8 +54,8 @@ fn checks<'a>(report: &'a Value, subject: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn recorded_hosts_are_told_for_people() {
-    for name in recordings_in("") {
+fn text_reports_of_recorded_hosts() {
+    for name in inventories_in("") {
         let (_, out, err) = doctor(&["--inventory", &recorded(&name)]);
         assert_eq!(err, "", "{name}");
         insta::with_settings!({omit_expression => true}, {
@@ -65,7 +65,7 @@ fn recorded_hosts_are_told_for_people() {
 }
 
 #[test]
-fn a_recorded_host_is_told_for_programs() {
+fn json_report_of_a_recorded_host() {
     let (status, out, err) = doctor(&[
         "--inventory",
         &recorded("made-up-npu-beside-gpu.yaml"),
@@ -81,8 +81,8 @@ fn a_recorded_host_is_told_for_programs() {
 }
 
 #[test]
-fn both_forms_tell_the_same_and_end_alike() {
-    for name in [recordings_in(""), recordings_in("generated/")].concat() {
+fn text_and_json_have_the_same_checks_and_exit_status() {
+    for name in [inventories_in(""), inventories_in("generated/")].concat() {
         let path = recorded(&name);
         let (status, out, err) = doctor(&["--inventory", &path]);
         assert_eq!(err, "", "{name}");
@@ -111,17 +111,17 @@ fn both_forms_tell_the_same_and_end_alike() {
 }
 
 #[test]
-fn warnings_alone_are_no_failure() {
+fn warnings_exit_with_0() {
     let (status, report) = report(&["--inventory", &recorded("aws-t4-two.yaml")]);
     assert_eq!((status, &report["counts"]["warning"]), (Some(0), &1.into()));
 }
 
 #[test]
-fn an_image_of_another_windows_is_a_problem() {
+fn an_image_that_the_host_cannot_run_is_a_problem() {
     let image = |version: &str| {
         let path = recorded("made-up-l4-2025.yaml");
-        let words = ["--inventory", &path, "--image-os-version", version];
-        let (status, report) = report(&words);
+        let arguments = ["--inventory", &path, "--image-os-version", version];
+        let (status, report) = report(&arguments);
         (status, checks(&report, "image")[0]["verdict"].as_str().unwrap().to_owned())
     };
     assert_eq!(image("10.0.26100.1"), (Some(0), "ok".to_owned()));
@@ -130,7 +130,7 @@ fn an_image_of_another_windows_is_a_problem() {
 }
 
 #[test]
-fn a_configuration_that_serve_would_refuse_is_one_of_the_problems() {
+fn an_invalid_configuration_is_a_problem() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.yaml");
     std::fs::write(&config, "multitenancies: 4\n").unwrap();
@@ -146,7 +146,7 @@ fn a_configuration_that_serve_would_refuse_is_one_of_the_problems() {
 }
 
 #[test]
-fn a_configuration_is_told_value_by_value_and_changes_what_is_offered() {
+fn the_configuration_is_listed_and_applied() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.yaml");
     std::fs::write(&config, "multitenancy: 4\n").unwrap();
@@ -154,20 +154,21 @@ fn a_configuration_is_told_value_by_value_and_changes_what_is_offered() {
     let path = recorded("aws-t4-two.yaml");
     let (status, report) = report(&["--inventory", &path, "--config", &config]);
     assert_eq!(status, Some(0));
-    let told = checks(&report, "configuration")[0]["what"].as_str().unwrap();
-    assert!(told.contains("wddm multitenancy = 4") && told.contains("config.yaml:1"), "{told}");
-    let offered = checks(&report, "resources")[0]["what"].as_str().unwrap();
-    assert_eq!(offered, "2 of 2 devices healthy, each shared by 4 containers");
+    let listed = checks(&report, "configuration")[0]["what"].as_str().unwrap();
+    assert!(listed.contains("wddm multitenancy = 4"), "{listed}");
+    assert!(listed.contains("config.yaml:1"), "{listed}");
+    let resource = checks(&report, "resources")[0]["what"].as_str().unwrap();
+    assert_eq!(resource, "2 of 2 devices healthy, each shared by up to 4 containers");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_directory_that_is_named_is_looked_at() {
+fn a_device_plugin_directory_is_checked_even_with_an_inventory() {
     let folder = tempfile::tempdir().unwrap();
     let (directory, path) = (folder.path().display().to_string(), recorded("aws-t4-two.yaml"));
-    let words = ["--inventory", path.as_str(), "--device-plugin-dir", directory.as_str()];
+    let arguments = ["--inventory", path.as_str(), "--device-plugin-dir", directory.as_str()];
     let verdicts = || {
-        let (status, report) = report(&words);
+        let (status, report) = report(&arguments);
         let verdict = |subject| checks(&report, subject)[0]["verdict"].clone();
         (status, verdict("kubelet-directory"), verdict("kubelet-socket"))
     };
@@ -184,7 +185,7 @@ fn a_directory_that_is_named_is_looked_at() {
 
 #[cfg(not(windows))]
 #[test]
-fn elsewhere_than_on_windows_a_recording_is_needed() {
+fn other_systems_than_windows_need_an_inventory() {
     let (status, out, err) = doctor(&[]);
     assert_eq!((status, out.as_str()), (Some(2), ""));
     assert!(err.contains("--inventory FILE"), "{err}");
@@ -193,13 +194,33 @@ fn elsewhere_than_on_windows_a_recording_is_needed() {
 #[test]
 fn wrong_usage_exits_2() {
     let path = recorded("aws-t4-two.yaml");
-    for (words, says) in [
+    for (arguments, expected) in [
         (&["--inventory", &path, "--image-os-version", "ltsc2022"][..], "10.0.20348.1547"),
         (&["--inventory", "/no/such/host.yaml"], "/no/such/host.yaml"),
         (&["--inventory", &path, "--output", "yaml"], "json"),
     ] {
-        let (status, out, err) = doctor(words);
-        assert_eq!((status, out.as_str()), (Some(2), ""), "{words:?}");
-        assert!(err.contains(says), "{err}");
+        let (status, out, err) = doctor(arguments);
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(err.contains(expected), "{err}");
     }
+}
+
+#[test]
+fn additional_mounts_that_are_not_applied_are_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.yaml");
+    std::fs::write(&config, "additionalMounts: {nvidia: [{source: extra.dll}]}\n").unwrap();
+    let config = config.display().to_string();
+    let warnings = |host: &str| {
+        let (status, report) = report(&["--inventory", &recorded(host), "--config", &config]);
+        assert_eq!(status, Some(0));
+        let checks = checks(&report, "configuration").into_iter();
+        let warnings = checks.filter(|check| check["verdict"] == "warning");
+        warnings.map(|check| check["what"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(warnings("aws-t4-two.yaml").is_empty());
+    let on_server_2025 = warnings("made-up-l4-2025.yaml");
+    let expected = "additionalMounts is not applied: runtimeMounts is auto";
+    assert!(!on_server_2025.is_empty());
+    assert!(on_server_2025.iter().all(|what| what.starts_with(expected)), "{on_server_2025:?}");
 }

@@ -1,5 +1,5 @@
-//! Each rule that makes an allocation right on Windows, through `simulate` on a
-//! recorded host.
+//! Each rule that makes an allocation correct on Windows, through `simulate` on recorded
+//! hosts.
 
 use crate::harness::{Simulation, capacities, devices, mounts, notes, outcome, pod};
 
@@ -13,13 +13,13 @@ const DISPLAY: &str = "directx.microsoft.com/display";
 const COMPUTE: &str = "directx.microsoft.com/compute";
 const CLASS: &str = "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599";
 
-fn ask(name: &str, resource: &str, count: u32) -> String {
+fn pod_flag(name: &str, resource: &str, count: u32) -> String {
     format!("--pod={name}={resource}:{count}")
 }
 
 #[test]
 fn one_device_by_location_path_and_several_by_class() {
-    let (one, two) = (ask("one", DISPLAY, 1), ask("two", DISPLAY, 2));
+    let (one, two) = (pod_flag("one", DISPLAY, 1), pod_flag("two", DISPLAY, 2));
     for (host, flags, device) in [
         (T4, &one, "vpci-location-path://PCIROOT(0)#PCI(1B00)"),
         (T4, &two, CLASS),
@@ -36,8 +36,8 @@ fn one_device_by_location_path_and_several_by_class() {
 }
 
 #[test]
-fn several_devices_are_refused_where_the_configuration_says_so() {
-    let two = ask("two", DISPLAY, 2);
+fn multi_device_reject_refuses_several_devices() {
+    let two = pod_flag("two", DISPLAY, 2);
     let config = "multiDevice: reject";
     let document = Simulation { host: T4, config, flags: &[&two], ..Default::default() }.run();
     let pod = pod(&document, "two");
@@ -48,8 +48,8 @@ fn several_devices_are_refused_where_the_configuration_says_so() {
 }
 
 #[test]
-fn display_and_compute_at_once_are_warned_of() {
-    let (display, compute) = (ask("both", DISPLAY, 1), ask("both", COMPUTE, 1));
+fn devices_of_two_resources_cause_a_warning() {
+    let (display, compute) = (pod_flag("both", DISPLAY, 1), pod_flag("both", COMPUTE, 1));
     let config = "includeDetachable: true";
     let flags = [display.as_str(), compute.as_str()];
     let document = Simulation { host: NPU, config, flags: &flags, ..Default::default() }.run();
@@ -59,7 +59,7 @@ fn display_and_compute_at_once_are_warned_of() {
         assert_eq!(pod["admitted"], true);
         assert_eq!(devices(pod).len(), 1, "the kubelet keeps one device entry");
         let notes = notes(pod);
-        assert!(notes.contains("warning: the kubelet leaves out device vpci-location"), "{notes}");
+        assert!(notes.contains("warning: the kubelet drops device vpci-location"), "{notes}");
         assert!(notes.contains("devices of several resources"), "{notes}");
     }
 }
@@ -77,20 +77,20 @@ fn files_are_mounted_by_build_and_by_configuration() {
         (SERVER_2025, "", &[], 0),
         (SERVER_2025, "runtimeMounts: always", &[], 4),
     ] {
-        let one = ask("one", DISPLAY, 1);
+        let one = pod_flag("one", DISPLAY, 1);
         let flags = [one.as_str()];
         let document = Simulation { host, config, variables, flags: &flags }.run();
         let pod = pod(&document, "one");
         assert_eq!(mounts(pod).len(), count, "{host} {config}");
         if count == 0 {
-            assert!(notes(pod).contains("no files of the device"), "{}", notes(pod));
+            assert!(notes(pod).contains("no runtime files of the device"), "{}", notes(pod));
         }
     }
 }
 
 #[test]
-fn the_skip_variable_of_the_other_model_changes_nothing() {
-    let one = ask("one", DISPLAY, 1);
+fn the_skip_variable_of_another_model_has_no_effect() {
+    let one = pod_flag("one", DISPLAY, 1);
     let variables = [("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "true")];
     let flags = [one.as_str()];
     let document =
@@ -99,8 +99,8 @@ fn the_skip_variable_of_the_other_model_changes_nothing() {
 }
 
 #[test]
-fn missing_and_colliding_files_are_told() {
-    let two = ask("two", DISPLAY, 2);
+fn missing_and_colliding_files_are_explained() {
+    let two = pod_flag("two", DISPLAY, 2);
     let document = Simulation { host: TWO_VENDORS, flags: &[&two], ..Default::default() }.run();
     let pod = pod(&document, "two");
     assert_eq!(
@@ -120,14 +120,14 @@ fn missing_and_colliding_files_are_told() {
         "{notes}"
     );
     assert!(
-        notes.contains(r"B026261\amd_opencl64.dll, named by the driver: C:\Windows\System32\DriverStore\FileRepository\nvgridsw.inf_amd64_0000000000000002\OpenCL64.dll has its place"),
+        notes.contains(r"B026261\amd_opencl64.dll, named by the driver: C:\Windows\System32\DriverStore\FileRepository\nvgridsw.inf_amd64_0000000000000002\OpenCL64.dll is mounted at"),
         "{notes}"
     );
 }
 
 #[test]
-fn hints_name_the_devices_and_can_be_left_out() {
-    let two = ask("two", DISPLAY, 2);
+fn hints_name_the_devices_and_can_be_disabled() {
+    let two = pod_flag("two", DISPLAY, 2);
     let run = |config| Simulation { host: T4, config, flags: &[&two], ..Default::default() }.run();
     let document = run("");
     let envs = &pod(&document, "two")["container"]["envs"];
@@ -139,7 +139,7 @@ fn hints_name_the_devices_and_can_be_left_out() {
 }
 
 #[test]
-fn rules_give_devices_names_of_their_own() {
+fn rules_move_devices_to_their_own_resources() {
     let config = r"
 resources:
 - name: nvidia.com/gpu
@@ -165,17 +165,17 @@ resources:
             ("nvidia.com/gpu", 3),
         ])
     );
-    assert_eq!(document["notes"][0], "no device matches a rule for intel.com/npu");
+    assert_eq!(document["notes"][0], "a rule of intel.com/npu matches no device");
     let document = run(NPU);
     assert_eq!(capacities(&document)[3], ("intel.com/npu".to_owned(), 1));
-    // The GPU that has stopped counts towards capacity and cannot be had.
+    // The unhealthy GPU counts as capacity and is not allocatable.
     assert_eq!(document["resources"][4]["capacity"], 3);
     assert_eq!(document["resources"][4]["allocatable"], 0);
 }
 
 #[test]
-fn shared_devices_are_spread_or_packed() {
-    let pods = [ask("a", DISPLAY, 1), ask("b", DISPLAY, 1), ask("c", DISPLAY, 2)];
+fn shared_devices_are_distributed_or_packed() {
+    let pods = [pod_flag("a", DISPLAY, 1), pod_flag("b", DISPLAY, 1), pod_flag("c", DISPLAY, 2)];
     let flags: Vec<&str> = pods.iter().map(String::as_str).collect();
     let device = |id: &str| if id.contains("&D8\\") { 'D' } else { 'E' };
     for (config, expected) in
@@ -187,13 +187,13 @@ fn shared_devices_are_spread_or_packed() {
             ids.iter().map(|id| device(id.as_str().unwrap())).collect()
         };
         assert_eq!(got("a") + &got("b"), expected, "{config}");
-        // No container gets two replicas of one device while another one is free.
+        // No container gets two replicas of a device while another device is free.
         assert_eq!(got("c"), "DE", "{config}");
     }
 }
 
 #[test]
-fn integrated_devices_and_neural_processors_come_as_configured() {
+fn integrated_devices_and_neural_processors_follow_the_configuration() {
     let document = Simulation { host: NPU, ..Default::default() }.run();
     assert_eq!(capacities(&document), [(COMPUTE.to_owned(), 1), (DISPLAY.to_owned(), 1)]);
     let config = "includeIntegrated: true\nincludeDetachable: true";
@@ -205,7 +205,7 @@ fn integrated_devices_and_neural_processors_come_as_configured() {
 }
 
 #[test]
-fn the_legacy_model_serves_manifests_of_2019() {
+fn the_legacy_model_supports_manifests_of_2019() {
     let flags = ["--driver-model", "legacy"];
     let variables = [("LEGACY_DEVICE_PLUGIN_RESOURCE_NAME", "windows.alibabacloud.com/directx")];
     for (variables, name) in
@@ -230,17 +230,19 @@ fn the_legacy_model_serves_manifests_of_2019() {
 }
 
 #[test]
-fn a_pod_that_asks_for_what_the_node_lacks_is_told_what_it_has() {
-    let wrong = ask("wrong", "nvidia.com/gpu", 1);
+fn a_pod_with_an_unknown_resource_learns_which_resources_exist() {
+    let wrong = pod_flag("wrong", "nvidia.com/gpu", 1);
     let document = Simulation { host: T4, flags: &[&wrong], ..Default::default() }.run();
     let pod = pod(&document, "wrong");
     assert_eq!(pod["admitted"], false);
-    assert!(notes(pod).contains(&format!("this node offers {DISPLAY} and {COMPUTE}")));
+    assert!(notes(pod).contains(&format!(
+        "this node advertises {DISPLAY} and {COMPUTE}, but not nvidia.com/gpu"
+    )));
 }
 
-/// Nothing is registered under a configuration that cannot be right.
+/// Nothing is registered with an invalid configuration.
 #[test]
-fn mistakes_are_refused_before_anything_starts() {
+fn an_invalid_configuration_is_refused_before_anything_starts() {
     for (config, expected) in [
         ("multitenancy: -1", "multitenancy"),
         ("multitenancy: 99999999999", "multitenancy"),
@@ -260,7 +262,7 @@ fn mistakes_are_refused_before_anything_starts() {
         assert_eq!(out, "");
         assert!(err.contains("config.yaml:") && err.contains(expected), "{config}: {err}");
     }
-    // 30,000 slots of each of two devices: more than a kubelet takes in one message.
+    // 30,000 slots of each of two devices: more than a kubelet accepts in one message.
     let config = "multitenancy: 30000";
     let (status, _, err) = outcome(&Simulation { host: T4, config, ..Default::default() }.output());
     assert_eq!(status, Some(2), "{err}");

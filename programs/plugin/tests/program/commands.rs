@@ -1,20 +1,20 @@
-//! What the commands print, and how wrong usage is told.
+//! The output of the commands, and the errors of wrong usage.
 
 use std::process::Stdio;
 
-use crate::harness::{outcome, program, recorded, recordings};
+use crate::harness::{inventories, outcome, program, recorded};
 
-/// Without the log, and with the folder of the recordings left out.
-fn run(words: &[&str]) -> (Option<i32>, String, String) {
-    let output = program().args(["--log-level", "error"]).args(words).output().unwrap();
+/// Runs the program, and replaces the folder of the recorded hosts in its errors.
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = program().args(["--log-level", "error"]).args(arguments).output().unwrap();
     let (status, out, err) = outcome(&output);
     let folder = recorded("").display().to_string();
     (status, out, err.replace(&folder, "FIXTURES/"))
 }
 
 #[test]
-fn devices_are_listed_for_people_and_for_programs() {
-    for name in recordings() {
+fn devices_of_recorded_hosts_as_text_and_json() {
+    for name in inventories() {
         let path = recorded(&name).display().to_string();
         for form in ["text", "json"] {
             let (status, out, err) = run(&["devices", "--inventory", &path, "--output", form]);
@@ -25,8 +25,8 @@ fn devices_are_listed_for_people_and_for_programs() {
 }
 
 #[test]
-fn simulations_are_told_in_words() {
-    for name in recordings() {
+fn simulations_of_recorded_hosts_as_text() {
+    for name in inventories() {
         let path = recorded(&name).display().to_string();
         let (status, out, err) = run(&["simulate", "--inventory", &path]);
         assert_eq!((status, err.as_str()), (Some(0), ""));
@@ -35,23 +35,23 @@ fn simulations_are_told_in_words() {
 }
 
 #[test]
-fn with_nothing_given_two_gpus_meet_three_pods() {
+fn by_default_two_gpus_are_simulated_with_three_pods() {
     let (status, out, _) = run(&["simulate"]);
     assert_eq!(status, Some(0));
     let verdicts: Vec<&str> = out.lines().filter(|line| line.starts_with("pod ")).collect();
     assert_eq!(
         verdicts,
         [
-            "pod pod-1 asks for 1 of directx.microsoft.com/display: admitted",
-            "pod pod-2 asks for 1 of directx.microsoft.com/display: admitted",
-            "pod pod-3 asks for 1 of directx.microsoft.com/display: refused",
+            "pod pod-1 requests 1 of directx.microsoft.com/display: admitted",
+            "pod pod-2 requests 1 of directx.microsoft.com/display: admitted",
+            "pod pod-3 requests 1 of directx.microsoft.com/display: refused",
         ]
     );
 }
 
 #[test]
-fn what_is_recorded_reads_back_the_same() {
-    for name in recordings() {
+fn a_recorded_inventory_reads_back_the_same() {
+    for name in inventories() {
         let path = recorded(&name);
         let (status, out, _) = run(&["record", "--inventory", &path.display().to_string()]);
         assert_eq!(status, Some(0));
@@ -61,7 +61,7 @@ fn what_is_recorded_reads_back_the_same() {
 }
 
 #[test]
-fn wrong_usage_exits_2_and_says_what_to_do() {
+fn wrong_usage_exits_2_with_a_fix() {
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("broken.yaml");
     std::fs::write(&broken, "schema: directx-inventory/v1\nadapters:\n- luid: seven\n").unwrap();
@@ -76,26 +76,27 @@ fn wrong_usage_exits_2_and_says_what_to_do() {
         &["simulate", "--inventory", &broken],
         &["simulate", "--pod", "x"],
         &["simulate", "--pod", "x=directx.microsoft.com/display:0"],
+        &["simulate", "--pod", "x=directx.microsoft.com/display:-1"],
         &["simulate", "--pod", "x=gpu:1"],
         &["simulate", "--driver-model", "vulkan"],
         &["simulate", "--driver-model", "legacy", "--driver-model", "wddm"],
         &["simulate", "--config", "/no/such/config.yaml"],
     ];
-    for words in cases {
-        let (status, out, err) = run(words);
-        assert_eq!((status, out.as_str()), (Some(2), ""), "{words:?}: {err}");
-        let told = err.replace(&folder.path().display().to_string(), "FOLDER");
-        let name = words.join(" ").replace(&folder.path().display().to_string(), "FOLDER");
+    for arguments in cases {
+        let (status, out, err) = run(arguments);
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{arguments:?}: {err}");
+        let message = err.replace(&folder.path().display().to_string(), "FOLDER");
+        let name = arguments.join(" ").replace(&folder.path().display().to_string(), "FOLDER");
         let name = name.replace(&recorded("").display().to_string(), "FIXTURES/");
         insta::with_settings!({description => name.clone(), omit_expression => true}, {
             let id = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-            insta::assert_snapshot!(format!("wrong-{id}"), told);
+            insta::assert_snapshot!(format!("wrong-{id}"), message);
         });
     }
 }
 
 #[test]
-fn configuration_variables_that_are_wrong_are_named() {
+fn invalid_environment_variables_are_named() {
     let t4 = recorded("aws-t4-two.yaml").display().to_string();
     for (name, value) in [
         ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "relative.yaml"),
@@ -112,7 +113,7 @@ fn configuration_variables_that_are_wrong_are_named() {
 }
 
 #[test]
-fn a_reader_that_stops_reading_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let mut child = program()
         .args(["simulate", "--log-level", "error"])
         .stdout(Stdio::piped())
@@ -125,7 +126,7 @@ fn a_reader_that_stops_reading_is_no_failure() {
 }
 
 #[test]
-fn the_thin_programs_are_the_daemon_for_one_driver_model() {
+fn earlier_program_names_run_the_daemon_for_one_driver_model() {
     for program in
         [env!("CARGO_BIN_EXE_device-plugin-wddm"), env!("CARGO_BIN_EXE_device-plugin-mcdm")]
     {
@@ -134,4 +135,27 @@ fn the_thin_programs_are_the_daemon_for_one_driver_model() {
         assert_eq!(status, Some(2));
         assert!(err.contains("--inventory FILE"), "{err}");
     }
+}
+
+/// A result is not mixed with log lines, unless `--log-level` requests them.
+#[test]
+fn the_default_log_level_is_warn_for_commands_and_info_for_the_daemon() {
+    let t4 = recorded("aws-t4-two.yaml").display().to_string();
+    let stderr = |arguments: &[&str]| {
+        let output = program().args(arguments).output().unwrap();
+        outcome(&output).2
+    };
+    let simulate = ["simulate", "--inventory", &t4];
+    assert_eq!(stderr(&simulate), "");
+    for command in ["devices", "record", "doctor"] {
+        assert_eq!(stderr(&[command, "--inventory", &t4]), "", "{command}");
+    }
+    let with_level = |level| stderr(&[&["--log-level", level], &simulate[..]].concat());
+    assert!(with_level("info").contains(" INFO "), "{}", with_level("info"));
+    // A device with problem code 43 is worth a warning, which `error` suppresses.
+    let unhealthy = recorded("made-up-npu-beside-gpu.yaml").display().to_string();
+    let simulate = ["simulate", "--inventory", &unhealthy];
+    let warnings = stderr(&simulate);
+    assert!(warnings.contains(" WARN ") && !warnings.contains(" INFO "), "{warnings}");
+    assert_eq!(stderr(&[&simulate[..], &["--log-level", "error"]].concat()), "");
 }

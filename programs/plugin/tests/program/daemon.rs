@@ -1,4 +1,4 @@
-//! The daemon: one real process, real sockets, and a kubelet of ours.
+//! The daemon: a real process on real sockets, with the kubelet double.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use crate::harness::{outcome, program, recorded};
 const DISPLAY: &str = "directx.microsoft.com/display";
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The daemon over an inventory that a test may rewrite. It is killed in the end.
+/// The daemon on an inventory that a test may rewrite. It is killed when dropped.
 struct Daemon {
     child: Child,
     folder: tempfile::TempDir,
@@ -44,7 +44,7 @@ impl Daemon {
         self.folder.path().join("kubelet")
     }
 
-    /// Replaces the inventory at once, as a careful administrator does.
+    /// Replaces the inventory atomically, by a rename.
     fn rewrite(&self, change: impl Fn(String) -> String) {
         let path = self.folder.path().join("host.yaml");
         let text = change(std::fs::read_to_string(&path).unwrap());
@@ -52,14 +52,14 @@ impl Daemon {
         std::fs::rename(path.with_extension("new"), path).unwrap();
     }
 
-    /// Asks it to end and gives its exit status and log.
-    fn end(mut self) -> (Option<i32>, String) {
-        // The shell's own `kill`: a small system has no program of that name.
+    /// Sends it SIGTERM and returns its exit status and log.
+    fn terminate(mut self) -> (Option<i32>, String) {
+        // The `kill` of the shell: minimal systems have no program of that name.
         let kill = format!("kill {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
         let started = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
-            assert!(started.elapsed() < LIMIT, "the daemon does not end");
+            assert!(started.elapsed() < LIMIT, "the daemon does not exit");
             std::thread::sleep(Duration::from_millis(10));
         }
         let stderr = self.child.stderr.take().unwrap();
@@ -70,7 +70,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It has ended already where the test went well.
+        // After a successful test it has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -96,7 +96,7 @@ fn sockets(directory: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn it_registers_follows_its_host_and_ends_in_order() {
+async fn it_registers_follows_its_host_and_shuts_down() {
     let daemon = Daemon::start(&[]);
     let kubelet = daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
@@ -105,13 +105,13 @@ async fn it_registers_follows_its_host_and_ends_in_order() {
     assert!(admission.is_admitted(), "{admission:?}");
     assert_eq!(admission.containers[0].mounts.len(), 17);
 
-    // A device that stops is unhealthy, and healthy again when it works.
+    // A device with a problem code is unhealthy until the code is cleared.
     daemon.rewrite(|text| text.replacen("problemCode: 0", "problemCode: 43", 1));
-    until(&kubelet, "sick", |v| display(v) == Some((2, 1))).await;
+    until(&kubelet, "unhealthy", |v| display(v) == Some((2, 1))).await;
     daemon.rewrite(|text| text.replace("problemCode: 43", "problemCode: 0"));
-    until(&kubelet, "well", |v| display(v) == Some((2, 2))).await;
+    until(&kubelet, "healthy again", |v| display(v) == Some((2, 2))).await;
 
-    // A file that cannot be read changes nothing; the next good one counts.
+    // An invalid file changes nothing; the next valid one counts.
     daemon.rewrite(|text| text + "\nnonsense: true\n");
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(display(&kubelet.resources()), Some((2, 2)));
@@ -120,50 +120,52 @@ async fn it_registers_follows_its_host_and_ends_in_order() {
         let second = text.rfind("- luid").unwrap();
         text[..second].to_owned()
     });
-    // The second device is gone: unhealthy for the grace time.
-    until(&kubelet, "gone", |v| display(v) == Some((2, 1))).await;
+    // The second device is missing: unhealthy for the grace time.
+    until(&kubelet, "missing", |v| display(v) == Some((2, 1))).await;
 
     assert_eq!(sockets(&daemon.directory()), 1);
     let directory = daemon.directory();
-    let (status, log) = daemon.end();
+    let (status, log) = daemon.terminate();
     assert_eq!(status, Some(0), "{log}");
-    assert!(log.contains("adapters cannot be read; the devices stay as they were"), "{log}");
+    assert!(log.contains("cannot read adapters; keeping the current devices"), "{log}");
     assert!(log.contains("nonsense"), "{log}");
+    assert!(log.contains("shutting down"), "{log}");
     assert!(!directory.exists() || sockets(&directory) == 0);
 }
 
 #[tokio::test]
-async fn it_comes_back_after_every_kind_of_kubelet_restart() {
+async fn it_registers_again_after_every_kind_of_kubelet_restart() {
     let daemon = Daemon::start(&[]);
     let mut kubelet = daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
     for _ in 0..2 {
         kubelet.restart().await.unwrap();
-        until(&kubelet, "back after a restart", |v| display(v) == Some((2, 2))).await;
+        until(&kubelet, "registered after a restart", |v| display(v) == Some((2, 2))).await;
     }
     kubelet.kill();
     kubelet.start_again().unwrap();
-    until(&kubelet, "back after a crash", |v| display(v) == Some((2, 2))).await;
+    until(&kubelet, "registered after a crash", |v| display(v) == Some((2, 2))).await;
     kubelet.stop().await;
     std::fs::remove_dir_all(daemon.directory()).unwrap();
     kubelet.start_again().unwrap();
-    until(&kubelet, "back after the directory was replaced", |v| display(v) == Some((2, 2))).await;
-    let (status, log) = daemon.end();
+    until(&kubelet, "registered after the directory was replaced", |v| display(v) == Some((2, 2)))
+        .await;
+    let (status, log) = daemon.terminate();
     assert_eq!(status, Some(0), "{log}");
 }
 
 #[test]
-fn it_refuses_to_start_with_a_broken_inventory_or_configuration() {
+fn it_does_not_start_with_an_invalid_inventory_or_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let bad = folder.path().join("bad.yaml");
     std::fs::write(&bad, "nonsense: 1\n").unwrap();
     let t4 = recorded("aws-t4-two.yaml");
     let bad = bad.as_os_str();
-    for words in [
+    for arguments in [
         ["serve".as_ref(), "--inventory".as_ref(), bad, "--log-level".as_ref(), "error".as_ref()],
         ["serve".as_ref(), "--inventory".as_ref(), t4.as_os_str(), "--config".as_ref(), bad],
     ] {
-        let (status, _, err) = outcome(&program().args(words).output().unwrap());
+        let (status, _, err) = outcome(&program().args(arguments).output().unwrap());
         assert_eq!(status, Some(2), "{err}");
         assert!(err.contains("bad.yaml:1"), "{err}");
     }
@@ -176,12 +178,12 @@ fn status(directory: &Path) -> (Option<i32>, serde_json::Value) {
     (status, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
 }
 
-/// Ready means that a kubelet has the list, not that a process runs.
+/// Ready means that a kubelet received the device list, not that a process runs.
 #[tokio::test]
-async fn status_says_whether_a_kubelet_has_the_list() {
+async fn status_reports_whether_a_kubelet_received_the_list() {
     let daemon = Daemon::start(&[]);
     let directory = daemon.directory();
-    let until = |ready: bool, word: &'static str| {
+    let until = |ready: bool, expected: &'static str| {
         let directory = directory.clone();
         tokio::task::spawn_blocking(move || {
             let started = Instant::now();
@@ -189,7 +191,7 @@ async fn status_says_whether_a_kubelet_has_the_list() {
                 let (status, report) = status(&directory);
                 assert_eq!(status, Some(i32::from(report["ready"] != true)));
                 let state = report["resources"][0]["state"].as_str().unwrap_or_default();
-                if report["ready"] == ready && state.contains(word) {
+                if report["ready"] == ready && state.contains(expected) {
                     return report;
                 }
                 assert!(started.elapsed() < LIMIT, "{report}");
@@ -200,12 +202,12 @@ async fn status_says_whether_a_kubelet_has_the_list() {
     let report = until(false, "waiting").await.unwrap();
     assert_eq!(report["resources"][0]["name"], DISPLAY);
     let mut kubelet = daemon.kubelet();
-    until(true, "has the list").await.unwrap();
+    until(true, "received the device list").await.unwrap();
     kubelet.stop().await;
     let report = until(false, "waiting").await.unwrap();
     let error = report["resources"][0]["lastError"].as_str().unwrap();
     assert!(!error.is_empty(), "{report}");
-    daemon.end();
+    daemon.terminate();
     let folder = tempfile::tempdir().unwrap();
     let (code, report) = status(folder.path());
     assert_eq!((code, &report["ready"]), (Some(1), &serde_json::json!(false)));

@@ -1,11 +1,11 @@
-//! Running the program and reading what it says.
+//! Runs the program and parses its output.
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A command of the program with an environment that holds no settings.
+/// A command of the program without any configuration in its environment.
 pub(crate) fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_directx-device-plugin"));
     for (name, _) in std::env::vars_os() {
@@ -18,13 +18,13 @@ pub(crate) fn program() -> Command {
     command
 }
 
-/// A recorded host of the repository.
+/// The path of a recorded host of the repository.
 pub(crate) fn recorded(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories").join(name)
 }
 
-/// Every recorded host, by file name.
-pub(crate) fn recordings() -> Vec<String> {
+/// The file name of every recorded host.
+pub(crate) fn inventories() -> Vec<String> {
     let files = std::fs::read_dir(recorded("")).unwrap().map(|entry| entry.unwrap().path());
     let yaml = files.filter(|path| path.extension().is_some_and(|e| e == "yaml"));
     let name = |path: PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -50,7 +50,7 @@ pub(crate) struct Simulation<'a> {
 }
 
 impl Simulation<'_> {
-    /// Runs it and gives the JSON document.
+    /// Runs it and returns the JSON document.
     pub(crate) fn run(&self) -> Value {
         let output = self.output();
         let (status, out, err) = outcome(&output);
@@ -58,7 +58,7 @@ impl Simulation<'_> {
         serde_json::from_str(&out).unwrap()
     }
 
-    /// Runs it and gives exit status, standard output and standard error.
+    /// Runs it and returns exit status, standard output and standard error.
     pub(crate) fn output(&self) -> Output {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("config.yaml");
@@ -82,13 +82,13 @@ pub(crate) fn devices(pod: &Value) -> Vec<&str> {
     strings(&pod["container"]["devices"], "hostPath")
 }
 
-/// The container paths of a pod's mounts, less the drive and `Windows`.
+/// The container paths of a pod's mounts, relative to `C:\Windows`.
 pub(crate) fn mounts(pod: &Value) -> Vec<&str> {
     let paths = strings(&pod["container"]["mounts"], "containerPath");
     paths.into_iter().map(|path| path.strip_prefix(r"C:\Windows\").unwrap()).collect()
 }
 
-/// A pod's notes in one text.
+/// The notes of a pod, one per line.
 pub(crate) fn notes(pod: &Value) -> String {
     let notes = pod["notes"].as_array().unwrap().iter();
     notes.map(|note| note.as_str().unwrap().to_owned() + "\n").collect()

@@ -1,4 +1,4 @@
-//! The real program, run as its users run it.
+//! The real programs, run as their users run them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 

@@ -1,11 +1,11 @@
-//! What the programs print about themselves, and their reference in `docs/reference`.
+//! Help, versions and completions of the programs, and their pages in `docs/reference`.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::harness::outcome;
 
-/// Set to write the reference instead of comparing it.
+/// Set this variable to write the pages instead of comparing them.
 const UPDATE: &str = "UPDATE_REFERENCE";
 
 const PROGRAMS: [&str; 3] = [
@@ -15,7 +15,7 @@ const PROGRAMS: [&str; 3] = [
 ];
 
 #[test]
-fn the_reference_is_what_the_programs_are_defined_by() {
+fn the_reference_pages_match_the_programs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     for command in plugin::programs() {
         let file = folder.join(format!("{}.md", command.get_name()));
@@ -24,37 +24,80 @@ fn the_reference_is_what_the_programs_are_defined_by() {
             std::fs::write(&file, &defined).unwrap();
         }
         let written = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-        assert_eq!(written, defined, "{}: set {UPDATE}=1 to write it anew", file.display());
+        assert_eq!(written, defined, "{}: set {UPDATE}=1 to update it", file.display());
     }
 }
 
-fn says(program: &str, words: &[&str]) -> String {
-    let output = Command::new(program).args(words).output().unwrap();
+fn stdout(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
     let (status, out, err) = outcome(&output);
-    assert_eq!((status, err.as_str()), (Some(0), ""), "{words:?}");
+    assert_eq!((status, err.as_str()), (Some(0), ""), "{arguments:?}");
     out
 }
 
 #[test]
-fn every_program_teaches_with_an_example_and_tells_its_version() {
+fn every_program_has_examples_and_a_version() {
     for program in PROGRAMS {
-        let help = says(program, &["--help"]);
+        let help = stdout(program, &["--help"]);
         assert!(help.contains("\nExamples:\n"), "{help}");
         // No terminal, no colours.
         assert!(!help.contains('\u{1b}'), "{help}");
-        let version = says(program, &["--version"]);
+        let version = stdout(program, &["--version"]);
         assert!(version.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")), "{version}");
     }
 }
 
 #[test]
-fn every_program_completes_its_flags() {
-    for (program, words) in PROGRAMS.into_iter().zip([
+fn every_program_completes_its_options() {
+    for (program, arguments) in PROGRAMS.into_iter().zip([
         &["completions", "bash"][..],
         &["--completions", "powershell"],
         &["--completions", "zsh"],
     ]) {
-        let script = says(program, words);
-        assert!(script.contains("--device-plugin-dir"), "{words:?}");
+        let script = stdout(program, arguments);
+        assert!(script.contains("--device-plugin-dir"), "{arguments:?}");
     }
+}
+
+/// The options in the help of a command, in the order of the help.
+fn options(help: &str) -> Vec<&str> {
+    let help = help.split("Examples:").next().unwrap();
+    let lines = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+    // Possible values are list items: a dash and a space.
+    let options = lines.filter(|line| !line.starts_with("- "));
+    options.map(|line| line.split(' ').find(|word| word.starts_with("--")).unwrap()).collect()
+}
+
+#[test]
+fn help_lists_own_options_first_then_logging_then_help() {
+    let [program, thin, _] = PROGRAMS;
+    for (command, own) in [
+        ("serve", &["--driver-model", "--config", "--inventory", "--device-plugin-dir"][..]),
+        ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
+        ("devices", &["--filter", "--inventory", "--output"]),
+        ("record", &["--output", "--inventory"]),
+        (
+            "doctor",
+            &[
+                "--image-os-version",
+                "--config",
+                "--inventory",
+                "--driver-model",
+                "--device-plugin-dir",
+                "--output",
+            ],
+        ),
+        ("status", &["--driver-model", "--device-plugin-dir", "--output"]),
+        ("completions", &[]),
+    ] {
+        let last = ["--log-format", "--log-level", "--help"];
+        for flag in ["--help", "-h"] {
+            let help = stdout(program, &[command, flag]);
+            assert_eq!(options(&help), [own, &last].concat(), "{help}");
+        }
+    }
+    let last = ["--log-format", "--log-level", "--help", "--version"];
+    assert_eq!(options(&stdout(program, &["--help"])), last);
+    let own = ["--config", "--inventory", "--device-plugin-dir", "--completions"];
+    assert_eq!(options(&stdout(thin, &["--help"])), [&own[..], &last].concat());
 }

@@ -1,0 +1,16 @@
+//! Where the kubelet keeps its socket and those of device plugins.
+
+use std::path::PathBuf;
+
+/// The device plugin directory of a kubelet with the default `--root-dir`. On Windows it
+/// is on the system drive.
+#[must_use]
+pub fn default_device_plugin_dir() -> PathBuf {
+    if cfg!(windows) {
+        let mut path = std::env::var_os("SystemDrive").unwrap_or_else(|| "C:".into());
+        path.push(r"\var\lib\kubelet\device-plugins");
+        PathBuf::from(path)
+    } else {
+        PathBuf::from("/var/lib/kubelet/device-plugins")
+    }
+}

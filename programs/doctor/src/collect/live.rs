@@ -1,0 +1,133 @@
+//! This Windows machine.
+
+use std::path::{Path, PathBuf};
+
+use cli::error_chain;
+use devices::{AdapterSource as _, HostSnapshot, PnpId, Vendor};
+use win32::DriverDate;
+use win32::hcs::HcsError;
+
+use super::containerd::disabled_plugins;
+use super::programs::ProgramSearch;
+use super::service_command::ServiceCommand;
+use super::{collect_error, nvidia};
+use crate::facts::{CollectError, Containerd, Hcs, LiveFact, MachineFacts, Program};
+
+/// Collects the facts of this machine.
+pub(super) fn machine() -> MachineFacts {
+    let adapters = adapters();
+    MachineFacts {
+        host: win32::host_facts(),
+        hcs: hcs(),
+        containerd: LiveFact::Known(containerd()),
+        kubelet: LiveFact::Known(kubelet()),
+        driver_dates: driver_dates(),
+        nvml: LiveFact::Known(nvidia::nvml(&nvidia_folders(adapters.as_ref().ok()))),
+        adapters,
+    }
+}
+
+fn adapters() -> Result<HostSnapshot, CollectError> {
+    let mut source = win32::HostSource::new().map_err(|error| collect_error(&error, None))?;
+    let mut snapshot = source.snapshot().map_err(|error| collect_error(&*error, None))?;
+    cli::list_store_files(&mut snapshot);
+    Ok(snapshot)
+}
+
+fn hcs() -> Hcs {
+    match win32::hcs::schemas() {
+        Ok(schemas) => Hcs::Schemas(schemas),
+        Err(error @ HcsError::Missing(_)) => Hcs::Missing(error_chain(&error)),
+        Err(error) => Hcs::Unresponsive(error_chain(&error)),
+    }
+}
+
+fn driver_dates() -> Vec<(PnpId, DriverDate)> {
+    win32::driver_dates().unwrap_or_else(|error| {
+        tracing::debug!(%error, "cannot read driver dates");
+        Vec::new()
+    })
+}
+
+fn containerd() -> Containerd {
+    let service = service("containerd");
+    let program = search(
+        ("containerd.exe", "containerd"),
+        service.as_ref(),
+        &[
+            ("ProgramFiles", "containerd"),
+            ("ProgramFiles", r"containerd\bin"),
+            ("SystemDrive", r"\var\lib\rancher\rke2\bin"),
+        ],
+    )
+    .find();
+    let config = service.as_ref().and_then(|line| line.option(&["--config", "-c"]));
+    let disabled_plugins = match &program {
+        Program::Found { path, version: Ok(_) } => disabled_plugins(Path::new(path), config),
+        Program::Found { .. } | Program::NotFound(_) => None,
+    };
+    Containerd { program, disabled_plugins }
+}
+
+fn kubelet() -> Program {
+    search(
+        ("kubelet.exe", "kubelet"),
+        service("kubelet").as_ref(),
+        &[
+            ("SystemDrive", r"\k"),
+            ("ProgramFiles", "Kubernetes"),
+            ("SystemDrive", r"\var\lib\rancher\rke2\bin"),
+        ],
+    )
+    .find()
+}
+
+/// The command line of a service; `None` where there is no such service.
+fn service(name: &str) -> Option<ServiceCommand> {
+    let line = win32::service_command(name).unwrap_or_else(|error| {
+        tracing::debug!(%error, service = name, "cannot read the command line of a service");
+        None
+    })?;
+    Some(ServiceCommand::parse(&line, &|variable| std::env::var(variable).ok()))
+}
+
+fn search<'a>(
+    (file, name): (&'a str, &'a str),
+    service: Option<&ServiceCommand>,
+    folders: &[(&str, &str)],
+) -> ProgramSearch<'a> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    ProgramSearch {
+        file,
+        service: (name, service.map(|line| PathBuf::from(&line.program))),
+        folders: folders.iter().filter_map(|(variable, below)| folder(variable, below)).collect(),
+        path: std::env::split_paths(&path).collect(),
+    }
+}
+
+/// A folder below the one that an environment variable names. `%SystemDrive%` is a
+/// drive without a trailing backslash.
+fn folder(variable: &str, below: &str) -> Option<PathBuf> {
+    let mut path = std::env::var_os(variable)?;
+    if !below.starts_with('\\') {
+        path.push("\\");
+    }
+    path.push(below);
+    Some(PathBuf::from(path))
+}
+
+/// Where NVIDIA's drivers install their library ("NVML API Reference", and the driver store
+/// folder of each device).
+fn nvidia_folders(snapshot: Option<&HostSnapshot>) -> Vec<PathBuf> {
+    let documented = [
+        folder("SystemRoot", "System32"),
+        folder("ProgramW6432", r"NVIDIA Corporation\NVSMI"),
+        folder("ProgramFiles", r"NVIDIA Corporation\NVSMI"),
+    ];
+    let adapters = snapshot.map(|snapshot| snapshot.adapters.as_slice()).unwrap_or_default();
+    let nvidia =
+        adapters.iter().filter(|a| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia);
+    let stores =
+        nvidia.filter_map(|adapter| Some(PathBuf::from(&adapter.driver_store.as_ref()?.path)));
+    documented.into_iter().flatten().chain(stores).collect()
+}

@@ -1,0 +1,70 @@
+//! NVIDIA's management library, asked through the program that comes with it.
+
+use std::path::{Path, PathBuf};
+
+use super::programs::stdout_of;
+use crate::facts::{NvidiaGpu, Nvml};
+
+/// The library in the first of `folders` that holds it, and the GPUs that `nvidia-smi`,
+/// which asks the library, reports.
+pub(super) fn nvml(folders: &[PathBuf]) -> Nvml {
+    let first = |file: &str| folders.iter().map(|folder| folder.join(file)).find(|p| p.is_file());
+    let gpus = match first("nvidia-smi.exe") {
+        Some(program) => gpus(&program),
+        None => Err("nvidia-smi.exe not found".to_owned()),
+    };
+    Nvml { library: first("nvml.dll").map(|path| path.display().to_string()), gpus }
+}
+
+fn gpus(program: &Path) -> Result<Vec<NvidiaGpu>, String> {
+    let query = "--query-gpu=index,driver_version,driver_model.current,name";
+    parse(&stdout_of(program, &[query, "--format=csv,noheader"])?)
+}
+
+/// Parses the lines of the query. The name comes last because it may contain commas.
+fn parse(text: &str) -> Result<Vec<NvidiaGpu>, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines
+        .map(|line| {
+            let parts: Vec<&str> = line.splitn(4, ',').map(str::trim).collect();
+            match parts.as_slice() {
+                &[index, driver, driver_model, name] => Ok(NvidiaGpu {
+                    index: index.to_owned(),
+                    name: name.to_owned(),
+                    driver: driver.to_owned(),
+                    driver_model: driver_model.to_owned(),
+                }),
+                _ => Err(format!("unexpected output of nvidia-smi: `{line}`")),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_a_gpu() {
+        let text = "0, 528.49, WDDM, NVIDIA Tesla T4\r\n1, 528.49, TCC, Odd, name\r\n";
+        let gpus = parse(text).unwrap();
+        let shown: Vec<_> =
+            gpus.iter().map(|g| (g.index.as_str(), g.driver_model.as_str())).collect();
+        assert_eq!(shown, [("0", "WDDM"), ("1", "TCC")]);
+        assert_eq!(gpus[1].name, "Odd, name");
+        assert_eq!(gpus[0].driver, "528.49");
+        assert_eq!(parse("").unwrap(), []);
+        assert_eq!(
+            parse("No devices were found").unwrap_err(),
+            "unexpected output of nvidia-smi: `No devices were found`"
+        );
+    }
+
+    #[test]
+    fn nothing_is_reported_where_nvidia_is_not_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let nvml = nvml(&[folder.path().to_owned()]);
+        assert_eq!(nvml.library, None);
+        assert_eq!(nvml.gpus.unwrap_err(), "nvidia-smi.exe not found");
+    }
+}

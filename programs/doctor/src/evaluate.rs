@@ -1,0 +1,37 @@
+//! The rules: a pure function from the facts of a node to checks.
+
+mod hardware;
+mod host;
+mod node;
+mod resources;
+#[cfg(test)]
+mod tests;
+
+use super::check::Check;
+use super::facts::NodeFacts;
+
+/// Why something that only a live machine can answer is not checked.
+const NOT_IN_INVENTORY: &str = "not available from an inventory; run doctor on the node";
+/// Why devices are not checked.
+const NO_ADAPTERS: &str = "the adapters could not be read";
+
+/// Evaluates every subject, in the order of [`Subject`](super::check::Subject).
+pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Check> {
+    let machine = &facts.machine;
+    let mut checks = vec![
+        host::windows(&machine.host),
+        host::hcs(machine),
+        host::image(facts),
+        node::containerd(&machine.containerd),
+        node::kubelet(&machine.kubelet),
+        node::directory(&facts.directory),
+        node::socket(&facts.directory),
+    ];
+    checks.extend(resources::configuration(facts));
+    checks.extend(hardware::devices(machine));
+    checks.extend(hardware::runtime_files(machine));
+    checks.extend(resources::resources(facts));
+    checks.push(hardware::visibility(machine));
+    checks.push(hardware::nvml(machine));
+    checks
+}

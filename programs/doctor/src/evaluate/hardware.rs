@@ -1,0 +1,258 @@
+//! Devices, the files of their drivers, and NVIDIA's management library.
+
+use devices::{
+    Criteria, Device, DeviceScope, DiscoveredFrom, Filter, Health, HostFacts, RuntimeFiles,
+    Selection, StoreFiles, UnhealthyReason, Vendor, WarningEffect, Wow64, discover,
+};
+
+use super::host::provides_files;
+use super::{NO_ADAPTERS, NOT_IN_INVENTORY};
+use crate::check::{Check, Subject};
+use crate::facts::{CollectError, LiveFact, MachineFacts, NvidiaGpu, Nvml};
+use crate::problem_codes;
+
+/// How many names one line lists.
+const NAMES_SHOWN: usize = 5;
+
+/// Every device of the host, whatever the configuration is.
+fn all_devices(machine: &MachineFacts) -> Option<Selection> {
+    let criteria = Criteria {
+        filter: Filter::All,
+        integrated: DeviceScope::Include,
+        detachable: DeviceScope::Include,
+    };
+    machine.adapters.as_ref().ok().map(|snapshot| discover(snapshot, criteria))
+}
+
+/// Each device with its driver.
+pub(super) fn devices(machine: &MachineFacts) -> Vec<Check> {
+    if let Err(CollectError { message, hint }) = &machine.adapters {
+        let advice = hint.as_deref().unwrap_or(
+            "if the problem persists, restart the host; in a container, run as a HostProcess \
+             container",
+        );
+        return vec![Subject::Device.problem(message, advice)];
+    }
+    let devices = all_devices(machine).map(|selection| selection.devices).unwrap_or_default();
+    if devices.is_empty() {
+        return vec![Subject::Device.problem(
+            "Windows lists no DirectX device",
+            "install the GPU vendor's driver for this Windows; switch an NVIDIA GPU in TCC mode, \
+             which has no DirectX, to WDDM or MCDM; in a virtual machine, check that the GPU is \
+             assigned to it",
+        )];
+    }
+    let checks = devices.iter().map(|device| one_device(machine, device));
+    checks.chain(partly_read(machine)).collect()
+}
+
+/// The adapters that could be read only in part.
+fn partly_read(machine: &MachineFacts) -> impl Iterator<Item = Check> {
+    let snapshot = machine.adapters.iter();
+    let warnings = snapshot.flat_map(|snapshot| &snapshot.warnings);
+    warnings.filter(|warning| warning.effect == WarningEffect::Incomplete).map(|warning| {
+        Subject::Device
+            .warning(
+                &warning.text,
+                "if the problem persists, reinstall its driver and restart the host",
+            )
+            .of(format!("adapter with LUID {}", warning.luid))
+    })
+}
+
+fn one_device(machine: &MachineFacts, device: &Device) -> Check {
+    let name = format!("{} ({})", device.description, device.id);
+    let check = match device.health {
+        Health::Healthy => Subject::Device.ok(driver(machine, device)),
+        Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
+            let problem = problem_codes::explain(code);
+            let what =
+                format!("problem code {code}: {}; {}", problem.meaning, driver(machine, device));
+            Subject::Device.problem(what, problem.advice)
+        }
+        Health::Unhealthy(UnhealthyReason::Removed) => {
+            Subject::Device.problem("the device disappeared", "check the host's device list")
+        }
+    };
+    check.of(name)
+}
+
+/// The driver's version and date. An inventory may hold neither.
+fn driver(machine: &MachineFacts, device: &Device) -> String {
+    let id = device.id.as_str();
+    let date = machine.driver_dates.iter().find(|(of, _)| of.as_str().eq_ignore_ascii_case(id));
+    match (device.driver_version, date) {
+        (Some(version), Some((_, date))) => format!("driver {version} of {date}"),
+        (Some(version), None) => format!("driver {version}, date not known"),
+        (None, Some((_, date))) => format!("driver of {date}, version not known"),
+        (None, None) => "driver version and date not known".to_owned(),
+    }
+}
+
+/// The runtime files that each driver names, compared with its driver store folder.
+pub(super) fn runtime_files(machine: &MachineFacts) -> Vec<Check> {
+    let Some(selection) = all_devices(machine) else {
+        return vec![Subject::RuntimeFiles.not_checked(NO_ADAPTERS)];
+    };
+    let check = |device: &Device| {
+        let name = format!("{} ({})", device.description, device.id);
+        let checks = [Some(files_of(&machine.host, device)), rejected(device)];
+        checks.into_iter().flatten().map(move |check| check.of(name.as_str()))
+    };
+    selection.devices.iter().flat_map(check).collect()
+}
+
+fn files_of(host: &HostFacts, device: &Device) -> Check {
+    let Some(store) = &device.driver_store else {
+        let what = "the driver store folder is not known";
+        if provides_files(host) {
+            return Subject::RuntimeFiles.ok(format!("{what}, and not needed on this Windows"));
+        }
+        return Subject::RuntimeFiles.warning(
+            format!("{what}: containers get only DirectX, no runtime files"),
+            "reinstall the driver with the vendor's installer",
+        );
+    };
+    let files = &device.runtime_files;
+    if files.discovered_from == DiscoveredFrom::Container {
+        return Subject::RuntimeFiles.warning(
+            "doctor runs inside a container, where Windows hides the list of the driver's files",
+            "run doctor and the plugin on the host or in a HostProcess container",
+        );
+    }
+    let wow64 = if host.wow64 == Wow64::Present { files.wow64.as_slice() } else { &[] };
+    let named: Vec<&str> =
+        files.system32.iter().chain(wow64).map(|file| file.source.as_str()).collect();
+    let missing: Vec<&str> =
+        named.iter().copied().filter(|name| store.files.contains(name) == Some(false)).collect();
+    match store.files {
+        _ if named.is_empty() => {
+            Subject::RuntimeFiles.ok("the driver names none; containers get only DirectX")
+        }
+        StoreFiles::EveryNamed => Subject::RuntimeFiles
+            .not_checked(format!("{} named; the inventory does not list the folder", named.len())),
+        StoreFiles::OnDisk => {
+            Subject::RuntimeFiles.not_checked(format!("cannot read the folder {}", store.path))
+        }
+        StoreFiles::Listed(_) if missing.is_empty() => {
+            let what = format!("{} named, all present{}", named.len(), without_wow64(host, files));
+            Subject::RuntimeFiles.ok(what)
+        }
+        StoreFiles::Listed(_) => missing_files(host, &store.path, &missing, named.len()),
+    }
+}
+
+/// The end of a line about files that a host without `SysWOW64` does not mount.
+fn without_wow64(host: &HostFacts, files: &RuntimeFiles) -> String {
+    match (host.wow64, files.wow64.len()) {
+        (Wow64::Present, _) | (Wow64::Absent, 0) => String::new(),
+        (Wow64::Absent, count) => {
+            format!("; this host has no SysWOW64 folder, so {count} 32-bit files are not mounted")
+        }
+    }
+}
+
+fn missing_files(host: &HostFacts, folder: &str, missing: &[&str], named: usize) -> Check {
+    let what =
+        format!("{} of {named} missing from {folder}: {}", missing.len(), first_names(missing));
+    if provides_files(host) {
+        return Subject::RuntimeFiles
+            .ok(what + "; not needed, since Windows itself provides the files to containers");
+    }
+    Subject::RuntimeFiles.warning(
+        what,
+        "reinstall the driver; until then containers get only the other files, and what needs \
+         the missing ones (CUDA, OpenCL, Vulkan, video) fails there",
+    )
+}
+
+/// Registry values that name no usable file.
+fn rejected(device: &Device) -> Option<Check> {
+    let rejected = &device.runtime_files.rejected;
+    let values: Vec<String> = rejected
+        .iter()
+        .map(|value| format!("{} `{}` ({})", value.key, value.value, value.why))
+        .collect();
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    let count = match values.len() {
+        0 => return None,
+        1 => "1 registry value is ignored".to_owned(),
+        n => format!("{n} registry values are ignored"),
+    };
+    Some(Subject::RuntimeFiles.warning(
+        format!("{count}: {}", first_names(&values)),
+        "report the fault to the vendor of the driver package, and mount what is missing with \
+         additionalMounts",
+    ))
+}
+
+/// The first few names, and how many more there are.
+fn first_names(names: &[&str]) -> String {
+    match names.len().checked_sub(NAMES_SHOWN) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..NAMES_SHOWN].join(", ")),
+    }
+}
+
+/// Whether containers can see more GPUs than the allocated one.
+pub(super) fn visibility(machine: &MachineFacts) -> Check {
+    let Some(selection) = all_devices(machine) else {
+        return Subject::Visibility.not_checked(NO_ADAPTERS);
+    };
+    let is_gpu = |device: &&Device| device.display.is_yes() && device.compute.is_yes();
+    match selection.devices.iter().filter(is_gpu).count() {
+        0 => Subject::Visibility.ok("the host has no GPU"),
+        1 => Subject::Visibility.ok("the host has one GPU; containers can see no other"),
+        n => Subject::Visibility.warning(
+            format!("containers can see all {n} GPUs, not only the allocated one"),
+            "use one GPU per node, or let applications select by DIRECTX_VISIBLE_DEVICES, which \
+             the plugin sets (CUDA honours CUDA_VISIBLE_DEVICES, which the plugin sets where NVML \
+             reports the GPU; github.com/microsoft/Windows-Containers/issues/333)",
+        ),
+    }
+}
+
+/// NVIDIA's management library.
+pub(super) fn nvml(machine: &MachineFacts) -> Check {
+    let LiveFact::Known(nvml) = &machine.nvml else {
+        return Subject::Nvml.not_checked(NOT_IN_INVENTORY);
+    };
+    let nvidia = all_devices(machine)
+        .map(|selection| selection.devices.iter().any(|device| device.vendor == Vendor::Nvidia));
+    match (nvml, nvidia) {
+        (Nvml { library: None, .. }, None) => Subject::Nvml.not_checked(NO_ADAPTERS),
+        (Nvml { library: None, gpus: Err(_) }, Some(false)) => {
+            Subject::Nvml.ok("not needed: the host has no NVIDIA device")
+        }
+        (Nvml { library: None, .. }, _) => Subject::Nvml.warning(
+            "nvml.dll is not where NVIDIA's drivers install it: pods get no CUDA_VISIBLE_DEVICES",
+            "reinstall NVIDIA's driver",
+        ),
+        (Nvml { gpus: Err(why), .. }, _) => Subject::Nvml.warning(
+            format!("NVML does not respond, so pods get no CUDA_VISIBLE_DEVICES: {why}"),
+            "run nvidia-smi on the host and fix what it reports",
+        ),
+        (Nvml { library: Some(library), gpus: Ok(gpus) }, _) => responding_nvml(library, gpus),
+    }
+}
+
+fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Check {
+    let in_tcc_mode: Vec<String> = gpus
+        .iter()
+        .filter(|gpu| gpu.driver_model.eq_ignore_ascii_case("TCC"))
+        .map(|gpu| format!("GPU {} ({})", gpu.index, gpu.name))
+        .collect();
+    let driver = gpus.first().map_or("none", |gpu| gpu.driver.as_str());
+    if in_tcc_mode.is_empty() {
+        let what = format!("{library} reports {} GPUs, NVIDIA driver {driver}", gpus.len());
+        return Subject::Nvml.ok(what);
+    }
+    Subject::Nvml.warning(
+        format!(
+            "in TCC mode, which has no DirectX, so not advertised to the kubelet: {}",
+            in_tcc_mode.join(", ")
+        ),
+        "switch the GPU with `nvidia-smi -i <GPU> -dm 0` (WDDM; some products need a vGPU or RTX \
+         licence for that) and restart the host",
+    )
+}

@@ -1,0 +1,111 @@
+//! Windows, its Host Compute Service, and an image that is to run on it.
+
+use devices::{FIRST_BUILD_WITHOUT_MOUNTS, HostFacts, takes_location_paths};
+use win32::NEEDED_WINDOWS;
+
+use crate::check::{Check, Subject};
+use crate::facts::{Hcs, MachineFacts, NodeFacts};
+use crate::image::Compatibility;
+
+/// The first build with dxcore.dll: Windows 10 version 2004. Windows Server 2022 is the
+/// first supported Server that has it.
+const FIRST_BUILD_WITH_DXCORE: u32 = 19_041;
+
+/// The Windows build.
+pub(super) fn windows(host: &HostFacts) -> Check {
+    let Some(build) = host.build else {
+        return Subject::Windows.not_checked("the inventory does not contain the Windows build");
+    };
+    let product = [host.product.as_deref(), host.display_version.as_deref()];
+    let product: Vec<&str> = product.into_iter().flatten().collect();
+    let name = format!(
+        "{} (build {build})",
+        if product.is_empty() { "Windows".to_owned() } else { product.join(", version ") }
+    );
+    if build.build < FIRST_BUILD_WITH_DXCORE {
+        let what = format!("{name} cannot list DirectX adapters");
+        return Subject::Windows.problem(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
+    }
+    if provides_files(host) {
+        return Subject::Windows.ok(format!(
+            "{name}; Windows itself provides the driver's runtime files to containers, so the \
+             plugin mounts none with runtimeMounts: auto"
+        ));
+    }
+    Subject::Windows.ok(format!("{name}; the plugin mounts the driver's runtime files"))
+}
+
+/// The Host Compute Service.
+pub(super) fn hcs(machine: &MachineFacts) -> Check {
+    match &machine.hcs {
+        Hcs::Missing(error) => Subject::Hcs.problem(
+            error,
+            "no Windows container can run on this host: install the Containers feature \
+             (`Install-WindowsFeature Containers`) and restart",
+        ),
+        Hcs::Unresponsive(error) => Subject::Hcs.warning(
+            error,
+            "run doctor as administrator or in a HostProcess container, and check that the \
+             service `vmcompute` runs",
+        ),
+        Hcs::Schemas(schemas) if schemas.is_empty() => {
+            Subject::Hcs.not_checked("the inventory lists no HCS schemas")
+        }
+        Hcs::Schemas(schemas) => {
+            let list: Vec<String> = schemas.iter().map(ToString::to_string).collect();
+            let list = list.join(", ");
+            if takes_location_paths(&machine.host) {
+                return Subject::Hcs.ok(format!("schema {list} supports devices by location path"));
+            }
+            Subject::Hcs.warning(
+                format!("schema {list} does not support devices by location path (2.2 does)"),
+                "every container that requests a device gets all display adapters of the host; \
+                 use Windows Server 2022 or newer",
+            )
+        }
+    }
+}
+
+/// An image's OS version against the host's.
+pub(super) fn image(facts: &NodeFacts) -> Check {
+    let Some(image) = facts.image else {
+        return Subject::Image
+            .not_checked("no image given; set its OS version with --image-os-version");
+    };
+    let Some(host) = facts.machine.host.build else {
+        return Subject::Image.not_checked("the inventory does not contain the Windows build");
+    };
+    let rebuild = |builds: String| {
+        format!(
+            "GPUs need process isolation, which requires a matching version: rebuild the image \
+             on a base image of build {builds}, or run it on another host"
+        )
+    };
+    match image.compatibility_with(host) {
+        Compatibility::Runs => Subject::Image.ok(format!("images of {image} run on build {host}")),
+        Compatibility::Unsupported => Subject::Image.warning(
+            format!(
+                "Windows Server 2016 supports only images of its own revision, {host}; the image \
+                 has {image}"
+            ),
+            format!("rebuild the image on the base image of {host}"),
+        ),
+        Compatibility::TooNew => Subject::Image.problem(
+            format!("images of {image} are newer than build {host} and do not start on it"),
+            rebuild(host.build.to_string()),
+        ),
+        Compatibility::TooOld { oldest } => Subject::Image.problem(
+            format!("images of {image} are too old for build {host} and do not start on it"),
+            rebuild(if oldest == host.build {
+                oldest.to_string()
+            } else {
+                format!("{oldest} to {}", host.build)
+            }),
+        ),
+    }
+}
+
+/// Whether Windows itself provides the driver's runtime files to containers.
+pub(super) fn provides_files(host: &HostFacts) -> bool {
+    host.build.is_some_and(|build| build.build >= FIRST_BUILD_WITHOUT_MOUNTS)
+}

@@ -1,0 +1,550 @@
+//! The verdict of each rule.
+
+use std::sync::Arc;
+
+use devices::{
+    Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, CopyToVmValue,
+    DriverStore, FileName, HostFacts, HostSnapshot, Luid, NumaTopology, PnpId, Policy,
+    RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
+};
+use win32::DriverDate;
+
+use super::evaluate;
+use crate::check::{Check, Subject, Verdict};
+use crate::facts::{
+    CollectError, Configuration, Containerd, Directory, DirectoryState, Hcs, LiveFact,
+    MachineFacts, NodeFacts, NvidiaGpu, Nvml, Program, SocketState,
+};
+use crate::version::Version;
+
+const TWO_T4: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
+
+/// A node without a fault: Server 2022 with one T4.
+fn healthy() -> NodeFacts {
+    let mut snapshot = two_gpus();
+    snapshot.adapters.truncate(1);
+    let found = |path: &str, version| Program::Found {
+        path: path.to_owned(),
+        version: Version::find(version).ok_or_else(String::new),
+    };
+    NodeFacts {
+        machine: MachineFacts {
+            host: snapshot.host.clone(),
+            hcs: Hcs::Schemas(snapshot.host.hcs_schemas.clone()),
+            containerd: LiveFact::Known(Containerd {
+                program: found(r"C:\containerd.exe", "1.7.22"),
+                disabled_plugins: Some(vec![]),
+            }),
+            kubelet: LiveFact::Known(found(r"C:\k\kubelet.exe", "v1.31.1")),
+            driver_dates: vec![(id(&snapshot).clone(), date())],
+            nvml: LiveFact::Known(nvml(&["WDDM"])),
+            adapters: Ok(snapshot),
+        },
+        image: Some("10.0.20348.x".parse().unwrap()),
+        directory: LiveFact::Known(directory(DirectoryState::Present, SocketState::Accepting)),
+        configuration: Ok(configuration()),
+    }
+}
+
+fn two_gpus() -> HostSnapshot {
+    inventory::parse("aws-t4-two.yaml", TWO_T4).unwrap()
+}
+
+fn id(snapshot: &HostSnapshot) -> &PnpId {
+    &snapshot.adapters[0].pnp.as_ref().unwrap().id
+}
+
+fn date() -> DriverDate {
+    // 2023-02-14.
+    DriverDate::from_filetime((134_774 + 19_402) * 864_000_000_000)
+}
+
+fn configuration() -> Configuration {
+    struct Bare;
+    impl settings::Environment for Bare {
+        fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
+            None
+        }
+        fn variable_names(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn working_directory(&self) -> std::io::Result<std::path::PathBuf> {
+            Ok("/".into())
+        }
+        fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+    }
+    let policy = settings::load(&settings::Flags::default(), &Bare).unwrap().policy;
+    Configuration { policy, explicit_values: vec![], notices: vec![] }
+}
+
+fn directory(state: DirectoryState, socket: SocketState) -> Directory {
+    Directory { path: r"C:\var\lib\kubelet\device-plugins".to_owned(), state, socket }
+}
+
+fn nvml(models: &[&str]) -> Nvml {
+    let gpu = |(n, model): (usize, &&str)| NvidiaGpu {
+        index: n.to_string(),
+        name: "NVIDIA Tesla T4".to_owned(),
+        driver: "528.49".to_owned(),
+        driver_model: (*model).to_owned(),
+    };
+    Nvml {
+        library: Some(r"C:\Windows\System32\nvml.dll".to_owned()),
+        gpus: Ok(models.iter().enumerate().map(gpu).collect()),
+    }
+}
+
+/// The checks of `subject` after `change` to a healthy node.
+fn changed(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> Vec<Check> {
+    let mut facts = healthy();
+    change(&mut facts);
+    evaluate(&facts).into_iter().filter(|check| check.subject == subject).collect()
+}
+
+/// Verdict and text of the only check of `subject`.
+fn only(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> (Verdict, String) {
+    let checks = changed(subject, change);
+    let [check] = checks.as_slice() else { panic!("{checks:?}") };
+    if check.verdict >= Verdict::Warning {
+        assert!(check.advice.is_some(), "no advice with {check:?}");
+    }
+    (check.verdict, check.what.clone())
+}
+
+fn adapters(facts: &mut NodeFacts) -> &mut Vec<Adapter> {
+    &mut facts.machine.adapters.as_mut().unwrap().adapters
+}
+
+fn store(facts: &mut NodeFacts) -> &mut DriverStore {
+    adapters(facts)[0].driver_store.as_mut().unwrap()
+}
+
+#[test]
+fn a_healthy_node_is_ok_in_every_subject() {
+    let checks = evaluate(&healthy());
+    for subject in Subject::ALL {
+        assert!(checks.iter().any(|check| check.subject == subject), "no check of {subject}");
+    }
+    let faults: Vec<_> = checks.iter().filter(|check| check.verdict != Verdict::Ok).collect();
+    assert!(faults.is_empty(), "{faults:?}");
+    let order: Vec<Subject> = checks.iter().map(|check| check.subject).collect();
+    assert!(order.is_sorted(), "{order:?}");
+}
+
+#[test]
+fn windows_needs_dxcore_and_names_who_provides_runtime_files() {
+    let build = |build: &str| {
+        only(Subject::Windows, |facts| facts.machine.host.build = Some(build.parse().unwrap()))
+    };
+    for (version, verdict, text) in [
+        ("10.0.17763.4010", Verdict::Problem, "cannot list"),
+        ("10.0.18363.1", Verdict::Problem, "cannot list"),
+        ("10.0.19041.1", Verdict::Ok, "the plugin mounts"),
+        ("10.0.20348.1547", Verdict::Ok, "the plugin mounts"),
+        ("10.0.26100.1", Verdict::Ok, "mounts none"),
+    ] {
+        let (found, what) = build(version);
+        assert_eq!(found, verdict, "{version}");
+        assert!(what.contains(text) && what.contains(version), "{what}");
+    }
+    let unknown = only(Subject::Windows, |facts| facts.machine.host = HostFacts::default());
+    assert_eq!(unknown.0, Verdict::NotChecked);
+}
+
+#[test]
+fn hcs_is_missing_unresponsive_old_or_unknown() {
+    let hcs = |hcs: Hcs| only(Subject::Hcs, |facts| facts.machine.hcs = hcs);
+    assert_eq!(hcs(Hcs::Missing("no HCS".to_owned())), (Verdict::Problem, "no HCS".to_owned()));
+    assert_eq!(
+        hcs(Hcs::Unresponsive("refused".to_owned())),
+        (Verdict::Warning, "refused".to_owned())
+    );
+    assert_eq!(hcs(Hcs::Schemas(vec![])).0, Verdict::NotChecked);
+    let (verdict, what) = only(Subject::Hcs, |facts| {
+        let old = vec!["2.1".parse().unwrap()];
+        facts.machine.host.hcs_schemas.clone_from(&old);
+        facts.machine.hcs = Hcs::Schemas(old);
+    });
+    assert_eq!((verdict, what.starts_with("schema 2.1 ")), (Verdict::Warning, true));
+}
+
+#[test]
+fn an_image_is_checked_when_both_versions_are_known() {
+    let image =
+        |image: &str| only(Subject::Image, |facts| facts.image = Some(image.parse().unwrap()));
+    assert_eq!(image("10.0.20348.1").0, Verdict::Ok);
+    assert_eq!(image("10.0.17763").0, Verdict::Problem);
+    assert_eq!(image("10.0.26100").0, Verdict::Problem);
+    let (verdict, what) = only(Subject::Image, |facts| {
+        facts.machine.host.build = Some("10.0.14393.2".parse().unwrap());
+        facts.image = Some("10.0.14393.1".parse().unwrap());
+    });
+    assert_eq!(verdict, Verdict::Warning);
+    assert!(what.contains("10.0.14393.2") && what.contains("10.0.14393.1"), "{what}");
+    assert_eq!(only(Subject::Image, |facts| facts.image = None).0, Verdict::NotChecked);
+    let unknown = only(Subject::Image, |facts| facts.machine.host.build = None);
+    assert_eq!(unknown.0, Verdict::NotChecked);
+}
+
+#[test]
+fn containerd_must_be_new_enough_with_its_cri_enabled() {
+    let containerd = |version: Result<&str, &str>, disabled: Option<&[&str]>| {
+        let found = Program::Found {
+            path: r"C:\containerd.exe".to_owned(),
+            version: version.map(|v| Version::find(v).unwrap()).map_err(str::to_owned),
+        };
+        let disabled_plugins = disabled.map(|list| list.iter().map(|p| (*p).to_owned()).collect());
+        let containerd = Containerd { program: found, disabled_plugins };
+        only(Subject::Containerd, |facts| facts.machine.containerd = LiveFact::Known(containerd))
+    };
+    assert_eq!(containerd(Ok("1.6.36"), Some(&[])).0, Verdict::Problem);
+    assert_eq!(containerd(Ok("1.7.0"), Some(&[])).0, Verdict::Ok);
+    assert_eq!(containerd(Ok("2.3.2"), Some(&["io.containerd.internal.v1.opt"])).0, Verdict::Ok);
+    for cri in ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"] {
+        assert_eq!(containerd(Ok("1.7.0"), Some(&[cri])).0, Verdict::Problem, "{cri}");
+    }
+    let (verdict, what) = containerd(Ok("1.7.0"), None);
+    assert_eq!((verdict, what.ends_with("is unknown")), (Verdict::Ok, true));
+    assert_eq!(containerd(Err("no answer"), None).0, Verdict::Warning);
+    let (verdict, what) = only(Subject::Containerd, |facts| {
+        let program = Program::NotFound(vec!["PATH".to_owned()]);
+        facts.machine.containerd = LiveFact::Known(Containerd { program, disabled_plugins: None });
+    });
+    assert_eq!((verdict, what.as_str()), (Verdict::Problem, "no containerd found in PATH"));
+}
+
+#[test]
+fn kubelets_before_1_21_do_not_support_device_plugins() {
+    let kubelet = |program| {
+        only(Subject::Kubelet, |facts| facts.machine.kubelet = LiveFact::Known(program)).0
+    };
+    let found = |version: &str| Program::Found {
+        path: r"C:\k\kubelet.exe".to_owned(),
+        version: Version::find(version).ok_or_else(|| "nonsense".to_owned()),
+    };
+    assert_eq!(kubelet(found("v1.20.15")), Verdict::Problem);
+    assert_eq!(kubelet(found("v1.21.0")), Verdict::Ok);
+    assert_eq!(kubelet(found("?")), Verdict::NotChecked);
+    assert_eq!(kubelet(Program::NotFound(vec![])), Verdict::NotChecked);
+}
+
+#[test]
+fn the_kubelets_directory_and_socket_must_be_usable() {
+    let verdict = |subject, state: DirectoryState, socket: SocketState| {
+        only(subject, |facts| facts.directory = LiveFact::Known(directory(state, socket))).0
+    };
+    let of_directory = |state| verdict(Subject::KubeletDirectory, state, SocketState::Missing);
+    assert_eq!(of_directory(DirectoryState::Missing), Verdict::Problem);
+    assert_eq!(of_directory(DirectoryState::Unusable("a file".to_owned())), Verdict::Problem);
+    assert_eq!(of_directory(DirectoryState::Present), Verdict::Ok);
+    let of_socket = |socket| verdict(Subject::KubeletSocket, DirectoryState::Present, socket);
+    for unusable in [
+        SocketState::Missing,
+        SocketState::NotResponding("refused".to_owned()),
+        SocketState::AccessDenied("denied".to_owned()),
+        SocketState::Unsupported,
+    ] {
+        assert_eq!(of_socket(unusable.clone()), Verdict::Problem, "{unusable:?}");
+    }
+}
+
+#[test]
+fn an_invalid_configuration_is_a_problem_and_leaves_only_resources_unchecked() {
+    let error = CollectError { message: "key `x`".to_owned(), hint: Some("did you mean y".into()) };
+    let checks = changed(Subject::Configuration, |facts| {
+        facts.configuration = Err(error.clone());
+    });
+    assert_eq!(checks[0].verdict, Verdict::Problem);
+    assert_eq!(checks[0].what, "key `x`");
+    assert_eq!(checks[0].advice.as_deref(), Some("did you mean y"));
+    let resources = only(Subject::Resources, |facts| facts.configuration = Err(error));
+    assert_eq!(resources.0, Verdict::NotChecked);
+}
+
+#[test]
+fn explicit_values_and_values_without_effect_are_listed() {
+    let checks = changed(Subject::Configuration, |facts| {
+        let configuration = facts.configuration.as_mut().unwrap();
+        configuration.explicit_values = vec!["wddm multitenancy = 4 (a.yaml:1)".into(), "b".into()];
+        configuration.notices = vec!["`x` has no effect".to_owned()];
+    });
+    let found: Vec<_> = checks.iter().map(|c| (c.verdict, c.what.as_str())).collect();
+    let expected = [
+        (Verdict::Ok, "wddm multitenancy = 4 (a.yaml:1); b"),
+        (Verdict::Warning, "`x` has no effect"),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// Additional mounts of one file for `vendor`.
+fn mounts_for(vendor: Vendor) -> AdditionalMounts {
+    let file = AdditionalMount {
+        source: StorePath::parse("extra.dll").unwrap(),
+        destination: FileName::parse("extra.dll").unwrap(),
+    };
+    [(vendor, vec![file])].into()
+}
+
+#[test]
+fn additional_mounts_that_auto_does_not_apply_are_a_warning() {
+    let warnings = |build: &str, container: ContainerPolicy| {
+        let checks = changed(Subject::Configuration, |facts| {
+            facts.machine.host.build = Some(build.parse().unwrap());
+            let policy = &mut facts.configuration.as_mut().unwrap().policy;
+            policy.models[0].container = Arc::new(container);
+        });
+        let warnings = checks.into_iter().filter(|check| check.verdict == Verdict::Warning);
+        warnings.map(|c| (c.object.unwrap(), c.what, c.advice.unwrap())).collect::<Vec<_>>()
+    };
+    let container = |runtime_mounts, vendor, wow64_vendor| ContainerPolicy {
+        runtime_mounts,
+        additional: mounts_for(vendor),
+        additional_wow64: mounts_for(wow64_vendor),
+        ..Default::default()
+    };
+    let (auto, nvidia, amd) = (RuntimeMounts::Auto, Vendor::Nvidia, Vendor::Amd);
+    let (server_2022, server_2025) = ("10.0.20348.1547", "10.0.26100.1742");
+
+    let found = warnings(server_2025, container(auto, nvidia, nvidia));
+    let [(object, what, advice)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(object, "wddm");
+    assert_eq!(
+        what,
+        "additionalMounts and additionalMountsWow64 are not applied: runtimeMounts is auto, which \
+         mounts no files from Windows build 26100 on"
+    );
+    assert!(advice.contains("`runtimeMounts: extra`"), "{advice}");
+    let what = |container| warnings(server_2025, container).swap_remove(0).1;
+    assert!(what(container(auto, nvidia, amd)).starts_with("additionalMounts is not applied"));
+    assert!(what(container(auto, amd, nvidia)).starts_with("additionalMountsWow64 is not applied"));
+
+    // Nothing to warn of: an older build, another mode, no device of the vendor, no mounts.
+    assert!(warnings(server_2022, container(auto, nvidia, nvidia)).is_empty());
+    for mode in [RuntimeMounts::Always, RuntimeMounts::Never] {
+        assert!(warnings(server_2025, container(mode, nvidia, nvidia)).is_empty(), "{mode:?}");
+    }
+    assert!(warnings(server_2025, container(auto, amd, amd)).is_empty());
+    assert!(warnings(server_2025, ContainerPolicy::default()).is_empty());
+}
+
+#[test]
+fn additional_mounts_into_syswow64_need_that_folder() {
+    let whats = |build: &str| {
+        let checks = changed(Subject::Configuration, |facts| {
+            facts.machine.host.build = Some(build.parse().unwrap());
+            facts.machine.host.wow64 = Wow64::Absent;
+            let policy = &mut facts.configuration.as_mut().unwrap().policy;
+            policy.models[0].container = Arc::new(ContainerPolicy {
+                additional: mounts_for(Vendor::Nvidia),
+                additional_wow64: mounts_for(Vendor::Nvidia),
+                ..Default::default()
+            });
+        });
+        let warnings = checks.into_iter().filter(|check| check.verdict == Verdict::Warning);
+        warnings.map(|check| check.what).collect::<Vec<_>>()
+    };
+    let wow64 = "additionalMountsWow64 is not applied: this host has no SysWOW64 folder";
+    assert_eq!(whats("10.0.20348.1547"), [wow64]);
+    let on_server_2025 = whats("10.0.26100.1742");
+    assert_eq!(on_server_2025[0], wow64);
+    assert!(on_server_2025[1].starts_with("additionalMounts is not applied: runtimeMounts"));
+    assert_eq!(on_server_2025.len(), 2);
+}
+
+#[test]
+fn a_device_has_driver_version_date_and_problem_code() {
+    let (verdict, what) = only(Subject::Device, |facts| {
+        adapters(facts)[0].driver_version = Some("31.0.15.2849".parse().unwrap());
+    });
+    assert_eq!((verdict, what.as_str()), (Verdict::Ok, "driver 31.0.15.2849 of 2023-02-14"));
+    let (_, what) = only(Subject::Device, |facts| facts.machine.driver_dates.clear());
+    assert_eq!(what, "driver version and date not known");
+    let (verdict, what) = only(Subject::Device, |facts| {
+        adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
+    });
+    assert_eq!(verdict, Verdict::Problem);
+    assert!(what.starts_with("problem code 43: "), "{what}");
+    assert_eq!(only(Subject::Device, |facts| adapters(facts).clear()).0, Verdict::Problem);
+}
+
+#[test]
+fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
+    let mut facts = healthy();
+    facts.machine.adapters = Err(CollectError { message: "no dxcore.dll".to_owned(), hint: None });
+    let checks = evaluate(&facts);
+    let with = |verdict| {
+        let subjects = checks.iter().filter(move |check| check.verdict == verdict);
+        subjects.map(|check| check.subject).collect::<Vec<_>>()
+    };
+    assert_eq!(with(Verdict::Problem), [Subject::Device]);
+    let unknown = [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility];
+    assert_eq!(with(Verdict::NotChecked), unknown);
+    let nvml = only(Subject::Nvml, |facts| {
+        facts.machine.adapters =
+            Err(CollectError { message: "no dxcore.dll".to_owned(), hint: None });
+        facts.machine.nvml = LiveFact::Known(Nvml { library: None, gpus: Err(String::new()) });
+    });
+    assert_eq!(nvml.0, Verdict::NotChecked);
+}
+
+#[test]
+fn an_adapter_that_is_read_in_part_is_a_warning() {
+    let checks = changed(Subject::Device, |facts| {
+        let warning =
+            |effect, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), effect };
+        let snapshot = facts.machine.adapters.as_mut().unwrap();
+        snapshot.warnings.push(warning(WarningEffect::Incomplete, "its folder was not read"));
+        snapshot.warnings.push(warning(WarningEffect::Skipped, "it was not read at all"));
+    });
+    assert_eq!(checks.len(), 2, "{checks:?}");
+    assert_eq!(checks[1].verdict, Verdict::Warning);
+    assert_eq!(checks[1].what, "its folder was not read");
+}
+
+#[test]
+fn named_files_are_compared_with_the_driver_store_folder() {
+    let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RuntimeFiles, change);
+    assert_eq!(files(&|_| ()), (Verdict::Ok, "14 named, all present".to_owned()));
+    let (verdict, what) = files(&|facts| {
+        if let StoreFiles::Listed(files) = &mut store(facts).files {
+            files.retain(|file| {
+                !file.contains("nvcu") && !file.contains("OpenCL") && !file.contains("nvapi")
+            });
+        }
+    });
+    assert_eq!(verdict, Verdict::Warning);
+    assert!(what.starts_with("9 of 14 missing") && what.ends_with("and 4 more"), "{what}");
+    let modern = files(&|facts| {
+        facts.machine.host.build = Some("10.0.26100.1".parse().unwrap());
+        store(facts).files = StoreFiles::Listed([].into());
+    });
+    assert_eq!(modern.0, Verdict::Ok);
+    let unlisted = files(&|facts| store(facts).files = StoreFiles::EveryNamed);
+    assert_eq!(unlisted.0, Verdict::NotChecked);
+    let unread = files(&|facts| store(facts).files = StoreFiles::OnDisk);
+    assert_eq!(unread.0, Verdict::NotChecked);
+    assert_eq!(files(&|facts| store(facts).copy_to_vm.clear()).0, Verdict::Ok);
+    let inside =
+        files(&|facts| store(facts).path = r"C:\Windows\System32\HostDriverStore\x".into());
+    assert_eq!(inside.0, Verdict::Warning);
+    assert_eq!(files(&|facts| adapters(facts)[0].driver_store = None).0, Verdict::Warning);
+    let unneeded = files(&|facts| {
+        adapters(facts)[0].driver_store = None;
+        facts.machine.host.build = Some("10.0.26100.1".parse().unwrap());
+    });
+    assert_eq!(unneeded.0, Verdict::Ok);
+}
+
+#[test]
+fn a_host_without_syswow64_needs_no_32_bit_files() {
+    let without = only(Subject::RuntimeFiles, |facts| facts.machine.host.wow64 = Wow64::Absent);
+    let what = "8 named, all present; this host has no SysWOW64 folder, so 6 32-bit files are not \
+                mounted";
+    assert_eq!(without, (Verdict::Ok, what.to_owned()));
+}
+
+#[test]
+fn registry_values_without_a_usable_file_are_a_warning() {
+    let checks = changed(Subject::RuntimeFiles, |facts| {
+        let values = store(facts).copy_to_vm.values_mut().next().unwrap();
+        values.insert("99".to_owned(), CopyToVmValue::Single(r"..\evil.dll".to_owned()));
+    });
+    assert_eq!(checks.len(), 2, "{checks:?}");
+    assert_eq!(checks[1].verdict, Verdict::Warning);
+    assert!(checks[1].what.starts_with("1 registry value is ignored: CopyToVmWhenNewer `99`"));
+}
+
+#[test]
+fn resources_are_counted_and_skipped_adapters_have_a_reason() {
+    let found = |change: &dyn Fn(&mut NodeFacts)| {
+        let checks = changed(Subject::Resources, change).into_iter();
+        checks.map(|c| (c.verdict, c.object.unwrap_or_default(), c.what)).collect::<Vec<_>>()
+    };
+    let display = "directx.microsoft.com/display".to_owned();
+    let first = |change: &dyn Fn(&mut NodeFacts)| found(change).swap_remove(0);
+    assert_eq!(first(&|_| ()), (Verdict::Ok, display.clone(), "1 of 1 device healthy".to_owned()));
+    let unhealthy = first(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 10);
+    assert_eq!(unhealthy, (Verdict::Problem, display, "0 of 1 device healthy".to_owned()));
+
+    let away = found(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().location_paths.clear());
+    assert_eq!((away[0].0, away[1].0), (Verdict::Problem, Verdict::Warning));
+    let integrated = found(&|facts| adapters(facts)[0].placement = devices::Placement::Integrated);
+    assert_eq!((integrated[0].0, integrated[1].0), (Verdict::Problem, Verdict::Ok));
+    let orphan = found(&|facts| adapters(facts)[0].pnp = None);
+    assert_eq!((orphan[0].0, orphan[1].0), (Verdict::Problem, Verdict::Warning));
+    let software = found(&|facts| adapters(facts)[0].kind = devices::AdapterKind::Software);
+    assert_eq!(software.len(), 1, "{software:?}");
+}
+
+#[test]
+fn a_rule_without_a_device_is_a_warning() {
+    let checks = changed(Subject::Resources, |facts| {
+        let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
+        let rule = devices::ResourceRule {
+            name: "example.com/none".parse().unwrap(),
+            matches: devices::DeviceMatch { min_memory_mib: Some(1 << 40), ..Default::default() },
+            replicas: None,
+            allocation: None,
+        };
+        models[0].rules = Arc::new([rule]);
+        models[0].numa = NumaTopology::Withhold;
+    });
+    let idle = checks.iter().find(|check| check.verdict == Verdict::Warning).unwrap();
+    assert_eq!(idle.object.as_deref(), Some("example.com/none"));
+}
+
+#[test]
+fn containers_can_see_all_of_several_gpus() {
+    let (verdict, what) = only(Subject::Visibility, |facts| {
+        facts.machine.adapters = Ok(two_gpus());
+    });
+    assert_eq!((verdict, what.contains("all 2 GPUs")), (Verdict::Warning, true));
+    assert_eq!(only(Subject::Visibility, |facts| adapters(facts).clear()).0, Verdict::Ok);
+}
+
+#[test]
+fn nvml_is_needed_only_with_an_nvidia_device() {
+    let verdict = |nvml: Nvml, nvidia: bool| {
+        only(Subject::Nvml, |facts| {
+            facts.machine.nvml = LiveFact::Known(nvml);
+            if !nvidia {
+                adapters(facts).clear();
+            }
+        })
+        .0
+    };
+    let absent = || Nvml { library: None, gpus: Err("no nvidia-smi".to_owned()) };
+    assert_eq!(verdict(absent(), true), Verdict::Warning);
+    assert_eq!(verdict(absent(), false), Verdict::Ok);
+    let broken = Nvml { gpus: Err("driver mismatch".to_owned()), ..nvml(&[]) };
+    assert_eq!(verdict(broken, true), Verdict::Warning);
+    assert_eq!(verdict(nvml(&["WDDM", "MCDM"]), true), Verdict::Ok);
+    let (verdict, what) = only(Subject::Nvml, |facts| {
+        facts.machine.nvml = LiveFact::Known(nvml(&["WDDM", "TCC"]));
+    });
+    assert_eq!(verdict, Verdict::Warning);
+    assert!(what.ends_with("GPU 1 (NVIDIA Tesla T4)"), "{what}");
+}
+
+#[test]
+fn an_inventory_leaves_unchecked_what_only_the_node_can_answer() {
+    let mut facts = healthy();
+    facts.machine.containerd = LiveFact::NotInInventory;
+    facts.machine.kubelet = LiveFact::NotInInventory;
+    facts.machine.nvml = LiveFact::NotInInventory;
+    facts.directory = LiveFact::NotInInventory;
+    let checks = evaluate(&facts);
+    let unchecked: Vec<_> =
+        checks.iter().filter(|c| c.verdict == Verdict::NotChecked).map(|c| c.subject).collect();
+    let expected = [
+        Subject::Containerd,
+        Subject::Kubelet,
+        Subject::KubeletDirectory,
+        Subject::KubeletSocket,
+        Subject::Nvml,
+    ];
+    assert_eq!(unchecked, expected);
+}

@@ -1,0 +1,274 @@
+//! An extended resource as the kubelet sees it: the node's devices, and a plan for each
+//! allocation.
+//!
+//! Plans become messages of the device plugin API only here.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use devices::{
+    Catalog, DriverModel, MountOutcome, Plan, PlanError, ResourceDevices, ResourceOrigin,
+    ResourceSpec, SlotError,
+};
+use kubelet::{
+    ContainerResponse, DeviceList, DeviceSpec, Mount, PreferredRequest, Refusal, RefusalKind,
+};
+use tokio::sync::watch;
+
+use crate::node_devices::PublishedDevices;
+
+/// One resource of the node.
+pub(crate) struct AdvertisedResource {
+    index: usize,
+    spec: Arc<ResourceSpec>,
+    socket_prefix: String,
+    devices: PublishedDevices,
+    /// Collisions and additional mounts that were logged, so that each is logged once.
+    logged_mounts: Mutex<BTreeSet<(String, String)>>,
+}
+
+/// The resources of the catalog, with the published devices.
+pub(crate) fn resources(
+    catalog: &Catalog,
+    devices: &PublishedDevices,
+) -> Vec<Arc<dyn kubelet::Resource>> {
+    let specs = catalog.resources().iter().enumerate();
+    specs
+        .map(|(index, spec)| {
+            Arc::new(AdvertisedResource {
+                index,
+                socket_prefix: socket_prefix(spec.origin),
+                spec: spec.clone(),
+                devices: devices.clone(),
+                logged_mounts: Mutex::default(),
+            }) as Arc<dyn kubelet::Resource>
+        })
+        .collect()
+}
+
+/// The prefix of a resource's socket: for a driver model's own resource that of the
+/// earlier systems, for a rule's its number, because socket paths must be short.
+fn socket_prefix(origin: ResourceOrigin) -> String {
+    match origin {
+        ResourceOrigin::Model(model) => model_socket_prefix(model).to_owned(),
+        ResourceOrigin::Rule(n) => format!("directx-rule{n}"),
+    }
+}
+
+/// The prefix of the sockets of a driver model's own resource.
+pub(crate) const fn model_socket_prefix(model: DriverModel) -> &'static str {
+    match model {
+        DriverModel::Legacy => "directx",
+        named => named.name(),
+    }
+}
+
+/// Plans a container on this machine: whether a file of a live host exists is read from
+/// its disk.
+pub(crate) fn plan_on_this_machine<'a>(
+    resource: &ResourceDevices,
+    ids: impl IntoIterator<Item = &'a str>,
+    host: &devices::HostFacts,
+) -> Result<Plan, PlanError> {
+    devices::plan(resource, ids, host, &|path| Path::new(path).is_file())
+}
+
+impl AdvertisedResource {
+    /// Logs what an administrator should know of an allocation.
+    fn log(&self, plan: &Plan) {
+        for warning in &plan.warnings {
+            tracing::warn!(resource = %self.spec.name, reason = %warning, "allocated with a warning");
+        }
+        for file in &plan.mounts.files {
+            let (source, destination) = (&file.file.host_path, &file.file.container_path);
+            match &file.outcome {
+                MountOutcome::DestinationTaken { by } => {
+                    if self.is_new(source, &by.host_path) {
+                        tracing::warn!(
+                            destination,
+                            mounted = by.host_path,
+                            skipped = source,
+                            "two runtime files have the same destination"
+                        );
+                    }
+                }
+                MountOutcome::NotApplied(reason) => {
+                    if self.is_new(source, destination) {
+                        tracing::warn!(
+                            resource = %self.spec.name,
+                            source,
+                            destination,
+                            %reason,
+                            hint = reason.additional_mounts_hint(),
+                            "additional mount not applied"
+                        );
+                    }
+                }
+                MountOutcome::Mounted | MountOutcome::Missing | MountOutcome::Excluded => {}
+            }
+        }
+    }
+
+    /// Whether a pair of paths was not logged before.
+    fn is_new(&self, source: &str, other: &str) -> bool {
+        let mut logged = self.logged_mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.insert((source.to_owned(), other.to_owned()))
+    }
+}
+
+impl kubelet::Resource for AdvertisedResource {
+    fn name(&self) -> &str {
+        self.spec.name.as_str()
+    }
+
+    fn socket_prefix(&self) -> &str {
+        &self.socket_prefix
+    }
+
+    fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
+        self.devices.list(self.index)
+    }
+
+    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+        let set = self.devices.set();
+        let resource = &set.resources[self.index];
+        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host)
+            .map_err(|error| refuse(&error))?;
+        self.log(&plan);
+        Ok(response(plan))
+    }
+
+    fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+        let set = self.devices.set();
+        let PreferredRequest { available, must_include, size } = request;
+        devices::preferred_allocation(&set.resources[self.index], available, must_include, size)
+            .map_err(|error| Refusal::new(RefusalKind::InvalidArgument, error))
+    }
+}
+
+fn refuse(error: &PlanError) -> Refusal {
+    let kind = match error {
+        PlanError::NoSlots
+        | PlanError::Slot(SlotError::Malformed(_) | SlotError::BeyondReplicas(..)) => {
+            RefusalKind::InvalidArgument
+        }
+        PlanError::Slot(SlotError::UnknownDevice(..)) => RefusalKind::NotFound,
+        PlanError::Slot(SlotError::Unhealthy(..))
+        | PlanError::SharedRequest { .. }
+        | PlanError::SeveralDevices(_)
+        | PlanError::NoLocationPath(_) => RefusalKind::FailedPrecondition,
+    };
+    Refusal::new(kind, error)
+}
+
+/// The plan as a message to the kubelet. On Windows a device's container path and
+/// permissions must be empty.
+fn response(plan: Plan) -> ContainerResponse {
+    let mounts = plan.mounts.mounted().map(|file| Mount {
+        container_path: file.container_path.clone(),
+        host_path: file.host_path.clone(),
+        read_only: true,
+    });
+    ContainerResponse {
+        envs: plan.envs,
+        mounts: mounts.collect(),
+        devices: vec![DeviceSpec {
+            host_path: plan.device.host_path(),
+            container_path: String::new(),
+            permissions: String::new(),
+        }],
+        ..ContainerResponse::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::node_devices::NodeDevices;
+    use std::io::Write;
+    use std::path::PathBuf;
+
+    /// The resources that a recorded host advertises under `config`.
+    fn advertised(host: &str, config: &str) -> Vec<Arc<dyn kubelet::Resource>> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, config).unwrap();
+        let config = config::load(&[], Some(&file), None).unwrap();
+        let inventories =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
+        let snapshot = inventory::read(&inventories.join(host)).unwrap();
+        let catalog = Catalog::new(config.policy);
+        let devices = NodeDevices::fixed(catalog.clone(), snapshot).unwrap();
+        resources(&catalog, &devices.published())
+    }
+
+    const A10: &str = r"PCI\VEN_10DE&DEV_2236&SUBSYS_148210DE&REV_A1\5&2C5F1A3B&0&1\0";
+    const V520: &str = r"PCI\VEN_1002&DEV_7362&SUBSYS_0A341002&REV_C3\5&2C5F1A3B&0&2\0";
+
+    /// A log that a test reads.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_collision_is_logged_once_and_several_devices_each_time() {
+        let display = advertised("made-up-two-vendors.yaml", "")[0].clone();
+        let log = Log::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(lines.finish(), || {
+            for _ in 0..3 {
+                display.allocate(&[A10.to_owned(), V520.to_owned()]).unwrap();
+            }
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(
+            text.matches("two runtime files have the same destination").count(),
+            1,
+            "{text}"
+        );
+        assert!(text.contains("amd_opencl64.dll"), "{text}");
+        assert_eq!(text.matches("2 devices for one container").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn refusals_have_the_kind_of_their_cause() {
+        let display = advertised("made-up-two-vendors.yaml", "multiDevice: reject")[0].clone();
+        let kind = |ids: &[&str]| {
+            let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+            display.allocate(&ids).unwrap_err().kind
+        };
+        assert_eq!(kind(&[]), RefusalKind::InvalidArgument);
+        assert_eq!(kind(&["nonsense"]), RefusalKind::InvalidArgument);
+        assert_eq!(kind(&[&A10.replace(r"\0", r"\1")]), RefusalKind::InvalidArgument);
+        assert_eq!(kind(&[r"PCI\GONE\0"]), RefusalKind::NotFound);
+        assert_eq!(kind(&[A10, V520]), RefusalKind::FailedPrecondition);
+        let unhealthy = advertised("made-up-npu-beside-gpu.yaml", "")[0].clone();
+        let id = r"PCI\VEN_10DE&DEV_2684&SUBSYS_88E21043&REV_A1\4&2283F625&0&0008\0";
+        let refusal = unhealthy.allocate(&[id.to_owned()]).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::FailedPrecondition);
+        assert!(refusal.message.contains("problem code 43"), "{refusal}");
+    }
+
+    #[test]
+    fn sockets_are_named_after_models_and_rules() {
+        let rules =
+            "resources: [{name: a/b, match: {vendor: amd}}, {name: c/d, match: {vendor: intel}}]";
+        let prefixes: Vec<String> = advertised("aws-t4-two.yaml", rules)
+            .iter()
+            .map(|resource| resource.socket_prefix().to_owned())
+            .collect();
+        assert_eq!(prefixes, ["wddm", "mcdm", "directx-rule0", "directx-rule1"]);
+    }
+}

@@ -1,0 +1,128 @@
+//! The command lines of `directx-device-plugin` and of the programs for one driver model.
+
+use clap::{ArgAction, Args, Command as ClapCommand, CommandFactory, Parser, Subcommand};
+use devices::DriverModel;
+
+use crate::doctor_command::DoctorArguments;
+use crate::list_devices::DevicesArguments;
+use crate::logging::{LOG_LEVEL, LogArguments, LogLevel};
+use crate::record::RecordArguments;
+use crate::serve::{DaemonArguments, ServeArguments};
+use crate::simulate::SimulateArguments;
+use crate::status::StatusArguments;
+
+const EXAMPLES: &str = "\
+Examples:
+  See what pods would get on a recorded two-GPU host, on any machine:
+    directx-device-plugin simulate
+  See what two pods would get on a host that you recorded:
+    directx-device-plugin simulate --inventory host.yaml \\
+      --pod one=directx.microsoft.com/display:1 --pod two=directx.microsoft.com/display:2
+  Run the daemon on a Windows node:
+    directx-device-plugin serve
+  Find out why a pod does not get its GPU:
+    directx-device-plugin doctor";
+
+/// Advertises the DirectX devices of a Windows node to Kubernetes
+#[derive(Parser, Debug)]
+#[command(name = "directx-device-plugin", version, after_help = EXAMPLES)]
+#[command(disable_help_flag = true, disable_version_flag = true)]
+pub(crate) struct CommandLine {
+    #[command(flatten)]
+    pub(crate) logs: LogArguments,
+    #[command(flatten)]
+    _help: HelpArgument,
+    #[command(flatten)]
+    _version: VersionArgument,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Advertises the DirectX devices of one driver model to Kubernetes
+///
+/// The same as `directx-device-plugin serve --driver-model`, under an earlier name.
+#[derive(Parser, Debug)]
+#[command(version, disable_help_flag = true, disable_version_flag = true)]
+pub(crate) struct OneModelCommandLine {
+    #[command(flatten)]
+    pub(crate) daemon: DaemonArguments,
+    #[command(flatten)]
+    pub(crate) completions: cli::Completions,
+    #[command(flatten)]
+    pub(crate) logs: LogArguments,
+    #[command(flatten)]
+    _help: HelpArgument,
+    #[command(flatten)]
+    _version: VersionArgument,
+}
+
+/// `--help`, which is clap's own but for its place: last.
+#[derive(Args, Debug)]
+struct HelpArgument {
+    /// Print help
+    #[arg(short = 'h', long = "help", action = ArgAction::Help, global = true)]
+    #[arg(display_order = 1002)]
+    help: Option<bool>,
+}
+
+/// `--version`, which is clap's own but for its place: after `--help`.
+#[derive(Args, Debug)]
+struct VersionArgument {
+    /// Print version
+    #[arg(short = 'V', long = "version", action = ArgAction::Version, display_order = 1003)]
+    version: Option<bool>,
+}
+
+/// The commands of the program.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Run the daemon: register with the kubelet and serve devices
+    Serve(ServeArguments),
+    /// Show what pods would get, with the same plugin and a simulated kubelet
+    Simulate(SimulateArguments),
+    /// List the DirectX devices of this host or of an inventory
+    Devices(DevicesArguments),
+    /// Write the inventory of this host
+    Record(RecordArguments),
+    /// Find out what is wrong with a node, and how to fix it
+    Doctor(DoctorArguments),
+    /// Report whether the kubelet received the device lists of the daemon, for probes
+    Status(StatusArguments),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Command {
+    /// The log level without `--log-level`. Only the daemon's steps are of interest; other
+    /// commands print a result.
+    pub(crate) fn default_log_level(&self) -> LogLevel {
+        match self {
+            Command::Serve(_) => LogLevel::Info,
+            _ => LogLevel::Warn,
+        }
+    }
+}
+
+/// The definition of the program for one driver model.
+pub(crate) fn one_model_command(model: DriverModel) -> ClapCommand {
+    let name = match model {
+        DriverModel::Wddm => "device-plugin-wddm",
+        DriverModel::Mcdm => "device-plugin-mcdm",
+        DriverModel::Legacy => "device-plugin-legacy",
+    };
+    let example = format!(
+        "Examples:\n  Run the daemon on a Windows node:\n    {name}\n  \
+         The same, under its current name:\n    directx-device-plugin serve --driver-model {model}"
+    );
+    OneModelCommandLine::command()
+        .name(name)
+        .after_help(example)
+        // `mut_arg` would move the argument behind all others.
+        .mut_args(|argument| match argument.get_id().as_str() {
+            LOG_LEVEL => argument.help("Minimum log level [default: info]"),
+            _ => argument,
+        })
+}

@@ -1,0 +1,193 @@
+//! `devices`: lists the DirectX devices of this host or of an inventory.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use cli::{Failure, OutputFormat};
+use devices::{
+    Attachment, Criteria, Device, DeviceScope, Filter, Health, Placement, RuntimeFile, Selection,
+    discover,
+};
+use serde::Serialize;
+
+use crate::change_log;
+
+/// The options of `devices`.
+#[derive(Args, Debug)]
+pub(crate) struct DevicesArguments {
+    /// Which devices: all, display, compute, display-only, compute-only or display-and-compute
+    #[arg(long, value_name = "FILTER", default_value_t = Filter::All)]
+    filter: Filter,
+    /// Inventory (a recorded host) to use instead of this host
+    #[arg(long, value_name = "FILE")]
+    inventory: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    output: OutputFormat,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
+    let snapshot = cli::read_host(arguments.inventory.as_deref())?;
+    change_log::log_adapter_warnings(&snapshot);
+    let selection = discover(
+        &snapshot,
+        Criteria {
+            filter: arguments.filter,
+            integrated: DeviceScope::Include,
+            detachable: DeviceScope::Include,
+        },
+    );
+    match arguments.output {
+        OutputFormat::Text => cli::print(&text(&selection)),
+        OutputFormat::Json => cli::print_json(&Report::of(&selection)),
+    }
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Report {
+    devices: Vec<DeviceView>,
+    skipped: Vec<SkippedView>,
+}
+
+#[allow(clippy::struct_excessive_bools, reason = "the published JSON has these fields")]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeviceView {
+    id: String,
+    luid: i64,
+    description: String,
+    vendor: String,
+    manufacturer: String,
+    location_path: String,
+    driver_registry_key: String,
+    driver_store_path: String,
+    integrated: bool,
+    detachable: bool,
+    supports_display: bool,
+    supports_compute: bool,
+    healthy: bool,
+    runtime_files: Vec<FileView>,
+    runtime_files_wow64: Vec<FileView>,
+}
+
+#[derive(Serialize)]
+struct FileView {
+    source: String,
+    destination: String,
+}
+
+#[derive(Serialize)]
+struct SkippedView {
+    luid: i64,
+    reason: String,
+}
+
+impl Report {
+    fn of(selection: &Selection) -> Report {
+        let skipped = selection.skipped.iter();
+        Report {
+            devices: selection.devices.iter().map(DeviceView::of).collect(),
+            skipped: skipped
+                .map(|s| SkippedView { luid: s.luid.0, reason: s.reason.to_string() })
+                .collect(),
+        }
+    }
+}
+
+impl DeviceView {
+    fn of(device: &Device) -> DeviceView {
+        let location = device.location_path.as_ref();
+        DeviceView {
+            id: device.id.to_string(),
+            luid: device.luid.0,
+            description: device.description.clone(),
+            vendor: device.vendor.to_string(),
+            manufacturer: device.manufacturer.clone(),
+            location_path: location.map(ToString::to_string).unwrap_or_default(),
+            driver_registry_key: driver_key(device),
+            driver_store_path: store_path(device).to_owned(),
+            integrated: device.placement == Placement::Integrated,
+            detachable: device.attachment == Attachment::Detachable,
+            supports_display: device.display.is_yes(),
+            supports_compute: device.compute.is_yes(),
+            healthy: device.health.is_healthy(),
+            runtime_files: files(&device.runtime_files.system32),
+            runtime_files_wow64: files(&device.runtime_files.wow64),
+        }
+    }
+}
+
+fn driver_key(device: &Device) -> String {
+    device.driver_key.as_ref().map(devices::DriverKey::registry_path).unwrap_or_default()
+}
+
+fn store_path(device: &Device) -> &str {
+    device.driver_store.as_ref().map_or("", |store| store.path.as_str())
+}
+
+fn files(list: &[RuntimeFile]) -> Vec<FileView> {
+    list.iter()
+        .map(|file| FileView {
+            source: file.source.to_string(),
+            destination: file.destination.to_string(),
+        })
+        .collect()
+}
+
+/// The text report.
+fn text(selection: &Selection) -> String {
+    let mut text = String::new();
+    for device in &selection.devices {
+        // Writing to a String cannot fail.
+        let _ = write_device(&mut text, device);
+    }
+    if selection.devices.is_empty() {
+        text.push_str("no DirectX devices found\n");
+    }
+    if !selection.skipped.is_empty() {
+        text.push_str("Skipped adapters:\n");
+    }
+    for skipped in &selection.skipped {
+        let name = if skipped.description.is_empty() { "adapter" } else { &skipped.description };
+        let _ = writeln!(text, "  {name} (LUID {}): {}", skipped.luid, skipped.reason);
+    }
+    text
+}
+
+fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
+    writeln!(text, "{}", device.description)?;
+    let mut row = |name: &str, value: &str| match value {
+        "" => Ok(()),
+        value => writeln!(text, "  {name:<16}{value}"),
+    };
+    row("PnP id", device.id.as_str())?;
+    row("LUID", &device.luid.to_string())?;
+    row("Vendor", &format!("{} ({})", device.vendor, device.manufacturer))?;
+    row("Location path", device.location_path.as_ref().map_or("", |path| path.as_str()))?;
+    row("Driver", &device.driver_version.map(|v| v.to_string()).unwrap_or_default())?;
+    row("Driver key", &driver_key(device))?;
+    row("Driver store", store_path(device))?;
+    let memory = device.dedicated_memory_mib.map(|mib| format!("{mib} MiB"));
+    row("Memory", &memory.unwrap_or_default())?;
+    let functions = [(device.display, "display"), (device.compute, "compute")];
+    let supported: Vec<&str> =
+        functions.iter().filter(|(yes, _)| yes.is_yes()).map(|(_, name)| *name).collect();
+    row("Supports", &supported.join(", "))?;
+    let health = match device.health {
+        Health::Healthy => "healthy".to_owned(),
+        Health::Unhealthy(reason) => format!("unhealthy: {reason}"),
+    };
+    row("Health", &health)?;
+    let files = &device.runtime_files;
+    row(
+        "Runtime files",
+        &format!("{} System32, {} SysWOW64", files.system32.len(), files.wow64.len()),
+    )?;
+    for rejected in &files.rejected {
+        writeln!(text, "  ignored: {} `{}`: {}", rejected.key, rejected.value, rejected.why)?;
+    }
+    writeln!(text)
+}
