@@ -16,9 +16,9 @@ pub(super) struct Command {
     pub(super) text: String,
 }
 
-/// The blocks of `text` with the info string `sh`. An error names the line of a block
-/// that has no info string although it starts with one of `programs`.
-pub(super) fn shell_blocks(text: &str, programs: &[String]) -> Result<Vec<Block>> {
+/// The blocks with the info string `sh` in `text`, which is the content of `document`. A
+/// block without info string that starts with one of `programs` is an error.
+pub(super) fn shell_blocks(document: &str, text: &str, programs: &[String]) -> Result<Vec<Block>> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((index, line)) = lines.next() {
@@ -33,11 +33,11 @@ pub(super) fn shell_blocks(text: &str, programs: &[String]) -> Result<Vec<Block>
             content.push((index + 1, fence.without_indent(line)));
         }
         if !closed {
-            bail!("line {}: the code block is not closed", index + 1);
+            bail!("{document}:{}: the code block is not closed", index + 1);
         }
         match fence.info {
-            "sh" => blocks.push(Block { commands: commands(&content)? }),
-            "" => reject_command(&content, programs)?,
+            "sh" => blocks.push(Block { commands: commands(document, &content)? }),
+            "" => reject_command(document, &content, programs)?,
             _ => {}
         }
     }
@@ -75,13 +75,13 @@ impl Fence<'_> {
 }
 
 /// Joins continuation lines, and leaves out comments and empty lines.
-fn commands(content: &[(usize, &str)]) -> Result<Vec<Command>> {
+fn commands(document: &str, content: &[(usize, &str)]) -> Result<Vec<Command>> {
     let mut commands: Vec<Command> = Vec::new();
     let mut continues = false;
     for (line, text) in content {
         if text.contains("<<") {
             bail!(
-                "line {line}: here-documents are not supported in `sh` blocks\nhint: mark the block `text`"
+                "{document}:{line}: here-documents are not supported in `sh` blocks\nhint: mark the block `text`"
             );
         }
         if continues {
@@ -99,7 +99,7 @@ fn commands(content: &[(usize, &str)]) -> Result<Vec<Command>> {
 }
 
 /// Fails if a block without info string starts with a command.
-fn reject_command(content: &[(usize, &str)], programs: &[String]) -> Result<()> {
+fn reject_command(document: &str, content: &[(usize, &str)], programs: &[String]) -> Result<()> {
     let first = content.iter().find(|(_, text)| {
         let text = text.trim();
         !text.is_empty() && !text.starts_with('#')
@@ -108,7 +108,7 @@ fn reject_command(content: &[(usize, &str)], programs: &[String]) -> Result<()> 
     let word = text.split_whitespace().next().unwrap_or_default();
     if programs.iter().any(|program| program == word) {
         bail!(
-            "line {line}: the code block starts with `{word}` and has no info string\nhint: mark it `sh` or `text`"
+            "{document}:{line}: the code block starts with `{word}` and has no info string\nhint: mark it `sh` or `text`"
         );
     }
     Ok(())
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn blocks(text: &str) -> Result<Vec<Vec<(usize, String)>>> {
-        let blocks = shell_blocks(text, &["cargo".to_owned(), "tool".to_owned()])?;
+        let blocks = shell_blocks("a.md", text, &["cargo".to_owned(), "tool".to_owned()])?;
         let pairs = |block: Block| block.commands.into_iter().map(|c| (c.line, c.text)).collect();
         Ok(blocks.into_iter().map(pairs).collect())
     }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn an_unmarked_block_with_a_command_is_an_error() {
         let error = blocks("text\n\n```\n# first\ntool --flag\n```\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 5: the code block starts with `tool`"), "{error}");
+        assert!(error.starts_with("a.md:5: the code block starts with `tool`"), "{error}");
         assert!(error.ends_with("hint: mark it `sh` or `text`"), "{error}");
         assert!(blocks("```text\ntool --flag\n```\n").unwrap().is_empty());
         assert!(blocks("```\ntoolbox\n```\n").unwrap().is_empty());
@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn what_cannot_be_run_line_by_line_is_an_error() {
         let error = blocks("```sh\ncat <<END\nEND\n```\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 2: here-documents"), "{error}");
+        assert!(error.starts_with("a.md:2: here-documents"), "{error}");
         let error = blocks("```sh\na\n").unwrap_err().to_string();
-        assert_eq!(error, "line 1: the code block is not closed");
+        assert_eq!(error, "a.md:1: the code block is not closed");
     }
 }

@@ -40,23 +40,43 @@ pub(crate) fn check() -> Result<()> {
         println!("skipped: documented commands run on Linux only");
         return Ok(());
     }
+    let root = workspace::root();
     let programs = programs()?;
+    let documents = documents(&root)?;
+    let documents = all(documents.iter().map(|document| read(&root, document, &programs)))?;
     let packages = PACKAGES.iter().flat_map(|package| ["--package", package]);
     run(cargo().args(["build", "--quiet"]).args(packages))?;
-    let place = Place::create(&workspace::root(), &workspace::target_dir().join("doc-commands"))?;
-    let mut failures = Vec::new();
-    let mut count = 0;
-    for document in documents(&workspace::root())? {
-        match place.run_document(&document, &programs) {
-            Ok(commands) => count += commands,
-            Err(error) => failures.push(error.to_string()),
+    let place = Place::create(&root, &workspace::target_dir().join("doc-commands"))?;
+    let counts = all(documents.iter().map(|document| place.run_document(document)))?;
+    println!("{} commands ran", counts.iter().sum::<usize>());
+    Ok(())
+}
+
+/// All values, or the messages of all errors.
+fn all<T>(results: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let (mut values, mut errors) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(value) => values.push(value),
+            Err(error) => errors.push(format!("{error:#}")),
         }
     }
-    if failures.is_empty() {
-        println!("{count} commands ran");
-        return Ok(());
-    }
-    bail!("{}", failures.join("\n"))
+    if errors.is_empty() { Ok(values) } else { bail!("{}", errors.join("\n")) }
+}
+
+/// A document with its blocks of commands.
+struct Document {
+    /// Its path relative to the workspace.
+    name: String,
+    blocks: Vec<Block>,
+}
+
+fn read(root: &Path, path: &Path, programs: &[String]) -> Result<Document> {
+    let name = path.display().to_string();
+    let text =
+        fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {name}"))?;
+    let blocks = blocks::shell_blocks(&name, &text, programs)?;
+    Ok(Document { name, blocks })
 }
 
 /// Names that only commands start with: cargo and the workspace's programs for users.
@@ -123,17 +143,12 @@ impl Place {
     }
 
     /// Runs the blocks of a document and returns the number of commands in them.
-    fn run_document(&self, document: &Path, programs: &[String]) -> Result<usize> {
-        let name = document.display();
-        let text = fs::read_to_string(self.root.join(document))
-            .with_context(|| format!("cannot read {name}"))?;
-        let blocks = blocks::shell_blocks(&text, programs)
-            .map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
-        for block in blocks.iter().filter(|block| !block.commands.is_empty()) {
+    fn run_document(&self, document: &Document) -> Result<usize> {
+        for block in document.blocks.iter().filter(|block| !block.commands.is_empty()) {
             self.link_workspace()?;
-            self.run_block(document, block, TIME_LIMIT)?;
+            self.run_block(&document.name, block, TIME_LIMIT)?;
         }
-        Ok(blocks.iter().map(|block| block.commands.len()).sum())
+        Ok(document.blocks.iter().map(|block| block.commands.len()).sum())
     }
 
     /// Makes the working directory anew: without the files of earlier blocks.
@@ -150,7 +165,7 @@ impl Place {
         Ok(())
     }
 
-    fn run_block(&self, document: &Path, block: &Block, limit: Duration) -> Result<()> {
+    fn run_block(&self, document: &str, block: &Block, limit: Duration) -> Result<()> {
         fs::write(&self.line, block.commands[0].line.to_string())?;
         let output = File::create(&self.output)?;
         let mut bash = Command::new("bash");
@@ -174,7 +189,6 @@ impl Place {
         let command = block.commands.iter().find(|command| command.line == line);
         let command = command.map_or("", |command| &command.text);
         let output = last_lines(&fs::read(&self.output)?, SHOWN_LINES);
-        let document = document.display();
         bail!("{document}:{line}: `{command}` failed: {reason}\n{output}")
     }
 
@@ -233,7 +247,8 @@ mod tests {
         fs::write(root.join("present"), "content\n").unwrap();
         fs::write(root.join("page.md"), text).unwrap();
         let place = Place::create(&root, &folder.path().join("place")).unwrap();
-        let result = place.run_document(Path::new("page.md"), &["cargo".to_owned()]);
+        let document = read(&root, Path::new("page.md"), &["cargo".to_owned()]).unwrap();
+        let result = place.run_document(&document);
         (folder, result)
     }
 
@@ -266,8 +281,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::create(folder.path(), &folder.path().join("place")).unwrap();
         fs::create_dir(&place.work).unwrap();
-        let blocks = blocks::shell_blocks("```sh\nsleep 61 & sleep 62; true\n```\n", &[]).unwrap();
-        let result = place.run_block(Path::new("a.md"), &blocks[0], Duration::from_millis(50));
+        let blocks =
+            blocks::shell_blocks("a.md", "```sh\nsleep 61 & sleep 62; true\n```\n", &[]).unwrap();
+        let result = place.run_block("a.md", &blocks[0], Duration::from_millis(50));
         let error = result.unwrap_err().to_string();
         assert!(
             error.starts_with("a.md:2: `sleep 61 & sleep 62; true` failed: no exit"),

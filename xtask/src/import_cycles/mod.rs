@@ -185,4 +185,18 @@ mod tests {
         ];
         assert_eq!(cycles_of(&files), ["b.rs → other/place.rs (A) → b.rs (B)"]);
     }
+
+    #[test]
+    fn a_module_with_a_file_for_each_target_is_read_for_all_targets() {
+        let attributes =
+            "#[cfg_attr(unix, path = \"a/unix.rs\")] #[cfg_attr(windows, path = \"a/win.rs\")]";
+        let root = format!("{attributes} mod a; mod b;");
+        let files = [
+            ("lib.rs", root.as_str()),
+            ("a/unix.rs", "pub struct A;"),
+            ("a/win.rs", "use crate::b::B; pub struct A;"),
+            ("b.rs", "pub struct B(crate::a::A);"),
+        ];
+        assert_eq!(cycles_of(&files), ["a/win.rs → b.rs (B) → a/win.rs (A)"]);
+    }
 }

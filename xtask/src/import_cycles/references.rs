@@ -1,7 +1,7 @@
 //! Which file names which item of which other file.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::module_tree::{Module, Tree};
 use super::source::{Import, Visibility};
@@ -17,10 +17,12 @@ pub(super) fn between_files(tree: &Tree) -> References {
     let mut references = References::new();
     for (path, module) in tree {
         let mut add = |names: &[String]| {
-            let Some((file, item)) = resolve(tree, path, names, LONGEST_CHAIN) else { return };
-            if file != module.file {
-                let from = references.entry(module.file.clone()).or_default();
-                from.entry(file.to_owned()).or_insert(item);
+            let Some((target, item)) = resolve(tree, path, names, LONGEST_CHAIN) else { return };
+            for file in [&target.file].into_iter().chain(&target.alternatives) {
+                if *file != module.file {
+                    let from = references.entry(module.file.clone()).or_default();
+                    from.entry(file.clone()).or_insert_with(|| item.clone());
+                }
             }
         };
         for names in &module.source.paths {
@@ -42,14 +44,14 @@ fn is_used(import: &Import, module: &Module) -> bool {
     }
 }
 
-/// The file that defines what `names` names in the module `from`, and the item's name;
+/// The module that defines what `names` names in the module `from`, and the item's name;
 /// `None` for items of other crates, for local names and for modules as such.
 fn resolve<'a>(
     tree: &'a Tree,
     from: &[String],
     names: &[String],
     steps: usize,
-) -> Option<(&'a Path, String)> {
+) -> Option<(&'a Module, String)> {
     let (first, rest) = names.split_first()?;
     match first.as_str() {
         "crate" => resolve_in(tree, &[], rest, steps),
@@ -77,7 +79,7 @@ fn resolve_in<'a>(
     at: &[String],
     names: &[String],
     steps: usize,
-) -> Option<(&'a Path, String)> {
+) -> Option<(&'a Module, String)> {
     let steps = steps.checked_sub(1)?;
     let module = tree.get(at)?;
     let (first, rest) = names.split_first()?;
@@ -93,7 +95,7 @@ fn resolve_in<'a>(
         return resolve(tree, at, &path, steps).filter(|_| leads_on);
     }
     if module.source.items.contains(first) {
-        return Some((&module.file, first.clone()));
+        return Some((module, first.clone()));
     }
     let globs = module.source.imports.iter().filter(|import| import.name.is_none());
     let mut found = globs.filter_map(|glob| {

@@ -31,8 +31,9 @@ pub(super) struct ChildModule {
 pub(super) enum Body {
     /// `mod name { … }`
     Inline(Source),
-    /// `mod name;`, perhaps with the path of a `#[path]` attribute.
-    File(Option<String>),
+    /// `mod name;`, with the paths of its `path` attributes. There are several if the file
+    /// depends on the target, as in `#[cfg_attr(windows, path = "…")]`.
+    File(Vec<String>),
 }
 
 /// One name that a `use` item brings in.
@@ -72,7 +73,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(mut self) {
-        let mut path_attribute = None;
+        let mut path_attributes = Vec::new();
         let mut visibility = Visibility::Private;
         while let Some(token) = self.tokens.get(self.at) {
             match token {
@@ -81,7 +82,7 @@ impl Reader<'_> {
                     if is_test_only(&attribute) {
                         self.skip_item();
                     }
-                    path_attribute = path_of(&attribute).or(path_attribute);
+                    path_attributes.extend(path_of(attribute.stream()));
                 }
                 TokenTree::Ident(identifier) => {
                     let word = identifier.to_string();
@@ -93,7 +94,7 @@ impl Reader<'_> {
                             continue;
                         }
                         "use" => self.imports(visibility),
-                        "mod" => self.module(path_attribute.take()),
+                        "mod" => self.module(std::mem::take(&mut path_attributes)),
                         _ => self.word(&word),
                     }
                     visibility = Visibility::Private;
@@ -149,7 +150,7 @@ impl Reader<'_> {
     }
 
     /// `mod name;` or `mod name { … }`
-    fn module(&mut self, path: Option<String>) {
+    fn module(&mut self, paths: Vec<String>) {
         self.at += 1;
         let Some(TokenTree::Ident(name)) = self.tokens.get(self.at) else { return };
         let name = plain(&name.to_string());
@@ -161,7 +162,7 @@ impl Reader<'_> {
                 Reader { tokens, at: 0, source: &mut inner }.read();
                 Body::Inline(inner)
             }
-            _ => Body::File(path),
+            _ => Body::File(paths),
         };
         self.at += 1;
         self.source.modules.push(ChildModule { name, body });
@@ -278,14 +279,17 @@ fn requires_test(condition: TokenStream) -> bool {
     }
 }
 
-/// The value of a `path = "…"` attribute.
-fn path_of(attribute: &Group) -> Option<String> {
-    let tokens: Vec<TokenTree> = attribute.stream().into_iter().collect();
+/// The value of `path = "…"` or `cfg_attr(…, path = "…")`.
+fn path_of(attribute: TokenStream) -> Option<String> {
+    let tokens: Vec<TokenTree> = attribute.into_iter().collect();
     match tokens.as_slice() {
-        [TokenTree::Ident(word), TokenTree::Punct(_), TokenTree::Literal(value)]
+        [.., TokenTree::Ident(word), TokenTree::Punct(_), TokenTree::Literal(value)]
             if word == "path" =>
         {
             Some(value.to_string().trim_matches('"').to_owned())
+        }
+        [TokenTree::Ident(word), TokenTree::Group(group)] if word == "cfg_attr" => {
+            path_of(group.stream())
         }
         _ => None,
     }
