@@ -1,0 +1,70 @@
+//! An environment in memory, and configurations and hosts for tests.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use devices::{Catalog, DriverModel, HostSnapshot};
+use settings::{Config, Flags, SettingsError, Surroundings};
+
+/// Environment variables, and the content of the only file, `c.yaml`.
+#[derive(Default)]
+pub struct TestEnvironment<'a> {
+    /// Variables by name.
+    pub variables: BTreeMap<String, OsString>,
+    /// The content of the file.
+    pub file: &'a [u8],
+}
+
+impl Surroundings for TestEnvironment<'_> {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        self.variables.get(name).cloned()
+    }
+
+    fn working_directory(&self) -> io::Result<PathBuf> {
+        Ok("/".into())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if path == Path::new("c.yaml") {
+            return Ok(self.file.to_vec());
+        }
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// Loads the configuration for `models` from `environment`, with its file as `--config`.
+///
+/// # Errors
+/// The configuration is invalid.
+pub fn load_config(
+    models: &[DriverModel],
+    environment: &TestEnvironment<'_>,
+) -> Result<Config, SettingsError> {
+    let config = Some("c.yaml".into());
+    settings::load(
+        &Flags { driver_models: models.to_vec(), config, ..Flags::default() },
+        environment,
+    )
+}
+
+/// The catalog of a valid configuration file.
+///
+/// # Panics
+/// The configuration is invalid.
+#[must_use]
+pub fn catalog(models: &[DriverModel], file: &str) -> Catalog {
+    let environment = TestEnvironment { file: file.as_bytes(), ..TestEnvironment::default() };
+    Catalog::new(load_config(models, &environment).expect("the configuration is valid").policy)
+}
+
+/// A host with two GPUs, from an inventory.
+///
+/// # Panics
+/// The inventory is invalid.
+#[must_use]
+pub fn fixture() -> HostSnapshot {
+    let text = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
+    inventory::parse("aws-t4-two.yaml", text).expect("the inventory is valid")
+}
