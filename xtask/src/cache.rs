@@ -48,13 +48,13 @@ impl Cache {
     }
 
     /// Returns the folder of the entry `name` that is made from `made_from`. If it
-    /// does not exist, `make` fills an empty folder that becomes the entry. If two
+    /// does not exist, `fill` gets an empty folder that becomes the entry. If two
     /// processes need the same entry, one makes it and the other waits.
     pub(crate) fn entry(
         &self,
         name: &str,
         made_from: &[&str],
-        make: impl FnOnce(&Path) -> Result<()>,
+        fill: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<PathBuf> {
         let entry = self.path(name, made_from);
         if entry.exists() {
@@ -70,15 +70,15 @@ impl Cache {
         partial.push(format!("{PARTIAL}{}", std::process::id()));
         let partial = PathBuf::from(partial);
         create(&partial)?;
-        let made = make(&partial).and_then(|()| {
+        let filled = fill(&partial).and_then(|()| {
             fs::rename(&partial, &entry)
                 .with_context(|| format!("cannot rename {}", partial.display()))
         });
-        if made.is_err() {
+        if filled.is_err() {
             // What cannot be removed now, a later run removes.
             let _ = remove_unused(&partial);
         }
-        made.map(|()| entry)
+        filled.map(|()| entry)
     }
 
     /// Returns the folder `name` for `made_from`, created empty if it does not exist.
@@ -141,10 +141,11 @@ fn user_cache(xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
 fn remove_abandoned(folder: &Path, name: &str) -> Result<()> {
     for path in children(folder)? {
         let abandoned = maker(&path).is_some_and(|process| !folder_users::is_running(process));
-        if abandoned && file_name(&path).starts_with(&format!("{name}-")) {
-            if let Err(error) = remove_unused(&path) {
-                eprintln!("warning: {error:#}");
-            }
+        if !abandoned || !file_name(&path).starts_with(&format!("{name}-")) {
+            continue;
+        }
+        if let Err(error) = remove_unused(&path) {
+            eprintln!("warning: {error:#}");
         }
     }
     Ok(())
@@ -232,19 +233,19 @@ mod tests {
     #[test]
     fn an_entry_is_made_once_for_what_it_is_made_from() {
         let (_temporary, cache) = cache();
-        let make = |from: &str| {
-            let mut made = false;
+        let entry_of = |from: &str| {
+            let mut is_new = false;
             let entry = cache.entry("tool", &[from], |folder| {
-                made = true;
+                is_new = true;
                 Ok(fs::write(folder.join("file"), from)?)
             });
-            (entry.unwrap(), made)
+            (entry.unwrap(), is_new)
         };
-        let (first, made) = make("1");
-        assert!(made && fs::read(first.join("file")).unwrap() == b"1");
-        assert_eq!(make("1"), (first.clone(), false));
-        let (second, made) = make("2");
-        assert!(made && second != first);
+        let (first, is_new) = entry_of("1");
+        assert!(is_new && fs::read(first.join("file")).unwrap() == b"1");
+        assert_eq!(entry_of("1"), (first.clone(), false));
+        let (second, is_new) = entry_of("2");
+        assert!(is_new && second != first);
     }
 
     #[test]
@@ -279,12 +280,12 @@ mod tests {
     #[test]
     fn two_runs_at_once_make_an_entry_once() {
         let (_temporary, cache) = cache();
-        let made = std::sync::atomic::AtomicU32::new(0);
+        let count = std::sync::atomic::AtomicU32::new(0);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     cache.entry("tool", &["1"], |_| {
-                        made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                         std::thread::sleep(std::time::Duration::from_millis(50));
                         Ok(())
                     })
@@ -292,7 +293,7 @@ mod tests {
             }
         });
         if cfg!(target_os = "linux") {
-            assert_eq!(made.into_inner(), 1);
+            assert_eq!(count.into_inner(), 1);
         }
     }
 

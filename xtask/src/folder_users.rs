@@ -34,7 +34,7 @@ fn user(id: u32, folder: &Path) -> Option<String> {
     Some(format!("process {id} sees {} mounted in it", mount.display()))
 }
 
-/// The mount points in a `mountinfo` file (proc_pid_mountinfo(5)): the fifth field, in
+/// The mount points in a `mountinfo` file (`proc_pid_mountinfo(5)`): the fifth field, in
 /// which space, tab, newline and backslash are written as octal numbers.
 fn mount_points(text: &str) -> impl Iterator<Item = PathBuf> {
     text.lines().filter_map(|line| {

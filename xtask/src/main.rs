@@ -97,7 +97,7 @@ fn main() -> ExitCode {
         eprint!("error: unknown command `{}`\n\n{}", name.display(), usage());
         return ExitCode::from(2);
     };
-    if arguments.first().is_some_and(|argument| is_help(argument)) {
+    if arguments.first().is_some_and(is_help) {
         print!("usage: cargo xtask {}", command.usage());
         return ExitCode::SUCCESS;
     }

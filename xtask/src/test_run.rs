@@ -149,12 +149,12 @@ fn request(arguments: &[OsString]) -> Result<Request> {
         let other = if first == *option { &words[0] } else { first };
         bail!("`{option}` cannot be combined with `{other}`");
     }
-    let named = |step: &&Step| names.iter().any(|name| ***name == *step.name);
-    Ok(match options.first().map(|option| option.as_ref()) {
+    let is_chosen = |step: &&Step| names.iter().any(|name| ***name == *step.name);
+    Ok(match options.first().map(AsRef::as_ref) {
         Some("--list") => Request::List,
         Some(_) => Request::Run(STEPS.iter().filter(|s| s.kind == Kind::Quick).collect()),
         None if names.is_empty() => Request::Run(STEPS.iter().collect()),
-        None => Request::Run(STEPS.iter().filter(named).collect()),
+        None => Request::Run(STEPS.iter().filter(is_chosen).collect()),
     })
 }
 

@@ -7,6 +7,7 @@
 
 mod blocks;
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -170,7 +171,7 @@ impl Place {
         let output = File::create(&self.output)?;
         let mut bash = Command::new("bash");
         bash.arg("-ec").arg(script(block)).current_dir(&self.work);
-        bash.env("PATH", self.path()?);
+        bash.env("PATH", search_path()?);
         bash.env(DOCUMENT_VARIABLE, document).env(LINE_VARIABLE, &self.line);
         bash.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         own_process_group(&mut bash);
@@ -191,13 +192,13 @@ impl Place {
         let output = last_lines(&fs::read(&self.output)?, SHOWN_LINES);
         bail!("{document}:{line}: `{command}` failed: {reason}\n{output}")
     }
+}
 
-    /// PATH with the debug builds first.
-    fn path(&self) -> Result<std::ffi::OsString> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let builds = [workspace::native_build("")].into_iter();
-        Ok(std::env::join_paths(builds.chain(std::env::split_paths(&path)))?)
-    }
+/// PATH with the debug builds first.
+fn search_path() -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let builds = [workspace::native_build("")].into_iter();
+    Ok(std::env::join_paths(builds.chain(std::env::split_paths(&path)))?)
 }
 
 /// The commands of a block for bash, which records the line of each before it starts.
@@ -239,7 +240,8 @@ fn link(_: &Path, link: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// What running `text` as a document of a workspace with the file `present` gives.
+    /// Runs `text` as a document of a workspace that contains the file `present`.
+    #[allow(clippy::unwrap_used, reason = "part of the tests")]
     fn run_text(text: &str) -> (tempfile::TempDir, Result<usize>) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("root");

@@ -43,7 +43,7 @@ fn add(
     tree: &mut Tree,
 ) -> Result<()> {
     for child in &mut source.modules {
-        let child_path = [path, &[child.name.clone()]].concat();
+        let child_path = [path, std::slice::from_ref(&child.name)].concat();
         let child_folder = folder.join(&child.name);
         match &mut child.body {
             Body::Inline(inner) => {
@@ -75,7 +75,7 @@ fn add_alternatives(places: &[PathBuf], path: &[String], tree: &mut Tree) -> Res
     for (number, place) in places.iter().enumerate() {
         let mut path = path.to_owned();
         if let (Some(name), 1..) = (path.last_mut(), number) {
-            name.push_str(&format!(" (alternative {number})"));
+            *name = format!("{name} (alternative {number})");
         }
         add_file(place, place.parent().unwrap_or(Path::new("")), &path, tree)?;
     }

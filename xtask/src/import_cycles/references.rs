@@ -83,7 +83,7 @@ fn resolve_in<'a>(
     let steps = steps.checked_sub(1)?;
     let module = tree.get(at)?;
     let (first, rest) = names.split_first()?;
-    let child = [at, &[first.clone()]].concat();
+    let child = [at, std::slice::from_ref(first)].concat();
     if tree.contains_key(&child) {
         return resolve_in(tree, &child, rest, steps);
     }
