@@ -162,7 +162,7 @@ fn remove_unused(folder: &Path) -> Result<()> {
     let users = folder_users::of(folder);
     if !users.is_empty() {
         bail!(
-            "cannot remove {}: {}\nhint: stop these processes; `cargo xtask wine --stop` stops Wine",
+            "cannot remove {}: {}\nhint: stop these processes; for Wine run `cargo xtask wine --prefix NAME --stop`",
             folder.display(),
             users.join(", ")
         );

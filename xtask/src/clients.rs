@@ -56,7 +56,7 @@ fn go_for_windows(folder: &Path) -> Result<()> {
     prerequisites::require_go("a client of the discovery library", "1.21")?;
     match stdout(Command::new("gofmt").arg("-l").arg(&source)) {
         Some(files) if files.is_empty() => {}
-        Some(files) => bail!("not formatted: {}\nhint: run `gofmt -w`", files.trim_end()),
+        Some(files) => bail!("unformatted files: {}\nhint: run `gofmt -w`", files.trim_end()),
         None => bail!("`gofmt -l {}` failed", source.display()),
     }
     run(&mut go(&["vet", "./..."]))?;

@@ -249,16 +249,16 @@ fn inputs_or_failure(target: &str, output: &Output) -> Result<u64> {
     }
     let panic: Vec<&str> =
         log.lines().skip_while(|line| !line.contains("panicked at")).take(6).collect();
-    let words =
+    let message =
         if panic.is_empty() { process::last_lines(&output.stderr, 6) } else { panic.join("\n") };
     let Some(path) = value("Test unit written to ").map(Path::new) else {
-        bail!("{}, and no input was written\n{words}", output.status);
+        bail!("{}, and no input was written\n{message}", output.status);
     };
     let path = path.display();
     // libFuzzer prints only short inputs.
     let spelled = value("Base64: ").map(|text| format!(", in base64 {text}")).unwrap_or_default();
     bail!(
-        "{}\n{words}\nthe input is {path}{spelled}\n\
+        "{}\n{message}\nthe input is {path}{spelled}\n\
          hint: reproduce it with `cargo xtask fuzz {target} --input {path}`",
         output.status
     )

@@ -145,8 +145,9 @@ fn request(arguments: &[OsString]) -> Result<Request> {
         let known: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         bail!("unknown step `{name}`\nhint: the steps are {}", known.join(", "));
     }
-    if let (Some(option), [first, ..]) = (options.first(), &words[1.min(words.len())..]) {
-        let other = if first == *option { &words[0] } else { first };
+    if let Some(option) = options.first()
+        && let Some(other) = words.iter().find(|word| word != option)
+    {
         bail!("`{option}` cannot be combined with `{other}`");
     }
     let is_chosen = |step: &&Step| names.iter().any(|name| ***name == *step.name);
@@ -289,8 +290,8 @@ mod tests {
         for words in [["--quick", "kubelet"], ["kubelet", "--quick"]] {
             assert_eq!(error(&words), "`--quick` cannot be combined with `kubelet`");
         }
-        let both = error(&["--quick", "--list"]);
-        assert_eq!(both, "`--quick` cannot be combined with `--list`");
+        let options = error(&["--quick", "--list"]);
+        assert_eq!(options, "`--quick` cannot be combined with `--list`");
     }
 
     #[test]
