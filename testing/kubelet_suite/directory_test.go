@@ -14,39 +14,39 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
-// marker is a folder that says that the kubelet's directory belongs to these tests.
-// A folder, because kubelets delete files there.
+// marker is a folder that marks the kubelet's directory as created by these tests. It is a
+// folder because kubelets delete files there.
 const marker = "created-by-directx-device-plugin-tests"
 
-// directory is the kubelet's directory for device plugins, borrowed for the tests.
-var directory = borrowedDirectory{path: filepath.Clean(pluginapi.DevicePluginPath)}
+// directory is the kubelet's directory for device plugins during the tests.
+var directory = testDirectory{path: filepath.Clean(pluginapi.DevicePluginPath)}
 
-type borrowedDirectory struct {
+type testDirectory struct {
 	path string
-	// created are the folders that did not exist before, outermost first.
+	// created lists the folders that did not exist before, outermost first.
 	created []string
-	// lock keeps other runs of these tests away while it is open.
+	// lock excludes other runs of these tests while it is open.
 	lock *os.File
 }
 
-func (d *borrowedDirectory) file(name string) string { return filepath.Join(d.path, name) }
+func (d *testDirectory) file(name string) string { return filepath.Join(d.path, name) }
 
-// take creates the directory. It refuses one that a kubelet uses or has used: the
-// device manager would delete its sockets and overwrite its checkpoint.
-func (d *borrowedDirectory) take() error {
+// take creates the directory. It rejects a directory that a kubelet uses or has used,
+// because the device manager would delete its sockets and overwrite its checkpoint.
+func (d *testDirectory) take() error {
 	if connection, err := net.DialTimeout("unix", d.file("kubelet.sock"), time.Second); err == nil {
 		connection.Close()
-		return fmt.Errorf("a kubelet listens on %s; these tests run the kubelet's device manager in its place", d.file("kubelet.sock"))
+		return fmt.Errorf("a kubelet listens on %s\nhint: run these tests on a machine without a kubelet", d.file("kubelet.sock"))
 	}
 	entries, err := os.ReadDir(d.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if _, err := os.Stat(d.file(marker)); len(entries) > 0 && err != nil {
-		return fmt.Errorf("%s holds files that these tests did not create (%s …); a kubelet seems to use it", d.path, entries[0].Name())
+		return fmt.Errorf("%s contains files that these tests did not create, such as %s; a kubelet seems to use it", d.path, entries[0].Name())
 	}
 	if err := d.create(); err != nil {
-		return fmt.Errorf("%w\nhint: run the tests as a user who may create %s", err, d.path)
+		return fmt.Errorf("%w\nhint: run the tests as a user with permission to create %s", err, d.path)
 	}
 	if d.lock, err = os.Open(d.path); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (d *borrowedDirectory) take() error {
 	return d.empty()
 }
 
-func (d *borrowedDirectory) create() error {
+func (d *testDirectory) create() error {
 	for missing := d.path; ; missing = filepath.Dir(missing) {
 		if _, err := os.Stat(missing); err == nil {
 			break
@@ -67,8 +67,8 @@ func (d *borrowedDirectory) create() error {
 	return os.MkdirAll(d.file(marker), 0o755)
 }
 
-// empty removes everything but the marker.
-func (d *borrowedDirectory) empty() error {
+// empty removes everything except the marker.
+func (d *testDirectory) empty() error {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return err
@@ -84,8 +84,8 @@ func (d *borrowedDirectory) empty() error {
 	return nil
 }
 
-// pluginSockets are the paths of the sockets in the directory but the kubelet's.
-func (d *borrowedDirectory) pluginSockets(t *testing.T) []string {
+// pluginSockets returns the paths of the sockets in the directory except the kubelet's.
+func (d *testDirectory) pluginSockets(t *testing.T) []string {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		t.Fatal(err)
@@ -100,14 +100,14 @@ func (d *borrowedDirectory) pluginSockets(t *testing.T) []string {
 }
 
 // clear empties the directory between tests.
-func (d *borrowedDirectory) clear(t *testing.T) {
+func (d *testDirectory) clear(t *testing.T) {
 	if err := d.empty(); err != nil {
 		t.Errorf("cannot clean up: %v", err)
 	}
 }
 
-// giveBack removes what take created.
-func (d *borrowedDirectory) giveBack() error {
+// restore removes what take has created.
+func (d *testDirectory) restore() error {
 	defer d.lock.Close()
 	if err := d.empty(); err != nil {
 		return err

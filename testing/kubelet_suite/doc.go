@@ -1,19 +1,19 @@
 // Package kubelet lets the kubelet's own device manager drive the program
 // directx-device-plugin.
 //
-// The plugin is tested elsewhere against a kubelet double. The double was written
-// by the authors of the plugin, so both could share a mistake; here nothing of the
-// kubelet is ours. The device manager, its admission and its checkpoint come from
-// the module k8s.io/kubernetes, in two versions:
+// Other tests run the plugin against a kubelet double. The double has the same authors as
+// the plugin, so both could contain the same mistake. Here the whole kubelet is the
+// original: the device manager, its admission and its checkpoint come from the module
+// k8s.io/kubernetes, in two versions:
 //
 //   - the newest one, go.mod;
-//   - 1.19.0, oldest.mod with the build tag "oldest": the first one that asks a plugin
-//     which devices it prefers, without which it picks them at random and nothing can
-//     be predicted. It sends the plugin's socket path as HTTP/2 authority, as all
-//     kubelets before 1.26 do, and believes the options in the request to register.
+//   - 1.19.0, oldest.mod with the build tag "oldest": the first one that calls
+//     GetPreferredAllocation. Earlier ones pick devices at random, so nothing can be
+//     predicted. It sends the plugin's socket path as HTTP/2 authority, as all kubelets
+//     before 1.26 do, and uses the options in the registration request.
 //
-// The device manager works on its own directory, /var/lib/kubelet/device-plugins,
-// so the tests need the right to create it and a machine without a kubelet.
+// The device manager always uses the directory /var/lib/kubelet/device-plugins. The tests
+// need the permission to create it, and a machine without a kubelet.
 //
 //	export DIRECTX_DEVICE_PLUGIN=/path/to/directx-device-plugin
 //	go test -count=1 ./...

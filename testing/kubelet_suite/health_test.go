@@ -7,126 +7,127 @@ import (
 )
 
 const (
-	// stoppedByWindows is CM_PROB_FAILED_POST_START: Windows stopped the device
-	// because it reported problems.
+	// stoppedByWindows is the problem code CM_PROB_FAILED_POST_START: Windows has stopped
+	// the device because it reported problems.
 	stoppedByWindows = 43
-	// grace is how long a device that is gone stays listed as unhealthy.
+	// grace is how long a removed device stays advertised as unhealthy.
 	grace = 3 * time.Second
 )
 
-// sharedByTwo offers each GPU twice and forgets one that is gone after the grace time.
-const sharedByTwo = "multitenancy: 2\nremovalGraceSeconds: 3\n"
+// twoReplicas advertises two replicas of each GPU, and drops a removed GPU after the grace
+// period.
+const twoReplicas = "multitenancy: 2\nremovalGraceSeconds: 3\n"
 
-func TestDeviceTurnsUnhealthyAndBack(t *testing.T) {
-	journal.start(t)
-	h := copyOf(t, twoCards)
-	common := arguments{inventory: h.path, config: writeConfig(t, sharedByTwo)}
+func TestDeviceBecomesUnhealthyAndHealthyAgain(t *testing.T) {
+	nodeLog.start(t)
+	h := copyInventory(t, twoGPUs)
+	common := arguments{inventory: h.path, config: writeConfig(t, twoReplicas)}
 	n := startNode(t)
 	p := startPlugin(t, common)
-	eventually(t, p, display, devices(4, 4), displays(n))
+	eventually(t, p, display, devices(4, 4), displayCount(n))
 	for range 3 {
 		h.setProblem(0, stoppedByWindows)
-		took := eventually(t, p, display, devices(4, 2), displays(n))
+		took := eventually(t, p, display, devices(4, 2), displayCount(n))
 		t.Logf("unhealthy after %v", took)
-		mustOffer(t, n, p, simulate(t, common, nil).Resources)
+		mustAdvertise(t, n, p, simulate(t, common, nil).Resources)
 
 		h.setProblem(0, 0)
-		took = eventually(t, p, display, devices(4, 4), displays(n))
+		took = eventually(t, p, display, devices(4, 4), displayCount(n))
 		t.Logf("healthy after %v", took)
 	}
 }
 
 func TestUnhealthyDevicesAreNotAllocated(t *testing.T) {
-	journal.start(t)
-	h := copyOf(t, twoCards)
+	nodeLog.start(t)
+	h := copyInventory(t, twoGPUs)
 	n := startNode(t)
 	p := startPlugin(t, arguments{inventory: h.path})
-	eventually(t, p, display, devices(2, 2), displays(n))
+	eventually(t, p, display, devices(2, 2), displayCount(n))
 	running := n.mustAdmit(podFor("running", display, 1))
 	given, ids := n.container(running), n.deviceIDs(running)
-	sick := 0
+	unhealthy := 0
 	if ids[0] != simulate(t, arguments{inventory: h.path}, nil).resource(t, display).Devices[0].ID {
-		sick = 1
+		unhealthy = 1
 	}
 
-	h.setProblem(sick, stoppedByWindows)
-	eventually(t, p, display, devices(2, 1), displays(n))
+	h.setProblem(unhealthy, stoppedByWindows)
+	eventually(t, p, display, devices(2, 1), displayCount(n))
 	mustEqual(t, running.Name, n.container(running), given)
-	again, wanted := n.kubelet.admit(running), unhealthyMeanwhile(display)
+	again, wanted := n.kubelet.admit(running), unhealthySinceAllocation(display)
 	if again.Message != wanted {
-		t.Errorf("the running pod is admitted again with %q, not %q", again.Message, wanted)
+		t.Errorf("admitting the running pod again gives %q, expected %q", again.Message, wanted)
 	}
 	n.mustRefuse(podFor("both", display, 2), tooMany(display, 2, 1))
-	mustNotShare(t, n, running, n.mustAdmit(podFor("next", display, 1)))
+	mustNotShareDevice(t, n, running, n.mustAdmit(podFor("next", display, 1)))
 	n.mustRefuse(podFor("one-too-many", display, 1), tooMany(display, 1, 0))
 }
 
-func TestDeviceIsPluggedIn(t *testing.T) {
-	journal.start(t)
-	h := copyOf(t, twoCards)
-	common := arguments{inventory: h.path, config: writeConfig(t, sharedByTwo)}
+func TestDeviceIsAdded(t *testing.T) {
+	nodeLog.start(t)
+	h := copyInventory(t, twoGPUs)
+	common := arguments{inventory: h.path, config: writeConfig(t, twoReplicas)}
 	n := startNode(t)
 	p := startPlugin(t, common)
-	eventually(t, p, display, devices(4, 4), displays(n))
+	eventually(t, p, display, devices(4, 4), displayCount(n))
 
-	h.plug(h.another(h.adapter(0)))
-	took := eventually(t, p, display, devices(6, 6), displays(n))
-	t.Logf("offered %v after it was plugged in", took)
-	mustOffer(t, n, p, simulate(t, common, nil).Resources)
+	h.addAdapter(h.another(h.adapter(0)))
+	took := eventually(t, p, display, devices(6, 6), displayCount(n))
+	t.Logf("advertised %v after it was added", took)
+	mustAdvertise(t, n, p, simulate(t, common, nil).Resources)
 }
 
-func TestDeviceIsPulledAndForgotten(t *testing.T) {
-	journal.start(t)
-	h := copyOf(t, twoCards)
-	common := arguments{inventory: h.path, config: writeConfig(t, sharedByTwo)}
+func TestDeviceIsRemovedAndDropped(t *testing.T) {
+	nodeLog.start(t)
+	h := copyInventory(t, twoGPUs)
+	common := arguments{inventory: h.path, config: writeConfig(t, twoReplicas)}
 	n := startNode(t)
 	p := startPlugin(t, common)
-	eventually(t, p, display, devices(4, 4), displays(n))
+	eventually(t, p, display, devices(4, 4), displayCount(n))
 
-	h.pull(1)
-	took := eventually(t, p, display, devices(4, 2), displays(n))
-	t.Logf("unhealthy %v after it was pulled", took)
-	took = eventually(t, p, display, devices(2, 2), displays(n))
-	t.Logf("forgotten %v after that", took)
+	h.removeAdapter(1)
+	took := eventually(t, p, display, devices(4, 2), displayCount(n))
+	t.Logf("unhealthy %v after it was removed", took)
+	took = eventually(t, p, display, devices(2, 2), displayCount(n))
+	t.Logf("dropped %v later", took)
 	if took < grace-time.Second || took > grace+5*time.Second {
-		t.Errorf("a device that is gone is forgotten after %v; the configuration says %v", took, grace)
+		t.Errorf("a removed device is dropped after %v, the configured grace period is %v", took, grace)
 	}
-	mustOffer(t, n, p, simulate(t, common, nil).Resources)
+	mustAdvertise(t, n, p, simulate(t, common, nil).Resources)
 }
 
-// A driver update takes the adapter away and brings it back with another LUID.
-func TestDeviceComesBackWithAnotherLUID(t *testing.T) {
-	journal.start(t)
-	h := copyOf(t, twoCards)
-	common := arguments{inventory: h.path, config: writeConfig(t, sharedByTwo)}
+// A driver update removes the adapter and adds it again with another LUID.
+func TestDeviceReturnsWithAnotherLUID(t *testing.T) {
+	nodeLog.start(t)
+	h := copyInventory(t, twoGPUs)
+	common := arguments{inventory: h.path, config: writeConfig(t, twoReplicas)}
 	n := startNode(t)
 	p := startPlugin(t, common)
-	eventually(t, p, display, devices(4, 4), displays(n))
+	eventually(t, p, display, devices(4, 4), displayCount(n))
 	ids := n.healthyIDs(display)
 
-	pulled := h.pull(1)
-	eventually(t, p, display, devices(4, 2), displays(n))
-	h.plug(pulled.withLUID(9000002))
-	eventually(t, p, display, devices(4, 4), displays(n))
-	stays(t, display, devices(4, 4), displays(n), grace+time.Second)
+	removed := h.removeAdapter(1)
+	eventually(t, p, display, devices(4, 2), displayCount(n))
+	h.addAdapter(removed.withLUID(9000002))
+	eventually(t, p, display, devices(4, 4), displayCount(n))
+	mustStay(t, display, devices(4, 4), displayCount(n), grace+time.Second)
 	if got := n.healthyIDs(display); !slices.Equal(got, ids) {
-		t.Errorf("the devices are %q, before they were %q", got, ids)
+		t.Errorf("the device ids changed to %q from %q", got, ids)
 	}
 	pod := n.mustAdmit(podFor("pod", display, 4))
 	predicted := simulate(t, common, []request{{"pod", display, 4}})
 	mustEqual(t, pod.Name, n.container(pod), *predicted.Pods[0].Container)
 }
 
-func TestLastDeviceIsPulled(t *testing.T) {
-	journal.start(t)
-	h := copyOf(t, twoCards)
+func TestLastDeviceIsRemoved(t *testing.T) {
+	nodeLog.start(t)
+	h := copyInventory(t, twoGPUs)
 	n := startNode(t)
-	p := startPlugin(t, arguments{inventory: h.path, config: writeConfig(t, sharedByTwo)})
-	eventually(t, p, display, devices(4, 4), displays(n))
-	pulled := []adapter{h.pull(1), h.pull(0)}
-	eventually(t, p, display, devices(4, 0), displays(n))
-	eventually(t, p, display, devices(0, 0), displays(n))
+	p := startPlugin(t, arguments{inventory: h.path, config: writeConfig(t, twoReplicas)})
+	eventually(t, p, display, devices(4, 4), displayCount(n))
+	removed := []adapter{h.removeAdapter(1), h.removeAdapter(0)}
+	eventually(t, p, display, devices(4, 0), displayCount(n))
+	eventually(t, p, display, devices(0, 0), displayCount(n))
 	n.mustRefuse(podFor("pod", display, 1), allUnhealthy(display))
-	h.plug(pulled[0])
-	eventually(t, p, display, devices(2, 2), displays(n))
+	h.addAdapter(removed[0])
+	eventually(t, p, display, devices(2, 2), displayCount(n))
 }

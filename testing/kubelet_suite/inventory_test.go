@@ -12,16 +12,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fixtureFolder holds the recorded inventories.
-const fixtureFolder = "../../fixtures/inventories"
+// inventoryFolder contains the inventories for tests.
+const inventoryFolder = "../../fixtures/inventories"
 
-// twoCards is a host with two equal GPUs.
-const twoCards = "aws-t4-two.yaml"
+// twoGPUs is a host with two equal GPUs.
+const twoGPUs = "aws-t4-two.yaml"
 
-// fixtures are the names of all recorded inventories.
-func fixtures(t *testing.T) []string {
+// inventoryNames returns the file names of all inventories.
+func inventoryNames(t *testing.T) []string {
 	t.Helper()
-	entries, err := os.ReadDir(fixtureFolder)
+	entries, err := os.ReadDir(inventoryFolder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,14 +32,14 @@ func fixtures(t *testing.T) []string {
 		}
 	}
 	if len(names) == 0 {
-		t.Fatalf("no inventories in %s", fixtureFolder)
+		t.Fatalf("no inventories in %s", inventoryFolder)
 	}
 	return names
 }
 
-func fixturePath(name string) string { return filepath.Join(fixtureFolder, name) }
+func inventoryPath(name string) string { return filepath.Join(inventoryFolder, name) }
 
-// host is a copy of a recorded inventory that a test changes while the plugin reads it.
+// host is a copy of an inventory that a test changes while the plugin follows it.
 type host struct {
 	t        *testing.T
 	path     string
@@ -49,9 +49,9 @@ type host struct {
 // adapter is one entry of an inventory's `adapters`.
 type adapter map[string]any
 
-func copyOf(t *testing.T, fixture string) *host {
+func copyInventory(t *testing.T, fixture string) *host {
 	t.Helper()
-	text, err := os.ReadFile(fixturePath(fixture))
+	text, err := os.ReadFile(inventoryPath(fixture))
 	if err == nil {
 		text, err = yaml.YAMLToJSON(text)
 	}
@@ -64,7 +64,7 @@ func copyOf(t *testing.T, fixture string) *host {
 	return h
 }
 
-// decode keeps 64-bit numbers, which JSON's usual floating point does not.
+// decode keeps 64-bit numbers exact, unlike Go's default of floating-point numbers.
 func decode[T any](t *testing.T, text []byte) (value T) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -84,7 +84,7 @@ func encode(t *testing.T, value any) []byte {
 	return text
 }
 
-// write replaces the file in one step, so that no reader sees half of it.
+// write replaces the file in one step, so that no reader sees a part of it.
 func (h *host) write() {
 	h.t.Helper()
 	next := h.path + ".next"
@@ -100,30 +100,30 @@ func (h *host) adapters() []any { return h.document["adapters"].([]any) }
 
 func (h *host) adapter(index int) adapter { return h.adapters()[index].(map[string]any) }
 
-// setProblem gives an adapter's device a PnP problem code; 0 is a working device.
+// setProblem sets the PnP problem code of an adapter's device; 0 means a working device.
 func (h *host) setProblem(index, code int) {
 	h.t.Helper()
 	h.adapter(index)["pnp"].(map[string]any)["problemCode"] = code
 	h.write()
 }
 
-// pull removes an adapter from the host and returns it.
-func (h *host) pull(index int) adapter {
+// removeAdapter removes an adapter from the host and returns it.
+func (h *host) removeAdapter(index int) adapter {
 	h.t.Helper()
-	pulled := h.adapter(index)
+	removed := h.adapter(index)
 	h.document["adapters"] = slices.Delete(slices.Clone(h.adapters()), index, index+1)
 	h.write()
-	return pulled
+	return removed
 }
 
-// plug adds an adapter to the host.
-func (h *host) plug(a adapter) {
+// addAdapter adds an adapter to the host.
+func (h *host) addAdapter(a adapter) {
 	h.t.Helper()
 	h.document["adapters"] = append(h.adapters(), map[string]any(a))
 	h.write()
 }
 
-// another is an equal adapter in another slot of the host.
+// another returns an adapter of the same model at another location in the host.
 func (h *host) another(a adapter) adapter {
 	h.t.Helper()
 	copied := decode[adapter](h.t, encode(h.t, a))
@@ -134,7 +134,7 @@ func (h *host) another(a adapter) adapter {
 	return copied
 }
 
-// withLUID is the adapter after its driver was started again.
+// withLUID returns the adapter as it is after its driver has restarted.
 func (a adapter) withLUID(luid int) adapter {
 	a["luid"] = luid
 	return a

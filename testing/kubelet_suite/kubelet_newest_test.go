@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
-// kubelet is the part of the newest kubelet that device plugins meet.
+// kubelet is the part of the newest kubelet that device plugins communicate with.
 type kubelet struct {
 	admission topologymanager.Manager
 	devices   *devicemanager.ManagerImpl
@@ -39,14 +39,14 @@ func newKubelet(topologyPolicy string, numaNodes []int) (*kubelet, error) {
 	return &kubelet{admission, devices}, nil
 }
 
-// machineFor describes NUMA nodes as cadvisor does, in the type that newManager takes.
-// The type is reached by way of its JSON form, because naming its package would make
-// these tests require cadvisor, in the version of one kubelet, in both module files.
+// machineFor returns NUMA nodes in cadvisor's type, which newManager takes. It creates them
+// from JSON, because naming the type's package would make both module files require
+// cadvisor in the version of one kubelet.
 func machineFor[Node any](_ func(klog.Logger, []Node, topologymanager.Store) (*devicemanager.ManagerImpl, error), ids []int) []Node {
 	nodes := make([]Node, len(ids))
 	for i, id := range ids {
 		if err := json.Unmarshal(fmt.Appendf(nil, `{"node_id": %d}`, id), &nodes[i]); err != nil {
-			panic(err) // the text is a constant but for a number
+			panic(err) // only a number in the text varies
 		}
 	}
 	return nodes
@@ -64,14 +64,15 @@ func (k *kubelet) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
 	return k.admission.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod, Operation: lifecycle.AddOperation})
 }
 
-// allUnhealthy is the message of a pod that asks for one of a resource without healthy devices.
+// allUnhealthy is the message for a pod that requests one device of a resource without
+// healthy devices.
 func allUnhealthy(resource string) string {
 	return refusal("no healthy devices present; cannot allocate unhealthy devices " + resource)
 }
 
-// unhealthyMeanwhile is the message of a pod whose devices turned unhealthy after it
-// was given them.
-func unhealthyMeanwhile(resource string) string {
+// unhealthySinceAllocation is the message for a pod whose devices became unhealthy after
+// they were allocated to it.
+func unhealthySinceAllocation(resource string) string {
 	return refusal("previously allocated devices are no longer healthy; cannot allocate unhealthy devices " + resource)
 }
 
@@ -80,12 +81,12 @@ func (k *kubelet) capacity() (capacity, allocatable v1.ResourceList) {
 	return capacity, allocatable
 }
 
-// healthyIDs are the ids of a resource's healthy devices, in any order.
+// healthyIDs returns the ids of a resource's healthy devices, in any order.
 func (k *kubelet) healthyIDs(resource string) ([]string, error) {
 	return slices.Collect(maps.Keys(k.devices.GetAllocatableDevices(klog.Background())[resource])), nil
 }
 
-// deviceIDs are the ids of the devices a container was given, in any order.
+// deviceIDs returns the ids of the devices that are allocated to a container, in any order.
 func (k *kubelet) deviceIDs(pod *v1.Pod, container string) []string {
 	ids := []string{}
 	for _, devices := range k.devices.GetDevices(string(pod.UID), container) {
@@ -94,7 +95,7 @@ func (k *kubelet) deviceIDs(pod *v1.Pod, container string) []string {
 	return ids
 }
 
-// hints are the sets of NUMA nodes that would suit a container, for a resource.
+// hints returns the sets of NUMA nodes that suit a container, for a resource.
 func (k *kubelet) hints(pod *v1.Pod, container *v1.Container, resource string) []topologymanager.TopologyHint {
 	return k.devices.GetTopologyHints(klog.Background(), pod, container, lifecycle.AddOperation)[resource]
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
-// kubelet is the part of the oldest kubelet that device plugins meet.
+// kubelet is the part of the oldest kubelet that device plugins communicate with.
 type kubelet struct {
 	admission topologymanager.Manager
 	devices   *devicemanager.ManagerImpl
@@ -51,21 +51,21 @@ func (k *kubelet) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
 	return k.admission.Admit(&lifecycle.PodAdmitAttributes{Pod: pod})
 }
 
-// allUnhealthy is the message of a pod that asks for one of a resource without healthy
-// devices.
+// allUnhealthy is the message for a pod that requests one device of a resource without
+// healthy devices.
 func allUnhealthy(resource string) string { return tooMany(resource, 1, 0) }
 
-// unhealthyMeanwhile is the message of a pod that is admitted again although its
-// devices turned unhealthy: none, this kubelet does not look.
-func unhealthyMeanwhile(string) string { return "" }
+// unhealthySinceAllocation is the message for a pod whose devices became unhealthy after
+// they were allocated to it: none, because this kubelet does not check.
+func unhealthySinceAllocation(string) string { return "" }
 
 func (k *kubelet) capacity() (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable, _ = k.devices.GetCapacity()
 	return capacity, allocatable
 }
 
-// healthyIDs are the ids of a resource's healthy devices, in any order. This kubelet
-// tells nobody but its checkpoint, which it writes just after it counts a new list.
+// healthyIDs returns the ids of a resource's healthy devices, in any order. This kubelet
+// writes them only to its checkpoint, just after it has counted a new list.
 func (k *kubelet) healthyIDs(resource string) ([]string, error) {
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		ids, err := checkpointedIDs(resource)
@@ -74,8 +74,8 @@ func (k *kubelet) healthyIDs(resource string) ([]string, error) {
 		if err == nil && int64(len(ids)) == counted.Value() {
 			return ids, nil
 		}
-		if time.Since(start) > patience {
-			return nil, fmt.Errorf("the checkpoint holds %d devices of %d: %w", len(ids), counted.Value(), err)
+		if time.Since(start) > waitLimit {
+			return nil, fmt.Errorf("the checkpoint contains %d of %d devices: %w", len(ids), counted.Value(), err)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func checkpointedIDs(resource string) ([]string, error) {
 	return checkpoint.Data.RegisteredDevices[resource], err
 }
 
-// deviceIDs are the ids of the devices a container was given, in any order.
+// deviceIDs returns the ids of the devices that are allocated to a container, in any order.
 func (k *kubelet) deviceIDs(pod *v1.Pod, container string) []string {
 	ids := []string{}
 	for _, devices := range k.devices.GetDevices(string(pod.UID), container) {
@@ -101,7 +101,7 @@ func (k *kubelet) deviceIDs(pod *v1.Pod, container string) []string {
 	return ids
 }
 
-// hints are the sets of NUMA nodes that would suit a container, for a resource.
+// hints returns the sets of NUMA nodes that suit a container, for a resource.
 func (k *kubelet) hints(pod *v1.Pod, container *v1.Container, resource string) []topologymanager.TopologyHint {
 	return k.devices.GetTopologyHints(pod, container)[resource]
 }

@@ -9,52 +9,51 @@ import (
 )
 
 const (
-	// largestMessage is what grpc-go accepts unless told otherwise, in bytes; the
-	// kubelet does not tell it otherwise.
+	// largestMessage is the largest message that grpc-go accepts by default, in bytes. The
+	// kubelet keeps the default.
 	largestMessage = 4 << 20
-	// replicasBound is more replicas than a list has room for.
+	// replicasBound is more than the number of replicas that fit into a list.
 	replicasBound = 1 << 20
-	// refusedConfiguration is the program's exit code for a configuration that
-	// cannot be served.
-	refusedConfiguration = 2
+	// exitInvalidConfiguration is the program's exit code for an invalid configuration.
+	exitInvalidConfiguration = 2
 )
 
-// The longest list that a kubelet can take is offered and reaches it; a configuration
-// with one replica more is refused.
+// The longest list that a kubelet accepts is advertised and reaches it. A configuration with
+// one more replica is rejected.
 func TestLongestListReachesTheKubelet(t *testing.T) {
-	journal.start(t)
-	offering := func(replicas int) arguments {
+	nodeLog.start(t)
+	withReplicas := func(replicas int) arguments {
 		return arguments{
-			inventory:    fixturePath(twoCards),
+			inventory:    inventoryPath(twoGPUs),
 			config:       writeConfig(t, fmt.Sprintf("multitenancy: %d", replicas)),
 			driverModels: []string{"wddm"},
 		}
 	}
-	ids := simulate(t, offering(1), nil).resource(t, display).healthyIDs()
+	ids := simulate(t, withReplicas(1), nil).resource(t, display).healthyIDs()
 	most := sort.Search(replicasBound, func(replicas int) bool { return listSize(ids, replicas+1) > largestMessage })
 
-	command := exec.Command(program, append([]string{"simulate"}, offering(most+1).list()...)...)
-	command.Stderr = journal.source("simulate")
-	if err := command.Run(); command.ProcessState == nil || command.ProcessState.ExitCode() != refusedConfiguration {
-		t.Errorf("%d replicas of a card need %d bytes; the program says: %v", most+1, listSize(ids, most+1), err)
+	command := exec.Command(program, append([]string{"simulate"}, withReplicas(most+1).list()...)...)
+	command.Stderr = nodeLog.source("simulate")
+	if err := command.Run(); command.ProcessState == nil || command.ProcessState.ExitCode() != exitInvalidConfiguration {
+		t.Errorf("%d replicas of a GPU need a list of %d bytes, but the program exits with: %v", most+1, listSize(ids, most+1), err)
 	}
 
-	predicted := simulate(t, offering(most), []request{{"pod", display, 2}})
+	predicted := simulate(t, withReplicas(most), []request{{"pod", display, 2}})
 	n := startNode(t)
-	p := startPlugin(t, offering(most))
-	mustOffer(t, n, p, predicted.Resources)
+	p := startPlugin(t, withReplicas(most))
+	mustAdvertise(t, n, p, predicted.Resources)
 	all := int64(most * len(ids))
-	eventually(t, p, display, devices(all, all), displays(n))
-	compare(t, n, request{"pod", display, 2}, predicted.Pods[0])
+	eventually(t, p, display, devices(all, all), displayCount(n))
+	mustMatchPrediction(t, n, request{"pod", display, 2}, predicted.Pods[0])
 }
 
-// listSize is the size in bytes of a ListAndWatchResponse with healthy replicas of
-// the cards that have these ids as their first replica's.
+// listSize is the size in bytes of a ListAndWatchResponse with healthy replicas of the GPUs
+// whose first replicas have these ids.
 func listSize(ids []string, replicas int) int {
 	size := 0
 	for _, id := range ids {
 		for replica := range replicas {
-			device := field(len(card(id)+`\`)+len(strconv.Itoa(replica))) + field(len("Healthy"))
+			device := field(len(physicalDevice(id)+`\`)+len(strconv.Itoa(replica))) + field(len("Healthy"))
 			size += field(device)
 		}
 	}

@@ -29,23 +29,23 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) (code int, err error) {
 	if program, err = exec.LookPath(os.Getenv(programVariable)); err != nil {
-		return 1, fmt.Errorf("%s must be the path of the program under test: %w", programVariable, err)
+		return 1, fmt.Errorf("%s is not the path of the program under test: %w", programVariable, err)
 	}
 	if err := directory.take(); err != nil {
 		return 1, err
 	}
 	defer func() {
-		if failure := directory.giveBack(); failure != nil && err == nil {
+		if failure := directory.restore(); failure != nil && err == nil {
 			code, err = 1, failure
 		}
 	}()
-	recordKubelet()
+	captureKubeletLog()
 	fmt.Printf("kubelet %s against %s\n", kubeletVersion(), program)
 	return m.Run(), nil
 }
 
-// kubeletVersion is the version of k8s.io/kubernetes in this test program, taken from
-// where its sources lie: a test program's build information does not list modules.
+// kubeletVersion returns the version of k8s.io/kubernetes in this test program. It takes it
+// from the path of the sources, because a test program's build information lists no modules.
 func kubeletVersion() string {
 	entry := reflect.ValueOf(devicemanager.NewManagerImpl).Pointer()
 	file, _ := runtime.FuncForPC(entry).FileLine(entry)

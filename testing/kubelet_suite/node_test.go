@@ -16,8 +16,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
-// node is a Kubernetes node as far as device plugins see one: a kubelet and the
-// pods it was given.
+// node is the part of a Kubernetes node that device plugins deal with: a kubelet and its
+// pods.
 type node struct {
 	t       *testing.T
 	kubelet *kubelet
@@ -26,8 +26,8 @@ type node struct {
 	pods  []*v1.Pod
 }
 
-// podSourcesReady says that the kubelet has heard of all its pods, so that it frees
-// the devices of those that are gone.
+// podSourcesReady reports that the kubelet knows all its pods, so that it frees the devices
+// of pods that no longer exist.
 type podSourcesReady struct{}
 
 func (podSourcesReady) AddSource(string) {}
@@ -57,27 +57,26 @@ func (n *node) startKubelet(policy string, numaNodes []int) {
 		err = started.start(n.activePods)
 	}
 	if err != nil {
-		n.t.Fatalf("the device manager does not start: %v", err)
+		n.t.Fatalf("cannot start the device manager: %v", err)
 	}
 	n.kubelet = started
 }
 
 func (n *node) stopKubelet() {
 	if err := n.kubelet.stop(); err != nil {
-		n.t.Errorf("the device manager does not stop: %v", err)
+		n.t.Errorf("cannot stop the device manager: %v", err)
 	}
 }
 
-// restartKubelet ends the kubelet in an orderly way and starts another one, which
-// finds the checkpoint of the first.
+// restartKubelet shuts the kubelet down and starts another one, which reads the checkpoint
+// of the first.
 func (n *node) restartKubelet() {
 	n.t.Helper()
 	n.stopKubelet()
 	n.startKubelet(topologymanager.PolicyNone, nil)
 }
 
-// crashKubelet ends the kubelet and leaves its socket behind, as a kubelet does
-// that is killed.
+// crashKubelet stops the kubelet and leaves its socket in place, as a killed kubelet does.
 func (n *node) crashKubelet() {
 	n.t.Helper()
 	socket := directory.file("kubelet.sock")
@@ -97,8 +96,8 @@ func (n *node) activePods() []*v1.Pod {
 	return slices.Clone(n.pods)
 }
 
-// admit hands pod to the kubelet, which allocates its devices; a pod that is
-// refused is gone again.
+// admit passes pod to the kubelet, which allocates its devices. A pod that the kubelet does
+// not admit is removed.
 func (n *node) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
 	n.mutex.Lock()
 	n.pods = append(n.pods, pod)
@@ -110,16 +109,16 @@ func (n *node) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
 	return result
 }
 
-// mustAdmit admits a pod that has to be admitted.
+// mustAdmit admits a pod, and fails if the kubelet does not admit it.
 func (n *node) mustAdmit(pod *v1.Pod) *v1.Pod {
 	n.t.Helper()
 	if result := n.admit(pod); !result.Admit {
-		n.t.Fatalf("pod %s is refused: %s: %s", pod.Name, result.Reason, result.Message)
+		n.t.Fatalf("pod %s is not admitted: %s: %s", pod.Name, result.Reason, result.Message)
 	}
 	return pod
 }
 
-// mustRefuse admits a pod that has to be refused, with exactly this message.
+// mustRefuse fails unless the kubelet refuses a pod with exactly this message.
 func (n *node) mustRefuse(pod *v1.Pod, message string) {
 	n.t.Helper()
 	result := n.admit(pod)
@@ -127,21 +126,21 @@ func (n *node) mustRefuse(pod *v1.Pod, message string) {
 		n.t.Fatalf("pod %s is admitted with %v", pod.Name, n.deviceIDs(pod))
 	}
 	if result.Message != message {
-		n.t.Fatalf("pod %s is refused with %q, not %q", pod.Name, result.Message, message)
+		n.t.Fatalf("pod %s is refused with %q, expected %q", pod.Name, result.Message, message)
 	}
 }
 
-// remove ends a pod.
+// remove deletes a pod.
 func (n *node) remove(pod *v1.Pod) {
 	n.mutex.Lock()
 	defer n.mutex.Unlock()
 	n.pods = slices.DeleteFunc(n.pods, func(p *v1.Pod) bool { return p.UID == pod.UID })
 }
 
-// mainContainer is the name of the container that asks for devices.
+// mainContainer is the name of the container that requests devices.
 const mainContainer = "main"
 
-// container is what the kubelet gives the runtime for the pod's main container.
+// container returns what the kubelet passes to the runtime for the pod's main container.
 func (n *node) container(pod *v1.Pod) containerOptions {
 	n.t.Helper()
 	options, err := n.kubelet.runOptions(pod, &pod.Spec.Containers[0])
@@ -151,15 +150,16 @@ func (n *node) container(pod *v1.Pod) containerOptions {
 	return optionsFromKubelet(options)
 }
 
-// deviceIDs are the ids of the devices the pod's main container was given, sorted.
+// deviceIDs returns the ids of the devices that are allocated to the pod's main container,
+// sorted.
 func (n *node) deviceIDs(pod *v1.Pod) []string { return n.deviceIDsOf(pod, mainContainer) }
 
 func (n *node) deviceIDsOf(pod *v1.Pod, container string) []string {
 	return slices.Sorted(slices.Values(n.kubelet.deviceIDs(pod, container)))
 }
 
-// count is how many devices of a resource the node reports; known is false for a
-// resource that it does not report at all.
+// count is how many devices of a resource the node reports. known is false for a resource
+// that it does not report.
 type count struct {
 	known                 bool
 	capacity, allocatable int64
@@ -172,7 +172,7 @@ func (c count) String() string {
 	return fmt.Sprintf("capacity %d, allocatable %d", c.capacity, c.allocatable)
 }
 
-// devices is a count of a resource that is known.
+// devices returns the count of a resource that the node reports.
 func devices(capacity, allocatable int64) count {
 	return count{true, capacity, allocatable}
 }
@@ -184,7 +184,7 @@ func (n *node) count(resourceName string) count {
 	return count{known, capacity.Value(), allocatable.Value()}
 }
 
-// resourceNames are the resources the node reports, sorted.
+// resourceNames returns the names of the resources that the node reports, sorted.
 func (n *node) resourceNames() []string {
 	capacities, _ := n.kubelet.capacity()
 	names := []string{}
@@ -195,17 +195,17 @@ func (n *node) resourceNames() []string {
 	return names
 }
 
-// healthyIDs are the ids of a resource's healthy devices, sorted.
+// healthyIDs returns the ids of a resource's healthy devices, sorted.
 func (n *node) healthyIDs(resourceName string) []string {
 	n.t.Helper()
 	ids, err := n.kubelet.healthyIDs(resourceName)
 	if err != nil {
-		n.t.Fatalf("the device manager does not say which devices of %s are healthy: %v", resourceName, err)
+		n.t.Fatalf("cannot read the healthy devices of %s: %v", resourceName, err)
 	}
 	return slices.Sorted(slices.Values(ids))
 }
 
-// podWith is a pod of one container that asks for devices.
+// podWith returns a pod with one container that requests devices.
 func podWith(name string, requests map[string]int64) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-of-" + name)},
@@ -213,7 +213,7 @@ func podWith(name string, requests map[string]int64) *v1.Pod {
 	}
 }
 
-// containerWith is a container that asks for devices.
+// containerWith returns a container that requests devices.
 func containerWith(name string, requests map[string]int64) v1.Container {
 	limits := v1.ResourceList{}
 	for resourceName, amount := range requests {
@@ -222,7 +222,7 @@ func containerWith(name string, requests map[string]int64) v1.Container {
 	return v1.Container{Name: name, Resources: v1.ResourceRequirements{Limits: limits, Requests: limits}}
 }
 
-// podFor is a pod that asks for a number of one resource.
+// podFor returns a pod that requests devices of one resource.
 func podFor(name, resourceName string, amount int64) *v1.Pod {
 	return podWith(name, map[string]int64{resourceName: amount})
 }

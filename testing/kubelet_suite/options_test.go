@@ -7,8 +7,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
 )
 
-// containerOptions is what a container runtime is told about a container's devices,
-// in the words of `directx-device-plugin simulate --output json`.
+// containerOptions is what a container runtime gets for a container's devices, in the form
+// of `directx-device-plugin simulate --output json`.
 type containerOptions struct {
 	Devices     []deviceOption    `json:"devices"`
 	Mounts      []mountOption     `json:"mounts"`
@@ -28,8 +28,8 @@ type mountOption struct {
 	ReadOnly      bool   `json:"readOnly"`
 }
 
-// optionsFromKubelet keeps what a container runtime on Windows is given. The order
-// of devices and mounts is the kubelet's; environment and annotations have none.
+// optionsFromKubelet returns what a container runtime on Windows gets. Devices and mounts are
+// in the kubelet's order; environment and annotations have no order.
 func optionsFromKubelet(options *devicemanager.DeviceRunContainerOptions) containerOptions {
 	result := emptyOptions()
 	if options == nil {
@@ -54,8 +54,8 @@ func emptyOptions() containerOptions {
 	return containerOptions{[]deviceOption{}, []mountOption{}, map[string]string{}, map[string]string{}}
 }
 
-// merged is o after the kubelet has added what a further resource gives: by
-// container path or name, the first one stays.
+// merged returns o after the kubelet has added the options of another resource. Of several
+// entries with the same container path or name, the first one remains.
 func (o containerOptions) merged(further containerOptions) containerOptions {
 	result := emptyOptions()
 	devices, mounts := map[string]bool{}, map[string]bool{}
@@ -86,19 +86,19 @@ func addMissing(into, from map[string]string) {
 	}
 }
 
-// text is o in a form that is equal exactly when the options are.
+// text returns a text that is equal if and only if the options are equal.
 func (o containerOptions) text() string {
 	text, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
-		panic(err) // text and booleans always have a JSON form
+		panic(err) // strings and booleans can always be encoded
 	}
 	return string(text)
 }
 
-// mustEqual fails unless a container gets what was predicted.
+// mustEqual fails unless a container gets the predicted options.
 func mustEqual(t *testing.T, pod string, kubelet, predicted containerOptions) {
 	t.Helper()
 	if kubelet.text() != predicted.text() {
-		t.Errorf("pod %s: the kubelet gives the container\n%s\nbut simulate predicted\n%s", pod, kubelet.text(), predicted.text())
+		t.Errorf("pod %s: the kubelet passes\n%s\nexpected\n%s", pod, kubelet.text(), predicted.text())
 	}
 }

@@ -7,60 +7,60 @@ import (
 	"testing"
 )
 
-// variants are the ways in which every recorded host is offered.
+// variants are the configurations in which every inventory is tested.
 var variants = []struct {
 	name         string
 	config       string
 	driverModels []string
 }{
-	{name: "as configured by default"},
-	{name: "shared by four", config: "multitenancy: 4"},
-	{name: "shared by four, packed", config: "multitenancy: 4\nallocationPolicy: packed"},
-	{name: "one device a container", config: "multitenancy: 4\nmultiDevice: reject"},
+	{name: "default configuration"},
+	{name: "four replicas", config: "multitenancy: 4"},
+	{name: "four replicas, packed", config: "multitenancy: 4\nallocationPolicy: packed"},
+	{name: "one device per container", config: "multitenancy: 4\nmultiDevice: reject"},
 	{name: "with runtime files", config: "runtimeMounts: always"},
 	{name: "without runtime files", config: "runtimeMounts: never"},
-	{name: "without hints", config: "environmentHints: false"},
-	{name: "displays only", driverModels: []string{"wddm"}},
-	{name: "as the plugin of 2019", driverModels: []string{"legacy"}},
+	{name: "without environment hints", config: "environmentHints: false"},
+	{name: "only wddm", driverModels: []string{"wddm"}},
+	{name: "legacy driver model", driverModels: []string{"legacy"}},
 }
 
-// TestPredictionsHold compares, for every recorded host, what `simulate` predicts
-// with what the kubelet does: the resources, their counts, which pods are admitted,
-// with which devices, and what their containers get.
-func TestPredictionsHold(t *testing.T) {
-	for _, fixture := range fixtures(t) {
+// TestSimulateMatchesKubelet compares, for every inventory, the prediction of `simulate` with
+// the kubelet: the resources, their counts, which pods are admitted with which devices, and
+// the options of their containers.
+func TestSimulateMatchesKubelet(t *testing.T) {
+	for _, fixture := range inventoryNames(t) {
 		for _, variant := range variants {
 			t.Run(fixture+"/"+variant.name, func(t *testing.T) {
-				journal.start(t)
-				common := arguments{fixturePath(fixture), writeConfig(t, variant.config), variant.driverModels}
-				pods := podsThatFillUp(simulate(t, common, nil).Resources)
+				nodeLog.start(t)
+				common := arguments{inventoryPath(fixture), writeConfig(t, variant.config), variant.driverModels}
+				pods := podsToExhaustion(simulate(t, common, nil).Resources)
 				predicted := simulate(t, common, pods)
 				n := startNode(t)
 				p := startPlugin(t, common)
-				mustOffer(t, n, p, predicted.Resources)
+				mustAdvertise(t, n, p, predicted.Resources)
 				for i, pod := range pods {
-					compare(t, n, pod, predicted.Pods[i])
+					mustMatchPrediction(t, n, pod, predicted.Pods[i])
 				}
 			})
 		}
 	}
 }
 
-// sameReason says whether a pod is refused for the reason that simulate gives. A pod
-// for which there is no room never reaches a kubelet, because the scheduler, which
-// simulate has too, keeps it.
+// sameReason reports whether the kubelet refuses a pod for the reason that simulate predicts.
+// simulate also predicts the scheduler, which never sends a pod to a kubelet without enough
+// free devices.
 func sameReason(resource, kubelet, predicted string) bool {
-	noRoom := strings.Contains(kubelet, "requested number of devices unavailable") ||
+	insufficient := strings.Contains(kubelet, "requested number of devices unavailable") ||
 		strings.Contains(kubelet, "no healthy devices present")
-	if noRoom {
+	if insufficient {
 		return strings.Contains(predicted, "Insufficient "+resource)
 	}
 	return strings.Contains(predicted, kubelet)
 }
 
-// podsThatFillUp ask for each resource: some for one device, one for all that is
-// left, and one for one too many.
-func podsThatFillUp(resources []predictedResource) []request {
+// podsToExhaustion returns pods for each resource: some that request one device, one that
+// requests one more than is free, and one that requests all free devices.
+func podsToExhaustion(resources []predictedResource) []request {
 	const singles = 3
 	var pods []request
 	for _, resource := range resources {
@@ -79,8 +79,8 @@ func podsThatFillUp(resources []predictedResource) []request {
 	return pods
 }
 
-// mustOffer waits until the node has exactly the predicted devices.
-func mustOffer(t *testing.T, n *node, p *plugin, predicted []predictedResource) {
+// mustAdvertise waits until the node reports exactly the predicted devices.
+func mustAdvertise(t *testing.T, n *node, p *plugin, predicted []predictedResource) {
 	t.Helper()
 	names := []string{}
 	for _, resource := range predicted {
@@ -88,17 +88,17 @@ func mustOffer(t *testing.T, n *node, p *plugin, predicted []predictedResource) 
 			func() count { return n.count(resource.Name) })
 		t.Logf("%s: %v after %v", resource.Name, devices(resource.Capacity, resource.Allocatable), took)
 		if healthy := n.healthyIDs(resource.Name); !slices.Equal(healthy, resource.healthyIDs()) {
-			t.Errorf("%s: the kubelet has the devices %q, simulate predicts %q", resource.Name, healthy, resource.healthyIDs())
+			t.Errorf("%s: the kubelet reports the devices %q, simulate predicts %q", resource.Name, healthy, resource.healthyIDs())
 		}
 		names = append(names, resource.Name)
 	}
 	slices.Sort(names)
 	if known := n.resourceNames(); !slices.Equal(known, names) {
-		t.Errorf("the kubelet has the resources %q, simulate predicts %q", known, names)
+		t.Errorf("the kubelet reports the resources %q, simulate predicts %q", known, names)
 	}
 }
 
-// healthyIDs are the ids of the healthy devices, sorted.
+// healthyIDs returns the ids of the healthy devices, sorted.
 func (r predictedResource) healthyIDs() []string {
 	ids := []string{}
 	for _, device := range r.Devices {
@@ -110,32 +110,33 @@ func (r predictedResource) healthyIDs() []string {
 	return ids
 }
 
-// compare admits a pod and fails unless its fate and its container are as predicted.
-func compare(t *testing.T, n *node, asked request, predicted predictedPod) {
+// mustMatchPrediction admits a pod and fails unless the result and the container options
+// match the prediction.
+func mustMatchPrediction(t *testing.T, n *node, requested request, predicted predictedPod) {
 	t.Helper()
-	if predicted.Name != asked.name || predicted.Resource != asked.resource || predicted.Count != asked.count {
-		t.Fatalf("simulate was asked for %+v and answers for %+v", asked, predicted)
+	if predicted.Name != requested.name || predicted.Resource != requested.resource || predicted.Count != requested.count {
+		t.Fatalf("simulate was run for %+v and returned %+v", requested, predicted)
 	}
-	pod := podFor(asked.name, asked.resource, asked.count)
+	pod := podFor(requested.name, requested.resource, requested.count)
 	result := n.admit(pod)
 	if result.Admit != predicted.Admitted {
-		t.Errorf("%+v: the kubelet admits it: %v (%s), simulate: %v (%s)",
-			asked, result.Admit, result.Message, predicted.Admitted, predicted.Reason)
+		t.Errorf("%+v: admitted by the kubelet: %v (%s), by simulate: %v (%s)",
+			requested, result.Admit, result.Message, predicted.Admitted, predicted.Reason)
 		return
 	}
 	if !result.Admit {
-		if !sameReason(asked.resource, result.Message, predicted.Reason) {
-			t.Errorf("%+v: the kubelet says %q, simulate %q", asked, result.Message, predicted.Reason)
+		if !sameReason(requested.resource, result.Message, predicted.Reason) {
+			t.Errorf("%+v: the kubelet gives the reason %q, simulate %q", requested, result.Message, predicted.Reason)
 		}
 		return
 	}
 	slices.Sort(predicted.DeviceIDs)
 	if got := n.deviceIDs(pod); !slices.Equal(got, predicted.DeviceIDs) {
-		t.Errorf("%+v: the kubelet allocates %q, simulate %q", asked, got, predicted.DeviceIDs)
+		t.Errorf("%+v: the kubelet allocates %q, simulate %q", requested, got, predicted.DeviceIDs)
 	}
 	if predicted.Container == nil {
-		t.Errorf("%+v is admitted; simulate predicts no container", asked)
+		t.Errorf("%+v: simulate predicts no container for an admitted pod", requested)
 		return
 	}
-	mustEqual(t, asked.name, n.container(pod), *predicted.Container)
+	mustEqual(t, requested.name, n.container(pod), *predicted.Container)
 }

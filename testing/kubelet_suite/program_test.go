@@ -14,15 +14,13 @@ import (
 )
 
 const (
-	// patience bounds every wait for something that takes milliseconds on an idle
-	// machine.
-	patience = 30 * time.Second
-	// shutdownPatience is what the kubelet leaves a container between SIGTERM and
-	// SIGKILL by default.
-	shutdownPatience = 30 * time.Second
+	// waitLimit bounds every wait for something that takes milliseconds on an idle machine.
+	waitLimit = 30 * time.Second
+	// shutdownLimit is the kubelet's default time between SIGTERM and SIGKILL for a container.
+	shutdownLimit = 30 * time.Second
 )
 
-// arguments are those that `serve` and `simulate` have in common.
+// arguments are the common arguments of `serve` and `simulate`.
 type arguments struct {
 	inventory    string
 	config       string
@@ -44,48 +42,48 @@ func (a arguments) list() []string {
 type plugin struct {
 	t       *testing.T
 	command *exec.Cmd
-	// ended is closed when the program has ended, after failure was set.
-	ended   chan struct{}
+	// exited is closed when the program has exited, after failure is set.
+	exited  chan struct{}
 	failure error
 }
 
-// startPlugin starts the program; it is stopped when the test ends.
+// startPlugin starts the program. It is stopped when the test ends.
 func startPlugin(t *testing.T, common arguments) *plugin {
 	t.Helper()
 	command := exec.Command(program, append([]string{"serve"}, common.list()...)...)
-	output := journal.source("plugin")
+	output := nodeLog.source("plugin")
 	command.Stdout, command.Stderr = output, output
 	if err := command.Start(); err != nil {
-		t.Fatalf("the plugin does not start: %v", err)
+		t.Fatalf("cannot start the plugin: %v", err)
 	}
-	p := &plugin{t: t, command: command, ended: make(chan struct{})}
+	p := &plugin{t: t, command: command, exited: make(chan struct{})}
 	go func() {
 		p.failure = command.Wait()
-		close(p.ended)
+		close(p.exited)
 	}()
 	t.Cleanup(p.stop)
 	return p
 }
 
-// alive says why the plugin no longer runs, nil while it does.
+// alive returns nil while the plugin runs, and then an error with its exit status.
 func (p *plugin) alive() error {
 	select {
-	case <-p.ended:
-		return fmt.Errorf("the plugin has ended: %s", p.command.ProcessState)
+	case <-p.exited:
+		return fmt.Errorf("the plugin has exited: %s", p.command.ProcessState)
 	default:
 		return nil
 	}
 }
 
-// stop ends the plugin as a DaemonSet does, and fails unless it exits with 0.
+// stop shuts the plugin down as a DaemonSet does, and fails unless it exits with 0.
 func (p *plugin) stop() {
 	p.end(syscall.SIGTERM)
 	if p.failure != nil && !p.killed() {
-		p.t.Errorf("the plugin did not end well: %v", p.failure)
+		p.t.Errorf("the plugin exited with an error: %v", p.failure)
 	}
 }
 
-// kill ends the plugin without a chance to clean up.
+// kill stops the plugin without giving it time to clean up.
 func (p *plugin) kill() { p.end(syscall.SIGKILL) }
 
 func (p *plugin) end(signal syscall.Signal) {
@@ -96,21 +94,21 @@ func (p *plugin) end(signal syscall.Signal) {
 		p.t.Errorf("cannot send the plugin %v: %v", signal, err)
 	}
 	select {
-	case <-p.ended:
-	case <-time.After(shutdownPatience):
-		p.t.Errorf("the plugin still runs %v after %v", shutdownPatience, signal)
+	case <-p.exited:
+	case <-time.After(shutdownLimit):
+		p.t.Errorf("the plugin has not exited %v after %v", shutdownLimit, signal)
 		_ = p.command.Process.Kill()
-		<-p.ended
+		<-p.exited
 	}
 }
 
-// killed says whether SIGKILL ended the plugin.
+// killed reports whether SIGKILL stopped the plugin.
 func (p *plugin) killed() bool {
 	status, ok := p.command.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// eventually waits until actual() is wanted and returns how long that took.
+// eventually waits until actual() equals wanted and returns how long that took.
 func eventually[T comparable](t *testing.T, p *plugin, what string, wanted T, actual func() T) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -120,21 +118,21 @@ func eventually[T comparable](t *testing.T, p *plugin, what string, wanted T, ac
 			return time.Since(start)
 		}
 		if p != nil && p.alive() != nil {
-			t.Fatalf("%s: %v, not %v: %v", what, got, wanted, p.alive())
+			t.Fatalf("%s: %v, expected %v: %v", what, got, wanted, p.alive())
 		}
-		if time.Since(start) > patience {
-			t.Fatalf("%s: still %v, not %v, after %v", what, got, wanted, patience)
+		if time.Since(start) > waitLimit {
+			t.Fatalf("%s: still %v after %[4]v, expected %[3]v", what, got, wanted, waitLimit)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// stays fails if actual() is anything but wanted during the time.
-func stays[T comparable](t *testing.T, what string, wanted T, actual func() T, during time.Duration) {
+// mustStay fails if actual() differs from wanted during the given time.
+func mustStay[T comparable](t *testing.T, what string, wanted T, actual func() T, during time.Duration) {
 	t.Helper()
 	for start := time.Now(); time.Since(start) < during; time.Sleep(5 * time.Millisecond) {
 		if got := actual(); got != wanted {
-			t.Fatalf("%s: %v, not %v, after %v", what, got, wanted, time.Since(start))
+			t.Fatalf("%s: %v after %[4]v, expected %[3]v", what, got, wanted, time.Since(start))
 		}
 	}
 }
@@ -171,29 +169,29 @@ type request struct {
 	count          int64
 }
 
-// simulate asks the program what a kubelet would do with these pods, in this order.
+// simulate returns the program's prediction for these pods, in this order.
 func simulate(t *testing.T, common arguments, pods []request) prediction {
 	t.Helper()
 	words := append([]string{"simulate", "--output", "json"}, common.list()...)
 	for _, pod := range pods {
 		words = append(words, "--pod", fmt.Sprintf("%s=%s:%d", pod.name, pod.resource, pod.count))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	command := exec.CommandContext(ctx, program, words...)
 	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, journal.source("simulate")
+	command.Stdout, command.Stderr = &output, nodeLog.source("simulate")
 	if err := command.Run(); err != nil {
 		t.Fatalf("%v: %v", command, err)
 	}
 	var result prediction
 	if err := json.Unmarshal(output.Bytes(), &result); err != nil {
-		t.Fatalf("%v prints something else than JSON: %v\n%s", command, err, output.String())
+		t.Fatalf("the output of %v is not the expected JSON: %v\n%s", command, err, output.String())
 	}
 	return result
 }
 
-// resource is the predicted resource with this name.
+// resource returns the predicted resource with this name.
 func (p prediction) resource(t *testing.T, name string) predictedResource {
 	t.Helper()
 	for _, resource := range p.Resources {
@@ -205,7 +203,8 @@ func (p prediction) resource(t *testing.T, name string) predictedResource {
 	return predictedResource{}
 }
 
-// writeConfig writes a configuration file; nothing for an empty text.
+// writeConfig writes a configuration file and returns its path; for an empty text it writes
+// no file.
 func writeConfig(t *testing.T, text string) string {
 	t.Helper()
 	if text == "" {

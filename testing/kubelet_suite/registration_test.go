@@ -12,40 +12,40 @@ import (
 // display is the resource of devices with a display driver model.
 const display = "directx.microsoft.com/display"
 
-// twoCardsByDefault serves two GPUs that are not shared.
-func twoCardsByDefault() arguments { return arguments{inventory: fixturePath(twoCards)} }
+// exclusiveGPUs are arguments for two GPUs that are not shared.
+func exclusiveGPUs() arguments { return arguments{inventory: inventoryPath(twoGPUs)} }
 
-// displays is how many devices of the display resource the node has.
-func displays(n *node) func() count {
+// displayCount returns a function that counts the node's devices of the display resource.
+func displayCount(n *node) func() count {
 	return func() count { return n.count(display) }
 }
 
 func TestPluginRegistersWithARunningKubelet(t *testing.T) {
-	journal.start(t)
+	nodeLog.start(t)
 	n := startNode(t)
-	p := startPlugin(t, twoCardsByDefault())
-	took := eventually(t, p, display, devices(2, 2), displays(n))
-	t.Logf("registered, with its list, %v after its start", took)
+	p := startPlugin(t, exclusiveGPUs())
+	took := eventually(t, p, display, devices(2, 2), displayCount(n))
+	t.Logf("the devices are allocatable %v after the plugin started", took)
 }
 
 func TestPluginWaitsForTheKubelet(t *testing.T) {
-	journal.start(t)
-	p := startPlugin(t, twoCardsByDefault())
+	nodeLog.start(t)
+	p := startPlugin(t, exclusiveGPUs())
 	time.Sleep(500 * time.Millisecond)
 	n := startNode(t)
-	took := eventually(t, p, display, devices(2, 2), displays(n))
+	took := eventually(t, p, display, devices(2, 2), displayCount(n))
 	t.Logf("registered %v after the kubelet listened", took)
 }
 
-func TestPluginEndLeavesCapacityButNothingToAllocate(t *testing.T) {
+func TestStoppedPluginLeavesCapacityWithoutAllocatableDevices(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
-			journal.start(t)
+			nodeLog.start(t)
 			n := startNode(t)
-			p := startPlugin(t, twoCardsByDefault())
-			eventually(t, p, display, devices(2, 2), displays(n))
+			p := startPlugin(t, exclusiveGPUs())
+			eventually(t, p, display, devices(2, 2), displayCount(n))
 			p.end(signal)
-			eventually(t, nil, display, devices(2, 0), displays(n))
+			eventually(t, nil, display, devices(2, 0), displayCount(n))
 			n.mustRefuse(podFor("late", display, 1), allUnhealthy(display))
 		})
 	}
@@ -54,53 +54,53 @@ func TestPluginEndLeavesCapacityButNothingToAllocate(t *testing.T) {
 func TestPluginRestart(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
-			journal.start(t)
+			nodeLog.start(t)
 			n := startNode(t)
-			first := startPlugin(t, twoCardsByDefault())
-			eventually(t, first, display, devices(2, 2), displays(n))
+			first := startPlugin(t, exclusiveGPUs())
+			eventually(t, first, display, devices(2, 2), displayCount(n))
 			before := n.mustAdmit(podFor("before", display, 1))
 			given := n.container(before)
 
 			first.end(signal)
-			eventually(t, nil, display, devices(2, 0), displays(n))
-			second := startPlugin(t, twoCardsByDefault())
-			took := eventually(t, second, display, devices(2, 2), displays(n))
-			t.Logf("back %v after the second start", took)
+			eventually(t, nil, display, devices(2, 0), displayCount(n))
+			second := startPlugin(t, exclusiveGPUs())
+			took := eventually(t, second, display, devices(2, 2), displayCount(n))
+			t.Logf("registered %v after the second start", took)
 
 			mustEqual(t, before.Name, n.container(before), given)
 			after := n.mustAdmit(podFor("after", display, 1))
-			mustNotShare(t, n, before, after)
+			mustNotShareDevice(t, n, before, after)
 			n.mustRefuse(podFor("one-too-many", display, 1), tooMany(display, 1, 0))
 		})
 	}
 }
 
-// Kubelets up to 1.36 know one connection a resource: when the old plugin's list
-// ends after the new plugin has registered, they close the new plugin's connection.
+// Kubelets up to 1.36 keep one connection per resource. When the old plugin's ListAndWatch
+// stream ends after the new plugin has registered, they close the new plugin's connection.
 func TestPluginIsReplacedWhileItStillRuns(t *testing.T) {
-	journal.start(t)
+	nodeLog.start(t)
 	n := startNode(t)
-	common := arguments{inventory: fixturePath(twoCards), driverModels: []string{"wddm"}}
+	common := arguments{inventory: inventoryPath(twoGPUs), driverModels: []string{"wddm"}}
 	const listed = "State pushed for device plugin"
 	first := startPlugin(t, common)
-	eventually(t, first, display, devices(2, 2), displays(n))
-	lists := journal.count(listed)
+	eventually(t, first, display, devices(2, 2), displayCount(n))
+	lists := nodeLog.count(listed)
 	second := startPlugin(t, common)
-	eventually(t, second, "the list of the second plugin", true, func() bool { return journal.count(listed) > lists })
+	eventually(t, second, "the device list of the second plugin", true, func() bool { return nodeLog.count(listed) > lists })
 
 	first.stop()
-	mustSettle(t, n, second)
-	t.Logf("the kubelet was sent %d lists in all", journal.count(listed))
+	mustStayRegistered(t, n, second)
+	t.Logf("the kubelet received %d device lists", nodeLog.count(listed))
 	n.mustAdmit(podFor("pod", display, 1))
 }
 
-// Somebody deletes the plugin's socket while the kubelet runs. The kubelet keeps its
-// connection, but could not make another one.
+// The plugin's socket is deleted while the kubelet runs. The kubelet keeps its connection but
+// could not open another one.
 func TestPluginSocketIsDeleted(t *testing.T) {
-	journal.start(t)
+	nodeLog.start(t)
 	n := startNode(t)
-	p := startPlugin(t, twoCardsByDefault())
-	eventually(t, p, display, devices(2, 2), displays(n))
+	p := startPlugin(t, exclusiveGPUs())
+	eventually(t, p, display, devices(2, 2), displayCount(n))
 	before := n.mustAdmit(podFor("before", display, 1))
 
 	for _, socket := range directory.pluginSockets(t) {
@@ -110,22 +110,22 @@ func TestPluginSocketIsDeleted(t *testing.T) {
 	}
 	took := eventually(t, p, "sockets of the plugin", true, func() bool { return len(directory.pluginSockets(t)) > 0 })
 	t.Logf("a new socket after %v", took)
-	mustSettle(t, n, p)
-	mustNotShare(t, n, before, n.mustAdmit(podFor("after", display, 1)))
+	mustStayRegistered(t, n, p)
+	mustNotShareDevice(t, n, before, n.mustAdmit(podFor("after", display, 1)))
 }
 
-// mustSettle waits until the kubelet has noticed that an earlier connection ended,
-// which cannot be asked for, and fails unless both cards are there and stay.
-func mustSettle(t *testing.T, n *node, p *plugin) {
+// mustStayRegistered waits until the kubelet has noticed that an earlier connection is closed,
+// which it does not report, and fails unless both GPUs are allocatable and remain so.
+func mustStayRegistered(t *testing.T, n *node, p *plugin) {
 	t.Helper()
 	time.Sleep(time.Second)
-	took := eventually(t, p, display, devices(2, 2), displays(n))
-	t.Logf("all there %v after a second", took)
-	stays(t, display, devices(2, 2), displays(n), 2*time.Second)
+	took := eventually(t, p, display, devices(2, 2), displayCount(n))
+	t.Logf("all devices allocatable %v after the first second", took)
+	mustStay(t, display, devices(2, 2), displayCount(n), 2*time.Second)
 }
 
-// mustNotShare fails if two pods were given a device in common.
-func mustNotShare(t *testing.T, n *node, a, b *v1.Pod) {
+// mustNotShareDevice fails if the same device is allocated to two pods.
+func mustNotShareDevice(t *testing.T, n *node, a, b *v1.Pod) {
 	t.Helper()
 	for _, id := range n.deviceIDs(a) {
 		for _, other := range n.deviceIDs(b) {

@@ -8,10 +8,10 @@ use anyhow::Result;
 use crate::process::run;
 use crate::workspace::{self, cargo};
 
-/// With arguments, which go to the measuring program, figures are shown and nothing is
-/// written.
+/// Arguments go to the measuring program, which then only prints its results.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
-    // One by one: built together, the program would get the features that the other needs.
+    // Separate builds: in one build, cargo would give the program the dependency features
+    // that only the measuring program needs.
     for (package, program) in [("plugin", "directx-device-plugin"), ("bench", "bench")] {
         run(cargo().args([
             "build",

@@ -1,8 +1,9 @@
-//! The discovery library's clients in other languages: built, and run where they can.
+//! Builds the discovery library's clients in other languages, and runs the C++ client on
+//! this machine.
 //!
-//! `programs/discovery_dll/clients/cpp` uses the classes of `include/DeviceDiscovery.h`,
-//! `bindings/go` loads the library without cgo. Both print what
-//! `test-device-discovery` prints.
+//! `programs/discovery_dll/clients/cpp` uses the classes of `include/DeviceDiscovery.h`.
+//! `bindings/go` loads the library without cgo. Both print the same as
+//! `test-device-discovery`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,19 +11,19 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{answer, run};
-use crate::setup;
+use crate::prerequisites;
+use crate::process::{line, run, stdout};
 use crate::workspace::{self, cargo};
 
-/// The library as programs look for it.
+/// The file name under which programs load the library.
 const LIBRARY: &str = "directx-device-discovery.dll";
 
-/// Warnings that C and C++ compilers give for the header and the client are errors.
+/// Warnings about the header and the client are errors.
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 /// Builds the library, the tools and the clients for Windows, into one folder.
 pub(crate) fn for_windows() -> Result<PathBuf> {
-    setup::for_windows_builds()?;
+    prerequisites::for_windows_builds()?;
     let target = ["--target", workspace::WINDOWS_TARGET];
     run(cargo().args(["build", "--quiet", "-p", "discovery_dll", "-p", "tools"]).args(target))?;
     let folder = workspace::target_dir().join("clients");
@@ -52,23 +53,18 @@ fn go_for_windows(folder: &Path) -> Result<()> {
         go.env("GOOS", "windows").env("GOARCH", "amd64").env("CGO_ENABLED", "0");
         go
     };
-    if answer(Command::new("go").arg("version")).is_none() {
-        bail!(
-            "Go is missing, which builds a client of the discovery library\n\
-             hint: install Go 1.21 or newer from https://go.dev/dl"
-        );
-    }
-    match answer(Command::new("gofmt").arg("-l").arg(&source)) {
+    prerequisites::require_go("a client of the discovery library", "1.21")?;
+    match stdout(Command::new("gofmt").arg("-l").arg(&source)) {
         Some(files) if files.is_empty() => {}
-        Some(files) => bail!("not formatted: {}\nhint: run `gofmt -w`", files.trim_end()),
-        None => bail!("`gofmt -l {}` fails", source.display()),
+        Some(files) => bail!("unformatted files: {}\nhint: run `gofmt -w`", files.trim_end()),
+        None => bail!("`gofmt -l {}` failed", source.display()),
     }
     run(&mut go(&["vet", "./..."]))?;
     let program = folder.join("test-device-discovery-go.exe");
     run(go(&["build", "-o"]).arg(program).arg("./cmd/test-device-discovery-go"))
 }
 
-/// Adds what every build of the C++ client is told.
+/// Adds the arguments of every build of the C++ client.
 fn cpp(compiler: &mut Command) -> &mut Command {
     let source = "programs/discovery_dll/clients/cpp/test-device-discovery.cpp";
     compiler.args(["-std=c++17", "-O1"]).args(STRICT).arg("-I").arg(include());
@@ -79,35 +75,35 @@ fn include() -> PathBuf {
     workspace::root().join("include")
 }
 
-/// Builds everything, and runs the C++ client of this machine against the library of
-/// this machine, which reads recorded hosts here.
-pub(crate) fn perform() -> Result<()> {
+/// Builds all clients. On this machine the library reads inventories, and the C++ client
+/// must print the same as `test-device-discovery` for each of them.
+pub(crate) fn check() -> Result<()> {
     let folder = for_windows()?;
     if cfg!(windows) {
         return Ok(());
     }
     header_is_c(&folder)?;
     run(cargo().args(["build", "--quiet", "-p", "discovery_dll", "-p", "tools"]))?;
-    let library = workspace::own_build("");
+    let library = workspace::native_build("");
     let program = folder.join("test-device-discovery-cpp");
     let mut compiler = Command::new("c++");
     cpp(&mut compiler).arg("-o").arg(&program).arg("-L").arg(&library);
     run(compiler.arg("-ldirectx_device_discovery"))?;
     for inventory in inventories()? {
-        let mut tool = Command::new(workspace::own_build("test-device-discovery"));
-        let expected = said(tool.arg("--inventory").arg(&inventory))?;
+        let mut tool = Command::new(workspace::native_build("test-device-discovery"));
+        let expected = client_output(tool.arg("--inventory").arg(&inventory))?;
         let mut client = Command::new(&program);
         client.env("DIRECTX_DISCOVERY_INVENTORY", &inventory);
-        // Both names of the variable that tells where libraries are.
+        // The variable for library folders on Linux and on macOS.
         client.env("LD_LIBRARY_PATH", &library).env("DYLD_LIBRARY_PATH", &library);
-        if said(&mut client)? != expected {
-            bail!("the C++ client and the tool differ on {}", inventory.display());
+        if client_output(&mut client)? != expected {
+            bail!("the C++ client and the tool print different texts for {}", inventory.display());
         }
     }
     Ok(())
 }
 
-/// C programs may use the header as well.
+/// C programs can use the header as well.
 fn header_is_c(folder: &Path) -> Result<()> {
     let source = folder.join("header.c");
     fs::write(&source, "#include \"DeviceDiscovery.h\"\nextern int nothing;\n")?;
@@ -116,7 +112,7 @@ fn header_is_c(folder: &Path) -> Result<()> {
     run(compiler.arg(source))
 }
 
-/// The recorded hosts of the fixtures.
+/// The inventories in `fixtures`.
 pub(crate) fn inventories() -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(workspace::root().join("fixtures/inventories"))?;
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>>>()?;
@@ -125,6 +121,6 @@ pub(crate) fn inventories() -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn said(command: &mut Command) -> Result<String> {
-    answer(command).with_context(|| format!("{} fails", crate::process::line(command)))
+fn client_output(command: &mut Command) -> Result<String> {
+    stdout(command).with_context(|| format!("{} failed", line(command)))
 }

@@ -1,21 +1,23 @@
-//! The kubelet's own device manager, in Go, drives the program of this workspace.
+//! Runs the Go tests in which the kubelet's own device manager drives our program.
 //!
-//! `testing/kubelet_suite` holds the tests and says what they need. Here they are built with
-//! the newest and with the oldest kubelet, and run against a debug build.
+//! `testing/kubelet_suite` contains the tests and says what they need. They are built
+//! with the newest and with the oldest kubelet, and run against a debug build. Go keeps
+//! modules and builds in the user's cache itself, so a fresh clone reuses them.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use crate::prerequisites;
 use crate::process::{self, run};
 use crate::workspace::{self, cargo};
 
 /// A kubelet that the tests are built with.
 struct Kubelet {
-    /// The module file that requires it.
+    /// The module file that requires this version.
     module_file: &'static str,
-    /// What `go test` is told, besides.
+    /// Further arguments of `go test`.
     build_tags: &'static [&'static str],
 }
 
@@ -24,21 +26,16 @@ const KUBELETS: [Kubelet; 2] = [
     Kubelet { module_file: "oldest.mod", build_tags: &["-tags=oldest"] },
 ];
 
-/// Bounds a run, so that nothing hangs; it takes minutes where Go has to compile the
+/// Bounds a run, so that nothing hangs. A run takes some minutes if Go has to compile the
 /// kubelet first, and about half a minute otherwise.
 const TIME_LIMIT: &str = "-timeout=15m";
 
-/// Runs the tests with every kubelet, all of them even if one fails.
-pub(crate) fn perform() -> Result<()> {
+/// Runs the tests with every kubelet, also after one has failed.
+pub(crate) fn check() -> Result<()> {
     if !cfg!(target_os = "linux") {
-        bail!("the kubelet's tests borrow /var/lib/kubelet and run on Linux alone");
+        bail!("the kubelet tests use /var/lib/kubelet and run on Linux only");
     }
-    if process::answer(Command::new("go").arg("version")).is_none() {
-        bail!(
-            "Go is missing, which builds the kubelet's device manager\n\
-             hint: install Go 1.26 or newer from https://go.dev/dl"
-        );
-    }
+    prerequisites::require_go("the kubelet's device manager", "1.26")?;
     formatting()?;
     run(cargo().args(["build", "--quiet", "--package=plugin", "--bin=directx-device-plugin"]))?;
     let results = KUBELETS.map(|kubelet| run(&mut go_test(&kubelet)));
@@ -48,7 +45,7 @@ pub(crate) fn perform() -> Result<()> {
 fn go_test(kubelet: &Kubelet) -> Command {
     let mut go = Command::new("go");
     go.current_dir(folder())
-        .env("DIRECTX_DEVICE_PLUGIN", workspace::own_build("directx-device-plugin"))
+        .env("DIRECTX_DEVICE_PLUGIN", workspace::native_build("directx-device-plugin"))
         .args(["test", "-count=1", TIME_LIMIT])
         .arg(format!("-modfile={}", kubelet.module_file))
         .args(kubelet.build_tags)
@@ -57,10 +54,10 @@ fn go_test(kubelet: &Kubelet) -> Command {
 }
 
 fn formatting() -> Result<()> {
-    match process::answer(Command::new("gofmt").arg("-l").arg(folder())) {
-        None => bail!("`gofmt -l {}` fails", folder().display()),
+    match process::stdout(Command::new("gofmt").arg("-l").arg(folder())) {
+        None => bail!("`gofmt -l {}` failed", folder().display()),
         Some(files) if files.is_empty() => Ok(()),
-        Some(files) => bail!("not formatted: {}\nhint: run `gofmt -w`", files.trim_end()),
+        Some(files) => bail!("unformatted files: {}\nhint: run `gofmt -w`", files.trim_end()),
     }
 }
 
@@ -73,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kubelet_is_another_version() {
+    fn the_kubelets_have_different_versions() {
         let versions = KUBELETS.map(|kubelet| {
             let text = std::fs::read_to_string(folder().join(kubelet.module_file)).unwrap();
             let line = text.lines().find(|line| line.contains("k8s.io/kubernetes v"));

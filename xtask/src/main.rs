@@ -1,18 +1,27 @@
 //! `cargo xtask`: sets up, tests and measures this workspace.
 //!
-//! Each command is one row of [`COMMANDS`] and one module. Nothing here is
-//! needed to use the product.
+//! Each command is one row of [`COMMANDS`] and one module. The product does not need
+//! anything in this crate.
 
 mod bench;
+mod cache;
 mod clients;
 mod deny;
+mod doc_commands;
+mod folder_users;
 mod fuzz;
+mod import_cycles;
 mod kubelet_suite;
+mod layers;
+mod prerequisites;
 mod process;
+mod process_lock;
 mod setup;
+mod stable_hash;
 mod test_run;
 mod version_info;
 mod wine;
+mod wine_command;
 mod wine_suite;
 mod workspace;
 
@@ -29,7 +38,7 @@ struct Command {
     run: fn(&[OsString]) -> Result<ExitCode>,
 }
 
-/// What `cargo xtask` can do, in the order its help lists it.
+/// The commands of `cargo xtask`, in the order its help lists them.
 const COMMANDS: &[Command] = &[
     Command {
         name: "setup",
@@ -39,14 +48,14 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "test",
-        arguments: "[--list] [STEP]...",
-        about: "run every check, or the steps that are named",
+        arguments: "[--list | --quick | STEP...]",
+        about: "run all test steps, the quick ones or the named ones; `--list` shows the steps",
         run: test_run::command,
     },
     Command {
         name: "fuzz",
         arguments: "[TARGET]... [--seconds N] | TARGET --input FILE",
-        about: "feed the decoders with what libFuzzer makes up, or with one input again",
+        about: "run the fuzz targets with generated inputs, or one target with one input",
         run: fuzz::command,
     },
     Command {
@@ -57,15 +66,21 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "wine",
-        arguments: "[--prefix NAME] [--bed INVENTORY] (PROGRAM [ARGUMENT]... | --stop)",
-        about: "run a Windows program under Wine, on the host of an inventory if one is given",
-        run: wine::command,
+        arguments: "[--prefix NAME] [--inventory FILE] (PROGRAM [ARGUMENT]... | --stop)",
+        about: "run a Windows program under Wine, optionally with the devices of an inventory",
+        run: wine_command::command,
     },
     Command {
         name: "wine-suite",
         arguments: "[PART-OF-A-NAME]",
-        about: "run the tests of the Windows programs under Wine, or some of them",
+        about: "run the tests of the Windows programs under Wine, or those with matching names",
         run: wine_suite::command,
+    },
+    Command {
+        name: "cache",
+        arguments: "[clear]",
+        about: "show or remove the downloads and builds in the user's cache directory",
+        run: cache::command,
     },
 ];
 
@@ -75,34 +90,36 @@ fn main() -> ExitCode {
         eprint!("{}", usage());
         return ExitCode::from(2);
     };
-    if name == "help" || name == "--help" || name == "-h" {
+    if is_help(name) || name == "help" {
         print!("{}", usage());
         return ExitCode::SUCCESS;
     }
     let Some(command) = COMMANDS.iter().find(|c| name == c.name) else {
-        eprint!("error: `{}` is no command of xtask\n\n{}", name.display(), usage());
+        eprint!("error: unknown command `{}`\n\n{}", name.display(), usage());
         return ExitCode::from(2);
     };
+    if arguments.first().is_some_and(is_help) {
+        print!("usage: cargo xtask {}", command.usage());
+        return ExitCode::SUCCESS;
+    }
     (command.run)(arguments).unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
 }
 
-fn usage() -> String {
-    let rows = COMMANDS.iter().map(|Command { name, arguments, about, .. }| {
-        let call = format!("{name} {arguments}");
-        format!(
-            "  {}
-      {about}
-",
-            call.trim_end()
-        )
-    });
-    format!(
-        "usage: cargo xtask COMMAND
+impl Command {
+    fn usage(&self) -> String {
+        let call = format!("{} {}", self.name, self.arguments);
+        format!("{}\n      {}\n", call.trim_end(), self.about)
+    }
+}
 
-{}",
-        rows.collect::<String>()
-    )
+fn is_help(argument: &OsString) -> bool {
+    argument == "--help" || argument == "-h"
+}
+
+fn usage() -> String {
+    let rows = COMMANDS.iter().map(|command| format!("  {}", command.usage()));
+    format!("usage: cargo xtask COMMAND\n\n{}", rows.collect::<String>())
 }

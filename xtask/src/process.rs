@@ -1,9 +1,12 @@
-//! Running other programs and saying what went wrong with them.
+//! Runs other programs and reports their failures.
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -11,12 +14,13 @@ use anyhow::{Context, Result, bail};
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {}", line(command)))?;
     if !status.success() {
-        bail!("{} ended with {status}", line(command));
+        bail!("{} failed with {status}", line(command));
     }
     Ok(())
 }
 
-/// Runs `command` with its output in the file `log`, whose end is shown if it fails.
+/// Runs `command` with its output appended to the file `log`. If it fails, the end of
+/// the file is printed.
 pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Result<()> {
     let file = File::options()
         .create(true)
@@ -26,18 +30,50 @@ pub(crate) fn run_logged(command: &mut Command, log: &Path) -> Result<()> {
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     run(command).inspect_err(|_| {
         let text = std::fs::read(log).unwrap_or_default();
-        eprintln!("the end of {}:\n{}", log.display(), last_lines(&text, 15));
+        eprintln!("the last lines of {}:\n{}", log.display(), last_lines(&text, 15));
     })
 }
 
-/// What `command` writes to its standard output, or `None` where it cannot be
-/// started or fails.
-pub(crate) fn answer(command: &mut Command) -> Option<String> {
+/// What `command` writes to standard output, or `None` if it cannot be started or fails.
+pub(crate) fn stdout(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The command as one would type it, for messages; scripts are left out.
+/// Runs `command` to its end and returns its output. If it runs longer than `limit`, it
+/// is killed and the result is an error.
+pub(crate) fn output_within(limit: Duration, command: &mut Command) -> Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot run {}", line(command)))?;
+    let stdout = read_in_background(child.stdout.take().expect("standard output is piped"));
+    let stderr = read_in_background(child.stderr.take().expect("standard error is piped"));
+    let Some(status) = wait_within(limit, &mut child)? else {
+        child.kill()?;
+        child.wait()?;
+        bail!("{} did not exit within {} s", line(command), limit.as_secs());
+    };
+    let join = |handle: thread::JoinHandle<Vec<u8>>| handle.join().unwrap_or_default();
+    Ok(Output { status, stdout: join(stdout), stderr: join(stderr) })
+}
+
+/// Waits until `child` exits; `None` if it still runs after `limit`.
+pub(crate) fn wait_within(limit: Duration, child: &mut Child) -> Result<Option<ExitStatus>> {
+    /// Short, because the Wine tests start hundreds of programs.
+    const INTERVAL: Duration = Duration::from_millis(5);
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() > end {
+            return Ok(None);
+        }
+        thread::sleep(INTERVAL);
+    }
+}
+
+/// The command as one would type it, for messages. Arguments of several lines, which
+/// are scripts, are left out.
 pub(crate) fn line(command: &Command) -> String {
     let words: Vec<_> = [command.get_program()]
         .into_iter()
@@ -55,12 +91,21 @@ pub(crate) fn last_lines(text: &[u8], count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
+fn read_in_background(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // After an error, what was read before it is still useful.
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_fails_is_named_with_its_status() {
+    fn a_failure_names_the_program_and_its_status() {
         let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err().to_string();
         assert!(error.contains("`sh -c exit 3`") && error.contains('3'), "{error}");
         let error = run(&mut Command::new("/nonexistent/tool")).unwrap_err();
@@ -69,7 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_the_last() {
+    fn a_program_that_exceeds_its_time_limit_is_killed() {
+        let error = output_within(Duration::from_millis(50), Command::new("sleep").arg("60"));
+        assert_eq!(error.unwrap_err().to_string(), "`sleep 60` did not exit within 0 s");
+        let output = output_within(Duration::from_secs(60), Command::new("echo").arg("text"));
+        assert_eq!(output.unwrap().stdout, b"text\n");
+    }
+
+    #[test]
+    fn the_last_lines_of_a_text() {
         assert_eq!(last_lines(b"a\nb\nc\n", 2), "b\nc");
         assert_eq!(last_lines(b"a\n", 9), "a");
         assert_eq!(last_lines(b"", 9), "");

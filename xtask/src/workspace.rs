@@ -1,13 +1,18 @@
-//! Where things are: the workspace, its build output, the programs built from it.
+//! Paths in the workspace: its folder, its build output and the programs built from it.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::process;
+
 /// The target that the Windows programs are built for on other systems.
 pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 
-/// The folder that holds the workspace's `Cargo.toml`.
+/// The folder that contains the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().expect("xtask lies in the workspace folder").to_owned()
@@ -27,7 +32,7 @@ pub(crate) fn windows_build(file: &str) -> PathBuf {
 }
 
 /// A file of the debug build for this machine, such as `directx-device-plugin`.
-pub(crate) fn own_build(file: &str) -> PathBuf {
+pub(crate) fn native_build(file: &str) -> PathBuf {
     target_dir().join("debug").join(file)
 }
 
@@ -41,4 +46,19 @@ pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
     cargo
+}
+
+/// The `packages` of `cargo metadata`, which are the members of the workspace.
+pub(crate) fn packages() -> Result<Vec<Value>> {
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--format-version", "1", "--no-deps"]);
+    let text = process::stdout(&mut metadata)
+        .with_context(|| format!("{} failed", process::line(&metadata)))?;
+    let mut document: Value =
+        serde_json::from_str(&text).context("cannot read cargo's metadata")?;
+    let packages = document.get_mut("packages").map(Value::take);
+    match packages {
+        Some(Value::Array(packages)) => Ok(packages),
+        _ => anyhow::bail!("cargo's metadata has no `packages`"),
+    }
 }

@@ -1,16 +1,16 @@
-//! What the fuzz targets share: a model of how Windows reads paths, and made-up
-//! surroundings and hosts to run the product in.
+//! What the fuzz targets share: a model of how Windows reads paths, and an environment
+//! and hosts for the product.
 //!
-//! Each target in `targets/` is one program that libFuzzer feeds. `cargo xtask fuzz`
-//! builds and runs them; `seeds/` holds inputs to begin with and inputs that once
-//! failed.
+//! Each target in `targets/` is a program that libFuzzer runs with generated inputs.
+//! `cargo xtask fuzz` builds and runs them. `seeds/` contains initial inputs and inputs
+//! that failed before.
 
-// The tests of this crate are built with coverage too, which libFuzzer takes.
+// The tests of this crate are built with coverage as well, and libFuzzer provides its symbols.
 #[cfg(test)]
 use libfuzzer_sys as _;
 
-mod made;
+mod environment;
 mod windows_path;
 
-pub use made::{Made, catalog, configured, fixture};
+pub use environment::{TestEnvironment, catalog, fixture, load_config};
 pub use windows_path::resolve;

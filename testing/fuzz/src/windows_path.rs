@@ -1,11 +1,11 @@
-//! How Windows reads a path: an oracle that shares no code with the product.
+//! A model of how Windows reads a path, which shares no code with the product.
 //!
 //! From Microsoft's "File path formats on Windows systems" (normalization) and "Naming
 //! files, paths, and namespaces" (devices, streams).
 
-/// The absolute path that Windows opens for `relative` below `folder`, an absolute
-/// path without a final separator; `None` where what it opens is no file of a drive:
-/// a device or a stream of a file.
+/// The absolute path that Windows opens for `relative` below `folder`, which is an absolute
+/// path without a final separator. `None` if Windows opens a device or a stream of a file
+/// instead of a file.
 #[must_use]
 pub fn resolve(folder: &str, relative: &str) -> Option<String> {
     let relative = relative.replace('/', "\\");
@@ -16,7 +16,7 @@ pub fn resolve(folder: &str, relative: &str) -> Option<String> {
     } else if let Some(rooted) = relative.strip_prefix('\\') {
         format!("{drive}\\{rooted}")
     } else if relative.get(1..2) == Some(":") {
-        // With a root or relative to that drive's directory: elsewhere either way.
+        // With a root or relative to that drive's current directory: outside the folder.
         return Some(relative);
     } else {
         format!("{folder}\\{relative}")
@@ -48,7 +48,7 @@ fn without_one_final_dot(part: &str) -> &str {
     }
 }
 
-/// Names that are devices in every folder, with any extension.
+/// Whether a name is a device in every folder, with any extension.
 fn is_device(part: &str) -> bool {
     let stem: String = part.chars().take_while(|c| *c != '.' && *c != ':').collect();
     let stem = stem.trim_end_matches(' ').to_ascii_lowercase();
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_read_as_microsoft_describes() {
+    fn paths_resolve_as_microsoft_documents() {
         let folder = r"C:\store\nv";
         for (relative, opened) in [
             ("a.dll", Some(r"C:\store\nv\a.dll")),

@@ -1,8 +1,8 @@
-//! Allocations and preferences on hosts that an adversary made up.
+//! Allocations and preferences on hosts with arbitrary registry values, device names and
+//! paths.
 //!
-//! Registry values, device names and paths are anything; still a container gets one
-//! device, only files from inside the driver's folder, each under a bare name of its
-//! own, and the same whatever order its slots come in.
+//! A container always gets one device, only files from inside the driver's folder, each
+//! under a unique file name, and the same for any order of its slots.
 
 #![no_main]
 
@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use devices::{
-    Adapter, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    Device, DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild, HostFacts,
-    HostSnapshot, LocationPath, Luid, Moment, Placement, Plan, PnpDevice, PnpId, AdapterKind,
+    Adapter, AdapterKind, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind,
+    CopyToVmValue, Device, DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild,
+    HostFacts, HostSnapshot, LocationPath, Luid, Moment, Placement, Plan, PnpDevice, PnpId,
     ResourceDevices, StoreFiles, Wow64, plan, preferred_allocation,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 
-/// Texts that come together in interesting ways, besides any other.
+/// Texts that are likely to conflict with each other. Other texts are used as well.
 const TEXTS: &[&str] = &[
     "a.dll",
     "A.DLL",
@@ -57,7 +57,7 @@ static CATALOGS: LazyLock<Vec<Catalog>> = LazyLock::new(|| {
 });
 
 fuzz_target!(|data: &[u8]| {
-    // An input that ends early makes no host; that is no fault.
+    // An input that ends early describes no host, which is not an error.
     let _ = allocate(&mut Unstructured::new(data));
 });
 
@@ -67,15 +67,15 @@ fn allocate(u: &mut Unstructured<'_>) -> Result<()> {
     let now = Moment(std::time::Duration::from_secs(u.int_in_range(0..=120)?));
     let set = DeviceSet::next(Some(&before), catalog.offer(&host(u)?), now);
     for resource in &set.resources {
-        let listed: Vec<String> = resource.slots().map(|slot| slot.id.to_string()).collect();
-        let unique: HashSet<&String> = listed.iter().collect();
-        assert_eq!(unique.len(), listed.len(), "a slot is listed twice");
+        let advertised: Vec<String> = resource.slots().map(|slot| slot.id.to_string()).collect();
+        let unique: HashSet<&String> = advertised.iter().collect();
+        assert_eq!(unique.len(), advertised.len(), "a slot is advertised twice");
         let mut ids: Vec<String> = Vec::new();
         for _ in 0..u.int_in_range(0..=4)? {
-            ids.push(if listed.is_empty() { text(u)? } else { u.choose(&listed)?.clone() });
+            ids.push(if advertised.is_empty() { text(u)? } else { u.choose(&advertised)?.clone() });
         }
         check_plan(resource, &set.host, &ids);
-        check_preference(resource, &listed, &ids, u.int_in_range(0..=6)?);
+        check_preference(resource, &advertised, &ids, u.int_in_range(0..=6)?);
     }
     Ok(())
 }
@@ -85,18 +85,18 @@ fn check_plan(resource: &Arc<ResourceDevices>, host: &HostFacts, ids: &[String])
     let backward = plan(resource, ids.iter().rev().map(String::as_str), host, &|_| true);
     assert_eq!(forward.is_ok(), backward.is_ok());
     let (Ok(plan), Ok(backward)) = (forward, backward) else { return };
-    assert_eq!(plan, backward, "the order of slots matters");
+    assert_eq!(plan, backward, "the order of slots changes the plan");
     let mut destinations = HashSet::new();
     for file in plan.mounts.mounted() {
-        assert!(inside_a_store(&file.host_path, &plan.devices), "{file:?}");
-        assert!(is_bare(&file.container_path), "{file:?}");
+        assert!(is_inside_a_store(&file.host_path, &plan.devices), "{file:?}");
+        assert!(is_plain_file_name(&file.container_path), "{file:?}");
         assert!(destinations.insert(file.container_path.to_uppercase()), "{file:?} twice");
     }
     check_hints(&plan);
 }
 
 /// Whether the file is one that Windows opens below the folder of one of the devices.
-fn inside_a_store(file: &str, devices: &[Arc<Device>]) -> bool {
+fn is_inside_a_store(file: &str, devices: &[Arc<Device>]) -> bool {
     devices.iter().filter_map(|device| device.driver_store.as_ref()).any(|store| {
         let folder = store.path.trim_end_matches('\\');
         let relative = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('\\'));
@@ -107,7 +107,7 @@ fn inside_a_store(file: &str, devices: &[Arc<Device>]) -> bool {
     })
 }
 
-fn is_bare(destination: &str) -> bool {
+fn is_plain_file_name(destination: &str) -> bool {
     [r"C:\Windows\System32", r"C:\Windows\SysWOW64"].iter().any(|folder| {
         let name = destination.strip_prefix(folder).and_then(|rest| rest.strip_prefix('\\'));
         name.is_some_and(|name| {
@@ -123,14 +123,23 @@ fn check_hints(plan: &Plan) {
     }
 }
 
-fn check_preference(resource: &ResourceDevices, listed: &[String], must: &[String], size: usize) {
-    let Ok(chosen) = preferred_allocation(resource, listed, must, size) else { return };
+fn check_preference(
+    resource: &ResourceDevices,
+    advertised: &[String],
+    must: &[String],
+    size: usize,
+) {
+    let Ok(chosen) = preferred_allocation(resource, advertised, must, size) else { return };
     assert_eq!(chosen.len(), size);
     let unique: HashSet<&String> = chosen.iter().collect();
     assert_eq!(unique.len(), size, "a slot is preferred twice");
     assert!(must.iter().all(|id| unique.contains(id)));
-    assert!(chosen.iter().all(|id| listed.contains(id) || must.contains(id)));
-    assert_eq!(preferred_allocation(resource, listed, must, size), Ok(chosen), "the answer is not stable");
+    assert!(chosen.iter().all(|id| advertised.contains(id) || must.contains(id)));
+    assert_eq!(
+        preferred_allocation(resource, advertised, must, size),
+        Ok(chosen),
+        "the preference is not deterministic"
+    );
 }
 
 fn host(u: &mut Unstructured<'_>) -> Result<HostSnapshot> {
@@ -203,13 +212,13 @@ fn store(u: &mut Unstructured<'_>) -> Result<DriverStore> {
         };
         copy_to_vm.entry(key).or_default().insert(text(u)?, value);
     }
-    let listed = |u: &mut Unstructured<'_>| -> Result<BTreeSet<String>> {
+    let advertised = |u: &mut Unstructured<'_>| -> Result<BTreeSet<String>> {
         (0..u.int_in_range(0..=4)?).map(|_| text(u)).collect()
     };
     let files = match u.int_in_range(0..=2)? {
         0 => StoreFiles::EveryNamed,
         1 => StoreFiles::OnDisk,
-        _ => StoreFiles::Listed(listed(u)?),
+        _ => StoreFiles::Listed(advertised(u)?),
     };
     Ok(DriverStore { path: (*u.choose(STORES)?).to_owned(), files, copy_to_vm })
 }

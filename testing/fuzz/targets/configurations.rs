@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use devices::{Catalog, DriverModel, HostSnapshot};
-use fuzz::{Made, configured};
+use fuzz::{TestEnvironment, load_config};
 use libfuzzer_sys::fuzz_target;
 use settings::{Config, SettingsError};
 
@@ -23,9 +23,9 @@ fuzz_target!(|data: &[u8]| {
         let (name, value) = std::str::from_utf8(part).ok()?.split_once('=')?;
         Some((name.to_owned(), value.into()))
     });
-    let made = Made { variables: variables.collect(), file };
+    let made = TestEnvironment { variables: variables.collect(), file };
     for models in [&[][..], &[DriverModel::Mcdm], &[DriverModel::Legacy]] {
-        match configured(models, &made) {
+        match load_config(models, &made) {
             Ok(config) => usable(config),
             Err(error) => sensible(&error, file),
         }

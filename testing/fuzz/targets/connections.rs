@@ -1,7 +1,7 @@
-//! Connections to the plugin's socket: whoever may open it may send anything.
+//! Connections to the plugin's socket, whose clients can send anything.
 //!
-//! The input is a conversation: whole calls, HTTP/2 frames and plain bytes. Whatever it
-//! is, nothing in the plugin panics, and the next caller is answered.
+//! The input describes the bytes that a client sends: whole calls, HTTP/2 frames and other
+//! bytes. For any input, nothing in the plugin panics, and the next client gets a response.
 
 #![no_main]
 
@@ -47,13 +47,13 @@ thread_local! {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut conversation = Vec::new();
-    // An input that ends early is a conversation that breaks off.
-    let _ = converse(&mut Unstructured::new(data), &mut conversation);
-    NODE.with_borrow_mut(|node| node.get_or_insert_with(Node::start).hear(&conversation));
+    let mut sent = Vec::new();
+    // An input that ends early describes a client that stops sending.
+    let _ = write_client_bytes(&mut Unstructured::new(data), &mut sent);
+    NODE.with_borrow_mut(|node| node.get_or_insert_with(Node::start).receive(&sent));
 });
 
-/// A plugin with one resource, and the kubelet that it is registered with.
+/// A plugin with one resource, registered with a kubelet double.
 struct Node {
     runtime: Runtime,
     host: InMemory,
@@ -67,11 +67,11 @@ impl Node {
             .enable_time()
             .start_paused(true)
             .build()
-            .expect("an event loop without sockets can always be made");
+            .expect("a runtime without I/O can always be built");
         let host = InMemory::new();
         let (plugin, kubelet) = runtime.block_on(async {
             let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default())
-                .expect("the memory is empty");
+                .expect("no kubelet runs yet");
             let config = RunConfig { directory: DIRECTORY.into() };
             let (readiness, mut ready) = watch::channel(Readiness::default());
             let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(Gpus::default())];
@@ -84,56 +84,57 @@ impl Node {
         Node { runtime, host, plugin, _kubelet: kubelet }
     }
 
-    fn hear(&mut self, conversation: &[u8]) {
+    fn receive(&mut self, sent: &[u8]) {
         let Node { runtime, host, plugin, .. } = self;
         runtime.block_on(async {
-            send(host, conversation).await;
-            assert!(!plugin.is_finished(), "the plugin has ended");
+            send(host, sent).await;
+            assert!(!plugin.is_finished(), "the plugin has exited");
             call(host).await;
         });
     }
 }
 
 fn socket(host: &InMemory) -> PathBuf {
-    let mut sockets = host.list(Path::new(DIRECTORY)).expect("the directory is there");
+    let mut sockets = host.list(Path::new(DIRECTORY)).expect("the directory exists");
     sockets.retain(|socket| !socket.ends_with(KUBELET_SOCKET));
     sockets.pop().expect("the plugin has a socket")
 }
 
-/// Sends the conversation and hears the plugin out.
-async fn send(host: &InMemory, conversation: &[u8]) {
+/// Sends the bytes, and reads until the plugin closes the connection.
+async fn send(host: &InMemory, sent: &[u8]) {
     let stream = host.connect(&socket(host)).await.expect("the plugin listens");
     let (mut from, mut to) = tokio::io::split(stream);
-    let talk = async {
-        // The plugin may hang up at any byte.
-        let _ = to.write_all(conversation).await;
-        // The clock stands still while anything is left to do. To hang up before would
-        // end the calls before they have begun.
+    let write = async {
+        // The plugin may close the connection at any byte.
+        let _ = to.write_all(sent).await;
+        // The paused clock advances only when no task can run. Closing the connection
+        // earlier would cancel the calls before they start.
         sleep(Duration::from_millis(10)).await;
         let _ = to.shutdown().await;
     };
-    let listen = async {
-        let mut heard = [0; 4096];
-        while from.read(&mut heard).await.is_ok_and(|count| count > 0) {}
+    let read = async {
+        let mut buffer = [0; 4096];
+        while from.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
     };
-    let both = async { tokio::join!(talk, listen) };
-    timeout(Duration::from_secs(600), both).await.expect("the plugin never hangs up");
+    let both = async { tokio::join!(write, read) };
+    timeout(Duration::from_secs(600), both).await.expect("the plugin closes the connection");
 }
 
-/// A call as kubelets make it.
+/// A call as a kubelet makes it.
 async fn call(host: &InMemory) {
     let stream = host.connect(&socket(host)).await.expect("the plugin listens");
     let (client, driver) = wire::connect(stream).await.expect("the plugin speaks HTTP/2");
     let mut plugin = DevicePluginClient::with_origin(client, Client::origin());
     tokio::select! {
-        ended = driver => panic!("the connection ended: {ended:?}"),
+        ended = driver => panic!("the connection closed: {ended:?}"),
         answer = plugin.get_device_plugin_options(Empty {}) => {
             assert!(answer.is_ok(), "{answer:?}");
         }
     }
 }
 
-fn converse(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
+/// Writes the bytes that a client sends.
+fn write_client_bytes(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
     if u.ratio(15, 16)? {
         out.extend(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
         frame(out, 4, 0, 0, &[]);
@@ -145,7 +146,7 @@ fn converse(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
                 let method = u.choose(&METHODS)?;
                 let flags = if u.ratio(7, 8)? { 4 } else { u.arbitrary()? };
                 frame(out, 1, flags, stream, &headers(method));
-                let body = if u.arbitrary()? { message(u)? } else { short(u)? };
+                let body = if u.arbitrary()? { message(u)? } else { short_bytes(u)? };
                 let body = if u.ratio(7, 8)? { framed(&body) } else { body };
                 frame(out, 0, u.int_in_range(0..=1)?, stream, &body);
                 stream += 2;
@@ -153,20 +154,20 @@ fn converse(u: &mut Unstructured<'_>, out: &mut Vec<u8>) -> Result<()> {
             4 | 5 => {
                 let (kind, flags) = (u.int_in_range(0..=10)?, u.arbitrary()?);
                 let number = if u.arbitrary()? { stream } else { u.arbitrary()? };
-                frame(out, kind, flags, number, &short(u)?);
+                frame(out, kind, flags, number, &short_bytes(u)?);
             }
             6 => {
                 let flags = u.arbitrary()?;
-                frame(out, 1, flags, stream, &short(u)?);
+                frame(out, 1, flags, stream, &short_bytes(u)?);
                 stream += 2;
             }
-            _ => out.extend(short(u)?),
+            _ => out.extend(short_bytes(u)?),
         }
     }
     Ok(())
 }
 
-/// A request with anything in it, perhaps of another method.
+/// A request with arbitrary content, possibly of another method.
 fn message(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     Ok(match u.int_in_range(0..=3)? {
         0 => {
@@ -189,7 +190,7 @@ fn ids(u: &mut Unstructured<'_>) -> Result<Vec<String>> {
     (0..u.int_in_range(0..=3)?).map(|_| Ok((*u.choose(&["a", "b", "", "é"])?).to_owned())).collect()
 }
 
-fn short(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+fn short_bytes(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let length = u.int_in_range(0..=64)?;
     Ok(u.bytes(length.min(u.len()))?.to_vec())
 }
@@ -209,7 +210,7 @@ fn framed(message: &[u8]) -> Vec<u8> {
     [&[0], length.as_slice(), message].concat()
 }
 
-/// The headers of a call, HPACK without compression (RFC 7541, section 6.2.2).
+/// The headers of a call, in HPACK without compression (RFC 7541, section 6.2.2).
 fn headers(path: &str) -> Vec<u8> {
     let fields = [
         (":method", "POST"),
@@ -223,14 +224,14 @@ fn headers(path: &str) -> Vec<u8> {
     for (name, value) in fields {
         block.push(0);
         for text in [name, value] {
-            block.push(u8::try_from(text.len()).expect("these texts are short"));
+            block.push(u8::try_from(text.len()).expect("the texts are short"));
             block.extend(text.as_bytes());
         }
     }
     block
 }
 
-/// Two devices.
+/// A resource with two devices.
 struct Gpus(watch::Sender<Arc<DeviceList>>);
 
 impl Default for Gpus {

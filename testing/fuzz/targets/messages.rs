@@ -1,7 +1,7 @@
 //! The protobuf messages of the kubelet's API.
 //!
-//! The first byte says which message the rest is. What decodes encodes to something
-//! that decodes to the same, and a list that is offered is the list that arrives.
+//! The first byte selects the message type of the rest. A decoded message is the same after
+//! encoding and decoding it again, and a device list arrives as it was advertised.
 
 #![no_main]
 
@@ -17,32 +17,32 @@ use prost::Message;
 fuzz_target!(|data: &[u8]| {
     let Some((which, bytes)) = data.split_first() else { return };
     match which % 9 {
-        0 => reads_back::<AllocateRequest>(bytes),
-        1 => reads_back::<PreferredAllocationRequest>(bytes),
-        2 => reads_back::<PreStartContainerRequest>(bytes),
-        3 => reads_back::<Empty>(bytes),
-        4 => reads_back::<AllocateResponse>(bytes),
-        5 => reads_back::<PreferredAllocationResponse>(bytes),
-        6 => reads_back::<DevicePluginOptions>(bytes),
-        7 => reads_back::<RegisterRequest>(bytes),
+        0 => check_round_trip::<AllocateRequest>(bytes),
+        1 => check_round_trip::<PreferredAllocationRequest>(bytes),
+        2 => check_round_trip::<PreStartContainerRequest>(bytes),
+        3 => check_round_trip::<Empty>(bytes),
+        4 => check_round_trip::<AllocateResponse>(bytes),
+        5 => check_round_trip::<PreferredAllocationResponse>(bytes),
+        6 => check_round_trip::<DevicePluginOptions>(bytes),
+        7 => check_round_trip::<RegisterRequest>(bytes),
         _ => {
-            reads_back::<ListAndWatchResponse>(bytes);
-            arrives(bytes);
+            check_round_trip::<ListAndWatchResponse>(bytes);
+            check_device_list(bytes);
         }
     }
 });
 
-fn reads_back<M: Message + Default + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
+fn check_round_trip<M: Message + Default + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
     let Ok(message) = M::decode(bytes) else { return };
     let encoded = message.encode_to_vec();
     assert_eq!(encoded.len(), message.encoded_len());
     assert_eq!(M::decode(encoded.as_slice()).as_ref(), Ok(&message));
 }
 
-/// `DeviceList` writes its message itself, device by device.
-fn arrives(bytes: &[u8]) {
+/// `DeviceList` encodes its message itself, device by device.
+fn check_device_list(bytes: &[u8]) {
     let Ok(message) = ListAndWatchResponse::decode(bytes) else { return };
-    let offered: Vec<AdvertisedDevice> = message
+    let advertised: Vec<AdvertisedDevice> = message
         .devices
         .into_iter()
         .map(|device| AdvertisedDevice {
@@ -53,12 +53,12 @@ fn arrives(bytes: &[u8]) {
             id: device.id,
         })
         .collect();
-    let list = DeviceList::new(offered.clone()).expect("the list is short");
+    let list = DeviceList::new(advertised.clone()).expect("the list is short");
     let arrived = ListAndWatchResponse::decode(list.message()).expect("a list decodes");
-    assert_eq!((list.len(), arrived.devices.len()), (offered.len(), offered.len()));
-    for (arrived, offered) in arrived.devices.iter().zip(&offered) {
-        assert_eq!((&arrived.id, &*arrived.health), (&offered.id, offered.health.as_str()));
+    assert_eq!((list.len(), arrived.devices.len()), (advertised.len(), advertised.len()));
+    for (arrived, advertised) in arrived.devices.iter().zip(&advertised) {
+        assert_eq!((&arrived.id, &*arrived.health), (&advertised.id, advertised.health.as_str()));
         let node = arrived.topology.as_ref().map(|topology| topology.nodes[0].id);
-        assert_eq!(node, offered.numa_node.map(i64::from));
+        assert_eq!(node, advertised.numa_node.map(i64::from));
     }
 }

@@ -1,6 +1,6 @@
-//! Slot ids, which come back from kubelets and their checkpoints.
+//! Slot ids, which kubelets send back and keep in their checkpoints.
 //!
-//! A text that parses is printed to the letter, and only slots that were listed can be
+//! An id that parses is printed exactly as it was, and only advertised slots can be
 //! allocated.
 
 #![no_main]
@@ -16,7 +16,7 @@ static SET: LazyLock<DeviceSet> = LazyLock::new(|| {
     DeviceSet::next(None, catalog.offer(&fuzz::fixture()), Moment::default())
 });
 
-static LISTED: LazyLock<BTreeSet<String>> =
+static ADVERTISED: LazyLock<BTreeSet<String>> =
     LazyLock::new(|| resource().slots().map(|slot| slot.id.to_string()).collect());
 
 fn resource() -> &'static Arc<ResourceDevices> {
@@ -29,5 +29,5 @@ fuzz_target!(|text: &str| {
         assert!(!slot.device.as_str().is_empty());
     }
     let planned = plan(resource(), [text], &SET.host, &|_| false);
-    assert_eq!(planned.is_ok(), LISTED.contains(text), "{planned:?}");
+    assert_eq!(planned.is_ok(), ADVERTISED.contains(text), "{planned:?}");
 });

@@ -1,10 +1,10 @@
-//! What Windows keeps for others: registry values, device properties, kernel paths.
+//! Data from Windows: registry values, device properties, kernel paths.
 //!
-//! Only a driver's installer writes these, and nobody checks what. The modules are
-//! `win32`'s own, taken by their files: on other systems that crate leaves them out.
+//! Driver installers write these, and Windows does not validate them. The modules are files
+//! of `win32`, included by path because that crate builds them only on Windows.
 
 #![no_main]
-#![allow(dead_code, reason = "the modules offer more than is called here")]
+#![allow(dead_code, reason = "the modules contain more than this target calls")]
 
 #[path = "../../../windows/win32/src/copy_to_vm.rs"]
 mod copy_to_vm;
@@ -22,13 +22,13 @@ use property::Property;
 
 fuzz_target!(|data: &[u8]| {
     let Some((kind, bytes)) = data.split_first() else { return };
-    texts(bytes);
-    properties(*kind, bytes);
-    registry(*kind, bytes);
-    paths(&text::single_for_display(bytes));
+    check_texts(bytes);
+    check_properties(*kind, bytes);
+    check_registry(*kind, bytes);
+    check_paths(&text::single_for_display(bytes));
 });
 
-fn texts(bytes: &[u8]) {
+fn check_texts(bytes: &[u8]) {
     let shown = text::single_for_display(bytes);
     assert!(!shown.contains('\0'));
     if let Ok(text) = text::single(bytes) {
@@ -41,20 +41,23 @@ fn texts(bytes: &[u8]) {
     assert!(!text::utf8_for_display(bytes).contains('\0'));
 }
 
-fn properties(kind: u8, bytes: &[u8]) {
+fn check_properties(kind: u8, bytes: &[u8]) {
     let kinds = [0x07, 0x08, 0x09, 0x10, 0x12, 0x2012, u32::from(kind)];
     let kind = kinds[usize::from(kind) % kinds.len()];
     let property = Property { kind, data: bytes.to_vec() };
-    let told = [
+    let readable = [
         property.text().is_ok(),
         property.texts().is_ok(),
         property.number().is_ok(),
         property.luid().is_ok(),
     ];
-    assert!(told.iter().filter(|told| **told).count() <= 1, "two types at once: {property:?}");
+    assert!(
+        readable.iter().filter(|readable| **readable).count() <= 1,
+        "readable as several types: {property:?}"
+    );
 }
 
-fn registry(kind: u8, bytes: &[u8]) {
+fn check_registry(kind: u8, bytes: &[u8]) {
     let key = CopyToVmKey { kind: CopyToVmKind::Overwrite, subkey: None };
     let raw: Vec<RawValue> = bytes
         .chunks(16)
@@ -68,7 +71,7 @@ fn registry(kind: u8, bytes: &[u8]) {
     let count = raw.len();
     let mut unread = Vec::new();
     let values = copy_to_vm::values(&key, raw, &mut unread);
-    assert_eq!(values.len() + unread.len(), count, "a value is neither read nor told");
+    assert_eq!(values.len() + unread.len(), count, "a value is neither read nor reported");
     for value in values.values() {
         let texts = match value {
             CopyToVmValue::Single(text) => std::slice::from_ref(text),
@@ -78,7 +81,7 @@ fn registry(kind: u8, bytes: &[u8]) {
     }
 }
 
-fn paths(path: &str) {
+fn check_paths(path: &str) {
     let absolute = store_path::absolute(path, r"C:\Windows");
     assert!(!absolute.ends_with('\\'));
     if let Some(folder) = store_path::parent(path) {

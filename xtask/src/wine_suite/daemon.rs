@@ -1,5 +1,5 @@
-//! The daemon on a host that changes. Wine has no `AF_UNIX`, so no kubelet hears of it:
-//! what is watched is what the daemon says of its device set.
+//! The daemon on a host that changes. Wine has no `AF_UNIX`, so the daemon cannot reach a
+//! kubelet. The tests watch what it logs about its device set.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,33 +11,34 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::Test;
 use super::programs::Programs;
+use super::test_case::TestCase;
 use crate::workspace;
 
-/// Longer than the daemon takes to see anything, on a slow machine.
+/// Longer than the daemon takes to notice any change on a slow machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The tests, by name.
-pub(super) fn tests() -> Vec<Test> {
+pub(super) fn tests() -> Vec<TestCase> {
     vec![
-        Test::new("serve: arrival, removal and return", arrival_removal_and_return),
-        Test::new("serve: a burst of changes", burst),
+        TestCase::new("serve: device arrival, removal and return", arrival_removal_and_return),
+        TestCase::new("serve: a burst of changes", burst),
     ]
 }
 
 const FIRST: &str = "7048070";
 const SECOND: &str = "7098126";
 
-/// Hosts with the first, with both, and with both after a driver upgrade of the second.
-struct Hosts {
+/// Inventories with the first adapter, with both, and with both after a driver upgrade of the
+/// second.
+struct Inventories {
     first: PathBuf,
     both: PathBuf,
     upgraded: PathBuf,
 }
 
-impl Hosts {
-    fn write() -> Result<Hosts> {
+impl Inventories {
+    fn write() -> Result<Inventories> {
         let text =
             fs::read_to_string(workspace::root().join("fixtures/inventories/aws-t4-two.yaml"))?;
         let end = text.find("\n- luid: 7098126").context("the fixture has the second adapter")?;
@@ -45,7 +46,7 @@ impl Hosts {
             let path = workspace::target_dir().join("wine").join(name);
             fs::write(&path, text).map(|()| path)
         };
-        Ok(Hosts {
+        Ok(Inventories {
             first: write("first.yaml", &text[..=end])?,
             both: write("both.yaml", &text)?,
             upgraded: write("upgraded.yaml", &text.replace(SECOND, "8000001"))?,
@@ -54,41 +55,41 @@ impl Hosts {
 }
 
 fn arrival_removal_and_return(programs: &Programs) -> Result<()> {
-    let hosts = Hosts::write()?;
-    programs.bed.set(&hosts.first)?;
+    let inventories = Inventories::write()?;
+    programs.host.set(&inventories.first)?;
     let mut daemon = Daemon::start(&mut programs.windows(&["serve"]))?;
-    daemon.says(&["device is healthy", FIRST])?;
-    programs.bed.set(&hosts.both)?;
-    daemon.says(&["device is healthy", SECOND])?;
-    programs.bed.set(&hosts.first)?;
-    daemon.says(&["device is unhealthy", "1&E0"])?;
-    programs.bed.set(&hosts.upgraded)?;
-    daemon.says(&["device is healthy", "1&E0", "8000001"])?;
-    daemon.runs()
+    daemon.expect_line(&["device is healthy", FIRST])?;
+    programs.host.set(&inventories.both)?;
+    daemon.expect_line(&["device is healthy", SECOND])?;
+    programs.host.set(&inventories.first)?;
+    daemon.expect_line(&["device is unhealthy", "1&E0"])?;
+    programs.host.set(&inventories.upgraded)?;
+    daemon.expect_line(&["device is healthy", "1&E0", "8000001"])?;
+    daemon.expect_running()
 }
 
 fn burst(programs: &Programs) -> Result<()> {
-    let hosts = Hosts::write()?;
-    programs.bed.set(&hosts.both)?;
+    let inventories = Inventories::write()?;
+    programs.host.set(&inventories.both)?;
     let mut daemon = Daemon::start(&mut programs.windows(&["serve"]))?;
-    daemon.says(&["device is healthy", SECOND])?;
+    daemon.expect_line(&["device is healthy", SECOND])?;
     for _ in 0..20 {
-        programs.bed.show(&hosts.first)?;
-        programs.bed.show(&hosts.both)?;
+        programs.host.set_adapters(&inventories.first)?;
+        programs.host.set_adapters(&inventories.both)?;
     }
-    programs.bed.show(&hosts.upgraded)?;
-    programs.bed.set(&hosts.first)?;
-    daemon.says(&["device is unhealthy", "1&E0"])?;
-    programs.bed.set(&hosts.both)?;
-    daemon.says(&["device is healthy", SECOND])?;
-    daemon.runs()
+    programs.host.set_adapters(&inventories.upgraded)?;
+    programs.host.set(&inventories.first)?;
+    daemon.expect_line(&["device is unhealthy", "1&E0"])?;
+    programs.host.set(&inventories.both)?;
+    daemon.expect_line(&["device is healthy", SECOND])?;
+    daemon.expect_running()
 }
 
-/// A daemon and the lines of its log. It is ended when it is dropped.
+/// A running daemon and the lines of its log. It is killed when it is dropped.
 struct Daemon {
     child: Child,
     lines: Receiver<String>,
-    heard: Vec<String>,
+    seen: Vec<String>,
 }
 
 impl Daemon {
@@ -104,33 +105,33 @@ impl Daemon {
                 }
             }
         });
-        Ok(Daemon { child, lines, heard: Vec::new() })
+        Ok(Daemon { child, lines, seen: Vec::new() })
     }
 
-    /// Waits for a line with all of `words`.
-    fn says(&mut self, words: &[&str]) -> Result<()> {
+    /// Waits for a log line that contains all of `words`.
+    fn expect_line(&mut self, words: &[&str]) -> Result<()> {
         let end = Instant::now() + DEADLINE;
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now()))
         {
             let found = words.iter().all(|word| line.contains(word));
-            self.heard.push(line);
+            self.seen.push(line);
             if found {
                 return Ok(());
             }
         }
-        bail!("no line has {words:?}; it said\n{}", self.heard.join("\n"))
+        bail!("no log line contains {words:?}; the log is\n{}", self.seen.join("\n"))
     }
 
-    fn runs(&mut self) -> Result<()> {
+    fn expect_running(&mut self) -> Result<()> {
         let status = self.child.try_wait()?;
-        ensure!(status.is_none(), "it has ended; it said\n{}", self.heard.join("\n"));
+        ensure!(status.is_none(), "the daemon has exited; its log is\n{}", self.seen.join("\n"));
         Ok(())
     }
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // An error says that it has ended already.
+        // It fails only if the daemon has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

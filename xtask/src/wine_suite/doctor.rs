@@ -1,79 +1,83 @@
-//! The doctor on a host that has devices and, being Wine, nothing to run containers with.
+//! `doctor` on a host that has devices but, being Wine, no container runtime.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::Test;
-use super::programs::{DEADLINE, Programs, here, output, same};
+use super::programs::{Programs, compare, native, output};
+use super::test_case::TestCase;
 use crate::wine::windows_path;
 use crate::workspace;
 
 /// The cases, by name.
-pub(super) fn tests() -> Vec<Test> {
-    let mut tests: Vec<Test> = ["aws-t4-two", "made-up-two-vendors", "made-up-npu-beside-gpu"]
-        .map(|name| Test::new(format!("doctor: {name}"), move |p| same_as_here(p, name)))
+pub(super) fn tests() -> Vec<TestCase> {
+    let mut tests: Vec<TestCase> = ["aws-t4-two", "made-up-two-vendors", "made-up-npu-beside-gpu"]
+        .map(|name| {
+            TestCase::new(format!("doctor: {name}"), move |p| host_matches_inventory(p, name))
+        })
         .into();
-    tests.push(Test::new("doctor: what Wine lacks", what_wine_lacks));
-    tests.push(Test::new("doctor: without dxcore.dll and compute service", bare_host));
-    tests.push(Test::new("doctor: finds programs by their services", by_service));
+    tests.push(TestCase::new("doctor: reports what Wine lacks", what_wine_lacks));
+    tests.push(TestCase::new("doctor: no dxcore.dll and no compute service", bare_host));
+    tests
+        .push(TestCase::new("doctor: finds programs through their services", programs_of_services));
     tests
 }
 
-/// What an inventory tells as well as the host that was made of it.
-const TOLD_BY_BOTH: [&str; 6] =
+/// The subjects on which an inventory has as much information as the host made from it.
+const COMMON_SUBJECTS: [&str; 6] =
     ["windows", "hcs", "configuration", "runtime-files", "resources", "visibility"];
 
-/// What this host should be told, by subject; the dates are those of the bed.
-fn same_as_here(programs: &Programs, name: &str) -> Result<()> {
+/// The report of the host equals the report of its inventory, subject by subject. The driver
+/// date is the one that `wine_bed` writes.
+fn host_matches_inventory(programs: &Programs, name: &str) -> Result<()> {
     let inventory = fixture(name);
-    programs.bed.set(&inventory)?;
+    programs.host.set(&inventory)?;
     let found = report(programs)?;
-    let expected = text(&output(&mut here(&["doctor"], &inventory), DEADLINE)?.stdout);
-    for subject in TOLD_BY_BOTH {
-        same(&about(&expected, subject), &about(&found, subject))?;
+    let expected = text(&output(&mut native(&["doctor"], &inventory))?.stdout);
+    for subject in COMMON_SUBJECTS {
+        compare(&about(&expected, subject), &about(&found, subject))?;
     }
     let dated = about(&expected, "device")
         .replace("driver version and date not known", "driver of 2023-02-14, version not known")
         .replace(", date not known", " of 2023-02-14");
-    // An inventory does not tell why something could not be read.
+    // An inventory does not record why something could not be read.
     let devices = about(&found, "device");
     let devices = devices.lines().filter(|line| !line.contains("  adapter with LUID "));
-    same(&dated, &devices.flat_map(|line| [line, "\n"]).collect::<String>())
+    compare(&dated, &devices.flat_map(|line| [line, "\n"]).collect::<String>())
 }
 
 fn what_wine_lacks(programs: &Programs) -> Result<()> {
-    programs.bed.set(&fixture("aws-t4-two"))?;
+    programs.host.set(&fixture("aws-t4-two"))?;
     let found = report(programs)?;
-    for (subject, verdict, says) in [
+    for (subject, verdict, text) in [
         ("containerd", "problem", "no containerd found in the service `containerd`"),
         ("kubelet", "not checked", "no kubelet found in the service `kubelet`"),
         ("kubelet-directory", "problem", r"C:\var\lib\kubelet\device-plugins does not exist"),
         ("kubelet-socket", "problem", "no AF_UNIX sockets"),
         ("nvml", "warning", "nvml.dll is not where"),
     ] {
-        tells(&found, subject, verdict, says)?;
+        expect_finding(&found, subject, verdict, text)?;
     }
     Ok(())
 }
 
 fn bare_host(programs: &Programs) -> Result<()> {
-    programs.bed.set(&fixture("aws-t4-two"))?;
-    programs.bed.install(&[])?;
+    programs.host.set(&fixture("aws-t4-two"))?;
+    programs.host.install(&[])?;
     let found = report(programs)?;
-    tells(&found, "hcs", "problem", "no Host Compute Service")?;
-    tells(&found, "device", "problem", "dxcore.dll")?;
+    expect_finding(&found, "hcs", "problem", "no Host Compute Service")?;
+    expect_finding(&found, "device", "problem", "dxcore.dll")?;
     for subject in ["runtime-files", "resources", "visibility", "nvml"] {
-        tells(&found, subject, "not checked", "could not be read")?;
+        expect_finding(&found, subject, "not checked", "could not be read")?;
     }
     Ok(())
 }
 
-/// containerd as a service of its own, the kubelet under a wrapper. Both are this
-/// project's program under another name, which has too old a version for either.
-fn by_service(programs: &Programs) -> Result<()> {
-    programs.bed.set(&fixture("aws-t4-two"))?;
+/// containerd is a service itself, and the kubelet runs in a service wrapper. Both are our
+/// own program under another name, whose version is too old for either.
+fn programs_of_services(programs: &Programs) -> Result<()> {
+    programs.host.set(&fixture("aws-t4-two"))?;
     let folder = workspace::target_dir().join("wine").join("odd place");
     fs::create_dir_all(&folder)?;
     let program = |name: &str| -> Result<String> {
@@ -96,14 +100,19 @@ fn by_service(programs: &Programs) -> Result<()> {
     }
     let found = found?;
     let version = env!("CARGO_PKG_VERSION");
-    tells(&found, "containerd", "problem", &format!("containerd {version} ({containerd})"))?;
-    tells(&found, "kubelet", "problem", &format!("kubelet {version} ({kubelet})"))
+    expect_finding(
+        &found,
+        "containerd",
+        "problem",
+        &format!("containerd {version} ({containerd})"),
+    )?;
+    expect_finding(&found, "kubelet", "problem", &format!("kubelet {version} ({kubelet})"))
 }
 
-/// Runs Windows' own program for the registry.
+/// Runs `reg.exe`.
 fn registry(programs: &Programs, words: &[&str]) -> Result<()> {
-    let result = output(programs.bed.command(Path::new("reg")).args(words), DEADLINE)?;
-    ensure!(result.status.success(), "reg {words:?} says {}", text(&result.stdout));
+    let result = output(programs.host.command(Path::new("reg")).args(words))?;
+    ensure!(result.status.success(), "reg {words:?} failed: {}", text(&result.stdout));
     Ok(())
 }
 
@@ -111,11 +120,11 @@ fn fixture(name: &str) -> PathBuf {
     workspace::root().join("fixtures/inventories").join(format!("{name}.yaml"))
 }
 
-/// The report of the host. It ends with 1: there are always problems here.
+/// The report of the host. The exit code is 1, because Wine always has problems.
 fn report(programs: &Programs) -> Result<String> {
-    let result = output(&mut programs.windows(&["doctor"]), DEADLINE)?;
+    let result = output(&mut programs.windows(&["doctor"]))?;
     let (status, log) = (result.status, text(&result.stderr));
-    ensure!(status.code() == Some(1), "doctor ended with {status}: {log}");
+    ensure!(status.code() == Some(1), "doctor exited with {status}: {log}");
     Ok(text(&result.stdout))
 }
 
@@ -123,7 +132,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", "\n")
 }
 
-/// The lines about a subject, advice left out: the verdict comes first, then the subject.
+/// The lines about a subject without their hints: the verdict comes first, then the subject.
 fn about(report: &str, subject: &str) -> String {
     let is_about = |line: &&str| {
         let rest = line.get("not checked  ".len()..).unwrap_or_default();
@@ -132,9 +141,9 @@ fn about(report: &str, subject: &str) -> String {
     report.lines().filter(is_about).flat_map(|line| [line, "\n"]).collect()
 }
 
-fn tells(report: &str, subject: &str, verdict: &str, says: &str) -> Result<()> {
+fn expect_finding(report: &str, subject: &str, verdict: &str, text: &str) -> Result<()> {
     let lines = about(report, subject);
-    let told = lines.starts_with(&format!("{verdict:<11}  ")) && lines.contains(says);
-    ensure!(told, "about {subject} it should tell `{verdict} … {says}`, and says\n{lines}");
+    let matches = lines.starts_with(&format!("{verdict:<11}  ")) && lines.contains(text);
+    ensure!(matches, "expected `{verdict} {subject} … {text}`, found\n{lines}");
     Ok(())
 }

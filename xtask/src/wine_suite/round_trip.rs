@@ -1,17 +1,17 @@
-//! From an inventory to a host and back: what `record` and `devices` say on the host
-//! that the bed makes of an inventory is what they say of the inventory itself.
+//! From an inventory to a host and back: `record` and `devices` print the same on a host
+//! made from an inventory and for the inventory itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::Test;
-use super::programs::{Programs, here, same, stdout};
+use super::programs::{Programs, compare, native, stdout};
+use super::test_case::TestCase;
 use crate::workspace;
 
 /// Two tests for each fixture and for each of the `generated` inventories.
-pub(super) fn tests(generated: &[PathBuf]) -> Result<Vec<Test>> {
+pub(super) fn tests(generated: &[PathBuf]) -> Result<Vec<TestCase>> {
     let mut inventories = yaml_files("fixtures/inventories")?;
     inventories.extend(yaml_files("fixtures/inventories/generated")?);
     inventories.extend_from_slice(generated);
@@ -22,28 +22,28 @@ pub(super) fn tests(generated: &[PathBuf]) -> Result<Vec<Test>> {
             [("record", &["record"][..]), ("devices", &["devices", "--output", "json"][..])]
         {
             let path = path.clone();
-            let test = move |programs: &Programs| agree(programs, arguments, &path);
-            tests.push(Test::new(format!("{command}: {name}"), test));
+            let test = move |programs: &Programs| check_host(programs, arguments, &path);
+            tests.push(TestCase::new(format!("{command}: {name}"), test));
         }
     }
     Ok(tests)
 }
 
-/// The program says the same on the host of `inventory` and of `inventory` itself.
-pub(super) fn agree(programs: &Programs, arguments: &[&str], inventory: &Path) -> Result<()> {
-    programs.bed.set(inventory)?;
-    let expected = stdout(&mut here(arguments, inventory))?;
-    same_but_for_notes(&expected, &stdout(&mut programs.windows(arguments))?)
+/// The program prints the same on the host of `inventory` and for `inventory` itself.
+pub(super) fn check_host(programs: &Programs, arguments: &[&str], inventory: &Path) -> Result<()> {
+    programs.host.set(inventory)?;
+    let expected = stdout(&mut native(arguments, inventory))?;
+    compare_without_notes(&expected, &stdout(&mut programs.windows(arguments))?)
 }
 
-/// Compares what two programs say, less what [`comparable`] takes away.
-pub(super) fn same_but_for_notes(expected: &str, found: &str) -> Result<()> {
-    same(&comparable(expected), &comparable(found))
+/// Compares two outputs after [`comparable`].
+pub(super) fn compare_without_notes(expected: &str, found: &str) -> Result<()> {
+    compare(&comparable(expected), &comparable(found))
 }
 
-/// Less what may differ: notes on what a live host did not tell; the case of device
-/// instance ids, which Wine turns into capitals; and the order of a recording's
-/// adapters, as a live host has one list for each attribute and none over all.
+/// The text without what may differ: notes about what a live host did not report; the case
+/// of device instance ids, which Wine prints in capitals; and the order of the adapters in
+/// an inventory, because a live host has a list for each attribute but none of all.
 fn comparable(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("# adapter "));
     let folded = lines.map(|line| {
@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn only_notes_order_and_the_case_of_ids_may_differ() {
-        let recorded = "# adapter 1: no folder\n  id: 'VMBUS\\{DA}'\n  description: a";
-        assert_eq!(comparable(recorded), comparable("  id: 'VMBUS\\{da}'\n  description: a"));
+        let inventory = "# adapter 1: no folder\n  id: 'VMBUS\\{DA}'\n  description: a";
+        assert_eq!(comparable(inventory), comparable("  id: 'VMBUS\\{da}'\n  description: a"));
         assert_eq!(comparable(r#" "id": "a","#), comparable(r#" "id": "A","#));
         assert_eq!(
             comparable("a\n- luid: 1\n- luid: 2\n"),

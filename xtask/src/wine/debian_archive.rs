@@ -1,13 +1,13 @@
-//! Which Debian archive this machine uses, so that the Wine root comes from there too.
+//! The Debian archive that this machine uses. The Wine root is installed from it too.
 //!
-//! In come apt's source files (`sources.list(5)`: one-line and deb822 style); out
-//! goes the address of the main archive.
+//! Reads apt's source files (`sources.list(5)`: one-line and deb822 style) and returns
+//! the address of the main archive.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-/// The archive for machines whose apt sources name none.
+/// The archive of machines whose apt sources name none.
 const DEFAULT: &str = "http://deb.debian.org/debian";
 
 /// The archive that this machine installs from.
@@ -28,7 +28,7 @@ pub(super) fn of_this_machine() -> String {
     found.map_or_else(|| DEFAULT.to_owned(), |source| source.uri)
 }
 
-/// Name and text of apt's source files below `apt`.
+/// The names and texts of apt's source files below `apt`.
 fn source_files(apt: &Path) -> Vec<(String, String)> {
     let mut paths = vec![apt.join("sources.list")];
     let parts = fs::read_dir(apt.join("sources.list.d"));
@@ -47,8 +47,8 @@ struct Source {
 }
 
 impl Source {
-    /// Whether it is a web server that holds the release's main section itself,
-    /// rather than its updates, security fixes or somebody else's packages.
+    /// Whether it is a web server with the main section of the release itself, and not
+    /// with its updates, its security fixes or packages of another vendor.
     fn is_main_archive_of(&self, codename: &str) -> bool {
         self.uri.starts_with("http")
             && self.components.iter().any(|c| c == "main")
@@ -83,7 +83,7 @@ fn one_line(line: &str) -> Option<Source> {
     Some(Source { uri: words.next()?, suites: vec![words.next()?], components: words.collect() })
 }
 
-/// One stanza; its first address is taken.
+/// One stanza. Only its first address is used.
 fn deb822(stanza: &str) -> Option<Source> {
     let words = |name: &str| -> Vec<String> {
         let mut found = Vec::new();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn other_archives_are_left_alone() {
+    fn other_archives_are_ignored() {
         let vendor = "deb https://packages.example cloud-sdk-bookworm main\n";
         assert_eq!(archive("vendor.list", vendor), None);
         let disabled = "Enabled: no\nTypes: deb\nURIs: http://off.example/debian\n\

@@ -1,4 +1,4 @@
-//! Environments and hosts for the targets.
+//! An environment in memory, and configurations and hosts for tests.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use devices::{Catalog, DriverModel, HostSnapshot};
 use settings::{Config, Environment, Flags, SettingsError};
 
-/// Variables, and the bytes of the one file `c.yaml`.
+/// Environment variables, and the content of the only file, `c.yaml`.
 #[derive(Default)]
-pub struct Made<'a> {
+pub struct TestEnvironment<'a> {
     /// Variables by name.
     pub variables: BTreeMap<String, OsString>,
     /// The content of the file.
     pub file: &'a [u8],
 }
 
-impl Environment for Made<'_> {
+impl Environment for TestEnvironment<'_> {
     fn variable(&self, name: &str) -> Option<OsString> {
         self.variables.get(name).cloned()
     }
@@ -38,31 +38,37 @@ impl Environment for Made<'_> {
     }
 }
 
-/// The configuration that `made` gives for `models`, with its file as `--config`.
+/// Loads the configuration for `models` from `environment`, with its file as `--config`.
 ///
 /// # Errors
-/// The configuration is not valid.
-pub fn configured(models: &[DriverModel], made: &Made<'_>) -> Result<Config, SettingsError> {
+/// The configuration is invalid.
+pub fn load_config(
+    models: &[DriverModel],
+    environment: &TestEnvironment<'_>,
+) -> Result<Config, SettingsError> {
     let config = Some("c.yaml".into());
-    settings::load(&Flags { driver_models: models.to_vec(), config, ..Flags::default() }, made)
+    settings::load(
+        &Flags { driver_models: models.to_vec(), config, ..Flags::default() },
+        environment,
+    )
 }
 
 /// The catalog of a valid configuration file.
 ///
 /// # Panics
-/// The file is not valid.
+/// The configuration is invalid.
 #[must_use]
 pub fn catalog(models: &[DriverModel], file: &str) -> Catalog {
-    let made = Made { file: file.as_bytes(), ..Made::default() };
-    Catalog::new(configured(models, &made).expect("the configuration is valid").policy)
+    let environment = TestEnvironment { file: file.as_bytes(), ..TestEnvironment::default() };
+    Catalog::new(load_config(models, &environment).expect("the configuration is valid").policy)
 }
 
-/// The inventory of a host with two GPUs.
+/// A host with two GPUs, from an inventory.
 ///
 /// # Panics
-/// The fixture cannot be read.
+/// The inventory is invalid.
 #[must_use]
 pub fn fixture() -> HostSnapshot {
     let text = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
-    inventory::parse("aws-t4-two.yaml", text).expect("the fixture is an inventory")
+    inventory::parse("aws-t4-two.yaml", text).expect("the inventory is valid")
 }

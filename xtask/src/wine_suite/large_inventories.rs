@@ -1,18 +1,19 @@
-//! Inventories that are too large to be files.
+//! Inventories that are too large to keep as files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-/// What every generated host is.
+/// The `host` section of every generated inventory.
 const HOST: &str = "schema: directx-inventory/v1\nhost:\n  \
     product: Microsoft Windows Server 2022 Datacenter\n  displayVersion: 21H2\n  \
     build: 10.0.20348.1547\n  hcsSchemas: ['2.5']\nadapters:\n";
 
-/// Writes the inventories into `folder` and says where they are.
+/// Writes the inventories into `folder` and returns their paths.
 pub(super) fn write(folder: &Path) -> Result<Vec<PathBuf>> {
-    let texts = [("sixty-four-adapters", sixty_four()), ("long-values", long())];
+    let texts =
+        [("sixty-four-adapters", with_many_adapters()), ("long-values", with_long_values())];
     let mut paths = Vec::new();
     for (name, text) in texts {
         let path = folder.join(format!("{name}.yaml"));
@@ -23,7 +24,7 @@ pub(super) fn write(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// More adapters than any host has, each with its own device, driver and folder.
-fn sixty_four() -> String {
+fn with_many_adapters() -> String {
     let adapters = (0..64u32).map(|n| {
         format!(
             r"- luid: {luid}
@@ -53,9 +54,9 @@ fn sixty_four() -> String {
     format!("{HOST}{}", adapters.collect::<String>())
 }
 
-/// Texts over 1 KiB, a folder longer than `MAX_PATH` (260), the longest device
-/// instance id (199 characters) and a value with a long name.
-fn long() -> String {
+/// Texts over 1 KiB, a folder path longer than `MAX_PATH` (260), the longest device instance
+/// id (199 characters) and a value with a long name.
+fn with_long_values() -> String {
     let folder = ["grafik"; 8].map(|word| word.repeat(8)).join(r"\");
     format!(
         r"{HOST}- luid: 200001

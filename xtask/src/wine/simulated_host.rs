@@ -6,39 +6,40 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::prefix::Wine;
 use crate::process::run;
-use crate::wine::Wine;
 use crate::workspace::{self, cargo};
 
-/// The libraries that copies of the double can stand in for. Wine has none of them but
-/// `dxcore.dll`, and that one serves no caller.
-const PLAYED: [&str; 4] = ["dxcore.dll", "computecore.dll", "vmcompute.dll", "winbrand.dll"];
+/// The libraries that copies of `dxcore_double` replace. Wine has none of them but
+/// `dxcore.dll`, and that one supports no caller.
+const REPLACED: [&str; 4] = ["dxcore.dll", "computecore.dll", "vmcompute.dll", "winbrand.dll"];
 
-/// Those that an up-to-date host has: `vmcompute.dll` is what older ones have in the
-/// place of `computecore.dll`.
+/// The libraries of an up-to-date host. Older hosts have `vmcompute.dll` instead of
+/// `computecore.dll`.
 const USUAL: [&str; 3] = ["dxcore.dll", "computecore.dll", "winbrand.dll"];
 
-/// A prefix with the double in it and a file that the double follows.
-pub(crate) struct Bed<'a> {
+/// A prefix with `dxcore_double` in it and an inventory that the double follows.
+pub(crate) struct SimulatedHost<'a> {
     wine: &'a Wine,
     /// What the host is now.
     inventory: PathBuf,
 }
 
-impl<'a> Bed<'a> {
-    /// Builds the bed's own programs and puts them into the prefix of `wine`.
-    pub(crate) fn new(wine: &'a Wine) -> Result<Bed<'a>> {
+impl<'a> SimulatedHost<'a> {
+    /// Builds `dxcore_double` and `wine_bed`, and installs the double in the prefix.
+    pub(crate) fn new(wine: &'a Wine) -> Result<SimulatedHost<'a>> {
         let packages = ["--package", "dxcore_double", "--package", "wine_bed"];
         let target = ["--target", workspace::WINDOWS_TARGET];
         run(cargo().args(["build", "--quiet"]).args(packages).args(target))?;
-        let bed = Bed { wine, inventory: wine.drive_c().join("inventory.yaml") };
-        bed.install(&USUAL)?;
-        Ok(bed)
+        let host = SimulatedHost { wine, inventory: wine.drive_c().join("inventory.yaml") };
+        host.install(&USUAL)?;
+        Ok(host)
     }
 
-    /// Has the double stand in for these libraries of [`PLAYED`] and no others.
+    /// Installs the double under these names of [`REPLACED`], and removes it under the
+    /// others.
     pub(crate) fn install(&self, libraries: &[&str]) -> Result<()> {
-        for library in PLAYED {
+        for library in REPLACED {
             let place = self.wine.drive_c().join("windows/system32").join(library);
             if place.exists() {
                 fs::remove_file(&place)?;
@@ -52,36 +53,36 @@ impl<'a> Bed<'a> {
         Ok(())
     }
 
-    /// Takes everything away that earlier tests have put into the prefix.
+    /// Removes everything that earlier tests have put into the prefix.
     pub(crate) fn reset(&self) -> Result<()> {
         self.install(&USUAL)?;
         run(&mut self.tool(&["clear"]))
     }
 
-    /// Makes the prefix look like the host of `inventory`: first its devices, then, at
-    /// one moment, its adapters.
+    /// Makes the prefix look like the host of `inventory`: first its devices, then, in one
+    /// step, its adapters.
     pub(crate) fn set(&self, inventory: &Path) -> Result<()> {
         let next = self.wine.drive_c().join("next.yaml");
         fs::copy(inventory, &next)
-            .with_context(|| format!("cannot read {}", inventory.display()))?;
+            .with_context(|| format!("cannot copy {}", inventory.display()))?;
         run(self.tool(&["set"]).arg(r"C:\next.yaml"))?;
-        self.show(inventory)
+        self.set_adapters(inventory)
     }
 
-    /// Changes the adapters alone, at one moment; the devices stay.
-    pub(crate) fn show(&self, inventory: &Path) -> Result<()> {
+    /// Changes only the adapters, in one step. The devices stay.
+    pub(crate) fn set_adapters(&self, inventory: &Path) -> Result<()> {
         let draft = self.inventory.with_extension("draft");
         fs::copy(inventory, &draft)
-            .with_context(|| format!("cannot read {}", inventory.display()))?;
+            .with_context(|| format!("cannot copy {}", inventory.display()))?;
         Ok(fs::rename(&draft, &self.inventory)?)
     }
 
-    /// Puts a fault into the bed that no inventory can describe (see `wine_bed`).
-    pub(crate) fn spoil(&self, words: &[&str]) -> Result<()> {
+    /// Injects a fault that no inventory can describe (see `wine_bed`).
+    pub(crate) fn inject_fault(&self, words: &[&str]) -> Result<()> {
         run(&mut self.tool(words))
     }
 
-    /// Runs a Windows program on this host.
+    /// A command that runs a Windows program on this host.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = self.wine.command(program);
         command.env("DXCORE_DOUBLE_INVENTORY", r"C:\inventory.yaml");

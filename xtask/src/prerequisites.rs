@@ -1,0 +1,144 @@
+//! Tools that building and testing need and that Rust does not bring.
+//!
+//! On Debian and its derivatives, as root, missing tools are installed. Elsewhere the
+//! error names what is missing and how to get it.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::{process, workspace};
+
+/// A program that must be on the machine, and the Debian package that contains it.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+}
+
+/// The C and C++ compilers for the Windows target.
+const MINGW: &[Tool] = &[
+    Tool { program: "x86_64-w64-mingw32-gcc", package: "gcc-mingw-w64-x86-64" },
+    Tool { program: "x86_64-w64-mingw32-g++", package: "g++-mingw-w64-x86-64" },
+];
+
+/// Installs `cargo fmt` and `cargo clippy`, which a minimal Rust installation lacks.
+pub(crate) fn for_lints() -> Result<()> {
+    for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if process::stdout(workspace::cargo().args([command, "--version"])).is_none() {
+            eprintln!("installing {component}");
+            process::run(Command::new("rustup").args(["component", "add", component]))?;
+        }
+    }
+    Ok(())
+}
+
+/// Installs what builds for Windows need.
+pub(crate) fn for_windows_builds() -> Result<()> {
+    if cfg!(windows) {
+        return Ok(());
+    }
+    install(MINGW)?;
+    install_rust_target(workspace::WINDOWS_TARGET)
+}
+
+/// Installs a C++ compiler for libFuzzer.
+pub(crate) fn for_fuzz_builds() -> Result<()> {
+    if cfg!(windows) {
+        return Ok(());
+    }
+    install(&[Tool { program: "g++", package: "g++" }])
+}
+
+/// Installs debootstrap and the tools that enter the root it makes.
+pub(crate) fn for_wine_root() -> Result<()> {
+    install(&[
+        Tool { program: "debootstrap", package: "debootstrap" },
+        // debootstrap rejects archives whose signature it cannot check.
+        Tool {
+            program: "/usr/share/keyrings/debian-archive-keyring.gpg",
+            package: "debian-archive-keyring",
+        },
+        Tool { program: "unshare", package: "util-linux" },
+        Tool { program: "setpriv", package: "util-linux" },
+        Tool { program: "chroot", package: "coreutils" },
+    ])
+}
+
+/// Fails unless Go is installed. `purpose` says what Go builds here.
+pub(crate) fn require_go(purpose: &str, version: &str) -> Result<()> {
+    if process::stdout(Command::new("go").arg("version")).is_none() {
+        bail!(
+            "Go is not installed; it builds {purpose}\nhint: install Go {version} or newer from https://go.dev/dl"
+        );
+    }
+    Ok(())
+}
+
+/// Whether this process runs as root.
+pub(crate) fn is_root() -> bool {
+    process::stdout(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0")
+}
+
+fn install_rust_target(target: &str) -> Result<()> {
+    let mut rustc = Command::new("rustc");
+    let installed = process::stdout(rustc.args(["--print", "target-libdir", "--target", target]))
+        .is_some_and(|folder| Path::new(folder.trim()).is_dir());
+    if installed {
+        return Ok(());
+    }
+    eprintln!("installing the Rust target {target}");
+    process::run(Command::new("rustup").args(["target", "add", target]))
+}
+
+fn install(tools: &[Tool]) -> Result<()> {
+    let missing = || tools.iter().filter(|tool| !is_installed(tool.program));
+    let packages: Vec<&str> = missing().map(|tool| tool.package).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let list = packages.join(" ");
+    if !is_installed("apt-get") {
+        let names: Vec<&str> = missing().map(|tool| tool.program).collect();
+        bail!(
+            "missing tools: {}\nhint: install them; in Debian the packages are {list}",
+            names.join(", ")
+        );
+    }
+    if !is_root() {
+        bail!("missing packages: {list}\nhint: run `sudo apt-get install {list}`");
+    }
+    eprintln!("installing {list}");
+    let log = workspace::target_dir().join("apt-get.log");
+    let apt = || {
+        let mut apt = Command::new("apt-get");
+        apt.env("DEBIAN_FRONTEND", "noninteractive");
+        apt
+    };
+    // The update fails if one of several archives does not answer. Whether the packages
+    // are available shows when they are installed.
+    let _ = process::run_logged(apt().arg("update"), &log);
+    let arguments = ["install", "--yes", "--no-install-recommends"];
+    process::run_logged(apt().args(arguments).args(&packages), &log)
+}
+
+/// Whether `program` is a file, or in PATH, or in root's program folders.
+fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|folder| folder.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_by_name_and_by_path() {
+        assert!(is_installed("sh"));
+        assert!(is_installed("/bin/sh"));
+        assert!(!is_installed("no-such-program"));
+        assert!(!is_installed("/bin"));
+    }
+}
