@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kubelet::wire::Client;
+use kubelet::http2::Client;
 use tokio::time::Instant;
 
 use crate::dice::Dice;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kubelet::wire::{self, Closer, Closing, ConnectionLimits, serve_connection};
+use kubelet::http2::{self, CloseSignal, Closer, ConnectionLimits, serve_connection};
 use kubelet::{KUBELET_SOCKET, Listener};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -74,7 +74,7 @@ impl<T: Host> Process<T> {
             shared,
             tasks,
         });
-        let (closer, closing) = wire::closing();
+        let (closer, closing) = http2::close_signal();
         let life = live(Arc::clone(&process), listener, arriving, closing);
         Ok((process, closer, life))
     }
@@ -164,14 +164,14 @@ async fn live<T: Host>(
     process: Arc<Process<T>>,
     mut listener: T::Listener,
     mut arriving: mpsc::UnboundedReceiver<Task>,
-    mut closing: Closing,
+    mut closing: CloseSignal,
 ) {
     let mut tasks = JoinSet::new();
     let registrations = closing.clone();
     loop {
         tokio::select! {
             biased;
-            () = closing.asked() => return,
+            () = closing.requested() => return,
             Some(task) = arriving.recv() => {
                 tasks.spawn(task);
             }
@@ -188,7 +188,7 @@ async fn live<T: Host>(
 }
 
 /// Answers a plugin that has connected to register.
-async fn register<T: Host>(process: Arc<Process<T>>, io: T::Stream, closing: Closing) {
+async fn register<T: Host>(process: Arc<Process<T>>, io: T::Stream, closing: CloseSignal) {
     let service = RegistrationServer::new(Registrar(process));
     let limits = ConnectionLimits::default();
     let served = serve_connection(io, service, closing, limits, "a plugin's registration");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::wire::{self, Client, Closer, Closing, Driver};
+use kubelet::http2::{self, Client, CloseSignal, Closer, Driver};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{Request, Response, Status};
@@ -142,7 +142,7 @@ async fn connect<T: Host>(
     process: &Arc<Process<T>>,
     resource: &str,
     socket: &Path,
-) -> Result<(Plugin, Closing), String> {
+) -> Result<(Plugin, CloseSignal), String> {
     let (client, lost) = dial(process, resource, socket).await?;
     let mut plugin = Plugin::with_origin(client, Client::origin());
     let options = plugin
@@ -158,18 +158,18 @@ async fn dial<T: Host>(
     process: &Arc<Process<T>>,
     resource: &str,
     socket: &Path,
-) -> Result<(Client, Closing), String> {
+) -> Result<(Client, CloseSignal), String> {
     let limit = Instant::now() + DIAL_LIMIT;
     let (client, driver) = timeout_at(limit, dial_until_connected(&process.host, socket))
         .await
         .map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())?;
-    let (closer, mut closing) = wire::closing();
+    let (closer, mut closing) = http2::close_signal();
     process.open_connection(resource, socket, closer);
-    let (loses, lost) = wire::closing();
+    let (loses, lost) = http2::close_signal();
     process.spawn(async move {
         tokio::select! {
             _ended = driver => {}
-            () = closing.asked() => {}
+            () = closing.requested() => {}
         }
         loses.close();
     });
@@ -180,7 +180,7 @@ async fn dial_until_connected<T: Host>(host: &T, socket: &Path) -> (Client, Driv
     let mut delay = FIRST_REDIAL;
     loop {
         if let Ok(io) = host.connect(socket).await
-            && let Ok(connected) = wire::connect(io).await
+            && let Ok(connected) = http2::connect(io).await
         {
             return connected;
         }
@@ -196,12 +196,12 @@ async fn run_client<T: Host>(
     resource: String,
     socket: PathBuf,
     mut plugin: Plugin,
-    mut lost: Closing,
+    mut lost: CloseSignal,
 ) {
     let fault = process.faults().stream;
     let end = tokio::select! {
         end = watch_list(&process, &resource, &mut plugin, &fault) => end,
-        () = lost.asked() => "connection lost".to_owned(),
+        () = lost.requested() => "connection lost".to_owned(),
         () = drop_time(&fault) => "dropped".to_owned(),
     };
     tracing::debug!(resource, end, "ListAndWatch ended unexpectedly for device plugin");

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use kubelet::wire::{self, Client, Closing, ConnectionLimits};
+use kubelet::http2::{self, Client, CloseSignal, ConnectionLimits};
 use kubelet::{KUBELET_SOCKET, Transport, UnixSockets};
 use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet_double::v1beta1::registration_server::{Registration, RegistrationServer};
@@ -83,7 +83,7 @@ async fn live(
 ) {
     let (begin, mut to_begin) = mpsc::unbounded_channel();
     let service = RegistrationServer::new(Registrar { directory, arrived, begin });
-    let (_never, closing) = wire::closing();
+    let (_never, closing) = http2::close_signal();
     let mut tasks: JoinSet<()> = JoinSet::new();
     loop {
         tokio::select! {
@@ -101,11 +101,11 @@ async fn live(
 async fn answer(
     io: <UnixSockets as Transport>::Stream,
     service: RegistrationServer<Registrar>,
-    closing: Closing,
+    closing: CloseSignal,
 ) {
     let limits = ConnectionLimits::default();
     // A plugin that hangs up, or a panic here, shows as a list that never comes.
-    let _ = wire::serve_connection(io, service, closing, limits, "a registration").await;
+    let _ = http2::serve_connection(io, service, closing, limits, "a registration").await;
 }
 
 #[derive(Clone)]
@@ -131,7 +131,7 @@ impl Registration for Registrar {
 
 impl Registrar {
     async fn connect(&self, socket: &Path) -> io::Result<Client> {
-        let (client, driver) = wire::connect(UnixSockets.connect(socket).await?).await?;
+        let (client, driver) = http2::connect(UnixSockets.connect(socket).await?).await?;
         self.begin(async {
             driver.await;
         });

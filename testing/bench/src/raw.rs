@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use bytes::{Buf, BufMut, Bytes};
-use kubelet::wire::Client;
+use kubelet::http2::Client;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;

@@ -7,7 +7,7 @@
 //! campaign -- --nocapture`. It runs in memory and on a clock that stands still, so a
 //! seed gives the same run each time, less what the standard library's maps do.
 
-#![allow(clippy::unwrap_used, reason = "a failing test says where")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod memory;
 #[path = "../life/plugin.rs"]

@@ -32,7 +32,7 @@ async fn an_orderly_end_says_why_and_leaves_nothing_behind() {
     let end = stream.message().await.unwrap_err();
     assert_eq!(
         (end.code(), end.message()),
-        (Code::Unavailable, "the device plugin closes this socket")
+        (Code::Unavailable, "device plugin is closing this socket")
     );
     assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
     assert_eq!(devices.streams(), 0);
@@ -58,7 +58,7 @@ async fn a_panic_in_a_call_ends_everything_and_names_the_task() {
     let RunError::Panicked(panicked) = &ended else { panic!("{ended}") };
     assert_eq!(
         panicked.to_string(),
-        "a connection to example.com/gpu panicked: asked for [\"gpu-1\"]"
+        "connection to example.com/gpu panicked: asked for [\"gpu-1\"]"
     );
     // Nothing is left that could be taken for a plugin that works.
     assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
@@ -113,9 +113,9 @@ impl Transport for Broken {
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_any_task_ends_everything_and_names_the_task() {
     for (what, task) in [
-        ("accept", "the listener of example.com/gpu"),
-        ("connect", "the registration of example.com/gpu"),
-        ("list", "the search for leftover sockets"),
+        ("accept", "listener of example.com/gpu"),
+        ("connect", "registration of example.com/gpu"),
+        ("list", "search for stale sockets"),
     ] {
         let host = Node::new().host;
         let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default()).unwrap();
@@ -148,5 +148,5 @@ async fn there_must_be_resources_with_names_of_their_own() {
     node.add(GPU, "a", 1);
     node.add(GPU, "b", 1);
     let twice = node.run().task.await.unwrap().unwrap_err();
-    assert_eq!(twice.to_string(), "the resource `example.com/gpu` is there twice");
+    assert_eq!(twice.to_string(), "duplicate resource `example.com/gpu`");
 }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kubelet::wire::{self, Client};
+use kubelet::http2::{self, Client};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, DeviceSpec, Health, KUBELET_SOCKET,
     PreferredRequest, Readiness, Refusal, RefusalKind, Resource, ResourceState, RunConfig,
@@ -165,7 +165,7 @@ impl Caller {
     where
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (client, driver) = wire::connect(io).await.ok()?;
+        let (client, driver) = http2::connect(io).await.ok()?;
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             driver.await;

@@ -39,7 +39,7 @@ async fn a_kubelet_that_is_not_there_is_waited_for() {
     sleep(Duration::from_secs(3600)).await;
     assert_eq!(
         plugin.last_error().unwrap(),
-        format!("there is no kubelet at {DIRECTORY}/kubelet.sock")
+        format!("kubelet socket `{DIRECTORY}/kubelet.sock` does not exist")
     );
     let ResourceState::WaitingForKubelet { since, .. } =
         plugin.readiness.borrow().resources[0].state
@@ -199,7 +199,10 @@ async fn a_refusal_is_told_and_tried_again() {
     });
     let plugin = node.run();
     sleep(Duration::from_secs(300)).await;
-    assert_eq!(plugin.last_error().unwrap(), "the kubelet refused: not today (Unknown)");
+    assert_eq!(
+        plugin.last_error().unwrap(),
+        "kubelet refused the registration: not today (Unknown)"
+    );
     kubelet.set_faults(Faults::default());
     ready_within(&plugin, Duration::from_secs(30)).await;
     // One socket did for all attempts: the kubelet never had it.
@@ -215,7 +218,7 @@ async fn a_name_that_kubelets_refuse_is_told() {
     sleep(Duration::from_secs(5)).await;
     assert_eq!(
         plugin.last_error().unwrap(),
-        "the kubelet refused: the ResourceName \"kubernetes.io/gpu\" is invalid (Unknown)"
+        "kubelet refused the registration: the ResourceName \"kubernetes.io/gpu\" is invalid (Unknown)"
     );
 }
 
@@ -241,7 +244,7 @@ async fn a_kubelet_that_hangs_is_given_up_and_asked_again() {
     kubelet.set_faults(Faults { register: RegisterFault::Hang, ..Faults::default() });
     let plugin = node.run();
     sleep(Duration::from_secs(20)).await;
-    assert_eq!(plugin.last_error().unwrap(), "the kubelet did not answer within 15 s");
+    assert_eq!(plugin.last_error().unwrap(), "kubelet did not answer within 15 s");
     kubelet.set_faults(Faults::default());
     ready_within(&plugin, Duration::from_secs(16)).await;
 }

@@ -69,7 +69,7 @@ async fn the_other_calls_are_answered_too() {
     let preferred = caller.plugin.get_preferred_allocation(ask(2)).await.unwrap().into_inner();
     assert_eq!(preferred.container_responses[0].device_ids, ["gpu-2", "gpu-1"]);
     let refused = caller.plugin.get_preferred_allocation(ask(-1)).await.unwrap_err();
-    assert_eq!(refused.message(), "an allocation size of -1 is not possible");
+    assert_eq!(refused.message(), "invalid allocation size -1");
 }
 
 /// Streams do not take each other's changes, and a change that changes nothing is not sent.
