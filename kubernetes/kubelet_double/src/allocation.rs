@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use crate::grpc_error::grpc_error;
 use crate::host::Host;
 use crate::manager::{Allocation, ContainerAllocations, Endpoint, Ids};
 use crate::merging::merge;
 use crate::pods::{ContainerKind, ContainerRequest, ContainerView, PodRequest};
 use crate::process::Process;
-use crate::registration::grpc_error;
 use crate::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest,
     PreStartContainerRequest, PreferredAllocationRequest,
@@ -32,7 +32,7 @@ pub(crate) async fn allocate_pod<T: Host>(
     let mut reusable = Reusable::new();
     for container in &pod.containers {
         allocate_container(process, pod, container, &reusable).await?;
-        let allocated = process.look(|manager| {
+        let allocated = process.with_manager_silently(|manager| {
             manager.container(&pod.name, &container.name).cloned().unwrap_or_default()
         });
         settle_reusable(&mut reusable, container.kind, allocated);
@@ -60,12 +60,12 @@ async fn allocate_container<T: Host>(
     reusable: &Reusable,
 ) -> Result<(), String> {
     let wanted = container.resources.iter().map(|(name, count)| (name.clone(), *count)).collect();
-    let wanted: Vec<(String, u32)> = process.look(|manager| {
+    let wanted: Vec<(String, u32)> = process.with_manager_silently(|manager| {
         manager.free_inactive();
         manager.in_some_order(wanted)
     });
     for (resource, count) in wanted {
-        if !process.look(|manager| manager.knows(&resource)) {
+        if !process.with_manager_silently(|manager| manager.knows(&resource)) {
             continue;
         }
         let asked = Asked { pod, container, resource: &resource, count: count as usize };
@@ -102,7 +102,7 @@ impl Asked<'_> {
         let resource = self.resource;
         let before = self.had_before(process)?;
         let healthy = process
-            .look(|manager| manager.healthy(resource).cloned())
+            .with_manager_silently(|manager| manager.healthy(resource).cloned())
             .ok_or_else(|| format!("cannot allocate unregistered device {resource}"))?;
         if healthy.is_empty() {
             return Err(format!(
@@ -130,7 +130,7 @@ impl Asked<'_> {
     /// What the container has from an earlier start, which must be what it asks for now.
     fn had_before<T: Host>(&self, process: &Arc<Process<T>>) -> Result<Option<Ids>, String> {
         let (pod, container) = (&self.pod.name, &self.container.name);
-        let before = process.look(|manager| {
+        let before = process.with_manager_silently(|manager| {
             manager.container(pod, container)?.get(self.resource).map(|before| before.ids.clone())
         });
         match before.as_ref().map(Ids::len) {
@@ -151,7 +151,8 @@ impl Asked<'_> {
         mut chosen: Ids,
     ) -> Result<Ids, String> {
         let resource = self.resource;
-        let in_use = process.look(|m| m.allocated.get(resource).cloned().unwrap_or_default());
+        let in_use = process
+            .with_manager_silently(|m| m.allocated.get(resource).cloned().unwrap_or_default());
         let available: Ids = healthy.difference(&in_use).cloned().collect();
         let needed = self.count - chosen.len();
         if available.len() < needed {
@@ -177,7 +178,7 @@ impl Asked<'_> {
 
     /// `allocateRemainingFrom`: moves devices to `chosen` until there are enough.
     fn take_from<T: Host>(&self, process: &Arc<Process<T>>, chosen: &mut Ids, from: &Ids) {
-        process.look(|manager| {
+        process.with_manager_silently(|manager| {
             let others = manager.in_some_order(from.difference(chosen).cloned().collect());
             for id in others.into_iter().take(self.count - chosen.len()) {
                 let allocated = manager.allocated.entry(self.resource.to_owned()).or_default();
@@ -195,16 +196,18 @@ impl Asked<'_> {
         chosen: &Ids,
     ) -> Result<Ids, String> {
         let resource = self.resource;
-        let endpoint = process.look(|manager| manager.endpoint(resource)).ok_or_else(|| {
-            format!("endpoint not found in cache for a registered resource: {resource}")
-        })?;
+        let endpoint =
+            process.with_manager_silently(|manager| manager.endpoint(resource)).ok_or_else(
+                || format!("endpoint not found in cache for a registered resource: {resource}"),
+            )?;
         if !endpoint.options.get_preferred_allocation_available {
             return Ok(Ids::new());
         }
         let failed =
             |error| format!("device plugin GetPreferredAllocation rpc failed with err: {error}");
         let mut plugin = endpoint.running(resource).map_err(failed)?;
-        let ids = |ids: Vec<String>| process.look(|manager| manager.in_some_order(ids));
+        let ids =
+            |ids: Vec<String>| process.with_manager_silently(|manager| manager.in_some_order(ids));
         let request = ContainerPreferredAllocationRequest {
             available_device_ids: ids(available.union(chosen).cloned().collect()),
             must_include_device_ids: ids(chosen.iter().cloned().collect()),
@@ -223,11 +226,11 @@ impl Asked<'_> {
     async fn allocate<T: Host>(&self, process: &Arc<Process<T>>, ids: Ids) -> Result<(), String> {
         let resource = self.resource;
         let endpoint = process
-            .look(|manager| manager.endpoint(resource))
+            .with_manager_silently(|manager| manager.endpoint(resource))
             .ok_or_else(|| format!("unknown Device Plugin {resource}"))?;
         let mut plugin = endpoint.running(resource)?;
-        let devices_ids =
-            process.look(|manager| manager.in_some_order(ids.iter().cloned().collect()));
+        let devices_ids = process
+            .with_manager_silently(|manager| manager.in_some_order(ids.iter().cloned().collect()));
         let request =
             AllocateRequest { container_requests: vec![ContainerAllocateRequest { devices_ids }] };
         let answer = plugin.allocate(request).await.map_err(|status| grpc_error(&status))?;
@@ -249,17 +252,20 @@ pub(crate) async fn start_container<T: Host>(
     pod: &str,
     container: &str,
 ) -> Result<ContainerView, String> {
-    let allocations =
-        process.look(|manager| manager.container(pod, container).cloned().unwrap_or_default());
+    let allocations = process.with_manager_silently(|manager| {
+        manager.container(pod, container).cloned().unwrap_or_default()
+    });
     for (resource, allocation) in &allocations {
-        let endpoint = process.look(|manager| manager.endpoint(resource)).ok_or_else(|| {
-            format!("endpoint not found in cache for a registered resource: {resource}")
-        })?;
+        let endpoint =
+            process.with_manager_silently(|manager| manager.endpoint(resource)).ok_or_else(
+                || format!("endpoint not found in cache for a registered resource: {resource}"),
+            )?;
         if endpoint.options.pre_start_required {
             pre_start(&endpoint, resource, &allocation.ids).await?;
         }
     }
-    let order = process.look(|m| m.in_some_order(allocations.keys().cloned().collect()));
+    let order =
+        process.with_manager_silently(|m| m.in_some_order(allocations.keys().cloned().collect()));
     let answers = order.iter().filter_map(|resource| allocations.get(resource));
     let mut view = merge(container, answers.map(|a| &a.answer), process.options.platform);
     view.device_ids = allocations

@@ -9,58 +9,14 @@ use std::time::Duration;
 use kubelet::http2::Client;
 use tokio::time::Instant;
 
-use crate::dice::Dice;
+use crate::options::{Iteration, Release};
 use crate::pods::PodRequest;
+use crate::rng::Rng;
 use crate::v1beta1::device_plugin_client::DevicePluginClient;
 use crate::v1beta1::{ContainerAllocateResponse, Device, DevicePluginOptions};
 
 /// How long a resource outlives its plugin (`endpointStopGracePeriod`).
 const STOP_GRACE: Duration = Duration::from_secs(5 * 60);
-
-/// Which releases' behaviour is meant, where they differ.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Release {
-    /// Kubernetes 1.26: a plugin is known by its resource name alone, and a connection
-    /// to a plugin is tried to its end, even where the plugin gave up waiting.
-    V1_26,
-    /// Kubernetes 1.36: the same, but the attempt ends with the plugin's call.
-    V1_36,
-    /// Kubernetes 1.37: a plugin is known by its resource name and socket, and a pair
-    /// that is connected is refused.
-    V1_37,
-}
-
-/// What a starting kubelet removes from its directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Cleanup {
-    /// Sockets, its own included (newer releases).
-    #[default]
-    Sockets,
-    /// Everything but its checkpoint (older releases on Windows).
-    EverythingButCheckpoint,
-    /// Nothing but its own socket (1.31 on Windows, by accident).
-    OwnSocket,
-}
-
-/// The operating system of the node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Platform {
-    /// CDI devices are dropped.
-    #[default]
-    Windows,
-    /// CDI devices are passed on.
-    Linux,
-}
-
-/// The order in which the kubelet meets the members of a set: any order is right.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Iteration {
-    /// Always the same.
-    #[default]
-    Sorted,
-    /// Another one each time, from a seed.
-    Shuffled(u64),
-}
 
 /// A resource as the kubelet reports it in the node's status.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -160,7 +116,7 @@ pub(crate) struct Manager {
     pub(crate) allocated: BTreeMap<String, Ids>,
     pub(crate) pods: BTreeMap<String, PodAllocations>,
     pub(crate) active: BTreeMap<String, PodRequest>,
-    dice: Option<Dice>,
+    rng: Option<Rng>,
 }
 
 impl Manager {
@@ -181,9 +137,9 @@ impl Manager {
             allocated: BTreeMap::new(),
             pods: checkpoint.pods,
             active,
-            dice: match iteration {
+            rng: match iteration {
                 Iteration::Sorted => None,
-                Iteration::Shuffled(seed) => Some(Dice::new(seed)),
+                Iteration::Shuffled(seed) => Some(Rng::new(seed)),
             },
         };
         manager.allocated = manager.allocated_by_pods();
@@ -196,8 +152,8 @@ impl Manager {
 
     /// Puts the members of a set in the order in which this kubelet happens to meet them.
     pub(crate) fn in_some_order<T>(&mut self, mut items: Vec<T>) -> Vec<T> {
-        if let Some(dice) = &mut self.dice {
-            dice.shuffle(&mut items);
+        if let Some(rng) = &mut self.rng {
+            rng.shuffle(&mut items);
         }
         items
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::manager::Platform;
+use crate::options::Platform;
 use crate::pods::{ContainerView, Dropped};
 use crate::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
 

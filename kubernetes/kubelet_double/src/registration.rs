@@ -5,16 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::http2::{self, Client, CloseSignal, Closer, Driver};
+use kubelet::http2::{self, Client, CloseSignal, Driver};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{Request, Response, Status};
 
+use crate::connection::Connection;
 use crate::faults::{RegisterFault, StreamFault};
+use crate::grpc_error::grpc_error;
 use crate::host::Host;
-use crate::manager::{Endpoint, Plugin, Release};
-use crate::names::is_extended_resource_name;
+use crate::manager::{Endpoint, Plugin};
+use crate::options::Release;
 use crate::process::Process;
+use crate::resource_names::is_extended_resource_name;
 use crate::v1beta1::registration_server::Registration;
 use crate::v1beta1::{Empty, RegisterRequest};
 
@@ -28,27 +31,6 @@ const REDIAL_FACTOR: f64 = 1.6;
 
 /// How often a kubelet that does not read looks whether it should by now.
 const NEVER_READ_LOOK: Duration = Duration::from_secs(1);
-
-/// A connection to a plugin. Dropping it closes the connection.
-pub(crate) struct Connection {
-    pub(crate) socket: PathBuf,
-    open: Option<Closer>,
-}
-
-impl Connection {
-    fn new(socket: PathBuf) -> Self {
-        Connection { socket, open: None }
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
-    /// Remembers how to close the connection, now that it is open.
-    pub(crate) fn open(&mut self, closer: Closer) {
-        self.open = Some(closer);
-    }
-}
 
 /// The service, as a kubelet offers it on `kubelet.sock`.
 pub(crate) struct Registrar<T: Host>(pub(crate) Arc<Process<T>>);
@@ -164,7 +146,7 @@ async fn dial<T: Host>(
         .await
         .map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())?;
     let (closer, mut closing) = http2::close_signal();
-    process.open_connection(resource, socket, closer);
+    process.set_established(resource, socket, closer);
     let (loses, lost) = http2::close_signal();
     process.spawn(async move {
         tokio::select! {
@@ -247,13 +229,4 @@ async fn drop_time(fault: &StreamFault) {
         StreamFault::DropAfter(time) => sleep(*time).await,
         _ => std::future::pending().await,
     }
-}
-
-/// A gRPC error in Go's words.
-pub(crate) fn grpc_error(status: &Status) -> String {
-    let code = match status.code() {
-        tonic::Code::Cancelled => "Canceled".to_owned(),
-        code => format!("{code:?}"),
-    };
-    format!("rpc error: code = {code} desc = {}", status.message())
 }

@@ -20,7 +20,7 @@ mod trouble;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kubelet_double::{Cleanup, Dice, Iteration, Options, Platform, Release};
+use kubelet_double::{Cleanup, Iteration, Options, Platform, Release, Rng};
 
 use trouble::World;
 
@@ -83,16 +83,16 @@ fn nothing_is_lost_whatever_goes_wrong() {
 }
 
 async fn run(seed: u64, rounds: u64) -> trouble::Totals {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
     let options = Options {
         release: releases[usize::try_from(seed % 3).unwrap()],
-        cleanup: *dice.pick(&cleanups).unwrap(),
+        cleanup: *rng.pick(&cleanups).unwrap(),
         platform: Platform::Windows,
         iteration: Iteration::Shuffled(seed),
     };
-    let mut world = World::new(options, dice).await;
+    let mut world = World::new(options, rng).await;
     let tasks = trouble::tasks();
     let mut held = Vec::with_capacity(usize::try_from(rounds).unwrap());
     for round in 0..rounds {

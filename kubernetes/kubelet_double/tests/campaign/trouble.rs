@@ -12,7 +12,7 @@ use kubelet_double::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, Empty, ListAndWatchResponse,
 };
 use kubelet_double::{
-    Dice, Faults, Host, InMemory, KubeletDouble, Options, PodRequest, RegisterFault, StreamFault,
+    Faults, Host, InMemory, KubeletDouble, Options, PodRequest, RegisterFault, Rng, StreamFault,
 };
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
@@ -46,7 +46,7 @@ pub(crate) struct World {
     plugin: Plugin,
     resources: Vec<Arc<Devices>>,
     strangers: Vec<Stranger>,
-    dice: Dice,
+    rng: Rng,
     pods: u64,
     totals: Totals,
 }
@@ -67,7 +67,7 @@ enum Stranger {
 }
 
 impl World {
-    pub(crate) async fn new(options: Options, dice: Dice) -> Self {
+    pub(crate) async fn new(options: Options, rng: Rng) -> Self {
         let mut node = Node::new();
         let resources = RESOURCES.map(|(name, prefix, _)| node.add(name, prefix, 2)).to_vec();
         let host = node.host.clone();
@@ -79,7 +79,7 @@ impl World {
             plugin,
             resources,
             strangers: Vec::new(),
-            dice,
+            rng,
             pods: 0,
             totals: Totals::default(),
         };
@@ -91,7 +91,7 @@ impl World {
     /// Makes trouble, at random.
     pub(crate) async fn trouble(&mut self) {
         for _ in 0..TROUBLES {
-            match self.dice.below(12) {
+            match self.rng.below(12) {
                 0..3 => self.restart_kubelet().await,
                 3 => self.change_faults(),
                 4 => self.delete_a_socket(),
@@ -161,15 +161,15 @@ impl World {
 
     /// Sometimes for one step of somebody, sometimes for long.
     async fn wait_a_little(&mut self) {
-        match self.dice.below(4) {
+        match self.rng.below(4) {
             0 => {}
             1 => {
-                for _ in 0..self.dice.below(60) {
+                for _ in 0..self.rng.below(60) {
                     yield_now().await;
                 }
             }
-            2 => sleep(Duration::from_millis(self.dice.below(300))).await,
-            _ => sleep(Duration::from_millis(self.dice.below(20_000))).await,
+            2 => sleep(Duration::from_millis(self.rng.below(300))).await,
+            _ => sleep(Duration::from_millis(self.rng.below(20_000))).await,
         }
     }
 
@@ -179,7 +179,7 @@ impl World {
 
     async fn restart_kubelet(&mut self) {
         self.count("kubelet restarts");
-        if self.dice.below(2) == 0 {
+        if self.rng.below(2) == 0 {
             self.kubelet.stop().await;
         } else {
             self.kubelet.kill();
@@ -193,8 +193,8 @@ impl World {
 
     fn change_faults(&mut self) {
         self.count("kubelet faults");
-        let delay = Duration::from_millis(self.dice.below(40_000));
-        let register = match self.dice.below(8) {
+        let delay = Duration::from_millis(self.rng.below(40_000));
+        let register = match self.rng.below(8) {
             0 => RegisterFault::Refuse("no".to_owned()),
             1 => RegisterFault::Hang,
             2 => RegisterFault::AnswerLate(delay),
@@ -202,7 +202,7 @@ impl World {
             4 => RegisterFault::RefuseAfterDial("odd".to_owned()),
             _ => RegisterFault::None,
         };
-        let stream = match self.dice.below(8) {
+        let stream = match self.rng.below(8) {
             0 => StreamFault::NeverAsk,
             1 => StreamFault::AskLate(delay),
             2 => StreamFault::NeverRead,
@@ -215,7 +215,7 @@ impl World {
     fn delete_a_socket(&mut self) {
         self.count("deleted sockets");
         let sockets = sockets(&self.host);
-        if let Some(socket) = self.dice.pick(&sockets) {
+        if let Some(socket) = self.rng.pick(&sockets) {
             self.host.remove(socket).unwrap();
         }
     }
@@ -223,7 +223,7 @@ impl World {
     fn empty_the_directory(&mut self) {
         self.count("emptied directories");
         self.host.remove_directory(Path::new(DIRECTORY));
-        if self.dice.below(2) == 0 {
+        if self.rng.below(2) == 0 {
             self.host.create_directory(Path::new(DIRECTORY)).unwrap();
         }
     }
@@ -231,18 +231,18 @@ impl World {
     fn fail_binds(&mut self) {
         self.count("full disks");
         let errors = [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied];
-        let error = self.dice.pick(&errors).copied().filter(|_| self.dice.below(2) == 0);
+        let error = self.rng.pick(&errors).copied().filter(|_| self.rng.below(2) == 0);
         self.host.fail_binds(error);
     }
 
     fn change_devices(&mut self) {
         self.count("device changes");
         for (resource, (_, prefix, most)) in self.resources.iter().zip(RESOURCES) {
-            let count = self.dice.below(most + 1);
+            let count = self.rng.below(most + 1);
             let health = [Health::Unhealthy, Health::Healthy, Health::Healthy, Health::Healthy];
-            let dice = &mut self.dice;
+            let rng = &mut self.rng;
             let devices =
-                (0..count).map(|n| device(prefix, n, *dice.pick(&health).unwrap())).collect();
+                (0..count).map(|n| device(prefix, n, *rng.pick(&health).unwrap())).collect();
             resource.change(|now| *now = devices);
         }
     }
@@ -250,7 +250,7 @@ impl World {
     async fn let_strangers_in(&mut self) {
         self.count("waves of strangers");
         for socket in sockets(&self.host) {
-            for _ in 0..self.dice.below(20) {
+            for _ in 0..self.rng.below(20) {
                 if let Some(stranger) = self.stranger(&socket).await {
                     self.strangers.push(stranger);
                 }
@@ -261,11 +261,11 @@ impl World {
     /// A new stranger, unless there is no getting in.
     async fn stranger(&mut self, socket: &Path) -> Option<Stranger> {
         let mut io = self.host.connect(socket).await.ok()?;
-        if self.dice.below(3) == 0 {
+        if self.rng.below(3) == 0 {
             let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
-            let cut = usize::try_from(self.dice.below(preface.len() as u64)).unwrap();
+            let cut = usize::try_from(self.rng.below(preface.len() as u64)).unwrap();
             let mut bytes = preface[..cut].to_vec();
-            bytes.extend((0..self.dice.below(40)).map(|_| self.dice.roll().to_le_bytes()[0]));
+            bytes.extend((0..self.rng.below(40)).map(|_| self.rng.next_u64().to_le_bytes()[0]));
             // It may have been thrown out already.
             let _ = io.write_all(&bytes).await;
             return Some(Stranger::Garbage { _stream: io });
@@ -273,7 +273,7 @@ impl World {
         let mut caller = Caller::over(io).await?;
         let asked = timeout(Duration::from_secs(5), caller.plugin.list_and_watch(Empty {})).await;
         let stream = Box::new(asked.ok()?.ok()?.into_inner());
-        Some(if self.dice.below(3) == 0 {
+        Some(if self.rng.below(3) == 0 {
             Stranger::Stuck { _caller: caller, _stream: stream }
         } else {
             Stranger::Reader { _caller: caller, stream }
@@ -287,8 +287,8 @@ impl World {
                 let _ = timeout(Duration::from_millis(10), stream.message()).await;
             }
         }
-        self.dice.shuffle(&mut self.strangers);
-        let left = usize::try_from(self.dice.below(self.strangers.len() as u64 + 1)).unwrap();
+        self.rng.shuffle(&mut self.strangers);
+        let left = usize::try_from(self.rng.below(self.strangers.len() as u64 + 1)).unwrap();
         self.strangers.truncate(left);
     }
 
@@ -299,7 +299,7 @@ impl World {
         let mut callers = JoinSet::new();
         for socket in sockets(&self.host) {
             let host = self.host.clone();
-            let ids: Vec<String> = (0..20).map(|_| format!("a-{}", self.dice.below(6))).collect();
+            let ids: Vec<String> = (0..20).map(|_| format!("a-{}", self.rng.below(6))).collect();
             callers.spawn(async move {
                 let Ok(io) = host.connect(&socket).await else { return };
                 let Some(mut caller) = Caller::over(io).await else { return };
@@ -313,8 +313,8 @@ impl World {
         for _ in 0..5 {
             self.change_devices();
             self.pods += 1;
-            let count = u32::try_from(1 + self.dice.below(3)).unwrap();
-            let (resource, ..) = *self.dice.pick(&RESOURCES).unwrap();
+            let count = u32::try_from(1 + self.rng.below(3)).unwrap();
+            let (resource, ..) = *self.rng.pick(&RESOURCES).unwrap();
             let pod = PodRequest::single(format!("pod-{}", self.pods), resource, count);
             let _ = timeout(Duration::from_secs(5), self.kubelet.admit(pod)).await;
             self.kubelet.terminate_pod(&format!("pod-{}", self.pods));
