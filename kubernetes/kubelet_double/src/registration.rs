@@ -24,15 +24,15 @@ use crate::v1beta1::{Empty, RegisterRequest};
 /// How long a plugin may take to accept a connection (`dial`).
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
 
-/// The delay before a connection is tried again, and what each further one is multiplied
-/// with: grpc-go's defaults, less their jitter.
+/// The delay before the first retry of a connection, and the factor by which each further delay
+/// grows: the defaults of grpc-go, without jitter.
 const FIRST_REDIAL: Duration = Duration::from_secs(1);
 const REDIAL_FACTOR: f64 = 1.6;
 
-/// How often a kubelet that does not read looks whether it should by now.
-const NEVER_READ_LOOK: Duration = Duration::from_secs(1);
+/// How often [`StreamFault::NeverRead`] is checked again.
+const NEVER_READ_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The service, as a kubelet offers it on `kubelet.sock`.
+/// The `Registration` service that a kubelet serves on `kubelet.sock`.
 pub(crate) struct Registrar<T: Host>(pub(crate) Arc<Process<T>>);
 
 #[tonic::async_trait]
@@ -42,21 +42,21 @@ impl<T: Host> Registration for Registrar<T> {
         let process = &self.0;
         let fault = process.faults().register;
         match &fault {
-            RegisterFault::Refuse(words) => return Err(Status::unknown(words)),
+            RegisterFault::Refuse(message) => return Err(Status::unknown(message)),
             RegisterFault::Hang => std::future::pending().await,
             RegisterFault::ActLate(delay) => sleep(*delay).await,
             RegisterFault::None
             | RegisterFault::AnswerLate(_)
             | RegisterFault::RefuseAfterDial(_) => {}
         }
-        // Go's errors without a code are `Unknown` on the wire.
+        // grpc-go sends errors without a code as `Unknown`.
         check(&request).map_err(Status::unknown)?;
         process.count_registration(&request.resource_name);
         let socket = process.directory.join(&request.endpoint);
         connect_client(process, request.resource_name, socket).await.map_err(Status::unknown)?;
         match fault {
             RegisterFault::AnswerLate(delay) => sleep(delay).await,
-            RegisterFault::RefuseAfterDial(words) => return Err(Status::unknown(words)),
+            RegisterFault::RefuseAfterDial(message) => return Err(Status::unknown(message)),
             _ => {}
         }
         Ok(Response::new(Empty {}))
@@ -77,8 +77,8 @@ fn check(request: &RegisterRequest) -> Result<(), String> {
     Ok(())
 }
 
-/// `connectClient`. The work is a task of its own: before 1.36 it goes on when the
-/// plugin hangs up, since then it ends with the plugin's call.
+/// `connectClient`. The work runs in a separate task: before 1.36 it continues after the plugin
+/// cancels its call; since 1.36 it ends with the call.
 async fn connect_client<T: Host>(
     process: &Arc<Process<T>>,
     resource: String,
@@ -86,7 +86,7 @@ async fn connect_client<T: Host>(
 ) -> Result<(), String> {
     let (answer, answered) = oneshot::channel();
     process.spawn(connect_and_run(Arc::clone(process), resource, socket, answer));
-    answered.await.unwrap_or_else(|_| Err("the kubelet stopped".to_owned()))
+    answered.await.unwrap_or_else(|_| Err("kubelet stopped".to_owned()))
 }
 
 async fn connect_and_run<T: Host>(
@@ -105,7 +105,7 @@ async fn connect_and_run<T: Host>(
             () = answer.closed() => Err("context canceled".to_owned()),
         }
     };
-    // The plugin may have hung up; then nobody wants to know how it went.
+    // If the plugin has canceled its call, sending the answer fails, which changes nothing.
     match result {
         Ok((plugin, lost)) => {
             let run = run_client(Arc::clone(&process), resource, socket, plugin, lost);
@@ -171,8 +171,8 @@ async fn dial_until_connected<T: Host>(host: &T, socket: &Path) -> (Client, Driv
     }
 }
 
-/// `runClient`: the list, until it ends, which disconnects whatever is known under the
-/// resource's name by then (before 1.37), or under its name and socket.
+/// `runClient`: watches the list until the stream ends. The end disconnects the plugin that is
+/// known under the resource's name by then (before 1.37), or under its name and socket.
 async fn run_client<T: Host>(
     process: Arc<Process<T>>,
     resource: String,
@@ -184,7 +184,7 @@ async fn run_client<T: Host>(
     let end = tokio::select! {
         end = watch_list(&process, &resource, &mut plugin, &fault) => end,
         () = lost.requested() => "connection lost".to_owned(),
-        () = drop_time(&fault) => "dropped".to_owned(),
+        () = drop_delay(&fault) => "dropped".to_owned(),
     };
     tracing::debug!(resource, end, "ListAndWatch ended unexpectedly for device plugin");
     if let Some(connection) = process.take_connection(&resource, &socket) {
@@ -201,17 +201,17 @@ async fn watch_list<T: Host>(
     fault: &StreamFault,
 ) -> String {
     match fault {
-        StreamFault::NeverAsk => std::future::pending::<()>().await,
-        StreamFault::AskLate(delay) => sleep(*delay).await,
+        StreamFault::NeverOpen => std::future::pending::<()>().await,
+        StreamFault::OpenLate(delay) => sleep(*delay).await,
         StreamFault::None | StreamFault::NeverRead | StreamFault::DropAfter(_) => {}
     }
     let mut stream = match plugin.list_and_watch(Empty {}).await {
         Ok(response) => response.into_inner(),
         Err(status) => return grpc_error(&status),
     };
-    // A plugin cannot tell a stream that nobody reads from one with nothing new on it.
+    // To a plugin, a stream that is not read looks like a stream without new lists.
     while process.faults().stream == StreamFault::NeverRead {
-        sleep(NEVER_READ_LOOK).await;
+        sleep(NEVER_READ_CHECK_INTERVAL).await;
     }
     loop {
         match stream.message().await {
@@ -224,7 +224,7 @@ async fn watch_list<T: Host>(
     }
 }
 
-async fn drop_time(fault: &StreamFault) {
+async fn drop_delay(fault: &StreamFault) {
     match fault {
         StreamFault::DropAfter(time) => sleep(*time).await,
         _ => std::future::pending().await,

@@ -1,4 +1,4 @@
-//! The part of the campaign that is about files, over the host's own sockets and clock.
+//! The part of the campaign that concerns files, with the host's own sockets and clock.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -9,19 +9,19 @@ use kubelet_double::{Cleanup, KubeletDouble, Options, Release, Rng};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, Plugin};
-use crate::{ALONE, fresh_seed, number};
+use crate::{SERIAL, fresh_seed, number};
 
 const NAMES: [&str; 2] = ["example.com/a", "example.com/b"];
 
-/// Rounds of a run that is not asked to be longer.
+/// The default number of rounds.
 const ROUNDS: u64 = 25;
 
-/// Far more than a registration takes, on a host that others use too.
+/// Far longer than a registration takes on a busy host.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn nothing_is_lost_whatever_is_deleted() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+fn recovers_from_random_deletions() {
+    let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let rounds = number("CAMPAIGN_ROUNDS").unwrap_or(ROUNDS);
     let seed = number("CAMPAIGN_SEED").unwrap_or_else(fresh_seed);
     println!("CAMPAIGN_SEED={seed} CAMPAIGN_ROUNDS={rounds}");
@@ -46,7 +46,7 @@ async fn run(seed: u64, rounds: u64) {
     let plugin = Plugin::run(UnixSockets, &directory, resources);
     for round in 0..rounds {
         for _ in 0..4 {
-            trouble(&mut rng, &directory, &mut kubelet).await;
+            inject_fault(&mut rng, &directory, &mut kubelet).await;
             sleep(Duration::from_millis(rng.below(40))).await;
         }
         if !directory.join(KUBELET_SOCKET).exists() {
@@ -76,7 +76,7 @@ fn own_sockets(directory: &Path) -> Vec<PathBuf> {
     sockets
 }
 
-async fn trouble(rng: &mut Rng, directory: &Path, kubelet: &mut KubeletDouble<UnixSockets>) {
+async fn inject_fault(rng: &mut Rng, directory: &Path, kubelet: &mut KubeletDouble<UnixSockets>) {
     match rng.below(6) {
         0 | 1 => {
             if rng.below(2) == 0 {

@@ -1,4 +1,4 @@
-//! A node with a plugin and a kubelet on it, and the trouble they get into.
+//! A node with a plugin and a kubelet, and the random faults that affect them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,17 +20,17 @@ use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 use tonic::Streaming;
 
-use crate::PATIENCE;
+use crate::LIMIT;
 use crate::plugin::{Caller, DIRECTORY, Devices, Node, Plugin, sockets};
 
-/// The resources of the node, and how many devices each has at most.
+/// The resources of the node: name, prefix and maximum number of devices.
 const RESOURCES: [(&str, &str, u64); 3] =
     [("example.com/a", "a", 4), ("example.com/b", "b", 40), ("example.com/c", "c", 3000)];
 
-/// Troubles in one round.
-const TROUBLES: u64 = 12;
+/// The number of faults in one round.
+const FAULTS: u64 = 12;
 
-/// How often what was done.
+/// How often each kind of fault was injected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals(BTreeMap<&'static str, u64>);
 
@@ -40,57 +40,57 @@ impl fmt::Display for Totals {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct Simulation {
     host: InMemory,
     kubelet: KubeletDouble<InMemory>,
     plugin: Plugin,
     resources: Vec<Arc<Devices>>,
-    strangers: Vec<Stranger>,
+    clients: Vec<OtherClient>,
     rng: Rng,
     pods: u64,
     totals: Totals,
 }
 
-/// The tasks that are alive.
+/// The number of tasks that are alive.
 pub(crate) fn tasks() -> usize {
     Handle::current().metrics().num_alive_tasks()
 }
 
-/// A connection that is not a kubelet's, held open.
-enum Stranger {
-    /// Reads what it is sent, now and then.
+/// An open connection of a client that is not a kubelet.
+enum OtherClient {
+    /// Reads from its stream occasionally.
     Reader { _caller: Caller, stream: Box<Streaming<ListAndWatchResponse>> },
-    /// Has asked for the list and never reads.
+    /// Has called `ListAndWatch` and never reads.
     Stuck { _caller: Caller, _stream: Box<Streaming<ListAndWatchResponse>> },
-    /// Has sent something that is no HTTP/2, or not all of it.
+    /// Has sent data that is not HTTP/2, or is incomplete.
     Garbage { _stream: DuplexStream },
 }
 
-impl World {
+impl Simulation {
     pub(crate) async fn new(options: Options, rng: Rng) -> Self {
         let mut node = Node::new();
         let resources = RESOURCES.map(|(name, prefix, _)| node.add(name, prefix, 2)).to_vec();
         let host = node.host.clone();
         let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, options).unwrap();
         let plugin = node.run();
-        let mut world = World {
+        let mut simulation = Simulation {
             host,
             kubelet,
             plugin,
             resources,
-            strangers: Vec::new(),
+            clients: Vec::new(),
             rng,
             pods: 0,
             totals: Totals::default(),
         };
-        world.heal().await;
-        world.check(&|| "before any trouble".to_owned()).await;
-        world
+        simulation.heal().await;
+        simulation.check(&|| "before any fault".to_owned()).await;
+        simulation
     }
 
-    /// Makes trouble, at random.
-    pub(crate) async fn trouble(&mut self) {
-        for _ in 0..TROUBLES {
+    /// Injects random faults.
+    pub(crate) async fn inject_faults(&mut self) {
+        for _ in 0..FAULTS {
             match self.rng.below(12) {
                 0..3 => self.restart_kubelet().await,
                 3 => self.change_faults(),
@@ -98,41 +98,41 @@ impl World {
                 5 => self.empty_the_directory(),
                 6 => self.fail_binds(),
                 7 | 8 => self.change_devices(),
-                9 => self.let_strangers_in().await,
-                10 => self.let_strangers_go().await,
+                9 => self.connect_other_clients().await,
+                10 => self.disconnect_other_clients().await,
                 _ => self.allocation_storm().await,
             }
-            self.wait_a_little().await;
+            self.random_wait().await;
         }
     }
 
-    /// Takes everything out of the plugin's way: what it must recover from by itself now.
+    /// Removes all faults. From now on the plugin must recover by itself.
     pub(crate) async fn heal(&mut self) {
         self.host.fail_binds(None);
         self.kubelet.set_faults(Faults::default());
-        self.strangers = Vec::new();
-        // A kubelet whose own socket was deleted does not make another one.
+        self.clients = Vec::new();
+        // A kubelet does not replace its own socket after it was deleted.
         let listens = self.host.identity(&Path::new(DIRECTORY).join("kubelet.sock")).unwrap();
         if listens.is_none() {
             self.kubelet.kill();
         }
         self.kubelet.start_again().unwrap();
-        // Whatever the old faults still hold up is over, and so are idle connections.
+        // Long enough for delayed answers to arrive and for idle connections to be closed.
         sleep(Duration::from_secs(120)).await;
     }
 
-    /// Whether everything is as it should be.
+    /// Checks that the plugin is ready and the kubelet has the correct lists.
     pub(crate) async fn check(&mut self, context: &impl Fn() -> String) {
-        let Ok(()) = timeout(PATIENCE, self.plugin.wait_until_ready()).await else {
+        let Ok(()) = timeout(LIMIT, self.plugin.wait_until_ready()).await else {
             panic!("not ready but {:?}: {}", *self.plugin.readiness.borrow(), context());
         };
         let resources = &self.resources;
-        let right = self.kubelet.wait_for(|views| {
+        let correct = self.kubelet.wait_for(|views| {
             views.len() == resources.len()
                 && views.iter().zip(resources).all(|(view, resource)| resource.matches(view))
         });
-        let right = timeout(PATIENCE, right).await.is_ok();
-        assert!(right, "the kubelet has {:?}: {}", self.kubelet.resources(), context());
+        let correct = timeout(LIMIT, correct).await.is_ok();
+        assert!(correct, "the kubelet has {:?}: {}", self.kubelet.resources(), context());
         let sockets = sockets(&self.host);
         assert_eq!(sockets.len(), self.resources.len(), "{sockets:?}: {}", context());
         for resource in &self.resources {
@@ -140,9 +140,8 @@ impl World {
         }
     }
 
-    /// Goes back to the devices there were at first and to new connections, so that rounds
-    /// can be compared.
-    pub(crate) async fn rest(&mut self, context: &impl Fn() -> String) {
+    /// Restores the initial devices and opens new connections, so that rounds can be compared.
+    pub(crate) async fn reset(&mut self, context: &impl Fn() -> String) {
         for (resource, (_, prefix, _)) in self.resources.iter().zip(RESOURCES) {
             let devices = (0..2).map(|n| device(prefix, n, Health::Healthy)).collect();
             resource.change(|now| *now = devices);
@@ -159,8 +158,8 @@ impl World {
         self.totals
     }
 
-    /// Sometimes for one step of somebody, sometimes for long.
-    async fn wait_a_little(&mut self) {
+    /// Waits for a random time, from a few scheduler steps to 20 seconds.
+    async fn random_wait(&mut self) {
         match self.rng.below(4) {
             0 => {}
             1 => {
@@ -184,8 +183,8 @@ impl World {
         } else {
             self.kubelet.kill();
         }
-        self.wait_a_little().await;
-        // A full disk keeps a kubelet from starting, too.
+        self.random_wait().await;
+        // The kubelet fails to start if its binds fail too.
         if self.kubelet.start_again().is_err() {
             self.count("failed kubelet starts");
         }
@@ -203,8 +202,8 @@ impl World {
             _ => RegisterFault::None,
         };
         let stream = match self.rng.below(8) {
-            0 => StreamFault::NeverAsk,
-            1 => StreamFault::AskLate(delay),
+            0 => StreamFault::NeverOpen,
+            1 => StreamFault::OpenLate(delay),
             2 => StreamFault::NeverRead,
             3 => StreamFault::DropAfter(delay / 20),
             _ => StreamFault::None,
@@ -247,53 +246,53 @@ impl World {
         }
     }
 
-    async fn let_strangers_in(&mut self) {
-        self.count("waves of strangers");
+    async fn connect_other_clients(&mut self) {
+        self.count("waves of other clients");
         for socket in sockets(&self.host) {
             for _ in 0..self.rng.below(20) {
-                if let Some(stranger) = self.stranger(&socket).await {
-                    self.strangers.push(stranger);
+                if let Some(client) = self.other_client(&socket).await {
+                    self.clients.push(client);
                 }
             }
         }
     }
 
-    /// A new stranger, unless there is no getting in.
-    async fn stranger(&mut self, socket: &Path) -> Option<Stranger> {
+    /// Connects another client, if the plugin accepts the connection.
+    async fn other_client(&mut self, socket: &Path) -> Option<OtherClient> {
         let mut io = self.host.connect(socket).await.ok()?;
         if self.rng.below(3) == 0 {
             let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
             let cut = usize::try_from(self.rng.below(preface.len() as u64)).unwrap();
             let mut bytes = preface[..cut].to_vec();
             bytes.extend((0..self.rng.below(40)).map(|_| self.rng.next_u64().to_le_bytes()[0]));
-            // It may have been thrown out already.
+            // The plugin may have closed the connection already.
             let _ = io.write_all(&bytes).await;
-            return Some(Stranger::Garbage { _stream: io });
+            return Some(OtherClient::Garbage { _stream: io });
         }
         let mut caller = Caller::over(io).await?;
         let asked = timeout(Duration::from_secs(5), caller.plugin.list_and_watch(Empty {})).await;
         let stream = Box::new(asked.ok()?.ok()?.into_inner());
         Some(if self.rng.below(3) == 0 {
-            Stranger::Stuck { _caller: caller, _stream: stream }
+            OtherClient::Stuck { _caller: caller, _stream: stream }
         } else {
-            Stranger::Reader { _caller: caller, stream }
+            OtherClient::Reader { _caller: caller, stream }
         })
     }
 
-    async fn let_strangers_go(&mut self) {
-        self.count("strangers gone");
-        for stranger in &mut self.strangers {
-            if let Stranger::Reader { stream, .. } = stranger {
+    async fn disconnect_other_clients(&mut self) {
+        self.count("disconnections of other clients");
+        for client in &mut self.clients {
+            if let OtherClient::Reader { stream, .. } = client {
                 let _ = timeout(Duration::from_millis(10), stream.message()).await;
             }
         }
-        self.rng.shuffle(&mut self.strangers);
-        let left = usize::try_from(self.rng.below(self.strangers.len() as u64 + 1)).unwrap();
-        self.strangers.truncate(left);
+        self.rng.shuffle(&mut self.clients);
+        let left = usize::try_from(self.rng.below(self.clients.len() as u64 + 1)).unwrap();
+        self.clients.truncate(left);
     }
 
-    /// Pods come and go, and strangers ask for devices that may not exist, all while the
-    /// devices change.
+    /// Admits and terminates pods, and lets other clients allocate devices that may not exist,
+    /// while the devices change.
     async fn allocation_storm(&mut self) {
         self.count("allocation storms");
         let mut callers = JoinSet::new();
