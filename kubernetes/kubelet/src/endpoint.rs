@@ -1,4 +1,4 @@
-//! One socket of ours: who may connect to it, and how it ends.
+//! One socket of the plugin: binds it, accepts and serves its connections, and closes it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use crate::http2::{self, CloseSignal, Closer, ConnectionLimits, Panicked, serve_connection};
 use crate::service::Service;
 use crate::transport::{Identity, Listener, Transport};
-use crate::wire::{self, Closer, Closing, ConnectionLimits, Panicked, serve_connection};
 
-/// How many connections one socket holds at once. A kubelet has one; while the limit is
-/// reached, further ones wait until an idle one was closed.
+/// How many connections one socket serves at once. A kubelet opens one. At the limit, further
+/// connections wait until an idle one is closed.
 const CONNECTION_LIMIT: usize = 64;
 
-/// How long to wait after a failed accept: it fails for want of file handles or memory,
-/// and would fail again at once.
+/// How long to wait after a failed accept. It fails when file handles or memory run out, and would
+/// fail again immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a closing endpoint waits for calls and connections to end.
+/// How long an endpoint that is closing waits for calls and connections to end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// One bound socket.
@@ -33,11 +33,11 @@ pub(crate) struct Endpoint {
     kubelet_expected: Arc<AtomicBool>,
 }
 
-/// A socket that was just bound, and what its listener and service need.
+/// A new socket, and what its listener and service need.
 pub(crate) struct Bound<L> {
     pub(crate) endpoint: Endpoint,
     pub(crate) listener: L,
-    pub(crate) closing: Closing,
+    pub(crate) close_signal: CloseSignal,
     pub(crate) kubelet_expected: Arc<AtomicBool>,
 }
 
@@ -45,39 +45,47 @@ impl Endpoint {
     /// Binds a socket.
     ///
     /// # Errors
-    /// What the transport says.
+    /// Any error of the transport.
     pub(crate) fn bind<T: Transport>(
         transport: &T,
         path: PathBuf,
     ) -> io::Result<Bound<T::Listener>> {
         let listener = transport.bind(&path)?;
         let identity = transport.identity(&path)?.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotFound, "the socket vanished as it was made")
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "the socket was deleted right after it was bound",
+            )
         })?;
-        let (closer, closing) = wire::closing();
+        let (closer, close_signal) = http2::close_signal();
         let kubelet_expected = Arc::new(AtomicBool::new(false));
         let endpoint =
             Endpoint { path, identity, closer, kubelet_expected: Arc::clone(&kubelet_expected) };
-        Ok(Bound { endpoint, listener, closing, kubelet_expected })
+        Ok(Bound { endpoint, listener, close_signal, kubelet_expected })
     }
 
-    /// Whether the socket's path still leads to the socket.
+    /// Whether the path of the socket still leads to this socket.
     pub(crate) fn is_in_place<T: Transport>(&self, transport: &T) -> bool {
         matches!(transport.identity(&self.path), Ok(Some(identity)) if identity == self.identity)
     }
 
-    /// Whether the next stream is the kubelet's.
-    pub(crate) fn expect_kubelet(&self, expected: bool) {
-        self.kubelet_expected.store(expected, Ordering::Relaxed);
+    /// From now on, the next stream is the kubelet's.
+    pub(crate) fn expect_kubelet(&self) {
+        self.kubelet_expected.store(true, Ordering::Relaxed);
     }
 
-    /// Ends streams, then calls, then connections, and takes the socket's name away.
+    /// From now on, the next stream is not the kubelet's.
+    pub(crate) fn stop_expecting_kubelet(&self) {
+        self.kubelet_expected.store(false, Ordering::Relaxed);
+    }
+
+    /// Ends the streams, then the calls, then the connections, and removes the socket's file.
     pub(crate) fn close<T: Transport>(&self, transport: &T) {
         self.closer.close();
         if self.is_in_place(transport)
             && let Err(error) = transport.remove(&self.path)
         {
-            tracing::debug!(socket = %self.path.display(), %error, "own socket not removed");
+            tracing::debug!(socket = %self.path.display(), %error, "cannot remove plugin socket");
         }
     }
 
@@ -90,14 +98,14 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Accepts and serves connections until `closing` is asked for and they have ended.
+/// Accepts and serves connections until the close signal arrives and all connections have ended.
 ///
 /// # Errors
 /// A task panicked.
 pub(crate) async fn serve<L>(
     mut listener: L,
     service: Service,
-    mut closing: Closing,
+    mut close_signal: CloseSignal,
     resource: String,
 ) -> Result<(), Panicked>
 where
@@ -107,19 +115,19 @@ where
     let mut connections = Connections {
         running: JoinSet::new(),
         service,
-        closing: closing.clone(),
-        task: format!("a connection to {resource}"),
+        close_signal: close_signal.clone(),
+        task: format!("connection to {resource}"),
     };
     loop {
         let room = connections.running.len() < CONNECTION_LIMIT;
         tokio::select! {
             biased;
-            () = closing.asked() => break,
+            () = close_signal.requested() => break,
             Some(ended) = connections.running.join_next() => connections.outcome(ended)?,
             accepted = listener.accept(), if room => match accepted {
                 Ok(io) => connections.serve(io),
                 Err(error) => {
-                    tracing::warn!(resource, %error, "connection not accepted");
+                    tracing::warn!(resource, %error, "cannot accept connection");
                     sleep(ACCEPT_PAUSE).await;
                 }
             },
@@ -129,15 +137,16 @@ where
     if let Ok(drained) = timeout(DRAIN_LIMIT, connections.drain()).await {
         return drained;
     }
-    tracing::debug!(resource, connections = connections.running.len(), "connections cut off");
+    let open = connections.running.len();
+    tracing::debug!(resource, connections = open, "drain timed out; closed remaining connections");
     Ok(())
 }
 
-/// The connections to one endpoint. Dropping it ends them.
+/// The connections to one endpoint. Dropping this closes them.
 struct Connections {
     running: JoinSet<Result<(), Panicked>>,
     service: Service,
-    closing: Closing,
+    close_signal: CloseSignal,
     task: String,
 }
 
@@ -146,10 +155,10 @@ impl Connections {
     where
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (service, closing) = (self.service.clone(), self.closing.clone());
+        let (service, close_signal) = (self.service.clone(), self.close_signal.clone());
         let task = self.task.clone();
         self.running.spawn(async move {
-            serve_connection(io, service, closing, ConnectionLimits::default(), &task).await
+            serve_connection(io, service, close_signal, ConnectionLimits::default(), &task).await
         });
     }
 
@@ -160,7 +169,7 @@ impl Connections {
         Ok(())
     }
 
-    /// What a connection's end means. It is only aborted with everything else.
+    /// The result of a connection's task. A task is aborted only when all of them are.
     fn outcome(&self, ended: Result<Result<(), Panicked>, JoinError>) -> Result<(), Panicked> {
         match ended {
             Ok(result) => result,

@@ -1,31 +1,31 @@
-//! Everything that can happen to the supervisor.
+//! The events that the supervisor handles.
 
+use crate::http2::Panicked;
 use crate::registration::RegisterError;
-use crate::wire::Panicked;
 
-/// One socket of ours, from bind to close.
+/// Identifies one socket of the plugin, from bind to close.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct EndpointId(pub(crate) u64);
 
-/// Something the supervisor has to answer.
+/// An event that the supervisor handles.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The process is to end.
-    ShutdownAsked,
-    /// A delay has passed, or it is time to look at the sockets again.
-    TimePassed,
-    /// The kubelet has asked an endpoint for the list.
+    /// The process received a shutdown signal.
+    ShutdownRequested,
+    /// A delay has passed, or the sockets are due for a check.
+    Tick,
+    /// The kubelet called `ListAndWatch` on an endpoint.
     StreamOpened(EndpointId),
-    /// The kubelet has made room for the whole list.
-    ListTaken(EndpointId),
-    /// The kubelet's stream is gone.
+    /// The kubelet received the whole first device list.
+    ListDelivered(EndpointId),
+    /// The kubelet's stream ended.
     StreamEnded(EndpointId),
-    /// An attempt to register an endpoint is over.
+    /// An attempt to register an endpoint ended.
     RegistrationEnded(EndpointId, Result<(), RegisterError>),
-    /// An endpoint serves nobody any more.
+    /// An endpoint closed all its connections.
     EndpointEnded(EndpointId),
-    /// Sockets of earlier processes were looked through.
-    LeftoversCleared,
+    /// The search for stale sockets ended.
+    StaleSocketsRemoved,
     /// A task panicked.
     Panicked(Panicked),
 }

@@ -1,46 +1,47 @@
-//! The kubelet's device plugin API, registration and supervision.
+//! The kubelet device plugin API, registration and supervision.
 //!
-//! In come resources that implement [`Resource`] and a [`Transport`]; [`run`] serves
-//! each on a socket of its own in the kubelet's directory, registers it, and keeps
-//! both true for as long as the process lives: through kubelet restarts, deleted
-//! sockets and directories, refusals and hung calls. Out goes [`Readiness`], which
-//! says whether a kubelet has each resource's list. Nothing here knows what a
-//! device is.
+//! Input: resources that implement [`Resource`], and a [`Transport`]. [`run`] serves each resource
+//! on its own socket in the kubelet's device plugin directory and registers it with the kubelet.
+//! It keeps every resource served and registered for the lifetime of the process: through kubelet
+//! restarts, deleted sockets and directories, refused registrations and calls that hang.
+//! Output: [`Readiness`], which reports whether a kubelet has the device list of each resource.
+//! Nothing in this crate knows what a device is.
 
-mod chain;
+mod device_list;
 mod directory;
 mod endpoint;
+mod error_chain;
 mod events;
-mod lane;
-mod leftovers;
-mod list;
+pub mod http2;
 mod list_stream;
 mod readiness;
 mod registration;
 mod resource;
+mod resource_registration;
 mod retry;
 mod service;
+mod socket_names;
+mod stale_sockets;
 pub mod status;
 mod supervisor;
 mod transport;
-pub mod wire;
 
-/// The messages of the API, and this side's half of its services.
+/// The messages of the API, the `DevicePlugin` server and the `Registration` client.
 #[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated from proto/v1beta1.proto")]
 pub mod v1beta1 {
     include!("generated/v1beta1.rs");
 }
 
+pub use device_list::{AdvertisedDevice, DeviceList, Health, ListTooLarge, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
-pub use list::{AdvertisedDevice, DeviceList, Health, ListTooLarge, MESSAGE_LIMIT};
+pub use http2::Panicked;
 pub use readiness::{Readiness, ResourceReadiness, ResourceState};
 pub use resource::{PreferredRequest, Refusal, RefusalKind, Resource};
 pub use supervisor::{RunConfig, RunError, run};
 pub use transport::{Identity, Listener, Transport, UnixSockets};
 pub use v1beta1::{ContainerAllocateResponse as ContainerResponse, DeviceSpec, Mount};
-pub use wire::Panicked;
 
-/// The version of the API that kubelets accept, to the letter.
+/// The version of the device plugin API. Kubelets compare it exactly.
 pub const API_VERSION: &str = "v1beta1";
 
 /// The name of the kubelet's own socket in its device plugin directory.

@@ -1,9 +1,9 @@
-//! The body of a `ListAndWatch` answer: the list, now and after every change, until
-//! the endpoint closes.
+//! The body of a `ListAndWatch` response: the current device list, and the new list after every
+//! change, until the endpoint closes.
 //!
-//! It sends the list's own bytes, so a thousand streams hold one list between them,
-//! and it hands them over in slices, so that the last slice leaves only when the peer
-//! has made room for all the others.
+//! All streams send the same shared bytes, so a thousand streams hold one list in memory. The
+//! bytes are sent in slices, so the last slice is taken only after the peer has granted
+//! flow-control window for all earlier slices.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,22 +16,22 @@ use http_body::{Body, Frame};
 use tokio::sync::watch;
 
 use crate::DeviceList;
-use crate::wire::Closing;
+use crate::http2::CloseSignal;
 
-/// The largest slice, in bytes: the largest frame that HTTP/2 allows unasked.
+/// The largest slice, in bytes: the default maximum frame size of HTTP/2.
 const SLICE: usize = 16 * 1024;
 
-/// Told how far a stream has come. Dropped when the stream ends, whichever way.
+/// Receives the progress of a stream. It is dropped when the stream ends, for any reason.
 pub(crate) trait StreamObserver: Send + 'static {
-    /// The peer has made room for the whole first list.
-    fn list_taken(&mut self);
+    /// The peer has granted flow-control window for the whole first list.
+    fn list_delivered(&mut self);
 }
 
 /// A running `ListAndWatch`.
 pub(crate) struct ListStream<O> {
-    /// What of the current list is still to be sent.
+    /// The part of the current list that is not sent yet.
     unsent: Bytes,
-    /// Waits for what comes after it.
+    /// Waits for what to send after the current list.
     next: Pin<Box<dyn Future<Output = (Inputs, Next)> + Send>>,
     stage: Stage,
     observer: O,
@@ -47,40 +47,40 @@ enum Stage {
 /// What a stream waits for.
 struct Inputs {
     devices: watch::Receiver<Arc<DeviceList>>,
-    closing: Closing,
+    close_signal: CloseSignal,
 }
 
 enum Next {
     List(Arc<DeviceList>),
-    Closing,
+    Close,
 }
 
 impl<O: StreamObserver> ListStream<O> {
     pub(crate) fn new(
         mut devices: watch::Receiver<Arc<DeviceList>>,
-        closing: Closing,
+        close_signal: CloseSignal,
         observer: O,
     ) -> Self {
         let list = devices.borrow_and_update().clone();
         let unsent = list.frame();
-        let next = Box::pin(Inputs { devices, closing }.next(list));
+        let next = Box::pin(Inputs { devices, close_signal }.next(list));
         ListStream { unsent, next, stage: Stage::FirstList, observer }
     }
 }
 
 impl Inputs {
-    /// Waits until the list is another one than `sent`, or the endpoint closes.
+    /// Waits until the list differs from `sent`, or the endpoint closes.
     async fn next(mut self, sent: Arc<DeviceList>) -> (Self, Next) {
         loop {
             let changed = tokio::select! {
                 biased;
-                () = self.closing.asked() => return (self, Next::Closing),
+                () = self.close_signal.requested() => return (self, Next::Close),
                 changed = self.devices.changed() => changed,
             };
             if changed.is_err() {
-                // Nobody will ever write again; the list stays what it is.
-                self.closing.asked().await;
-                return (self, Next::Closing);
+                // The sender was dropped, so the list never changes again.
+                self.close_signal.requested().await;
+                return (self, Next::Close);
             }
             let list = self.devices.borrow_and_update().clone();
             if list != sent {
@@ -104,11 +104,11 @@ impl<O: StreamObserver + Unpin> Body for ListStream<O> {
         if self.unsent.is_empty() {
             if self.stage == Stage::FirstList {
                 self.stage = Stage::Watching;
-                self.observer.list_taken();
+                self.observer.list_delivered();
             }
             let (inputs, next) = ready!(self.next.as_mut().poll(cx));
             match next {
-                Next::Closing => {
+                Next::Close => {
                     self.stage = Stage::Ended;
                     return Poll::Ready(Some(Ok(Frame::trailers(closing_trailers()))));
                 }
@@ -123,11 +123,11 @@ impl<O: StreamObserver + Unpin> Body for ListStream<O> {
     }
 }
 
-/// The kubelet logs this as the reason why it takes the devices for unhealthy.
+/// The kubelet logs this message when it marks the devices unhealthy.
 fn closing_trailers() -> HeaderMap {
     let mut trailers = HeaderMap::new();
-    // Only a message that cannot be a header would be an error, and this one can.
-    let _ = tonic::Status::unavailable("the device plugin closes this socket")
+    // Fails only for a message that is not a valid header value, and this one is valid.
+    let _ = tonic::Status::unavailable("device plugin is closing this socket")
         .add_header(&mut trailers);
     trailers
 }

@@ -1,8 +1,8 @@
-//! Whether a kubelet has our lists: what a readiness probe should ask.
+//! Whether a kubelet has the device lists: the answer to a readiness probe.
 
 use tokio::time::Instant;
 
-/// The state of every resource, in the order they were given.
+/// The state of every resource, in the order of the resources given to [`run`](crate::run).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Readiness {
     /// One entry for each resource.
@@ -10,7 +10,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Whether a kubelet has the list of every resource (and there is one).
+    /// Whether there is at least one resource and a kubelet has the device list of every resource.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.resources.is_empty()
@@ -21,26 +21,26 @@ impl Readiness {
 /// The state of one resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourceReadiness {
-    /// The extended resource's name.
+    /// The name of the extended resource.
     pub name: String,
-    /// How far it has come.
+    /// The registration state with the current kubelet.
     pub state: ResourceState,
 }
 
-/// How far a resource has come with the kubelet there is.
+/// The registration state of a resource with the current kubelet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ResourceState {
-    /// Nothing was tried yet.
+    /// No registration was attempted yet.
     Starting,
-    /// No kubelet has accepted the resource, or the one that had it is gone.
+    /// No kubelet has accepted the resource, or the kubelet that accepted it is gone.
     WaitingForKubelet {
-        /// Since when.
+        /// When the wait began.
         since: Instant,
-        /// What went wrong last, cause included.
+        /// The last error, with its causes.
         last_error: Option<String>,
     },
-    /// A kubelet has accepted the resource and not yet asked for the list.
+    /// A kubelet accepted the registration and has not received the device list yet.
     Registered,
-    /// A kubelet has taken the list and waits for changes.
+    /// A kubelet received the device list and watches for changes.
     ListDelivered,
 }

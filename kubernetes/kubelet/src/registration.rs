@@ -1,4 +1,5 @@
-//! One attempt to register one resource with the kubelet.
+//! One attempt to register one resource with the kubelet: connects to the kubelet's socket and
+//! calls `Register`.
 
 use std::future::poll_fn;
 use std::io;
@@ -9,43 +10,46 @@ use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::API_VERSION;
-use crate::lane::Socket;
-use crate::retry::Failure;
-use crate::service::OPTIONS;
+use crate::http2::{self, Client};
+use crate::retry::{Failure, SocketUse};
 use crate::transport::Transport;
-use crate::v1beta1::RegisterRequest;
 use crate::v1beta1::registration_client::RegistrationClient;
-use crate::wire::{self, Client};
+use crate::v1beta1::{DevicePluginOptions, RegisterRequest};
+
+/// The options that every plugin of this crate registers with and returns from
+/// `GetDevicePluginOptions`.
+pub(crate) const OPTIONS: DevicePluginOptions =
+    DevicePluginOptions { pre_start_required: false, get_preferred_allocation_available: true };
 
 /// How long a kubelet may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a kubelet may take to answer. It calls back before it does, and allows
-/// itself 10 seconds for that (`dial` in `devicemanager/plugin/v1beta1/client.go`).
+/// How long a kubelet may take to answer `Register`. It connects to the plugin before it answers,
+/// with a timeout of 10 seconds (`dial` in `devicemanager/plugin/v1beta1/client.go`).
 const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
-/// Why a resource is not registered.
+/// Why a registration attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RegisterError {
-    /// Nobody listens on the kubelet's socket.
-    #[error("could not connect to the kubelet")]
+    /// No process listens on the kubelet's socket.
+    #[error("cannot connect to kubelet")]
     Connect(#[source] io::Error),
-    /// Somebody listens and does not take the connection.
-    #[error("the kubelet did not accept a connection within {} s", CONNECT_LIMIT.as_secs())]
+    /// A process listens on the kubelet's socket and does not accept the connection.
+    #[error("kubelet did not accept a connection within {} s", CONNECT_LIMIT.as_secs())]
     ConnectTimeout,
-    /// The connection ended before the answer came.
-    #[error("the kubelet closed the connection before it answered")]
+    /// The connection ended before the answer arrived.
+    #[error("kubelet closed the connection before it answered")]
     Lost(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
-    /// No answer came.
-    #[error("the kubelet did not answer within {} s", ANSWER_LIMIT.as_secs())]
+    /// No answer arrived.
+    #[error("kubelet did not answer within {} s", ANSWER_LIMIT.as_secs())]
     AnswerTimeout,
-    /// The kubelet's answer is no.
-    #[error("the kubelet refused: {} ({:?})", .0.message(), .0.code())]
+    /// The kubelet answered with an error.
+    #[error("kubelet refused the registration: {} ({:?})", .0.message(), .0.code())]
     Refused(tonic::Status),
 }
 
 impl RegisterError {
-    /// How soon another attempt makes sense.
+    /// The kind of the failure, which determines the delay before the next attempt.
     pub(crate) fn failure(&self) -> Failure {
         match self {
             RegisterError::Connect(_) | RegisterError::Lost(_) => Failure::Unreachable,
@@ -55,41 +59,45 @@ impl RegisterError {
         }
     }
 
-    /// Whether the kubelet may have heard of the socket.
-    pub(crate) fn socket(&self) -> Socket {
+    /// Whether the kubelet may have registered the socket.
+    pub(crate) fn socket_use(&self) -> SocketUse {
         match self {
-            RegisterError::Connect(_) | RegisterError::ConnectTimeout => Socket::Unused,
+            RegisterError::Connect(_) | RegisterError::ConnectTimeout => SocketUse::NeverRegistered,
             RegisterError::Lost(_) | RegisterError::AnswerTimeout | RegisterError::Refused(_) => {
-                Socket::Used
+                SocketUse::MaybeRegistered
             }
         }
     }
 
-    /// Whether the kubelet may have registered us all the same, now or later.
-    pub(crate) fn may_have_worked(&self) -> bool {
+    /// Whether the kubelet may still complete the registration, now or later.
+    pub(crate) fn may_still_succeed(&self) -> bool {
         matches!(self, RegisterError::AnswerTimeout)
     }
 
-    /// What an administrator can do about it, where that is known.
+    /// What an administrator can do about the failure, if that is known.
     pub(crate) fn hint(&self) -> Option<&'static str> {
         let RegisterError::Refused(status) = self else { return None };
         let text = status.message();
         if text.contains("ResourceName") && text.contains("invalid") {
             Some(
-                "a resource name is `domain/name`, without `kubernetes.io` and without \
-                 `requests.` at its beginning",
+                "use a resource name of the form `domain/name` that does not contain \
+                 `kubernetes.io` and does not start with `requests.`",
             )
         } else if text.contains("API version") {
-            Some("this kubelet does not speak v1beta1 of the device plugin API")
+            Some("use a kubelet that supports version v1beta1 of the device plugin API")
         } else if text.contains("failed to dial device plugin") {
-            Some("the kubelet sees another directory, or may not connect to sockets in this one")
+            Some(
+                "check that kubelet and plugin use the same device plugin directory, and that \
+                 kubelet may connect to the sockets in it",
+            )
         } else {
             None
         }
     }
 }
 
-/// Asks the kubelet at `kubelet` to call back to `endpoint`, a file name in the same directory.
+/// Registers `endpoint` with the kubelet behind the socket `kubelet`. `endpoint` is the file name
+/// of a socket in the same directory.
 pub(crate) async fn register<T: Transport>(
     transport: T,
     kubelet: &Path,
@@ -101,7 +109,7 @@ pub(crate) async fn register<T: Transport>(
         .map_err(|_| RegisterError::ConnectTimeout)?
         .map_err(RegisterError::Connect)?;
     let (mut client, mut driver) =
-        wire::connect(io).await.map_err(|e| RegisterError::Lost(Some(e.into())))?;
+        http2::connect(io).await.map_err(|e| RegisterError::Lost(Some(e.into())))?;
     let request = RegisterRequest {
         version: API_VERSION.to_owned(),
         endpoint,
@@ -110,7 +118,7 @@ pub(crate) async fn register<T: Transport>(
     };
     tokio::select! {
         biased;
-        // What tonic makes of a lost connection here does not show that it was lost.
+        // Checked here because tonic's error would not show that the connection was lost.
         ready = poll_fn(|cx| client.poll_ready(cx)) => ready.map_err(|e| lost(Some(e)))?,
         ended = &mut driver => return Err(lost(ended)),
     }
@@ -120,7 +128,7 @@ pub(crate) async fn register<T: Transport>(
         answer = timeout(ANSWER_LIMIT, registration.register(request)) => match answer {
             Err(_) => Err(RegisterError::AnswerTimeout),
             Ok(Ok(_empty)) => Ok(()),
-            Ok(Err(status)) => Err(judge(status)),
+            Ok(Err(status)) => Err(call_error(status)),
         },
         ended = driver => Err(lost(ended)),
     }
@@ -130,8 +138,9 @@ fn lost(error: Option<hyper::Error>) -> RegisterError {
     RegisterError::Lost(error.map(Into::into))
 }
 
-/// Tells a kubelet's own refusal from a connection that was lost under the call.
-fn judge(status: tonic::Status) -> RegisterError {
+/// Distinguishes an error that the kubelet answered with from a connection that was lost during
+/// the call.
+fn call_error(status: tonic::Status) -> RegisterError {
     use std::error::Error;
     if status.source().is_some() {
         RegisterError::Lost(Some(Box::new(status)))

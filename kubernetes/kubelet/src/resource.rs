@@ -1,4 +1,4 @@
-//! The port to the plugin: what it implements for each extended resource.
+//! The interface to the plugin: the trait that it implements for each extended resource.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,65 +9,70 @@ use crate::{ContainerResponse, DeviceList};
 
 /// One extended resource.
 ///
-/// Calls come from kubelets at any time and in any order, also before a list was
-/// ever sent. They run on the thread that serves everything else, so they must not
-/// block for longer than a look at a few files takes.
+/// Calls arrive at any time and in any order, also before any list was sent. They run on the thread
+/// that serves everything else, so they must not block for longer than it takes to check a few
+/// files.
 pub trait Resource: Send + Sync + 'static {
-    /// The extended resource's name, `domain/name`.
+    /// The name of the extended resource, `domain/name`.
     fn name(&self) -> &str;
 
-    /// What the names of this resource's sockets begin with: a socket is
-    /// `<prefix>-<unix milliseconds>.sock`.
+    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`.
     fn socket_prefix(&self) -> &str;
 
-    /// The list as it is now and as it changes. One writer, any number of readers.
+    /// The current device list and its changes. It has one writer and any number of readers.
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>>;
 
-    /// What a container needs to use the devices `ids`.
+    /// Returns what a container needs to use the devices `ids`.
+    ///
+    /// # Errors
+    /// The devices cannot be allocated.
     fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal>;
 
-    /// Which devices to give away, best first.
+    /// Returns the devices to allocate, in order of preference.
+    ///
+    /// # Errors
+    /// The request cannot be fulfilled.
     fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal>;
 }
 
-/// A kubelet's question which of the free devices a container should get.
+/// A `GetPreferredAllocation` request for one container.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreferredRequest<'a> {
     /// The devices to choose from.
     pub available: &'a [String],
-    /// The devices that the choice must hold.
+    /// The devices that the result must include.
     pub must_include: &'a [String],
-    /// How many devices to choose, those that must be held included.
+    /// How many devices to choose, including those of `must_include`.
     pub size: usize,
 }
 
-/// Why a call is answered with an error. The kubelet shows the message in the pod's events.
+/// The error that a call is answered with. The kubelet shows the message in the pod's events.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What kind of refusal this is.
+    /// The kind, which determines the gRPC status code.
     pub kind: RefusalKind,
     /// One sentence that names the object and the value.
     pub message: String,
 }
 
 impl Refusal {
-    /// A refusal with its sentence.
+    /// Creates a refusal.
     pub fn new(kind: RefusalKind, message: impl fmt::Display) -> Self {
         Refusal { kind, message: message.to_string() }
     }
 }
 
-/// The kinds of refusals, as gRPC names them.
+/// The kinds of refusals, named after the gRPC status codes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefusalKind {
-    /// The request can never be right.
+    /// The request is invalid in every state of the host.
     InvalidArgument,
-    /// A device that does not exist, or no longer.
+    /// The request names a device that does not exist, or no longer exists.
     NotFound,
-    /// The request is right, the state of the host or the configuration is not.
+    /// The request is valid, but the state of the host or the configuration does not allow it.
     FailedPrecondition,
-    /// Something failed that should not.
+    /// An unexpected failure.
     Internal,
 }
 

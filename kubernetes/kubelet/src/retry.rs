@@ -1,36 +1,45 @@
-//! How long to wait between attempts, and which of them to log.
+//! The delays between attempts, and which failures to log.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The delay after the first failure; each further one doubles it.
+/// The delay after the first failure. Each further failure doubles it.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 
-/// The longest delay while nobody listens: short, so that a kubelet which comes back
-/// is found within a second even where its socket was left in place.
+/// The longest delay while no kubelet listens. It is short, so that a kubelet that restarts is
+/// found within a second even if its socket file stayed in place.
 const UNREACHABLE_DELAY: Duration = Duration::from_millis(500);
 
-/// The longest delay while a kubelet answers and says no, or does not answer at all.
+/// The longest delay while a kubelet refuses the registration or does not answer.
 const REFUSED_DELAY: Duration = Duration::from_secs(30);
 
-/// The interval after which a failure is logged again; each further one doubles it.
+/// The interval after which the same failure is logged again. Each repetition doubles it.
 const FIRST_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The longest interval between two logs of one failure.
+/// The longest interval between two log lines of the same failure.
 const LONGEST_LOG_INTERVAL: Duration = Duration::from_secs(600);
 
-/// What an attempt failed with, as far as the next delay depends on it.
+/// The kind of a failure, which determines the next delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// Nobody listens, or nothing could be made to listen on.
+    /// No process listens on the kubelet's socket, or the plugin's socket could not be bound.
     Unreachable,
-    /// There is a kubelet and it does not want us, or does not answer.
+    /// A kubelet is running and refuses the registration, or does not answer.
     Refused,
 }
 
-/// Counts failures and gives the delay before the next attempt.
+/// Whether a socket can be registered again after a failed attempt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SocketUse {
+    /// No kubelet knows the socket.
+    NeverRegistered,
+    /// A kubelet may have registered the socket.
+    MaybeRegistered,
+}
+
+/// Counts failures and computes the delay before the next attempt.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
@@ -52,16 +61,16 @@ impl Backoff {
     }
 }
 
-/// Lets the first of a row of equal failures through, then one now and then, also where
-/// several kinds of them take turns.
+/// Limits repeated log lines: it lets the first of a series of equal failures through, and then
+/// one per interval. This also works when several kinds of failures alternate.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LogPacer {
-    /// The oldest first.
+pub(crate) struct LogLimiter {
+    /// Oldest first.
     logged: VecDeque<Logged>,
 }
 
-/// How many kinds of failures are told apart. With more than that taking turns, each is
-/// logged every time.
+/// How many kinds of failures are tracked. If more kinds than this alternate, every failure is
+/// logged.
 const KINDS: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -71,9 +80,9 @@ struct Logged {
     interval: Duration,
 }
 
-impl LogPacer {
-    /// Whether a failure that reads `text` is to be logged now.
-    pub(crate) fn lets_through(&mut self, text: &str, now: Instant) -> bool {
+impl LogLimiter {
+    /// Whether to log a failure with this `text` now.
+    pub(crate) fn should_log(&mut self, text: &str, now: Instant) -> bool {
         if let Some(logged) = self.logged.iter_mut().find(|logged| logged.text == text) {
             let due = now >= logged.next;
             if due {
@@ -90,7 +99,7 @@ impl LogPacer {
         true
     }
 
-    /// Starts anew, after a success: the next failure is news.
+    /// Forgets all failures, after a success. The next failure is logged.
     pub(crate) fn reset(&mut self) {
         self.logged.clear();
     }
@@ -101,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_to_a_limit_that_depends_on_the_failure() {
+    fn delays_double_up_to_a_limit_that_depends_on_the_failure() {
         let mut backoff = Backoff::default();
         let unreachable: Vec<u128> =
             (0..5).map(|_| backoff.after(Failure::Unreachable).as_millis()).collect();
@@ -114,16 +123,16 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_logged_at_growing_intervals_and_a_new_one_at_once() {
+    fn logs_a_new_failure_immediately_and_repetitions_at_growing_intervals() {
         let start = Instant::now();
-        let mut pacer = LogPacer::default();
+        let mut limiter = LogLimiter::default();
         let logged: Vec<u64> = (0..1000)
-            .filter(|second| pacer.lets_through("a", start + Duration::from_secs(*second)))
+            .filter(|second| limiter.should_log("a", start + Duration::from_secs(*second)))
             .collect();
         assert_eq!(logged, [0, 10, 30, 70, 150, 310, 630]);
-        assert!(pacer.lets_through("b", start));
-        assert!(!pacer.lets_through("b", start) && !pacer.lets_through("a", start));
-        pacer.reset();
-        assert!(pacer.lets_through("b", start));
+        assert!(limiter.should_log("b", start));
+        assert!(!limiter.should_log("b", start) && !limiter.should_log("a", start));
+        limiter.reset();
+        assert!(limiter.should_log("b", start));
     }
 }

@@ -1,7 +1,7 @@
 //! The `DevicePlugin` service of one endpoint.
 //!
-//! Single answers go through the code that tonic generates; `ListAndWatch` has a body
-//! of its own, `list_stream`, which it cannot express.
+//! Unary calls go through the code that tonic generates. `ListAndWatch` has its own response body,
+//! `list_stream`, which the generated code cannot express.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,8 +21,10 @@ use tonic::body::Body;
 
 use crate::MESSAGE_LIMIT;
 use crate::events::{EndpointId, Event};
+use crate::http2::CloseSignal;
 use crate::list_stream::{ListStream, StreamObserver};
 use crate::readiness::Readiness;
+use crate::registration::OPTIONS;
 use crate::resource::{PreferredRequest, Resource};
 use crate::status;
 use crate::v1beta1::device_plugin_server::{DevicePlugin, DevicePluginServer};
@@ -31,42 +33,38 @@ use crate::v1beta1::{
     Empty, PreStartContainerRequest, PreStartContainerResponse, PreferredAllocationRequest,
     PreferredAllocationResponse,
 };
-use crate::wire::Closing;
 
 const LIST_AND_WATCH: &str = "/v1beta1.DevicePlugin/ListAndWatch";
 
-/// How long a request may take to arrive. Answers take no time to speak of.
+/// How long a unary call may take. Nearly all of that is the time for the request to arrive:
+/// computing an answer takes less than a millisecond.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// What plugins of this crate ask a kubelet for.
-pub(crate) const OPTIONS: DevicePluginOptions =
-    DevicePluginOptions { pre_start_required: false, get_preferred_allocation_available: true };
-
-/// The service of one endpoint. Cloned for each call.
+/// The service of one endpoint. It is cloned for each call.
 #[derive(Clone)]
 pub(crate) struct Service {
-    answers: DevicePluginServer<Answers>,
-    endpoint: Arc<Watched>,
+    unary_calls: DevicePluginServer<UnaryCalls>,
+    endpoint: Arc<EndpointContext>,
 }
 
-/// What the streams of an endpoint need and tell.
-pub(crate) struct Watched {
+/// What the calls of an endpoint need.
+pub(crate) struct EndpointContext {
     pub(crate) id: EndpointId,
     pub(crate) resource: Arc<dyn Resource>,
-    pub(crate) closing: Closing,
-    /// Whether the next stream is the kubelet's: set while it is asked to register us.
-    /// The socket's name is new then, and nobody else has been told it.
+    pub(crate) close_signal: CloseSignal,
+    /// Whether the next stream is the kubelet's. Set during a `Register` call: the name of the
+    /// socket is new then, and only the kubelet was given it.
     pub(crate) kubelet_expected: Arc<AtomicBool>,
     pub(crate) events: mpsc::UnboundedSender<Event>,
-    /// What a probe is told.
+    /// The answer to a status call.
     pub(crate) readiness: watch::Receiver<Readiness>,
 }
 
 impl Service {
-    pub(crate) fn new(endpoint: Watched) -> Self {
-        let answers = Answers { resource: endpoint.resource.clone() };
+    pub(crate) fn new(endpoint: EndpointContext) -> Self {
+        let unary_calls = UnaryCalls { resource: endpoint.resource.clone() };
         Service {
-            answers: DevicePluginServer::new(answers)
+            unary_calls: DevicePluginServer::new(unary_calls)
                 .max_decoding_message_size(MESSAGE_LIMIT)
                 .max_encoding_message_size(MESSAGE_LIMIT),
             endpoint: Arc::new(endpoint),
@@ -74,12 +72,13 @@ impl Service {
     }
 
     fn list_and_watch(&self) -> Response<Body> {
-        let Watched { id, resource, closing, kubelet_expected, events, .. } = &*self.endpoint;
-        let kubelets = kubelet_expected.swap(false, Ordering::Relaxed);
-        tracing::debug!(resource = resource.name(), kubelets, "list asked for");
-        let observer = Observer(kubelets.then(|| (*id, events.clone())));
-        observer.tell(Event::StreamOpened);
-        let stream = ListStream::new(resource.devices(), closing.clone(), observer);
+        let EndpointContext { id, resource, close_signal, kubelet_expected, events, .. } =
+            &*self.endpoint;
+        let from_kubelet = kubelet_expected.swap(false, Ordering::Relaxed);
+        tracing::debug!(resource = resource.name(), from_kubelet, "ListAndWatch called");
+        let observer = KubeletStreamObserver(from_kubelet.then(|| (*id, events.clone())));
+        observer.send(Event::StreamOpened);
+        let stream = ListStream::new(resource.devices(), close_signal.clone(), observer);
         let mut response = Response::new(Body::new(stream));
         let grpc = HeaderValue::from_static("application/grpc");
         response.headers_mut().insert(CONTENT_TYPE, grpc);
@@ -101,57 +100,61 @@ impl tower_service::Service<Request<Incoming>> for Service {
             let response = self.list_and_watch();
             return Box::pin(std::future::ready(Ok(response)));
         }
-        let answer: Self::Future = if request.uri().path() == status::GET {
-            Box::pin(status::answer(self.endpoint.readiness.clone(), request))
+        let response: Self::Future = if request.uri().path() == status::GET {
+            Box::pin(status::respond(self.endpoint.readiness.clone(), request))
         } else {
-            self.answers.call(request)
+            self.unary_calls.call(request)
         };
         Box::pin(async move {
-            match timeout(REQUEST_LIMIT, answer).await {
+            match timeout(REQUEST_LIMIT, response).await {
                 Ok(response) => response,
-                Err(_) => Ok(Status::deadline_exceeded("the request did not arrive").into_http()),
+                Err(_) => {
+                    let error = format!("no request received within {} s", REQUEST_LIMIT.as_secs());
+                    Ok(Status::deadline_exceeded(error).into_http())
+                }
             }
         })
     }
 }
 
-/// Tells the supervisor about the kubelet's stream, and nothing about others'.
-struct Observer(Option<(EndpointId, mpsc::UnboundedSender<Event>)>);
+/// Reports events of the kubelet's stream to the supervisor. For other streams it is empty and
+/// reports nothing.
+struct KubeletStreamObserver(Option<(EndpointId, mpsc::UnboundedSender<Event>)>);
 
-impl Observer {
-    fn tell(&self, event: impl FnOnce(EndpointId) -> Event) {
+impl KubeletStreamObserver {
+    fn send(&self, event: impl FnOnce(EndpointId) -> Event) {
         if let Some((id, events)) = &self.0 {
-            // No supervisor any more: nobody needs to know.
+            // An error means that the supervisor has ended and needs no events.
             let _ = events.send(event(*id));
         }
     }
 }
 
-impl StreamObserver for Observer {
-    fn list_taken(&mut self) {
-        self.tell(Event::ListTaken);
+impl StreamObserver for KubeletStreamObserver {
+    fn list_delivered(&mut self) {
+        self.send(Event::ListDelivered);
     }
 }
 
-impl Drop for Observer {
+impl Drop for KubeletStreamObserver {
     fn drop(&mut self) {
-        self.tell(Event::StreamEnded);
+        self.send(Event::StreamEnded);
     }
 }
 
-/// The calls with a single answer.
+/// The unary calls of the `DevicePlugin` service.
 #[derive(Clone)]
-struct Answers {
+struct UnaryCalls {
     resource: Arc<dyn Resource>,
 }
 
 #[tonic::async_trait]
-impl DevicePlugin for Answers {
+impl DevicePlugin for UnaryCalls {
     async fn get_device_plugin_options(
         &self,
         _request: tonic::Request<Empty>,
     ) -> Result<tonic::Response<DevicePluginOptions>, Status> {
-        tracing::debug!(resource = self.resource.name(), "options asked for");
+        tracing::debug!(resource = self.resource.name(), "GetDevicePluginOptions called");
         Ok(tonic::Response::new(OPTIONS))
     }
 
@@ -163,7 +166,7 @@ impl DevicePlugin for Answers {
         for container in &request.get_ref().container_requests {
             let size = usize::try_from(container.allocation_size).map_err(|_| {
                 let size = container.allocation_size;
-                Status::invalid_argument(format!("an allocation size of {size} is not possible"))
+                Status::invalid_argument(format!("invalid allocation size {size}"))
             })?;
             let preferred = self.resource.prefer(PreferredRequest {
                 available: &container.available_device_ids,
@@ -171,14 +174,19 @@ impl DevicePlugin for Answers {
                 size,
             });
             let device_ids = preferred.inspect_err(|refusal| {
-                tracing::warn!(resource = self.resource.name(), size, %refusal, "no preference");
+                tracing::warn!(
+                    resource = self.resource.name(),
+                    size,
+                    error = %refusal,
+                    "GetPreferredAllocation failed"
+                );
             })?;
             tracing::debug!(
                 resource = self.resource.name(),
                 available = container.available_device_ids.len(),
                 size,
                 preferred = ?device_ids,
-                "preference asked for"
+                "GetPreferredAllocation succeeded"
             );
             container_responses.push(ContainerPreferredAllocationResponse { device_ids });
         }
@@ -193,14 +201,14 @@ impl DevicePlugin for Answers {
         for container in &request.get_ref().container_requests {
             let ids = &container.devices_ids;
             let response = self.resource.allocate(ids).inspect_err(|refusal| {
-                tracing::warn!(resource = self.resource.name(), ?ids, %refusal, "not allocated");
+                tracing::warn!(resource = self.resource.name(), ?ids, error = %refusal, "Allocate failed");
             })?;
             tracing::debug!(
                 resource = self.resource.name(),
                 ?ids,
                 devices = response.devices.len(),
                 mounts = response.mounts.len(),
-                "allocated"
+                "Allocate succeeded"
             );
             container_responses.push(response);
         }

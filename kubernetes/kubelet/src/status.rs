@@ -1,9 +1,9 @@
-//! What a plugin that runs says of itself, to a probe on the same host.
+//! The status call: reports the readiness of a running plugin to a probe on the same host.
 //!
-//! Every socket of ours answers `status.v1.Status/Get` beside the kubelet's calls, with
-//! the readiness of all resources of its process. A file could be as old as a process
-//! that was killed; a socket answers or it does not. The messages are ours alone, so
-//! they are written here and not in the kubelet's `.proto`.
+//! Every socket of the plugin answers `status.v1.Status/Get` in addition to the kubelet's calls,
+//! with the readiness of all resources of its process. A socket is better than a status file: the
+//! file could be left over from a process that was killed. The messages are not part of the device
+//! plugin API, so they are defined here and not in the kubelet's `.proto`.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,9 +19,9 @@ use tonic::body::Body;
 use tonic_prost::ProstCodec;
 
 use crate::MESSAGE_LIMIT;
+use crate::http2::{self, Client};
 use crate::readiness::{Readiness, ResourceState};
 use crate::transport::Transport;
-use crate::wire::{self, Client};
 
 /// The path of the call.
 pub(crate) const GET: &str = "/status.v1.Status/Get";
@@ -29,20 +29,20 @@ pub(crate) const GET: &str = "/status.v1.Status/Get";
 /// How long a plugin may take to answer; it takes less than a millisecond.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
-/// The question.
+/// The request.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct StatusRequest {}
 
-/// The answer: every resource of the process that was asked.
+/// The response: every resource of the process.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct StatusReport {
-    /// In the order the process has them; none while it starts or ends.
+    /// In the order of the process's resources. Empty while the process starts or shuts down.
     #[prost(message, repeated, tag = "1")]
     pub resources: Vec<ResourceStatus>,
 }
 
 impl StatusReport {
-    /// Whether a kubelet has the list of every resource (and there is one).
+    /// Whether there is at least one resource and a kubelet has the device list of every resource.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.resources.is_empty() && self.resources.iter().all(ResourceStatus::is_ready)
@@ -52,39 +52,40 @@ impl StatusReport {
 /// One resource of a [`StatusReport`].
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct ResourceStatus {
-    /// The extended resource's name.
+    /// The name of the extended resource.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// How far it has come.
+    /// The registration phase.
     #[prost(enumeration = "Phase", tag = "2")]
     pub phase: i32,
-    /// How long it has been waiting for a kubelet, in milliseconds; 0 where it does not wait.
+    /// How long the resource has been waiting for a kubelet, in milliseconds. 0 if it is not
+    /// waiting.
     #[prost(uint64, tag = "3")]
     pub waiting_ms: u64,
-    /// What went wrong last while it waits; empty where nothing did.
+    /// The last error while the resource waits. Empty if there was none.
     #[prost(string, tag = "4")]
     pub last_error: String,
 }
 
 impl ResourceStatus {
-    /// Whether a kubelet has the resource's list.
+    /// Whether a kubelet has the device list of the resource.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.phase() == Phase::Ready
     }
 }
 
-/// How far a resource has come; see [`ResourceState`].
+/// The registration phase of a resource; see [`ResourceState`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, prost::Enumeration)]
 #[repr(i32)]
 pub enum Phase {
-    /// Nothing was tried yet.
+    /// No registration was attempted yet.
     Starting = 0,
     /// No kubelet has accepted the resource.
     WaitingForKubelet = 1,
-    /// A kubelet has accepted it and not yet asked for the list.
+    /// A kubelet accepted the registration and has not received the device list yet.
     Registered = 2,
-    /// A kubelet has the list.
+    /// A kubelet has the device list.
     Ready = 3,
 }
 
@@ -112,22 +113,22 @@ impl StatusReport {
     }
 }
 
-/// Answers the call.
-pub(crate) async fn answer(
+/// Serves the call.
+pub(crate) async fn respond(
     readiness: watch::Receiver<Readiness>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let codec: ProstCodec<StatusReport, StatusRequest> = ProstCodec::default();
     let mut grpc = tonic::server::Grpc::new(codec)
         .apply_max_message_size_config(Some(MESSAGE_LIMIT), Some(MESSAGE_LIMIT));
-    Ok(grpc.unary(Answer { readiness }, request).await)
+    Ok(grpc.unary(GetStatus { readiness }, request).await)
 }
 
-struct Answer {
+struct GetStatus {
     readiness: watch::Receiver<Readiness>,
 }
 
-impl tonic::server::UnaryService<StatusRequest> for Answer {
+impl tonic::server::UnaryService<StatusRequest> for GetStatus {
     type Response = StatusReport;
     type Future = std::future::Ready<Result<tonic::Response<StatusReport>, Status>>;
 
@@ -137,44 +138,44 @@ impl tonic::server::UnaryService<StatusRequest> for Answer {
     }
 }
 
-/// Why there is no answer.
+/// Why a status query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// Nobody listens, or the connection was lost.
-    #[error("nobody answers")]
+    /// No process listens on the socket, or the connection was lost.
+    #[error("cannot connect to plugin")]
     Unreachable(#[source] io::Error),
-    /// No answer in time.
-    #[error("no answer within {} s", ANSWER_LIMIT.as_secs())]
-    Silent,
-    /// Whoever listens does not know the question: another plugin, or an earlier one.
-    #[error("whoever listens is not this plugin: {}", .0.message())]
-    Stranger(Status),
+    /// No answer arrived in time.
+    #[error("plugin did not answer within {} s", ANSWER_LIMIT.as_secs())]
+    Timeout,
+    /// The process that listens does not know the call: another plugin, or an earlier version.
+    #[error("another program is listening on this socket: {}", .0.message())]
+    OtherProgram(Status),
 }
 
-/// Asks the plugin behind the socket at `path`.
+/// Queries the status of the plugin behind the socket at `path`.
 ///
 /// # Errors
 /// See [`StatusError`].
-pub async fn ask<T: Transport>(transport: T, path: &Path) -> Result<StatusReport, StatusError> {
-    match timeout(ANSWER_LIMIT, ask_patiently(transport, path)).await {
+pub async fn query<T: Transport>(transport: T, path: &Path) -> Result<StatusReport, StatusError> {
+    match timeout(ANSWER_LIMIT, query_without_timeout(transport, path)).await {
         Ok(answer) => answer,
-        Err(_) => Err(StatusError::Silent),
+        Err(_) => Err(StatusError::Timeout),
     }
 }
 
-async fn ask_patiently<T: Transport>(
+async fn query_without_timeout<T: Transport>(
     transport: T,
     path: &Path,
 ) -> Result<StatusReport, StatusError> {
     let io = transport.connect(path).await.map_err(StatusError::Unreachable)?;
-    let (client, driver) = wire::connect(io).await.map_err(StatusError::Unreachable)?;
+    let (client, driver) = http2::connect(io).await.map_err(StatusError::Unreachable)?;
     let call = async {
         let mut grpc = tonic::client::Grpc::with_origin(client, Client::origin());
         grpc.ready().await.map_err(|e| StatusError::Unreachable(io::Error::other(e)))?;
         let codec: ProstCodec<StatusRequest, StatusReport> = ProstCodec::default();
         let request = tonic::Request::new(StatusRequest {});
         let path = http::uri::PathAndQuery::from_static(GET);
-        let answer = grpc.unary(request, path, codec).await.map_err(StatusError::Stranger)?;
+        let answer = grpc.unary(request, path, codec).await.map_err(StatusError::OtherProgram)?;
         Ok(answer.into_inner())
     };
     tokio::select! {
@@ -187,8 +188,8 @@ async fn ask_patiently<T: Transport>(
     }
 }
 
-/// Whether `name` is that of a socket which a plugin of ours makes for `prefix`.
+/// Whether `name` is the name of a socket that this plugin creates for `prefix`.
 #[must_use]
 pub fn is_socket_of(prefix: &str, name: &str) -> bool {
-    crate::leftovers::is_named_for(prefix, name)
+    crate::socket_names::has_prefix(prefix, name)
 }

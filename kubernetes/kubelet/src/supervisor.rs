@@ -1,4 +1,4 @@
-//! The supervisor: it owns every task, and answers every [`Event`].
+//! The supervisor. It owns every task and handles every [`Event`].
 
 mod steps;
 
@@ -14,57 +14,58 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::KUBELET_SOCKET;
-use crate::chain::Chain;
 use crate::endpoint::Endpoint;
+use crate::error_chain::ErrorChain;
 use crate::events::{EndpointId, Event};
-use crate::lane::{Lane, NotRegistered};
-use crate::leftovers::SocketNames;
+use crate::http2::Panicked;
 use crate::readiness::{Readiness, ResourceReadiness};
 use crate::registration::RegisterError;
 use crate::resource::Resource;
-use crate::retry::LogPacer;
+use crate::resource_registration::{RegistrationFailure, ResourceRegistration};
+use crate::retry::LogLimiter;
+use crate::socket_names::SocketNames;
 use crate::transport::Transport;
-use crate::wire::Panicked;
 
-/// How often the sockets are looked at while every resource is registered. Nothing
-/// tells when a file is deleted, on all systems alike.
+/// How often the sockets are checked while every resource is registered. No notification for a
+/// deleted file works the same way on all operating systems.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often they are looked at otherwise: often enough to be back within a second of a
-/// new kubelet.
+/// How often the sockets are checked otherwise: often enough to register within a second after a
+/// kubelet starts.
 const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long everything may take to end. A `HostProcess` container is given five seconds.
+/// How long the shutdown may take. A `HostProcess` container gets five seconds.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(4);
 
-/// Where the kubelet is.
+/// The configuration of [`run`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunConfig {
-    /// The kubelet's device plugin directory. Its socket is `kubelet.sock` there, and
-    /// ours are made beside it.
+    /// The kubelet's device plugin directory. It contains the kubelet's socket, `kubelet.sock`, and
+    /// the plugin's sockets.
     pub directory: PathBuf,
 }
 
-/// Why serving ended before it was asked to.
+/// Why [`run`] ended before a shutdown was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is nothing to serve.
+    /// The list of resources is empty.
     #[error("no resources to serve")]
     NoResources,
-    /// Two resources have one name, and a kubelet would take the second for the first.
-    #[error("the resource `{0}` is there twice")]
+    /// Two resources have the same name. A kubelet would treat the second as a replacement of the
+    /// first.
+    #[error("duplicate resource `{0}`")]
     Duplicate(String),
-    /// A task panicked, and what it left behind cannot be trusted.
+    /// A task panicked, and the state that it left behind may be inconsistent.
     #[error(transparent)]
     Panicked(#[from] Panicked),
 }
 
-/// Serves and registers `resources` until `shutdown` is ready, then ends streams,
-/// calls and connections in this order and removes the sockets.
+/// Serves and registers `resources` until `shutdown` completes. Then it ends the streams, the calls
+/// and the connections, in this order, and removes the sockets.
 ///
 /// # Errors
-/// See [`RunError`]. A kubelet that is absent, refuses, hangs or vanishes is no error:
-/// it is waited for, for as long as it takes.
+/// See [`RunError`]. A kubelet that is not running, refuses the registration, hangs or stops is
+/// not an error: registration is retried without a time limit.
 pub async fn run<T: Transport>(
     config: RunConfig,
     resources: Vec<Arc<dyn Resource>>,
@@ -77,12 +78,12 @@ pub async fn run<T: Transport>(
     if names.is_empty() {
         return Err(RunError::NoResources);
     }
-    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(RunError::Duplicate(twice[0].to_owned()));
+    if let Some(duplicate) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(RunError::Duplicate(duplicate[0].to_owned()));
     }
     let mut supervisor = Supervisor::new(config.directory, resources, transport, readiness);
     let ended = supervisor.supervise(pin!(shutdown)).await;
-    supervisor.close().await;
+    supervisor.shut_down().await;
     ended.map_err(RunError::from)
 }
 
@@ -91,31 +92,32 @@ struct Supervisor<T: Transport> {
     directory: PathBuf,
     kubelet_path: PathBuf,
     readiness: watch::Sender<Readiness>,
-    /// In the order of the resources.
-    lanes: Vec<Managed>,
+    /// In the order given to [`run`].
+    resources: Vec<ManagedResource>,
     endpoints: HashMap<EndpointId, Endpoint>,
+    /// The registration attempts in progress.
     attempts: HashMap<EndpointId, AbortHandle>,
     tasks: JoinSet<Event>,
     task_names: HashMap<Id, String>,
     events: mpsc::UnboundedReceiver<Event>,
-    events_in: mpsc::UnboundedSender<Event>,
+    event_sender: mpsc::UnboundedSender<Event>,
     socket_names: SocketNames,
     next_endpoint: u64,
-    leftovers: Leftovers,
+    stale_socket_search: StaleSocketSearch,
 }
 
-/// A resource and what is known about it.
-struct Managed {
+/// A resource and its registration state.
+struct ManagedResource {
     resource: Arc<dyn Resource>,
-    lane: Lane,
-    pacer: LogPacer,
+    registration: ResourceRegistration,
+    log_limiter: LogLimiter,
 }
 
-/// Whether sockets of earlier processes were looked for: once is enough.
+/// Whether the search for stale sockets was started. It runs once.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Leftovers {
-    Unknown,
-    Cleared,
+enum StaleSocketSearch {
+    NotStarted,
+    Started,
 }
 
 impl<T: Transport> Supervisor<T> {
@@ -126,24 +128,27 @@ impl<T: Transport> Supervisor<T> {
         readiness: watch::Sender<Readiness>,
     ) -> Self {
         let now = Instant::now();
-        let (events_in, events) = mpsc::unbounded_channel();
-        let managed =
-            |resource| Managed { resource, lane: Lane::new(now), pacer: LogPacer::default() };
+        let (event_sender, events) = mpsc::unbounded_channel();
+        let managed = |resource| ManagedResource {
+            resource,
+            registration: ResourceRegistration::new(now),
+            log_limiter: LogLimiter::default(),
+        };
         Supervisor {
             transport,
             kubelet_path: directory.join(KUBELET_SOCKET),
             directory,
             readiness,
-            lanes: resources.into_iter().map(managed).collect(),
+            resources: resources.into_iter().map(managed).collect(),
             endpoints: HashMap::new(),
             attempts: HashMap::new(),
             tasks: JoinSet::new(),
             task_names: HashMap::new(),
             events,
-            events_in,
+            event_sender,
             socket_names: SocketNames::default(),
             next_endpoint: 0,
-            leftovers: Leftovers::Unknown,
+            stale_socket_search: StaleSocketSearch::NotStarted,
         }
     }
 
@@ -154,15 +159,15 @@ impl<T: Transport> Supervisor<T> {
         let mut checked = Instant::now();
         loop {
             self.advance();
-            self.publish();
+            self.publish_readiness();
             let event = self.next_event(shutdown.as_mut(), checked).await;
-            if matches!(event, Event::TimePassed) {
+            if matches!(event, Event::Tick) {
                 checked = Instant::now();
             }
             match event {
-                Event::ShutdownAsked => return Ok(()),
+                Event::ShutdownRequested => return Ok(()),
                 Event::Panicked(panicked) => return Err(panicked),
-                event => self.answer(event),
+                event => self.handle(event),
             }
         }
     }
@@ -175,33 +180,33 @@ impl<T: Transport> Supervisor<T> {
         let wake = self.wakes_at(checked);
         tokio::select! {
             biased;
-            () = shutdown => Event::ShutdownAsked,
+            () = shutdown => Event::ShutdownRequested,
             Some(ended) = self.tasks.join_next_with_id() => self.task_ended(ended),
             Some(event) = self.events.recv() => event,
-            () = sleep_until(wake) => Event::TimePassed,
+            () = sleep_until(wake) => Event::Tick,
         }
     }
 
     fn wakes_at(&self, checked: Instant) -> Instant {
         let now = Instant::now();
-        let settled = self.lanes.iter().all(|managed| managed.lane.is_settled());
+        let settled = self.resources.iter().all(|managed| managed.registration.is_settled());
         let interval = if settled { CHECK_INTERVAL } else { UNSETTLED_CHECK_INTERVAL };
-        self.lanes
+        self.resources
             .iter()
-            .filter_map(|managed| managed.lane.wakes_at(now))
+            .filter_map(|managed| managed.registration.wakes_at(now))
             .fold(checked + interval, Instant::min)
     }
 
     fn task_ended(&mut self, ended: Result<(Id, Event), JoinError>) -> Event {
         let id = ended.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
-        let task = self.task_names.remove(&id).unwrap_or_else(|| "a task".to_owned());
+        let task = self.task_names.remove(&id).unwrap_or_else(|| "unnamed task".to_owned());
         match ended {
             Ok((_, event)) => event,
             Err(error) if error.is_panic() => {
                 Event::Panicked(Panicked::new(task, &*error.into_panic()))
             }
-            // An attempt that was given up: the lane has moved on.
-            Err(_aborted) => Event::TimePassed,
+            // A registration attempt for a socket that was replaced in the meantime.
+            Err(_aborted) => Event::Tick,
         }
     }
 
@@ -215,30 +220,35 @@ impl<T: Transport> Supervisor<T> {
         handle
     }
 
-    fn answer(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) {
         let now = Instant::now();
         match event {
-            Event::StreamOpened(id) => self.on_current(id, |m| m.lane.stream_opened(now)),
-            Event::ListTaken(id) => self.on_current(id, |m| {
-                m.lane.list_taken();
-                m.pacer.reset();
-                tracing::info!(resource = m.resource.name(), "the kubelet has the list");
+            Event::StreamOpened(id) => {
+                self.with_resource_of(id, |m| m.registration.stream_opened(now));
+            }
+            Event::ListDelivered(id) => self.with_resource_of(id, |m| {
+                m.registration.list_delivered();
+                m.log_limiter.reset();
+                tracing::info!(resource = m.resource.name(), "kubelet received the device list");
             }),
-            Event::StreamEnded(id) => self.on_current(id, |m| {
-                m.lane.stream_ended(now);
-                tracing::info!(resource = m.resource.name(), "the kubelet's stream ended");
+            Event::StreamEnded(id) => self.with_resource_of(id, |m| {
+                m.registration.stream_ended(now);
+                let resource = m.resource.name();
+                tracing::info!(resource, "kubelet closed the ListAndWatch stream");
             }),
             Event::RegistrationEnded(id, result) => self.registration_ended(id, result),
             Event::EndpointEnded(id) => self.endpoint_ended(id),
-            Event::LeftoversCleared | Event::TimePassed => {}
-            Event::ShutdownAsked | Event::Panicked(_) => unreachable!("ends the loop"),
+            Event::StaleSocketsRemoved | Event::Tick => {}
+            Event::ShutdownRequested | Event::Panicked(_) => unreachable!("ends the loop"),
         }
     }
 
-    /// Does something with the resource whose socket `id` is, if it still is.
-    fn on_current(&mut self, id: EndpointId, act: impl FnOnce(&mut Managed)) {
-        if let Some(managed) = self.lanes.iter_mut().find(|m| m.lane.endpoint() == Some(id)) {
-            act(managed);
+    /// Calls `update` with the resource whose current endpoint is `id`. Does nothing for an
+    /// endpoint that was replaced.
+    fn with_resource_of(&mut self, id: EndpointId, update: impl FnOnce(&mut ManagedResource)) {
+        let is_current = |m: &&mut ManagedResource| m.registration.endpoint() == Some(id);
+        if let Some(managed) = self.resources.iter_mut().find(is_current) {
+            update(managed);
         }
     }
 
@@ -246,44 +256,46 @@ impl<T: Transport> Supervisor<T> {
         self.attempts.remove(&id);
         let now = Instant::now();
         let Err(error) = result else {
-            self.on_current(id, |m| {
-                m.lane.registered(now);
-                tracing::info!(resource = m.resource.name(), "registered");
+            let socket = self.endpoints.get(&id).map(Endpoint::file_name);
+            self.with_resource_of(id, |m| {
+                m.registration.registered(now);
+                tracing::info!(resource = m.resource.name(), socket, "registered with kubelet");
             });
             return;
         };
         if let Some(endpoint) = self.endpoints.get(&id)
-            && !error.may_have_worked()
+            && !error.may_still_succeed()
         {
-            endpoint.expect_kubelet(false);
+            endpoint.stop_expecting_kubelet();
         }
         let kubelet = self.kubelet_path.clone();
-        self.on_current(id, |m| {
-            let (resource, text) = (m.resource.name(), Chain(&error).to_string());
-            if m.pacer.lets_through(&text, now) {
+        self.with_resource_of(id, |m| {
+            let (resource, text) = (m.resource.name(), ErrorChain(&error).to_string());
+            if m.log_limiter.should_log(&text, now) {
                 let (kubelet, hint) = (kubelet.display(), error.hint());
-                tracing::warn!(resource, %kubelet, error = text, hint, "not registered; trying again");
+                tracing::warn!(resource, %kubelet, error = text, hint, "registration failed; retrying");
             }
-            let (failure, socket) = (error.failure(), error.socket());
-            m.lane.not_registered(NotRegistered { failure, socket, error: text }, now);
+            let (failure, socket) = (error.failure(), error.socket_use());
+            let failure = RegistrationFailure { failure, socket, error: text };
+            m.registration.registration_failed(failure, now);
         });
     }
 
     fn endpoint_ended(&mut self, id: EndpointId) {
         if let Some(endpoint) = self.endpoints.remove(&id) {
-            tracing::debug!(socket = %endpoint.path.display(), "socket closed");
+            tracing::debug!(socket = %endpoint.path.display(), "closed plugin socket");
         }
-        for managed in &mut self.lanes {
-            managed.lane.endpoint_ended(id, Instant::now());
+        for managed in &mut self.resources {
+            managed.registration.endpoint_ended(id, Instant::now());
         }
     }
 
-    fn publish(&self) {
-        let state = |m: &Managed| ResourceReadiness {
+    fn publish_readiness(&self) {
+        let state = |m: &ManagedResource| ResourceReadiness {
             name: m.resource.name().to_owned(),
-            state: m.lane.state().clone(),
+            state: m.registration.state().clone(),
         };
-        let now = Readiness { resources: self.lanes.iter().map(state).collect() };
+        let now = Readiness { resources: self.resources.iter().map(state).collect() };
         self.readiness.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;
@@ -291,8 +303,8 @@ impl<T: Transport> Supervisor<T> {
         });
     }
 
-    /// Ends everything in order, and what does not end in time, at once.
-    async fn close(mut self) {
+    /// Ends all tasks in order, and aborts the tasks that do not end within [`SHUTDOWN_LIMIT`].
+    async fn shut_down(mut self) {
         for attempt in self.attempts.values() {
             attempt.abort();
         }
@@ -303,11 +315,12 @@ impl<T: Transport> Supervisor<T> {
         let limit = Instant::now() + SHUTDOWN_LIMIT;
         while let Ok(Some(ended)) = timeout_at(limit, self.tasks.join_next_with_id()).await {
             if let Event::Panicked(panicked) = self.task_ended(ended) {
-                tracing::error!(%panicked, "a task panicked while everything ended");
+                tracing::error!(%panicked, "task panicked during shutdown");
             }
         }
         if !self.tasks.is_empty() {
-            tracing::warn!(tasks = self.tasks.len(), "cut off what did not end in time");
+            let tasks = self.tasks.len();
+            tracing::warn!(tasks, "shutdown timed out; closed remaining tasks");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The port to sockets: what the host, or a test's memory, provides.
+//! The interface to sockets, implemented by the host's `AF_UNIX` sockets and, for tests, in memory.
 //!
-//! A path names a socket. Whoever implements this decides what stands behind it;
-//! nothing else in this crate touches a file or a socket.
+//! A path names a socket. Only implementations of [`Transport`] access files and sockets; the rest
+//! of this crate does not.
 
 use std::fmt;
 use std::future::Future;
@@ -10,43 +10,44 @@ use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// A place where sockets have paths.
+/// A host whose sockets have paths.
 pub trait Transport: Clone + Send + Sync + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
     /// A socket that accepts connections.
     type Listener: Listener<Stream = Self::Stream>;
 
-    /// Makes a socket that only the kubelet's user can connect to, and listens on it.
+    /// Creates a socket that only the kubelet's user can connect to, and listens on it.
     ///
     /// # Errors
-    /// `NotFound` where the directory does not exist, `AddrInUse` where the path does,
-    /// and what else the system says.
+    /// `NotFound` if the directory does not exist, `AddrInUse` if the path exists, and any other
+    /// error of the operating system.
     fn bind(&self, path: &Path) -> io::Result<Self::Listener>;
 
     /// Connects to the socket at `path`.
     ///
     /// # Errors
-    /// `NotFound` or `ConnectionRefused` where nobody listens, and what else the system says.
+    /// `NotFound` or `ConnectionRefused` if no process listens, and any other error of the operating
+    /// system.
     fn connect(&self, path: &Path) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
-    /// What stands at `path`, or nothing. Two different sockets at one path, one after
-    /// the other, have different identities.
+    /// The identity of the file at `path`, or `None` if it does not exist. Two different sockets
+    /// that have the same path one after the other have different identities.
     ///
     /// # Errors
-    /// What the system says; that nothing is there is no error.
+    /// Any error of the operating system, except that the path does not exist.
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>>;
 
-    /// Removes the socket's name. A listener on it goes on without one.
+    /// Removes the file of a socket. A listener on the socket stays open.
     ///
     /// # Errors
-    /// What the system says, `NotFound` included.
+    /// Any error of the operating system, including `NotFound`.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// The paths in a directory.
+    /// The paths of the files in a directory.
     ///
     /// # Errors
-    /// What the system says, `NotFound` included.
+    /// Any error of the operating system, including `NotFound`.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
 }
 
@@ -58,16 +59,16 @@ pub trait Listener: Send + 'static {
     /// Waits for the next connection. Cancel safe.
     ///
     /// # Errors
-    /// What the system says; the listener stays usable.
+    /// Any error of the operating system. The listener stays usable.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
-/// What tells one file from the next one with its name.
+/// Distinguishes a file from a later file with the same path.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity([u64; 4]);
 
 impl Identity {
-    /// An identity made of whatever the transport has to tell files apart.
+    /// Creates an identity from the values by which the transport distinguishes files.
     #[must_use]
     pub const fn new(parts: [u64; 4]) -> Self {
         Identity(parts)
@@ -98,7 +99,7 @@ impl Transport for UnixSockets {
     }
 
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
-        // Not `metadata`: on Windows a socket is a reparse point that cannot be followed.
+        // Not `metadata`: on Windows, a socket is a reparse point that cannot be followed.
         match std::fs::symlink_metadata(path) {
             Ok(metadata) => Ok(Some(file_identity(&metadata))),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -123,9 +124,8 @@ impl Listener for uds::UnixListener {
     }
 }
 
-/// Device, inode and time of last modification. An inode alone is reused at once by
-/// some file systems. The time of the last status change would not do: it also moves
-/// when somebody changes the socket's mode.
+/// Device, inode and modification time. The inode is not enough: some file systems reuse an inode
+/// immediately. The status change time is not suitable: it also changes with the socket's mode.
 #[cfg(unix)]
 fn file_identity(metadata: &std::fs::Metadata) -> Identity {
     use std::os::unix::fs::MetadataExt;
@@ -137,9 +137,9 @@ fn file_identity(metadata: &std::fs::Metadata) -> Identity {
     ])
 }
 
-/// Times of creation and of the last write. The first alone would not do: Windows
-/// gives a file that takes a deleted one's name within 15 seconds the old one's time
-/// of creation (Microsoft, "Windows NT contains file system tunneling capabilities").
+/// Creation time, last write time and size. The creation time is not enough: a file that is
+/// created within 15 seconds after a file with the same name was deleted gets the creation time of
+/// the deleted file (Microsoft, "Windows NT contains file system tunneling capabilities").
 #[cfg(windows)]
 fn file_identity(metadata: &std::fs::Metadata) -> Identity {
     use std::os::windows::fs::MetadataExt;

@@ -1,18 +1,18 @@
-//! The checked-in Rust of the kubelet's API is what its `.proto` gives.
+//! Checks that the generated Rust code of the device plugin API matches its `.proto`.
 //!
-//! `UPDATE_GENERATED=1 cargo test -p kubelet --test generated_code` writes it anew.
+//! `UPDATE_GENERATED=1 cargo test -p kubelet --test generated_code` regenerates it.
 
-#![allow(clippy::unwrap_used, reason = "a failing test says where")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::Path;
 
 const PROTO: &str = "proto/v1beta1.proto";
-/// Served by `src/list_stream.rs` instead, which shares one encoded list among all streams.
+/// Served by `src/list_stream.rs` instead, which shares one encoded list between all streams.
 const LIST_AND_WATCH: &str = "ListAndWatch";
-const REWRITE: &str = "UPDATE_GENERATED";
+const UPDATE: &str = "UPDATE_GENERATED";
 
-/// What of a service the Rust is generated for.
+/// Which program the code is generated for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Plugin,
@@ -20,31 +20,31 @@ enum Side {
 }
 
 #[test]
-fn the_plugins_side_is_what_the_proto_gives() {
+fn code_of_the_plugin_matches_the_proto() {
     compare(Side::Plugin, Path::new("src/generated/v1beta1.rs"));
 }
 
 #[test]
-fn the_kubelets_side_is_what_the_proto_gives() {
+fn code_of_the_kubelet_double_matches_the_proto() {
     compare(Side::Kubelet, Path::new("../kubelet_double/src/generated/v1beta1.rs"));
 }
 
 fn compare(side: Side, checked_in: &Path) {
     let checked_in = Path::new(env!("CARGO_MANIFEST_DIR")).join(checked_in);
     let generated = generate(side);
-    if std::env::var_os(REWRITE).is_some() {
+    if std::env::var_os(UPDATE).is_some() {
         fs::write(&checked_in, &generated).unwrap();
     }
     let found = fs::read_to_string(&checked_in).unwrap_or_default();
     assert!(
         found == generated,
-        "{} is not what {PROTO} gives; {REWRITE}=1 writes it anew",
+        "{} does not match {PROTO}; run the test with {UPDATE}=1 to regenerate it",
         checked_in.display()
     );
 }
 
-/// Generates one side: the plugin serves `DevicePlugin` and calls `Registration`,
-/// the kubelet the other way round.
+/// Generates the code of one side. The plugin serves `DevicePlugin` and calls `Registration`; the
+/// kubelet serves `Registration` and calls `DevicePlugin`.
 fn generate(side: Side) -> String {
     let proto = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PROTO)).unwrap();
     match side {
@@ -59,14 +59,14 @@ fn generate(side: Side) -> String {
     }
 }
 
-/// Which half of a service to generate.
+/// Whether to generate a service's server or its client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Half {
     Server,
     Client,
 }
 
-/// Appends the client of `proto` to `server`, which has the messages already.
+/// Appends the client of `proto` to `server`, which already contains the messages.
 fn with_client(server: &str, proto: &str) -> String {
     const START: &str = "/// Generated client implementations.";
     let client = compile(proto, Half::Client);

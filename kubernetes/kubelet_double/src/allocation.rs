@@ -1,5 +1,5 @@
-//! Which devices a container gets: `allocateContainerResources` and `devicesToAllocate`
-//! of `pkg/kubelet/cm/devicemanager/manager.go`, in their words.
+//! Allocates devices to containers: `allocateContainerResources` and `devicesToAllocate` of
+//! `pkg/kubelet/cm/devicemanager/manager.go`, with the same error messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use crate::grpc_error::grpc_error;
 use crate::host::Host;
 use crate::manager::{Allocation, ContainerAllocations, Endpoint, Ids};
 use crate::merging::merge;
 use crate::pods::{ContainerKind, ContainerRequest, ContainerView, PodRequest};
 use crate::process::Process;
-use crate::registration::grpc_error;
 use crate::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest,
     PreStartContainerRequest, PreferredAllocationRequest,
@@ -21,7 +21,7 @@ use crate::v1beta1::{
 /// `KubeletPreStartContainerRPCTimeoutInSecs`.
 const PRE_START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Devices of init containers that ended, for the containers after them.
+/// Devices of completed init containers, which later containers can reuse.
 pub(crate) type Reusable = BTreeMap<String, Ids>;
 
 /// `Allocate`, for every container of a pod.
@@ -32,15 +32,15 @@ pub(crate) async fn allocate_pod<T: Host>(
     let mut reusable = Reusable::new();
     for container in &pod.containers {
         allocate_container(process, pod, container, &reusable).await?;
-        let allocated = process.look(|manager| {
+        let allocated = process.with_manager_silently(|manager| {
             manager.container(&pod.name, &container.name).cloned().unwrap_or_default()
         });
-        settle_reusable(&mut reusable, container.kind, allocated);
+        update_reusable(&mut reusable, container.kind, allocated);
     }
     Ok(())
 }
 
-fn settle_reusable(reusable: &mut Reusable, kind: ContainerKind, allocated: ContainerAllocations) {
+fn update_reusable(reusable: &mut Reusable, kind: ContainerKind, allocated: ContainerAllocations) {
     for (resource, allocation) in allocated {
         let free = reusable.entry(resource).or_default();
         match kind {
@@ -60,20 +60,21 @@ async fn allocate_container<T: Host>(
     reusable: &Reusable,
 ) -> Result<(), String> {
     let wanted = container.resources.iter().map(|(name, count)| (name.clone(), *count)).collect();
-    let wanted: Vec<(String, u32)> = process.look(|manager| {
+    let wanted: Vec<(String, u32)> = process.with_manager_silently(|manager| {
         manager.free_inactive();
-        manager.in_some_order(wanted)
+        manager.in_iteration_order(wanted)
     });
     for (resource, count) in wanted {
-        if !process.look(|manager| manager.knows(&resource)) {
+        if !process.with_manager_silently(|manager| manager.knows(&resource)) {
             continue;
         }
-        let asked = Asked { pod, container, resource: &resource, count: count as usize };
-        let nothing = Ids::new();
-        let chosen = asked.choose(process, reusable.get(&resource).unwrap_or(&nothing)).await;
+        let request =
+            ResourceRequest { pod, container, resource: &resource, count: count as usize };
+        let none = Ids::new();
+        let chosen = request.choose(process, reusable.get(&resource).unwrap_or(&none)).await;
         let allocated = match chosen {
             Ok(ids) if ids.is_empty() => continue,
-            Ok(ids) => asked.allocate(process, ids).await,
+            Ok(ids) => request.allocate(process, ids).await,
             Err(error) => Err(error),
         };
         if let Err(error) = allocated {
@@ -84,25 +85,25 @@ async fn allocate_container<T: Host>(
     Ok(())
 }
 
-/// One resource that one container asks for.
-struct Asked<'a> {
+/// The request of one container for one resource.
+struct ResourceRequest<'a> {
     pod: &'a PodRequest,
     container: &'a ContainerRequest,
     resource: &'a str,
     count: usize,
 }
 
-impl Asked<'_> {
-    /// `devicesToAllocate`. Nothing is chosen for a container that has its devices.
+impl ResourceRequest<'_> {
+    /// `devicesToAllocate`. Returns no devices for a container that already has its devices.
     async fn choose<T: Host>(
         &self,
         process: &Arc<Process<T>>,
         reusable: &Ids,
     ) -> Result<Ids, String> {
         let resource = self.resource;
-        let before = self.had_before(process)?;
+        let before = self.previous_allocation(process)?;
         let healthy = process
-            .look(|manager| manager.healthy(resource).cloned())
+            .with_manager_silently(|manager| manager.healthy(resource).cloned())
             .ok_or_else(|| format!("cannot allocate unregistered device {resource}"))?;
         if healthy.is_empty() {
             return Err(format!(
@@ -127,10 +128,14 @@ impl Asked<'_> {
         self.choose_free(process, healthy, chosen).await
     }
 
-    /// What the container has from an earlier start, which must be what it asks for now.
-    fn had_before<T: Host>(&self, process: &Arc<Process<T>>) -> Result<Option<Ids>, String> {
+    /// The devices that the container got at an earlier start. Their number must equal the
+    /// request.
+    fn previous_allocation<T: Host>(
+        &self,
+        process: &Arc<Process<T>>,
+    ) -> Result<Option<Ids>, String> {
         let (pod, container) = (&self.pod.name, &self.container.name);
-        let before = process.look(|manager| {
+        let before = process.with_manager_silently(|manager| {
             manager.container(pod, container)?.get(self.resource).map(|before| before.ids.clone())
         });
         match before.as_ref().map(Ids::len) {
@@ -143,7 +148,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The part of `devicesToAllocate` that takes devices nobody has.
+    /// The part of `devicesToAllocate` that takes devices that are not in use.
     async fn choose_free<T: Host>(
         &self,
         process: &Arc<Process<T>>,
@@ -151,7 +156,8 @@ impl Asked<'_> {
         mut chosen: Ids,
     ) -> Result<Ids, String> {
         let resource = self.resource;
-        let in_use = process.look(|m| m.allocated.get(resource).cloned().unwrap_or_default());
+        let in_use = process
+            .with_manager_silently(|m| m.allocated.get(resource).cloned().unwrap_or_default());
         let available: Ids = healthy.difference(&in_use).cloned().collect();
         let needed = self.count - chosen.len();
         if available.len() < needed {
@@ -175,10 +181,10 @@ impl Asked<'_> {
         Ok(chosen)
     }
 
-    /// `allocateRemainingFrom`: moves devices to `chosen` until there are enough.
+    /// `allocateRemainingFrom`: moves devices from `from` to `chosen` until `chosen` is complete.
     fn take_from<T: Host>(&self, process: &Arc<Process<T>>, chosen: &mut Ids, from: &Ids) {
-        process.look(|manager| {
-            let others = manager.in_some_order(from.difference(chosen).cloned().collect());
+        process.with_manager_silently(|manager| {
+            let others = manager.in_iteration_order(from.difference(chosen).cloned().collect());
             for id in others.into_iter().take(self.count - chosen.len()) {
                 let allocated = manager.allocated.entry(self.resource.to_owned()).or_default();
                 allocated.insert(id.clone());
@@ -187,7 +193,7 @@ impl Asked<'_> {
         });
     }
 
-    /// `callGetPreferredAllocationIfAvailable`. It is asked even where there is no choice.
+    /// `callGetPreferredAllocationIfAvailable`. The kubelet calls it even if there is no choice.
     async fn preferred<T: Host>(
         &self,
         process: &Arc<Process<T>>,
@@ -195,16 +201,19 @@ impl Asked<'_> {
         chosen: &Ids,
     ) -> Result<Ids, String> {
         let resource = self.resource;
-        let endpoint = process.look(|manager| manager.endpoint(resource)).ok_or_else(|| {
-            format!("endpoint not found in cache for a registered resource: {resource}")
-        })?;
+        let endpoint =
+            process.with_manager_silently(|manager| manager.endpoint(resource)).ok_or_else(
+                || format!("endpoint not found in cache for a registered resource: {resource}"),
+            )?;
         if !endpoint.options.get_preferred_allocation_available {
             return Ok(Ids::new());
         }
         let failed =
             |error| format!("device plugin GetPreferredAllocation rpc failed with err: {error}");
         let mut plugin = endpoint.running(resource).map_err(failed)?;
-        let ids = |ids: Vec<String>| process.look(|manager| manager.in_some_order(ids));
+        let ids = |ids: Vec<String>| {
+            process.with_manager_silently(|manager| manager.in_iteration_order(ids))
+        };
         let request = ContainerPreferredAllocationRequest {
             available_device_ids: ids(available.union(chosen).cloned().collect()),
             must_include_device_ids: ids(chosen.iter().cloned().collect()),
@@ -219,15 +228,16 @@ impl Asked<'_> {
         Ok(first.map(|response| response.device_ids.into_iter().collect()).unwrap_or_default())
     }
 
-    /// Asks the plugin what the container needs, and remembers it.
+    /// Calls `Allocate` and stores the answer.
     async fn allocate<T: Host>(&self, process: &Arc<Process<T>>, ids: Ids) -> Result<(), String> {
         let resource = self.resource;
         let endpoint = process
-            .look(|manager| manager.endpoint(resource))
+            .with_manager_silently(|manager| manager.endpoint(resource))
             .ok_or_else(|| format!("unknown Device Plugin {resource}"))?;
         let mut plugin = endpoint.running(resource)?;
-        let devices_ids =
-            process.look(|manager| manager.in_some_order(ids.iter().cloned().collect()));
+        let devices_ids = process.with_manager_silently(|manager| {
+            manager.in_iteration_order(ids.iter().cloned().collect())
+        });
         let request =
             AllocateRequest { container_requests: vec![ContainerAllocateRequest { devices_ids }] };
         let answer = plugin.allocate(request).await.map_err(|status| grpc_error(&status))?;
@@ -242,24 +252,27 @@ impl Asked<'_> {
     }
 }
 
-/// `GetDeviceRunContainerOptions`: what a container is started with, from memory. The
-/// plugin is only asked where it wants to be before each start.
+/// `GetDeviceRunContainerOptions`: what a container is started with, from the stored answers. The
+/// kubelet calls the plugin only if the plugin requires `PreStartContainer`.
 pub(crate) async fn start_container<T: Host>(
     process: &Arc<Process<T>>,
     pod: &str,
     container: &str,
 ) -> Result<ContainerView, String> {
-    let allocations =
-        process.look(|manager| manager.container(pod, container).cloned().unwrap_or_default());
+    let allocations = process.with_manager_silently(|manager| {
+        manager.container(pod, container).cloned().unwrap_or_default()
+    });
     for (resource, allocation) in &allocations {
-        let endpoint = process.look(|manager| manager.endpoint(resource)).ok_or_else(|| {
-            format!("endpoint not found in cache for a registered resource: {resource}")
-        })?;
+        let endpoint =
+            process.with_manager_silently(|manager| manager.endpoint(resource)).ok_or_else(
+                || format!("endpoint not found in cache for a registered resource: {resource}"),
+            )?;
         if endpoint.options.pre_start_required {
             pre_start(&endpoint, resource, &allocation.ids).await?;
         }
     }
-    let order = process.look(|m| m.in_some_order(allocations.keys().cloned().collect()));
+    let order = process
+        .with_manager_silently(|m| m.in_iteration_order(allocations.keys().cloned().collect()));
     let answers = order.iter().filter_map(|resource| allocations.get(resource));
     let mut view = merge(container, answers.map(|a| &a.answer), process.options.platform);
     view.device_ids = allocations

@@ -1,46 +1,46 @@
-//! What can go wrong with a kubelet, on request.
+//! Faults that a test can inject into the kubelet.
 
 use std::time::Duration;
 
-/// What a kubelet does wrong from now on. The default is nothing.
+/// The faults of a kubelet. The default is no faults.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Faults {
-    /// When a plugin registers.
+    /// The fault when a plugin registers.
     pub register: RegisterFault,
-    /// When it should ask for the list.
+    /// The fault of the `ListAndWatch` stream.
     pub stream: StreamFault,
 }
 
-/// What goes wrong when a plugin registers.
+/// A fault when a plugin registers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum RegisterFault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// It refuses, with these words.
+    /// The kubelet refuses the registration, with this message.
     Refuse(String),
-    /// It never answers, and does nothing.
+    /// The kubelet does nothing and never answers.
     Hang,
-    /// It does everything, and answers this much later.
+    /// The kubelet completes the registration and answers after this delay.
     AnswerLate(Duration),
-    /// It does everything this much later, and answers then.
+    /// The kubelet starts to handle the registration after this delay.
     ActLate(Duration),
-    /// It connects to the plugin, and answers with an error all the same.
+    /// The kubelet completes the registration and answers with this error.
     RefuseAfterDial(String),
 }
 
-/// What goes wrong with the stream of a registered plugin.
+/// A fault of the `ListAndWatch` stream of a registered plugin.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum StreamFault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// It never asks for the list.
-    NeverAsk,
-    /// It asks this much later.
-    AskLate(Duration),
-    /// It asks and does not read for as long as this fault is set.
+    /// The kubelet never calls `ListAndWatch`.
+    NeverOpen,
+    /// The kubelet calls `ListAndWatch` after this delay.
+    OpenLate(Duration),
+    /// The kubelet calls `ListAndWatch` and reads nothing while this fault is set.
     NeverRead,
-    /// It drops the connection after this time.
+    /// The kubelet drops the connection after this time.
     DropAfter(Duration),
 }

@@ -1,19 +1,19 @@
-//! What the kubelet needs of a host besides sockets.
+//! What the kubelet needs from a host in addition to sockets.
 
 use std::io;
 use std::path::Path;
 
 use kubelet::{Transport, UnixSockets};
 
-/// A place with directories and sockets in them.
+/// A host with directories and sockets.
 pub trait Host: Transport {
-    /// Makes a directory and those above it.
+    /// Creates a directory and its parents.
     ///
     /// # Errors
-    /// What the system says; that it is there is no error.
+    /// Any error of the operating system, except that the directory exists.
     fn create_directory(&self, path: &Path) -> io::Result<()>;
 
-    /// Whether `path` is a socket, as the kubelet's clean-up sees it.
+    /// Whether `path` is a socket, by the kubelet's cleanup criteria.
     fn is_socket(&self, path: &Path) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! The kubelet as a test or a simulation holds it.
+//! The kubelet double: the interface for tests and simulations.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubelet::KUBELET_SOCKET;
-use kubelet::wire::Closer;
+use kubelet::http2::Closer;
 use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -15,36 +15,15 @@ use tokio::time::timeout;
 use crate::allocation::{allocate_pod, start_container};
 use crate::faults::Faults;
 use crate::host::Host;
-use crate::manager::{Checkpoint, Cleanup, Iteration, Manager, Platform, Release, ResourceView};
+use crate::manager::{Checkpoint, Manager, ResourceView};
+use crate::options::Options;
 use crate::pods::{Admission, ContainerKind, ContainerView, PodRequest, Refused, Verdict};
 use crate::process::{Process, Shared, lock};
+use crate::run;
 
-/// How often a wait looks again although nothing changed: time alone removes resources.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// Which kubelet it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// Which releases' behaviour is meant.
-    pub release: Release,
-    /// What it removes when it starts.
-    pub cleanup: Cleanup,
-    /// The node's operating system.
-    pub platform: Platform,
-    /// The order in which it meets the members of sets.
-    pub iteration: Iteration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options {
-            release: Release::V1_37,
-            cleanup: Cleanup::default(),
-            platform: Platform::default(),
-            iteration: Iteration::default(),
-        }
-    }
-}
+/// How often a wait checks its condition without a change notification. Resources expire without
+/// one.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A kubelet. Dropping it kills it.
 pub struct KubeletDouble<T: Host> {
@@ -52,40 +31,40 @@ pub struct KubeletDouble<T: Host> {
     directory: PathBuf,
     options: Options,
     shared: Shared,
-    life: Option<Life<T>>,
-    /// What is left when the kubelet does not run.
-    left: Left,
-    /// Pods are admitted one after the other.
-    admitting: AsyncMutex<()>,
+    running: Option<Running<T>>,
+    /// What the kubelet saved before it stopped.
+    saved: Saved,
+    /// Held during an admission: pods are admitted one at a time.
+    admission: AsyncMutex<()>,
 }
 
-struct Life<T: Host> {
+struct Running<T: Host> {
     process: Arc<Process<T>>,
     closer: Closer,
     task: JoinHandle<()>,
 }
 
-impl<T: Host> Drop for Life<T> {
+impl<T: Host> Drop for Running<T> {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 #[derive(Default)]
-struct Left {
+struct Saved {
     checkpoint: Checkpoint,
     pods: BTreeMap<String, PodRequest>,
 }
 
 impl<T: Host> KubeletDouble<T> {
-    /// Starts a kubelet that listens on `kubelet.sock` in `directory`, which it makes
-    /// where it is missing.
+    /// Starts a kubelet that listens on `kubelet.sock` in `directory`. It creates the directory if
+    /// it does not exist.
     ///
     /// # Errors
-    /// The directory could not be made or cleaned, or the socket not bound.
+    /// The directory cannot be created or cleaned, or the socket cannot be bound.
     ///
     /// # Panics
-    /// Outside a tokio runtime.
+    /// If called outside a tokio runtime.
     pub fn start(host: T, directory: impl Into<PathBuf>, options: Options) -> io::Result<Self> {
         let mut kubelet = KubeletDouble {
             host,
@@ -96,63 +75,64 @@ impl<T: Host> KubeletDouble<T> {
                 registrations: Arc::default(),
                 changes: Arc::new(watch::Sender::new(0)),
             },
-            life: None,
-            left: Left::default(),
-            admitting: AsyncMutex::default(),
+            running: None,
+            saved: Saved::default(),
+            admission: AsyncMutex::default(),
         };
         kubelet.start_again()?;
         Ok(kubelet)
     }
 
-    /// The directory with the sockets.
+    /// The device plugin directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Starts the kubelet after [`Self::stop`] or [`Self::kill`], with what it wrote down
-    /// before. Does nothing where it runs.
+    /// Starts the kubelet after [`Self::stop`] or [`Self::kill`], with the state that it saved.
+    /// Does nothing if it is running.
     ///
     /// # Errors
     /// As [`Self::start`].
     pub fn start_again(&mut self) -> io::Result<()> {
-        if self.life.is_some() {
+        if self.running.is_some() {
             return Ok(());
         }
-        let left = std::mem::take(&mut self.left);
+        let saved = std::mem::take(&mut self.saved);
         let Options { release, iteration, .. } = self.options;
-        let manager = Manager::new(release, iteration, left.checkpoint.clone(), left.pods.clone());
+        let manager =
+            Manager::new(release, iteration, saved.checkpoint.clone(), saved.pods.clone());
         let (host, directory) = (self.host.clone(), self.directory.clone());
-        match Process::start(host, directory, self.options, manager, self.shared.clone()) {
-            Ok((process, closer, life)) => {
-                self.life = Some(Life { process, closer, task: tokio::spawn(life) });
+        match run::start(host, directory, self.options, manager, self.shared.clone()) {
+            Ok((process, closer, serving)) => {
+                self.running = Some(Running { process, closer, task: tokio::spawn(serving) });
                 Ok(())
             }
             Err(error) => {
-                self.left = left;
+                self.saved = saved;
                 Err(error)
             }
         }
     }
 
-    /// Ends the kubelet in order: it disconnects from its plugins and removes its socket.
+    /// Stops the kubelet gracefully: it disconnects from its plugins and removes its socket.
     pub async fn stop(&mut self) {
-        let Some(mut life) = self.end() else { return };
-        life.process.disconnect_all();
-        life.closer.close();
-        // A panic of the kubelet's own is a defect of the double and must not go unseen.
-        if let Err(error) = (&mut life.task).await
+        let Some(mut running) = self.save_state() else { return };
+        running.process.disconnect_all();
+        running.closer.close();
+        // A panic in the double's own code is a bug of the double and must not go unnoticed.
+        if let Err(error) = (&mut running.task).await
             && error.is_panic()
         {
             std::panic::resume_unwind(error.into_panic());
         }
-        // Gone already where somebody emptied the directory.
+        // Fails if the directory was emptied in the meantime.
         let _ = self.host.remove(&self.directory.join(KUBELET_SOCKET));
     }
 
-    /// Ends the kubelet at once. Its socket stays, with nobody listening.
+    /// Kills the kubelet. Its socket file stays, and no process listens on it.
     pub fn kill(&mut self) {
-        drop(self.end());
+        drop(self.save_state());
     }
 
     /// Stops the kubelet and starts it again.
@@ -164,32 +144,38 @@ impl<T: Host> KubeletDouble<T> {
         self.start_again()
     }
 
-    fn end(&mut self) -> Option<Life<T>> {
-        let life = self.life.take()?;
-        self.left =
-            life.process.look(|m| Left { checkpoint: m.checkpoint(), pods: m.active.clone() });
-        Some(life)
+    /// Takes the running kubelet, if there is one, and keeps what it would have saved.
+    fn save_state(&mut self) -> Option<Running<T>> {
+        let running = self.running.take()?;
+        self.saved = running.process.with_manager_silently(|m| Saved {
+            checkpoint: m.checkpoint(),
+            pods: m.active.clone(),
+        });
+        Some(running)
     }
 
-    /// What it does wrong from now on.
+    /// Sets the faults of the kubelet from now on.
     pub fn set_faults(&self, faults: Faults) {
         *lock(&self.shared.faults) = faults;
     }
 
-    /// How many registrations of a resource were well-formed, over all restarts.
+    /// How many well-formed registrations of a resource arrived, across all restarts.
     #[must_use]
     pub fn registrations(&self, resource: &str) -> u64 {
         lock(&self.shared.registrations).get(resource).copied().unwrap_or_default()
     }
 
-    /// The node's resources, by name. None where the kubelet does not run.
+    /// The node's resources, sorted by name. Empty if the kubelet is not running.
     #[must_use]
     pub fn resources(&self) -> Vec<ResourceView> {
-        self.life.as_ref().map(|l| l.process.look(Manager::resources)).unwrap_or_default()
+        self.running
+            .as_ref()
+            .map(|r| r.process.with_manager_silently(Manager::resources))
+            .unwrap_or_default()
     }
 
-    /// Waits until the resources are as `condition` wants them, and returns them. There is
-    /// no limit: wrap it in a timeout.
+    /// Waits until the resources fulfil `condition`, and returns them. There is no time limit: wrap
+    /// the call in a timeout.
     pub async fn wait_for(&self, condition: impl Fn(&[ResourceView]) -> bool) -> Vec<ResourceView> {
         let mut changes = self.shared.changes.subscribe();
         loop {
@@ -197,13 +183,13 @@ impl<T: Host> KubeletDouble<T> {
             if condition(&resources) {
                 return resources;
             }
-            // That nothing changed in time is no reason to stop waiting.
-            let _ = timeout(LOOK_AGAIN, changes.changed()).await;
+            // A timeout only means that it is time to check the condition again.
+            let _ = timeout(RECHECK_INTERVAL, changes.changed()).await;
         }
     }
 
-    /// Waits until each of `names` is there with the plugin's list: it has devices, or the
-    /// plugin has said that there are none.
+    /// Waits until the kubelet has received the device list of each of `names`. The list may be
+    /// empty.
     pub async fn wait_for_lists(&self, names: &[&str]) -> Vec<ResourceView> {
         let listed = |views: &[ResourceView], name: &str| {
             views.iter().any(|view| view.name == name) && self.has_list(name)
@@ -212,24 +198,26 @@ impl<T: Host> KubeletDouble<T> {
     }
 
     fn has_list(&self, resource: &str) -> bool {
-        self.life.as_ref().is_some_and(|life| life.process.look(|m| m.has_list(resource)))
+        self.running
+            .as_ref()
+            .is_some_and(|r| r.process.with_manager_silently(|m| m.has_list(resource)))
     }
 
-    /// What the scheduler would say to a pod, without sending it here.
+    /// Checks whether the scheduler would place a pod on this node, without admitting the pod.
     ///
     /// # Errors
-    /// The node lacks something, in the scheduler's words.
+    /// The node does not have enough of a resource. The text is the scheduler's message.
     pub fn schedule(&self, pod: &PodRequest) -> Result<(), String> {
         let resources = self.resources();
-        let running = self
-            .life
+        let active = self
+            .running
             .as_ref()
-            .map(|life| life.process.look(|manager| manager.active.clone()))
+            .map(|running| running.process.with_manager_silently(|manager| manager.active.clone()))
             .unwrap_or_default();
         for (name, count) in requests(pod) {
             let allocatable =
                 resources.iter().find(|r| r.name == name).map_or(0, |r| r.allocatable);
-            let used = used_by_others(&running, pod, &name);
+            let used = used_by_others(&active, pod, &name);
             if count > allocatable.saturating_sub(used) {
                 return Err(format!("0/1 nodes are available: 1 Insufficient {name}."));
             }
@@ -237,12 +225,12 @@ impl<T: Host> KubeletDouble<T> {
         Ok(())
     }
 
-    /// Does with a pod what a kubelet does when the scheduler has sent it one: allocates
-    /// its devices and says whether it may run, and with what.
+    /// Admits a pod as a kubelet does when the scheduler places one on its node: allocates the
+    /// devices and returns whether the pod may run, and what its containers get.
     pub async fn admit(&self, pod: PodRequest) -> Admission {
-        let _one_at_a_time = self.admitting.lock().await;
-        let Some(process) = self.life.as_ref().map(|life| Arc::clone(&life.process)) else {
-            return refused("NodeNotReady", "the kubelet does not run".to_owned());
+        let _one_at_a_time = self.admission.lock().await;
+        let Some(process) = self.process() else {
+            return refused("NodeNotReady", "kubelet is not running".to_owned());
         };
         process.with_manager(|m| m.active.insert(pod.name.clone(), pod.clone()));
         let admission = admit(&process, &pod).await;
@@ -252,41 +240,42 @@ impl<T: Host> KubeletDouble<T> {
         admission
     }
 
-    /// Admits a pod again that the node already had, as after a restart of the node.
-    /// None where there is no such pod.
+    /// Admits a pod that is already on the node again, as after a restart of the node. Returns
+    /// `None` if there is no such pod.
     pub async fn readmit(&self, pod: &str) -> Option<Admission> {
-        let pod = self
-            .life
-            .as_ref()
-            .and_then(|life| life.process.look(|manager| manager.active.get(pod).cloned()))?;
+        let pod =
+            self.process()?.with_manager_silently(|manager| manager.active.get(pod).cloned())?;
         Some(self.admit(pod).await)
     }
 
-    /// Starts a container of a running pod again. The plugin is not asked what it needs:
-    /// it gets what it got the first time.
+    /// Restarts a container of a running pod. The kubelet does not call `Allocate` again: the
+    /// container gets what it got at its first start.
     ///
     /// # Errors
-    /// What the pod's events would say.
+    /// The message that the pod's events would show.
     pub async fn restart_container(
         &self,
         pod: &str,
         container: &str,
     ) -> Result<ContainerView, String> {
-        let process = self.life.as_ref().map(|life| Arc::clone(&life.process));
-        let process = process.ok_or("the kubelet does not run")?;
+        let process = self.process().ok_or("kubelet is not running")?;
         start_container(&process, pod, container).await
     }
 
-    /// Ends a pod. Its devices are free once the next pod wants some.
+    /// Terminates a pod. Its devices become free when the next pod requests devices.
     pub fn terminate_pod(&mut self, name: &str) {
-        match &self.life {
-            Some(life) => {
-                life.process.with_manager(|manager| manager.active.remove(name));
+        match &self.running {
+            Some(running) => {
+                running.process.with_manager(|manager| manager.active.remove(name));
             }
             None => {
-                self.left.pods.remove(name);
+                self.saved.pods.remove(name);
             }
         }
+    }
+
+    fn process(&self) -> Option<Arc<Process<T>>> {
+        self.running.as_ref().map(|running| Arc::clone(&running.process))
     }
 }
 
@@ -301,7 +290,7 @@ async fn admit<T: Host>(process: &Arc<Process<T>>, pod: &PodRequest) -> Admissio
     if let Err(error) = allocate_pod(process, pod).await {
         return unexpected(error);
     }
-    if let Some(refused) = lacks_resources(process, pod) {
+    if let Some(refused) = insufficient_resources(process, pod) {
         return refused;
     }
     let mut containers = Vec::new();
@@ -314,19 +303,22 @@ async fn admit<T: Host>(process: &Arc<Process<T>>, pod: &PodRequest) -> Admissio
     Admission { verdict: Verdict::Admitted, containers }
 }
 
-/// The predicates of `pkg/kubelet/lifecycle/predicate.go`, as far as they are about
-/// devices. A resource that the node does not have is not looked at.
-fn lacks_resources<T: Host>(process: &Arc<Process<T>>, pod: &PodRequest) -> Option<Admission> {
-    let (resources, allocated, running, has_devices) = process.look(|manager| {
+/// The predicates of `pkg/kubelet/lifecycle/predicate.go` that concern devices. Resources that the
+/// node does not have are ignored, as the kubelet does.
+fn insufficient_resources<T: Host>(
+    process: &Arc<Process<T>>,
+    pod: &PodRequest,
+) -> Option<Admission> {
+    let (resources, allocated, active, has_devices) = process.with_manager_silently(|manager| {
         let has_devices = manager.pods.contains_key(&pod.name);
         (manager.resources(), manager.allocated.clone(), manager.active.clone(), has_devices)
     });
     for (name, count) in requests(pod) {
         let Some(view) = resources.iter().find(|view| view.name == name) else { continue };
-        // `sanitizeNodeAllocatable`: what pods have counts as allocatable.
+        // `sanitizeNodeAllocatable`: allocated devices count as allocatable.
         let taken = allocated.get(&name).map_or(0, std::collections::BTreeSet::len);
         let capacity = if has_devices { view.allocatable.max(taken) } else { view.allocatable };
-        let used = used_by_others(&running, pod, &name);
+        let used = used_by_others(&active, pod, &name);
         if count > capacity.saturating_sub(used) {
             return Some(refused(
                 &format!("OutOf{name}"),
@@ -345,30 +337,30 @@ fn refused(reason: &str, message: String) -> Admission {
     Admission { verdict: Verdict::Refused(refused), containers: Vec::new() }
 }
 
-/// What a pod asks of a node: its containers together, or its greediest init container
-/// where that is more.
+/// What a pod requests from a node, for each resource: the sum over its containers, or the largest
+/// request of an init container if that is more.
 fn requests(pod: &PodRequest) -> BTreeMap<String, usize> {
-    let mut together = BTreeMap::<String, usize>::new();
-    let mut greediest = BTreeMap::<String, usize>::new();
+    let mut sum = BTreeMap::<String, usize>::new();
+    let mut init_maximum = BTreeMap::<String, usize>::new();
     for container in &pod.containers {
         for (name, count) in &container.resources {
             let count = *count as usize;
             if container.kind == ContainerKind::Init {
-                let most = greediest.entry(name.clone()).or_default();
+                let most = init_maximum.entry(name.clone()).or_default();
                 *most = count.max(*most);
             } else {
-                *together.entry(name.clone()).or_default() += count;
+                *sum.entry(name.clone()).or_default() += count;
             }
         }
     }
-    for (name, most) in greediest {
-        let count = together.entry(name).or_default();
+    for (name, most) in init_maximum {
+        let count = sum.entry(name).or_default();
         *count = most.max(*count);
     }
-    together
+    sum
 }
 
-fn used_by_others(running: &BTreeMap<String, PodRequest>, pod: &PodRequest, name: &str) -> usize {
-    let others = running.values().filter(|other| other.name != pod.name);
+fn used_by_others(active: &BTreeMap<String, PodRequest>, pod: &PodRequest, name: &str) -> usize {
+    let others = active.values().filter(|other| other.name != pod.name);
     others.filter_map(|other| requests(other).get(name).copied()).sum()
 }

@@ -1,75 +1,31 @@
-//! The device manager's memory: `ManagerImpl` of
-//! `pkg/kubelet/cm/devicemanager/manager.go`, less the calls to plugins.
+//! The state of the device manager: `ManagerImpl` of `pkg/kubelet/cm/devicemanager/manager.go`,
+//! without the calls to plugins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kubelet::wire::Client;
+use kubelet::http2::Client;
 use tokio::time::Instant;
 
-use crate::dice::Dice;
+use crate::options::{Iteration, Release};
 use crate::pods::PodRequest;
+use crate::rng::Rng;
 use crate::v1beta1::device_plugin_client::DevicePluginClient;
 use crate::v1beta1::{ContainerAllocateResponse, Device, DevicePluginOptions};
 
-/// How long a resource outlives its plugin (`endpointStopGracePeriod`).
+/// How long a resource stays after its plugin disconnected (`endpointStopGracePeriod`).
 const STOP_GRACE: Duration = Duration::from_secs(5 * 60);
-
-/// Which releases' behaviour is meant, where they differ.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Release {
-    /// Kubernetes 1.26: a plugin is known by its resource name alone, and a connection
-    /// to a plugin is tried to its end, even where the plugin gave up waiting.
-    V1_26,
-    /// Kubernetes 1.36: the same, but the attempt ends with the plugin's call.
-    V1_36,
-    /// Kubernetes 1.37: a plugin is known by its resource name and socket, and a pair
-    /// that is connected is refused.
-    V1_37,
-}
-
-/// What a starting kubelet removes from its directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Cleanup {
-    /// Sockets, its own included (newer releases).
-    #[default]
-    Sockets,
-    /// Everything but its checkpoint (older releases on Windows).
-    EverythingButCheckpoint,
-    /// Nothing but its own socket (1.31 on Windows, by accident).
-    OwnSocket,
-}
-
-/// The operating system of the node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Platform {
-    /// CDI devices are dropped.
-    #[default]
-    Windows,
-    /// CDI devices are passed on.
-    Linux,
-}
-
-/// The order in which the kubelet meets the members of a set: any order is right.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Iteration {
-    /// Always the same.
-    #[default]
-    Sorted,
-    /// Another one each time, from a seed.
-    Shuffled(u64),
-}
 
 /// A resource as the kubelet reports it in the node's status.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourceView {
-    /// The extended resource's name.
+    /// The name of the extended resource.
     pub name: String,
-    /// All devices.
+    /// The number of all devices.
     pub capacity: usize,
-    /// Healthy devices.
+    /// The number of healthy devices.
     pub allocatable: usize,
     /// The devices, in the plugin's order.
     pub devices: Vec<DeviceView>,
@@ -78,23 +34,23 @@ pub struct ResourceView {
 /// A device as the kubelet sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceView {
-    /// The device's id.
+    /// The device ID.
     pub id: String,
-    /// `Healthy` or `Unhealthy`. The kubelet takes every other word for unhealthy.
+    /// `Healthy` or `Unhealthy`. The kubelet treats every other value as unhealthy.
     pub health: String,
 }
 
-/// The words of the API.
+/// The values of the API's `health` field.
 const HEALTHY: &str = "Healthy";
 const UNHEALTHY: &str = "Unhealthy";
 
 pub(crate) type Plugin = DevicePluginClient<Client>;
 pub(crate) type Ids = BTreeSet<String>;
 
-/// A plugin that is, or was, connected. Clones are the same one.
+/// A plugin that is or was connected. Clones refer to the same plugin.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
-    /// None after a restart of the kubelet, until the plugin is back.
+    /// `None` after a kubelet restart, until the plugin registers again.
     pub(crate) plugin: Option<Plugin>,
     pub(crate) options: DevicePluginOptions,
     socket: PathBuf,
@@ -123,7 +79,10 @@ impl Endpoint {
         *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// The plugin, unless it has gone.
+    /// The client of the plugin.
+    ///
+    /// # Errors
+    /// The plugin has disconnected. The text is the kubelet's message.
     pub(crate) fn running(&self, resource: &str) -> Result<Plugin, String> {
         match (&self.plugin, self.stopped()) {
             (Some(plugin), None) => Ok(plugin.clone()),
@@ -132,7 +91,7 @@ impl Endpoint {
     }
 }
 
-/// What one container has of one resource.
+/// The devices of one resource that are allocated to one container.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Allocation {
     pub(crate) ids: Ids,
@@ -142,17 +101,18 @@ pub(crate) struct Allocation {
 pub(crate) type ContainerAllocations = BTreeMap<String, Allocation>;
 pub(crate) type PodAllocations = BTreeMap<String, ContainerAllocations>;
 
-/// What is written to `kubelet_internal_checkpoint` and read at the next start.
+/// The contents of `kubelet_internal_checkpoint`, which a kubelet reads when it starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Checkpoint {
     pods: BTreeMap<String, PodAllocations>,
     registered: Vec<String>,
 }
 
+/// The state of the device manager.
 pub(crate) struct Manager {
     release: Release,
     endpoints: BTreeMap<String, Endpoint>,
-    /// From 1.37 on: every connected endpoint, by resource and socket.
+    /// Only from 1.37 on: every connected endpoint, by resource and socket.
     connected: BTreeMap<String, BTreeMap<PathBuf, Endpoint>>,
     devices: BTreeMap<String, Vec<Device>>,
     healthy: BTreeMap<String, Ids>,
@@ -160,7 +120,7 @@ pub(crate) struct Manager {
     pub(crate) allocated: BTreeMap<String, Ids>,
     pub(crate) pods: BTreeMap<String, PodAllocations>,
     pub(crate) active: BTreeMap<String, PodRequest>,
-    dice: Option<Dice>,
+    rng: Option<Rng>,
 }
 
 impl Manager {
@@ -181,9 +141,9 @@ impl Manager {
             allocated: BTreeMap::new(),
             pods: checkpoint.pods,
             active,
-            dice: match iteration {
+            rng: match iteration {
                 Iteration::Sorted => None,
-                Iteration::Shuffled(seed) => Some(Dice::new(seed)),
+                Iteration::Shuffled(seed) => Some(Rng::new(seed)),
             },
         };
         manager.allocated = manager.allocated_by_pods();
@@ -194,10 +154,10 @@ impl Manager {
         Checkpoint { pods: self.pods.clone(), registered: self.healthy.keys().cloned().collect() }
     }
 
-    /// Puts the members of a set in the order in which this kubelet happens to meet them.
-    pub(crate) fn in_some_order<T>(&mut self, mut items: Vec<T>) -> Vec<T> {
-        if let Some(dice) = &mut self.dice {
-            dice.shuffle(&mut items);
+    /// Returns the members of a set in the order in which the kubelet iterates over them.
+    pub(crate) fn in_iteration_order<T>(&mut self, mut items: Vec<T>) -> Vec<T> {
+        if let Some(rng) = &mut self.rng {
+            rng.shuffle(&mut items);
         }
         items
     }
@@ -246,7 +206,7 @@ impl Manager {
         self.unhealthy.entry(resource.to_owned()).or_default().extend(healthy);
     }
 
-    /// `genericDeviceUpdateCallback`: each list replaces the one before.
+    /// `genericDeviceUpdateCallback`: each list replaces the previous one.
     pub(crate) fn list_received(&mut self, resource: &str, devices: Vec<Device>) {
         let ids = |healthy: bool| {
             devices
@@ -260,7 +220,7 @@ impl Manager {
         self.devices.insert(resource.to_owned(), devices);
     }
 
-    /// Whether a plugin that is connected has sent a list.
+    /// Whether the resource's plugin is connected and has sent a device list.
     pub(crate) fn has_list(&self, resource: &str) -> bool {
         let connected = self.endpoints.get(resource).is_some_and(|e| e.stopped().is_none());
         connected && self.devices.contains_key(resource)
@@ -279,7 +239,8 @@ impl Manager {
         self.healthy.contains_key(resource) || self.allocated.contains_key(resource)
     }
 
-    /// `GetCapacity`, which also forgets resources whose plugin is gone for too long.
+    /// `GetCapacity`, which also removes resources whose plugin was disconnected for longer than
+    /// [`STOP_GRACE`].
     pub(crate) fn resources(&mut self) -> Vec<ResourceView> {
         let expired =
             |endpoint: &Endpoint| endpoint.stopped().is_some_and(|at| at.elapsed() > STOP_GRACE);
@@ -316,7 +277,7 @@ impl Manager {
         ResourceView { name, capacity, allocatable, devices }
     }
 
-    /// `UpdateAllocatedDevices`: frees what pods had that are no more.
+    /// `UpdateAllocatedDevices`: frees the devices of pods that no longer exist.
     pub(crate) fn free_inactive(&mut self) {
         let before = self.pods.len();
         self.pods.retain(|pod, _| self.active.contains_key(pod));
@@ -325,7 +286,7 @@ impl Manager {
         }
     }
 
-    /// All devices that pods have, for each resource.
+    /// All devices that are allocated to pods, by resource.
     pub(crate) fn allocated_by_pods(&self) -> BTreeMap<String, Ids> {
         let mut allocated = BTreeMap::<String, Ids>::new();
         for containers in self.pods.values() {

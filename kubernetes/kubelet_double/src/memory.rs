@@ -1,7 +1,7 @@
-//! Sockets in memory: for hosts without `AF_UNIX`, and for tests whose clock stands still.
+//! Sockets in memory, for hosts without `AF_UNIX` and for tests with a paused clock.
 //!
-//! A socket's name outlives its listener, as in a file system, and connecting to it is
-//! refused then.
+//! As in a file system, the name of a socket stays after its listener is closed. Connections to it
+//! are refused then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -15,13 +15,13 @@ use tokio::sync::mpsc;
 
 use crate::Host;
 
-/// Bytes on their way in one direction of a connection.
+/// The size of the buffer in each direction of a connection, in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// Connections that wait to be accepted (`SOMAXCONN` of older Linux kernels).
+/// How many connections can wait to be accepted (`SOMAXCONN` of older Linux kernels).
 const BACKLOG: usize = 128;
 
-/// A host's directories and sockets. Clones are the same host.
+/// A host in memory, with directories and sockets. Clones refer to the same host.
 #[derive(Clone, Debug, Default)]
 pub struct InMemory(Arc<Mutex<Files>>);
 
@@ -29,7 +29,7 @@ pub struct InMemory(Arc<Mutex<Files>>);
 struct Files {
     directories: BTreeSet<PathBuf>,
     sockets: BTreeMap<PathBuf, Socket>,
-    made: u64,
+    created: u64,
     bind_error: Option<io::ErrorKind>,
 }
 
@@ -40,28 +40,27 @@ struct Socket {
 }
 
 impl InMemory {
-    /// A host without directories.
+    /// Creates a host without directories.
     #[must_use]
     pub fn new() -> Self {
         InMemory::default()
     }
 
-    /// Removes a directory with everything in it, as `rm -r` does. Listeners go on
-    /// without a name.
+    /// Removes a directory and its contents, as `rm -r` does. Listeners stay open.
     pub fn remove_directory(&self, path: &Path) {
         let mut files = self.files();
         files.directories.retain(|directory| !directory.starts_with(path));
         files.sockets.retain(|socket, _| !socket.starts_with(path));
     }
 
-    /// Lets every bind fail from now on (a full disk, a directory that must not be
-    /// written to), or no longer.
+    /// From now on, every bind fails with this error (for example for a full disk or a read-only
+    /// directory), or no longer fails.
     pub fn fail_binds(&self, error: Option<io::ErrorKind>) {
         self.files().bind_error = error;
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
-        // Every change is made in one go, so a panic elsewhere leaves nothing half done.
+        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,20 +88,20 @@ impl Transport for InMemory {
         if files.sockets.contains_key(path) {
             return Err(io::ErrorKind::AddrInUse.into());
         }
-        let (backlog, arriving) = mpsc::channel(BACKLOG);
-        files.made += 1;
-        let identity = Identity::new([files.made, 0, 0, 0]);
+        let (backlog, connections) = mpsc::channel(BACKLOG);
+        files.created += 1;
+        let identity = Identity::new([files.created, 0, 0, 0]);
         files.sockets.insert(path.to_owned(), Socket { identity, backlog });
-        Ok(MemoryListener(arriving))
+        Ok(MemoryListener(connections))
     }
 
     fn connect(&self, path: &Path) -> impl Future<Output = io::Result<DuplexStream>> + Send {
         let backlog = self.backlog(path);
         async move {
-            let (ours, theirs) = tokio::io::duplex(BUFFER);
+            let (client, server) = tokio::io::duplex(BUFFER);
             let refused = |_| io::Error::from(io::ErrorKind::ConnectionRefused);
-            backlog?.send(theirs).await.map_err(refused)?;
-            Ok(ours)
+            backlog?.send(server).await.map_err(refused)?;
+            Ok(client)
         }
     }
 
@@ -136,7 +135,7 @@ impl Host for InMemory {
     }
 }
 
-/// The accepting end of a socket in memory.
+/// The listener of a socket in memory.
 #[derive(Debug)]
 pub struct MemoryListener(mpsc::Receiver<DuplexStream>);
 
@@ -146,7 +145,7 @@ impl Listener for MemoryListener {
     async fn accept(&mut self) -> io::Result<DuplexStream> {
         match self.0.recv().await {
             Some(stream) => Ok(stream),
-            // The name was removed: nobody can connect any more, and nobody is told.
+            // The name was removed. As on a real host, no connection arrives and `accept` waits.
             None => std::future::pending().await,
         }
     }
@@ -165,22 +164,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_go_both_ways() {
+    async fn transfers_bytes_in_both_directions() {
         let (host, path) = host();
         let mut listener = host.bind(&path).unwrap();
         let mut client = host.connect(&path).await.unwrap();
         let mut server = listener.accept().await.unwrap();
         client.write_all(b"ping").await.unwrap();
         server.write_all(b"pong").await.unwrap();
-        let mut heard = [0; 4];
-        server.read_exact(&mut heard).await.unwrap();
-        assert_eq!(&heard, b"ping");
-        client.read_exact(&mut heard).await.unwrap();
-        assert_eq!(&heard, b"pong");
+        let mut received = [0; 4];
+        server.read_exact(&mut received).await.unwrap();
+        assert_eq!(&received, b"ping");
+        client.read_exact(&mut received).await.unwrap();
+        assert_eq!(&received, b"pong");
     }
 
     #[tokio::test]
-    async fn a_name_outlives_its_listener_and_a_listener_its_name() {
+    async fn name_and_listener_can_outlive_each_other() {
         let (host, path) = host();
         let kind = |error: io::Error| error.kind();
         assert_eq!(host.connect(&path).await.map_err(kind).err(), Some(io::ErrorKind::NotFound));

@@ -1,13 +1,13 @@
-//! How the answers of several plugins become one container's settings:
+//! Merges the `Allocate` answers of several plugins into the settings of one container:
 //! `deviceRunContainerOptions` of `pkg/kubelet/cm/devicemanager/pod_devices.go`.
 
 use std::collections::BTreeMap;
 
-use crate::manager::Platform;
+use crate::options::Platform;
 use crate::pods::{ContainerView, Dropped};
 use crate::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
 
-/// Merges answers, the earlier ones winning. Paths are compared to the letter.
+/// Merges answers. Earlier answers take precedence. Paths are compared case-sensitively.
 pub(crate) fn merge<'a>(
     name: &str,
     answers: impl IntoIterator<Item = &'a ContainerAllocateResponse>,
@@ -15,13 +15,13 @@ pub(crate) fn merge<'a>(
 ) -> ContainerView {
     let mut view = ContainerView { name: name.to_owned(), ..ContainerView::default() };
     for answer in answers {
-        merge_texts(&mut view.envs, &answer.envs, &mut view.dropped, |name, value| Dropped::Env {
+        merge_map(&mut view.envs, &answer.envs, &mut view.dropped, |name, value| Dropped::Env {
             name,
             value,
         });
         merge_devices(&mut view, &answer.devices);
         merge_mounts(&mut view, &answer.mounts);
-        merge_texts(&mut view.annotations, &answer.annotations, &mut view.dropped, |key, value| {
+        merge_map(&mut view.annotations, &answer.annotations, &mut view.dropped, |key, value| {
             Dropped::Annotation { key, value }
         });
         if platform == Platform::Windows {
@@ -54,7 +54,7 @@ fn merge_mounts(view: &mut ContainerView, mounts: &[Mount]) {
     }
 }
 
-fn merge_texts(
+fn merge_map(
     into: &mut BTreeMap<String, String>,
     from: &BTreeMap<String, String>,
     dropped: &mut Vec<Dropped>,
@@ -88,41 +88,41 @@ mod tests {
         }
     }
 
-    fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
     }
 
     #[test]
-    fn the_first_of_each_container_path_wins() {
+    fn keeps_the_first_entry_for_each_container_path_and_key() {
         let first = ContainerAllocateResponse {
-            envs: texts(&[("A", "1"), ("B", "2")]),
+            envs: map(&[("A", "1"), ("B", "2")]),
             devices: vec![device("x"), device("y")],
             mounts: vec![mount("s1", "d1"), mount("s2", "D1")],
-            annotations: texts(&[("k", "v")]),
+            annotations: map(&[("k", "v")]),
             ..ContainerAllocateResponse::default()
         };
         let second = ContainerAllocateResponse {
-            envs: texts(&[("A", "1"), ("B", "3"), ("C", "4")]),
+            envs: map(&[("A", "1"), ("B", "3"), ("C", "4")]),
             devices: vec![device("z")],
             mounts: vec![mount("s3", "d1"), mount("s4", "d2")],
-            annotations: texts(&[("k", "w")]),
+            annotations: map(&[("k", "w")]),
             cdi_devices: vec![CdiDevice { name: "v/c=d".to_owned() }],
         };
         let view = merge("main", [&first, &second], Platform::Windows);
         assert_eq!(view.devices, [device("x")]);
         assert_eq!(view.mounts, [mount("s1", "d1"), mount("s2", "D1"), mount("s4", "d2")]);
-        assert_eq!(view.envs, texts(&[("A", "1"), ("B", "2"), ("C", "4")]));
-        assert_eq!(view.annotations, texts(&[("k", "v")]));
+        assert_eq!(view.envs, map(&[("A", "1"), ("B", "2"), ("C", "4")]));
+        assert_eq!(view.annotations, map(&[("k", "v")]));
         let dropped: Vec<String> = view.dropped.iter().map(ToString::to_string).collect();
         assert_eq!(
             dropped,
             [
-                "device y (container path `` is taken)",
-                "variable B=3 (it is set)",
-                "device z (container path `` is taken)",
-                "mount s3 (container path `d1` is taken)",
-                "annotation k=w (it is set)",
-                "CDI device v/c=d (not on Windows)",
+                "device y (container path `` is already in use)",
+                "environment variable B=3 (already set to another value)",
+                "device z (container path `` is already in use)",
+                "mount s3 (container path `d1` is already in use)",
+                "annotation k=w (already set to another value)",
+                "CDI device v/c=d (not supported on Windows)",
             ]
         );
     }

@@ -1,21 +1,21 @@
-//! Pods: what they ask for and what becomes of them.
+//! Pods: what they request, and the result of their admission.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::v1beta1::{DeviceSpec, Mount};
 
-/// A pod that the scheduler has sent to this node.
+/// A pod that the scheduler placed on this node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodRequest {
     /// Unique on the node.
     pub name: String,
-    /// In the order of the pod's specification, init containers first.
+    /// The containers in the order of the pod's specification, init containers first.
     pub containers: Vec<ContainerRequest>,
 }
 
 impl PodRequest {
-    /// A pod of one container, of the pod's name, that asks for one resource.
+    /// Creates a pod with one container that has the pod's name and requests one resource.
     pub fn single(name: impl Into<String>, resource: impl Into<String>, count: u32) -> Self {
         let name = name.into();
         let container = ContainerRequest {
@@ -32,30 +32,30 @@ impl PodRequest {
 pub struct ContainerRequest {
     /// Unique in the pod.
     pub name: String,
-    /// When it runs.
+    /// The kind of the container, which determines when it runs.
     pub kind: ContainerKind,
-    /// How many devices of which resources.
+    /// The number of requested devices, by resource.
     pub resources: BTreeMap<String, u32>,
 }
 
-/// When a container runs, which decides whether its devices can be used again.
+/// When a container runs, which determines whether other containers can reuse its devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ContainerKind {
-    /// Beside the others; its devices are its own.
+    /// A regular container. No other container reuses its devices.
     #[default]
     App,
-    /// Before the others, which get its devices afterwards.
+    /// An init container. It runs before the others, which can reuse its devices.
     Init,
-    /// Before and beside the others (a sidecar); its devices are its own.
+    /// A sidecar: an init container that keeps running. No other container reuses its devices.
     RestartableInit,
 }
 
-/// What became of a pod.
+/// The result of a pod's admission.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Admission {
-    /// Whether it may run.
+    /// Whether the pod may run.
     pub verdict: Verdict,
-    /// What its containers are given, in order. Empty where it may not run.
+    /// What the containers get, in order. Empty if the pod may not run.
     pub containers: Vec<ContainerView>,
 }
 
@@ -70,13 +70,13 @@ impl Admission {
 /// Whether a pod may run on the node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It may.
+    /// The pod may run.
     Admitted,
-    /// It has failed, for good.
+    /// The pod has failed and is not retried.
     Refused(Refused),
 }
 
-/// Why a pod may not run, in the kubelet's words.
+/// Why a pod may not run. The texts are those of the real kubelet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refused {
     /// The reason in the pod's status, such as `UnexpectedAdmissionError`.
@@ -91,59 +91,59 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What the kubelet hands to the container runtime for one container.
+/// What the kubelet passes to the container runtime for one container.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ContainerView {
-    /// The container's name.
+    /// The name of the container.
     pub name: String,
-    /// The devices allocated to it, for each resource.
+    /// The IDs of the allocated devices, by resource.
     pub device_ids: BTreeMap<String, Vec<String>>,
-    /// One for each container path.
+    /// Devices, one for each container path.
     pub devices: Vec<DeviceSpec>,
-    /// One for each container path.
+    /// Mounts, one for each container path.
     pub mounts: Vec<Mount>,
     /// Environment variables.
     pub envs: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
-    /// What plugins answered and the container does not get.
+    /// What the kubelet dropped from the plugins' answers.
     pub dropped: Vec<Dropped>,
 }
 
-/// Something a plugin answered that the kubelet leaves out.
+/// A part of a plugin's answer that the kubelet drops.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Dropped {
-    /// A device with a container path that another one has already.
+    /// A device whose container path is already in use.
     Device {
-        /// The path, empty on Windows.
+        /// The container path, empty on Windows.
         container_path: String,
-        /// What it would have been.
+        /// The host path of the dropped device.
         host_path: String,
     },
-    /// A mount with a container path that another one has already.
+    /// A mount whose container path is already in use.
     Mount {
-        /// The path.
+        /// The container path.
         container_path: String,
-        /// What it would have been.
+        /// The host path of the dropped mount.
         host_path: String,
     },
-    /// A variable that has another value already.
+    /// An environment variable that is already set to another value.
     Env {
-        /// Its name.
+        /// The name of the variable.
         name: String,
-        /// The value it would have had.
+        /// The dropped value.
         value: String,
     },
-    /// An annotation that has another value already.
+    /// An annotation that is already set to another value.
     Annotation {
-        /// Its key.
+        /// The key of the annotation.
         key: String,
-        /// The value it would have had.
+        /// The dropped value.
         value: String,
     },
-    /// A CDI device: kubelets on Windows know none.
+    /// A CDI device, which kubelets on Windows do not support.
     CdiDevice {
-        /// Its name.
+        /// The name of the device.
         name: String,
     },
 }
@@ -152,16 +152,23 @@ impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Dropped::Device { container_path, host_path } => {
-                write!(f, "device {host_path} (container path `{container_path}` is taken)")
+                write!(
+                    f,
+                    "device {host_path} (container path `{container_path}` is already in use)"
+                )
             }
             Dropped::Mount { container_path, host_path } => {
-                write!(f, "mount {host_path} (container path `{container_path}` is taken)")
+                write!(f, "mount {host_path} (container path `{container_path}` is already in use)")
             }
-            Dropped::Env { name, value } => write!(f, "variable {name}={value} (it is set)"),
+            Dropped::Env { name, value } => {
+                write!(f, "environment variable {name}={value} (already set to another value)")
+            }
             Dropped::Annotation { key, value } => {
-                write!(f, "annotation {key}={value} (it is set)")
+                write!(f, "annotation {key}={value} (already set to another value)")
             }
-            Dropped::CdiDevice { name } => write!(f, "CDI device {name} (not on Windows)"),
+            Dropped::CdiDevice { name } => {
+                write!(f, "CDI device {name} (not supported on Windows)")
+            }
         }
     }
 }

@@ -5,52 +5,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::wire::{self, Client, Closer, Closing, Driver};
+use kubelet::http2::{self, Client, CloseSignal, Driver};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{Request, Response, Status};
 
+use crate::connection::Connection;
 use crate::faults::{RegisterFault, StreamFault};
+use crate::grpc_error::grpc_error;
 use crate::host::Host;
-use crate::manager::{Endpoint, Plugin, Release};
-use crate::names::is_extended_resource_name;
+use crate::manager::{Endpoint, Plugin};
+use crate::options::Release;
 use crate::process::Process;
+use crate::resource_names::is_extended_resource_name;
 use crate::v1beta1::registration_server::Registration;
 use crate::v1beta1::{Empty, RegisterRequest};
 
 /// How long a plugin may take to accept a connection (`dial`).
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
 
-/// The delay before a connection is tried again, and what each further one is multiplied
-/// with: grpc-go's defaults, less their jitter.
+/// The delay before the first retry of a connection, and the factor by which each further delay
+/// grows: the defaults of grpc-go, without jitter.
 const FIRST_REDIAL: Duration = Duration::from_secs(1);
 const REDIAL_FACTOR: f64 = 1.6;
 
-/// How often a kubelet that does not read looks whether it should by now.
-const NEVER_READ_LOOK: Duration = Duration::from_secs(1);
+/// How often [`StreamFault::NeverRead`] is checked again.
+const NEVER_READ_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A connection to a plugin. Dropping it closes the connection.
-pub(crate) struct Connection {
-    pub(crate) socket: PathBuf,
-    open: Option<Closer>,
-}
-
-impl Connection {
-    fn new(socket: PathBuf) -> Self {
-        Connection { socket, open: None }
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.is_some()
-    }
-
-    /// Remembers how to close the connection, now that it is open.
-    pub(crate) fn open(&mut self, closer: Closer) {
-        self.open = Some(closer);
-    }
-}
-
-/// The service, as a kubelet offers it on `kubelet.sock`.
+/// The `Registration` service that a kubelet serves on `kubelet.sock`.
 pub(crate) struct Registrar<T: Host>(pub(crate) Arc<Process<T>>);
 
 #[tonic::async_trait]
@@ -60,21 +42,21 @@ impl<T: Host> Registration for Registrar<T> {
         let process = &self.0;
         let fault = process.faults().register;
         match &fault {
-            RegisterFault::Refuse(words) => return Err(Status::unknown(words)),
+            RegisterFault::Refuse(message) => return Err(Status::unknown(message)),
             RegisterFault::Hang => std::future::pending().await,
             RegisterFault::ActLate(delay) => sleep(*delay).await,
             RegisterFault::None
             | RegisterFault::AnswerLate(_)
             | RegisterFault::RefuseAfterDial(_) => {}
         }
-        // Go's errors without a code are `Unknown` on the wire.
+        // grpc-go sends errors without a code as `Unknown`.
         check(&request).map_err(Status::unknown)?;
         process.count_registration(&request.resource_name);
         let socket = process.directory.join(&request.endpoint);
         connect_client(process, request.resource_name, socket).await.map_err(Status::unknown)?;
         match fault {
             RegisterFault::AnswerLate(delay) => sleep(delay).await,
-            RegisterFault::RefuseAfterDial(words) => return Err(Status::unknown(words)),
+            RegisterFault::RefuseAfterDial(message) => return Err(Status::unknown(message)),
             _ => {}
         }
         Ok(Response::new(Empty {}))
@@ -95,8 +77,8 @@ fn check(request: &RegisterRequest) -> Result<(), String> {
     Ok(())
 }
 
-/// `connectClient`. The work is a task of its own: before 1.36 it goes on when the
-/// plugin hangs up, since then it ends with the plugin's call.
+/// `connectClient`. The work runs in a separate task: before 1.36 it continues after the plugin
+/// cancels its call; since 1.36 it ends with the call.
 async fn connect_client<T: Host>(
     process: &Arc<Process<T>>,
     resource: String,
@@ -104,7 +86,7 @@ async fn connect_client<T: Host>(
 ) -> Result<(), String> {
     let (answer, answered) = oneshot::channel();
     process.spawn(connect_and_run(Arc::clone(process), resource, socket, answer));
-    answered.await.unwrap_or_else(|_| Err("the kubelet stopped".to_owned()))
+    answered.await.unwrap_or_else(|_| Err("kubelet stopped".to_owned()))
 }
 
 async fn connect_and_run<T: Host>(
@@ -123,7 +105,7 @@ async fn connect_and_run<T: Host>(
             () = answer.closed() => Err("context canceled".to_owned()),
         }
     };
-    // The plugin may have hung up; then nobody wants to know how it went.
+    // If the plugin has canceled its call, sending the answer fails, which changes nothing.
     match result {
         Ok((plugin, lost)) => {
             let run = run_client(Arc::clone(&process), resource, socket, plugin, lost);
@@ -142,7 +124,7 @@ async fn connect<T: Host>(
     process: &Arc<Process<T>>,
     resource: &str,
     socket: &Path,
-) -> Result<(Plugin, Closing), String> {
+) -> Result<(Plugin, CloseSignal), String> {
     let (client, lost) = dial(process, resource, socket).await?;
     let mut plugin = Plugin::with_origin(client, Client::origin());
     let options = plugin
@@ -158,18 +140,18 @@ async fn dial<T: Host>(
     process: &Arc<Process<T>>,
     resource: &str,
     socket: &Path,
-) -> Result<(Client, Closing), String> {
+) -> Result<(Client, CloseSignal), String> {
     let limit = Instant::now() + DIAL_LIMIT;
     let (client, driver) = timeout_at(limit, dial_until_connected(&process.host, socket))
         .await
         .map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())?;
-    let (closer, mut closing) = wire::closing();
-    process.open_connection(resource, socket, closer);
-    let (loses, lost) = wire::closing();
+    let (closer, mut closing) = http2::close_signal();
+    process.set_established(resource, socket, closer);
+    let (loses, lost) = http2::close_signal();
     process.spawn(async move {
         tokio::select! {
             _ended = driver => {}
-            () = closing.asked() => {}
+            () = closing.requested() => {}
         }
         loses.close();
     });
@@ -180,7 +162,7 @@ async fn dial_until_connected<T: Host>(host: &T, socket: &Path) -> (Client, Driv
     let mut delay = FIRST_REDIAL;
     loop {
         if let Ok(io) = host.connect(socket).await
-            && let Ok(connected) = wire::connect(io).await
+            && let Ok(connected) = http2::connect(io).await
         {
             return connected;
         }
@@ -189,20 +171,20 @@ async fn dial_until_connected<T: Host>(host: &T, socket: &Path) -> (Client, Driv
     }
 }
 
-/// `runClient`: the list, until it ends, which disconnects whatever is known under the
-/// resource's name by then (before 1.37), or under its name and socket.
+/// `runClient`: watches the list until the stream ends. The end disconnects the plugin that is
+/// known under the resource's name by then (before 1.37), or under its name and socket.
 async fn run_client<T: Host>(
     process: Arc<Process<T>>,
     resource: String,
     socket: PathBuf,
     mut plugin: Plugin,
-    mut lost: Closing,
+    mut lost: CloseSignal,
 ) {
     let fault = process.faults().stream;
     let end = tokio::select! {
         end = watch_list(&process, &resource, &mut plugin, &fault) => end,
-        () = lost.asked() => "connection lost".to_owned(),
-        () = drop_time(&fault) => "dropped".to_owned(),
+        () = lost.requested() => "connection lost".to_owned(),
+        () = drop_delay(&fault) => "dropped".to_owned(),
     };
     tracing::debug!(resource, end, "ListAndWatch ended unexpectedly for device plugin");
     if let Some(connection) = process.take_connection(&resource, &socket) {
@@ -219,17 +201,17 @@ async fn watch_list<T: Host>(
     fault: &StreamFault,
 ) -> String {
     match fault {
-        StreamFault::NeverAsk => std::future::pending::<()>().await,
-        StreamFault::AskLate(delay) => sleep(*delay).await,
+        StreamFault::NeverOpen => std::future::pending::<()>().await,
+        StreamFault::OpenLate(delay) => sleep(*delay).await,
         StreamFault::None | StreamFault::NeverRead | StreamFault::DropAfter(_) => {}
     }
     let mut stream = match plugin.list_and_watch(Empty {}).await {
         Ok(response) => response.into_inner(),
         Err(status) => return grpc_error(&status),
     };
-    // A plugin cannot tell a stream that nobody reads from one with nothing new on it.
+    // To a plugin, a stream that is not read looks like a stream without new lists.
     while process.faults().stream == StreamFault::NeverRead {
-        sleep(NEVER_READ_LOOK).await;
+        sleep(NEVER_READ_CHECK_INTERVAL).await;
     }
     loop {
         match stream.message().await {
@@ -242,18 +224,9 @@ async fn watch_list<T: Host>(
     }
 }
 
-async fn drop_time(fault: &StreamFault) {
+async fn drop_delay(fault: &StreamFault) {
     match fault {
         StreamFault::DropAfter(time) => sleep(*time).await,
         _ => std::future::pending().await,
     }
-}
-
-/// A gRPC error in Go's words.
-pub(crate) fn grpc_error(status: &Status) -> String {
-    let code = match status.code() {
-        tonic::Code::Cancelled => "Canceled".to_owned(),
-        code => format!("{code:?}"),
-    };
-    format!("rpc error: code = {code} desc = {}", status.message())
 }

@@ -92,15 +92,15 @@ fn explained_messages_about_the_kubelet_are_logged() {
     let registration = include_str!("../../../kubernetes/kubelet/src/registration.rs");
     let service = include_str!("../../../kubernetes/kubelet/src/service.rs");
     for (source, message) in [
-        (registration, "could not connect to the kubelet"),
-        (registration, "the kubelet did not accept a connection within"),
-        (registration, "the kubelet did not answer within"),
-        (registration, "the kubelet closed the connection before it answered"),
-        (registration, "the kubelet refused: "),
-        (service, "an allocation size of"),
-        (service, "the request did not arrive"),
-        (service, "not allocated"),
-        (service, "no preference"),
+        (registration, "cannot connect to kubelet"),
+        (registration, "kubelet did not accept a connection within"),
+        (registration, "kubelet did not answer within"),
+        (registration, "kubelet closed the connection before it answered"),
+        (registration, "kubelet refused the registration: "),
+        (service, "invalid allocation size"),
+        (service, "no request received within"),
+        (service, "Allocate failed"),
+        (service, "GetPreferredAllocation failed"),
     ] {
         assert!(source.contains(message), "nothing logs `{message}`");
         assert!(PAGE.contains(message), "`{message}` is not explained");

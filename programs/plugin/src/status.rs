@@ -78,7 +78,7 @@ fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Fai
 async fn query(sockets: &[PathBuf]) -> BTreeMap<String, ResourceStatus> {
     let mut resources: BTreeMap<String, ResourceStatus> = BTreeMap::new();
     for socket in sockets {
-        match kubelet::status::ask(UnixSockets, socket).await {
+        match kubelet::status::query(UnixSockets, socket).await {
             Ok(report) => {
                 for resource in report.resources {
                     let known = resources.get(&resource.name);

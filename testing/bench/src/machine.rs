@@ -1,4 +1,4 @@
-//! The machine that is measured on, in words that tell nobody's name.
+//! Describes the machine on which the benchmark runs, without names of hosts or users.
 
 use std::fs::read_to_string;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,25 +12,25 @@ pub(crate) fn describe() -> Vec<(&'static str, String)> {
         Some(format!("{} GiB", (kib + (1 << 19)) >> 20))
     });
     let kernel = read_to_string("/proc/sys/kernel/osrelease").ok();
-    let known = |fact: Option<String>| fact.unwrap_or_else(|| "not known".to_owned());
+    let known = |fact: Option<String>| fact.unwrap_or_else(|| "unknown".to_owned());
     vec![
         ("processor", known(processor)),
         ("cores", cores.to_string()),
         ("memory", known(memory)),
         ("kernel", known(kernel).trim().to_owned()),
         ("system", std::env::consts::OS.to_owned()),
-        ("processes that wanted a core before, on average", known(load())),
+        ("load average over 1 minute, before the benchmark", known(load())),
         ("date", today()),
     ]
 }
 
-/// How many processes ran or waited for a processor, on average over the last minute.
+/// The load average over the last minute: how many processes ran or waited for a processor.
 fn load() -> Option<String> {
     let text = read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next().map(str::to_owned)
 }
 
-/// The value of the first line that begins with `name`, as `/proc` spells its files.
+/// The value of the first line that starts with `name`, in the format of `/proc` files.
 fn line(file: &str, name: &str) -> Option<String> {
     let text = read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -42,7 +42,7 @@ fn today() -> String {
     date(since.as_secs() / 86_400)
 }
 
-/// Year, month and day of a number of days after 1970-01-01.
+/// The date that is this number of days after 1970-01-01, as year, month and day.
 fn date(mut days: u64) -> String {
     let leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn formats_dates_of_leap_and_common_years() {
         for (days, expected) in [
             (0, "1970-01-01"),
             (58, "1970-02-28"),

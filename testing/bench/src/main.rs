@@ -1,15 +1,16 @@
-//! Measures the program against its budgets, from outside, as a kubelet meets it.
+//! Measures the release program from outside, as a kubelet would use it, and compares the results
+//! with budgets.
 //!
-//! In come the release program and how long to measure; out goes a table on standard
-//! output and, where asked for, `docs/benchmarks.md`. `cargo xtask bench` builds and
-//! runs it. Nothing here is asserted: figures are for people to judge.
+//! Input: the release program and how long to measure. Output: a table on standard output and, with
+//! `--write`, `docs/benchmarks.md`. `cargo xtask bench` builds and runs it. It asserts nothing:
+//! people judge the results.
 
-mod kubelet_side;
 mod machine;
 mod measures;
+mod minimal_kubelet;
 mod node;
 mod program;
-mod raw;
+mod raw_client;
 mod report;
 mod sample;
 
@@ -23,18 +24,18 @@ use crate::measures::{Effort, Measure};
 
 const USAGE: &str = "usage: bench PROGRAM [--quick] [--only GROUP] [--write FILE]";
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(PartialEq, Eq, Debug)]
 struct Request {
     program: PathBuf,
     effort: Effort,
-    /// The groups, in the order they are measured.
+    /// The groups, in the order in which they are measured.
     groups: Vec<Measure>,
     write: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
-    let request = match request(std::env::args_os().skip(1)) {
+    let request = match parse(std::env::args_os().skip(1)) {
         Ok(request) => request,
         Err(error) => {
             eprintln!("error: {error:#}\n{USAGE}");
@@ -50,35 +51,35 @@ fn main() -> ExitCode {
     }
 }
 
-fn request(mut words: impl Iterator<Item = OsString>) -> Result<Request> {
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
     let mut request = Request {
-        program: words.next().context("which program?")?.into(),
+        program: arguments.next().context("the path of the program is missing")?.into(),
         effort: Effort::Full,
         groups: Measure::ALL.to_vec(),
         write: None,
     };
-    while let Some(word) = words.next() {
-        match word.to_string_lossy().as_ref() {
+    while let Some(argument) = arguments.next() {
+        match argument.to_string_lossy().as_ref() {
             "--quick" => request.effort = Effort::Quick,
             "--only" => {
-                let name = words.next().context("`--only` needs a group")?;
+                let name = arguments.next().context("`--only` requires a group")?;
                 request.groups = vec![Measure::named(&name.to_string_lossy())?];
             }
             "--write" => {
-                request.write = Some(words.next().context("`--write` needs a file")?.into());
+                request.write = Some(arguments.next().context("`--write` requires a file")?.into());
             }
-            other => bail!("`{other}` is no argument"),
+            other => bail!("unknown argument `{other}`"),
         }
     }
     Ok(request)
 }
 
 fn measure(request: &Request) -> Result<()> {
-    // One thread, so that client and program have a core each on the smallest machine.
+    // One thread, so that on a machine with two cores client and program have one core each.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("the event loop cannot be started")?;
+        .context("cannot start the tokio runtime")?;
     let machine = machine::describe();
     let mut groups = Vec::new();
     for group in &request.groups {
@@ -98,20 +99,20 @@ fn measure(request: &Request) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn asked(words: &[&str]) -> Result<Request> {
-        request(words.iter().map(OsString::from))
+    fn parsed(arguments: &[&str]) -> Result<Request> {
+        parse(arguments.iter().map(OsString::from))
     }
 
     #[test]
-    fn a_program_is_needed_and_the_rest_is_not() {
-        let full = asked(&["p"]).unwrap();
+    fn requires_only_the_program() {
+        let full = parsed(&["p"]).unwrap();
         assert_eq!((full.effort, full.write), (Effort::Full, None));
         assert_eq!(full.groups, Measure::ALL);
-        assert_eq!(asked(&["p", "--only", "calls"]).unwrap().groups, [Measure::Calls]);
-        let quick = asked(&["p", "--quick", "--write", "f"]).unwrap();
+        assert_eq!(parsed(&["p", "--only", "calls"]).unwrap().groups, [Measure::Calls]);
+        let quick = parsed(&["p", "--quick", "--write", "f"]).unwrap();
         assert_eq!((quick.effort, quick.write), (Effort::Quick, Some("f".into())));
         for bad in [&[][..], &["p", "--write"], &["p", "x"], &["p", "--only", "x"]] {
-            assert!(asked(bad).is_err(), "{bad:?}");
+            assert!(parsed(bad).is_err(), "{bad:?}");
         }
     }
 }

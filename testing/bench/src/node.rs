@@ -1,4 +1,5 @@
-//! A node for the program: a host of eight GPUs, a configuration, a kubelet's directory.
+//! A node for the program: an inventory with eight GPUs, a configuration file and a device plugin
+//! directory.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,26 +12,26 @@ use devices::{
 };
 use tempfile::TempDir;
 
-/// How many GPUs the host has.
+/// The number of GPUs of the host.
 pub(crate) const GPUS: usize = 8;
 
-/// What an allocation on the node is like.
+/// The parameters of a node that determine the cost of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
-    /// Slots in all; a multiple of [`GPUS`].
+    /// The total number of slots, a multiple of [`GPUS`].
     pub(crate) slots: usize,
-    /// Existing files that a container is given.
+    /// The number of existing files that are mounted into a container.
     pub(crate) files: usize,
 }
 
 /// The health of the host's first GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FirstGpu {
-    Works,
-    Stopped,
+    Healthy,
+    Unhealthy,
 }
 
-/// The files of a node, which are removed with it.
+/// The files of a node. They are removed when it is dropped.
 pub(crate) struct Node {
     folder: TempDir,
     pub(crate) shape: Shape,
@@ -38,17 +39,17 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(shape: Shape) -> Result<Node> {
-        let folder = tempfile::tempdir().context("no temporary folder can be made")?;
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let node = Node { folder, shape };
         std::fs::create_dir(node.directory())?;
         std::fs::write(node.config(), format!("multitenancy: {}\n", shape.slots / GPUS))?;
-        node.set_host(FirstGpu::Works)?;
+        node.set_host(FirstGpu::Healthy)?;
         Ok(node)
     }
 
     /// The kubelet's device plugin directory.
     pub(crate) fn directory(&self) -> PathBuf {
-        // A short name: the path of a socket has to fit 107 bytes.
+        // A short name, because a socket path may have at most 107 bytes.
         self.folder.path().join("k")
     }
 
@@ -60,12 +61,12 @@ impl Node {
         self.folder.path().join("host.yaml")
     }
 
-    /// Replaces the inventory at once, by a rename.
+    /// Replaces the inventory atomically, by a rename.
     pub(crate) fn set_host(&self, first: FirstGpu) -> Result<()> {
         let text = inventory::to_yaml(&host(self.shape.files, first))?;
         let new = self.folder.path().join("new.yaml");
         std::fs::write(&new, text)?;
-        std::fs::rename(&new, self.inventory()).context("the inventory cannot be replaced")
+        std::fs::rename(&new, self.inventory()).context("cannot replace the inventory")
     }
 }
 
@@ -81,10 +82,10 @@ fn host(files: usize, first: FirstGpu) -> HostSnapshot {
     }
 }
 
-/// A display adapter that looks like those of servers with eight of a kind. Its vendor
-/// is one for which no files are mounted by default.
+/// A display adapter like those of servers with eight equal GPUs. No files are mounted by default
+/// for its vendor.
 fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
-    let stopped = n == 0 && first == FirstGpu::Stopped;
+    let unhealthy = n == 0 && first == FirstGpu::Unhealthy;
     let number = i64::try_from(n).unwrap_or_default();
     Adapter {
         luid: Luid(0x6B000 + number),
@@ -113,7 +114,7 @@ fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
             ))),
             location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n:02X}00)#PCI(0000)"))],
             numa_node: Some(u32::from(n >= GPUS / 2)),
-            problem_code: if stopped { 43 } else { 0 },
+            problem_code: if unhealthy { 43 } else { 0 },
         }),
         driver_store: Some(driver_store(files)),
     }
@@ -137,10 +138,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_inventory_is_one_that_the_program_reads() {
+    fn the_inventory_can_be_read() {
         let node = Node::new(Shape { slots: 16, files: 4 }).unwrap();
-        assert_eq!(inventory::read(&node.inventory()).unwrap(), host(4, FirstGpu::Works));
-        node.set_host(FirstGpu::Stopped).unwrap();
+        assert_eq!(inventory::read(&node.inventory()).unwrap(), host(4, FirstGpu::Healthy));
+        node.set_host(FirstGpu::Unhealthy).unwrap();
         let read = inventory::read(&node.inventory()).unwrap();
         let problems = read.adapters.iter().map(|a| a.pnp.as_ref().unwrap().problem_code);
         assert_eq!(problems.collect::<Vec<_>>(), [43, 0, 0, 0, 0, 0, 0, 0]);

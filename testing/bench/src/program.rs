@@ -1,4 +1,4 @@
-//! The program under measurement, as a process.
+//! The measured program, as a process.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::node::Node;
 
-/// A running `serve`. It is killed when dropped.
+/// A running `serve` process. It is killed when dropped.
 pub(crate) struct Program {
     child: Child,
     /// When it was started.
@@ -16,8 +16,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts the daemon for the node, with nothing else than it would have on a host:
-    /// both driver models, and its log, which goes nowhere.
+    /// Starts the daemon for the node as it would run on a host: with both driver models and
+    /// default logging. The log is discarded.
     pub(crate) fn start(program: &Path, node: &Node) -> Result<Program> {
         let mut command = Command::new(program);
         command
@@ -37,17 +37,17 @@ impl Program {
         Ok(Program { child, started })
     }
 
-    /// Memory of its own and shared that is in RAM, in MiB, where the system tells.
+    /// The resident memory, private and shared, in MiB, if the operating system reports it.
     pub(crate) fn resident(&self) -> Option<f64> {
         self.status_mib("VmRSS:")
     }
 
-    /// The most that was ever in RAM, in MiB, where the system tells.
+    /// The maximum of the resident memory, in MiB, if the operating system reports it.
     pub(crate) fn peak(&self) -> Option<f64> {
         self.status_mib("VmHWM:")
     }
 
-    /// How often its threads began to run again after they had waited, since its start.
+    /// How often its threads have blocked and resumed since the start of the process.
     pub(crate) fn wake_ups(&self) -> Option<u64> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
         let mut sum = 0;
@@ -67,7 +67,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // An error means that the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_lines_are_found_by_their_whole_name() {
+    fn finds_status_lines_by_their_full_name() {
         let status =
             "VmRSS:\t    3480 kB\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
         assert_eq!(field(status, "VmRSS:"), Some(3480));

@@ -1,10 +1,10 @@
-//! Figures for people: a table for a terminal, and a page of Markdown.
+//! Formats the results: a table for a terminal, and a Markdown page.
 
 use std::fmt::Write;
 
-use crate::measures::{Budget, Group, HoldsFor, Row};
+use crate::measures::{AppliesTo, Budget, Group, Row};
 
-/// A table for a terminal.
+/// Formats the results as a table for a terminal.
 pub(crate) fn text(groups: &[Group]) -> String {
     let mut out = String::new();
     for Group { title, rows, .. } in groups {
@@ -25,7 +25,7 @@ pub(crate) fn text(groups: &[Group]) -> String {
     out
 }
 
-/// The page `docs/benchmarks.md`.
+/// Formats the results as the page `docs/benchmarks.md`.
 pub(crate) fn markdown(groups: &[Group], machine: &[(&str, String)]) -> String {
     let mut out = String::from(INTRODUCTION);
     for (name, fact) in machine {
@@ -45,11 +45,11 @@ pub(crate) fn markdown(groups: &[Group], machine: &[(&str, String)]) -> String {
 const INTRODUCTION: &str = "\
 # Benchmarks
 
-Written by `cargo xtask bench`, which measures the release program from outside, as a kubelet meets it: a recorded host with eight GPUs,
-`serve` with both driver models, real sockets, and a client in Rust on the same machine. A budget is what the design asks for, beside the figure it is
-about. No test asserts any of this: figures depend on the machine and on what else it does.
+`cargo xtask bench` writes this page. It measures the release program from outside, as a kubelet would use it: an inventory with eight GPUs, `serve` with both
+driver models, real sockets, and a client in Rust on the same machine. The budget column shows the limit of a result and the statistic to which it applies.
+No test asserts these results, because they depend on the machine and its load.
 
-Recorded hosts answer for their files themselves; a live host is asked for each file of an allocation, which is not in these figures.
+An inventory records which files exist. On a live host, the plugin also checks each file of an allocation, which is not part of these results.
 
 | machine | |
 |---|---|
@@ -60,11 +60,11 @@ const HEADINGS: [&str; 4] = ["median", "p99", "5 to 95 %", "budget"];
 /// Median, 99th percentile, spread, and the budget with its verdict.
 fn cells(row: &Row) -> [String; 4] {
     let Row { unit, sample, budget, .. } = row;
-    let figure = |value: f64| format!("{} {unit}", number(value));
+    let with_unit = |value: f64| format!("{} {unit}", number(value));
     let several = sample.count() > 1;
     [
-        figure(sample.median()),
-        if several { figure(sample.percentile(99)) } else { String::new() },
+        with_unit(sample.median()),
+        if several { with_unit(sample.percentile(99)) } else { String::new() },
         if several {
             format!("{} to {}", number(sample.percentile(5)), number(sample.percentile(95)))
         } else {
@@ -74,20 +74,20 @@ fn cells(row: &Row) -> [String; 4] {
     ]
 }
 
-fn verdict(Budget { limit, holds_for }: Budget, row: &Row) -> String {
-    let (value, which) = match holds_for {
-        HoldsFor::Median => (row.sample.median(), "median"),
-        HoldsFor::NearlyAll => (row.sample.percentile(99), "p99"),
+fn verdict(Budget { limit, applies_to }: Budget, row: &Row) -> String {
+    let (value, which) = match applies_to {
+        AppliesTo::Median => (row.sample.median(), "median"),
+        AppliesTo::Percentile99 => (row.sample.percentile(99), "p99"),
     };
-    let asked = format!("{which} < {} {}", number(limit), row.unit);
+    let budget = format!("{which} < {} {}", number(limit), row.unit);
     if value < limit {
-        format!("{asked}: met")
+        format!("{budget}: met")
     } else {
-        format!("{asked}: MISSED by {:.0} %", (value / limit - 1.0) * 100.0)
+        format!("{budget}: MISSED by {:.0} %", (value / limit - 1.0) * 100.0)
     }
 }
 
-/// Three digits that count, or whole numbers.
+/// Formats a number with three significant digits, or as a whole number.
 fn number(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 100.0 => 0,
@@ -98,7 +98,7 @@ fn number(value: f64) -> String {
 }
 
 fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("a string takes all text");
+    out.write_fmt(text).expect("writing to a string cannot fail");
 }
 
 #[cfg(test)]
@@ -106,29 +106,29 @@ mod tests {
     use super::*;
     use crate::sample::Sample;
 
-    fn row(figures: &[f64], limit: f64, holds_for: HoldsFor) -> Row {
+    fn row(values: &[f64], limit: f64, applies_to: AppliesTo) -> Row {
         Row {
             what: "start".to_owned(),
             unit: "ms",
-            sample: Sample::new(figures.to_vec()).unwrap(),
-            budget: Some(Budget { limit, holds_for }),
+            sample: Sample::new(values.to_vec()).unwrap(),
+            budget: Some(Budget { limit, applies_to }),
         }
     }
 
     #[test]
-    fn a_budget_says_whether_it_is_met_and_by_how_much_it_is_missed() {
-        let figures = [5.0, 8.0, 12.5];
+    fn reports_whether_a_budget_is_met_and_by_how_much_it_is_missed() {
+        let values = [5.0, 8.0, 12.5];
         assert_eq!(
-            cells(&row(&figures, 10.0, HoldsFor::Median)),
+            cells(&row(&values, 10.0, AppliesTo::Median)),
             ["8.00 ms", "12.5 ms", "5.00 to 12.5", "median < 10.0 ms: met"]
         );
-        let missed = cells(&row(&figures, 10.0, HoldsFor::NearlyAll));
+        let missed = cells(&row(&values, 10.0, AppliesTo::Percentile99));
         assert_eq!(missed[3], "p99 < 10.0 ms: MISSED by 25 %");
     }
 
     #[test]
-    fn both_forms_hold_every_figure() {
-        let rows = vec![row(&[123.4], 4.0, HoldsFor::Median)];
+    fn both_formats_contain_every_value() {
+        let rows = vec![row(&[123.4], 4.0, AppliesTo::Median)];
         let groups = [Group { title: "Start", how: "By hand.", rows }];
         let page = markdown(&groups, &[("cores", "2".to_owned())]);
         for part in

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::wire::{self, Client};
+use kubelet::http2::{self, Client};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, Health, KUBELET_SOCKET, PreferredRequest,
     Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError, Transport,
@@ -123,7 +123,7 @@ async fn send(host: &InMemory, sent: &[u8]) {
 /// A call as a kubelet makes it.
 async fn call(host: &InMemory) {
     let stream = host.connect(&socket(host)).await.expect("the plugin listens");
-    let (client, driver) = wire::connect(stream).await.expect("the plugin speaks HTTP/2");
+    let (client, driver) = http2::connect(stream).await.expect("the plugin speaks HTTP/2");
     let mut plugin = DevicePluginClient::with_origin(client, Client::origin());
     tokio::select! {
         ended = driver => panic!("the connection closed: {ended:?}"),

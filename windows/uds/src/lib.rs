@@ -1,28 +1,28 @@
 //! `AF_UNIX` for tokio, the same on Unix and Windows.
 //!
-//! In comes a path; out come a [`UnixListener`] and [`UnixStream`]s that read
-//! and write like any other tokio stream.
+//! Input: a path. Output: a [`UnixListener`] and [`UnixStream`]s that read and write like any other
+//! tokio stream.
 //!
 //! # Who may connect
 //!
-//! A socket is made for the user that made it, which for a device plugin is the
-//! kubelet's own (root, or `LocalSystem`). On Unix its mode is 0600, and nobody
-//! can connect before the mode is set, because the socket listens only then. On
-//! Windows a socket has no mode: a connecting process needs write access to the
-//! socket's file, so the access control list of the directory decides.
+//! Only the user that creates a socket may connect to it. For a device plugin this is the
+//! kubelet's user (root or `LocalSystem`). On Unix, the mode of the socket is 0600, and no process
+//! can connect before the mode is set, because the socket starts to listen after that. On Windows,
+//! a socket has no mode: a process that connects needs write access to the socket's file, so the
+//! access control list of the directory decides.
 //!
-//! # What is proven where
+//! # What is tested where
 //!
-//! On Unix this is tokio's own `AF_UNIX`. On Windows tokio and the standard library have
-//! none, and `sys/windows.rs` registers a socket of `socket2` with tokio as if
-//! it were TCP: the poll that tokio uses there (AFD) is not bound to TCP, and was seen
-//! to serve `AF_UNIX` (tokio-rs/mio, issue 1609 and pull requests 1610 and 1955).
-//! That code takes the address family from the address it is given, and its own
-//! tests run it over IPv4 under Wine: bind, listen, accept by readiness, connect,
-//! refused connections, reading and writing in both directions, half-close. Wine
-//! has no `AF_UNIX`, so these steps wait for a real Windows: `socket(AF_UNIX)`
-//! itself, the bind to a path, the errors of a path that exists or is missing, and
-//! that AFD reports such sockets readable and writable as it does TCP ones.
+//! On Unix, this is tokio's own `AF_UNIX` support. On Windows, tokio and the standard library do
+//! not support `AF_UNIX`, and `sys/windows.rs` registers a socket of `socket2` with tokio as if it
+//! were a TCP socket. The poll interface that tokio uses there (AFD) is not limited to TCP, and has
+//! been shown to work with `AF_UNIX` (tokio-rs/mio, issue 1609 and pull requests 1610 and 1955).
+//! That code takes the address family from the address that it is given. Its tests run it over
+//! IPv4 under Wine: bind, listen, accept by readiness, connect, refused connections, reading and
+//! writing in both directions, and half-close. Wine does not support `AF_UNIX`, so these steps can
+//! only be tested on real Windows: `socket(AF_UNIX)` itself, the bind to a path, the errors for a
+//! path that exists or is missing, and that AFD reports the readiness of such sockets as it does
+//! for TCP sockets.
 
 #[cfg_attr(unix, path = "sys/unix.rs")]
 #[cfg_attr(windows, path = "sys/windows.rs")]
@@ -35,13 +35,12 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The longest path of a socket, in bytes of UTF-8 or of the Unix path: what
-/// `sun_path` holds less the closing NUL, 108 − 1 on Linux and Windows
-/// (`unix(7)`; `afunix.h`).
+/// The maximum length of a socket path, in bytes of UTF-8 or of the Unix path: the size of
+/// `sun_path` without the terminating NUL, 108 − 1 on Linux and Windows (`unix(7)`; `afunix.h`).
 pub const MAX_PATH_BYTES: usize = 107;
 
-/// Whether this host has `AF_UNIX` sockets at all: every Unix has, Windows from
-/// version 1803 on, Wine 10 has not.
+/// Whether this host supports `AF_UNIX` sockets. Every Unix does, Windows does from version 1803
+/// on, and Wine 10 does not.
 #[must_use]
 pub fn is_supported() -> bool {
     sys::is_supported()
@@ -49,23 +48,23 @@ pub fn is_supported() -> bool {
 
 /// A socket in the file system that accepts connections.
 ///
-/// Dropping it closes the socket and leaves the file: whoever chose the name
-/// also decides when to remove it.
+/// Dropping it closes the socket and keeps the file: the owner of the name decides when to remove
+/// it.
 #[derive(Debug)]
 pub struct UnixListener(sys::Listener);
 
 impl UnixListener {
-    /// Makes a socket at `path` that only the same user can connect to, and listens.
+    /// Creates a socket at `path` that only the same user can connect to, and listens on it.
     ///
     /// # Errors
-    /// `AddrInUse` where `path` exists, `InvalidInput` where it is empty or longer
-    /// than [`MAX_PATH_BYTES`], `Unsupported` where the host has no `AF_UNIX`, and
-    /// what the system says otherwise.
+    /// `AddrInUse` if `path` exists, `InvalidInput` if it is empty or longer than
+    /// [`MAX_PATH_BYTES`], `Unsupported` if the host does not support `AF_UNIX`, and any other
+    /// error of the operating system.
     ///
     /// # Panics
-    /// Outside a tokio runtime with I/O enabled.
+    /// If called outside a tokio runtime with I/O enabled.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = checked(path.as_ref())?;
+        let path = check_path(path.as_ref())?;
         sys::bind(path).map(Self)
     }
 
@@ -73,13 +72,13 @@ impl UnixListener {
     /// returned or stays queued.
     ///
     /// # Errors
-    /// What the system says; the listener stays usable.
+    /// Any error of the operating system. The listener stays usable.
     pub async fn accept(&self) -> io::Result<UnixStream> {
         sys::accept(&self.0).await.map(UnixStream)
     }
 }
 
-/// A connection between two processes of this host.
+/// A connection between two processes on this host.
 #[derive(Debug)]
 pub struct UnixStream(sys::Stream);
 
@@ -87,12 +86,12 @@ impl UnixStream {
     /// Connects to the socket at `path`.
     ///
     /// # Errors
-    /// `NotFound` or `ConnectionRefused` where nobody listens (Windows says
-    /// `ConnectionRefused` for both), `InvalidInput` where the path is empty or longer than
-    /// [`MAX_PATH_BYTES`], `Unsupported` where the host has no `AF_UNIX`, and what
-    /// the system says otherwise.
+    /// `NotFound` if the path does not exist or `ConnectionRefused` if no process listens (Windows
+    /// returns `ConnectionRefused` for both), `InvalidInput` if the path is empty or longer than
+    /// [`MAX_PATH_BYTES`], `Unsupported` if the host does not support `AF_UNIX`, and any other
+    /// error of the operating system.
     pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = checked(path.as_ref())?;
+        let path = check_path(path.as_ref())?;
         sys::connect(path).await.map(Self)
     }
 }
@@ -137,11 +136,11 @@ impl AsyncWrite for UnixStream {
     }
 }
 
-/// Refuses what the system would refuse with less of a reason, or (an empty path
-/// on Linux) take for something else.
-fn checked(path: &Path) -> io::Result<&Path> {
+/// Rejects paths for which the operating system returns a less helpful error, and the empty path,
+/// which Linux interprets differently.
+fn check_path(path: &Path) -> io::Result<&Path> {
     let length = path.as_os_str().len();
-    let fault = if length == 0 {
+    let error = if length == 0 {
         "socket path is empty".to_owned()
     } else if length > MAX_PATH_BYTES {
         format!(
@@ -151,5 +150,5 @@ fn checked(path: &Path) -> io::Result<&Path> {
     } else {
         return Ok(path);
     };
-    Err(io::Error::new(io::ErrorKind::InvalidInput, fault))
+    Err(io::Error::new(io::ErrorKind::InvalidInput, error))
 }

@@ -1,4 +1,4 @@
-//! The public API against real sockets.
+//! Tests of the public API with real sockets.
 #![cfg(unix)]
 
 use std::io::ErrorKind;
@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uds::{MAX_PATH_BYTES, UnixListener, UnixStream};
 
-/// A folder with a short name: `TMPDIR` may be too long for a socket's path.
+/// A folder with a short name. `TMPDIR` may be too long for a socket path.
 fn directory() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("uds").tempdir_in("/tmp").expect("/tmp can be written")
 }
 
 #[tokio::test]
-async fn bytes_go_both_ways_and_half_close_ends_one_direction() {
+async fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
     let directory = directory();
     let path = directory.path().join("echo.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -37,7 +37,7 @@ async fn bytes_go_both_ways_and_half_close_ends_one_direction() {
 }
 
 #[tokio::test]
-async fn many_connections_are_served_at_once() {
+async fn serves_many_connections_at_once() {
     let directory = directory();
     let path = directory.path().join("many.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -73,7 +73,7 @@ async fn only_the_owner_may_connect() {
 }
 
 #[tokio::test]
-async fn the_longest_path_works_and_one_more_byte_is_refused_by_name() {
+async fn accepts_the_longest_path_and_rejects_a_longer_one() {
     let directory = directory();
     let room = MAX_PATH_BYTES - directory.path().as_os_str().len() - 1;
     let longest = directory.path().join("s".repeat(room));
@@ -92,13 +92,13 @@ async fn the_longest_path_works_and_one_more_byte_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn an_empty_path_is_refused() {
+async fn rejects_an_empty_path() {
     let error = UnixListener::bind(PathBuf::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
 
 #[tokio::test]
-async fn a_path_that_exists_is_not_taken_over() {
+async fn does_not_replace_an_existing_file() {
     let directory = directory();
     let path = directory.path().join("taken");
     std::fs::write(&path, "mine").unwrap();
@@ -107,9 +107,9 @@ async fn a_path_that_exists_is_not_taken_over() {
 }
 
 #[tokio::test]
-async fn connecting_says_whether_the_socket_is_missing_or_dead() {
+async fn distinguishes_a_missing_from_a_stale_socket() {
     let directory = directory();
-    let path = directory.path().join("dead.sock");
+    let path = directory.path().join("stale.sock");
     let error = UnixStream::connect(&path).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 
@@ -119,6 +119,6 @@ async fn connecting_says_whether_the_socket_is_missing_or_dead() {
 }
 
 #[tokio::test]
-async fn every_unix_has_unix_sockets() {
+async fn unix_supports_unix_sockets() {
     assert!(uds::is_supported());
 }

@@ -3,10 +3,10 @@
 pub struct Empty {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DevicePluginOptions {
-    /// Whether PreStartContainer is to be called.
+    /// Whether the kubelet must call PreStartContainer.
     #[prost(bool, tag = "1")]
     pub pre_start_required: bool,
-    /// Whether GetPreferredAllocation may be called.
+    /// Whether the kubelet may call GetPreferredAllocation.
     #[prost(bool, tag = "2")]
     pub get_preferred_allocation_available: bool,
 }
@@ -18,7 +18,7 @@ pub struct RegisterRequest {
     /// The plugin's socket, as a file name in the kubelet's directory.
     #[prost(string, tag = "2")]
     pub endpoint: ::prost::alloc::string::String,
-    /// The extended resource, `domain/name`.
+    /// The name of the extended resource, `domain/name`.
     #[prost(string, tag = "3")]
     pub resource_name: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "4")]
@@ -36,7 +36,7 @@ pub struct Device {
     /// `Healthy` or `Unhealthy`.
     #[prost(string, tag = "2")]
     pub health: ::prost::alloc::string::String,
-    /// Absent: the device belongs to no NUMA node.
+    /// Absent if the device belongs to no NUMA node.
     #[prost(message, optional, tag = "3")]
     pub topology: ::core::option::Option<TopologyInfo>,
 }
@@ -69,12 +69,12 @@ pub struct ContainerPreferredAllocationRequest {
     /// The devices to choose from.
     #[prost(string, repeated, tag = "1")]
     pub available_device_ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The devices that the choice must hold.
+    /// The devices that the result must include.
     #[prost(string, repeated, tag = "2")]
     pub must_include_device_ids: ::prost::alloc::vec::Vec<
         ::prost::alloc::string::String,
     >,
-    /// How many devices to choose, those that must be held included.
+    /// How many devices to choose, including the ones that the result must include.
     #[prost(int32, tag = "3")]
     pub allocation_size: i32,
 }
@@ -121,7 +121,7 @@ pub struct ContainerAllocateResponse {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
-    /// Kubelets on Windows drop these.
+    /// Kubelets on Windows ignore these.
     #[prost(message, repeated, tag = "5")]
     pub cdi_devices: ::prost::alloc::vec::Vec<CdiDevice>,
 }
@@ -140,7 +140,7 @@ pub struct DeviceSpec {
     pub container_path: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub host_path: ::prost::alloc::string::String,
-    /// For device nodes any of `r`, `w` and `m`; on Windows it must be empty.
+    /// For device nodes, any of `r`, `w` and `m`. Must be empty on Windows.
     #[prost(string, tag = "3")]
     pub permissions: ::prost::alloc::string::String,
 }
@@ -163,7 +163,7 @@ pub mod device_plugin_server {
     /// Generated trait containing gRPC methods that should be implemented for use with DevicePluginServer.
     #[async_trait]
     pub trait DevicePlugin: std::marker::Send + std::marker::Sync + 'static {
-        /// What the plugin wants to be asked.
+        /// Returns which optional calls the plugin supports.
         async fn get_device_plugin_options(
             &self,
             request: tonic::Request<super::Empty>,
@@ -171,7 +171,7 @@ pub mod device_plugin_server {
             tonic::Response<super::DevicePluginOptions>,
             tonic::Status,
         >;
-        /// Which of the free devices the plugin would rather give away.
+        /// Returns which of the available devices the plugin prefers to allocate.
         async fn get_preferred_allocation(
             &self,
             request: tonic::Request<super::PreferredAllocationRequest>,
@@ -179,7 +179,7 @@ pub mod device_plugin_server {
             tonic::Response<super::PreferredAllocationResponse>,
             tonic::Status,
         >;
-        /// What containers need to use the devices they were given.
+        /// Returns what containers need to use the allocated devices.
         async fn allocate(
             &self,
             request: tonic::Request<super::AllocateRequest>,
@@ -187,7 +187,7 @@ pub mod device_plugin_server {
             tonic::Response<super::AllocateResponse>,
             tonic::Status,
         >;
-        /// Called before each start of a container, where the options ask for it.
+        /// Called before each container start, if the options require it.
         async fn pre_start_container(
             &self,
             request: tonic::Request<super::PreStartContainerRequest>,
@@ -196,7 +196,7 @@ pub mod device_plugin_server {
             tonic::Status,
         >;
     }
-    /// Served by a plugin, one socket for each resource.
+    /// Served by a plugin, on one socket for each resource.
     #[derive(Debug)]
     pub struct DevicePluginServer<T> {
         inner: Arc<T>,
@@ -581,7 +581,7 @@ pub mod registration_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Announces one resource. The kubelet calls back before it answers.
+        /// Registers one resource. The kubelet connects to the plugin before it answers.
         pub async fn register(
             &mut self,
             request: impl tonic::IntoRequest<super::RegisterRequest>,

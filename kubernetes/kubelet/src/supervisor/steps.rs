@@ -1,68 +1,59 @@
-//! What the supervisor does for its resources: it looks at the sockets, asks each
-//! resource's [`Lane`](crate::lane::Lane) for the next step, and takes it.
+//! How the supervisor carries out the steps of its resources: it checks the sockets, gets the next
+//! [`Step`] of each resource and carries it out.
 
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{Leftovers, Supervisor};
+use super::{StaleSocketSearch, Supervisor};
 use crate::endpoint::{self, Bound, Endpoint};
 use crate::events::{EndpointId, Event};
-use crate::lane::{Cause, Step, View};
-use crate::leftovers;
 use crate::readiness::ResourceState;
 use crate::registration::register;
-use crate::service::{Service, Watched};
+use crate::resource_registration::{BindReason, Sockets, Step};
+use crate::service::{EndpointContext, Service};
+use crate::stale_sockets;
 use crate::transport::{Identity, Transport};
 
 impl<T: Transport> Supervisor<T> {
-    /// Looks at the sockets and does every step that is due.
+    /// Checks the sockets and carries out every step that is due.
     pub(super) fn advance(&mut self) {
-        let kubelet = self.look_for_kubelet();
-        for index in 0..self.lanes.len() {
-            // Binding makes registering due.
-            while self.take_step(index, kubelet) == Progress::Made {}
+        let kubelet = self.find_kubelet();
+        for index in 0..self.resources.len() {
+            // After `Bind`, `Register` is due.
+            while self.carry_out_step(index, kubelet) == Progress::Made {}
         }
     }
 
-    fn look_for_kubelet(&mut self) -> Option<Identity> {
-        let (kubelet, trouble) = match self.transport.identity(&self.kubelet_path) {
-            Ok(Some(identity)) => (Some(identity), None),
-            Ok(None) => {
-                (None, Some(format!("there is no kubelet at {}", self.kubelet_path.display())))
-            }
-            Err(error) => {
-                let path = self.kubelet_path.display();
-                (None, Some(format!("could not look at {path}: {error}")))
-            }
+    fn find_kubelet(&mut self) -> Option<Identity> {
+        let path = self.kubelet_path.display();
+        let error = match self.transport.identity(&self.kubelet_path) {
+            Ok(Some(identity)) => return Some(identity),
+            Ok(None) => format!("kubelet socket `{path}` does not exist"),
+            Err(error) => format!("cannot inspect kubelet socket `{path}`: {error}"),
         };
-        let Some(trouble) = trouble else { return kubelet };
         let now = Instant::now();
-        for m in &mut self.lanes {
-            m.lane.note(trouble.clone());
-            let waiting = matches!(m.lane.state(), ResourceState::WaitingForKubelet { .. });
-            if waiting && m.pacer.lets_through(&trouble, now) {
-                tracing::warn!(
-                    resource = m.resource.name(),
-                    reason = trouble,
-                    "waiting for the kubelet"
-                );
+        for m in &mut self.resources {
+            m.registration.set_last_error(error.clone());
+            let waiting = matches!(m.registration.state(), ResourceState::WaitingForKubelet { .. });
+            if waiting && m.log_limiter.should_log(&error, now) {
+                tracing::warn!(resource = m.resource.name(), error, "waiting for kubelet");
             }
         }
-        kubelet
+        None
     }
 
-    fn take_step(&mut self, index: usize, kubelet: Option<Identity>) -> Progress {
-        let lane = &self.lanes[index].lane;
-        let own = lane.endpoint().and_then(|id| self.endpoints.get(&id));
-        let view = View {
+    fn carry_out_step(&mut self, index: usize, kubelet: Option<Identity>) -> Progress {
+        let registration = &self.resources[index].registration;
+        let own = registration.endpoint().and_then(|id| self.endpoints.get(&id));
+        let sockets = Sockets {
             now: Instant::now(),
             kubelet,
             own_in_place: own.is_some_and(|endpoint| endpoint.is_in_place(&self.transport)),
         };
-        match lane.step(&view) {
+        match registration.step(&sockets) {
             Step::Wait => Progress::None,
-            Step::Bind(cause) => self.bind(index, cause),
+            Step::Bind(reason) => self.bind(index, reason),
             Step::Register(kubelet) => {
                 self.register(index, kubelet);
                 Progress::Made
@@ -70,59 +61,61 @@ impl<T: Transport> Supervisor<T> {
         }
     }
 
-    fn bind(&mut self, index: usize, cause: Cause) -> Progress {
-        let managed = &mut self.lanes[index];
+    fn bind(&mut self, index: usize, reason: BindReason) -> Progress {
+        let managed = &mut self.resources[index];
         let now = Instant::now();
         let resource = managed.resource.name();
         let path = self.directory.join(self.socket_names.next(managed.resource.socket_prefix()));
         let socket = path.display();
         match Endpoint::bind(&self.transport, path.clone()) {
             Ok(bound) => {
-                if matches!(cause, Cause::Retry | Cause::NoStream) {
-                    // One of many, and its cause was logged.
-                    tracing::debug!(resource, %socket, cause = cause.as_str(), "listening");
+                let text = reason.as_str();
+                if matches!(reason, BindReason::RegistrationFailed | BindReason::NoStream) {
+                    // Repeats with every retry, and the failure itself was logged.
+                    tracing::debug!(resource, %socket, reason = text, "listening on plugin socket");
                 } else {
-                    tracing::info!(resource, %socket, cause = cause.as_str(), "listening");
+                    tracing::info!(resource, %socket, reason = text, "listening on plugin socket");
                 }
-                self.serve(index, bound, cause);
-                self.clear_leftovers();
+                self.serve(index, bound, reason);
+                self.remove_stale_sockets();
                 Progress::Made
             }
             Err(error) => {
-                let text = format!("could not listen on {}: {error}", self.directory.display());
-                if managed.pacer.lets_through(&text, now) {
-                    tracing::warn!(resource, %socket, %error, "could not listen");
+                let directory = self.directory.display();
+                let text = format!("cannot create a plugin socket in `{directory}`: {error}");
+                if managed.log_limiter.should_log(&text, now) {
+                    tracing::warn!(resource, %socket, %error, "cannot listen on plugin socket");
                 }
-                managed.lane.bind_failed(text, now);
+                managed.registration.bind_failed(text, now);
                 Progress::None
             }
         }
     }
 
-    /// Serves on a socket that was just bound, in the place of the one there was.
-    fn serve(&mut self, index: usize, bound: Bound<T::Listener>, cause: Cause) {
-        let Bound { endpoint, listener, closing, kubelet_expected } = bound;
-        let managed = &mut self.lanes[index];
+    /// Serves on a new socket and closes the previous one.
+    fn serve(&mut self, index: usize, bound: Bound<T::Listener>, reason: BindReason) {
+        let Bound { endpoint, listener, close_signal, kubelet_expected } = bound;
+        let managed = &mut self.resources[index];
         let id = EndpointId(self.next_endpoint);
         self.next_endpoint += 1;
         let resource = Arc::clone(&managed.resource);
         let name = resource.name().to_owned();
-        let previous = managed.lane.endpoint();
-        managed.lane.bound(id, cause, Instant::now());
+        let previous = managed.registration.endpoint();
+        managed.registration.bound(id, reason, Instant::now());
         self.endpoints.insert(id, endpoint);
         if let Some(previous) = previous {
-            self.retire(previous);
+            self.close_endpoint(previous);
         }
-        let service = Service::new(Watched {
+        let service = Service::new(EndpointContext {
             id,
             resource,
-            closing: closing.clone(),
+            close_signal: close_signal.clone(),
             kubelet_expected,
-            events: self.events_in.clone(),
+            events: self.event_sender.clone(),
             readiness: self.readiness.subscribe(),
         });
-        let task = format!("the listener of {name}");
-        let serving = endpoint::serve(listener, service, closing, name);
+        let task = format!("listener of {name}");
+        let serving = endpoint::serve(listener, service, close_signal, name);
         self.spawn(task, async move {
             match serving.await {
                 Ok(()) => Event::EndpointEnded(id),
@@ -131,8 +124,8 @@ impl<T: Transport> Supervisor<T> {
         });
     }
 
-    /// Closes a socket that another one has replaced.
-    fn retire(&mut self, id: EndpointId) {
+    /// Closes a socket that was replaced by another one.
+    fn close_endpoint(&mut self, id: EndpointId) {
         if let Some(attempt) = self.attempts.remove(&id) {
             attempt.abort();
         }
@@ -142,40 +135,41 @@ impl<T: Transport> Supervisor<T> {
     }
 
     fn register(&mut self, index: usize, kubelet: Identity) {
-        let managed = &mut self.lanes[index];
-        let Some(id) = managed.lane.endpoint() else { return };
+        let managed = &mut self.resources[index];
+        let Some(id) = managed.registration.endpoint() else { return };
         let Some(endpoint) = self.endpoints.get(&id) else { return };
         let name = managed.resource.name().to_owned();
-        managed.lane.asking(kubelet);
-        endpoint.expect_kubelet(true);
-        tracing::debug!(resource = name, socket = endpoint.file_name(), "registering");
+        managed.registration.registering(kubelet);
+        endpoint.expect_kubelet();
+        tracing::debug!(resource = name, socket = endpoint.file_name(), "registering with kubelet");
         let (transport, path) = (self.transport.clone(), self.kubelet_path.clone());
         let socket = endpoint.file_name();
-        let task = format!("the registration of {name}");
+        let task = format!("registration of {name}");
         let attempt = self.spawn(task, async move {
             Event::RegistrationEnded(id, register(transport, &path, name, socket).await)
         });
         self.attempts.insert(id, attempt);
     }
 
-    /// Starts the search for leftovers once every resource has its first socket.
-    fn clear_leftovers(&mut self) {
-        let all_bound = self.lanes.iter().all(|m| m.lane.endpoint().is_some());
-        if self.leftovers == Leftovers::Cleared || !all_bound {
+    /// Starts the search for stale sockets once every resource has its first socket.
+    fn remove_stale_sockets(&mut self) {
+        let all_bound = self.resources.iter().all(|m| m.registration.endpoint().is_some());
+        if self.stale_socket_search == StaleSocketSearch::Started || !all_bound {
             return;
         }
-        self.leftovers = Leftovers::Cleared;
-        let ours = self.endpoints.values().map(|endpoint| endpoint.path.clone()).collect();
-        let prefixes = self.lanes.iter().map(|m| m.resource.socket_prefix().to_owned()).collect();
+        self.stale_socket_search = StaleSocketSearch::Started;
+        let own = self.endpoints.values().map(|endpoint| endpoint.path.clone()).collect();
+        let prefixes = self.resources.iter().map(|m| m.resource.socket_prefix().to_owned());
+        let prefixes = prefixes.collect();
         let (transport, directory) = (self.transport.clone(), self.directory.clone());
-        self.spawn("the search for leftover sockets".to_owned(), async move {
-            leftovers::clear(transport, directory, prefixes, ours).await;
-            Event::LeftoversCleared
+        self.spawn("search for stale sockets".to_owned(), async move {
+            stale_sockets::remove(transport, directory, prefixes, own).await;
+            Event::StaleSocketsRemoved
         });
     }
 }
 
-/// Whether a step was taken.
+/// Whether a step was carried out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Made,

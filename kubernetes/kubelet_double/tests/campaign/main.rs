@@ -1,13 +1,13 @@
-//! The fault campaign: everything that can go wrong between a plugin and its kubelets,
-//! at random and over and over. After each round of it the plugin must be registered,
-//! with the right lists, and hold no more tasks, sockets and memory than before.
+//! The fault campaign: repeated random faults of the plugin's kubelet and host. After each round
+//! the plugin must be registered with the correct lists, and must not hold more tasks, sockets and
+//! memory than before.
 //!
-//! Each run prints its seed. `CAMPAIGN_SEED` plays one again, and `CAMPAIGN_ROUNDS` makes
-//! a run longer: `CAMPAIGN_ROUNDS=20000 cargo test --release -p kubelet_double --test
-//! campaign -- --nocapture`. It runs in memory and on a clock that stands still, so a
-//! seed gives the same run each time, less what the standard library's maps do.
+//! Each run prints its seed. `CAMPAIGN_SEED` repeats a run, and `CAMPAIGN_ROUNDS` makes it longer:
+//! `CAMPAIGN_ROUNDS=20000 cargo test --release -p kubelet_double --test campaign -- --nocapture`.
+//! The campaign runs in memory and with a paused clock, so a seed gives the same run each time,
+//! except for the iteration order of the standard library's maps.
 
-#![allow(clippy::unwrap_used, reason = "a failing test says where")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod memory;
 #[path = "../life/plugin.rs"]
@@ -15,33 +15,33 @@ mod memory;
 mod plugin;
 #[cfg(unix)]
 mod real_files;
-mod trouble;
+mod simulation;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use kubelet_double::{Cleanup, Dice, Iteration, Options, Platform, Release};
+use kubelet_double::{Cleanup, Iteration, Options, Platform, Release, Rng};
 
-use trouble::World;
+use simulation::Simulation;
 
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
 
-/// Rounds of a run that is not asked to be longer. The kubelet starts again about three
-/// times in each.
+/// The default number of rounds. The kubelet restarts about three times in each round.
 const ROUNDS: u64 = 100;
 
-/// Rounds after which everything that grows once has grown.
+/// The rounds after which buffers that grow once have reached their size.
 const WARM_UP: usize = 10;
 
-/// How many rounds are looked at for the least that was held: buffers come and go.
+/// The number of rounds over which the minimum of the held memory is taken, because buffers come
+/// and go.
 const WINDOW: usize = 25;
 
-/// What may be held more at the end than after the warm-up, in bytes: about a hundred for
-/// each round between the two.
+/// By how many bytes the held memory may grow between the warm-up and the end: about a hundred for
+/// each round.
 const SLACK: usize = 8 * 1024;
 
-/// Seeds that are always run; each release of the kubelet is among them.
+/// The seeds that are always run. They cover each release of the kubelet.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 /// A number from the environment.
@@ -49,22 +49,22 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// A seed that was not used before.
+/// A new seed for each run.
 fn fresh_seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// One test at a time: what the process holds is counted.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Held by each test, so that they run one at a time: the memory of the whole process is counted.
+static SERIAL: Mutex<()> = Mutex::new(());
 
 #[test]
-fn nothing_is_lost_whatever_goes_wrong() {
+fn recovers_from_random_faults() {
     if std::env::var_os("CAMPAIGN_LOG").is_some() {
         tracing_subscriber::fmt()
             .with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG)
             .init();
     }
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let rounds = number("CAMPAIGN_ROUNDS").unwrap_or(ROUNDS);
     let seeds = match number("CAMPAIGN_SEED") {
         Some(seed) => vec![seed],
@@ -82,34 +82,34 @@ fn nothing_is_lost_whatever_goes_wrong() {
     }
 }
 
-async fn run(seed: u64, rounds: u64) -> trouble::Totals {
-    let mut dice = Dice::new(seed);
+async fn run(seed: u64, rounds: u64) -> simulation::Totals {
+    let mut rng = Rng::new(seed);
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
     let options = Options {
         release: releases[usize::try_from(seed % 3).unwrap()],
-        cleanup: *dice.pick(&cleanups).unwrap(),
+        cleanup: *rng.pick(&cleanups).unwrap(),
         platform: Platform::Windows,
         iteration: Iteration::Shuffled(seed),
     };
-    let mut world = World::new(options, dice).await;
-    let tasks = trouble::tasks();
+    let mut simulation = Simulation::new(options, rng).await;
+    let tasks = simulation::tasks();
     let mut held = Vec::with_capacity(usize::try_from(rounds).unwrap());
     for round in 0..rounds {
         let context = || format!("CAMPAIGN_SEED={seed}, round {round}, {options:?}");
-        world.trouble().await;
-        world.heal().await;
-        world.check(&context).await;
-        world.rest(&context).await;
-        assert_eq!(trouble::tasks(), tasks, "tasks were left behind: {}", context());
+        simulation.inject_faults().await;
+        simulation.heal().await;
+        simulation.check(&context).await;
+        simulation.reset(&context).await;
+        assert_eq!(simulation::tasks(), tasks, "tasks leaked: {}", context());
         held.push(memory::held());
     }
     let [then, now] = [&held[WARM_UP..WARM_UP + WINDOW], &held[held.len() - WINDOW..]]
         .map(|rounds| rounds.iter().min().copied().unwrap());
     println!("bytes held after the warm-up {then}, at the end {now}");
-    assert!(now <= then + SLACK, "memory was left behind: CAMPAIGN_SEED={seed}, {options:?}");
-    world.end().await
+    assert!(now <= then + SLACK, "memory leaked: CAMPAIGN_SEED={seed}, {options:?}");
+    simulation.end().await
 }
 
-/// The clock stands still, so an hour of waiting costs nothing.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long to wait for a condition. The clock is paused, so an hour of waiting takes no time.
+const LIMIT: Duration = Duration::from_secs(3600);

@@ -1,25 +1,25 @@
 //! Counts the bytes that the process holds.
 
-#![allow(unsafe_code, reason = "an allocator cannot be written without")]
+#![allow(unsafe_code, reason = "implementing an allocator requires unsafe code")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counting.
+/// The system allocator with a count of the allocated bytes.
 pub(crate) struct Counting;
 
-/// The bytes held now.
+/// The number of bytes that are currently allocated.
 pub(crate) fn held() -> usize {
     HELD.load(Ordering::Relaxed)
 }
 
-// SAFETY: every call is handed to the system's allocator as it came; counting touches no memory.
+// SAFETY: every call is passed unchanged to the system allocator; counting accesses no memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promise about `layout` is passed on.
+        // SAFETY: the caller's guarantees for `layout` are passed on.
         unsafe { System.alloc(layout) }
     }
 

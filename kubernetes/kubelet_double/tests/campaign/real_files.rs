@@ -1,27 +1,27 @@
-//! The part of the campaign that is about files, over the host's own sockets and clock.
+//! The part of the campaign that concerns files, with the host's own sockets and clock.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use kubelet::{KUBELET_SOCKET, Resource, UnixSockets};
-use kubelet_double::{Cleanup, Dice, KubeletDouble, Options, Release};
+use kubelet_double::{Cleanup, KubeletDouble, Options, Release, Rng};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, Plugin};
-use crate::{ALONE, fresh_seed, number};
+use crate::{SERIAL, fresh_seed, number};
 
 const NAMES: [&str; 2] = ["example.com/a", "example.com/b"];
 
-/// Rounds of a run that is not asked to be longer.
+/// The default number of rounds.
 const ROUNDS: u64 = 25;
 
-/// Far more than a registration takes, on a host that others use too.
+/// Far longer than a registration takes on a busy host.
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn nothing_is_lost_whatever_is_deleted() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+fn recovers_from_random_deletions() {
+    let _serial = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     let rounds = number("CAMPAIGN_ROUNDS").unwrap_or(ROUNDS);
     let seed = number("CAMPAIGN_SEED").unwrap_or_else(fresh_seed);
     println!("CAMPAIGN_SEED={seed} CAMPAIGN_ROUNDS={rounds}");
@@ -30,14 +30,14 @@ fn nothing_is_lost_whatever_is_deleted() {
 }
 
 async fn run(seed: u64, rounds: u64) {
-    let mut dice = Dice::new(seed);
+    let mut rng = Rng::new(seed);
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("device-plugins");
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
     let options = Options {
-        release: *dice.pick(&releases).unwrap(),
-        cleanup: *dice.pick(&cleanups).unwrap(),
+        release: *rng.pick(&releases).unwrap(),
+        cleanup: *rng.pick(&cleanups).unwrap(),
         ..Options::default()
     };
     let mut kubelet = KubeletDouble::start(UnixSockets, &directory, options).unwrap();
@@ -46,8 +46,8 @@ async fn run(seed: u64, rounds: u64) {
     let plugin = Plugin::run(UnixSockets, &directory, resources);
     for round in 0..rounds {
         for _ in 0..4 {
-            trouble(&mut dice, &directory, &mut kubelet).await;
-            sleep(Duration::from_millis(dice.below(40))).await;
+            inject_fault(&mut rng, &directory, &mut kubelet).await;
+            sleep(Duration::from_millis(rng.below(40))).await;
         }
         if !directory.join(KUBELET_SOCKET).exists() {
             kubelet.kill();
@@ -76,19 +76,19 @@ fn own_sockets(directory: &Path) -> Vec<PathBuf> {
     sockets
 }
 
-async fn trouble(dice: &mut Dice, directory: &Path, kubelet: &mut KubeletDouble<UnixSockets>) {
-    match dice.below(6) {
+async fn inject_fault(rng: &mut Rng, directory: &Path, kubelet: &mut KubeletDouble<UnixSockets>) {
+    match rng.below(6) {
         0 | 1 => {
-            if dice.below(2) == 0 {
+            if rng.below(2) == 0 {
                 kubelet.stop().await;
             } else {
                 kubelet.kill();
             }
-            sleep(Duration::from_millis(dice.below(100))).await;
+            sleep(Duration::from_millis(rng.below(100))).await;
             kubelet.start_again().unwrap();
         }
         2 | 3 => {
-            if let Some(socket) = dice.pick(&own_sockets(directory)) {
+            if let Some(socket) = rng.pick(&own_sockets(directory)) {
                 // The plugin may have replaced it in the meantime.
                 let _ = std::fs::remove_file(socket);
             }

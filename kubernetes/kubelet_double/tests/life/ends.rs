@@ -1,4 +1,4 @@
-//! How a plugin ends: in order, and not otherwise unless it must.
+//! How a plugin ends: shutdowns, panics and invalid resources.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tonic::Code;
 use crate::plugin::{Caller, DIRECTORY, Devices, GPU, Node, Plugin, sockets};
 
 #[tokio::test(start_paused = true)]
-async fn an_orderly_end_says_why_and_leaves_nothing_behind() {
+async fn shutdown_closes_streams_with_a_reason_and_removes_everything() {
     let tasks = Handle::current().metrics().num_alive_tasks();
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 4);
@@ -32,7 +32,7 @@ async fn an_orderly_end_says_why_and_leaves_nothing_behind() {
     let end = stream.message().await.unwrap_err();
     assert_eq!(
         (end.code(), end.message()),
-        (Code::Unavailable, "the device plugin closes this socket")
+        (Code::Unavailable, "device plugin is closing this socket")
     );
     assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
     assert_eq!(devices.streams(), 0);
@@ -42,7 +42,7 @@ async fn an_orderly_end_says_why_and_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_call_ends_everything_and_names_the_task() {
+async fn a_panic_in_a_call_ends_the_plugin_and_names_the_task() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 4);
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
@@ -58,9 +58,9 @@ async fn a_panic_in_a_call_ends_everything_and_names_the_task() {
     let RunError::Panicked(panicked) = &ended else { panic!("{ended}") };
     assert_eq!(
         panicked.to_string(),
-        "a connection to example.com/gpu panicked: asked for [\"gpu-1\"]"
+        "connection to example.com/gpu panicked: asked for [\"gpu-1\"]"
     );
-    // Nothing is left that could be taken for a plugin that works.
+    // No socket is left that would look like a working plugin.
     assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
     kubelet.wait_for(|resources| resources[0].allocatable == 0).await;
 }
@@ -111,11 +111,11 @@ impl Transport for Broken {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_any_task_ends_everything_and_names_the_task() {
+async fn a_panic_in_any_task_ends_the_plugin_and_names_the_task() {
     for (what, task) in [
-        ("accept", "the listener of example.com/gpu"),
-        ("connect", "the registration of example.com/gpu"),
-        ("list", "the search for leftover sockets"),
+        ("accept", "listener of example.com/gpu"),
+        ("connect", "registration of example.com/gpu"),
+        ("list", "search for stale sockets"),
     ] {
         let host = Node::new().host;
         let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default()).unwrap();
@@ -131,7 +131,7 @@ async fn a_panic_in_any_task_ends_everything_and_names_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_end_before_the_kubelet_was_found_is_orderly_too() {
+async fn shuts_down_while_waiting_for_the_kubelet() {
     let mut node = Node::new();
     node.add(GPU, "gpu", 4);
     let plugin = node.run();
@@ -141,12 +141,12 @@ async fn an_end_before_the_kubelet_was_found_is_orderly_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_must_be_resources_with_names_of_their_own() {
+async fn rejects_missing_and_duplicate_resources() {
     let mut node = Node::new();
     let nothing = node.run().task.await.unwrap().unwrap_err();
     assert_eq!(nothing.to_string(), "no resources to serve");
     node.add(GPU, "a", 1);
     node.add(GPU, "b", 1);
     let twice = node.run().task.await.unwrap().unwrap_err();
-    assert_eq!(twice.to_string(), "the resource `example.com/gpu` is there twice");
+    assert_eq!(twice.to_string(), "duplicate resource `example.com/gpu`");
 }

@@ -1,4 +1,4 @@
-//! The double itself: what a pod meets on a node.
+//! The double itself: the admission of pods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn node_with(
     (node, devices, plugin, kubelet)
 }
 
-fn words(verdict: &Verdict) -> String {
+fn verdict_text(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Admitted => "admitted".to_owned(),
         Verdict::Refused(refused) => refused.to_string(),
@@ -31,7 +31,7 @@ fn words(verdict: &Verdict) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_there_is_no_capacity_until_the_plugin_is_back() {
+async fn capacity_is_zero_after_a_restart_until_the_plugin_registers() {
     let (_node, _devices, plugin, mut kubelet) = node_with(2).await;
     kubelet.stop().await;
     assert_eq!(kubelet.resources(), []);
@@ -43,7 +43,7 @@ async fn after_a_restart_there_is_no_capacity_until_the_plugin_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_used_again_when_its_container_starts_again() {
+async fn a_restarted_container_gets_the_stored_answer() {
     let (_node, devices, plugin, mut kubelet) = node_with(2).await;
     let first = kubelet.admit(PodRequest::single("a", GPU, 1)).await;
     assert!(first.is_admitted());
@@ -55,7 +55,7 @@ async fn an_answer_is_used_again_when_its_container_starts_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_outlives_its_device_until_it_is_admitted_again() {
+async fn a_pod_without_its_device_runs_until_it_is_readmitted() {
     let (_node, devices, _plugin, mut kubelet) = node_with(2).await;
     assert!(kubelet.admit(PodRequest::single("a", GPU, 1)).await.is_admitted());
     devices.change(|devices| drop(devices.remove(0)));
@@ -63,7 +63,7 @@ async fn a_pod_outlives_its_device_until_it_is_admitted_again() {
     assert!(kubelet.restart_container("a", "a").await.is_ok());
     let again = kubelet.readmit("a").await.unwrap();
     assert_eq!(
-        words(&again.verdict),
+        verdict_text(&again.verdict),
         "UnexpectedAdmissionError: Allocate failed due to previously allocated devices are no \
          longer healthy; cannot allocate unhealthy devices example.com/gpu, which is unexpected"
     );
@@ -72,7 +72,7 @@ async fn a_pod_outlives_its_device_until_it_is_admitted_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn devices_come_free_when_their_pod_ends() {
+async fn frees_the_devices_of_a_terminated_pod() {
     let (_node, _devices, _plugin, mut kubelet) = node_with(1).await;
     for name in ["a", "b", "c"] {
         assert_eq!(kubelet.schedule(&PodRequest::single(name, GPU, 1)), Ok(()));
@@ -84,7 +84,7 @@ async fn devices_come_free_when_their_pod_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn init_containers_hand_their_devices_on() {
+async fn containers_reuse_the_devices_of_init_containers() {
     let (_node, _devices, _plugin, kubelet) = node_with(3).await;
     let container = |name: &str, kind, count| ContainerRequest {
         name: name.to_owned(),
@@ -105,13 +105,13 @@ async fn init_containers_hand_their_devices_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unhealthy_devices_are_given_to_nobody() {
+async fn does_not_allocate_unhealthy_devices() {
     let (_node, devices, plugin, kubelet) = node_with(1).await;
     devices.set_health("gpu-0", Health::Unhealthy);
     kubelet.wait_for(|resources| resources[0].allocatable == 0).await;
     let pod = kubelet.admit(PodRequest::single("a", GPU, 1)).await;
     assert_eq!(
-        words(&pod.verdict),
+        verdict_text(&pod.verdict),
         "UnexpectedAdmissionError: Allocate failed due to no healthy devices present; cannot \
          allocate unhealthy devices example.com/gpu, which is unexpected"
     );
@@ -123,20 +123,20 @@ async fn unhealthy_devices_are_given_to_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plugins_refusal_ends_up_in_the_pods_status() {
+async fn the_pod_status_shows_the_plugins_refusal() {
     let (_node, devices, _plugin, kubelet) = node_with(2).await;
-    // The kubelet has not heard of it yet when it asks.
+    // The kubelet has not received the new list when it calls Allocate.
     devices.change(Vec::clear);
     let pod = kubelet.admit(PodRequest::single("a", GPU, 1)).await;
     assert_eq!(
-        words(&pod.verdict),
+        verdict_text(&pod.verdict),
         "UnexpectedAdmissionError: Allocate failed due to rpc error: code = NotFound desc = no \
          device `gpu-0`, which is unexpected"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_one_device_survives_in_a_container_on_windows() {
+async fn keeps_one_device_per_container_on_windows() {
     let (_node, _devices, _plugin, kubelet) = node_with(2).await;
     let pod = kubelet.admit(PodRequest::single("a", GPU, 2)).await;
     let container = &pod.containers[0];
@@ -144,12 +144,12 @@ async fn only_one_device_survives_in_a_container_on_windows() {
     assert_eq!(container.devices.len(), 1);
     assert_eq!(
         container.dropped[0].to_string(),
-        "device host://gpu-1 (container path `` is taken)"
+        "device host://gpu-1 (container path `` is already in use)"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn which_of_two_resources_wins_is_not_defined() {
+async fn which_of_two_resources_keeps_its_device_is_undefined() {
     let mut winners = std::collections::BTreeSet::new();
     for seed in 0..20 {
         let mut node = Node::new();

@@ -1,7 +1,7 @@
-//! A plugin's life with a kubelet: the real code of both ends, over sockets in memory
-//! and a clock that stands still.
+//! Tests of the plugin's code with the kubelet double, over sockets in memory and with a paused
+//! clock.
 
-#![allow(clippy::unwrap_used, reason = "a failing test says where")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod ends;
 mod kubelets;

@@ -1,10 +1,10 @@
-//! A plugin with devices that a test can change, and the node it runs on.
+//! A plugin whose devices a test can change, and the node on which it runs.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kubelet::wire::{self, Client};
+use kubelet::http2::{self, Client};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, DeviceSpec, Health, KUBELET_SOCKET,
     PreferredRequest, Readiness, Refusal, RefusalKind, Resource, ResourceState, RunConfig,
@@ -19,10 +19,10 @@ use tokio::task::{JoinHandle, JoinSet};
 /// The kubelet's directory on the node.
 pub(crate) const DIRECTORY: &str = "/var/lib/kubelet/device-plugins";
 
-/// A resource's name.
+/// The name of a resource.
 pub(crate) const GPU: &str = "example.com/gpu";
 
-/// A resource whose devices a test sets.
+/// A resource whose devices a test can change.
 pub(crate) struct Devices {
     name: String,
     prefix: String,
@@ -61,12 +61,12 @@ impl Devices {
         self.list.send_replace(Arc::new(DeviceList::new(devices.clone()).unwrap()));
     }
 
-    /// The resource's name.
+    /// The name of the resource.
     pub(crate) fn label(&self) -> &str {
         &self.name
     }
 
-    /// Whether a kubelet has the list as it is now.
+    /// Whether the kubelet's view matches the current list.
     pub(crate) fn matches(&self, view: &ResourceView) -> bool {
         let devices = self.current.lock().unwrap();
         view.name == self.name
@@ -124,7 +124,7 @@ impl Resource for Devices {
     }
 }
 
-/// A node with resources to offer.
+/// A node with resources to advertise.
 pub(crate) struct Node {
     pub(crate) host: InMemory,
     resources: Vec<Arc<Devices>>,
@@ -149,7 +149,7 @@ impl Node {
     }
 }
 
-/// A connection to a plugin's socket, as a kubelet has one. Ends when dropped.
+/// A connection to a plugin's socket, as a kubelet opens it. Dropping it closes the connection.
 pub(crate) struct Caller {
     pub(crate) plugin: DevicePluginClient<Client>,
     _tasks: JoinSet<()>,
@@ -160,12 +160,12 @@ impl Caller {
         Self::over(host.connect(socket).await.unwrap()).await.unwrap()
     }
 
-    /// None where the other end closes at once.
+    /// Returns `None` if the peer closes the connection at once.
     pub(crate) async fn over<Io>(io: Io) -> Option<Self>
     where
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (client, driver) = wire::connect(io).await.ok()?;
+        let (client, driver) = http2::connect(io).await.ok()?;
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
             driver.await;
@@ -175,7 +175,7 @@ impl Caller {
     }
 }
 
-/// The sockets in the kubelet's directory, the kubelet's own left out.
+/// The sockets in the kubelet's directory, except the kubelet's own.
 pub(crate) fn sockets(host: &InMemory) -> Vec<PathBuf> {
     let mut sockets = host.list(Path::new(DIRECTORY)).unwrap_or_default();
     sockets.retain(|socket| !socket.ends_with(KUBELET_SOCKET));
@@ -213,7 +213,7 @@ impl Plugin {
         self.readiness.clone().wait_for(condition).await.unwrap();
     }
 
-    /// What went wrong last with the only resource, where a kubelet is waited for.
+    /// The last error of the only resource, if it is waiting for a kubelet.
     pub(crate) fn last_error(&self) -> Option<String> {
         match &self.readiness.borrow().resources[0].state {
             ResourceState::WaitingForKubelet { last_error, .. } => last_error.clone(),

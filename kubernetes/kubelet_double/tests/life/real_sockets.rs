@@ -1,4 +1,4 @@
-//! The same over the host's own sockets and clock, where files are what matters.
+//! Tests with the host's own sockets and clock, for what depends on files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ async fn start(directory: &Path, cleanup: Cleanup) -> (KubeletDouble<UnixSockets
 }
 
 #[tokio::test]
-async fn a_plugin_comes_back_from_restarts_with_sockets_wiped_and_left() {
+async fn registers_again_after_restarts_with_every_cleanup() {
     for cleanup in [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket] {
         let directory = tempfile::tempdir().unwrap();
         let (mut kubelet, plugin) = start(directory.path(), cleanup).await;
@@ -43,7 +43,7 @@ async fn a_plugin_comes_back_from_restarts_with_sockets_wiped_and_left() {
             kubelet.start_again().unwrap();
             let restarted = Instant::now();
             timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
-            // A second on a host of its own; others may be using this one.
+            // Takes at most a second on an idle host. This host may be busy.
             assert!(restarted.elapsed() < Duration::from_secs(3), "{:?}", restarted.elapsed());
             let pod = PodRequest::single(format!("{cleanup:?}-{round}"), GPU, 1);
             assert!(kubelet.admit(pod).await.is_admitted());
@@ -54,7 +54,7 @@ async fn a_plugin_comes_back_from_restarts_with_sockets_wiped_and_left() {
 }
 
 #[tokio::test]
-async fn sockets_and_directories_may_go_at_any_time() {
+async fn recovers_from_deleted_sockets_and_directories() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("device-plugins");
     let (mut kubelet, plugin) = start(&directory, Cleanup::Sockets).await;
@@ -78,7 +78,7 @@ async fn sockets_and_directories_may_go_at_any_time() {
 }
 
 #[tokio::test]
-async fn only_the_same_user_can_connect() {
+async fn the_socket_is_accessible_only_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let (_kubelet, _plugin) = start(directory.path(), Cleanup::Sockets).await;

@@ -1,5 +1,5 @@
-//! What a plugin does about kubelets that are not there, refuse, hang or vanish, and
-//! about sockets that are deleted under it.
+//! Registration with kubelets that are not running, refuse, hang or stop, and after sockets were
+//! deleted.
 
 use std::io;
 use std::path::Path;
@@ -33,13 +33,13 @@ async fn ready_within(plugin: &Plugin, limit: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_that_is_not_there_is_waited_for() {
+async fn waits_for_a_kubelet_that_is_not_running() {
     let node = node();
     let plugin = node.run();
     sleep(Duration::from_secs(3600)).await;
     assert_eq!(
         plugin.last_error().unwrap(),
-        format!("there is no kubelet at {DIRECTORY}/kubelet.sock")
+        format!("kubelet socket `{DIRECTORY}/kubelet.sock` does not exist")
     );
     let ResourceState::WaitingForKubelet { since, .. } =
         plugin.readiness.borrow().resources[0].state
@@ -53,7 +53,7 @@ async fn a_kubelet_that_is_not_there_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_directory_that_is_not_there_is_waited_for() {
+async fn waits_for_a_directory_that_does_not_exist() {
     let node = node();
     node.host.remove_directory(Path::new(DIRECTORY));
     let plugin = node.run();
@@ -65,7 +65,7 @@ async fn a_directory_that_is_not_there_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_registration_lasts_through_every_kind_of_restart() {
+async fn registers_again_after_every_kind_of_restart() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         for cleanup in [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket] {
             let node = node();
@@ -94,7 +94,7 @@ async fn a_registration_lasts_through_every_kind_of_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_settled_registration_is_left_alone() {
+async fn does_not_change_a_settled_registration() {
     let node = node();
     let kubelet = kubelet(&node);
     let plugin = node.run();
@@ -106,7 +106,7 @@ async fn a_settled_registration_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_socket_is_made_anew_and_registered() {
+async fn replaces_and_registers_a_deleted_socket() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
         let options = Options { release, ..Options::default() };
@@ -126,7 +126,7 @@ async fn a_deleted_socket_is_made_anew_and_registered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_socket_in_the_place_of_ours_is_not_ours() {
+async fn does_not_take_another_socket_for_its_own() {
     let node = node();
     let kubelet = kubelet(&node);
     let plugin = node.run();
@@ -137,16 +137,16 @@ async fn a_socket_in_the_place_of_ours_is_not_ours() {
     sleep(Duration::from_secs(3)).await;
     ready_within(&plugin, SECOND).await;
     assert_eq!(kubelet.registrations(GPU), 2);
-    // It is not removed either.
+    // The other socket is not removed either.
     assert!(sockets(&node.host).contains(&ours));
     plugin.stop().await.unwrap();
     assert_eq!(sockets(&node.host), [ours]);
 }
 
-/// Without the kubelet's socket there is nobody to register a new one with, so the stream
-/// that the kubelet still holds is all there is.
+/// Without the kubelet's socket, a new socket cannot be registered. So the plugin keeps the stream
+/// that the kubelet still holds open.
 #[tokio::test(start_paused = true)]
-async fn an_emptied_directory_costs_no_registration_while_the_kubelet_holds_the_stream() {
+async fn stays_registered_in_an_emptied_directory_while_the_stream_is_open() {
     let node = node();
     let mut kubelet = kubelet(&node);
     let plugin = node.run();
@@ -165,7 +165,7 @@ async fn an_emptied_directory_costs_no_registration_while_the_kubelet_holds_the_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_keeps_a_socket_from_being_made_is_waited_out() {
+async fn retries_until_a_socket_can_be_bound() {
     for error in [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied] {
         let node = node();
         node.host.fail_binds(Some(error));
@@ -176,7 +176,7 @@ async fn what_keeps_a_socket_from_being_made_is_waited_out() {
         node.host.fail_binds(None);
         let kubelet = kubelet(&node);
         ready_within(&plugin, SECOND).await;
-        // A socket that is lost while no other can be made costs nothing but its name.
+        // A socket that is deleted while no new one can be bound keeps its stream.
         node.host.fail_binds(Some(error));
         node.host.remove(&sockets(&node.host)[0]).unwrap();
         sleep(Duration::from_secs(60)).await;
@@ -190,7 +190,7 @@ async fn what_keeps_a_socket_from_being_made_is_waited_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_told_and_tried_again() {
+async fn reports_a_refused_registration_and_retries() {
     let node = node();
     let kubelet = kubelet(&node);
     kubelet.set_faults(Faults {
@@ -199,15 +199,18 @@ async fn a_refusal_is_told_and_tried_again() {
     });
     let plugin = node.run();
     sleep(Duration::from_secs(300)).await;
-    assert_eq!(plugin.last_error().unwrap(), "the kubelet refused: not today (Unknown)");
+    assert_eq!(
+        plugin.last_error().unwrap(),
+        "kubelet refused the registration: not today (Unknown)"
+    );
     kubelet.set_faults(Faults::default());
     ready_within(&plugin, Duration::from_secs(30)).await;
-    // One socket did for all attempts: the kubelet never had it.
+    // The sockets of the earlier attempts were removed.
     assert_eq!(sockets(&node.host).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_kubelets_refuse_is_told() {
+async fn reports_a_refused_resource_name() {
     let mut node = Node::new();
     node.add("kubernetes.io/gpu", "gpu", 1);
     let _kubelet = kubelet(&node);
@@ -215,12 +218,12 @@ async fn a_name_that_kubelets_refuse_is_told() {
     sleep(Duration::from_secs(5)).await;
     assert_eq!(
         plugin.last_error().unwrap(),
-        "the kubelet refused: the ResourceName \"kubernetes.io/gpu\" is invalid (Unknown)"
+        "kubelet refused the registration: the ResourceName \"kubernetes.io/gpu\" is invalid (Unknown)"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_kubelet_is_asked_at_once_however_often_the_old_one_refused() {
+async fn registers_at_once_with_a_new_kubelet_after_many_refusals() {
     let node = node();
     let mut kubelet = kubelet(&node);
     kubelet.set_faults(Faults {
@@ -235,19 +238,19 @@ async fn a_new_kubelet_is_asked_at_once_however_often_the_old_one_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_that_hangs_is_given_up_and_asked_again() {
+async fn retries_after_a_kubelet_that_hangs() {
     let node = node();
     let kubelet = kubelet(&node);
     kubelet.set_faults(Faults { register: RegisterFault::Hang, ..Faults::default() });
     let plugin = node.run();
     sleep(Duration::from_secs(20)).await;
-    assert_eq!(plugin.last_error().unwrap(), "the kubelet did not answer within 15 s");
+    assert_eq!(plugin.last_error().unwrap(), "kubelet did not answer within 15 s");
     kubelet.set_faults(Faults::default());
     ready_within(&plugin, Duration::from_secs(16)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_that_vanishes_in_the_middle_of_a_registration_is_asked_when_it_is_back() {
+async fn registers_again_after_a_kubelet_stopped_during_registration() {
     for millis in [0, 1, 50, 300, 1_000, 14_900, 15_100, 20_000] {
         let node = node();
         let mut kubelet = kubelet(&node);
@@ -264,7 +267,7 @@ async fn a_kubelet_that_vanishes_in_the_middle_of_a_registration_is_asked_when_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_after_we_gave_up_is_as_good_as_one_in_time() {
+async fn accepts_an_answer_after_the_timeout() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
         let options = Options { release, ..Options::default() };
@@ -272,7 +275,7 @@ async fn an_answer_after_we_gave_up_is_as_good_as_one_in_time() {
         let late = RegisterFault::AnswerLate(Duration::from_secs(40));
         kubelet.set_faults(Faults { register: late, ..Faults::default() });
         let plugin = node.run();
-        // The list is taken before the answer could come.
+        // The kubelet receives the list before its answer arrives.
         ready_within(&plugin, Duration::from_secs(16)).await;
         sleep(Duration::from_secs(600)).await;
         assert!(plugin.readiness.borrow().is_ready(), "{release:?}");
@@ -282,7 +285,7 @@ async fn an_answer_after_we_gave_up_is_as_good_as_one_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_from_a_kubelet_that_holds_our_stream_is_not_believed() {
+async fn ignores_a_refusal_from_a_kubelet_with_an_open_stream() {
     let node = node();
     let kubelet = kubelet(&node);
     let fault = RegisterFault::RefuseAfterDial("odd".to_owned());
@@ -294,7 +297,7 @@ async fn a_refusal_from_a_kubelet_that_holds_our_stream_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_that_acts_after_we_gave_up_gets_registered_in_the_end() {
+async fn registers_with_a_kubelet_that_acts_after_the_timeout() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         for seconds in [14, 16, 29, 31] {
             let node = node();
@@ -314,10 +317,10 @@ async fn a_kubelet_that_acts_after_we_gave_up_gets_registered_in_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_that_never_asks_for_the_list_is_asked_to_register_again() {
+async fn registers_again_if_the_kubelet_does_not_call_list_and_watch() {
     let node = node();
     let kubelet = kubelet(&node);
-    kubelet.set_faults(Faults { stream: StreamFault::NeverAsk, ..Faults::default() });
+    kubelet.set_faults(Faults { stream: StreamFault::NeverOpen, ..Faults::default() });
     let plugin = node.run();
     sleep(Duration::from_secs(4)).await;
     assert_eq!(plugin.readiness.borrow().resources[0].state, ResourceState::Registered);
@@ -329,7 +332,7 @@ async fn a_kubelet_that_never_asks_for_the_list_is_asked_to_register_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_that_drops_the_stream_is_registered_with_again_and_not_too_often() {
+async fn limits_the_rate_of_registrations_if_the_kubelet_drops_the_stream() {
     let node = node();
     let kubelet = kubelet(&node);
     let drops = StreamFault::DropAfter(Duration::from_millis(10));
@@ -344,10 +347,10 @@ async fn a_kubelet_that_drops_the_stream_is_registered_with_again_and_not_too_of
     assert_eq!(sockets(&node.host).len(), 1);
 }
 
-/// Kubelets before 1.37 end the new registration of a resource when the stream of an
-/// earlier one ends, here that of a process which a rolling update replaces.
+/// Kubelets before 1.37 end the new registration of a resource when the stream of an earlier
+/// registration ends. Here that is the stream of a process that a rolling update replaces.
 #[tokio::test(start_paused = true)]
-async fn a_process_that_takes_over_from_another_stays_registered() {
+async fn stays_registered_after_a_rolling_update() {
     for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
         let node = node();
         let options = Options { release, ..Options::default() };
@@ -366,11 +369,11 @@ async fn a_process_that_takes_over_from_another_stays_registered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resources_are_registered_side_by_side() {
+async fn registers_several_resources() {
     let mut node = Node::new();
     let names: Vec<String> = (0..5).map(|n| format!("example.com/gpu-{n}")).collect();
     for name in &names {
-        // One prefix for all, as rules over one driver model have it.
+        // One prefix for all, as for resource rules of one driver model.
         node.add(name, "gpu", 3);
     }
     let mut kubelet = kubelet(&node);
@@ -384,7 +387,7 @@ async fn resources_are_registered_side_by_side() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sockets_of_dead_processes_are_removed_and_no_others() {
+async fn removes_only_stale_sockets() {
     let node = node();
     let path = |name: &str| Path::new(DIRECTORY).join(name);
     drop(node.host.bind(&path("gpu-1.sock")).unwrap());

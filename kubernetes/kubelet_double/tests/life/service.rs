@@ -1,4 +1,4 @@
-//! What a plugin answers, to a kubelet and to strangers.
+//! The plugin's answers to a kubelet and to other clients.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn serving() -> (Node, std::sync::Arc<Devices>, Plugin, Caller) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn containers_are_answered_in_order_before_any_stream_and_kubelet() {
+async fn allocates_for_containers_in_order_before_any_stream() {
     let (_node, _devices, _plugin, mut caller) = serving().await;
     let containers = vec![container(&["gpu-3"]), container(&[]), container(&["gpu-0", "gpu-1"])];
     let answer = caller.plugin.allocate(AllocateRequest { container_requests: containers }).await;
@@ -44,7 +44,7 @@ async fn containers_are_answered_in_order_before_any_stream_and_kubelet() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_carries_its_kind_and_words() {
+async fn a_refusal_has_its_status_code_and_message() {
     let (_node, _devices, _plugin, mut caller) = serving().await;
     let containers = vec![container(&["gpu-0"]), container(&["gpu-9"])];
     let refused = caller.plugin.allocate(AllocateRequest { container_requests: containers }).await;
@@ -53,7 +53,7 @@ async fn a_refusal_carries_its_kind_and_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_other_calls_are_answered_too() {
+async fn answers_the_other_calls() {
     let (_node, _devices, _plugin, mut caller) = serving().await;
     let options = caller.plugin.get_device_plugin_options(Empty {}).await.unwrap().into_inner();
     assert!(options.get_preferred_allocation_available && !options.pre_start_required);
@@ -69,12 +69,12 @@ async fn the_other_calls_are_answered_too() {
     let preferred = caller.plugin.get_preferred_allocation(ask(2)).await.unwrap().into_inner();
     assert_eq!(preferred.container_responses[0].device_ids, ["gpu-2", "gpu-1"]);
     let refused = caller.plugin.get_preferred_allocation(ask(-1)).await.unwrap_err();
-    assert_eq!(refused.message(), "an allocation size of -1 is not possible");
+    assert_eq!(refused.message(), "invalid allocation size -1");
 }
 
-/// Streams do not take each other's changes, and a change that changes nothing is not sent.
+/// Every stream receives every change. An update without a change is not sent.
 #[tokio::test(start_paused = true)]
-async fn every_stream_gets_every_change() {
+async fn sends_every_change_to_every_stream() {
     let (node, devices, _plugin, _caller) = serving().await;
     let socket = sockets(&node.host).remove(0);
     let mut streams = Vec::new();
@@ -100,7 +100,7 @@ async fn every_stream_gets_every_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_any_size_arrives_whole_and_the_last_change_wins() {
+async fn delivers_long_lists_completely_and_the_latest_change_last() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 20_000);
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
@@ -115,10 +115,9 @@ async fn a_list_of_any_size_arrives_whole_and_the_last_change_wins() {
     kubelet.wait_for(|r| r[0].capacity == 0).await;
 }
 
-/// A peer that opens a stream and never reads costs one list between all of them, and
-/// keeps nobody from anything.
+/// Peers that open a stream and never read share one list in memory, and do not block others.
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_never_reads_delays_nobody() {
+async fn a_peer_that_never_reads_does_not_delay_others() {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 20_000);
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
@@ -147,11 +146,11 @@ async fn raw(host: &InMemory, bytes: &[u8]) -> tokio::io::DuplexStream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn garbage_and_half_open_connections_are_closed() {
+async fn closes_invalid_and_incomplete_connections() {
     let (node, _devices, _plugin, _caller) = serving().await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice();
     let settings = [preface, &[0, 0, 0, 4, 0, 0, 0, 0, 0]].concat();
-    // A HEADERS frame that promises more than it holds.
+    // A HEADERS frame with a length beyond its data.
     let cut = [&settings[..], &[0, 0, 100, 1, 4, 0, 0, 0, 1]].concat();
     for bytes in [
         b"".as_slice(),
@@ -171,9 +170,9 @@ async fn garbage_and_half_open_connections_are_closed() {
     caller.plugin.get_device_plugin_options(Empty {}).await.unwrap();
 }
 
-/// What a kubelet before 1.26 sends on Windows: the socket's path is the authority.
+/// Kubelets before 1.26 send the socket's path as the authority.
 #[tokio::test(start_paused = true)]
-async fn a_path_for_an_authority_is_answered_like_any_other() {
+async fn accepts_a_socket_path_as_authority() {
     let (node, _devices, _plugin, _caller) = serving().await;
     let text =
         |index: u8, value: &[u8]| [&[index, u8::try_from(value.len()).unwrap()], value].concat();
@@ -190,15 +189,15 @@ async fn a_path_for_an_authority_is_answered_like_any_other() {
     let settings = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let mut stream = raw(&node.host, &[&settings[..], &headers, &message].concat()).await;
     let mut answer = Vec::new();
-    // It is closed once it was idle for long enough.
+    // The plugin closes the connection after the idle limit.
     stream.read_to_end(&mut answer).await.unwrap();
-    // A frame of data with `get_preferred_allocation_available` set, and nothing else.
+    // A DATA frame with only `get_preferred_allocation_available` set.
     let data = [0, 0, 7, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 2, 0x10, 1];
     assert!(answer.windows(data.len()).any(|bytes| bytes == data), "{answer:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_connections_do_not_keep_the_kubelet_out() {
+async fn idle_connections_do_not_block_the_kubelet() {
     let mut node = Node::new();
     node.add(GPU, "gpu", 1);
     let plugin = node.run();
@@ -213,9 +212,9 @@ async fn idle_connections_do_not_keep_the_kubelet_out() {
     assert!(ready.is_ok());
 }
 
-/// A connection with a stream on it stays open for as long as it likes, idle or not.
+/// A connection with an open stream is never closed as idle.
 #[tokio::test(start_paused = true)]
-async fn a_silent_stream_is_not_idle() {
+async fn a_stream_without_changes_is_not_idle() {
     let (_node, devices, _plugin, mut caller) = serving().await;
     let mut stream = caller.plugin.list_and_watch(Empty {}).await.unwrap().into_inner();
     stream.message().await.unwrap().unwrap();

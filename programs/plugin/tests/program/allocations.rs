@@ -266,6 +266,6 @@ fn an_invalid_configuration_is_refused_before_anything_starts() {
     let config = "multitenancy: 30000";
     let (status, _, err) = outcome(&Simulation { host: T4, config, ..Default::default() }.output());
     assert_eq!(status, Some(2), "{err}");
-    assert!(err.contains("a kubelet accepts 4194304 at most"), "{err}");
+    assert!(err.contains("kubelet accepts at most 4194304 bytes"), "{err}");
     assert!(err.contains("hint: "), "{err}");
 }

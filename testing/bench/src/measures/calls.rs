@@ -1,4 +1,4 @@
-//! How long an allocation takes, against a call that does nothing.
+//! How long an allocation takes, compared with a call that does nothing.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,14 +8,14 @@ use bytes::Bytes;
 use kubelet_double::v1beta1::{AllocateRequest, AllocateResponse, ContainerAllocateRequest};
 use prost::Message;
 
-use super::{Effort, Group, HoldsFor, RESOURCE, Row};
-use crate::kubelet_side::Kubelet;
+use super::{AppliesTo, Effort, Group, RESOURCE, Row};
+use crate::minimal_kubelet::MinimalKubelet;
 use crate::node::{Node, Shape};
 use crate::program::Program;
-use crate::raw::{Method, RawPlugin};
+use crate::raw_client::{Method, RawPlugin};
 use crate::sample::{Sample, microseconds};
 
-/// Eight GPUs, from exclusive to shared by 2,048, and from one file to 16.
+/// Eight GPUs, from exclusive use to 2,048 replicas, and from one file to 16 files.
 const SHAPES: [Shape; 5] = [
     Shape { slots: 128, files: 1 },
     Shape { slots: 128, files: 4 },
@@ -24,10 +24,10 @@ const SHAPES: [Shape; 5] = [
     Shape { slots: 16_384, files: 16 },
 ];
 
-/// Pairs of calls in a round; the ratio of each round's medians is one figure.
+/// The number of pairs of calls in a round. The ratio of a round's medians is one value.
 const PAIRS: usize = 1_000;
 
-/// What an allocation may cost, in empty calls.
+/// The budget of an allocation, as a multiple of an empty call.
 const RATIO: f64 = 1.25;
 
 pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
@@ -36,23 +36,24 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
         rows.extend(measure_shape(program, shape, effort.times(20)).await?);
     }
     Ok(Group {
-        title: "Allocate against an empty call",
-        how: "One connection, one call at a time, `GetDevicePluginOptions` and `Allocate` of one \
-              slot by turns, each slot in turn; until the answer's bytes are there. The ratio is \
-              that of the medians of 1,000 pairs.",
+        title: "Allocate compared with an empty call",
+        how: "One connection and one call at a time: `GetDevicePluginOptions` and `Allocate` of one \
+              slot alternate, and each `Allocate` requests the next slot. The time ends when the \
+              bytes of the answer are received. The ratio is the ratio of the medians of 1,000 \
+              pairs.",
         rows,
     })
 }
 
 async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Vec<Row>> {
     let node = Node::new(shape)?;
-    let mut kubelet = Kubelet::start(&node.directory())?;
+    let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let _program = Program::start(program, &node)?;
-    let arrival = kubelet.list(RESOURCE, shape.slots).await?;
-    let mut plugin = RawPlugin::new(arrival.connection);
-    let mut slots = arrival.healthy.iter().cycle();
+    let list = kubelet.list(RESOURCE, shape.slots).await?;
+    let mut plugin = RawPlugin::new(list.connection);
+    let mut slots = list.healthy.iter().cycle();
     let (mut empty, mut allocate, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    // The first round warms up and is not counted.
+    // The first round is a warm-up and is not counted.
     for round in 0..=rounds {
         let mut this_round = (Vec::new(), Vec::new());
         for slot in slots.by_ref().take(PAIRS) {
@@ -61,8 +62,8 @@ async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Ve
         }
         if round > 0 {
             let medians = (Sample::new(this_round.0.clone()), Sample::new(this_round.1.clone()));
-            let (Some(nothing), Some(something)) = medians else { continue };
-            ratios.push(something.median() / nothing.median());
+            let (Some(empty_calls), Some(allocations)) = medians else { continue };
+            ratios.push(allocations.median() / empty_calls.median());
             empty.append(&mut this_round.0);
             allocate.append(&mut this_round.1);
         }
@@ -72,7 +73,7 @@ async fn measure_shape(program: &Path, shape: Shape, rounds: usize) -> Result<Ve
     Ok(vec![
         Row::new(of("empty call"), "µs", empty)?,
         Row::new(of("Allocate"), "µs", allocate)?,
-        Row::new(of("ratio"), "×", ratios)?.within(RATIO, HoldsFor::Median),
+        Row::new(of("ratio"), "×", ratios)?.within(RATIO, AppliesTo::Median),
     ])
 }
 
@@ -88,11 +89,14 @@ async fn time_allocate(plugin: &mut RawPlugin, slot: &str, files: usize) -> Resu
     let start = Instant::now();
     let answer = plugin.call(Method::Allocate, request).await;
     let time = start.elapsed();
-    let answer = answer.with_context(|| format!("no allocation of {slot}"))?;
+    let answer = answer.with_context(|| format!("cannot allocate slot {slot}"))?;
     let [container] = &*AllocateResponse::decode(answer)?.container_responses else {
-        bail!("the allocation of {slot} is not for one container");
+        bail!("the answer for slot {slot} does not have exactly one container");
     };
-    let given = (container.devices.len(), container.mounts.len());
-    ensure!(given == (1, files), "the allocation of {slot} gives {given:?} devices and files");
+    let (devices, mounts) = (container.devices.len(), container.mounts.len());
+    ensure!(
+        (devices, mounts) == (1, files),
+        "the answer for slot {slot} has {devices} devices and {mounts} mounts, expected 1 and {files}"
+    );
     Ok(microseconds(time))
 }

@@ -1,11 +1,11 @@
-//! What is measured, in groups, each with its budget.
+//! The measurements, in groups, and their budgets.
 
 mod calls;
 mod changes;
-mod comebacks;
-mod idling;
+mod idle;
+mod restarts;
 mod size;
-mod starts;
+mod startup;
 
 use std::path::Path;
 
@@ -14,26 +14,26 @@ use anyhow::{Context, Result};
 use crate::node::Shape;
 use crate::sample::Sample;
 
-/// The resource of the node's GPUs.
+/// The resource name of the node's GPUs.
 const RESOURCE: &str = "directx.microsoft.com/display";
 
-/// The shape of most budgets: eight GPUs shared by 16 containers each.
+/// The shape for most budgets: eight GPUs with 16 replicas each.
 const SHARED: Shape = Shape { slots: 128, files: 16 };
 
-/// The most slots that any budget is about.
+/// The shape with the most slots for which there is a budget.
 const MANY: Shape = Shape { slots: 16_384, files: 16 };
 
-/// How much is measured.
+/// How long to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effort {
-    /// Enough for figures that come out alike the next time; some minutes.
+    /// Enough for reproducible results. Takes some minutes.
     Full,
-    /// Enough to see that everything can be measured; some seconds.
+    /// Enough to check that every measurement works. Takes some seconds.
     Quick,
 }
 
 impl Effort {
-    /// How often something is measured that is measured `full` times for good figures.
+    /// How many times to repeat a measurement that [`Effort::Full`] repeats `full` times.
     fn times(self, full: usize) -> usize {
         match self {
             Effort::Full => full,
@@ -42,69 +42,69 @@ impl Effort {
     }
 }
 
-/// A group of figures to measure.
+/// A group of measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Measure {
     Size,
-    Starts,
+    Startup,
     Calls,
     Changes,
-    Comebacks,
-    Idling,
+    Restarts,
+    Idle,
 }
 
 impl Measure {
-    /// All of them, in the order of the report.
+    /// All groups, in the order of the report.
     pub(crate) const ALL: [Measure; 6] = [
         Measure::Size,
-        Measure::Starts,
+        Measure::Startup,
         Measure::Calls,
         Measure::Changes,
-        Measure::Comebacks,
-        Measure::Idling,
+        Measure::Restarts,
+        Measure::Idle,
     ];
 
     /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Measure::Size => "size",
-            Measure::Starts => "starts",
+            Measure::Startup => "startup",
             Measure::Calls => "calls",
             Measure::Changes => "changes",
-            Measure::Comebacks => "comebacks",
-            Measure::Idling => "idling",
+            Measure::Restarts => "restarts",
+            Measure::Idle => "idle",
         }
     }
 
-    /// The group of this name.
+    /// The group with this name.
     pub(crate) fn named(name: &str) -> Result<Measure> {
         let names = Measure::ALL.map(Measure::name).join(", ");
         let found = Measure::ALL.into_iter().find(|measure| measure.name() == name);
-        found.with_context(|| format!("`{name}` is no group; they are {names}"))
+        found.with_context(|| format!("unknown group `{name}`, expected one of: {names}"))
     }
 
-    /// Measures it with `program`.
+    /// Runs the measurements of the group with `program`.
     pub(crate) async fn run(self, program: &Path, effort: Effort) -> Result<Group> {
         match self {
             Measure::Size => size::measure(program),
-            Measure::Starts => starts::measure(program, effort).await,
+            Measure::Startup => startup::measure(program, effort).await,
             Measure::Calls => calls::measure(program, effort).await,
             Measure::Changes => changes::measure(program, effort).await,
-            Measure::Comebacks => comebacks::measure(program, effort).await,
-            Measure::Idling => idling::measure(program, effort).await,
+            Measure::Restarts => restarts::measure(program, effort).await,
+            Measure::Idle => idle::measure(program, effort).await,
         }
     }
 }
 
-/// Figures that belong together.
+/// The results of a group of measurements.
 pub(crate) struct Group {
     pub(crate) title: &'static str,
-    /// How they were measured.
+    /// How the results were measured.
     pub(crate) how: &'static str,
     pub(crate) rows: Vec<Row>,
 }
 
-/// Figures of one thing.
+/// The results of one measurement.
 pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) unit: &'static str,
@@ -112,29 +112,29 @@ pub(crate) struct Row {
     pub(crate) budget: Option<Budget>,
 }
 
-/// What a figure should stay below.
+/// The limit below which a result should stay.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Budget {
     pub(crate) limit: f64,
-    pub(crate) holds_for: HoldsFor,
+    pub(crate) applies_to: AppliesTo,
 }
 
-/// Which of the figures a budget is about.
+/// Which statistic a budget applies to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HoldsFor {
+pub(crate) enum AppliesTo {
     Median,
-    /// 99 of 100.
-    NearlyAll,
+    /// The 99th percentile.
+    Percentile99,
 }
 
 impl Row {
-    fn new(what: impl Into<String>, unit: &'static str, figures: Vec<f64>) -> Result<Row> {
+    fn new(what: impl Into<String>, unit: &'static str, values: Vec<f64>) -> Result<Row> {
         let what = what.into();
-        let sample = Sample::new(figures).with_context(|| format!("no figures of: {what}"))?;
+        let sample = Sample::new(values).with_context(|| format!("no results for `{what}`"))?;
         Ok(Row { what, unit, sample, budget: None })
     }
 
-    fn within(self, limit: f64, holds_for: HoldsFor) -> Row {
-        Row { budget: Some(Budget { limit, holds_for }), ..self }
+    fn within(self, limit: f64, applies_to: AppliesTo) -> Row {
+        Row { budget: Some(Budget { limit, applies_to }), ..self }
     }
 }

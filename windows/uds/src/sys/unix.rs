@@ -1,4 +1,4 @@
-//! The Unix side: tokio's own sockets.
+//! The Unix implementation: tokio's own sockets.
 
 use std::fs;
 use std::io;
@@ -10,26 +10,26 @@ use tokio::net::{UnixListener, UnixSocket, UnixStream};
 pub(crate) type Listener = UnixListener;
 pub(crate) type Stream = UnixStream;
 
-/// Connections that wait for `accept`; the kubelet opens a handful.
+/// How many connections can wait for `accept`. The kubelet opens only a few.
 const BACKLOG: u32 = 128;
 
-/// Read and write for the owner, nothing for anyone else.
+/// Read and write access for the owner only.
 const OWNER_ONLY: u32 = 0o600;
 
 pub(crate) fn is_supported() -> bool {
     true
 }
 
-/// Binds, narrows the mode, then listens: before `listen` every connection is
-/// refused, so the mode that the umask gave the socket never matters, and the
-/// umask, which belongs to the whole process, stays as it is.
+/// Binds, restricts the mode, then listens. Before `listen`, every connection is refused, so the
+/// initial mode from the umask does not matter. The umask is not changed, because it applies to the
+/// whole process.
 pub(crate) fn bind(path: &Path) -> io::Result<Listener> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
     fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))
         .and_then(|()| socket.listen(BACKLOG))
         .inspect_err(|_| {
-            // The error that led here says more than one from removing the file.
+            // Ignored, because the original error is more useful.
             let _ = fs::remove_file(path);
         })
 }

@@ -1,18 +1,17 @@
-//! The Windows side: `AF_UNIX` sockets opened with `socket2` and lent to tokio as TCP.
+//! The Windows implementation: `AF_UNIX` sockets that `socket2` opens and tokio handles as TCP.
 //!
-//! tokio's `TcpStream` never looks at the address family: it registers the
-//! handle with AFD, Windows' socket poll, and then calls `recv`, `send` and
-//! `shutdown`. Three things differ from TCP and are done here:
+//! tokio's `TcpStream` does not depend on the address family: it registers the handle with AFD, the
+//! socket poll interface of Windows, and then calls `recv`, `send` and `shutdown`. Three things
+//! differ from TCP and are handled here:
 //!
-//! * `accept` of a `TcpListener` reads the peer's address as an IP address and
-//!   fails for any other. So the listening socket too is a `TcpStream` to tokio,
-//!   which only waits until it is readable (AFD reports a waiting connection as
-//!   that), and `socket2` accepts.
-//! * `connect` is the blocking call, on a thread for such calls: a local connect is
-//!   over at once, and Go programs, the kubelet among them, connect the same way.
-//! * A Windows without `AF_UNIX` answers `WSAEAFNOSUPPORT`, which is said in words.
+//! * `accept` of a `TcpListener` parses the peer's address as an IP address and fails for any
+//!   other address. So the listening socket is a `TcpStream` for tokio too. tokio waits until it is
+//!   readable (AFD reports a pending connection as readable), and `socket2` accepts.
+//! * `connect` is the blocking call, on a thread for blocking calls. A local connect completes
+//!   immediately, and Go programs such as the kubelet connect the same way.
+//! * Windows versions without `AF_UNIX` return `WSAEAFNOSUPPORT`, which gets an error text here.
 //!
-//! [`listen_on`], [`accept`] and [`connect_to`] take the family from the address.
+//! [`listen_on`], [`accept`] and [`connect_to`] take the address family from the address.
 
 use std::io;
 use std::path::Path;
@@ -23,14 +22,14 @@ use tokio::net::TcpStream;
 
 pub(crate) type Stream = TcpStream;
 
-/// Connections that wait for `accept`; the kubelet opens a handful.
+/// How many connections can wait for `accept`. The kubelet opens only a few.
 const BACKLOG: i32 = 128;
 
 /// `WSAEAFNOSUPPORT` of `winsock2.h`.
 const WSAEAFNOSUPPORT: i32 = 10047;
 
-/// A listening socket. tokio knows it as a stream that becomes readable when a
-/// connection waits; nothing is ever read from it.
+/// A listening socket. For tokio it is a stream that becomes readable when a connection is pending.
+/// Nothing is read from it.
 #[derive(Debug)]
 pub(crate) struct Listener(TcpStream);
 
@@ -45,7 +44,7 @@ pub(crate) fn bind(path: &Path) -> io::Result<Listener> {
 pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {
     let accept = || SockRef::from(&listener.0).accept();
     let (socket, _) = listener.0.async_io(Interest::READABLE, accept).await?;
-    lend(socket)
+    register(socket)
 }
 
 pub(crate) async fn connect(path: &Path) -> io::Result<Stream> {
@@ -56,7 +55,7 @@ fn listen_on(address: &SockAddr) -> io::Result<Listener> {
     let socket = open(address.domain())?;
     socket.bind(address)?;
     socket.listen(BACKLOG)?;
-    lend(socket).map(Listener)
+    register(socket).map(Listener)
 }
 
 async fn connect_to(address: SockAddr) -> io::Result<Stream> {
@@ -65,7 +64,7 @@ async fn connect_to(address: SockAddr) -> io::Result<Stream> {
         socket.connect(&address)?;
         Ok(socket)
     };
-    lend(tokio::task::spawn_blocking(connect).await??)
+    register(tokio::task::spawn_blocking(connect).await??)
 }
 
 fn open(domain: Domain) -> io::Result<Socket> {
@@ -75,19 +74,21 @@ fn open(domain: Domain) -> io::Result<Socket> {
     })
 }
 
-/// Hands `socket` to the runtime this runs in.
-fn lend(socket: Socket) -> io::Result<TcpStream> {
+/// Registers `socket` with the current tokio runtime.
+fn register(socket: Socket) -> io::Result<TcpStream> {
     socket.set_nonblocking(true)?;
     TcpStream::from_std(socket.into())
 }
 
-/// This Windows has no `AF_UNIX`; holds what it said.
+/// This Windows version does not support `AF_UNIX`. Contains the error of the operating system.
 #[derive(Debug)]
 struct Unsupported(io::Error);
 
 impl std::fmt::Display for Unsupported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("this host has no AF_UNIX sockets (Windows has them from version 1803 on)")
+        f.write_str(
+            "this host does not support AF_UNIX sockets (Windows 1803 or later is required)",
+        )
     }
 }
 
@@ -99,8 +100,8 @@ impl std::error::Error for Unsupported {
 
 #[cfg(test)]
 mod tests {
-    //! The shim over IPv4, which Wine has: the very functions that `AF_UNIX` uses,
-    //! given another address.
+    //! Runs the functions that `AF_UNIX` uses with IPv4 addresses, because Wine does not support
+    //! `AF_UNIX`.
 
     use std::net::{Ipv4Addr, SocketAddr};
     use std::time::Duration;
@@ -109,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// Long enough for a slow machine, short enough to end a hang.
+    /// Long enough for a slow machine, and short enough to end a test that hangs.
     const DEADLINE: Duration = Duration::from_secs(20);
 
     fn listen() -> (Listener, SockAddr) {
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_both_ways_and_half_close_ends_one_direction() {
+    fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
         run(async {
             let (listener, address) = listen();
             let server = async {
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_waits_is_woken_once_for_each_connection() {
+    fn accept_wakes_once_for_each_connection() {
         run(async {
             let (listener, address) = listen();
             for round in 0..20u8 {
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_queued_before_accept_are_all_accepted() {
+    fn accepts_all_connections_that_were_queued() {
         run(async {
             let (listener, address) = listen();
             let mut clients = Vec::new();
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accept_that_was_given_up_loses_no_connection() {
+    fn a_canceled_accept_loses_no_connection() {
         run(async {
             let (listener, address) = listen();
             let soon = Duration::from_millis(5);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn connecting_where_nobody_listens_is_refused() {
+    fn refuses_connections_without_a_listener() {
         run(async {
             let (listener, address) = listen();
             drop(listener);
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_af_unix_says_so() {
+    fn reports_a_host_without_af_unix() {
         run(async {
             let path = std::env::temp_dir().join(format!("uds-{}.sock", std::process::id()));
             if is_supported() {
@@ -211,7 +212,7 @@ mod tests {
             } else {
                 for error in [bind(&path).unwrap_err(), connect(&path).await.unwrap_err()] {
                     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-                    assert!(error.to_string().contains("no AF_UNIX"), "{error}");
+                    assert!(error.to_string().contains("does not support AF_UNIX"), "{error}");
                 }
             }
         });

@@ -1,5 +1,5 @@
-//! A connection whose incoming bytes are looked at until its first request has come:
-//! `rewriter` says why and for what.
+//! A connection that passes its incoming bytes through an [`AuthorityRewriter`] until the rewriter
+//! is done. The module `authority_rewriter` explains why.
 
 use std::io;
 use std::pin::Pin;
@@ -7,43 +7,43 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::rewriter::Rewriter;
+use super::authority_rewriter::AuthorityRewriter;
 
-/// Bytes taken from the connection at once while they are looked at.
+/// How many bytes are read from the connection at once while the rewriter is active.
 const CHUNK: usize = 4 * 1024;
 
-/// A connection whose incoming bytes are looked at until its first request has come.
-pub(super) struct Acceptable<Io> {
+/// A connection that passes its incoming bytes through an [`AuthorityRewriter`].
+pub(super) struct RewritingStream<Io> {
     io: Io,
-    rewriter: Rewriter,
-    /// Looked at, and not yet handed on.
-    ready: Vec<u8>,
+    rewriter: AuthorityRewriter,
+    /// Rewritten bytes that are not read yet.
+    rewritten: Vec<u8>,
 }
 
-impl<Io> Acceptable<Io> {
+impl<Io> RewritingStream<Io> {
     pub(super) fn new(io: Io) -> Self {
-        Acceptable { io, rewriter: Rewriter::default(), ready: Vec::new() }
+        RewritingStream { io, rewriter: AuthorityRewriter::default(), rewritten: Vec::new() }
     }
 
-    fn hand_on(&mut self, buf: &mut ReadBuf<'_>) {
-        let length = self.ready.len().min(buf.remaining());
-        buf.put_slice(&self.ready[..length]);
-        if length == self.ready.len() {
-            self.ready = Vec::new();
+    fn copy_rewritten(&mut self, buf: &mut ReadBuf<'_>) {
+        let length = self.rewritten.len().min(buf.remaining());
+        buf.put_slice(&self.rewritten[..length]);
+        if length == self.rewritten.len() {
+            self.rewritten = Vec::new();
         } else {
-            self.ready.drain(..length);
+            self.rewritten.drain(..length);
         }
     }
 }
 
-impl<Io: AsyncRead + Unpin> AsyncRead for Acceptable<Io> {
+impl<Io: AsyncRead + Unpin> AsyncRead for RewritingStream<Io> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        while this.ready.is_empty() {
+        while this.rewritten.is_empty() {
             if this.rewriter.is_done() {
                 return Pin::new(&mut this.io).poll_read(cx, buf);
             }
@@ -51,18 +51,18 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Acceptable<Io> {
             let mut chunk = ReadBuf::new(&mut chunk);
             ready!(Pin::new(&mut this.io).poll_read(cx, &mut chunk))?;
             if chunk.filled().is_empty() {
-                // The end. What was held back can only be a frame that was cut off.
-                this.rewriter.finish(&mut this.ready);
+                // End of stream. The bytes held back can only be an incomplete frame.
+                this.rewriter.finish(&mut this.rewritten);
                 break;
             }
-            this.rewriter.feed(chunk.filled(), &mut this.ready);
+            this.rewriter.feed(chunk.filled(), &mut this.rewritten);
         }
-        this.hand_on(buf);
+        this.copy_rewritten(buf);
         Poll::Ready(Ok(()))
     }
 }
 
-impl<Io: AsyncWrite + Unpin> AsyncWrite for Acceptable<Io> {
+impl<Io: AsyncWrite + Unpin> AsyncWrite for RewritingStream<Io> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! How long a start takes, and how much memory the program has then.
+//! How long the program takes to start, and how much memory it uses afterwards.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use anyhow::Result;
 use tokio::time::sleep;
 
-use super::{Effort, Group, HoldsFor, MANY, RESOURCE, Row, SHARED};
-use crate::kubelet_side::Kubelet;
+use super::{AppliesTo, Effort, Group, MANY, RESOURCE, Row, SHARED};
+use crate::minimal_kubelet::MinimalKubelet;
 use crate::node::{Node, Shape};
 use crate::program::Program;
 use crate::sample::milliseconds;
 
-/// After which the start is over in every respect.
+/// How long to wait until the start is completely over.
 const SETTLED: Duration = Duration::from_millis(300);
 
 pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
@@ -22,8 +22,8 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     }
     Ok(Group {
         title: "Start and memory",
-        how: "From the start of the process until a kubelet that waits for it has its list of \
-              GPUs, decoded. Memory is `VmRSS` 0.3 s after that, and `VmHWM`, the most it ever was.",
+        how: "From the start of the process until a running kubelet has received and decoded the \
+              device list. Memory is `VmRSS` 0.3 s after that, and `VmHWM`, its maximum.",
         rows,
     })
 }
@@ -37,10 +37,10 @@ async fn measure_shape(
     let (mut starts, mut resident, mut peak) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..times {
         let node = Node::new(shape)?;
-        let mut kubelet = Kubelet::start(&node.directory())?;
+        let mut kubelet = MinimalKubelet::start(&node.directory())?;
         let program = Program::start(program, &node)?;
-        let arrival = kubelet.list(RESOURCE, shape.slots).await?;
-        starts.push(milliseconds(arrival.at.duration_since(program.started)));
+        let list = kubelet.list(RESOURCE, shape.slots).await?;
+        starts.push(milliseconds(list.received_at.duration_since(program.started)));
         sleep(SETTLED).await;
         resident.extend(program.resident());
         peak.extend(program.peak());
@@ -48,12 +48,12 @@ async fn measure_shape(
     let of = |what: &str| format!("{what}, {} slots", shape.slots);
     let start = Row::new(of("start to list"), "ms", starts)?;
     let mut rows = vec![match shape {
-        SHARED => start.within(10.0, HoldsFor::Median),
+        SHARED => start.within(10.0, AppliesTo::Median),
         _ => start,
     }];
     if !resident.is_empty() {
         let resident = Row::new(of("resident"), "MiB", resident)?;
-        rows.push(resident.within(memory, HoldsFor::NearlyAll));
+        rows.push(resident.within(memory, AppliesTo::Percentile99));
         rows.push(Row::new(of("resident, peak"), "MiB", peak)?);
     }
     Ok(rows)

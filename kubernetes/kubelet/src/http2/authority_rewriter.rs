@@ -1,34 +1,34 @@
-//! Makes requests acceptable whose `:authority` is the path of a socket.
+//! Replaces `:authority` headers that contain a socket path, because `h2` rejects them.
 //!
-//! Kubelets before 1.26 dial a plugin's socket without naming an authority, and grpc-go
-//! then sends the socket's path as one (`grpc.WithAuthority("localhost")` appears in
-//! `devicemanager/plugin/v1beta1/client.go` with 1.26). A path is no authority, and the
-//! HTTP/2 implementation under this crate answers such requests with `PROTOCOL_ERROR`
-//! and has no option not to.
+//! Kubelets before 1.26 dial a plugin's socket without setting an authority, and grpc-go then
+//! sends the socket's path as the authority (`grpc.WithAuthority("localhost")` appears in
+//! `devicemanager/plugin/v1beta1/client.go` in 1.26). A path is not a valid authority. The HTTP/2
+//! implementation that this crate uses answers such requests with `PROTOCOL_ERROR` and has no
+//! option to accept them.
 //!
-//! So the bytes of a connection pass through here first. Where the first request has an
-//! authority that can be accepted, everything after it passes untouched. Otherwise the
-//! value is replaced in each header block that spells it out.
+//! So the bytes of a connection pass through the rewriter first. If the first request has a valid
+//! authority, everything after it passes unchanged. Otherwise the rewriter replaces the value in
+//! each header block that contains it as a literal.
 //!
-//! That works without the compression's state (RFC 7541): a value is replaced in its
-//! place and in its own representation, so that what the peer remembers at an index is
-//! what the reader remembers there. The reader's entry must not be larger than the
-//! peer's, or it would forget others too soon; hence a replacement of a single byte.
+//! This needs no HPACK state (RFC 7541). A value is replaced in place and keeps its
+//! representation, so peer and reader store their table entries at the same indexes. The reader's
+//! entry must not be larger than the peer's, or the reader would evict other entries too early.
+//! For that reason the replacement is a single byte.
 
 use std::ops::Range;
 
 use http::uri::Authority;
 
-/// What a connection begins with (RFC 9113, section 3.4).
+/// The connection preface (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Length, type, flags and stream of a frame (RFC 9113, section 4.1).
+/// The size of a frame header: length, type, flags and stream (RFC 9113, section 4.1).
 const FRAME_HEADER: usize = 9;
 
-/// The longest frame that a peer may send unasked.
+/// The default maximum frame size.
 const LONGEST_FRAME: usize = 16 * 1024;
 
-/// The type and flags of frames that carry headers (RFC 9113, section 6.2).
+/// The type and flags of HEADERS frames (RFC 9113, section 6.2).
 const HEADERS: u8 = 1;
 const END_HEADERS: u8 = 0x4;
 const PADDED: u8 = 0x8;
@@ -37,19 +37,19 @@ const PRIORITY: u8 = 0x20;
 /// The index of `:authority` in the static table (RFC 7541, appendix A).
 const AUTHORITY: usize = 1;
 
-/// `localhost` in Huffman code, as kubelets from 1.26 on send it.
+/// `localhost` in Huffman coding, as kubelets from 1.26 on send it.
 const LOCALHOST: &[u8] = &[0xA0, 0xE4, 0x1D, 0x13, 0x9D, 0x09];
 
-/// What stands in for an authority that is none: one byte, not in Huffman code.
+/// The replacement for an invalid authority: its length and one byte, not Huffman-coded.
 const REPLACEMENT: &[u8] = &[1, b'x'];
 
-/// Looks at the bytes that a peer sends and replaces authorities that are none.
+/// Reads the bytes that a peer sends and replaces invalid authorities.
 #[derive(Debug, Default)]
-pub struct Rewriter {
+pub(super) struct AuthorityRewriter {
     stage: Stage,
-    /// The part of the preface or frame that has come.
+    /// The received part of the current preface or frame.
     held: Vec<u8>,
-    /// Whether an authority was replaced before: then all later ones are.
+    /// Whether an authority was replaced on this connection. Then all later ones are replaced.
     replaces: bool,
 }
 
@@ -58,24 +58,23 @@ enum Stage {
     #[default]
     Preface,
     FrameHeader,
-    /// In a frame of no interest, with so many bytes to come.
+    /// In a frame that is not inspected, with this many bytes left.
     Skipping(usize),
-    /// In a frame with a whole header block; its length with the frame's header.
+    /// In a frame with a complete header block. Holds the frame's length including its header.
     Headers(usize),
-    /// Nothing needs to be looked at any more.
+    /// All further bytes pass unchanged.
     Done,
 }
 
-impl Rewriter {
-    /// Whether all further bytes can pass as they are.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
+impl AuthorityRewriter {
+    /// Whether all further bytes pass unchanged.
+    pub(super) fn is_done(&self) -> bool {
         self.stage == Stage::Done
     }
 
-    /// Takes the next bytes, however they are cut, and appends what is to be read in
-    /// their place. A frame with headers is held back until it is whole.
-    pub fn feed(&mut self, mut input: &[u8], output: &mut Vec<u8>) {
+    /// Takes the next bytes, split at any position, and appends the rewritten bytes to `output`. A
+    /// HEADERS frame is held back until it is complete.
+    pub(super) fn feed(&mut self, mut input: &[u8], output: &mut Vec<u8>) {
         while !input.is_empty() {
             input = match self.stage {
                 Stage::Preface => self.hold(input, PREFACE.len(), output),
@@ -90,12 +89,12 @@ impl Rewriter {
         }
     }
 
-    /// Appends what was held back.
-    pub fn finish(&mut self, output: &mut Vec<u8>) {
+    /// Appends the bytes that were held back.
+    pub(super) fn finish(&mut self, output: &mut Vec<u8>) {
         output.append(&mut self.held);
     }
 
-    /// Holds back what is missing of `wanted` bytes and returns the rest.
+    /// Holds back input until `wanted` bytes are held, and returns the rest.
     fn hold<'a>(&mut self, input: &'a [u8], wanted: usize, output: &mut Vec<u8>) -> &'a [u8] {
         let (taken, rest) = input.split_at((wanted - self.held.len()).min(input.len()));
         self.held.extend_from_slice(taken);
@@ -108,7 +107,7 @@ impl Rewriter {
         rest
     }
 
-    /// Passes `left` bytes on and returns the rest.
+    /// Passes `left` bytes through and returns the rest.
     fn skip<'a>(&mut self, input: &'a [u8], left: usize, output: &mut Vec<u8>) -> &'a [u8] {
         let (taken, rest) = input.split_at(left.min(input.len()));
         output.extend_from_slice(taken);
@@ -119,7 +118,7 @@ impl Rewriter {
         rest
     }
 
-    /// What comes after that which is held.
+    /// The stage after the bytes that are held.
     fn next_stage(&mut self) -> Stage {
         match self.stage {
             Stage::Preface if self.held == PREFACE => Stage::FrameHeader,
@@ -142,11 +141,11 @@ impl Rewriter {
         }
     }
 
-    /// Replaces the authority in the frame that is held, if it is spelled out there and
-    /// cannot be accepted.
+    /// Replaces the authority in the frame that is held, if the frame contains it as a literal and
+    /// it is invalid. Returns whether it did.
     fn replace_authority(&mut self) -> bool {
-        let Some(range) = spelled_out_authority(&self.held) else { return false };
-        if is_acceptable(&self.held[range.clone()]) {
+        let Some(range) = literal_authority(&self.held) else { return false };
+        if is_valid_authority(&self.held[range.clone()]) {
             return false;
         }
         self.held.splice(range, REPLACEMENT.iter().copied());
@@ -158,11 +157,12 @@ impl Rewriter {
     }
 }
 
-/// Whether a string of a header block, its length before it, can be an authority.
-/// Huffman code is not decoded: that kubelets send one in it which must be replaced, or
-/// the one that they send nowadays, is all there is to tell apart. Nothing depends on
-/// the value. An empty one is left alone, because its replacement would be larger.
-fn is_acceptable(string: &[u8]) -> bool {
+/// Whether a string of a header block, including its length prefix, is a valid authority.
+///
+/// Huffman coding is not decoded: a Huffman-coded authority is either `localhost`, which current
+/// kubelets send, or a path that must be replaced. Nothing depends on the value. An empty value is
+/// kept, because its replacement would be larger.
+fn is_valid_authority(string: &[u8]) -> bool {
     let huffman = string[0] & 0x80 != 0;
     let mut at = 0;
     let value = match integer(string, &mut at, 7) {
@@ -176,9 +176,9 @@ fn is_acceptable(string: &[u8]) -> bool {
     }
 }
 
-/// Where a frame with a whole header block spells out `:authority`: the string's place,
-/// its length included. None where it does not, or makes no sense.
-fn spelled_out_authority(frame: &[u8]) -> Option<Range<usize>> {
+/// The range of a literal `:authority` value in a frame with a complete header block, including
+/// the value's length prefix. `None` if there is no literal or the block is malformed.
+fn literal_authority(frame: &[u8]) -> Option<Range<usize>> {
     let (mut at, end) = (FRAME_HEADER, frame.len());
     let flags = frame[4];
     let padding = if flags & PADDED == 0 { 0 } else { usize::from(*frame.get(at)?) };
@@ -193,10 +193,10 @@ fn spelled_out_authority(frame: &[u8]) -> Option<Range<usize>> {
     None
 }
 
-/// Passes over a field of a header block (RFC 7541, section 6) and returns, where its
-/// value is spelled out, the index of its name (0 for a name spelled out too) and the
-/// value's place. None at the outside where it makes no sense.
-#[allow(clippy::option_option, reason = "no sense, and no value, are two things")]
+/// Skips a field of a header block (RFC 7541, section 6). If the value is a literal, returns the
+/// index of the name (0 if the name is a literal too) and the range of the value. The outer `None`
+/// means that the field is malformed.
+#[allow(clippy::option_option, reason = "a malformed field is not a field without a literal value")]
 fn literal(block: &[u8], at: &mut usize) -> Option<Option<(usize, Range<usize>)>> {
     let first = *block.get(*at)?;
     let prefix = match first {
@@ -206,7 +206,7 @@ fn literal(block: &[u8], at: &mut usize) -> Option<Option<(usize, Range<usize>)>
         }
         0x40.. => 6,
         0x20.. => {
-            // A new size of the table.
+            // Dynamic table size update.
             integer(block, at, 5)?;
             return Some(None);
         }
@@ -219,7 +219,7 @@ fn literal(block: &[u8], at: &mut usize) -> Option<Option<(usize, Range<usize>)>
     Some(Some((name, string(block, at)?)))
 }
 
-/// Passes over a string and returns its place, its length included (RFC 7541, 5.2).
+/// Skips a string and returns its range, including its length prefix (RFC 7541, section 5.2).
 fn string(block: &[u8], at: &mut usize) -> Option<Range<usize>> {
     let start = *at;
     let length = integer(block, at, 7)?;
@@ -227,7 +227,7 @@ fn string(block: &[u8], at: &mut usize) -> Option<Range<usize>> {
     (*at <= block.len()).then_some(start..*at)
 }
 
-/// Reads an integer whose first byte has `prefix` bits of it (RFC 7541, 5.1).
+/// Reads an integer with a prefix of `prefix` bits in its first byte (RFC 7541, section 5.1).
 fn integer(block: &[u8], at: &mut usize, prefix: u32) -> Option<usize> {
     let mask = (1 << prefix) - 1;
     let mut value = usize::from(*block.get(*at)?) & mask;
@@ -235,7 +235,7 @@ fn integer(block: &[u8], at: &mut usize, prefix: u32) -> Option<usize> {
     if value < mask {
         return Some(value);
     }
-    // Three more bytes hold more than any frame here.
+    // Three more bytes are enough for the length of any frame that is inspected.
     for shift in [0, 7, 14] {
         let byte = usize::from(*block.get(*at)?);
         *at += 1;
@@ -253,9 +253,9 @@ mod tests {
 
     use super::*;
 
-    /// What `:method`, `:scheme` and `:path` look like in a request.
+    /// `:method`, `:scheme` and `:path` of a request.
     const BEFORE: &[u8] = &[0x83, 0x86, 0x44, 2, b'/', b'p'];
-    /// A header whose name is spelled out.
+    /// A header with a literal name.
     const AFTER: &[u8] = &[0x40, 2, b't', b'e', 8, b't', b'r', b'a', b'i', b'l', b'e', b'r', b's'];
 
     fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
@@ -268,13 +268,13 @@ mod tests {
         [BEFORE, &field, AFTER].concat()
     }
 
-    /// A connection with a frame of settings and one request.
+    /// A connection with a SETTINGS frame and one request.
     fn connection(headers: &[u8]) -> Vec<u8> {
         [PREFACE, &frame(4, 0, &[0, 3, 0, 0, 0, 9]), headers].concat()
     }
 
     fn rewritten(input: &[u8], cut: usize) -> Vec<u8> {
-        let mut rewriter = Rewriter::default();
+        let mut rewriter = AuthorityRewriter::default();
         let mut output = Vec::new();
         for piece in input.chunks(cut.max(1)) {
             rewriter.feed(piece, &mut output);
@@ -286,8 +286,8 @@ mod tests {
     const PATH: &[u8] = b"/var/lib/kubelet/device-plugins/wddm-1.sock";
 
     #[test]
-    fn a_path_is_replaced_in_its_own_representation() {
-        // With and without indexing, and never indexed.
+    fn replaces_a_path_and_keeps_its_representation() {
+        // With incremental indexing, without indexing, and never indexed.
         for representation in [0x41, 0x01, 0x11] {
             let data = frame(0, 1, b"some data");
             let sent = |value| {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_and_priority_stay_in_place() {
+    fn keeps_padding_and_priority() {
         let flags = END_HEADERS | PADDED | PRIORITY;
         let payload = |value| [&[3, 0, 0, 0, 0, 16][..], &request(0x41, value), &[0; 3]].concat();
         let sent = |value| connection(&frame(HEADERS, flags, &payload(value)));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_that_spells_it_out_is_rewritten_once_one_was() {
+    fn rewrites_every_literal_authority_after_the_first() {
         let headers = |value| frame(HEADERS, END_HEADERS, &request(0x41, value));
         let indexed = frame(HEADERS, END_HEADERS, &[0x83, 0x86, 0xC0, 0xBF]);
         let sent = |value| [connection(&headers(value)), indexed.clone(), headers(value)].concat();
@@ -316,13 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_accepted_passes_and_ends_the_looking() {
+    fn a_valid_authority_passes_and_stops_the_rewriter() {
         let huffman = [&[0x41, 0x80 | 6], LOCALHOST].concat();
         let plain = [&[0x41, 9][..], b"localhost"].concat();
         for field in [huffman, plain, vec![0x41, 0], vec![]] {
             let block = [BEFORE, &field, AFTER].concat();
             let input = connection(&frame(HEADERS, END_HEADERS, &block));
-            let mut rewriter = Rewriter::default();
+            let mut rewriter = AuthorityRewriter::default();
             let mut output = Vec::new();
             rewriter.feed(&input, &mut output);
             assert_eq!(output, input);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_in_huffman_code_is_replaced() {
+    fn replaces_a_huffman_coded_path() {
         let field = [0x41, 0x80 | 3, 0x60, 0xD4, 0x8E];
         let block = [BEFORE, &field, AFTER].concat();
         let input = connection(&frame(HEADERS, END_HEADERS, &block));
@@ -340,15 +340,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http2_passes() {
+    fn data_that_is_not_http2_passes_unchanged() {
         let input = b"GET / HTTP/1.1\r\nhost: /var/lib/a.sock\r\n\r\n";
         assert_eq!(rewritten(input, 3), input);
     }
 
     proptest! {
-        /// No bytes make it fail, and nothing but an authority is changed or lost.
+        /// The rewriter panics on no input, and its output does not depend on how the input is
+        /// split.
         #[test]
-        fn any_bytes_pass_however_they_are_cut(
+        fn accepts_any_input_split_at_any_position(
             frames in prop::collection::vec(
                 (0..10_u8, any::<u8>(), prop::collection::vec(any::<u8>(), 0..60)), 0..6),
             cut in 1..50_usize,
@@ -362,7 +363,7 @@ mod tests {
         }
 
         #[test]
-        fn headers_without_an_authority_are_left_alone(
+        fn headers_without_an_authority_pass_unchanged(
             block in prop::collection::vec(0x80..0xFF_u8, 0..60), cut in 1..50_usize,
         ) {
             let input = connection(&frame(HEADERS, END_HEADERS, &block));
@@ -370,11 +371,11 @@ mod tests {
         }
 
         #[test]
-        fn every_authority_ends_up_acceptable(value in prop::collection::vec(1..0x7F_u8, 1..120)) {
+        fn every_authority_is_valid_after_rewriting(value in prop::collection::vec(1..0x7F_u8, 1..120)) {
             let headers = frame(HEADERS, END_HEADERS, &request(0x41, &value));
             let output = rewritten(&connection(&headers), 13);
-            let place = spelled_out_authority(&output[PREFACE.len() + FRAME_HEADER + 6..]).unwrap();
-            let authority = &output[PREFACE.len() + FRAME_HEADER + 6..][place][1..];
+            let range = literal_authority(&output[PREFACE.len() + FRAME_HEADER + 6..]).unwrap();
+            let authority = &output[PREFACE.len() + FRAME_HEADER + 6..][range][1..];
             prop_assert!(Authority::try_from(authority).is_ok());
         }
     }

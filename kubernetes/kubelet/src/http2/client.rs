@@ -1,4 +1,4 @@
-//! The calling end of a connection.
+//! The client side of a connection.
 
 use std::future::Future;
 use std::io;
@@ -14,13 +14,13 @@ use tonic::body::Body;
 
 use super::calls::Calls;
 
-/// Makes calls as long as the connection's [`Driver`] is polled. Fits the clients that
-/// tonic generates: `RegistrationClient::with_origin(client, Client::origin())`.
+/// Makes calls while the connection's [`Driver`] is polled. It works with the clients that tonic
+/// generates: `RegistrationClient::with_origin(client, Client::origin())`.
 #[derive(Clone)]
 pub struct Client(http2::SendRequest<Body>);
 
 impl Client {
-    /// What kubelets send as the authority of their own calls since release 1.26.
+    /// The origin of the calls. Kubelets use the same authority since release 1.26.
     #[must_use]
     pub fn origin() -> http::Uri {
         http::Uri::from_static("http://localhost")
@@ -41,8 +41,9 @@ impl tower_service::Service<Request<Body>> for Client {
     }
 }
 
-/// Moves the bytes of a connection; ends with it. Dropping it closes the connection.
-#[must_use = "no call is answered unless the driver is polled"]
+/// Transfers the bytes of a connection and completes when the connection ends. Dropping it closes
+/// the connection.
+#[must_use = "calls make no progress unless the driver is polled"]
 pub struct Driver<Io>
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -55,19 +56,19 @@ impl<Io> Future for Driver<Io>
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    /// An error that ended the connection, or none where the peer closed it.
+    /// The error that ended the connection, or `None` if the peer closed it.
     type Output = Option<hyper::Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let Poll::Ready(ended) = Pin::new(&mut self.connection).poll(cx) {
             return Poll::Ready(ended.err());
         }
-        // What runs here is hyper's own; should it panic, the connection is lost.
+        // These tasks are hyper's own. A panic in one of them means that the connection is lost.
         self.calls.poll_panicked(cx, "a client connection").map(|_panicked| None)
     }
 }
 
-/// Starts HTTP/2 on a connection.
+/// Starts HTTP/2 on a byte stream.
 ///
 /// # Errors
 /// The connection was lost.

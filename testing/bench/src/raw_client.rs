@@ -1,9 +1,9 @@
-//! Calls whose messages stay bytes, so that what is timed is the plugin's work and the
-//! way there and back, and not what this client makes of the answer.
+//! Calls with encoded messages, so that the measured time covers the plugin and the transport, and
+//! not the encoding and decoding in this client.
 
 use anyhow::{Context, Result};
 use bytes::{Buf, BufMut, Bytes};
-use kubelet::wire::Client;
+use kubelet::http2::Client;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
@@ -36,13 +36,13 @@ impl RawPlugin {
 
     /// Sends an encoded request and returns the encoded answer.
     pub(crate) async fn call(&mut self, method: Method, request: Bytes) -> Result<Bytes> {
-        self.0.ready().await.context("the connection is lost")?;
+        self.0.ready().await.context("connection lost")?;
         let answer = self.0.unary(Request::new(request), method.path(), AsBytes).await;
         Ok(answer.with_context(|| format!("{method:?} failed"))?.into_inner())
     }
 }
 
-/// Messages as they are on the wire.
+/// A codec that passes encoded messages through.
 #[derive(Clone, Copy, Default)]
 struct AsBytes;
 

@@ -1,4 +1,4 @@
-//! The list of devices, encoded once and shared by every stream that sends it.
+//! The device list, encoded once and shared by all streams that send it.
 
 use bytes::Bytes;
 use prost::Message;
@@ -6,39 +6,39 @@ use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, k
 
 use crate::v1beta1;
 
-/// The largest message that a kubelet accepts, in bytes: grpc-go's default, which
-/// kubelets leave as it is.
+/// The largest message that a kubelet accepts, in bytes: the default of grpc-go, which kubelets do
+/// not change.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
 
-/// What precedes a message on a gRPC stream: a flag (not compressed) and a length.
+/// The size of the gRPC frame header: a compression flag and the length of the message.
 const FRAME_HEADER: usize = 5;
 
 /// The tag of `ListAndWatchResponse.devices`.
 const DEVICES_TAG: u32 = 1;
 
-/// One device (or one share of one) as the kubelet counts it.
+/// One device, or one replica of a shared device, as the kubelet counts it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdvertisedDevice {
     /// Unique within the resource.
     pub id: String,
-    /// Whether it may be allocated.
+    /// Whether the device may be allocated.
     pub health: Health,
-    /// The NUMA node it is attached to, where that is to be known.
+    /// The NUMA node of the device, if it is advertised.
     pub numa_node: Option<u32>,
 }
 
 /// Whether a device may be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Health {
-    /// It may.
+    /// The device may be allocated.
     #[default]
     Healthy,
-    /// It counts towards capacity and is given to nobody.
+    /// The device counts towards capacity and is not allocated.
     Unhealthy,
 }
 
 impl Health {
-    /// The word that the API uses.
+    /// The value of the API's `health` field.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,22 +48,22 @@ impl Health {
     }
 }
 
-/// A list of devices, ready to be sent.
+/// An encoded list of devices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceList {
     frame: Bytes,
     len: usize,
 }
 
-/// The list would be refused by the kubelet.
+/// The device list exceeds the kubelet's message limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "a list of {devices} devices takes {bytes} bytes, and a kubelet accepts {MESSAGE_LIMIT} at most"
+    "device list with {devices} devices is {bytes} bytes long; kubelet accepts at most {MESSAGE_LIMIT} bytes"
 )]
 pub struct ListTooLarge {
-    /// How many devices the list holds.
+    /// The number of devices in the list.
     pub devices: usize,
-    /// How many bytes it takes.
+    /// The size of the encoded list, in bytes.
     pub bytes: usize,
 }
 
@@ -71,7 +71,7 @@ impl DeviceList {
     /// Encodes a list, in the order given.
     ///
     /// # Errors
-    /// The list takes more than [`MESSAGE_LIMIT`] bytes.
+    /// The encoded list is larger than [`MESSAGE_LIMIT`].
     pub fn new(devices: impl IntoIterator<Item = AdvertisedDevice>) -> Result<Self, ListTooLarge> {
         let mut frame = vec![0; FRAME_HEADER];
         let mut len = 0;
@@ -88,13 +88,13 @@ impl DeviceList {
         Ok(DeviceList { frame: Bytes::from(frame.into_boxed_slice()), len })
     }
 
-    /// How many devices the list holds.
+    /// The number of devices in the list.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the list holds no device: a resource of capacity 0.
+    /// Whether the list is empty, which gives the resource a capacity of 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -106,7 +106,7 @@ impl DeviceList {
         &self.frame[FRAME_HEADER..]
     }
 
-    /// The message with its gRPC frame header, shared rather than copied.
+    /// The message with its gRPC frame header. The bytes are shared, not copied.
     pub(crate) fn frame(&self) -> Bytes {
         self.frame.clone()
     }
@@ -142,7 +142,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_list_decodes_to_what_went_in(devices in prop::collection::vec(device(), 0..40)) {
+        fn a_list_decodes_to_the_same_devices(devices in prop::collection::vec(device(), 0..40)) {
             let list = DeviceList::new(devices.clone()).unwrap();
             prop_assert_eq!(list.len(), devices.len());
             let decoded = v1beta1::ListAndWatchResponse::decode(list.message()).unwrap();
@@ -157,21 +157,21 @@ mod tests {
         }
     }
 
-    /// A list whose message has exactly `bytes` bytes.
-    fn sized(bytes: usize) -> Result<DeviceList, ListTooLarge> {
-        // Key 1 + length 4 around the device; in it: key 1 + length 4 around the id, 2 + 7 for the health.
+    /// A list whose message is exactly `bytes` bytes long.
+    fn list_of_size(bytes: usize) -> Result<DeviceList, ListTooLarge> {
+        // The device: key 1 + length 4. In it the id: key 1 + length 4. The health: 2 + 7.
         let id = "x".repeat(bytes - 1 - 4 - 1 - 4 - 2 - 7);
         DeviceList::new([AdvertisedDevice { id, health: Health::Healthy, numa_node: None }])
     }
 
     #[test]
-    fn a_list_may_be_as_large_as_the_kubelet_accepts_and_no_larger() {
-        assert_eq!(sized(MESSAGE_LIMIT).unwrap().message().len(), MESSAGE_LIMIT);
-        let error = sized(MESSAGE_LIMIT + 1).unwrap_err();
+    fn accepts_a_list_up_to_the_message_limit() {
+        assert_eq!(list_of_size(MESSAGE_LIMIT).unwrap().message().len(), MESSAGE_LIMIT);
+        let error = list_of_size(MESSAGE_LIMIT + 1).unwrap_err();
         assert_eq!(error, ListTooLarge { devices: 1, bytes: MESSAGE_LIMIT + 1 });
         assert_eq!(
             error.to_string(),
-            "a list of 1 devices takes 4194305 bytes, and a kubelet accepts 4194304 at most"
+            "device list with 1 devices is 4194305 bytes long; kubelet accepts at most 4194304 bytes"
         );
     }
 

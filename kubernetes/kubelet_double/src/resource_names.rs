@@ -1,6 +1,6 @@
-//! Which names a kubelet takes for extended resources.
+//! Which names a kubelet accepts as extended resources.
 
-/// Whether `name` is an extended resource's: `IsExtendedResourceName` of
+/// Whether `name` is the name of an extended resource: `IsExtendedResourceName` of
 /// `pkg/apis/core/v1/helper/helpers.go`, with `IsQualifiedName` of
 /// `k8s.io/apimachinery/pkg/util/validation`.
 #[must_use]
@@ -9,8 +9,8 @@ pub fn is_extended_resource_name(name: &str) -> bool {
     !native && !name.starts_with("requests.") && is_qualified_name(&format!("requests.{name}"))
 }
 
-/// A DNS subdomain, a slash, and up to 63 letters, digits, `-`, `_` and `.` that begin
-/// and end with a letter or digit.
+/// A DNS subdomain, a slash, and up to 63 letters, digits, `-`, `_` and `.`, which start and end
+/// with a letter or digit.
 fn is_qualified_name(text: &str) -> bool {
     let Some((prefix, name)) = text.split_once('/') else { return false };
     let alphanumeric = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
@@ -22,7 +22,8 @@ fn is_qualified_name(text: &str) -> bool {
         && is_dns_subdomain(prefix)
 }
 
-/// RFC 1123: labels of lower-case letters, digits and inner dashes, 253 characters in all.
+/// RFC 1123: labels of lower-case letters, digits and inner dashes, at most 253 characters in
+/// total.
 fn is_dns_subdomain(text: &str) -> bool {
     let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     text.len() <= 253
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extended_resource_names() {
+    fn accepts_only_extended_resource_names() {
         for good in ["directx.microsoft.com/display", "a/b", "nvidia.com/gpu.shared", "a/B_c"] {
             assert!(is_extended_resource_name(good), "{good}");
         }

@@ -1,4 +1,4 @@
-//! The answering end of a connection.
+//! The server side of a connection.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -16,21 +16,21 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tonic::body::Body;
 
 use super::Panicked;
-use super::authority::Acceptable;
 use super::calls::Calls;
-use super::closing::Closing;
-use crate::chain::Chain;
+use super::close_signal::CloseSignal;
+use super::rewriting_stream::RewritingStream;
+use crate::error_chain::ErrorChain;
 
-/// What one connection may ask for.
+/// The limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// Calls at once.
+    /// The maximum number of concurrent calls.
     pub calls: u32,
-    /// Bytes of one call's headers.
+    /// The maximum size of the headers of one call, in bytes.
     pub header_bytes: u32,
-    /// How long a connection may stay open with no call on it, from its first byte on.
+    /// How long a connection may stay open without a call, from the moment it was accepted.
     pub idle: Duration,
-    /// How long a peer may take to close a connection after it was told that it ends.
+    /// How long a peer may take to close a connection after it was sent GOAWAY.
     pub linger: Duration,
 }
 
@@ -45,16 +45,16 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Answers calls until the peer closes the connection, it was idle for too long, or
-/// `closing` is asked for and the calls that run have ended.
+/// Serves calls until the peer closes the connection, the connection is idle for too long, or the
+/// close signal arrives and the running calls have ended.
 ///
 /// # Errors
-/// A call panicked. That a connection is lost or carries garbage is no error of ours
-/// and only logged.
+/// A call panicked. A lost connection or invalid data from the peer is not an error, and is only
+/// logged.
 pub async fn serve_connection<Io, S>(
     io: Io,
     service: S,
-    mut closing: Closing,
+    mut close_signal: CloseSignal,
     limits: ConnectionLimits,
     task: &str,
 ) -> Result<(), Panicked>
@@ -75,15 +75,16 @@ where
             .auto_date_header(false)
             .max_concurrent_streams(limits.calls)
             .max_header_list_size(limits.header_bytes)
-            .serve_connection(TokioIo::new(Acceptable::new(io)), service)
+            .serve_connection(TokioIo::new(RewritingStream::new(io)), service)
     );
-    let mut closed = pin!(closing.asked());
+    let mut close_requested = pin!(close_signal.requested());
     let mut idle = IdleTimer::new(limits.idle);
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = poll_both(connection.as_mut(), &calls, cx, task) {
             return Poll::Ready(Some(ended));
         }
-        let close = idle.poll(cx, &calls).is_ready() || closed.as_mut().poll(cx).is_ready();
+        let close =
+            idle.poll(cx, &calls).is_ready() || close_requested.as_mut().poll(cx).is_ready();
         if close { Poll::Ready(None) } else { Poll::Pending }
     });
     if let Some(ended) = ended.await {
@@ -104,8 +105,8 @@ where
     .await
 }
 
-/// Moves a connection and looks after its calls, in this order. Ready once the connection
-/// is at its end, or a call has panicked.
+/// Polls a connection and then its calls. Ready once the connection has ended or a call has
+/// panicked.
 fn poll_both(
     connection: Pin<&mut impl Future<Output = hyper::Result<()>>>,
     calls: &Calls,
@@ -118,7 +119,7 @@ fn poll_both(
     }
     ended.map(|result| {
         if let Err(error) = result {
-            tracing::debug!(task, error = %Chain(&error), "connection lost");
+            tracing::debug!(task, error = %ErrorChain(&error), "connection failed");
         }
         Ok(())
     })
@@ -126,13 +127,13 @@ fn poll_both(
 
 /// Ready once a connection had no call for a whole period.
 ///
-/// While a call runs it does not tick: a connection that only carries a stream wakes
-/// nobody up.
+/// The timer is stopped while a call is running, so a connection with an open stream causes no
+/// wake-ups.
 struct IdleTimer {
     period: Duration,
     sleep: Pin<Box<Sleep>>,
-    /// How many calls had been started when the period began; none while it does not run.
-    began_at: Option<u64>,
+    /// How many calls were started before the period began. `None` while the timer is stopped.
+    calls_before: Option<u64>,
 }
 
 impl IdleTimer {
@@ -140,26 +141,26 @@ impl IdleTimer {
         IdleTimer {
             period,
             sleep: Box::pin(sleep_until(Instant::now() + period)),
-            began_at: Some(0),
+            calls_before: Some(0),
         }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>, calls: &Calls) -> Poll<()> {
         loop {
-            let Some(began_at) = self.began_at else {
+            let Some(calls_before) = self.calls_before else {
                 if calls.running() > 0 {
                     return Poll::Pending;
                 }
                 let end = Instant::now() + self.period;
                 self.sleep.as_mut().reset(end);
-                self.began_at = Some(calls.total());
+                self.calls_before = Some(calls.total());
                 continue;
             };
             std::task::ready!(self.sleep.as_mut().poll(cx));
-            if calls.running() == 0 && calls.total() == began_at {
+            if calls.running() == 0 && calls.total() == calls_before {
                 return Poll::Ready(());
             }
-            self.began_at = None;
+            self.calls_before = None;
         }
     }
 }

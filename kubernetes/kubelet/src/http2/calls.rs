@@ -1,4 +1,4 @@
-//! The calls of one connection: an executor for hyper that keeps what it starts.
+//! The calls of one connection: an executor for hyper that owns the tasks it spawns.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::Panicked;
 
-/// Starts calls and owns them: they are aborted when the last clone is dropped.
+/// Spawns and owns the tasks of the calls. They are aborted when the last clone is dropped.
 #[derive(Clone, Default)]
 pub(super) struct Calls(Arc<Mutex<Started>>);
 
@@ -32,8 +32,8 @@ where
 }
 
 impl Calls {
-    /// Removes calls that have ended; ready once one has panicked. To be polled after
-    /// whatever starts calls, in the same task, or a new call's end goes unnoticed.
+    /// Removes calls that have ended. Ready once a call has panicked. Poll this in the same task
+    /// as the connection and after it, or the end of a new call is not noticed.
     pub(super) fn poll_panicked(&self, cx: &mut Context<'_>, task: &str) -> Poll<Panicked> {
         let mut started = self.lock();
         loop {
@@ -47,18 +47,18 @@ impl Calls {
         }
     }
 
-    /// How many calls run, as far as [`Self::poll_panicked`] has looked.
+    /// How many calls are running, as of the last [`Self::poll_panicked`].
     pub(super) fn running(&self) -> usize {
         self.lock().running.len()
     }
 
-    /// How many calls were ever started.
+    /// How many calls were started since the connection began.
     pub(super) fn total(&self) -> u64 {
         self.lock().total
     }
 
     fn lock(&self) -> MutexGuard<'_, Started> {
-        // Nothing is left half done under this lock, so a panic elsewhere spoils nothing.
+        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,35 +1,35 @@
-//! HTTP/2 connections, each driven by one future that owns everything on it.
+//! HTTP/2 connections. One future drives each connection and owns all its calls.
 //!
-//! In come byte streams and services; out comes what ended them. Nothing is spawned
-//! that outlives the future that spawned it, and a panic in a call comes out of the
-//! connection's future as a [`Panicked`].
+//! Input: byte streams and services. Output: the reason why a connection ended. No spawned task
+//! outlives the future that spawned it, and the future of a connection returns a panic in a call
+//! as [`Panicked`].
 
-mod authority;
+mod authority_rewriter;
 mod calls;
 mod client;
-mod closing;
-mod rewriter;
+mod close_signal;
+mod rewriting_stream;
 mod server;
 
 use std::any::Any;
 
 pub use client::{Client, Driver, connect};
-pub use closing::{Closer, Closing, closing};
-pub use rewriter::Rewriter as AuthorityRewriter;
+pub use close_signal::{CloseSignal, Closer, close_signal};
+
 pub use server::{ConnectionLimits, serve_connection};
 
-/// A task ended by panicking.
+/// A task panicked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{task} panicked: {message}")]
 pub struct Panicked {
-    /// Which task.
+    /// The name of the task.
     pub task: String,
-    /// What it panicked with.
+    /// The panic message.
     pub message: String,
 }
 
 impl Panicked {
-    /// Reads what a task panicked with.
+    /// Reads the panic message from the payload of a panic.
     #[must_use]
     pub fn new(task: String, payload: &(dyn Any + Send)) -> Self {
         let message = payload
