@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use devices::{
-    Adapter, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    Device, DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild, HostFacts,
-    HostSnapshot, LocationPath, Luid, Moment, Placement, Plan, PnpDevice, PnpId, AdapterKind,
+    Adapter, AdapterKind, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind,
+    CopyToVmValue, Device, DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild,
+    HostFacts, HostSnapshot, LocationPath, Luid, Moment, Placement, Plan, PnpDevice, PnpId,
     ResourceDevices, StoreFiles, Wow64, plan, preferred_allocation,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
@@ -130,7 +130,11 @@ fn check_preference(resource: &ResourceDevices, listed: &[String], must: &[Strin
     assert_eq!(unique.len(), size, "a slot is preferred twice");
     assert!(must.iter().all(|id| unique.contains(id)));
     assert!(chosen.iter().all(|id| listed.contains(id) || must.contains(id)));
-    assert_eq!(preferred_allocation(resource, listed, must, size), Ok(chosen), "the answer is not stable");
+    assert_eq!(
+        preferred_allocation(resource, listed, must, size),
+        Ok(chosen),
+        "the answer is not stable"
+    );
 }
 
 fn host(u: &mut Unstructured<'_>) -> Result<HostSnapshot> {
