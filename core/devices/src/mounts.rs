@@ -252,8 +252,8 @@ impl Lister<'_> {
 
     fn candidate(&self, folder: &str, origin: MountOrigin, file: &RuntimeFile) -> MountCandidate {
         let RuntimeFile { source, destination } = file;
-        let folded = destination.folded();
-        let presence = if self.excluded.iter().any(|name| name.folded() == folded) {
+        let destination_name = destination.folded();
+        let presence = if self.excluded.iter().any(|name| name.folded() == destination_name) {
             Presence::Excluded
         } else {
             match self.store.files.contains(source.as_str()) {
@@ -262,7 +262,7 @@ impl Lister<'_> {
                 None => Presence::OnDisk,
             }
         };
-        let destination_key = format!("{folder}\\{folded}");
+        let destination_key = format!("{folder}\\{destination_name}");
         MountCandidate {
             host_path: format!("{}\\{source}", self.store.path.trim_end_matches('\\')),
             container_path: format!("{folder}\\{destination}"),
