@@ -110,7 +110,7 @@ pub(crate) enum BindReason {
     /// The kubelet accepted the registration and did not call `ListAndWatch`.
     NoStream,
     /// The kubelet refused the registration or did not answer. It may have connected to the
-    /// socket all the same, and must not be asked to connect to it twice.
+    /// socket anyway, and must not be asked to connect to it twice.
     RegistrationFailed,
     /// The socket stopped accepting connections.
     EndpointEnded,

@@ -106,13 +106,10 @@ impl tower_service::Service<Request<Incoming>> for Service {
             self.unary_calls.call(request)
         };
         Box::pin(async move {
-            match timeout(REQUEST_LIMIT, response).await {
-                Ok(response) => response,
-                Err(_) => {
-                    let error = format!("no request received within {} s", REQUEST_LIMIT.as_secs());
-                    Ok(Status::deadline_exceeded(error).into_http())
-                }
-            }
+            timeout(REQUEST_LIMIT, response).await.unwrap_or_else(|_| {
+                let error = format!("no request received within {} s", REQUEST_LIMIT.as_secs());
+                Ok(Status::deadline_exceeded(error).into_http())
+            })
         })
     }
 }

@@ -99,7 +99,7 @@ impl Simulation {
             Action::Unreachable => self.fail(Failure::Unreachable, SocketUse::NeverRegistered),
             // A kubelet calls ListAndWatch only on sockets that it was given.
             Action::StreamOpened if self.registration.last_kubelet.is_some() => {
-                self.registration.stream_opened(now)
+                self.registration.stream_opened(now);
             }
             Action::StreamOpened => {}
             Action::ListDelivered => {

@@ -270,8 +270,9 @@ impl Simulation {
             return Some(OtherClient::Garbage { _stream: io });
         }
         let mut caller = Caller::over(io).await?;
-        let asked = timeout(Duration::from_secs(5), caller.plugin.list_and_watch(Empty {})).await;
-        let stream = Box::new(asked.ok()?.ok()?.into_inner());
+        let response =
+            timeout(Duration::from_secs(5), caller.plugin.list_and_watch(Empty {})).await;
+        let stream = Box::new(response.ok()?.ok()?.into_inner());
         Some(if self.rng.below(3) == 0 {
             OtherClient::Stuck { _caller: caller, _stream: stream }
         } else {

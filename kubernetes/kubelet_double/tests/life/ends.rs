@@ -58,7 +58,7 @@ async fn a_panic_in_a_call_ends_the_plugin_and_names_the_task() {
     let RunError::Panicked(panicked) = &ended else { panic!("{ended}") };
     assert_eq!(
         panicked.to_string(),
-        "connection to example.com/gpu panicked: asked for [\"gpu-1\"]"
+        "connection to example.com/gpu panicked: cannot allocate [\"gpu-1\"]"
     );
     // No socket is left that would look like a working plugin.
     assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());

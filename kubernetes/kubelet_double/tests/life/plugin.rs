@@ -98,7 +98,7 @@ impl Resource for Devices {
 
     fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
         let panics = self.panic_on.lock().unwrap().as_ref().is_some_and(|id| ids.contains(id));
-        assert!(!panics, "asked for {ids:?}");
+        assert!(!panics, "cannot allocate {ids:?}");
         let devices = self.current.lock().unwrap();
         for id in ids {
             if !devices.iter().any(|device| device.id == *id) {

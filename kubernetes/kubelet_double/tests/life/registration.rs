@@ -131,16 +131,16 @@ async fn does_not_take_another_socket_for_its_own() {
     let kubelet = kubelet(&node);
     let plugin = node.run();
     ready_within(&plugin, SECOND).await;
-    let ours = sockets(&node.host).remove(0);
-    node.host.remove(&ours).unwrap();
-    let _theirs = node.host.bind(&ours).unwrap();
+    let socket = sockets(&node.host).remove(0);
+    node.host.remove(&socket).unwrap();
+    let _other_listener = node.host.bind(&socket).unwrap();
     sleep(Duration::from_secs(3)).await;
     ready_within(&plugin, SECOND).await;
     assert_eq!(kubelet.registrations(GPU), 2);
     // The other socket is not removed either.
-    assert!(sockets(&node.host).contains(&ours));
+    assert!(sockets(&node.host).contains(&socket));
     plugin.stop().await.unwrap();
-    assert_eq!(sockets(&node.host), [ours]);
+    assert_eq!(sockets(&node.host), [socket]);
 }
 
 /// Without the kubelet's socket, a new socket cannot be registered. So the plugin keeps the stream
