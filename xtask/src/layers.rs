@@ -48,8 +48,7 @@ const OPERATING_SYSTEM: [&str; 18] = [
 ];
 
 /// Crates of [`PURE_FOLDER`] that may still use one of [`OPERATING_SYSTEM`], and why.
-const EXCEPTIONS: [(&str, &str, &str); 1] =
-    [("inventory", "notify", "follows changes of an inventory file")];
+const EXCEPTIONS: [(&str, &str, &str); 0] = [];
 
 /// Folders whose crates may contain unsafe code: they call Windows.
 const UNSAFE_FOLDERS: [&str; 2] = ["windows", "testing"];
@@ -360,7 +359,6 @@ mod tests {
             let found = violation(&[member("core", "devices", &[name])]);
             assert!(found.starts_with(&format!("`devices` (core) depends on `{name}`: ")));
         }
-        assert!(violations(&[member("core", "inventory", &["notify"])]).is_empty());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::case_folding::fold_case;
+use crate::driver_date::DriverDate;
 use crate::string_id::string_id;
 use crate::{CopyToVmKey, CopyToVmValue};
 
@@ -249,6 +250,8 @@ pub struct PnpDevice {
     pub manufacturer: String,
     /// `DEVPKEY_Device_Driver`, if a driver is installed.
     pub driver_key: Option<DriverKey>,
+    /// `DEVPKEY_Device_DriverDate`; for display only.
+    pub driver_date: Option<DriverDate>,
     /// `DEVPKEY_Device_LocationPaths`; the first one assigns the device to containers.
     pub location_paths: Vec<LocationPath>,
     /// `DEVPKEY_Device_Numa_Node`, if firmware reports it.

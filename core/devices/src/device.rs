@@ -89,6 +89,8 @@ pub struct Device {
     pub driver_store: Option<StoreFolder>,
     /// Dedicated memory in MiB, if the driver reports it.
     pub dedicated_memory_mib: Option<u64>,
+    /// The date of the driver package, if it is known.
+    pub driver_date: Option<crate::DriverDate>,
     /// The NUMA node, if firmware reports it.
     pub numa_node: Option<u32>,
     /// Integrated or discrete.
@@ -134,6 +136,7 @@ impl Device {
             driver_version: adapter.driver_version,
             driver_store: adapter.driver_store.as_ref().map(StoreFolder::of),
             dedicated_memory_mib: adapter.dedicated_memory_mib,
+            driver_date: pnp.driver_date,
             numa_node: pnp.numa_node,
             placement: adapter.placement,
             attachment: adapter.attachment,

@@ -10,6 +10,7 @@ mod copy_to_vm;
 mod decimal;
 mod device;
 mod device_set;
+mod driver_date;
 mod environment_hints;
 mod host;
 mod model;
@@ -34,6 +35,7 @@ pub use adapter::{
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
 pub use device::{Device, Health, StoreFolder, Support, UnhealthyReason};
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
+pub use driver_date::{DriverDate, DriverDateError};
 pub use host::{HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64};
 pub use model::{DriverModel, DriverModelError, Vendor, VendorError};
 pub use mounts::{

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use devices::{Attribute, CopyToVmKey, DriverVersion, HcsSchema, HostBuild};
+use devices::{Attribute, CopyToVmKey, DriverDate, DriverVersion, HcsSchema, HostBuild};
 use documents::{
     Advice, Entries, Flag, FlowSeq, Names, NonEmpty, OneOf, Parsed, Spanned, Text, TextOrList,
     Whole, present, write_hex,
@@ -88,6 +88,8 @@ pub(crate) struct PnpFile {
     pub(crate) manufacturer: Text,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(crate) driver_key: Option<NonEmpty>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) driver_date: Option<Parsed<DriverDate>>,
     #[serde(default = "no_list")]
     pub(crate) location_paths: FlowSeq<Vec<NonEmpty>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,7 @@
-//! Recorded inventories of a host (`directx-inventory/v1`), read and written.
+//! Inventories of a host (`directx-inventory/v1`): files that describe its adapters.
 //!
-//! In comes a YAML or JSON file, or a snapshot of a live host; out comes the same
-//! snapshot, or the file. [`RecordedSource`] is an
-//! [`AdapterSource`](devices::AdapterSource) over such a file on any operating
-//! system and follows its changes.
+//! [`read`] turns a YAML or JSON file into a snapshot, [`to_yaml`] turns a snapshot of a live
+//! host into a file that reads back to the same host facts and adapters.
 //!
 //! # The format
 //!
@@ -14,6 +12,7 @@
 //!   displayVersion: 21H2
 //!   build: 10.0.20348.1547
 //!   hcsSchemas: ['2.5']
+//!   wow64: true                         # whether SysWOW64 exists; true if left out
 //! adapters:                             # required; in the order the host lists them
 //! - luid: 7048070                       # required; signed 64-bit, unique
 //!   attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]   # required
@@ -29,6 +28,7 @@
 //!     description: NVIDIA Tesla T4      # empty if left out
 //!     manufacturer: NVIDIA              # empty if left out
 //!     driverKey: '{4d36e968-e325-11ce-bfc1-08002be10318}\0004'   # no driver if left out
+//!     driverDate: 2023-02-14            # unknown if left out
 //!     locationPaths: ['PCIROOT(0)#PCI(1B00)']       # none if left out
 //!     numaNode: 0                       # unknown if left out
 //!     problemCode: 0                    # 0, a working device, if left out
@@ -36,26 +36,22 @@
 //!     path: 'C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1'   # required
 //!     files: [nvcuda_loader64.dll]      # left out: every file that is named exists
 //!     copyToVm:                         # none if left out
-//!       CopyToVmWhenNewer:              # key → value name → REG_MULTI_SZ of one or two strings,
+//!       CopyToVmWhenNewer:              # key → value name → REG_MULTI_SZ: a list of strings,
 //!         '01': [nvcuda_loader64.dll, nvcuda.dll]
 //!         '02': nvapi64.dll             # or REG_SZ
 //! ```
 //!
-//! Unknown and duplicate keys, wrong types and impossible values are errors that
-//! name file, line and key. The format has no key for [`devices::Wow64`]: a host
-//! without `SysWOW64` reads back as one that has it.
+//! Unknown and duplicate keys, wrong types and impossible values are errors that name file,
+//! line and key. What a live host skips with a reason is valid in an inventory too: it is
+//! skipped with the same reason.
 
 mod error;
 mod format;
-mod links;
 mod read;
-mod source;
-mod watch;
 mod write;
 
 pub use error::InventoryError;
 pub use read::{parse, read};
-pub use source::RecordedSource;
 pub use write::{WriteError, to_yaml};
 
 /// The `schema` of every inventory this crate reads and writes.

@@ -116,6 +116,7 @@ fn pnp(file: PnpFile) -> PnpDevice {
         description: file.description.0,
         manufacturer: file.manufacturer.0,
         driver_key: file.driver_key.map(|NonEmpty(key)| DriverKey::new(key)),
+        driver_date: file.driver_date.map(|date| date.0),
         location_paths: paths.map(|NonEmpty(path)| LocationPath::new(path)).collect(),
         numa_node: file.numa_node.map(|node| node.0),
         problem_code: file.problem_code.0,

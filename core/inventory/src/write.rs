@@ -82,6 +82,7 @@ fn pnp(device: &PnpDevice) -> PnpFile {
         description: Text(device.description.clone()),
         manufacturer: Text(device.manufacturer.clone()),
         driver_key: device.driver_key.as_ref().map(|key| text(key.as_str())),
+        driver_date: device.driver_date.map(Into::into),
         location_paths: FlowSeq(device.location_paths.iter().map(|p| text(p.as_str())).collect()),
         numa_node: device.numa_node.map(Whole),
         problem_code: Whole(device.problem_code),

@@ -181,6 +181,7 @@ mod tests {
                         manufacturer: String::new(),
                         driver_key: None,
                         location_paths: vec![LocationPath::new(location)],
+                        driver_date: None,
                         numa_node: None,
                         problem_code: 0,
                     }),

@@ -17,7 +17,7 @@ pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Fai
     match inventory {
         Some(path) => {
             read_inventory(path)?;
-            Ok(Box::new(inventory::RecordedSource::new(path)))
+            Ok(Box::new(inventory_source::InventorySource::new(path)))
         }
         None => this_host(),
     }

@@ -51,7 +51,6 @@ fn from_inventory(inventory: &Path) -> Result<MachineFacts, Failure> {
         containerd: LiveFact::NotInInventory,
         kubelet: LiveFact::NotInInventory,
         adapters: Ok(snapshot),
-        driver_dates: Vec::new(),
         nvml: LiveFact::NotInInventory,
     })
 }

@@ -1,8 +1,7 @@
 //! What is known of a node, as plain values. Nothing here is judged, and every value can
 //! be made up on any operating system.
 
-use devices::{HcsSchema, HostFacts, HostSnapshot, PnpId, Policy};
-use win32::DriverDate;
+use devices::{HcsSchema, HostFacts, HostSnapshot, Policy};
 
 use super::image::ImageVersion;
 use super::version::Version;
@@ -31,8 +30,6 @@ pub(crate) struct MachineFacts {
     pub(crate) kubelet: LiveFact<Program>,
     /// The adapters, with the files of every driver store folder listed.
     pub(crate) adapters: Result<HostSnapshot, CollectError>,
-    /// The driver date of each device for which it is known.
-    pub(crate) driver_dates: Vec<(PnpId, DriverDate)>,
     /// NVIDIA's management library.
     pub(crate) nvml: LiveFact<Nvml>,
 }

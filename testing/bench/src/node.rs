@@ -113,6 +113,7 @@ fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
                 r"{{4d36e968-e325-11ce-bfc1-08002be10318}}\{n:04}"
             ))),
             location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n:02X}00)#PCI(0000)"))],
+            driver_date: None,
             numa_node: Some(u32::from(n >= GPUS / 2)),
             problem_code: if unhealthy { 43 } else { 0 },
         }),

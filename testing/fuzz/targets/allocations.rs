@@ -194,6 +194,7 @@ fn pnp(u: &mut Unstructured<'_>) -> Result<PnpDevice> {
         manufacturer: String::new(),
         driver_key: None,
         location_paths: if u.ratio(7, 8)? { vec![LocationPath::new(text(u)?)] } else { vec![] },
+        driver_date: None,
         numa_node: u.arbitrary()?,
         problem_code: *u.choose(&[0, 0, 0, 43])?,
     })

@@ -12,7 +12,6 @@
 mod assembly;
 #[cfg(any(windows, test))]
 mod copy_to_vm;
-mod driver_date;
 #[cfg(any(windows, test))]
 mod error;
 pub mod files;
@@ -38,9 +37,6 @@ mod sys;
 #[cfg(any(windows, test))]
 mod text;
 
-pub use driver_date::DriverDate;
-#[cfg(windows)]
-pub use driver_date::driver_dates;
 #[cfg(windows)]
 pub use services::service_command;
 #[cfg(windows)]

@@ -177,6 +177,10 @@ fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<Device> {
         description: description.unwrap_or_default(),
         manufacturer: text_property(entry, &keys::DEVPKEY_Device_Manufacturer)?.unwrap_or_default(),
         driver_key: text_property(entry, &keys::DEVPKEY_Device_Driver)?.map(DriverKey::new),
+        // Only displayed: a driver without a date is not a reason to skip the device.
+        driver_date: property_value(entry, &keys::DEVPKEY_Device_DriverDate, Property::date)
+            .ok()
+            .flatten(),
         location_paths: locations.map(LocationPath::new).collect(),
         numa_node: number_property(entry, &keys::DEVPKEY_Device_Numa_Node)?
             .filter(|n| *n != NO_NUMA_NODE),

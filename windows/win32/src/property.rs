@@ -8,6 +8,9 @@ const UINT64: u32 = 0x09;
 const STRING: u32 = 0x12;
 const STRING_LIST: u32 = 0x2012;
 
+/// `DEVPROP_TYPE_FILETIME` (devpropdef.h).
+const FILETIME: u32 = 0x10;
+
 /// The type (`DEVPROP_TYPE_*`, devpropdef.h) and data of a property.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Property {
@@ -59,6 +62,14 @@ impl Property {
         }
     }
 
+    /// The date in a `FILETIME`: 100 ns units since 1601-01-01, UTC.
+    pub(crate) fn date(&self) -> Result<devices::DriverDate, PropertyError> {
+        let bytes = <[u8; 8]>::try_from(self.data.as_slice());
+        let bytes = bytes.ok().filter(|_| self.kind == FILETIME);
+        let units = bytes.map(u64::from_le_bytes).ok_or_else(|| self.mismatch("a date"))?;
+        Ok(devices::DriverDate::from_filetime(units))
+    }
+
     fn mismatch(&self, expected: &'static str) -> PropertyError {
         PropertyError { expected, kind: self.kind, length: self.data.len() }
     }
@@ -84,6 +95,14 @@ mod tests {
     fn texts_are_utf16() {
         assert_eq!(property(STRING, b"N\0V\0\0\0").text().unwrap(), "NV");
         assert_eq!(property(STRING_LIST, b"a\0\0\0b\0\0\0\0\0").texts().unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn only_a_filetime_is_a_date() {
+        let bytes = (134_774 * 864_000_000_000_u64).to_le_bytes();
+        assert_eq!(property(FILETIME, &bytes).date().unwrap().to_string(), "1970-01-01");
+        assert!(property(9, &bytes).date().is_err());
+        assert!(property(FILETIME, &bytes[..7]).date().is_err());
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
             manufacturer: "Advanced Micro Devices, Inc.".into(),
             driver_key: Some(DriverKey::new(format!(r"{key}\000{n}"))),
             location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n:02X}00)"))],
+            driver_date: None,
             numa_node: Some(0),
             problem_code: 0,
         }),

@@ -39,6 +39,7 @@ fn what_may_be_left_out_has_a_meaning() {
             manufacturer: String::new(),
             driver_key: None,
             location_paths: Vec::new(),
+            driver_date: None,
             numa_node: None,
             problem_code: 0,
         }),

@@ -1,6 +1,5 @@
-//! Recorded inventories as files, through the published functions alone.
+//! Inventory files, through the public functions.
 
 mod format;
 mod recorded_hosts;
-mod recorded_source;
 mod round_trip;

@@ -91,6 +91,7 @@ fn tesla_t4(luid: i64, slot: &str, location: &str, driver: &str) -> Adapter {
                 r"{{4d36e968-e325-11ce-bfc1-08002be10318}}\{driver}"
             ))),
             location_paths: vec![LocationPath::new(location)],
+            driver_date: None,
             numa_node: Some(0),
             problem_code: 0,
         }),
@@ -153,6 +154,7 @@ fn the_azure_host_has_a_tesla_m60_and_the_hyper_v_adapter() {
             manufacturer: "Microsoft".to_owned(),
             driver_key: Some(DriverKey::new(r"{4d36e968-e325-11ce-bfc1-08002be10318}\0000")),
             location_paths: Vec::new(),
+            driver_date: None,
             numa_node: Some(0),
             problem_code: 0,
         }),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use devices::{
     Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    DriverKey, DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts,
+    DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts,
     HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles, Wow64,
 };
 use inventory::{parse, to_yaml};
@@ -83,15 +83,20 @@ fn host() -> impl Strategy<Value = HostFacts> {
         revision,
     });
     let schema = any::<(u32, u32)>().prop_map(|(major, minor)| HcsSchema { major, minor });
-    (option::of(text()), option::of(text()), option::of(build), vec(schema, 0..3)).prop_map(
-        |(product, display_version, build, hcs_schemas)| HostFacts {
+    (
+        option::of(text()),
+        option::of(text()),
+        option::of(build),
+        vec(schema, 0..3),
+        select(vec![Wow64::Present, Wow64::Absent]),
+    )
+        .prop_map(|(product, display_version, build, hcs_schemas, wow64)| HostFacts {
             product,
             display_version,
             build,
             hcs_schemas,
-            wow64: Wow64::Present,
-        },
-    )
+            wow64,
+        })
 }
 
 fn pnp() -> impl Strategy<Value = PnpDevice> {
@@ -103,18 +108,22 @@ fn pnp() -> impl Strategy<Value = PnpDevice> {
         vec(filled(), 0..3),
         option::of(any::<u32>()),
         any::<u32>(),
+        option::of(0_u64..20_000_000),
     )
-        .prop_map(|(id, description, manufacturer, key, paths, numa_node, problem_code)| {
-            PnpDevice {
-                id: PnpId::new(id),
-                description,
-                manufacturer,
-                driver_key: key.map(DriverKey::new),
-                location_paths: paths.into_iter().map(LocationPath::new).collect(),
-                numa_node,
-                problem_code,
-            }
-        })
+        .prop_map(
+            |(id, description, manufacturer, key, paths, numa_node, problem_code, days)| {
+                PnpDevice {
+                    id: PnpId::new(id),
+                    description,
+                    manufacturer,
+                    driver_key: key.map(DriverKey::new),
+                    location_paths: paths.into_iter().map(LocationPath::new).collect(),
+                    driver_date: days.map(|days| DriverDate::from_filetime(days * 864_000_000_000)),
+                    numa_node,
+                    problem_code,
+                }
+            },
+        )
 }
 
 fn copy_to_vm_key() -> impl Strategy<Value = CopyToVmKey> {
@@ -125,7 +134,7 @@ fn copy_to_vm_key() -> impl Strategy<Value = CopyToVmKey> {
 
 fn driver_store() -> impl Strategy<Value = DriverStore> {
     let value = prop_oneof![
-        vec(text(), 1..=2).prop_map(CopyToVmValue::Multi),
+        vec(text(), 0..=4).prop_map(CopyToVmValue::Multi),
         text().prop_map(CopyToVmValue::Single)
     ];
     let name = prop_oneof![text(), Just("long ".repeat(300)), Just("é\n".repeat(700))];

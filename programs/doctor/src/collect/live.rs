@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cli::error_chain;
-use devices::{AdapterSource as _, HostSnapshot, PnpId, Vendor};
-use win32::DriverDate;
+use devices::{AdapterSource as _, HostSnapshot, Vendor};
 use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
@@ -21,7 +20,6 @@ pub(super) fn machine() -> MachineFacts {
         hcs: hcs(),
         containerd: LiveFact::Known(containerd()),
         kubelet: LiveFact::Known(kubelet()),
-        driver_dates: driver_dates(),
         nvml: LiveFact::Known(nvidia::nvml(&nvidia_folders(adapters.as_ref().ok()))),
         adapters,
     }
@@ -40,13 +38,6 @@ fn hcs() -> Hcs {
         Err(error @ HcsError::Missing(_)) => Hcs::Missing(error_chain(&error)),
         Err(error) => Hcs::Unresponsive(error_chain(&error)),
     }
-}
-
-fn driver_dates() -> Vec<(PnpId, DriverDate)> {
-    win32::driver_dates().unwrap_or_else(|error| {
-        tracing::debug!(%error, "cannot read driver dates");
-        Vec::new()
-    })
 }
 
 fn containerd() -> Containerd {

@@ -42,7 +42,7 @@ pub(super) fn devices(machine: &MachineFacts) -> Vec<Check> {
              assigned to it",
         )];
     }
-    let checks = devices.iter().map(|device| one_device(machine, device));
+    let checks = devices.iter().map(one_device);
     checks.chain(partly_read(machine)).collect()
 }
 
@@ -60,14 +60,13 @@ fn partly_read(machine: &MachineFacts) -> impl Iterator<Item = Check> {
     })
 }
 
-fn one_device(machine: &MachineFacts, device: &Device) -> Check {
+fn one_device(device: &Device) -> Check {
     let name = format!("{} ({})", device.description, device.id);
     let check = match device.health {
-        Health::Healthy => Subject::Device.ok(driver(machine, device)),
+        Health::Healthy => Subject::Device.ok(driver(device)),
         Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
             let problem = problem_codes::explain(code);
-            let what =
-                format!("problem code {code}: {}; {}", problem.meaning, driver(machine, device));
+            let what = format!("problem code {code}: {}; {}", problem.meaning, driver(device));
             Subject::Device.problem(what, problem.advice)
         }
         Health::Unhealthy(UnhealthyReason::Removed) => {
@@ -78,13 +77,11 @@ fn one_device(machine: &MachineFacts, device: &Device) -> Check {
 }
 
 /// The driver's version and date. An inventory may hold neither.
-fn driver(machine: &MachineFacts, device: &Device) -> String {
-    let id = device.id.as_str();
-    let date = machine.driver_dates.iter().find(|(of, _)| of.as_str().eq_ignore_ascii_case(id));
-    match (device.driver_version, date) {
-        (Some(version), Some((_, date))) => format!("driver {version} of {date}"),
+fn driver(device: &Device) -> String {
+    match (device.driver_version, device.driver_date) {
+        (Some(version), Some(date)) => format!("driver {version} of {date}"),
         (Some(version), None) => format!("driver {version}, date not known"),
-        (None, Some((_, date))) => format!("driver of {date}, version not known"),
+        (None, Some(date)) => format!("driver of {date}, version not known"),
         (None, None) => "driver version and date not known".to_owned(),
     }
 }

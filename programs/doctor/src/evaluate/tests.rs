@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, CopyToVmValue,
-    DriverStore, FileName, HostFacts, HostSnapshot, Luid, NumaTopology, PnpId, Policy,
-    RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
+    DriverStore, FileName, HostFacts, HostSnapshot, Luid, NumaTopology, Policy, RuntimeMounts,
+    StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
 };
-use win32::DriverDate;
 
 use super::evaluate;
 use crate::check::{Check, Subject, Verdict};
@@ -36,7 +35,6 @@ fn healthy() -> NodeFacts {
                 disabled_plugins: Some(vec![]),
             }),
             kubelet: LiveFact::Known(found(r"C:\k\kubelet.exe", "v1.31.1")),
-            driver_dates: vec![(id(&snapshot).clone(), date())],
             nvml: LiveFact::Known(nvml(&["WDDM"])),
             adapters: Ok(snapshot),
         },
@@ -48,15 +46,6 @@ fn healthy() -> NodeFacts {
 
 fn two_gpus() -> HostSnapshot {
     inventory::parse("aws-t4-two.yaml", TWO_T4).unwrap()
-}
-
-fn id(snapshot: &HostSnapshot) -> &PnpId {
-    &snapshot.adapters[0].pnp.as_ref().unwrap().id
-}
-
-fn date() -> DriverDate {
-    // 2023-02-14.
-    DriverDate::from_filetime((134_774 + 19_402) * 864_000_000_000)
 }
 
 fn configuration() -> Configuration {
@@ -358,9 +347,10 @@ fn additional_mounts_into_syswow64_need_that_folder() {
 fn a_device_has_driver_version_date_and_problem_code() {
     let (verdict, what) = only(Subject::Device, |facts| {
         adapters(facts)[0].driver_version = Some("31.0.15.2849".parse().unwrap());
+        adapters(facts)[0].pnp.as_mut().unwrap().driver_date = Some("2023-02-14".parse().unwrap());
     });
     assert_eq!((verdict, what.as_str()), (Verdict::Ok, "driver 31.0.15.2849 of 2023-02-14"));
-    let (_, what) = only(Subject::Device, |facts| facts.machine.driver_dates.clear());
+    let (_, what) = only(Subject::Device, |_| ());
     assert_eq!(what, "driver version and date not known");
     let (verdict, what) = only(Subject::Device, |facts| {
         adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;

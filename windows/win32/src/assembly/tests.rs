@@ -49,6 +49,7 @@ fn device(n: u32) -> Device {
             manufacturer: "NVIDIA".to_owned(),
             driver_key: Some(DriverKey::new(format!(r"{{4d36e968}}\{n:04}"))),
             location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n}00)"))],
+            driver_date: None,
             numa_node: None,
             problem_code: 0,
         },

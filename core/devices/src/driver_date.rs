@@ -1,25 +1,11 @@
-//! The driver dates of the present devices.
+//! The date of a driver package.
 
 use std::fmt;
+use std::str::FromStr;
 
-#[cfg(windows)]
-use std::io;
+use crate::decimal::parse_decimal;
 
-#[cfg(windows)]
-use devices::PnpId;
-#[cfg(windows)]
-use windows::Win32::Devices::Properties::DEVPKEY_Device_DriverDate;
-
-#[cfg(any(windows, test))]
-use crate::property::Property;
-#[cfg(windows)]
-use crate::sys::setup::SetupApi;
-
-/// `DEVPROP_TYPE_FILETIME` (devpropdef.h).
-#[cfg(any(windows, test))]
-const FILETIME: u32 = 0x10;
-
-/// A day in units of 100 ns.
+/// 100 ns units in a day.
 const DAY: u64 = 24 * 60 * 60 * 10_000_000;
 
 /// The date of a driver package (`DriverVer` in its INF). All drivers of Microsoft have the
@@ -57,31 +43,30 @@ impl fmt::Display for DriverDate {
     }
 }
 
-/// The driver date of each present device. Devices without a driver date are skipped.
-///
-/// # Errors
-/// The devices cannot be listed.
-#[cfg(windows)]
-pub fn driver_dates() -> io::Result<Vec<(PnpId, DriverDate)>> {
-    let setup = SetupApi::load()?;
-    let list = setup.present()?;
-    let mut dates = Vec::new();
-    for entry in list.devices()? {
-        let property = entry.property(&DEVPKEY_Device_DriverDate);
-        if let Ok(Some(property)) = property
-            && let Some(date) = date(&property)
-            && let Ok(id) = entry.instance_id()
-        {
-            dates.push((PnpId::new(id), date));
-        }
-    }
-    Ok(dates)
-}
+/// The text is not a date.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is not a date since 1601-01-01 (year, month and day, such as 2023-02-14)")]
+pub struct DriverDateError(String);
 
-#[cfg(any(windows, test))]
-fn date(property: &Property) -> Option<DriverDate> {
-    let bytes = property.data.as_slice().try_into().ok().filter(|_| property.kind == FILETIME)?;
-    Some(DriverDate::from_filetime(u64::from_le_bytes(bytes)))
+impl FromStr for DriverDate {
+    type Err = DriverDateError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts: Option<Vec<u64>> = text.split('-').map(parse_decimal).collect();
+        let date = match parts.as_deref() {
+            Some(&[year @ 1_601..=60_000, month @ 1..=12, day @ 1..=31]) => {
+                // The year begins with March, as in `Display`.
+                let year = if month < 3 { year - 1 } else { year } - 1_600;
+                let month_from_march = (month + 9) % 12;
+                let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+                let days: u64 = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year;
+                days.checked_sub(306).map(|days| DriverDate { days })
+            }
+            _ => None,
+        };
+        // A day that the month does not have would print as another date.
+        date.filter(|date| date.to_string() == text).ok_or_else(|| DriverDateError(text.to_owned()))
+    }
 }
 
 #[cfg(test)]
@@ -113,18 +98,24 @@ mod tests {
     }
 
     #[test]
-    fn only_a_filetime_is_a_date() {
-        let property = |kind, data: &[u8]| Property { kind, data: data.to_vec() };
-        let bytes = (134_774 * DAY).to_le_bytes();
-        assert_eq!(date(&property(FILETIME, &bytes)).unwrap().to_string(), "1970-01-01");
-        assert_eq!(date(&property(9, &bytes)), None);
-        assert_eq!(date(&property(FILETIME, &bytes[..7])), None);
+    fn other_texts_are_not_dates() {
+        for bad in
+            ["", "2023", "2023-2-14", "2023-02-30", "2023-13-01", "1600-12-31", "2023-02-14 ", "x"]
+        {
+            assert!(bad.parse::<DriverDate>().is_err(), "{bad}");
+        }
     }
 
     proptest! {
         #[test]
         fn a_later_day_has_a_later_date(days in 0_u64..2_000_000, more in 1_u64..800) {
             prop_assert!(display(days) < display(days + more));
+        }
+
+        #[test]
+        fn dates_print_and_parse(days in 0_u64..20_000_000) {
+            let date = DriverDate::from_filetime(days * DAY);
+            prop_assert_eq!(date.to_string().parse(), Ok(date));
         }
 
         #[test]

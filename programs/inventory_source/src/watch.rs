@@ -1,7 +1,7 @@
-//! Following a file as the operating system tells of its changes.
+//! Follows a file through change notifications of the operating system.
 //!
-//! One thread owns the watches and calls back; it sleeps until something happens
-//! in one of the watched folders. Dropping the watch ends the thread.
+//! One thread owns the watches and calls back; it sleeps until something happens in a watched
+//! folder. Dropping the watch stops the thread.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,22 +14,22 @@ use devices::ChangeCallback;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::links::Way;
+use crate::symlinks::WatchList;
 
-/// A file that is written in pieces is told of once: when nothing has happened for
-/// [`QUIET`], but after [`LONGEST_WAIT`] in any case.
+/// A file written in several steps is reported once: when nothing happened for [`QUIET`], or
+/// after [`LONGEST_WAIT`].
 const QUIET: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// When to try again to watch a folder that could not be watched.
+/// When to retry a folder that could not be watched.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often folders may change under our hands while we begin to watch them,
-/// before we wait for [`RETRY`].
-const MOST_PASSES: usize = 8;
+/// How often folders may change while they are being watched for the first time, before
+/// waiting for [`RETRY`].
+const MAX_PASSES: usize = 8;
 
-/// A file that is being followed.
+/// A file whose changes are reported.
 #[derive(Debug)]
 pub(crate) struct FileWatch {
-    orders: Sender<Message>,
+    messages: Sender<Message>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -44,42 +44,42 @@ impl FileWatch {
         if path.file_name().is_none() {
             return Err(notify::Error::path_not_found().add_path(path.to_owned()));
         }
-        let (orders, messages) = channel();
-        let events = orders.clone();
+        let (sender, messages) = channel();
+        let events = sender.clone();
         let watcher = notify::recommended_watcher(move |event| {
             if is_change(&event) {
-                // The thread that listens may be ending.
+                // The receiving thread may be stopping.
                 let _ = events.send(Message::Event(event));
             }
         })?;
         let mut follower = Follower {
             path: std::path::absolute(path)?,
             watcher,
-            way: Way::default(),
+            list: WatchList::default(),
             watched: BTreeSet::new(),
         };
         follower.rewatch()?;
         let thread = std::thread::Builder::new()
             .name("inventory-watch".to_owned())
             .spawn(move || follower.run(&messages, &on_change))?;
-        Ok(FileWatch { orders, thread: Some(thread) })
+        Ok(FileWatch { messages: sender, thread: Some(thread) })
     }
 }
 
 impl Drop for FileWatch {
     fn drop(&mut self) {
-        // An error means that the thread has ended.
-        let _ = self.orders.send(Message::Stop);
+        // An error means that the thread has stopped.
+        let _ = self.messages.send(Message::Stop);
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {
-            // A panic of the callback has been printed by its thread.
+            // The thread has already printed a panic of the callback.
             let _ = thread.join();
         }
     }
 }
 
-/// Reading a file is no change; our own reading least of all.
+/// Reading a file, as the source itself does, is not a change.
 fn is_change(event: &notify::Result<Event>) -> bool {
     match event {
         Ok(event) => match event.kind {
@@ -93,8 +93,8 @@ fn is_change(event: &notify::Result<Event>) -> bool {
 struct Follower {
     path: PathBuf,
     watcher: RecommendedWatcher,
-    /// What was found when the watches were set.
-    way: Way,
+    /// The state for which the watches were set.
+    list: WatchList,
     watched: BTreeSet<PathBuf>,
 }
 
@@ -115,7 +115,7 @@ impl Follower {
         }
     }
 
-    /// Waits for the next message; while a folder is not watched, not for long.
+    /// Waits for the next message, at most [`RETRY`] while a folder is not watched.
     fn next(&mut self, messages: &Receiver<Message>, complete: bool) -> Next {
         let message = if complete {
             messages.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -123,13 +123,13 @@ impl Follower {
             messages.recv_timeout(RETRY)
         };
         match message {
-            Ok(Message::Event(event)) => self.heed(&event),
+            Ok(Message::Event(event)) => self.evaluate(&event),
             Err(RecvTimeoutError::Timeout) => Next::Change,
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => Next::Stop,
         }
     }
 
-    /// Waits until the file is left alone.
+    /// Waits until the file no longer changes.
     fn settle(&mut self, messages: &Receiver<Message>) -> Next {
         let end = Instant::now() + LONGEST_WAIT;
         let mut quiet = Instant::now() + QUIET;
@@ -137,7 +137,7 @@ impl Follower {
             let wait = quiet.min(end).saturating_duration_since(Instant::now());
             match messages.recv_timeout(wait) {
                 Ok(Message::Event(event)) => {
-                    if let Next::Change = self.heed(&event) {
+                    if let Next::Change = self.evaluate(&event) {
                         quiet = Instant::now() + QUIET;
                     }
                     if Instant::now() >= end {
@@ -150,21 +150,21 @@ impl Follower {
         }
     }
 
-    /// Whether an event is about the file, a link on the way to it, or a watched
-    /// folder itself. Lost events and errors may be.
-    fn heed(&mut self, event: &notify::Result<Event>) -> Next {
+    /// Whether an event concerns the file, a link on the way to it, or a watched folder
+    /// itself. Lost events and errors count as changes.
+    fn evaluate(&mut self, event: &notify::Result<Event>) -> Next {
         let Ok(event) = event else { return Next::Change };
         let replaced = self.forget_replaced(event);
         let names = |path: &PathBuf| {
             let name = path.file_name().unwrap_or(OsStr::new(""));
-            self.way.names.iter().any(|n| n.eq_ignore_ascii_case(name))
+            self.list.names.iter().any(|n| n.eq_ignore_ascii_case(name))
         };
         let lost = event.need_rescan() || event.paths.is_empty();
         if replaced || lost || event.paths.iter().any(names) { Next::Change } else { Next::Nothing }
     }
 
-    /// A watch stays with its folder when that is renamed or removed: whatever has
-    /// the name afterwards needs a watch of its own. Says whether that happened.
+    /// A watch follows its folder when that is renamed or removed; a new folder of the same
+    /// name needs a new watch. Returns whether that happened.
     fn forget_replaced(&mut self, event: &Event) -> bool {
         let is_replacement = match event.kind {
             EventKind::Modify(kind) => matches!(kind, ModifyKind::Name(_)),
@@ -186,18 +186,18 @@ impl Follower {
 
     fn unwatch(&mut self, folders: &BTreeSet<PathBuf>) {
         for folder in folders {
-            // A folder that is gone took its watch along.
+            // A deleted folder has no watch any more.
             let _ = self.watcher.unwatch(folder);
         }
     }
 
-    /// Watches the folders that matter now and no others, until they hold still.
+    /// Watches exactly the relevant folders; repeats until they no longer change.
     fn rewatch(&mut self) -> notify::Result<()> {
         let mut result = Ok(());
-        for _ in 0..MOST_PASSES {
-            let way = Way::to(&self.path)?;
-            let same = way == self.way;
-            self.way = way;
+        for _ in 0..MAX_PASSES {
+            let list = WatchList::for_file(&self.path)?;
+            let same = list == self.list;
+            self.list = list;
             let before = self.watched.clone();
             result = self.watch_folders();
             if same && result.is_ok() && before == self.watched {
@@ -208,10 +208,10 @@ impl Follower {
     }
 
     fn watch_folders(&mut self) -> notify::Result<()> {
-        let stale: BTreeSet<PathBuf> = &self.watched - &self.way.folders;
+        let stale: BTreeSet<PathBuf> = &self.watched - &self.list.folders;
         self.unwatch(&stale);
         self.watched = &self.watched - &stale;
-        for folder in &self.way.folders - &self.watched {
+        for folder in &self.list.folders - &self.watched {
             self.watcher.watch(&folder, RecursiveMode::NonRecursive)?;
             self.watched.insert(folder);
         }

@@ -1,4 +1,4 @@
-//! A source over a file follows the file, whatever is done to it.
+//! The source follows its file however the file changes.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use devices::{AdapterSource, Luid};
-use inventory::RecordedSource;
+use inventory_source::InventorySource;
 use tempfile::TempDir;
 
-/// Far more than a change takes, and no more than a broken watch may cost.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Far more than a change takes; bounds a test whose watch is broken.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 fn inventory(luids: &[i64]) -> String {
     let adapter = |luid: &i64| {
@@ -27,31 +27,31 @@ fn write(path: &Path, luids: &[i64]) {
 }
 
 struct Followed {
-    source: RecordedSource,
+    source: InventorySource,
     changes: Receiver<()>,
 }
 
 impl Followed {
     fn new(path: &Path) -> Followed {
-        let mut source = RecordedSource::new(path);
-        let (told, changes) = channel();
+        let mut source = InventorySource::new(path);
+        let (sender, changes) = channel();
         source
             .watch(Box::new(move || {
-                let _ = told.send(());
+                let _ = sender.send(());
             }))
             .expect("the folder can be watched");
         Followed { source, changes }
     }
 
-    /// What the source says now: its LUIDs, or nothing where it says an error.
+    /// The LUIDs of the source's current snapshot; `None` if it is an error.
     fn luids(&mut self) -> Option<Vec<i64>> {
         let snapshot = self.source.snapshot().ok()?;
         Some(snapshot.adapters.iter().map(|a| a.luid).map(|Luid(luid)| luid).collect())
     }
 
-    /// Reads at every change, and only then, until the source says `wanted`.
+    /// Reads after each change until the source has the LUIDs `wanted`.
     fn becomes(&mut self, wanted: Option<&[i64]>) {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIME_LIMIT;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             assert!(self.changes.recv_timeout(left).is_ok(), "no change led to {wanted:?}");
@@ -161,12 +161,12 @@ fn a_dropped_source_calls_nobody() {
     drop(source);
     write(&file, &[2]);
     // The callback holds the only sender: it is gone, not just silent.
-    assert_eq!(changes.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(changes.recv_timeout(TIME_LIMIT), Err(RecvTimeoutError::Disconnected));
 }
 
 #[test]
 fn a_path_in_no_folder_cannot_be_watched() {
-    let mut source = RecordedSource::new("/");
+    let mut source = InventorySource::new("/");
     assert!(source.watch(Box::new(|| {})).is_err());
 }
 

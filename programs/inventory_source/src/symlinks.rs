@@ -1,32 +1,32 @@
-//! Which folders decide what a path leads to.
+//! The folders that decide which file a path refers to.
 //!
-//! A file that is reached over symbolic links, as every file of a Kubernetes
-//! config map is, changes when any link on the way does.
+//! A file reached through symbolic links, as every file of a mounted ConfigMap is, changes
+//! when any link on the way changes.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-/// Linux's own limit of links in one path (`path_resolution(7)`).
-const MOST_LINKS: usize = 40;
+/// Linux's limit of symbolic links in one path (`path_resolution(7)`).
+const MAX_LINKS: usize = 40;
 
-/// The folders to watch for changes of what `path` leads to, and the names in them
-/// that matter.
+/// The folders to watch for changes of the file that a path refers to, and the relevant
+/// names in them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Way {
-    /// Existing folders that hold the file or a link on the way to it, or, where a
-    /// folder is missing, the nearest that exists.
+pub(crate) struct WatchList {
+    /// Existing folders that contain the file or a link on the way to it or, if a folder is
+    /// missing, its nearest existing ancestor.
     pub(crate) folders: BTreeSet<PathBuf>,
     /// The names of the file and of those links.
     pub(crate) names: BTreeSet<OsString>,
 }
 
-impl Way {
-    /// Follows `path`, which is made absolute first.
-    pub(crate) fn to(path: &Path) -> std::io::Result<Way> {
-        let mut way = Way::default();
-        way.follow(&std::path::absolute(path)?);
-        Ok(way)
+impl WatchList {
+    /// Resolves `path` after making it absolute.
+    pub(crate) fn for_file(path: &Path) -> std::io::Result<WatchList> {
+        let mut list = WatchList::default();
+        list.follow(&std::path::absolute(path)?);
+        Ok(list)
     }
 
     fn follow(&mut self, path: &Path) {
@@ -43,7 +43,7 @@ impl Way {
             let found = at.symlink_metadata();
             let last = rest.is_empty();
             match found {
-                Ok(found) if found.is_symlink() && links < MOST_LINKS => {
+                Ok(found) if found.is_symlink() && links < MAX_LINKS => {
                     self.add(&folder, &part);
                     links += 1;
                     let Ok(target) = at.read_link() else { return };
@@ -65,8 +65,8 @@ impl Way {
     fn add(&mut self, folder: &Path, name: &OsString) {
         self.folders.insert(folder.to_owned());
         self.names.insert(name.clone());
-        // Linux tells a folder's watch that the folder was renamed or removed;
-        // Windows tells the watch of the folder that it lies in.
+        // Linux reports the renaming or removal of a folder to the watch of the folder;
+        // Windows reports it to the watch of its parent.
         if let (true, Some(outer), Some(own)) = (cfg!(windows), folder.parent(), folder.file_name())
         {
             self.folders.insert(outer.to_owned());
@@ -75,7 +75,7 @@ impl Way {
     }
 }
 
-/// The parts of a path, its root as the first.
+/// The components of a path; the root is the first.
 fn parts(path: &Path) -> VecDeque<OsString> {
     let mut root = PathBuf::new();
     let mut parts = VecDeque::new();
