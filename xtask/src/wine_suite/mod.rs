@@ -52,9 +52,11 @@ fn perform(part: &str) -> Result<()> {
     prerequisites::for_windows_builds()?;
     let wine = Wine::ready("suite")?;
     let _lock = wine.lock()?;
-    let _server = wine.start_server()?;
     let programs = Programs::build(SimulatedHost::new(&wine)?)?;
     let tests = tests(part)?;
+    // After the builds, which can take longer than an idle server runs. A server that Wine
+    // starts itself stops with its program, and forgets the devices that `wine_bed` made.
+    let _server = wine.start_server()?;
     let mut failed = 0;
     for test in &tests {
         let start = Instant::now();
