@@ -22,6 +22,12 @@ impl DriverDate {
     pub const fn from_filetime(units: u64) -> Self {
         Self { days: units / DAY }
     }
+
+    /// The first moment of the day as a `FILETIME`.
+    #[must_use]
+    pub const fn filetime(self) -> u64 {
+        self.days * DAY
+    }
 }
 
 impl fmt::Display for DriverDate {
@@ -116,6 +122,7 @@ mod tests {
         fn dates_print_and_parse(days in 0_u64..20_000_000) {
             let date = DriverDate::from_filetime(days * DAY);
             prop_assert_eq!(date.to_string().parse(), Ok(date));
+            prop_assert_eq!(DriverDate::from_filetime(date.filetime()), date);
         }
 
         #[test]

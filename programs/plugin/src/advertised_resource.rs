@@ -239,7 +239,26 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("amd_opencl64.dll"), "{text}");
-        assert_eq!(text.matches("2 devices for one container").count(), 3, "{text}");
+        assert_eq!(text.matches("requested 2 devices").count(), 3, "{text}");
+    }
+
+    #[test]
+    fn a_dropped_additional_mount_is_logged_once_with_a_hint() {
+        let mounts = "additionalMounts: {nvidia: [{source: extra.dll, destination: extra.dll}]}";
+        let display = advertised("made-up-l4-2025.yaml", mounts)[0].clone();
+        let id = r"PCI\VEN_10DE&DEV_27B8&SUBSYS_16CA10DE&REV_A1\6&1A2B3C4D&0&00000008\0".to_owned();
+        let log = Log::default();
+        let writer = log.clone();
+        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        tracing::subscriber::with_default(lines.finish(), || {
+            for _ in 0..3 {
+                display.allocate(std::slice::from_ref(&id)).unwrap();
+            }
+        });
+        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(text.matches("additional mount not applied").count(), 1, "{text}");
+        assert!(text.contains("runtimeMounts: extra"), "{text}");
+        assert!(text.contains("extra.dll"), "{text}");
     }
 
     #[test]

@@ -29,10 +29,6 @@ const DISPLAY: GUID = GUID::from_u128(0x4d36e968_e325_11ce_bfc1_08002be10318);
 /// `DN_HAS_PROBLEM` of `cfg.h`.
 const HAS_PROBLEM: u32 = 0x400;
 
-/// The date of every driver, because inventories do not contain it: 2023-02-14, in units
-/// of 100 ns.
-const DRIVER_DATE: u64 = 154_176 * 24 * 60 * 60 * 10_000_000;
-
 /// Registers the device unless it is registered, and sets its properties.
 pub(crate) fn create(luid: Luid, pnp: &PnpDevice) -> Result<()> {
     let list = List::new()?;
@@ -52,7 +48,14 @@ pub(crate) fn create(luid: Luid, pnp: &PnpDevice) -> Result<()> {
         Some(key) => text(&DEVPKEY_Device_Driver, &key.to_string())?,
         None => device.unset(&DEVPKEY_Device_Driver),
     }
-    device.set(&DEVPKEY_Device_DriverDate, DEVPROP_TYPE_FILETIME, &DRIVER_DATE.to_le_bytes())?;
+    match pnp.driver_date {
+        Some(date) => device.set(
+            &DEVPKEY_Device_DriverDate,
+            DEVPROP_TYPE_FILETIME,
+            &date.filetime().to_le_bytes(),
+        )?,
+        None => device.unset(&DEVPKEY_Device_DriverDate),
+    }
     let paths: Vec<String> = pnp.location_paths.iter().map(ToString::to_string).collect();
     if paths.is_empty() {
         device.unset(&DEVPKEY_Device_LocationPaths);
