@@ -210,6 +210,7 @@ mod tests {
     use super::*;
 
     /// No process has this id: Linux allows at most 2^22.
+    #[cfg(target_os = "linux")]
     const NO_PROCESS: u32 = 999_999_999;
 
     fn cache() -> (tempfile::TempDir, Cache) {

@@ -45,7 +45,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "cycles",
         about: "import cycles between the files of a crate",
-        kind: Kind::Full,
+        kind: Kind::Quick,
         run: import_cycles::check,
     },
     Step { name: "clippy", about: "lints for this machine", kind: Kind::Quick, run: lints },
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn quick_runs_only_what_rust_brings() {
-        assert_eq!(steps(&["--quick"]), ["fmt", "layers", "clippy", "unit"]);
+        assert_eq!(steps(&["--quick"]), ["fmt", "layers", "cycles", "clippy", "unit"]);
     }
 
     #[test]

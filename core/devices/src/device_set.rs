@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::case_folding::fold_case;
 use crate::environment_hints::DeviceHints;
-use crate::mounts::MountTable;
+use crate::mounts::{DeviceMounts, MountTable};
 use crate::slot::split;
 use crate::{
     Device, Health, HostFacts, ModelPolicy, NumaTopology, Offer, ResourceOffer, ResourceRule,
@@ -55,7 +55,7 @@ pub struct ListedDevice {
     /// Health; [`UnhealthyReason::Removed`] if the newest offer does not contain the device.
     pub health: Health,
     removed_since: Option<Moment>,
-    pub(crate) mounts: Arc<MountTable>,
+    mounts: Arc<MountTable>,
     pub(crate) hints: Arc<DeviceHints>,
 }
 
@@ -211,6 +211,11 @@ impl ResourceDevices {
 }
 
 impl ListedDevice {
+    /// The mounts of this device, for an allocation.
+    pub(crate) fn device_mounts(&self) -> DeviceMounts<'_> {
+        DeviceMounts { luid: self.device.luid, table: &self.mounts, policy: &self.policy.container }
+    }
+
     /// The device's NUMA node, if the policy publishes it.
     #[must_use]
     pub fn published_numa_node(&self) -> Option<u32> {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crate::{
     AdditionalMount, AdditionalMounts, ContainerPolicy, Device, DiscoveredFrom, FileName,
-    HostFacts, ListedDevice, Luid, ModelPolicy, RuntimeFile, RuntimeFiles, RuntimeMounts,
-    StoreFolder, StorePath, Vendor, Wow64,
+    HostFacts, Luid, ModelPolicy, RuntimeFile, RuntimeFiles, RuntimeMounts, StoreFolder, StorePath,
+    Vendor, Wow64,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:
@@ -274,21 +274,29 @@ impl Lister<'_> {
     }
 }
 
-/// Decides about the files of `entries`, in the order of the entries. `exists` answers
+/// The mounts of one device of an allocation.
+#[derive(Clone, Copy)]
+pub(crate) struct DeviceMounts<'a> {
+    pub(crate) luid: Luid,
+    pub(crate) table: &'a MountTable,
+    pub(crate) policy: &'a ContainerPolicy,
+}
+
+/// Decides about the files of `devices`, in their order. `exists` answers
 /// for files of a live host.
 pub(crate) fn resolve<'a>(
-    entries: impl IntoIterator<Item = &'a ListedDevice>,
+    devices: impl IntoIterator<Item = DeviceMounts<'a>>,
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> MountPlan {
     let mut plan = MountPlan::default();
     let mut taken: Vec<&'a Arc<MountCandidate>> = Vec::new();
-    for entry in entries {
-        let table = match entry.mounts.applicable(&entry.policy.container, host) {
+    for device in devices {
+        let table = match device.table.applicable(device.policy, host) {
             Ok(table) => table,
             Err(reason) => {
-                plan.devices_without_mounts.push((entry.device.luid, reason));
-                plan.drop_additional(&entry.mounts, host.wow64, reason);
+                plan.devices_without_mounts.push((device.luid, reason));
+                plan.drop_additional(device.table, host.wow64, reason);
                 continue;
             }
         };

@@ -145,8 +145,11 @@ pub fn plan<'a>(
     if legacy {
         add_legacy(&mut envs, &first.device);
     }
-    let mounts =
-        if legacy { MountPlan::default() } else { resolve(entries.iter().copied(), host, exists) };
+    let mounts = if legacy {
+        MountPlan::default()
+    } else {
+        resolve(entries.iter().map(|entry| entry.device_mounts()), host, exists)
+    };
     let devices = entries.iter().map(|entry| entry.device.clone()).collect();
     Ok(Plan { device, devices, mounts, envs, warnings })
 }

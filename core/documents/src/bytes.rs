@@ -14,7 +14,7 @@ use crate::ReadError;
 /// adapter takes some hundred KiB.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// Reads at most one byte more than [`MAX_BYTES`], so that [`crate::parse`] refuses a file
+/// Reads at most one byte more than [`MAX_BYTES`], so that [`crate::parse()`] refuses a file
 /// that is larger.
 pub fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);

@@ -28,6 +28,7 @@ mod error;
 mod keys;
 mod parse;
 mod scalar;
+mod text_or_list;
 mod value;
 mod write;
 
@@ -42,5 +43,5 @@ pub use scalar::{
     write_hex,
 };
 pub use serde_saphyr::{FlowSeq, Spanned};
-pub use value::{TextOrList, present};
+pub use text_or_list::{TextOrList, present};
 pub use write::{WriteError, to_yaml};

@@ -4,12 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
-use serde::{Serialize, Serializer};
-use serde_saphyr::FlowSeq;
-
-use crate::{Spanned, Text};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// Any value of a file; `L` is what a list reads into.
 #[derive(Clone, PartialEq, Debug)]
@@ -106,42 +101,4 @@ impl<'de, L: Deserialize<'de>> Visitor<'de> for ValueVisitor<L> {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         IgnoredAny::deserialize(MapAccessDeserializer::new(map)).map(|_| Value::Mapping)
     }
-}
-
-/// One text, or a list of texts.
-#[derive(Clone, PartialEq, Debug)]
-pub enum TextOrList {
-    /// A scalar.
-    One(String),
-    /// A list.
-    List(Vec<String>),
-}
-
-impl<'de> Deserialize<'de> for TextOrList {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Spanned::<Value<Vec<Text>>>::deserialize(deserializer)?;
-        if let Value::List(texts) = value.value {
-            return Ok(TextOrList::List(texts.into_iter().map(|text| text.0).collect()));
-        }
-        crate::scalar::text(value).map(TextOrList::One).map_err(D::Error::custom)
-    }
-}
-
-impl Serialize for TextOrList {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            TextOrList::One(text) => serializer.serialize_str(text),
-            TextOrList::List(texts) => FlowSeq(texts).serialize(serializer),
-        }
-    }
-}
-
-/// For `deserialize_with`: an optional key that has a value where it is written. With a
-/// plain `Option` a key with nothing after it would mean the same as no key.
-pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    T::deserialize(deserializer).map(Some)
 }

@@ -1,6 +1,6 @@
 //! Inventories of a host (`directx-inventory/v1`): files that describe its adapters.
 //!
-//! [`read`] turns a YAML or JSON file into a snapshot, [`to_yaml`] turns a snapshot of a live
+//! [`read()`] turns a YAML or JSON file into a snapshot, [`to_yaml`] turns a snapshot of a live
 //! host into a file that reads back to the same host facts and adapters.
 //!
 //! # The format

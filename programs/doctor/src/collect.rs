@@ -17,12 +17,12 @@ mod service_command;
 
 use std::path::{Path, PathBuf};
 
-use cli::{Failure, error_chain};
+use cli::Failure;
 use kubelet::default_device_plugin_dir;
 use settings::Origin;
 
-use super::Request;
 use super::facts::{CollectError, Configuration, Hcs, LiveFact, MachineFacts, NodeFacts};
+use crate::request::Request;
 
 /// Collects everything.
 pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
@@ -78,7 +78,7 @@ fn configuration(request: &Request) -> (Result<Configuration, CollectError>, Opt
     let config = match settings::load(&flags, &settings::ProcessEnvironment) {
         Ok(config) => config,
         Err(error) => {
-            let error = collect_error(&error, error.hint());
+            let error = CollectError::new(&error, error.hint());
             return (Err(error), flags.device_plugin_dir);
         }
     };
@@ -89,8 +89,4 @@ fn configuration(request: &Request) -> (Result<Configuration, CollectError>, Opt
         notices: config.notices,
     };
     (Ok(configuration), config.device_plugin_dir)
-}
-
-fn collect_error(error: &dyn std::error::Error, hint: Option<&str>) -> CollectError {
-    CollectError { message: error_chain(error), hint: hint.map(str::to_owned) }
 }

@@ -3,17 +3,13 @@
 mod hardware;
 mod host;
 mod node;
+mod reasons;
 mod resources;
 #[cfg(test)]
 mod tests;
 
 use super::check::Check;
 use super::facts::NodeFacts;
-
-/// Why something that only a live machine can answer is not checked.
-const NOT_IN_INVENTORY: &str = "not available from an inventory; run doctor on the node";
-/// Why devices are not checked.
-const NO_ADAPTERS: &str = "the adapters could not be read";
 
 /// Evaluates every subject, in the order of [`Subject`](super::check::Subject).
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Check> {

@@ -52,6 +52,13 @@ pub(crate) struct CollectError {
     pub(crate) hint: Option<String>,
 }
 
+impl CollectError {
+    /// The error and its causes in one line, and a hint.
+    pub(crate) fn new(error: &dyn std::error::Error, hint: Option<&str>) -> CollectError {
+        CollectError { message: cli::error_chain(error), hint: hint.map(str::to_owned) }
+    }
+}
+
 /// The Host Compute Service.
 #[cfg_attr(
     not(any(windows, test)),

@@ -11,33 +11,18 @@ mod facts;
 mod image;
 mod problem_codes;
 mod report;
+mod request;
 mod version;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cli::{Failure, OutputFormat};
-use devices::DriverModel;
 
 pub use image::{ImageVersion, ImageVersionError};
+pub use request::Request;
 
 /// The exit status if there is a problem. Warnings do not count.
 const PROBLEM: u8 = 1;
-
-/// What to check.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Request {
-    /// The driver models that `serve` runs with; none means its default.
-    pub driver_models: Vec<DriverModel>,
-    /// The configuration file that `serve` runs with.
-    pub config: Option<PathBuf>,
-    /// An inventory to check instead of this host.
-    pub inventory: Option<PathBuf>,
-    /// The kubelet's device plugin directory, if it is not the default one.
-    pub device_plugin_dir: Option<PathBuf>,
-    /// The OS version of an image that is to run on the node.
-    pub image_os_version: Option<ImageVersion>,
-}
 
 /// Checks a node and prints the report. The exit status is 1 if there is a problem.
 ///

@@ -1,6 +1,6 @@
 //! The folders that decide which file a path refers to.
 //!
-//! A file reached through symbolic links, as every file of a mounted ConfigMap is, changes
+//! A file reached through symbolic links, as every file of a mounted `ConfigMap` is, changes
 //! when any link on the way changes.
 
 use std::collections::{BTreeSet, VecDeque};

@@ -7,9 +7,9 @@ use devices::{AdapterSource as _, HostSnapshot, Vendor};
 use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
+use super::nvidia;
 use super::programs::ProgramSearch;
 use super::service_command::ServiceCommand;
-use super::{collect_error, nvidia};
 use crate::facts::{CollectError, Containerd, Hcs, LiveFact, MachineFacts, Program};
 
 /// Collects the facts of this machine.
@@ -26,8 +26,8 @@ pub(super) fn machine() -> MachineFacts {
 }
 
 fn adapters() -> Result<HostSnapshot, CollectError> {
-    let mut source = win32::HostSource::new().map_err(|error| collect_error(&error, None))?;
-    let mut snapshot = source.snapshot().map_err(|error| collect_error(&*error, None))?;
+    let mut source = win32::HostSource::new().map_err(|error| CollectError::new(&error, None))?;
+    let mut snapshot = source.snapshot().map_err(|error| CollectError::new(&*error, None))?;
     cli::list_store_files(&mut snapshot);
     Ok(snapshot)
 }

@@ -6,7 +6,7 @@ use devices::{
 };
 
 use super::host::provides_files;
-use super::{NO_ADAPTERS, NOT_IN_INVENTORY};
+use super::reasons::{NO_ADAPTERS, NOT_IN_INVENTORY};
 use crate::check::{Check, Subject};
 use crate::facts::{CollectError, LiveFact, MachineFacts, NvidiaGpu, Nvml};
 use crate::problem_codes;

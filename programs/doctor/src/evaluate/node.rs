@@ -1,6 +1,6 @@
 //! The node's own software: containerd, the kubelet, its directory and its socket.
 
-use super::NOT_IN_INVENTORY;
+use super::reasons::NOT_IN_INVENTORY;
 use crate::check::{Check, Subject};
 use crate::facts::{Containerd, Directory, DirectoryState, LiveFact, Program, SocketState};
 

@@ -7,8 +7,8 @@ use devices::{
     ResourceOrigin, RuntimeMounts, SkipReason, Skipped, Vendor, Wow64,
 };
 
-use super::NO_ADAPTERS;
 use super::host::provides_files;
+use super::reasons::NO_ADAPTERS;
 use crate::check::{Check, Subject};
 use crate::facts::{CollectError, Configuration, MachineFacts, NodeFacts};
 

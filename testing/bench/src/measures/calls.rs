@@ -8,7 +8,7 @@ use bytes::Bytes;
 use kubelet_double::v1beta1::{AllocateRequest, AllocateResponse, ContainerAllocateRequest};
 use prost::Message;
 
-use super::{AppliesTo, Effort, Group, RESOURCE, Row};
+use super::group::{AppliesTo, Effort, Group, RESOURCE, Row};
 use crate::minimal_kubelet::MinimalKubelet;
 use crate::node::{Node, Shape};
 use crate::program::Program;

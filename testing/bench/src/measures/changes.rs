@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use tokio::time::sleep;
 
-use super::{AppliesTo, Effort, Group, MANY, RESOURCE, Row, SHARED};
+use super::group::{AppliesTo, Effort, Group, MANY, RESOURCE, Row, SHARED};
 use crate::minimal_kubelet::MinimalKubelet;
 use crate::node::{FirstGpu, GPUS, Node, Shape};
 use crate::program::Program;

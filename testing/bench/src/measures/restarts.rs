@@ -7,7 +7,7 @@ use anyhow::Result;
 use kubelet::KUBELET_SOCKET;
 use tokio::time::sleep;
 
-use super::{AppliesTo, Effort, Group, RESOURCE, Row, SHARED};
+use super::group::{AppliesTo, Effort, Group, RESOURCE, Row, SHARED};
 use crate::minimal_kubelet::MinimalKubelet;
 use crate::node::Node;
 use crate::program::Program;

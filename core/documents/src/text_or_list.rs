@@ -1,0 +1,46 @@
+//! Values that are either one text or a list of texts, and keys that need a value.
+
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::{Serialize, Serializer};
+use serde_saphyr::{FlowSeq, Spanned};
+
+use crate::scalar::{Text, text};
+use crate::value::Value;
+
+/// One text, or a list of texts.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TextOrList {
+    /// A scalar.
+    One(String),
+    /// A list.
+    List(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for TextOrList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Spanned::<Value<Vec<Text>>>::deserialize(deserializer)?;
+        if let Value::List(texts) = value.value {
+            return Ok(TextOrList::List(texts.into_iter().map(|text| text.0).collect()));
+        }
+        text(value).map(TextOrList::One).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for TextOrList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            TextOrList::One(text) => serializer.serialize_str(text),
+            TextOrList::List(texts) => FlowSeq(texts).serialize(serializer),
+        }
+    }
+}
+
+/// For `deserialize_with`: an optional key that has a value where it is written. With a
+/// plain `Option` a key with nothing after it would mean the same as no key.
+pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
