@@ -10,6 +10,9 @@ use anyhow::{Context, Result, bail};
 
 use super::markdown;
 
+/// The folder of the book's pages and of its `book.toml`.
+pub(super) const BOOK: &str = "docs";
+
 /// A file that cargo puts into its output folders, and other tools into their caches
 /// (<https://bford.info/cachedir/>).
 const CACHE_MARK: &str = "CACHEDIR.TAG";
@@ -60,7 +63,7 @@ pub(super) fn check(root: &Path, files: &[PathBuf]) -> Result<usize> {
         }
     }
     if !broken.is_empty() {
-        bail!("{} broken links\n{}", broken.len(), broken.join("\n"));
+        bail!("broken links:\n{}", broken.join("\n"));
     }
     Ok(count)
 }
@@ -69,6 +72,9 @@ pub(super) fn check(root: &Path, files: &[PathBuf]) -> Result<usize> {
 fn fault(root: &Path, file: &Path, target: &str) -> Result<Option<String>> {
     if let Some((scheme, rest)) = target.split_once(':') {
         return Ok(external_fault(scheme, rest));
+    }
+    if target.is_empty() {
+        return Ok(Some("the target is empty".to_owned()));
     }
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     if path.starts_with('/') {
@@ -83,7 +89,7 @@ fn fault(root: &Path, file: &Path, target: &str) -> Result<Option<String>> {
     let Some(resolved) = resolved else {
         return Ok(Some("the path leads out of the repository".to_owned()));
     };
-    if target.is_empty() || !root.join(&resolved).exists() {
+    if !root.join(&resolved).exists() {
         return Ok(Some(format!("no file {}", resolved.display())));
     }
     if in_book(file) && !in_book(&resolved) {
@@ -132,7 +138,7 @@ fn resolve(folder: &Path, path: &str) -> Option<PathBuf> {
 
 /// Whether mdBook copies the file `path` into the book.
 fn in_book(path: &Path) -> bool {
-    path.starts_with(super::FOLDER)
+    path.starts_with(BOOK)
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -173,7 +179,7 @@ mod tests {
             ("docs/a.md", "[f](../README.md) [g](b.txt#no) []() [h][i] [j](#)\n"),
             ("docs/b.txt", ""),
         ];
-        let expected = "10 broken links\n\
+        let expected = "broken links:\n\
             README.md:3: `no.md`: no file no.md\n\
             README.md:3: `docs/a.md#no`: no heading with this anchor in docs/a.md\n\
             README.md:4: `#no`: no heading with this anchor in README.md\n\
@@ -181,7 +187,7 @@ mod tests {
             README.md:4: `/y`: the path is absolute\n\
             docs/a.md:1: `../README.md`: the book does not contain the file; name it without a link\n\
             docs/a.md:1: `b.txt#no`: only Markdown files have anchors\n\
-            docs/a.md:1: ``: no file docs/a.md\n\
+            docs/a.md:1: ``: the target is empty\n\
             docs/a.md:1: `i`: the reference has no definition\n\
             docs/a.md:1: `#`: the anchor is empty";
         let error = check_files(&files).unwrap_err().to_string();
@@ -204,7 +210,7 @@ mod tests {
             "ftp://example.com",
         ] {
             let error = check_files(&[("a.md", &format!("[x]({link})"))]).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("1 broken links\na.md:1: `{link}`: ")), "{error}");
+            assert!(error.starts_with(&format!("broken links:\na.md:1: `{link}`: ")), "{error}");
         }
     }
 

@@ -17,49 +17,51 @@ pub(super) struct Link {
     pub(super) target: Result<String, String>,
 }
 
-/// The links of `text`, in their order.
+/// The target of each label, in lower case, and the line of its definition.
+type Definitions = BTreeMap<String, (usize, String)>;
+
+/// The links of `text` and the definitions of its references, in their order.
 pub(super) fn links(text: &str) -> Vec<Link> {
     let text = without_code(text);
     let (definitions, text) = take_definitions(&text);
-    let mut links: Vec<(usize, Result<String, String>)> = Vec::new();
+    let mut links = Vec::new();
     // How many brackets are open.
     let mut depth = 0_usize;
-    let mut at = 0;
-    while let Some(found) = text[at..].find(['<', '[', ']', '\n']) {
-        let start = at + found;
-        at = start + 1;
-        let rest = &text[at..];
-        match text.as_bytes()[start] {
-            b'[' => depth += 1,
-            // The paragraph ends.
-            b'\n' if rest.starts_with('\n') => depth = 0,
-            b'<' => {
-                if let Some(address) = enclosed(rest, '>').filter(|inner| inner.contains("://")) {
-                    links.push((start, Ok(address.to_owned())));
-                }
+    for (at, character) in text.char_indices() {
+        let rest = &text[at + character.len_utf8()..];
+        let target = match character {
+            '<' => {
+                enclosed(rest, '>').filter(|text| text.contains("://")).map(|t| Ok(t.to_owned()))
             }
-            b']' if depth > 0 => {
-                depth -= 1;
-                if let Some(inside) = rest.strip_prefix('(') {
-                    links.push((start, Ok(destination(inside))));
-                } else if let Some(label) =
-                    rest.strip_prefix('[').and_then(|rest| enclosed(rest, ']'))
-                {
-                    let target = definitions.get(&label.to_lowercase());
-                    let target = target.map(|(_, target)| target.clone());
-                    links.push((start, target.ok_or_else(|| label.to_owned())));
-                    at += label.len() + 2;
-                }
-            }
+            ']' if depth > 0 => target(rest, &definitions),
+            _ => None,
+        };
+        match character {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            // A link ends in its paragraph.
+            '\n' if rest.starts_with('\n') => depth = 0,
             _ => {}
         }
+        if let Some(target) = target {
+            links.push(Link { line: text[..at].matches('\n').count() + 1, target });
+        }
     }
-    let line = |offset: usize| text[..offset].matches('\n').count() + 1;
-    let mut links: Vec<Link> =
-        links.into_iter().map(|(at, target)| Link { line: line(at), target }).collect();
     links.extend(definitions.into_values().map(|(line, target)| Link { line, target: Ok(target) }));
     links.sort_by_key(|link| link.line);
     links
+}
+
+/// The target of the link whose text ends before `rest`, if it is one.
+fn target(rest: &str, definitions: &Definitions) -> Option<Result<String, String>> {
+    if let Some(inside) = rest.strip_prefix('(') {
+        return Some(Ok(destination(inside)));
+    }
+    let label = rest.strip_prefix('[').and_then(|rest| enclosed(rest, ']'))?;
+    let definition = definitions.get(&label.to_lowercase());
+    // Without a label the text is the label. Its definition is checked where it is.
+    let named = !label.is_empty();
+    named.then(|| definition.map(|(_, target)| target.clone()).ok_or_else(|| label.to_owned()))
 }
 
 /// The anchors of `text`: one for each heading, as GitHub and mdBook name them.
@@ -160,9 +162,8 @@ fn hidden(text: &str) -> usize {
     0
 }
 
-/// The definitions `[label]: target` with their lines, by label in lower case, and the text
-/// without them.
-fn take_definitions(text: &str) -> (BTreeMap<String, (usize, String)>, String) {
+/// The definitions `[label]: target`, and the text without them.
+fn take_definitions(text: &str) -> (Definitions, String) {
     let mut definitions = BTreeMap::new();
     let mut rest = String::new();
     for (index, line) in text.lines().enumerate() {
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn a_reference_without_definition_is_reported() {
         assert_eq!(targets("a\n[b][c]\n"), [(2, "no c".to_owned())]);
-        assert!(targets("- [x] done [y] and <br> and <T>\n").is_empty());
+        assert!(targets("- [x] done [y] and [z][] and <br> and <T>\n").is_empty());
     }
 
     #[test]

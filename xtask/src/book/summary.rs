@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::{FOLDER, markdown};
+use super::links::BOOK;
+use super::markdown;
 
 /// The table of contents, in the book's folder.
 const SUMMARY: &str = "SUMMARY.md";
@@ -13,10 +14,10 @@ const SUMMARY: &str = "SUMMARY.md";
 /// Compares the table of contents with those of `files` that are in the book's folder.
 /// Whether the listed pages exist is the link check's business.
 pub(super) fn check(root: &Path, files: &[PathBuf]) -> Result<()> {
-    let path = root.join(FOLDER).join(SUMMARY);
+    let path = root.join(BOOK).join(SUMMARY);
     let text =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let pages = files.iter().filter_map(|file| file.strip_prefix(FOLDER).ok());
+    let pages = files.iter().filter_map(|file| file.strip_prefix(BOOK).ok());
     compare(&text, pages.filter(|page| *page != Path::new(SUMMARY)))
 }
 
@@ -29,10 +30,10 @@ fn compare<'a>(summary: &str, pages: impl Iterator<Item = &'a Path>) -> Result<(
     let twice = listed
         .windows(2)
         .filter(|pair| pair[0] == pair[1])
-        .map(|pair| format!("{FOLDER}/{SUMMARY} lists `{}` more than once", pair[0].display()));
+        .map(|pair| format!("{BOOK}/{SUMMARY} lists `{}` more than once", pair[0].display()));
     let missing = pages
         .filter(|page| listed.binary_search(&(*page).to_owned()).is_err())
-        .map(|page| format!("{FOLDER}/{SUMMARY} does not list `{}`", page.display()));
+        .map(|page| format!("{BOOK}/{SUMMARY} does not list `{}`", page.display()));
     let faults: Vec<String> = twice.chain(missing).collect();
     if faults.is_empty() { Ok(()) } else { bail!("{}", faults.join("\n")) }
 }
