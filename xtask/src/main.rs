@@ -4,6 +4,7 @@
 //! anything in this crate.
 
 mod bench;
+mod book;
 mod cache;
 mod clients;
 mod deny;

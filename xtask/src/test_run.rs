@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use crate::process::run;
 use crate::workspace::{self, cargo};
 use crate::{
-    clients, deny, doc_commands, fuzz, import_cycles, kubelet_suite, layers, prerequisites,
+    book, clients, deny, doc_commands, fuzz, import_cycles, kubelet_suite, layers, prerequisites,
     version_info, wine_suite,
 };
 
@@ -61,6 +61,12 @@ const STEPS: &[Step] = &[
         about: "commands in README.md and docs",
         kind: Kind::Full,
         run: doc_commands::check,
+    },
+    Step {
+        name: "book",
+        about: "links in Markdown files; the book made from docs",
+        kind: Kind::Full,
+        run: book::check,
     },
     Step {
         name: "deny",

@@ -45,7 +45,7 @@ pub(super) fn shell_blocks(document: &str, text: &str, programs: &[String]) -> R
 }
 
 /// The line that opens a code block.
-struct Fence<'a> {
+pub(crate) struct Fence<'a> {
     indent: usize,
     marker: char,
     length: usize,
@@ -53,7 +53,8 @@ struct Fence<'a> {
 }
 
 impl Fence<'_> {
-    fn open(line: &str) -> Option<Fence<'_>> {
+    /// Reads `line`; `None` if it opens no code block.
+    pub(crate) fn open(line: &str) -> Option<Fence<'_>> {
         let rest = line.trim_start_matches(' ');
         let marker = rest.chars().next().filter(|c| ['`', '~'].contains(c))?;
         let info = rest.trim_start_matches(marker);
@@ -62,7 +63,8 @@ impl Fence<'_> {
         (length >= 3).then_some(Fence { indent: line.len() - rest.len(), marker, length, info })
     }
 
-    fn is_closed_by(&self, line: &str) -> bool {
+    /// Whether `line` ends the block.
+    pub(crate) fn is_closed_by(&self, line: &str) -> bool {
         let line = line.trim();
         line.len() >= self.length && line.chars().all(|c| c == self.marker)
     }

@@ -17,6 +17,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use self::blocks::Block;
+pub(crate) use self::blocks::Fence;
 use crate::process::{self, last_lines, run, wait_within};
 use crate::workspace::{self, cargo};
 
