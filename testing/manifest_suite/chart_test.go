@@ -217,6 +217,13 @@ pools:
 		},
 	},
 	{
+		name:   "names of digits",
+		values: "fullnameOverride: '12'\nnameOverride: '34'\nnamespaceOverride: '56'\nconfig: {map: {'78': 'multitenancy: 2'}}",
+		advertised: []advertisement{
+			{"12", twoT4, map[string]int64{display: 4, compute: 0}},
+		},
+	},
+	{
 		name:   "a name that is in the name of the release",
 		values: "nameOverride: gpu",
 		check: func(t *testing.T, found objects) {
@@ -419,10 +426,10 @@ func TestNotes(t *testing.T) {
 	if strings.Contains(text, "kubectl label namespace") {
 		t.Errorf("the notes want to label kube-system:\n%s", text)
 	}
-	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {x: y}, config: c}, {name: b, nodeSelector: {x: z}}]")
+	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}]")
 	mustContain(text,
 		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",
-		"   a: nodes with x=y use the configuration c\n", "   b: nodes with x=z")
+		"   a: nodes with pool=a use the configuration c\n", "   b: nodes with pool=b use the configuration c\n")
 }
 
 // TestDocumentedValues renders the chart with every example of the documentation.
@@ -460,7 +467,7 @@ func TestReadme(t *testing.T) {
 		}
 	}
 	var documented []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\|").FindAllStringSubmatch(read(t, chart+"/README.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\|[^|]*\\|[^|]*\\|$").FindAllStringSubmatch(read(t, chart+"/README.md"), -1) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(expected)

@@ -47,7 +47,7 @@ fn helm() -> Result<PathBuf> {
         eprintln!("building helm {HELM_VERSION} (once per machine; some minutes)");
         let mut install = Command::new("go");
         install
-            .args(["install", "-trimpath"])
+            .args(["install", "-trimpath", "-ldflags=-s -w"])
             .arg(format!("helm.sh/helm/v4/cmd/helm@{HELM_VERSION}"))
             .env("CGO_ENABLED", "0")
             .env("GOBIN", folder);

@@ -41,8 +41,8 @@
 
 {{/* Labels that never change, because the selector of a DaemonSet cannot. */}}
 {{- define "directx-device-plugin.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "directx-device-plugin.name" .root }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/name: {{ include "directx-device-plugin.name" .root | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- with .pool.name }}
 directx-device-plugin/pool: {{ . | quote }}
 {{- end }}
