@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -187,9 +185,17 @@ func (c *container) mustAdvertise(inventory string, expected map[string]int64) {
 	}
 }
 
-// mustReadConfiguration runs the container as a daemon and fails unless its log names every
-// environment variable and every file of the manifest as the origin of a value.
+// mustReadConfiguration fails if the manifest sets a variable or has a file without effect.
 func (c *container) mustReadConfiguration() {
+	c.t.Helper()
+	if unused := c.unusedConfiguration(); len(unused) > 0 {
+		c.t.Errorf("%s: the program does not use %q", c.name, unused)
+	}
+}
+
+// unusedConfiguration runs the container as a daemon and returns the environment variables and
+// the files of the manifest that its log does not name as the origin of a value.
+func (c *container) unusedConfiguration() []string {
 	c.t.Helper()
 	var expected []string
 	for _, variable := range c.variables {
@@ -199,58 +205,61 @@ func (c *container) mustReadConfiguration() {
 	}
 	files, _ := filepath.Glob(filepath.Join(c.root, "etc/directx-device-plugins/*"))
 	for _, file := range files {
-		// A file in the ConfigMap that another DaemonSet reads is no origin here.
+		// The file of another driver model is for another DaemonSet.
 		if model := strings.TrimSuffix(filepath.Base(file), ".yaml"); model == "config" || slices.Contains(c.arguments, model) {
-			expected = append(expected, file+":")
+			expected = append(expected, file)
 		}
 	}
 	if len(expected) == 0 {
-		return
+		return nil
 	}
-	arguments := append([]string{"serve", "--log-format=json", "--log-level=debug",
-		"--inventory", inventoryPath("aws-t4-two.yaml"), "--device-plugin-dir", c.t.TempDir()}, c.arguments...)
+	origins := configurationOrigins(c.daemonLog())
+	return slices.DeleteFunc(expected, func(origin string) bool { return slices.Contains(origins, origin) })
+}
+
+// configurationOrigins returns the origins of the values in a log, without line numbers.
+func configurationOrigins(log string) []string {
+	var origins []string
+	for line := range strings.Lines(log) {
+		var entry struct{ Origin string }
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Origin != "" {
+			origin, _, _ := strings.Cut(entry.Origin, ":")
+			origins = append(origins, origin)
+		}
+	}
+	return origins
+}
+
+// daemonLog runs the container as a daemon until it has opened its sockets or has exited, and
+// returns its log. A daemon logs its configuration before it opens its sockets.
+func (c *container) daemonLog() string {
+	c.t.Helper()
+	directory := c.t.TempDir()
+	arguments := append([]string{"serve", "--log-format=json", "--log-level=info",
+		"--inventory", inventoryPath(twoT4), "--device-plugin-dir", directory}, c.arguments...)
 	command := exec.Command(program, arguments...)
 	command.Env = c.environment
-	log := &output{}
-	command.Stderr = log
+	var log bytes.Buffer
+	command.Stderr = &log
 	if err := command.Start(); err != nil {
 		c.t.Fatal(err)
 	}
 	exited := make(chan error, 1)
 	go func() { exited <- command.Wait() }()
-	missing := func() []string {
-		text := log.String()
-		return slices.DeleteFunc(slices.Clone(expected), func(origin string) bool { return strings.Contains(text, origin) })
+	sockets := func() int {
+		found, _ := filepath.Glob(filepath.Join(directory, "*.sock"))
+		return len(found)
 	}
-	for start := time.Now(); len(missing()) > 0 && time.Since(start) < waitLimit && len(exited) == 0; {
-		time.Sleep(5 * time.Millisecond)
+	for start := time.Now(); sockets() == 0 && len(exited) == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > waitLimit {
+			c.t.Errorf("%s: the daemon opens no socket", c.name)
+			break
+		}
 	}
 	// Whether the daemon shuts down in order is not a question of manifests.
 	_ = command.Process.Kill()
 	<-exited
-	if names := missing(); len(names) > 0 {
-		c.t.Errorf("%s: no value comes from %q:\n%s", c.name, names, log.String())
-	}
-}
-
-// output collects what a process writes.
-type output struct {
-	mutex sync.Mutex
-	text  bytes.Buffer
-}
-
-var _ io.Writer = &output{}
-
-func (o *output) Write(bytes []byte) (int, error) {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.Write(bytes)
-}
-
-func (o *output) String() string {
-	o.mutex.Lock()
-	defer o.mutex.Unlock()
-	return o.text.String()
+	return log.String()
 }
 
 func inventoryPath(name string) string {
