@@ -4,7 +4,7 @@
 //! with the newest and with the oldest kubelet, and run against a debug build. Go keeps
 //! modules and builds in the user's cache itself, so a fresh clone reuses them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -36,7 +36,7 @@ pub(crate) fn check() -> Result<()> {
         bail!("the kubelet tests use /var/lib/kubelet and run on Linux only");
     }
     prerequisites::require_go("the kubelet's device manager", "1.26")?;
-    formatting()?;
+    check_go_format(&folder())?;
     run(cargo().args(["build", "--quiet", "--package=plugin", "--bin=directx-device-plugin"]))?;
     let results = KUBELETS.map(|kubelet| run(&mut go_test(&kubelet)));
     results.into_iter().collect()
@@ -53,9 +53,10 @@ fn go_test(kubelet: &Kubelet) -> Command {
     go
 }
 
-fn formatting() -> Result<()> {
-    match process::stdout(Command::new("gofmt").arg("-l").arg(folder())) {
-        None => bail!("`gofmt -l {}` failed", folder().display()),
+/// Fails if a Go file in `folder` is not formatted.
+pub(crate) fn check_go_format(folder: &Path) -> Result<()> {
+    match process::stdout(Command::new("gofmt").arg("-l").arg(folder)) {
+        None => bail!("`gofmt -l {}` failed", folder.display()),
         Some(files) if files.is_empty() => Ok(()),
         Some(files) => bail!("unformatted files: {}\nhint: run `gofmt -w`", files.trim_end()),
     }

@@ -14,6 +14,7 @@ mod fuzz;
 mod import_cycles;
 mod kubelet_suite;
 mod layers;
+mod manifests;
 mod prerequisites;
 mod process;
 mod process_lock;

@@ -12,8 +12,8 @@ use anyhow::{Result, bail};
 use crate::process::run;
 use crate::workspace::{self, cargo};
 use crate::{
-    book, clients, deny, doc_commands, fuzz, import_cycles, kubelet_suite, layers, prerequisites,
-    version_info, wine_suite,
+    book, clients, deny, doc_commands, fuzz, import_cycles, kubelet_suite, layers, manifests,
+    prerequisites, version_info, wine_suite,
 };
 
 /// One check.
@@ -85,6 +85,12 @@ const STEPS: &[Step] = &[
         about: "the kubelet's own device manager",
         kind: Kind::Full,
         run: kubelet_suite::check,
+    },
+    Step {
+        name: "manifests",
+        about: "deployment manifests and the Helm chart",
+        kind: Kind::Full,
+        run: manifests::check,
     },
     Step {
         name: "clippy-windows",

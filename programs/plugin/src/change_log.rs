@@ -47,7 +47,7 @@ pub(crate) fn log_adapter_warnings(snapshot: &HostSnapshot) {
         let (luid, reason) = (warning.luid, warning.text.as_str());
         match warning.effect {
             WarningEffect::Incomplete => {
-                tracing::warn!(%luid, %reason, "adapter could be read only in part")
+                tracing::warn!(%luid, %reason, "adapter could be read only in part");
             }
             WarningEffect::Skipped => tracing::warn!(%luid, %reason, "adapter could not be read"),
         }

@@ -1,0 +1,147 @@
+package manifests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
+	"k8s.io/kubernetes/pkg/registry/core/configmap"
+)
+
+// strict decodes as the API server does with fieldValidation=Strict: unknown and duplicate
+// fields are errors.
+var strict = serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+
+// objects are the objects of a manifest, after the API server has set their defaults.
+type objects struct {
+	daemonSets []*appsv1.DaemonSet
+	configMaps []*corev1.ConfigMap
+}
+
+// admit decodes a manifest and passes each object to the API server's own creation strategy.
+// Warnings are errors.
+func admit(manifest string) (objects, error) {
+	var found objects
+	documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(manifest)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return found, err
+		}
+		if isEmpty(document) {
+			continue
+		}
+		object, _, err := strict.Decode(document, nil, nil)
+		if err != nil {
+			return found, err
+		}
+		legacyscheme.Scheme.Default(object)
+		switch object := object.(type) {
+		case *appsv1.DaemonSet:
+			found.daemonSets = append(found.daemonSets, object)
+			err = create(daemonset.Strategy, object)
+		case *corev1.ConfigMap:
+			found.configMaps = append(found.configMaps, object)
+			err = create(configmap.Strategy, object)
+		default:
+			err = fmt.Errorf("unexpected object %T", object)
+		}
+		if err != nil {
+			return found, err
+		}
+	}
+}
+
+// isEmpty reports whether a document has only comments.
+func isEmpty(document []byte) bool {
+	for _, line := range bytes.Split(document, []byte("\n")) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
+			return false
+		}
+	}
+	return true
+}
+
+// create does what the API server does before it stores a new object.
+func create(strategy rest.RESTCreateStrategy, object runtime.Object) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return err
+	}
+	if accessor.GetNamespace() == "" {
+		return fmt.Errorf("%T %s has no namespace", object, accessor.GetName())
+	}
+	internal, err := legacyscheme.Scheme.ConvertToVersion(object, runtime.InternalGroupVersioner)
+	if err != nil {
+		return err
+	}
+	system, err := meta.Accessor(internal)
+	if err != nil {
+		return err
+	}
+	rest.FillObjectMetaSystemFields(system)
+	kind := object.GetObjectKind().GroupVersionKind()
+	ctx := request.WithNamespace(context.Background(), accessor.GetNamespace())
+	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{APIGroup: kind.Group, APIVersion: kind.Version})
+	if err := rest.BeforeCreate(strategy, ctx, internal); err != nil {
+		return err
+	}
+	if warnings := strategy.WarningsOnCreate(ctx, internal); len(warnings) > 0 {
+		return fmt.Errorf("%s: the API server warns: %s", accessor.GetName(), strings.Join(warnings, "; "))
+	}
+	return nil
+}
+
+// TestInvalidManifestsAreRefused shows that the API server's code runs: each change of a valid
+// manifest makes it invalid.
+func TestInvalidManifestsAreRefused(t *testing.T) {
+	valid := read(t, "deploy/multitenancy-configmap.yml")
+	if _, err := admit(valid); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []struct{ name, from, to, message string }{
+		{"unknown field", "hostNetwork: true", "hostNetwork: true\n      hostnetwork: true", `unknown field "spec.template.spec.hostnetwork"`},
+		{"duplicate field", "hostNetwork: true", "hostNetwork: true\n      hostNetwork: true", `key "hostNetwork" already set`},
+		{"wrong type", "periodSeconds: 15", "periodSeconds: often", "cannot unmarshal string"},
+		{"HostProcess without the host's network", "hostNetwork: true", "hostNetwork: false", "hostNetwork must be true if pod contains any hostProcess containers"},
+		{"a Linux option", "hostNetwork: true", "hostNetwork: true\n      hostIPC: true", "cannot be set for a windows pod"},
+		{"selector of other pods", "    matchLabels:\n      app: device-plugin-mcdm", "    matchLabels:\n      app: other", "`selector` does not match template `labels`"},
+		{"update of no pod", "maxUnavailable: 1", "maxUnavailable: 0", "cannot be 0 when maxSurge is 0"},
+		{"request over limit", "memory: 64Mi", "memory: 1Gi", "must be less than or equal to memory limit"},
+		{"missing volume", "      - name: config\n        configMap", "      - name: other\n        configMap", "volumeMounts[0].name: Not found"},
+		{"invalid key of a ConfigMap", "  wddm.yaml: |", "  etc/wddm.yaml: |", "a valid config key must consist of"},
+		{"no namespace", "  namespace: kube-system\ndata", "data", "has no namespace"},
+		{"unknown kind", "kind: ConfigMap", "kind: ConfigFile", `no kind "ConfigFile"`},
+	} {
+		t.Run(change.name, func(t *testing.T) {
+			invalid := strings.Replace(valid, change.from, change.to, 1)
+			if invalid == valid {
+				t.Fatalf("the manifest does not contain %q", change.from)
+			}
+			if _, err := admit(invalid); err == nil || !strings.Contains(err.Error(), change.message) {
+				t.Errorf("got %v, expected an error with %q", err, change.message)
+			}
+		})
+	}
+}

@@ -1,0 +1,269 @@
+package manifests
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const chart = "deploy/charts/directx-device-plugin"
+
+// The release of every test.
+const (
+	release          = "gpus"
+	releaseNamespace = "device-plugins"
+)
+
+// runHelm runs helm with a home of its own and returns standard output and standard error.
+func runHelm(t *testing.T, arguments ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
+	defer cancel()
+	home := t.TempDir()
+	command := exec.CommandContext(ctx, helm, arguments...)
+	command.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+	var output, messages bytes.Buffer
+	command.Stdout, command.Stderr = &output, &messages
+	err = command.Run()
+	return output.String(), messages.String(), err
+}
+
+// valuesFile writes values into a file and returns its path.
+func valuesFile(t *testing.T, values string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(path, []byte(values), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// render runs `helm template`.
+func render(t *testing.T, values string) (manifest, messages string, err error) {
+	t.Helper()
+	return runHelm(t, "template", release, filepath.Join(repository, chart),
+		"--namespace", releaseNamespace, "--values", valuesFile(t, values))
+}
+
+// mustRender renders the chart and passes the result to the API server's code.
+func mustRender(t *testing.T, values string) objects {
+	t.Helper()
+	manifest, messages, err := render(t, values)
+	if err != nil {
+		t.Fatalf("helm template: %v\n%s", err, messages)
+	}
+	found, err := admit(manifest)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, manifest)
+	}
+	return found
+}
+
+// TestChart renders the chart with every variant of the values.
+func TestChart(t *testing.T) {
+	for _, variant := range variants {
+		t.Run(variant.name, func(t *testing.T) {
+			found := mustRender(t, variant.values)
+			if len(found.daemonSets) == 0 {
+				t.Fatal("the chart has no DaemonSet")
+			}
+			if variant.check != nil {
+				variant.check(t, found)
+			}
+			configMaps := append(found.configMaps, variant.others...)
+			seen := 0
+			for _, daemonSet := range found.daemonSets {
+				if !variant.relaxed {
+					mustBeSafe(t, daemonSet)
+				}
+				c := newContainer(t, daemonSet, configMaps)
+				c.mustAcceptCommands()
+				c.mustReadConfiguration()
+				for _, expected := range variant.advertised {
+					if expected.daemonSet == daemonSet.Name {
+						c.mustAdvertise(expected.inventory, expected.resources)
+						seen++
+					}
+				}
+			}
+			if seen != len(variant.advertised) {
+				t.Errorf("%d of the %d expected DaemonSets exist", seen, len(variant.advertised))
+			}
+		})
+	}
+}
+
+// TestChangedConfigurationRestartsPods compares the pods of two configurations: a plugin reads
+// its configuration only when it starts.
+func TestChangedConfigurationRestartsPods(t *testing.T) {
+	template := func(count, other string) corev1.PodTemplateSpec {
+		values := "config: {default: used, map: {used: 'multitenancy: " + count + "', unused: 'multitenancy: " + other + "'}}"
+		return mustRender(t, values).daemonSets[0].Spec.Template
+	}
+	if maps.Equal(template("2", "1").Annotations, template("3", "1").Annotations) {
+		t.Error("a changed configuration does not change the pods")
+	}
+	if !maps.Equal(template("2", "1").Annotations, template("2", "9").Annotations) {
+		t.Error("a configuration that the pods do not use changes them")
+	}
+}
+
+// TestInvalidValuesAreRefused checks that a mistake in the values is an error that names it.
+func TestInvalidValuesAreRefused(t *testing.T) {
+	for _, invalid := range []struct{ name, values, message string }{
+		{"unknown value", "driverModel: wddm", "additional properties 'driverModel' not allowed"},
+		{"unknown value of the image", "image: {version: 1.0.0}", "additional properties 'version' not allowed"},
+		{"feature that does not exist", "metrics: {enabled: true}", "additional properties 'metrics' not allowed"},
+		{"unknown driver model", "driverModels: [vulkan]", "at '/driverModels/0': value must be one of 'wddm', 'mcdm', 'legacy'"},
+		{"no driver model", "driverModels: []", "at '/driverModels': minItems: got 0, want 1"},
+		{"driver model twice", "driverModels: [wddm, wddm]", "at '/driverModels': items at 0 and 1 are equal"},
+		{"legacy with another driver model", "driverModels: [legacy, wddm]", "at '/driverModels': maxItems: got 2, want 1"},
+		{"surge", "updateStrategy: {rollingUpdate: {maxSurge: 1}}", "at '/updateStrategy/rollingUpdate/maxSurge'"},
+		{"tag that is a number", "image: {tag: 1.0}", "at '/image/tag': got number, want string"},
+		{"invalid digest", "image: {digest: 'sha256:12'}", "at '/image/digest'"},
+		{"repository with a tag", "image: {repository: 'example.com/plugin:1.0'}", "at '/image/repository'"},
+		{"unknown pull policy", "image: {pullPolicy: Sometimes}", "at '/image/pullPolicy'"},
+		{"unknown log level", "logLevel: verbose", "at '/logLevel': value must be one of 'error', 'warn', 'info', 'debug', 'trace'"},
+		{"variable without name", "env: [{value: '4'}]", "at '/env/0': missing property 'name'"},
+		{"variable that is a number", "env: [{name: WDDM_DEVICE_PLUGIN_MULTITENANCY, value: 4}]", "at '/env/0/value': got number, want string"},
+		{"invalid namespace", "namespaceOverride: Kube_System", "at '/namespaceOverride'"},
+		{"unknown key of a toleration", "tolerations: [{taint: x}]", "additional properties 'taint' not allowed"},
+		{"configuration that is no text", "config: {map: {a: {multitenancy: 4}}}", "at '/config/map/a': got object, want string"},
+		{"pool without nodes", "pools: [{name: a}]", "at '/pools/0': missing property 'nodeSelector'"},
+		{"pool of all nodes", "pools: [{name: a, nodeSelector: {}}]", "at '/pools/0/nodeSelector': minProperties: got 0, want 1"},
+		{"invalid name of a pool", "pools: [{name: A, nodeSelector: {pool: a}}]", "at '/pools/0/name'"},
+		{"two pools with one name", "pools: [{name: a, nodeSelector: {pool: a}}, {name: a, nodeSelector: {pool: b}}]",
+			"pools[1] (a) has the same name as another pool"},
+		{"ConfigMap in and outside the chart", "config: {name: x, default: a, map: {a: ''}}", "config.name and config.map cannot be combined"},
+		{"no configuration selected", "config: {map: {b: '', a: ''}}", "config.default selects no configuration: set config.default to one of: a, b"},
+		{"no configuration of an existing ConfigMap selected", "config: {name: x}", "config.default selects no configuration: set config.default"},
+		{"configuration that does not exist", "config: {default: c, map: {a: '', b: ''}}",
+			`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
+		{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
+			`pools[0] (x) selects the configuration "c", which config.map does not have`},
+	} {
+		t.Run(invalid.name, func(t *testing.T) {
+			_, messages, err := render(t, invalid.values)
+			if err == nil {
+				t.Fatal("helm renders the chart")
+			}
+			if !strings.Contains(messages, invalid.message) {
+				t.Errorf("helm prints\n%s\nexpected %q", messages, invalid.message)
+			}
+		})
+	}
+}
+
+// TestLint runs helm's own checks, in which every finding is an error.
+func TestLint(t *testing.T) {
+	stdout, stderr, err := runHelm(t, "lint", "--strict", filepath.Join(repository, chart))
+	if err != nil {
+		t.Errorf("%v\n%s%s", err, stdout, stderr)
+	}
+}
+
+// TestNotes checks the text that helm prints after an installation.
+func TestNotes(t *testing.T) {
+	notes := func(values string, more ...string) string {
+		arguments := append([]string{"install", release, filepath.Join(repository, chart), "--dry-run=client",
+			"--values", valuesFile(t, values)}, more...)
+		stdout, stderr, err := runHelm(t, arguments...)
+		_, text, found := strings.Cut(stdout, "\nNOTES:\n")
+		if err != nil || !found {
+			t.Fatalf("helm install printed no notes: %v\n%s%s", err, stdout, stderr)
+		}
+		return text
+	}
+	mustContain := func(text string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(text, part) {
+				t.Errorf("the notes do not contain %q:\n%s", part, text)
+			}
+		}
+	}
+	text := notes("", "--namespace", releaseNamespace)
+	mustContain(text,
+		"kubectl -n device-plugins rollout status daemonset/gpus-directx-device-plugin\n",
+		`DISPLAY:.status.allocatable.directx\.microsoft\.com/display,COMPUTE:.status.allocatable.directx\.microsoft\.com/compute'`,
+		"logs -l app.kubernetes.io/name=directx-device-plugin,app.kubernetes.io/instance=gpus --prefix\n",
+		"kubectl label namespace device-plugins pod-security.kubernetes.io/enforce=privileged\n")
+	text = notes("driverModels: [legacy]", "--namespace", "kube-system")
+	mustContain(text, `DIRECTX:.status.allocatable.microsoft\.com/directx'`)
+	if strings.Contains(text, "kubectl label namespace") {
+		t.Errorf("the notes want to label kube-system:\n%s", text)
+	}
+	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}]")
+	mustContain(text,
+		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",
+		"   a: nodes with pool=a use the configuration c\n", "   b: nodes with pool=b use the configuration c\n")
+}
+
+// TestDocumentedValues renders the chart with every example of the documentation.
+func TestDocumentedValues(t *testing.T) {
+	for _, page := range []string{"docs/helm.md", chart + "/README.md"} {
+		blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(read(t, page), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s has no example", page)
+		}
+		for _, block := range blocks {
+			found := mustRender(t, block[1])
+			for _, daemonSet := range found.daemonSets {
+				newContainer(t, daemonSet, found.configMaps).capacity(twoT4)
+			}
+		}
+	}
+}
+
+// TestReadme compares the table of values in the chart's README with values.yaml.
+func TestReadme(t *testing.T) {
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &values); err != nil {
+		t.Fatal(err)
+	}
+	expected := []string{}
+	for name, value := range values {
+		group, _ := value.(map[string]any)
+		// Groups that the README describes value by value.
+		if name != "image" && name != "config" {
+			expected = append(expected, name)
+			continue
+		}
+		for inner := range group {
+			expected = append(expected, name+"."+inner)
+		}
+	}
+	var documented []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\|[^|]*\\|[^|]*\\|$").FindAllStringSubmatch(read(t, chart+"/README.md"), -1) {
+		documented = append(documented, row[1])
+	}
+	slices.Sort(expected)
+	slices.Sort(documented)
+	mustEqual(t, "documented values", strings.Join(documented, " "), strings.Join(expected, " "))
+}
+
+func appVersion(t *testing.T) string {
+	t.Helper()
+	var description struct{ AppVersion string }
+	if err := yaml.Unmarshal([]byte(read(t, chart+"/Chart.yaml")), &description); err != nil {
+		t.Fatal(err)
+	}
+	return description.AppVersion
+}
+
+func mustEqual(t *testing.T, what, got, expected string) {
+	t.Helper()
+	if got != expected {
+		t.Errorf("%s: got %q, expected %q", what, got, expected)
+	}
+}

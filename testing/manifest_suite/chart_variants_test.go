@@ -1,0 +1,241 @@
+package manifests
+
+import (
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// advertisement is what a DaemonSet advertises on a recorded host.
+type advertisement struct {
+	daemonSet, inventory string
+	resources            map[string]int64
+}
+
+// variants are values of the chart.
+var variants = []struct {
+	name, values string
+	advertised   []advertisement
+	// check looks at the objects.
+	check func(t *testing.T, found objects)
+	// relaxed variants change on purpose what mustBeSafe demands.
+	relaxed bool
+	// others are ConfigMaps that the chart does not contain.
+	others []*corev1.ConfigMap
+}{
+	{
+		name: "defaults",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 2, compute: 0}},
+			{"gpus-directx-device-plugin", npu, map[string]int64{display: 1, compute: 1}},
+		},
+		check: func(t *testing.T, found objects) {
+			if len(found.configMaps) != 0 || len(found.daemonSets[0].Spec.Template.Annotations) != 0 {
+				t.Error("a chart without configuration has a ConfigMap or annotations")
+			}
+			mustEqual(t, "namespace", found.daemonSets[0].Namespace, releaseNamespace)
+			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
+				"ghcr.io/directx-device-plugin/directx-device-plugin:"+appVersion(t))
+		},
+	},
+	{
+		name:   "one driver model",
+		values: "driverModels: [mcdm]",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", npu, map[string]int64{compute: 1}},
+		},
+	},
+	{
+		name:   "the resource of the plugin of 2019",
+		values: "driverModels: [legacy]\nenv:\n- name: DIRECTX_GPU_MATCH_NAME\n  value: amd",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoVendors, map[string]int64{"microsoft.com/directx": 1}},
+		},
+	},
+	{
+		name:   "environment variables",
+		values: "env:\n- name: WDDM_DEVICE_PLUGIN_MULTITENANCY\n  value: '4'",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 8, compute: 0}},
+		},
+	},
+	{
+		name:   "the only configuration",
+		values: "config:\n  map:\n    shared: |\n      multitenancy: 4",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 8, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "ConfigMap", found.configMaps[0].Name, "gpus-directx-device-plugin")
+			mustEqual(t, "namespace of the ConfigMap", found.configMaps[0].Namespace, releaseNamespace)
+		},
+	},
+	{
+		name:   "one of several configurations",
+		values: "config:\n  map: {shared: 'multitenancy: 4', exclusive: 'multitenancy: 1'}\n  default: exclusive",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 2, compute: 0}},
+		},
+	},
+	{
+		name:   "an existing ConfigMap",
+		values: "config:\n  name: from-elsewhere\n  default: shared",
+		others: []*corev1.ConfigMap{{
+			ObjectMeta: metav1.ObjectMeta{Name: "from-elsewhere", Namespace: releaseNamespace},
+			Data:       map[string]string{"shared": "multitenancy: 3"},
+		}},
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 6, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			if len(found.configMaps) != 0 {
+				t.Error("the chart has a ConfigMap in addition to the existing one")
+			}
+		},
+	},
+	{
+		name: "pools",
+		values: `
+nodeSelector: {region: west}
+config:
+  default: exclusive
+  map:
+    exclusive: "multitenancy: 1"
+    shared: "multitenancy: 4"
+    nvidia: |
+      resources:
+      - name: nvidia.com/gpu
+        match: {vendor: nvidia}
+pools:
+- {name: a, nodeSelector: {pool: a}, config: shared, driverModels: [wddm]}
+- {name: b, nodeSelector: {pool: b, kubernetes.io/os: linux}}
+- {name: c, nodeSelector: {pool: c, region: east}, config: nvidia}
+`,
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin-a", twoT4, map[string]int64{display: 8}},
+			{"gpus-directx-device-plugin-b", twoT4, map[string]int64{display: 2, compute: 0}},
+			{"gpus-directx-device-plugin-c", twoVendors, map[string]int64{"nvidia.com/gpu": 1, display: 1, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			selectors := []map[string]string{}
+			regions := []string{}
+			for _, daemonSet := range found.daemonSets {
+				selectors = append(selectors, daemonSet.Spec.Selector.MatchLabels)
+				regions = append(regions, daemonSet.Spec.Template.Spec.NodeSelector["region"])
+			}
+			for i, selector := range selectors {
+				for j, other := range found.daemonSets {
+					if i != j && matches(selector, other.Spec.Template.Labels) {
+						t.Errorf("the DaemonSet %d selects the pods of the DaemonSet %d", i, j)
+					}
+				}
+			}
+			// The labels of a pool take precedence over those of the chart.
+			mustEqual(t, "regions", strings.Join(regions, " "), "west west east")
+		},
+	},
+	{
+		name:   "a long name and a pool",
+		values: "fullnameOverride: " + strings.Repeat("n", 63) + "\npools:\n- {name: a-pool, nodeSelector: {pool: a}}",
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "name", found.daemonSets[0].Name, strings.Repeat("n", 56)+"-a-pool")
+		},
+	},
+	{
+		name:   "other names",
+		values: "nameOverride: plugin\nnamespaceOverride: kube-system\nconfig: {map: {a: 'multitenancy: 2'}}",
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "name", found.daemonSets[0].Name, "gpus-plugin")
+			mustEqual(t, "name of the ConfigMap", found.configMaps[0].Name, "gpus-plugin")
+			mustEqual(t, "namespace", found.daemonSets[0].Namespace, "kube-system")
+			mustEqual(t, "namespace of the ConfigMap", found.configMaps[0].Namespace, "kube-system")
+		},
+	},
+	{
+		name:   "names of digits",
+		values: "fullnameOverride: '12'\nnameOverride: '34'\nnamespaceOverride: '56'\nconfig: {map: {'78': 'multitenancy: 2'}}",
+		advertised: []advertisement{
+			{"12", twoT4, map[string]int64{display: 4, compute: 0}},
+		},
+	},
+	{
+		name:   "a name that is in the name of the release",
+		values: "nameOverride: gpu",
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "name", found.daemonSets[0].Name, release)
+		},
+	},
+	{
+		name:   "a tag",
+		values: "image: {repository: 'localhost:5000/plugin', tag: test, pullPolicy: Always}\nimagePullSecrets: [{name: secret}]",
+		check: func(t *testing.T, found objects) {
+			pod := found.daemonSets[0].Spec.Template.Spec
+			mustEqual(t, "image", pod.Containers[0].Image, "localhost:5000/plugin:test")
+			mustEqual(t, "pull policy", string(pod.Containers[0].ImagePullPolicy), "Always")
+			mustEqual(t, "pull secret", pod.ImagePullSecrets[0].Name, "secret")
+		},
+	},
+	{
+		name:   "a digest",
+		values: "image: {repository: example.com/plugin, tag: test, digest: 'sha256:" + strings.Repeat("0", 64) + "'}",
+		check: func(t *testing.T, found objects) {
+			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
+				"example.com/plugin@sha256:"+strings.Repeat("0", 64))
+		},
+	},
+	{
+		name:   "log options",
+		values: "logFormat: json\nlogLevel: debug",
+		check: func(t *testing.T, found objects) {
+			words := strings.Join(found.daemonSets[0].Spec.Template.Spec.Containers[0].Args, " ")
+			mustEqual(t, "arguments", words, "serve --driver-model=wddm --driver-model=mcdm --log-format=json --log-level=debug")
+		},
+	},
+	{
+		name:    "scheduling",
+		relaxed: true,
+		values: `
+nodeSelector: {pool: gpu}
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions:
+        - {key: node.kubernetes.io/windows-build, operator: NotIn, values: [10.0.17763]}
+tolerations: [{key: sku, operator: Equal, value: gpu, effect: NoSchedule}]
+priorityClassName: ""
+updateStrategy: {type: OnDelete}
+resources: {limits: {cpu: 1, memory: 512Mi}, requests: {cpu: 1, memory: 512Mi}}
+podAnnotations: {example.com/a: "1"}
+podLabels: {example.com/b: "2", app.kubernetes.io/name: other}
+config: {map: {a: "multitenancy: 2"}}
+`,
+		check: func(t *testing.T, found objects) {
+			daemonSet := found.daemonSets[0]
+			pod := daemonSet.Spec.Template.Spec
+			terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+			mustEqual(t, "affinity", terms[0].MatchExpressions[0].Values[0], "10.0.17763")
+			mustEqual(t, "toleration", pod.Tolerations[0].Key, "sku")
+			mustEqual(t, "priority class", pod.PriorityClassName, "")
+			mustEqual(t, "update strategy", string(daemonSet.Spec.UpdateStrategy.Type), string(appsv1.OnDeleteDaemonSetStrategyType))
+			mustEqual(t, "memory limit", pod.Containers[0].Resources.Limits.Memory().String(), "512Mi")
+			mustEqual(t, "node selector", pod.NodeSelector["pool"], "gpu")
+			mustEqual(t, "annotation", daemonSet.Spec.Template.Annotations["example.com/a"], "1")
+			mustEqual(t, "label", daemonSet.Spec.Template.Labels["example.com/b"], "2")
+			mustEqual(t, "name label", daemonSet.Spec.Template.Labels["app.kubernetes.io/name"], "directx-device-plugin")
+		},
+	},
+}
+
+// matches reports whether labels contain every label of a selector.
+func matches(selector, labels map[string]string) bool {
+	for name, value := range selector {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return true
+}

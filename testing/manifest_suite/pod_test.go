@@ -1,0 +1,119 @@
+package manifests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// mustBeSafe fails unless a DaemonSet runs on every supported Windows, with no more rights
+// than the plugin needs.
+func mustBeSafe(t *testing.T, daemonSet *appsv1.DaemonSet) {
+	t.Helper()
+	for _, fault := range faults(daemonSet) {
+		t.Errorf("%s: %s", daemonSet.Name, fault)
+	}
+}
+
+// faults returns what is wrong with a DaemonSet that the API server accepts.
+func faults(daemonSet *appsv1.DaemonSet) []string {
+	var found []string
+	must := func(condition bool, format string, arguments ...any) {
+		if !condition {
+			found = append(found, fmt.Sprintf(format, arguments...))
+		}
+	}
+	pod := daemonSet.Spec.Template.Spec
+	must(pod.OS != nil && pod.OS.Name == corev1.Windows, "os.name is not windows")
+	must(pod.NodeSelector["kubernetes.io/os"] == "windows", "the pods may run on Linux")
+	must(pod.NodeSelector["kubernetes.io/arch"] == "amd64", "the pods may run on other processors")
+	for label := range pod.NodeSelector {
+		must(label != "node.kubernetes.io/windows-build", "the pods run only on one Windows build")
+	}
+	must(pod.HostNetwork, "hostNetwork is not true")
+	must(pod.AutomountServiceAccountToken != nil && !*pod.AutomountServiceAccountToken, "the pods get a token for the API server")
+	must(pod.ServiceAccountName == "", "the pods have a service account")
+	must(pod.PriorityClassName == "system-node-critical", "the pods may be evicted: priority class %q", pod.PriorityClassName)
+	must(len(pod.Tolerations) > 0, "the pods do not run on tainted nodes")
+	must(len(pod.InitContainers) == 0 && len(pod.Containers) == 1, "the pods have more than one container")
+
+	windows := &corev1.WindowsSecurityContextOptions{}
+	if pod.SecurityContext != nil && pod.SecurityContext.WindowsOptions != nil {
+		windows = pod.SecurityContext.WindowsOptions
+	}
+	must(windows.HostProcess != nil && *windows.HostProcess, "the pods are not HostProcess")
+	must(windows.RunAsUserName != nil && *windows.RunAsUserName == `NT AUTHORITY\SYSTEM`, "the pods do not run as SYSTEM")
+	for _, volume := range pod.Volumes {
+		must(volume.ConfigMap != nil, "volume %s is not a ConfigMap", volume.Name)
+	}
+
+	container := pod.Containers[0]
+	must(container.SecurityContext == nil, "the container changes the security context of the pod")
+	must(len(container.Ports) == 0, "the container has ports, but the program does not listen")
+	for name, list := range map[string]corev1.ResourceList{"requests": container.Resources.Requests, "limits": container.Resources.Limits} {
+		must(!list.Cpu().IsZero() && !list.Memory().IsZero(), "resources.%s lacks cpu or memory", name)
+	}
+	for name, probe := range map[string]*corev1.Probe{"readinessProbe": container.ReadinessProbe, "livenessProbe": container.LivenessProbe} {
+		must(probe != nil && probe.Exec != nil, "%s has no command", name)
+	}
+	// containerd runs the command of a HostProcess container by `cmd /c`, which gives these
+	// characters a meaning of its own.
+	for _, word := range words(container) {
+		rest := strings.ReplaceAll(word, mountPoint, "")
+		must(!strings.ContainsAny(rest, "&%^|<>\" "), "cmd does not pass on the argument %q unchanged", word)
+	}
+
+	update := daemonSet.Spec.UpdateStrategy
+	if update.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		must(update.RollingUpdate.MaxSurge.IntValue() == 0, "an update runs two plugins on one node")
+	}
+	return found
+}
+
+// words are the words of all commands of a container.
+func words(container corev1.Container) []string {
+	all := append(append([]string{}, container.Command...), container.Args...)
+	for _, probe := range []*corev1.Probe{container.ReadinessProbe, container.LivenessProbe} {
+		if probe != nil && probe.Exec != nil {
+			all = append(all, probe.Exec.Command...)
+		}
+	}
+	return all
+}
+
+// TestUnsafePodsAreFound shows that faults finds what it looks for.
+func TestUnsafePodsAreFound(t *testing.T) {
+	valid := read(t, "deploy/multitenancy-configmap.yml")
+	for _, change := range []struct{ from, to, fault string }{
+		{"kubernetes.io/os: windows", "kubernetes.io/os: linux", "may run on Linux"},
+		{"kubernetes.io/arch: amd64", "node.kubernetes.io/windows-build: 10.0.20348", "only on one Windows build"},
+		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "token"},
+		{"automountServiceAccountToken: false", "serviceAccountName: admin", "service account"},
+		{"priorityClassName: system-node-critical", "priorityClassName: other", "evicted"},
+		{`"NT AUTHORITY\\SYSTEM"`, `"NT AUTHORITY\\LocalService"`, "SYSTEM"},
+		{"        configMap:\n          name: device-plugin-config", "        hostPath:\n          path: /var", "not a ConfigMap"},
+		{"            memory: 256Mi", "            example.com/x: 1", "resources.limits"},
+		{"serve, --driver-model", "'serve&echo', --driver-model", "cmd does not pass on"},
+		{"      maxSurge: 0", "      maxSurge: 1", "two plugins"},
+	} {
+		t.Run(change.fault, func(t *testing.T) {
+			changed := strings.Replace(valid, change.from, change.to, 1)
+			if change.fault == "two plugins" {
+				changed = strings.Replace(changed, "maxUnavailable: 1", "maxUnavailable: 0", 1)
+			}
+			found, err := admit(changed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(faults(found.daemonSets[0]), "\n"); !strings.Contains(text, change.fault) {
+				t.Errorf("found %q, expected %q", text, change.fault)
+			}
+			if len(faults(found.daemonSets[1])) != 0 {
+				t.Errorf("found faults of the unchanged DaemonSet: %v", faults(found.daemonSets[1]))
+			}
+		})
+	}
+}
