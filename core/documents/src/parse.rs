@@ -2,6 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Segment, Track};
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
 use crate::scalar::HINT;
@@ -147,9 +148,26 @@ fn describe(error: &Error) -> (String, Option<String>) {
             ("a second YAML document begins; a file holds one document".into(), None)
         }
         Error::Eof { .. } => ("the file is empty".into(), None),
-        Error::Budget { .. } => (format!("the file exceeds a limit: {}", message(error)), None),
+        Error::Budget { breach, .. } => (over_limit(breach), None),
         other if is_about_a_value(other) => (message(other), None),
         syntax => (format!("not valid YAML: {}", message(syntax)), None),
+    }
+}
+
+fn over_limit(breach: &BudgetBreach) -> String {
+    match breach {
+        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
+            format!("the file has more than {MAX_VALUES} values")
+        }
+        BudgetBreach::Depth { .. } => {
+            format!("lists and mappings nest deeper than {MAX_DEPTH} levels")
+        }
+        BudgetBreach::Aliases { .. }
+        | BudgetBreach::Anchors { .. }
+        | BudgetBreach::RecordedAnchorEvents { .. } => {
+            "the file has too many anchors and aliases".to_owned()
+        }
+        other => format!("the file exceeds a limit of the YAML reader: {other:?}"),
     }
 }
 

@@ -160,8 +160,8 @@ where
     }
 }
 
-/// The decimal number that a text is. One with a leading zero is none: YAML 1.1 reads it as
-/// octal and YAML 1.2 does not.
+/// Parses a text as a decimal number. A leading zero is not accepted: YAML 1.1 reads such a
+/// number as octal and YAML 1.2 does not.
 fn unquoted_number(text: &str) -> Option<i128> {
     let number: i128 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)

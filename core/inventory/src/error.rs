@@ -1,4 +1,4 @@
-//! Why an inventory cannot be had.
+//! Why an inventory cannot be read.
 
 use std::path::PathBuf;
 

@@ -15,7 +15,7 @@ use crate::variables::replicas;
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RuleFile {
     name: ResourceNameText,
-    // An empty `match` would claim every device, which nobody means.
+    // An empty `match` would claim every device; that is certainly a mistake.
     #[serde(default, rename = "match", deserialize_with = "present")]
     matches: Option<AnyCase<MatchFile>>,
     multitenancy: Option<Multitenancy>,

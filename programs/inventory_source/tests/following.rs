@@ -84,7 +84,7 @@ fn a_file_written_in_place_or_replaced_is_followed() {
 }
 
 #[test]
-fn a_malformed_file_is_an_error_that_names_it_and_passes() {
+fn a_malformed_file_is_an_error_until_it_is_corrected() {
     let folder = folder();
     let file = folder.path().join("host.yaml");
     write(&file, &[1]);
@@ -99,7 +99,7 @@ fn a_malformed_file_is_an_error_that_names_it_and_passes() {
 }
 
 #[test]
-fn a_file_that_goes_and_comes_back_is_followed() {
+fn a_deleted_and_restored_file_is_followed() {
     let folder = folder();
     let file = folder.path().join("host.yaml");
     write(&file, &[1]);
@@ -114,7 +114,7 @@ fn a_file_that_goes_and_comes_back_is_followed() {
 }
 
 #[test]
-fn a_folder_that_goes_or_is_not_there_yet_is_followed() {
+fn a_missing_or_deleted_folder_is_followed() {
     let folder = folder();
     let inner = folder.path().join("a").join("b");
     let file = inner.join("host.yaml");
@@ -135,7 +135,7 @@ fn a_folder_that_goes_or_is_not_there_yet_is_followed() {
 }
 
 #[test]
-fn reading_and_neighbours_are_no_change() {
+fn reading_and_other_files_are_not_changes() {
     let folder = folder();
     let file = folder.path().join("host.yaml");
     write(&file, &[1]);
@@ -152,7 +152,7 @@ fn reading_and_neighbours_are_no_change() {
 }
 
 #[test]
-fn a_dropped_source_calls_nobody() {
+fn a_dropped_source_makes_no_calls() {
     let folder = folder();
     let file = folder.path().join("host.yaml");
     write(&file, &[1]);
@@ -165,7 +165,7 @@ fn a_dropped_source_calls_nobody() {
 }
 
 #[test]
-fn a_path_in_no_folder_cannot_be_watched() {
+fn a_path_without_a_file_name_cannot_be_watched() {
     let mut source = InventorySource::new("/");
     assert!(source.watch(Box::new(|| {})).is_err());
 }
@@ -197,7 +197,7 @@ mod links {
     }
 
     #[test]
-    fn links_to_other_folders_are_followed() {
+    fn symbolic_links_to_other_folders_are_followed() {
         let folder = folder();
         let root = folder.path();
         for name in ["real1", "real2", "etc"] {
@@ -219,7 +219,7 @@ mod links {
     }
 
     #[test]
-    fn a_loop_of_links_is_an_error_until_it_is_broken() {
+    fn a_symbolic_link_loop_is_an_error_until_it_is_broken() {
         let folder = folder();
         let root = folder.path();
         symlink("b", root.join("a")).unwrap();

@@ -1,4 +1,4 @@
-//! `record`: writes the inventory of this host, or an inventory anew.
+//! `record`: writes the inventory of this host, or rewrites an inventory.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ pub(crate) struct RecordArguments {
     /// File to write instead of standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Inventory (a recorded host) to write anew instead of this host's
+    /// Inventory (a recorded host) to rewrite instead of this host's
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
 }

@@ -22,7 +22,7 @@ adapters:
 ";
 
 #[test]
-fn what_may_be_left_out_has_a_meaning() {
+fn optional_keys_have_defaults() {
     let wanted = Adapter {
         luid: Luid(-5),
         attributes: [Attribute::Npu].into_iter().collect(),
@@ -54,7 +54,7 @@ fn what_may_be_left_out_has_a_meaning() {
 }
 
 #[test]
-fn json_is_read_with_its_tabs_and_escapes() {
+fn json_with_tabs_and_escapes_is_read() {
     let json = "{\n\t\"schema\": \"directx-inventory/v1\",\n\t\"adapters\": [{\n\t\t\"luid\": -5,\n\t\t\
                 \"attributes\": [\"npu\"],\n\t\t\"hardware\": true,\n\t\t\
                 \"hardwareId\": {\"vendor\": 32902, \"device\": 32029},\n\t\t\
@@ -175,7 +175,7 @@ fn bad_input_is_refused_with_file_line_and_key() {
 }
 
 #[test]
-fn what_the_format_cannot_hold_is_told() {
+fn warnings_become_comments() {
     let mut snapshot = parse("f.yaml", SMALLEST).unwrap();
     snapshot.warnings.push(AdapterWarning {
         luid: Luid(-5),
@@ -198,7 +198,7 @@ fn what_the_format_cannot_hold_is_told() {
 
 proptest! {
     #[test]
-    fn anything_else_is_refused_without_a_panic(at in 0..SMALLEST.len(), junk in "[ -~\\n\\t]{0,6}") {
+    fn other_text_is_refused_without_a_panic(at in 0..SMALLEST.len(), junk in "[ -~\\n\\t]{0,6}") {
         let text = format!("{}{junk}{}", &SMALLEST[..at], &SMALLEST[at..]);
         if let Err(error) = parse("f.yaml", &text) {
             prop_assert!(error.to_string().starts_with("f.yaml:"), "{}", error);

@@ -168,7 +168,7 @@ fn the_azure_host_has_a_tesla_m60_and_the_hyper_v_adapter() {
 }
 
 #[test]
-fn every_recorded_host_is_written_back_the_same() {
+fn every_inventory_is_written_back_unchanged() {
     let folder = std::fs::read_dir(fixture(".")).unwrap();
     let files = folder.map(|entry| entry.unwrap().path());
     let hosts: Vec<PathBuf> =
@@ -183,6 +183,6 @@ fn every_recorded_host_is_written_back_the_same() {
 
 /// What is written looks like what people keep in their repositories.
 #[test]
-fn the_writing_is_laid_out_for_people() {
+fn the_layout_of_a_written_inventory() {
     insta::assert_snapshot!(inventory::to_yaml(&recorded("azure-m60.yaml")).unwrap());
 }

@@ -219,7 +219,7 @@ fn adapters() -> impl Strategy<Value = Vec<Adapter>> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(host in host(), adapters in adapters()) {
+    fn a_written_inventory_reads_back_unchanged(host in host(), adapters in adapters()) {
         let snapshot = HostSnapshot { host, adapters, ..HostSnapshot::default() };
         let text = to_yaml(&snapshot).unwrap();
         let read = parse("f.yaml", &text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;

@@ -198,7 +198,7 @@ fn rules_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn rules_that_only_look_alike_are_taken() {
+fn similar_rules_are_accepted() {
     for text in [
         "resources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}, multitenancy: 2}",
         "multitenancy: 2\nresources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}}",
@@ -213,7 +213,7 @@ fn rules_that_only_look_alike_are_taken() {
 }
 
 #[test]
-fn driver_models_that_share_a_name_share_its_terms() {
+fn driver_models_with_one_resource_must_agree() {
     let shared = "resources:\n- {name: a/b, match: {vendor: amd}}";
     let table = [
         TestEnvironment::default()
@@ -269,7 +269,7 @@ fn what_has_no_effect_is_a_notice() {
 
 proptest! {
     #[test]
-    fn junk_in_a_file_is_refused_without_a_panic(
+    fn garbage_in_a_file_is_refused_without_a_panic(
         at in 0..EVERYTHING.len(),
         junk in "[ -~\\n\\t]{0,6}",
     ) {
@@ -280,14 +280,14 @@ proptest! {
     }
 
     #[test]
-    fn a_file_cut_short_is_refused_without_a_panic(at in 0..EVERYTHING.len()) {
+    fn a_truncated_file_is_refused_without_a_panic(at in 0..EVERYTHING.len()) {
         if let Err(error) = configured(&EVERYTHING[..at], &BOTH) {
             prop_assert!(error.to_string().starts_with("c.yaml:"), "{}", error);
         }
     }
 
     #[test]
-    fn any_value_of_any_variable_is_taken_or_refused(
+    fn any_value_of_any_variable_is_accepted_or_refused(
         name in proptest::sample::select(settings::VARIABLES.to_vec()),
         value in "\\PC{0,12}",
     ) {

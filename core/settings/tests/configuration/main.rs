@@ -1,4 +1,4 @@
-//! Configurations as people give them, through the published functions alone.
+//! Configurations as users write them, through the public functions.
 
 mod environment;
 mod files;

@@ -39,7 +39,7 @@ fn every_key_and_variable_is_described_and_no_other() {
 }
 
 #[test]
-fn the_defaults_are_those_in_force() {
+fn the_described_defaults_are_the_effective_ones() {
     let config = TestEnvironment::default().load(&[DriverModel::Wddm]).unwrap();
     let described = table("key").into_iter().filter(|row| row.len() == 4);
     let described: Vec<(&str, &str)> = described.map(|row| (row[0], row[2])).collect();
@@ -53,7 +53,7 @@ fn the_defaults_are_those_in_force() {
 }
 
 #[test]
-fn the_ranges_are_those_that_are_checked() {
+fn the_described_ranges_are_the_checked_ones() {
     let range = |low: u64, high: u64| format!("a whole number from {low} to {high}");
     let value = |head: &str, key: &str| {
         table(head).into_iter().find(|row| row[0] == key).map(|row| row[1].to_owned())

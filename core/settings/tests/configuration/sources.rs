@@ -11,7 +11,7 @@ fn replicas(config: &Config) -> Vec<u32> {
 }
 
 #[test]
-fn nothing_given_is_wddm_and_mcdm_with_the_defaults() {
+fn without_input_wddm_and_mcdm_have_the_defaults() {
     insta::assert_snapshot!(effective(&TestEnvironment::default().load(&[]).unwrap()));
 }
 
@@ -42,7 +42,7 @@ fn legacy_cannot_be_combined() {
 }
 
 #[test]
-fn a_variable_beats_the_file_and_the_file_the_default() {
+fn a_variable_takes_precedence_over_the_file() {
     let text = "multitenancy: 2\nincludeIntegrated: true\nincludeDetachable: true\nresourceName: a/file\n\
                 runtimeMounts: always\n";
     let file = TestEnvironment::default().file("/here/wddm.yaml", text);
@@ -64,7 +64,7 @@ fn a_variable_beats_the_file_and_the_file_the_default() {
 }
 
 #[test]
-fn not_skipping_runtime_mounts_leaves_the_file_its_say() {
+fn skip_runtime_mounts_false_lets_the_file_decide() {
     let environment = TestEnvironment::default()
         .file("/here/mcdm.yaml", "runtimeMounts: always")
         .variable("MCDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "false");
@@ -73,7 +73,7 @@ fn not_skipping_runtime_mounts_leaves_the_file_its_say() {
 }
 
 #[test]
-fn the_flag_for_the_directory_beats_the_variable() {
+fn the_directory_flag_takes_precedence_over_the_variable() {
     let environment = TestEnvironment::default().variable("PLUGIN_SOCK_DIR", "/variable");
     let flags = Flags {
         driver_models: vec![DriverModel::Legacy],
@@ -85,7 +85,7 @@ fn the_flag_for_the_directory_beats_the_variable() {
 }
 
 #[test]
-fn default_files_are_one_a_model_here_before_the_machine_s() {
+fn default_files_are_per_model_and_the_working_directory_comes_first() {
     let machine = if cfg!(windows) {
         r"D:\etc\directx-device-plugins"
     } else {
@@ -110,7 +110,7 @@ fn a_path_that_is_absolute_here_is_absolute() {
 }
 
 #[test]
-fn a_named_file_is_read_instead_of_the_default_one() {
+fn a_named_file_replaces_the_default_file() {
     let environment = TestEnvironment::default()
         .file("/here/wddm.yaml", "multitenancy: 2")
         .file(r"\\server\share\named.yaml", "multitenancy: 3")
@@ -134,7 +134,7 @@ fn an_empty_variable_is_not_set() {
 }
 
 #[test]
-fn booleans_are_spelled_in_many_ways() {
+fn booleans_have_several_spellings() {
     let name = "WDDM_DEVICE_PLUGIN_INCLUDE_INTEGRATED";
     for (text, scope) in [
         ("true", DeviceScope::Include),
@@ -184,7 +184,7 @@ fn bad_variables_are_named_with_value_and_hint() {
 
 #[cfg(unix)]
 #[test]
-fn a_variable_that_is_no_text_is_refused() {
+fn a_variable_that_is_not_unicode_is_refused() {
     use std::os::unix::ffi::OsStringExt;
     let mut environment = TestEnvironment::default();
     let value = std::ffi::OsString::from_vec(vec![b'1', 0xFF]);
@@ -193,7 +193,7 @@ fn a_variable_that_is_no_text_is_refused() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named() {
+fn unreadable_files_are_named() {
     let flags = |path: &str| Flags { config: Some(path.into()), ..Flags::default() };
     for path in ["not-there.yaml", "locked.yaml"] {
         let error = settings::load(&flags(path), &TestEnvironment::default()).unwrap_err();
@@ -208,7 +208,7 @@ fn files_that_cannot_be_read_are_named() {
 
 /// The real environment and disk, through the same port.
 #[test]
-fn the_process_s_own_surroundings() {
+fn the_environment_of_the_process() {
     use settings::{Environment as _, ProcessEnvironment};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");

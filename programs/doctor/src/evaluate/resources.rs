@@ -1,4 +1,4 @@
-//! The configuration, and the resources that it makes of this host's devices.
+//! The configuration, and the resources under which it advertises this host's devices.
 
 use std::num::NonZeroU32;
 
