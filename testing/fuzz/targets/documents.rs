@@ -73,7 +73,7 @@ fn same_as_json(
             (TextOrList::One(text), Value::String(wanted)) => assert_eq!(text, *wanted),
             (TextOrList::One(text), Value::Number(wanted)) => assert_eq!(text, wanted.to_string()),
             (TextOrList::List(texts), Value::Array(wanted)) => {
-                assert_eq!(texts.len(), wanted.len())
+                assert_eq!(texts.len(), wanted.len());
             }
             (value, wanted) => panic!("{value:?} is not {wanted}"),
         }
