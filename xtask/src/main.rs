@@ -11,6 +11,7 @@ mod doc_commands;
 mod folder_users;
 mod fuzz;
 mod image;
+mod image_suite;
 mod import_cycles;
 mod kubelet_suite;
 mod layers;

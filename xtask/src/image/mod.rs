@@ -32,6 +32,13 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+pub(crate) use self::digest::Digest;
+pub(crate) use self::hive::check as check_hive;
+pub(crate) use self::layer::{HIVE_FOLDER, HIVES};
+pub(crate) use self::layout::{INDEX, MANIFEST};
+pub(crate) use self::programs::names as program_names;
+pub(crate) use self::security::base64;
+
 use self::base_image::BaseImage;
 use self::example::Example;
 use self::layout::Layout;
@@ -42,7 +49,7 @@ use self::referrers::Referrers;
 use self::source::{Source, Tree};
 
 /// The name of the plugin's image, of its layout and of its repository.
-const PLUGIN: &str = "directx-device-plugin";
+pub(crate) const PLUGIN: &str = "directx-device-plugin";
 
 /// The repository that images are named after in an archive, unless they are pushed to
 /// another one.

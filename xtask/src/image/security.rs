@@ -133,7 +133,7 @@ fn identifier(account: &Account) -> Vec<u8> {
 }
 
 /// Base64 with padding (RFC 4648, section 4), as layers contain descriptors.
-pub(super) fn base64(bytes: &[u8]) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
