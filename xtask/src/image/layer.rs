@@ -20,6 +20,9 @@ pub(crate) const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "
 /// The folder of [`HIVES`] in the layer.
 pub(crate) const HIVE_FOLDER: &str = "Files/Windows/System32/config";
 
+/// A regular file: `S_IFREG` and the usual permissions.
+const FILE_MODE: u32 = 0o10_0644;
+
 /// Whether other layers lie below this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
@@ -69,8 +72,15 @@ fn archive(place: Place, files: &BTreeMap<String, Vec<u8>>, date: SourceDate) ->
     for folder in &folders {
         append(&mut tar, folder, Kind::Folder, date)?;
     }
+    let mut earlier: BTreeMap<&[u8], &str> = BTreeMap::new();
     for (path, bytes) in &content {
-        append(&mut tar, path, Kind::File(bytes), date)?;
+        // Windows writes to its hives, so each is a file of its own.
+        let is_shared = !path.starts_with(HIVE_FOLDER);
+        match earlier.get(&bytes[..]).filter(|_| is_shared) {
+            Some(target) => append_link(&mut tar, path, target, date)?,
+            None => append(&mut tar, path, Kind::File(bytes), date)?,
+        }
+        earlier.entry(bytes).or_insert(path);
     }
     Ok(tar.into_inner()?)
 }
@@ -104,7 +114,7 @@ fn append(
         Kind::Folder => {
             (tar::EntryType::Directory, "16", 0o40755, security::folder(), [].as_slice())
         }
-        Kind::File(bytes) => (tar::EntryType::Regular, "32", 0o10_0644, security::file(), bytes),
+        Kind::File(bytes) => (tar::EntryType::Regular, "32", FILE_MODE, security::file(), bytes),
     };
     let seconds = date.seconds().to_string();
     let descriptor = security::base64(&descriptor);
@@ -130,6 +140,28 @@ fn append(
     Ok(())
 }
 
+/// Appends a hard link to a file that has the same content. Windows takes the attributes
+/// of that file.
+fn append_link(
+    tar: &mut tar::Builder<Vec<u8>>,
+    path: &str,
+    target: &str,
+    date: SourceDate,
+) -> Result<()> {
+    let mut header = tar::Header::new_ustar();
+    header.set_path(path)?;
+    header.set_link_name(target)?;
+    header.set_entry_type(tar::EntryType::Link);
+    header.set_mode(FILE_MODE);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(date.seconds());
+    header.set_size(0);
+    header.set_cksum();
+    tar.append(&header, &[][..])?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;
@@ -145,7 +177,7 @@ mod tests {
 
     #[allow(clippy::unwrap_used, reason = "part of the tests")]
     fn entries(place: Place, names: &[&str]) -> Vec<Found> {
-        let files = names.iter().map(|name| ((*name).to_owned(), b"content".to_vec()));
+        let files = names.iter().map(|name| ((*name).to_owned(), name.as_bytes().to_vec()));
         let layer = layer(place, &files.collect(), date()).unwrap();
         let mut bytes = Vec::new();
         flate2::read::GzDecoder::new(&layer.compressed[..]).read_to_end(&mut bytes).unwrap();
@@ -191,7 +223,7 @@ mod tests {
         ];
         assert_eq!(paths, expected);
         assert_eq!(found[5].bytes, hive::empty());
-        assert_eq!(found[11].bytes, b"content");
+        assert_eq!(found[11].bytes, b"program.exe");
     }
 
     #[test]
@@ -220,6 +252,21 @@ mod tests {
             assert_eq!(entry.header.mtime().unwrap(), 1_000_000_000);
             assert_eq!((entry.header.uid().unwrap(), entry.header.gid().unwrap()), (0, 0));
         }
+    }
+
+    #[test]
+    fn equal_files_are_hard_links_but_hives_are_not() {
+        let files = ["b", "c", "a"].map(|name| (name.to_owned(), b"same".to_vec()));
+        let bytes = archive(Place::Base, &files.into(), date()).unwrap();
+        let mut archive = tar::Archive::new(&bytes[..]);
+        let links = archive.entries().unwrap().filter_map(|entry| {
+            let entry = entry.unwrap();
+            let path = |path: std::borrow::Cow<'_, std::path::Path>| path.display().to_string();
+            Some((path(entry.path().unwrap()), path(entry.link_name().unwrap()?)))
+        });
+        let expected = [("Files/b", "Files/a"), ("Files/c", "Files/a")];
+        let expected = expected.map(|(link, target)| (link.to_owned(), target.to_owned()));
+        assert_eq!(links.collect::<Vec<_>>(), expected);
     }
 
     #[test]

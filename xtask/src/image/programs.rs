@@ -14,26 +14,39 @@ use crate::workspace::{self, cargo};
 struct Shipped {
     /// Its name in the image.
     name: &'static str,
-    /// The file that cargo builds for it, unless the folder has a file called `name`.
-    built: &'static str,
+    /// The files that may become it; the first one that exists does.
+    built: &'static [&'static str],
 }
+
+/// One program that acts as each of the others, depending on its name.
+const ALL: &str = "directx-programs.exe";
 
 /// Every file, also under the names that earlier device plugins used.
 const SHIPPED: [Shipped; 9] = [
-    Shipped { name: "directx-device-plugin.exe", built: "directx-device-plugin.exe" },
-    Shipped { name: "device-plugin-wddm.exe", built: "device-plugin-wddm.exe" },
-    Shipped { name: "device-plugin-mcdm.exe", built: "device-plugin-mcdm.exe" },
-    Shipped { name: "gen-device-mounts.exe", built: "gen-device-mounts.exe" },
-    Shipped { name: "query-hcs-capabilities.exe", built: "query-hcs-capabilities.exe" },
-    Shipped { name: "test-device-discovery.exe", built: "test-device-discovery.exe" },
-    // The C++ and the Go client print the same as the program in Rust.
-    Shipped { name: "test-device-discovery-cpp.exe", built: "test-device-discovery.exe" },
-    Shipped { name: "test-device-discovery-go.exe", built: "test-device-discovery.exe" },
-    Shipped { name: "directx-device-discovery.dll", built: "directx_device_discovery.dll" },
+    Shipped { name: "directx-device-plugin.exe", built: &[ALL, "directx-device-plugin.exe"] },
+    Shipped { name: "device-plugin-wddm.exe", built: &[ALL, "device-plugin-wddm.exe"] },
+    Shipped { name: "device-plugin-mcdm.exe", built: &[ALL, "device-plugin-mcdm.exe"] },
+    Shipped { name: "gen-device-mounts.exe", built: &[ALL, "gen-device-mounts.exe"] },
+    Shipped { name: "query-hcs-capabilities.exe", built: &[ALL, "query-hcs-capabilities.exe"] },
+    Shipped { name: "test-device-discovery.exe", built: &[ALL, "test-device-discovery.exe"] },
+    // The real clients if somebody has built them; otherwise the program in Rust, which
+    // prints the same.
+    Shipped {
+        name: "test-device-discovery-cpp.exe",
+        built: &["test-device-discovery-cpp.exe", ALL, "test-device-discovery.exe"],
+    },
+    Shipped {
+        name: "test-device-discovery-go.exe",
+        built: &["test-device-discovery-go.exe", ALL, "test-device-discovery.exe"],
+    },
+    Shipped {
+        name: "directx-device-discovery.dll",
+        built: &["directx-device-discovery.dll", "directx_device_discovery.dll"],
+    },
 ];
 
 /// The packages that contain the programs.
-pub(super) const PACKAGES: [&str; 3] = ["plugin", "tools", "discovery_dll"];
+pub(super) const PACKAGES: [&str; 2] = ["multicall", "discovery_dll"];
 
 /// The names of all files in the plugin's image.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
@@ -75,10 +88,9 @@ pub(super) fn read(folder: &Path, names: &[&str]) -> Result<BTreeMap<String, Vec
 }
 
 fn read_file(folder: &Path, file: &Shipped) -> Result<Vec<u8>> {
-    let mut path = folder.join(file.name);
-    if !path.exists() {
-        path = folder.join(file.built);
-    }
+    let paths = file.built.iter().map(|name| folder.join(name));
+    let path = paths.clone().find(|path| path.exists());
+    let path = path.or_else(|| paths.last()).expect("a file has a source");
     let bytes = fs::read(&path).with_context(|| {
         format!(
             "cannot read {}\nhint: --programs names a folder with a release build",
@@ -116,20 +128,24 @@ mod tests {
     }
 
     #[test]
-    fn earlier_names_fall_back_to_the_programs_that_cargo_builds() {
+    fn the_first_source_that_exists_is_used() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str| {
             fs::write(folder.path().join(name), minimal_program(name.as_bytes())).unwrap();
         };
+        let ends_with = |name: &str, source: &str| {
+            let found = read(folder.path(), &[name]).unwrap();
+            assert!(found[name].ends_with(source.as_bytes()), "{name} is not {source}");
+        };
         write("test-device-discovery.exe");
         write("directx_device_discovery.dll");
-        let names = ["test-device-discovery-go.exe", "directx-device-discovery.dll"];
-        let found = read(folder.path(), &names).unwrap();
-        assert!(found[names[0]].ends_with(b"test-device-discovery.exe"));
-        assert!(found[names[1]].ends_with(b"directx_device_discovery.dll"));
-        write(names[0]);
-        let found = read(folder.path(), &names).unwrap();
-        assert!(found[names[0]].ends_with(b"test-device-discovery-go.exe"));
+        ends_with("test-device-discovery-go.exe", "test-device-discovery.exe");
+        ends_with("directx-device-discovery.dll", "directx_device_discovery.dll");
+        write(ALL);
+        ends_with("test-device-discovery.exe", ALL);
+        ends_with("test-device-discovery-go.exe", ALL);
+        write("test-device-discovery-go.exe");
+        ends_with("test-device-discovery-go.exe", "test-device-discovery-go.exe");
     }
 
     #[test]

@@ -196,7 +196,9 @@ mod tests {
             .iter()
             .map(|component| component["name"].as_str().unwrap())
             .collect();
-        for linked in ["plugin", "tools", "discovery_dll", "win32", "tokio", "serde", "h2"] {
+        for linked in
+            ["plugin", "tools", "discovery_dll", "win32", "tokio", "serde", "h2", "multicall"]
+        {
             assert!(names.contains(&linked), "{linked}: {names:?}");
         }
         // A test dependency, a procedural macro, a build dependency, another system's crate
@@ -210,7 +212,7 @@ mod tests {
     fn components_have_licences_and_digests_and_dependencies() {
         let metadata = json!({
             "packages": [
-                {"id": "1", "name": "plugin", "version": "1.0.0", "license": "MIT"},
+                {"id": "1", "name": "multicall", "version": "1.0.0", "license": "MIT"},
                 {"id": "2", "name": "a", "version": "2.0.0+x", "license": "MIT/Apache-2.0"},
                 {"id": "3", "name": "test", "version": "3.0.0", "license": "MIT"},
             ],
@@ -223,9 +225,9 @@ mod tests {
                 {"id": "3", "deps": []},
             ]},
         });
-        let tree = ["a 2.0.0+x".to_owned(), "plugin 1.0.0".to_owned()];
+        let tree = ["a 2.0.0+x".to_owned(), "multicall 1.0.0".to_owned()];
         let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"2.0.0+x\"\n\
-                    checksum = \"abc\"\n\n[[package]]\nname = \"plugin\"\nversion = \"1.0.0\"\n";
+                    checksum = \"abc\"\n\n[[package]]\nname = \"multicall\"\nversion = \"1.0.0\"\n";
         let found = components(&TITLE, &source(), &tree, &metadata, &checksums(lock)).unwrap();
         let purl = "pkg:cargo/a@2.0.0%2Bx";
         let component = json!({
@@ -236,9 +238,9 @@ mod tests {
         assert_eq!(found["components"][0], component);
         assert_eq!(found["components"].as_array().unwrap().len(), 2);
         let dependencies = json!([
-            {"ref": "image", "dependsOn": ["pkg:cargo/plugin@1.0.0"]},
+            {"ref": "image", "dependsOn": ["pkg:cargo/multicall@1.0.0"]},
             {"ref": purl, "dependsOn": []},
-            {"ref": "pkg:cargo/plugin@1.0.0", "dependsOn": [purl]},
+            {"ref": "pkg:cargo/multicall@1.0.0", "dependsOn": [purl]},
         ]);
         assert_eq!(found["dependencies"], dependencies);
         let missing = ["b 1.0.0".to_owned()];
