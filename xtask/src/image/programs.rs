@@ -88,9 +88,9 @@ pub(super) fn read(folder: &Path, names: &[&str]) -> Result<BTreeMap<String, Vec
 }
 
 fn read_file(folder: &Path, file: &Shipped) -> Result<Vec<u8>> {
-    let paths = file.built.iter().map(|name| folder.join(name));
+    let mut paths = file.built.iter().map(|name| folder.join(name));
     let path = paths.clone().find(|path| path.exists());
-    let path = path.or_else(|| paths.last()).expect("a file has a source");
+    let path = path.or_else(|| paths.next_back()).expect("a file has a source");
     let bytes = fs::read(&path).with_context(|| {
         format!(
             "cannot read {}\nhint: --programs names a folder with a release build",

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::build::{Layout, failure, run, text};
 use super::containerd::Containerd;
 use super::registry::{Access, Registry};
-use super::{Context, TestCase, skopeo};
+use super::skopeo;
+use super::test_case::{Context, TestCase};
 use crate::image::{Digest, PLUGIN};
 
 pub(super) fn tests() -> Vec<TestCase> {

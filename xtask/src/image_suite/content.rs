@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use super::build::{self, Layout, run};
-use super::{Context, TestCase};
+use super::test_case::{Context, TestCase};
 use crate::image::{HIVE_FOLDER, HIVES, PLUGIN, check_hive, program_names};
 use crate::workspace;
 

@@ -14,6 +14,7 @@ mod push;
 mod push_faults;
 mod registry;
 mod skopeo;
+mod test_case;
 mod tools;
 
 use std::time::Instant;
@@ -21,19 +22,8 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use self::build::Builds;
+use self::test_case::{Context, TestCase};
 use self::tools::Tools;
-
-/// What the tests share.
-struct Context {
-    tools: Tools,
-    builds: Builds,
-}
-
-/// One test.
-struct TestCase {
-    name: &'static str,
-    run: fn(&Context) -> Result<()>,
-}
 
 /// Runs every test, and prints a line for each.
 pub(crate) fn check() -> Result<()> {

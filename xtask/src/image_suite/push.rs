@@ -6,7 +6,8 @@ use serde_json::json;
 use super::build::{self, Layout, failure, run, text};
 use super::containerd::Containerd;
 use super::registry::{Access, Registry, credentials};
-use super::{Context, TestCase, skopeo};
+use super::skopeo;
+use super::test_case::{Context, TestCase};
 use crate::image::{INDEX, MANIFEST, PLUGIN};
 
 pub(super) fn tests() -> Vec<TestCase> {

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use super::build::{Layout, failure};
 use super::faulty_registry::{Fault, FaultyRegistry};
-use super::{Context, TestCase};
+use super::test_case::{Context, TestCase};
 use crate::image::PLUGIN;
 
 /// The manifests before the tag: the image, two artifacts and their index.
