@@ -11,6 +11,8 @@ mod deny;
 mod doc_commands;
 mod folder_users;
 mod fuzz;
+mod image;
+mod image_suite;
 mod import_cycles;
 mod kubelet_suite;
 mod layers;
@@ -77,6 +79,14 @@ const COMMANDS: &[Command] = &[
         arguments: "[PART-OF-A-NAME]",
         about: "run the tests of the Windows programs under Wine, or those with matching names",
         run: wine_suite::command,
+    },
+    Command {
+        name: "image",
+        arguments: "[--output DIR] [--tag TAG] [--programs DIR]\n\
+            \x20       [--example NAME --base-manifest FILE --base-config FILE [--base-name IMAGE]]\n\
+            \x20       [--push REGISTRY/REPOSITORY[:TAG] [--replace] [--plain-http]]",
+        about: "build the container image of the plugin or of an example, and push it",
+        run: image::command,
     },
     Command {
         name: "cache",

@@ -65,6 +65,19 @@ pub(crate) fn for_wine_root() -> Result<()> {
     ])
 }
 
+/// Installs what the tests of images use: a client of registries, readers of registry
+/// hives, and the tools that unpack and isolate daemons.
+pub(crate) fn for_image_tests() -> Result<()> {
+    install(&[
+        Tool { program: "skopeo", package: "skopeo" },
+        Tool { program: "hivexml", package: "libhivex-bin" },
+        Tool { program: "reglookup", package: "reglookup" },
+        Tool { program: "dpkg-deb", package: "dpkg" },
+        Tool { program: "unshare", package: "util-linux" },
+        Tool { program: "setpriv", package: "util-linux" },
+    ])
+}
+
 /// Fails unless Go is installed. `purpose` says what Go builds here.
 pub(crate) fn require_go(purpose: &str, version: &str) -> Result<()> {
     if process::stdout(Command::new("go").arg("version")).is_none() {

@@ -12,8 +12,8 @@ use anyhow::{Result, bail};
 use crate::process::run;
 use crate::workspace::{self, cargo};
 use crate::{
-    book, clients, deny, doc_commands, fuzz, import_cycles, kubelet_suite, layers, manifests,
-    prerequisites, version_info, wine_suite,
+    book, clients, deny, doc_commands, fuzz, image_suite, import_cycles, kubelet_suite, layers,
+    manifests, prerequisites, version_info, wine_suite,
 };
 
 /// One check.
@@ -109,6 +109,12 @@ const STEPS: &[Step] = &[
         about: "C++ and Go clients of the discovery library",
         kind: Kind::Full,
         run: clients::check,
+    },
+    Step {
+        name: "image",
+        about: "container images, with a registry, containerd and skopeo",
+        kind: Kind::Full,
+        run: image_suite::check,
     },
     Step {
         name: "wine",

@@ -14,7 +14,7 @@ use crate::workspace;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The built file, the name that it is shipped as, and its description.
-const FILES: [(&str, &str, &str); 7] = [
+const FILES: [(&str, &str, &str); 8] = [
     (
         "directx-device-plugin.exe",
         "directx-device-plugin.exe",
@@ -41,6 +41,11 @@ const FILES: [(&str, &str, &str); 7] = [
         "Host Compute Service capabilities",
     ),
     ("test-device-discovery.exe", "test-device-discovery.exe", "DirectX device discovery test"),
+    (
+        "directx-programs.exe",
+        "directx-programs.exe",
+        "DirectX device plugin for Kubernetes and its tools",
+    ),
     (
         "directx_device_discovery.dll",
         "directx-device-discovery.dll",
