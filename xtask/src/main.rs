@@ -20,6 +20,7 @@ mod manifests;
 mod prerequisites;
 mod process;
 mod process_lock;
+mod release;
 mod setup;
 mod stable_hash;
 mod test_run;
@@ -87,6 +88,12 @@ const COMMANDS: &[Command] = &[
             \x20       [--push REGISTRY/REPOSITORY[:TAG] [--replace] [--plain-http]]",
         about: "build the container image of the plugin or of an example, and push it",
         run: image::command,
+    },
+    Command {
+        name: "release",
+        arguments: "[--dry-run] [--output DIR] [--registry REGISTRY/PATH] [--plain-http]",
+        about: "build every file of a release, and push the image and the chart unless it is a dry run",
+        run: release::command,
     },
     Command {
         name: "cache",

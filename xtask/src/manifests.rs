@@ -41,7 +41,7 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// helm, installed in the user's cache if it is not there.
-fn helm() -> Result<PathBuf> {
+pub(crate) fn helm() -> Result<PathBuf> {
     let cache = Cache::open()?;
     let folder = cache.entry("helm", &[HELM_VERSION], |folder| {
         eprintln!("building helm {HELM_VERSION} (once per machine; some minutes)");

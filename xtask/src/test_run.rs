@@ -13,7 +13,7 @@ use crate::process::run;
 use crate::workspace::{self, cargo};
 use crate::{
     book, clients, deny, doc_commands, fuzz, image_suite, import_cycles, kubelet_suite, layers,
-    manifests, prerequisites, version_info, wine_suite,
+    manifests, prerequisites, release, version_info, wine_suite,
 };
 
 /// One check.
@@ -115,6 +115,12 @@ const STEPS: &[Step] = &[
         about: "container images, with a registry, containerd and skopeo",
         kind: Kind::Full,
         run: image_suite::check,
+    },
+    Step {
+        name: "release",
+        about: "a dry run of the release, and the archives that it writes",
+        kind: Kind::Full,
+        run: release::check,
     },
     Step {
         name: "wine",

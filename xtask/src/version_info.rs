@@ -67,6 +67,16 @@ pub(crate) fn perform() -> Result<()> {
     Ok(())
 }
 
+/// Fails unless the version resource of the PE file `file` has the version of this workspace.
+pub(crate) fn check_version(file: &[u8]) -> Result<()> {
+    let info = read(file)?;
+    for key in ["FileVersion", "ProductVersion"] {
+        let found = info.strings.get(key).map(String::as_str);
+        ensure!(found == Some(VERSION), "{key} is {found:?}, expected `{VERSION}`");
+    }
+    Ok(())
+}
+
 /// The content of a version resource.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct VersionInfo {
@@ -291,5 +301,6 @@ mod tests {
             assert!(version_info(&whole[..length]).is_err(), "{length}");
         }
         assert!(read(b"MZ").is_err());
+        assert!(check_version(b"MZ").is_err());
     }
 }
