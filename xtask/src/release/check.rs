@@ -9,9 +9,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use super::files::{linux_folder, windows_archive};
 use super::programs::read;
 use super::summary::{MANIFEST, SUMS};
-use super::{linux_folder, windows_archive};
 use crate::process::{line, stdout};
 use crate::{version_info, workspace};
 
@@ -81,7 +81,11 @@ fn unzip(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>> {
 }
 
 fn check_version_resources(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
-    let is_program = |name: &str| name.ends_with(".exe") || name.ends_with(".dll");
+    let is_program = |name: &str| {
+        Path::new(name)
+            .extension()
+            .is_some_and(|extension| extension == "exe" || extension == "dll")
+    };
     for (name, bytes) in files.iter().filter(|(name, _)| is_program(name)) {
         version_info::check_version(bytes)
             .with_context(|| format!("wrong version resource in {name}"))?;

@@ -8,6 +8,7 @@
 mod archive;
 mod chart;
 mod check;
+mod files;
 mod notices;
 mod options;
 mod output;
@@ -18,7 +19,7 @@ mod summary;
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -27,12 +28,15 @@ use serde_json::Value;
 pub(crate) use self::check::check;
 
 use self::archive::{File, Files};
+use self::files::{
+    build_image, files_with_extension, linux_folder, manifests, prefix, windows_archive,
+};
 use self::options::{Mode, Options};
 use self::output::Output;
 use self::programs::read;
 use self::source::Source;
 use self::summary::{Artifact, Kind};
-use crate::image::{self, PLUGIN};
+use crate::image::PLUGIN;
 use crate::{prerequisites, workspace};
 
 /// `cargo xtask release`.
@@ -51,35 +55,6 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
         publish::publish(&folder, &options, &source)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The start of the names of the files, such as `directx-device-plugin-0.1.0`.
-fn prefix(version: &str) -> String {
-    format!("{PLUGIN}-{version}")
-}
-
-/// The archive of the Windows programs.
-fn windows_archive(version: &str) -> String {
-    format!("{}-windows-x86_64.zip", prefix(version))
-}
-
-/// The folder in the archive of the Linux programs, whose name has the end `.tar.gz`.
-fn linux_folder(version: &str) -> String {
-    format!("{}-linux-x86_64", prefix(version))
-}
-
-/// The manifests in `deploy`, sorted.
-fn manifests(root: &Path) -> Result<Vec<PathBuf>> {
-    files_with_extension(&root.join("deploy"), "yml")
-}
-
-fn files_with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
-    paths.retain(|path| path.extension().is_some_and(|found| found == extension));
-    paths.sort();
-    Ok(paths)
 }
 
 /// Writes every file of the release into `folder`.
@@ -141,7 +116,7 @@ impl Release<'_> {
         let (mut windows, mut linux) = (programs::windows()?, programs::linux()?);
         windows.extend(programs::clients(version)?);
         let completions = programs::completions(&linux)?;
-        windows.extend(completions.into_iter().flat_map(|(path, file)| {
+        windows.extend(completions.into_iter().filter_map(|(path, file)| {
             linux.insert(path.clone(), File::data(file.bytes.clone()));
             // Of these shells, only PowerShell and bash run on Windows.
             let is_used = ["powershell", "bash"].iter().any(|shell| path.contains(shell));
@@ -183,17 +158,6 @@ impl Release<'_> {
         }
         Ok(())
     }
-}
-
-/// Runs `cargo xtask image`.
-fn build_image(folder: &Path, arguments: &[OsString]) -> Result<()> {
-    let mut words: Vec<OsString> = vec!["--output".into(), folder.into()];
-    words.extend_from_slice(arguments);
-    let code = image::command(&words)?;
-    if code != ExitCode::SUCCESS {
-        bail!("the image was not built");
-    }
-    Ok(())
 }
 
 /// What both archives contain in addition to the programs.

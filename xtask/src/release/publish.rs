@@ -6,10 +6,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::chart;
+use super::files::build_image;
 use super::options::{Options, Transport};
 use super::source::Source;
 use super::summary::{NOTES, SUMS};
-use super::{build_image, chart};
 use crate::image::PLUGIN;
 use crate::process;
 

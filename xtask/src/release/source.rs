@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+use super::files::manifests;
 use super::options::Mode;
 use crate::image::PLUGIN;
 use crate::{process, workspace};
@@ -67,7 +68,7 @@ fn check_versions(root: &Path, version: &str, mode: Mode) -> Result<String> {
     for difference in &mut differences {
         difference.insert_str(0, &format!("{}: ", chart.display()));
     }
-    for path in super::manifests(root)? {
+    for path in manifests(root)? {
         let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let found = image_differences(&read(&path)?, version);
         differences.extend(found.into_iter().map(|text| format!("{name}: {text}")));
