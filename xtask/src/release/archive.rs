@@ -65,10 +65,17 @@ fn zip_date(date: u64) -> Result<DateTime> {
     let date = date.clamp(RANGE.0, RANGE.1);
     let (days, seconds) = (date / 86_400, date % 86_400);
     let (year, month, day) = civil(days);
-    let [month, day, hour, minute, second] =
-        [month, day, seconds / 3600, seconds / 60 % 60, seconds % 60].map(|n| n as u8);
-    DateTime::from_date_and_time(u16::try_from(year)?, month, day, hour, minute, second)
-        .context("invalid date of an archive")
+    let small = |number: u64| u8::try_from(number);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    DateTime::from_date_and_time(
+        u16::try_from(year)?,
+        small(month)?,
+        small(day)?,
+        small(hour)?,
+        small(minute)?,
+        small(second)?,
+    )
+    .context("invalid date of an archive")
 }
 
 /// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar

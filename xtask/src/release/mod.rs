@@ -140,13 +140,13 @@ impl Release<'_> {
         let (version, date) = (self.source.version, self.source.date);
         let (mut windows, mut linux) = (programs::windows()?, programs::linux()?);
         windows.extend(programs::clients(version)?);
-        let completions = programs::completions(&linux)?;
-        windows.extend(completions.into_iter().flat_map(|(path, file)| {
-            linux.insert(path.clone(), File::data(file.bytes.clone()));
+        for (path, file) in programs::completions(&linux)? {
             // Of these shells, only PowerShell and bash run on Windows.
-            let is_used = ["powershell", "bash"].iter().any(|shell| path.contains(shell));
-            is_used.then_some((path, file))
-        }));
+            if path.contains("/powershell/") || path.contains("/bash/") {
+                windows.insert(path.clone(), File::data(file.bytes.clone()));
+            }
+            linux.insert(path, file);
+        }
         let notices = |target, packages: &[&str], runtimes| {
             notices::text(&format!("{PLUGIN} {version} ({target})"), packages, target, runtimes)
         };
