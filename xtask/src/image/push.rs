@@ -154,15 +154,16 @@ impl Skopeo<'_> {
 fn message(output: &Output) -> String {
     let text = process::last_lines(&output.stderr, 1);
     let text = text.split_once("msg=").map_or(text.as_str(), |(_, message)| message);
-    let text = text.trim_matches('"').replace("\\\"", "\"");
-    if text.is_empty() { format!("skopeo failed with {}", output.status) } else { text }
+    let text = text.trim_matches('"').replace("\\n", " ").replace("\\\"", "\"");
+    let text = text.trim_end_matches([',', ' ']);
+    if text.is_empty() { format!("skopeo failed with {}", output.status) } else { text.to_owned() }
 }
 
 /// Whether the registry has no such image. The codes are those of the distribution
 /// specification; some registries answer only with the status.
 fn is_not_found(message: &str) -> bool {
     let message = message.to_lowercase();
-    ["manifest unknown", "name unknown", "not found", "not known to registry", "status code 404"]
+    ["manifest unknown", "name unknown", "not found", "not known to registry", "statuscode: 404"]
         .iter()
         .any(|text| message.contains(text))
 }
@@ -213,6 +214,8 @@ mod tests {
         };
         let line = "time=\"2026-01-01T00:00:00Z\" level=fatal msg=\"reading \\\"x\\\": EOF\"\n";
         assert_eq!(message(&format!("a\n{line}")), "reading \"x\": EOF");
+        let line = "level=fatal msg=\"reading x: StatusCode: 500, \\n\"\n";
+        assert_eq!(message(line), "reading x: StatusCode: 500");
         assert_eq!(message(""), "skopeo failed with exit status: 1");
     }
 
@@ -221,7 +224,7 @@ mod tests {
         for text in [
             "reading manifest 1 in localhost/a: manifest unknown",
             "name unknown: repository name not known to registry",
-            "StatusCode: 404, \"404 Not Found\"",
+            "reading manifest 1 in localhost/a: StatusCode: 404, ",
         ] {
             assert!(is_not_found(text), "{text}");
         }

@@ -1,4 +1,4 @@
-//! A registry that fails in a given way, and records what it was asked for.
+//! A registry that fails in a given way, and records the manifests that it accepts.
 //!
 //! It says that it has every blob, so that a client goes on to push manifests.
 
@@ -25,7 +25,7 @@ pub(super) enum Fault {
 
 pub(super) struct FaultyRegistry {
     pub(super) address: String,
-    requests: Arc<Mutex<Vec<String>>>,
+    accepted: Arc<Mutex<Vec<String>>>,
 }
 
 impl FaultyRegistry {
@@ -33,8 +33,8 @@ impl FaultyRegistry {
     pub(super) fn start(fault: Fault) -> Result<FaultyRegistry> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?.to_string();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let state = State { fault, requests: Arc::clone(&requests) };
+        let accepted = Arc::new(Mutex::new(Vec::new()));
+        let state = State { fault, accepted: Arc::clone(&accepted) };
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let state = state.clone();
@@ -44,19 +44,19 @@ impl FaultyRegistry {
                 });
             }
         });
-        Ok(FaultyRegistry { address, requests })
+        Ok(FaultyRegistry { address, accepted })
     }
 
     /// The manifests that were pushed and accepted, by what they were pushed as.
     pub(super) fn accepted_manifests(&self) -> Vec<String> {
-        self.requests.lock().map(|requests| requests.clone()).unwrap_or_default()
+        self.accepted.lock().map(|accepted| accepted.clone()).unwrap_or_default()
     }
 }
 
 #[derive(Clone)]
 struct State {
     fault: Fault,
-    requests: Arc<Mutex<Vec<String>>>,
+    accepted: Arc<Mutex<Vec<String>>>,
 }
 
 /// What is sent back: a status line with headers, or nothing and the connection ends.
@@ -90,7 +90,7 @@ impl State {
     }
 
     fn put_manifest(&self, path: &str) -> Response {
-        let mut accepted = self.requests.lock().ok()?;
+        let mut accepted = self.accepted.lock().ok()?;
         match self.fault {
             Fault::Denied => return Some(denied()),
             Fault::ConnectionAfter(count) if accepted.len() >= count => return None,
