@@ -65,8 +65,8 @@ pub(super) fn build() -> Result<PathBuf> {
     Ok(workspace::target_dir().join(workspace::WINDOWS_TARGET).join("release"))
 }
 
-/// Flags that keep the paths of this machine out of the programs, so that every machine
-/// builds the same bytes.
+/// Flags that keep the time of the build and the paths of this machine out of the
+/// programs, so that every machine builds the same bytes.
 fn compiler_flags() -> Vec<String> {
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
@@ -78,7 +78,9 @@ fn compiler_flags() -> Vec<String> {
     ];
     let flag =
         |(path, name): (PathBuf, &str)| format!("--remap-path-prefix={}={name}", path.display());
-    prefixes.into_iter().flatten().map(flag).collect()
+    let paths = prefixes.into_iter().flatten().map(flag);
+    // Without it, GNU ld writes the time into the header of each program.
+    paths.chain(["-Clink-arg=-Wl,--no-insert-timestamp".to_owned()]).collect()
 }
 
 /// Reads the files `names` from `folder`, by their names in the image.
@@ -89,8 +91,8 @@ pub(super) fn read(folder: &Path, names: &[&str]) -> Result<BTreeMap<String, Vec
 
 fn read_file(folder: &Path, file: &Shipped) -> Result<Vec<u8>> {
     let mut paths = file.built.iter().map(|name| folder.join(name));
-    let path = paths.clone().find(|path| path.exists());
-    let path = path.or_else(|| paths.next_back()).expect("a file has a source");
+    let existing = paths.clone().find(|path| path.exists());
+    let path = existing.or_else(|| paths.next_back()).expect("a file has a source");
     let bytes = fs::read(&path).with_context(|| {
         format!(
             "cannot read {}\nhint: --programs names a folder with a release build",

@@ -21,7 +21,10 @@ pub(super) fn tests() -> Vec<TestCase> {
         TestCase { name: "its layer holds hives and programs", run: layer_entries },
         TestCase { name: "hivexml and reglookup read its hives", run: hives },
         TestCase { name: "another folder, umask and time give the same bytes", run: reproducible },
-        TestCase { name: "the programs name no folder of this machine", run: no_local_paths },
+        TestCase {
+            name: "the programs have no folder of this machine and no time",
+            run: portable_programs,
+        },
     ]
 }
 
@@ -154,7 +157,7 @@ fn files(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(found)
 }
 
-fn no_local_paths(context: &Context) -> Result<()> {
+fn portable_programs(context: &Context) -> Result<()> {
     let home = std::env::home_dir().context("no home directory")?;
     let folders = [workspace::root(), workspace::target_dir(), home.join(".cargo")];
     let layer = context.builds.release.top_layer()?;
@@ -166,6 +169,15 @@ fn no_local_paths(context: &Context) -> Result<()> {
             let found = bytes.windows(local.len()).any(|window| window == local);
             ensure!(!found, "{name} contains {}", String::from_utf8_lossy(local));
         }
+        if bytes.starts_with(b"MZ") {
+            ensure!(build_time(&bytes) == Some(0), "{name} contains the time of its build");
+        }
     }
     Ok(())
+}
+
+/// `TimeDateStamp` in the header of a PE file (`IMAGE_FILE_HEADER`, winnt.h).
+fn build_time(file: &[u8]) -> Option<u32> {
+    let number = |at: usize| Some(u32::from_le_bytes(file.get(at..at + 4)?.try_into().ok()?));
+    number(number(0x3c)? as usize + 8)
 }

@@ -2,13 +2,10 @@
 
 use anyhow::{Result, ensure};
 
-use super::build::{Layout, failure};
+use super::build::{Layout, failure, run};
 use super::faulty_registry::{Fault, FaultyRegistry};
 use super::test_case::{Context, TestCase};
 use crate::image::PLUGIN;
-
-/// The manifests before the tag: the image, two artifacts and their index.
-const BEFORE_TAG: usize = 4;
 
 pub(super) fn tests() -> Vec<TestCase> {
     vec![
@@ -50,11 +47,21 @@ fn uploads(context: &Context) -> Result<()> {
     Ok(())
 }
 
+/// Fails at every manifest of a push in turn. How many there are depends on skopeo.
 fn midway(context: &Context) -> Result<()> {
-    for count in 0..=BEFORE_TAG {
+    let registry = FaultyRegistry::start(Fault::ManifestsAfter(usize::MAX))?;
+    let folder = tempfile::tempdir()?;
+    let target = format!("{}/plugin:1.0", registry.address);
+    let arguments = ["--plain-http", "--push", &target];
+    run(&mut context.builds.stub_command(folder.path(), 1, &arguments))?;
+    let all = registry.accepted_manifests();
+    // The image, two artifacts, their index and the tag.
+    ensure!(all.len() >= 5, "{all:?}");
+    ensure!(all.last().is_some_and(|last| last == "1.0"), "the tag is not the last: {all:?}");
+    for count in 0..all.len() {
         for fault in [Fault::ManifestsAfter(count), Fault::ConnectionAfter(count)] {
             let (error, accepted) = push(context, fault)?;
-            ensure!(accepted.len() == count, "{fault:?}: {accepted:?}");
+            ensure!(accepted == all[..count], "{fault:?}: {accepted:?}");
             let hint = "\nhint: nothing was tagged; run the same command again to continue\n";
             ensure!(error.ends_with(hint), "{fault:?}: {error}");
         }

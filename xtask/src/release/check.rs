@@ -81,12 +81,11 @@ fn unzip(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>> {
 }
 
 fn check_version_resources(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
-    let is_program = |name: &str| {
-        Path::new(name)
-            .extension()
-            .is_some_and(|extension| extension == "exe" || extension == "dll")
-    };
-    for (name, bytes) in files.iter().filter(|(name, _)| is_program(name)) {
+    let is_program =
+        |name: &str| Path::new(name).extension().is_some_and(|end| end == "exe" || end == "dll");
+    let programs: Vec<_> = files.iter().filter(|(name, _)| is_program(name)).collect();
+    ensure!(!programs.is_empty(), "the archive contains no Windows program");
+    for (name, bytes) in programs {
         version_info::check_version(bytes)
             .with_context(|| format!("wrong version resource in {name}"))?;
     }

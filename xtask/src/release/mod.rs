@@ -60,7 +60,9 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
 /// Writes every file of the release into `folder`.
 fn build(folder: &Path, source: &Source) -> Result<Vec<Artifact>> {
     prerequisites::for_windows_builds()?;
-    let mut release = Release { folder, source, artifacts: Vec::new() };
+    // A missing licence is found before the programs are built, which takes minutes.
+    let notices = Notices::collect(source.version)?;
+    let mut release = Release { folder, source, notices, artifacts: Vec::new() };
     // Builds the Windows programs too.
     release.add_image()?;
     release.add_archives()?;
@@ -74,7 +76,27 @@ fn build(folder: &Path, source: &Source) -> Result<Vec<Artifact>> {
 struct Release<'a> {
     folder: &'a Path,
     source: &'a Source,
+    notices: Notices,
     artifacts: Vec<Artifact>,
+}
+
+/// The licence notices of the programs for each target.
+struct Notices {
+    windows: String,
+    linux: String,
+}
+
+impl Notices {
+    fn collect(version: &str) -> Result<Notices> {
+        let text = |target, packages: &[&str], runtimes| {
+            notices::text(&format!("{PLUGIN} {version} ({target})"), packages, target, runtimes)
+        };
+        let runtimes = notices::WINDOWS_RUNTIMES;
+        Ok(Notices {
+            windows: text(workspace::WINDOWS_TARGET, &programs::WINDOWS_PACKAGES, runtimes)?,
+            linux: text(programs::LINUX_TARGET, &programs::LINUX_PACKAGES, &[])?,
+        })
+    }
 }
 
 impl Release<'_> {
@@ -115,25 +137,15 @@ impl Release<'_> {
         let (version, date) = (self.source.version, self.source.date);
         let (mut windows, mut linux) = (programs::windows()?, programs::linux()?);
         windows.extend(programs::clients(version)?);
-        let completions = programs::completions(&linux)?;
-        windows.extend(completions.into_iter().filter_map(|(path, file)| {
-            linux.insert(path.clone(), File::data(file.bytes.clone()));
+        for (path, file) in programs::completions(&linux)? {
             // Of these shells, only PowerShell and bash run on Windows.
-            let is_used = ["powershell", "bash"].iter().any(|shell| path.contains(shell));
-            is_used.then_some((path, file))
-        }));
-        let notices = |target, packages: &[&str], runtimes| {
-            notices::text(&format!("{PLUGIN} {version} ({target})"), packages, target, runtimes)
-        };
-        let windows_notices = notices(
-            workspace::WINDOWS_TARGET,
-            &programs::WINDOWS_PACKAGES,
-            notices::WINDOWS_RUNTIMES,
-        )?;
-        let linux_notices = notices(programs::LINUX_TARGET, &programs::LINUX_PACKAGES, &[])?;
-        for (files, text) in [(&mut windows, &windows_notices), (&mut linux, &linux_notices)] {
-            add_documents(files, text)?;
+            if path.contains("/powershell/") || path.contains("/bash/") {
+                windows.insert(path.clone(), File::data(file.bytes.clone()));
+            }
+            linux.insert(path, file);
         }
+        add_documents(&mut windows, &self.notices.windows)?;
+        add_documents(&mut linux, &self.notices.linux)?;
         let zip = archive::zip(&windows, date)?;
         self.add(&windows_archive(version), Kind::Programs, &zip)?;
         let folder = linux_folder(version);
@@ -141,7 +153,8 @@ impl Release<'_> {
         self.add(&format!("{folder}.tar.gz"), Kind::Programs, &tar)?;
         // The image contains the Windows programs and no notices.
         let name = format!("{}-{}", prefix(version), notices::FILE);
-        self.add(&name, Kind::Notices, windows_notices.as_bytes())
+        let notices = self.notices.windows.clone();
+        self.add(&name, Kind::Notices, notices.as_bytes())
     }
 
     fn add_chart(&mut self) -> Result<()> {

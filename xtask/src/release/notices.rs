@@ -24,7 +24,12 @@ pub(super) const RUST_FILE: &str = "THIRD-PARTY-NOTICES-RUST.html";
 const STARTS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
 /// Packages whose sources contain no licence text.
-const WITHOUT_TEXT: &[WithoutText] = &[];
+const WITHOUT_TEXT: &[WithoutText] = &[WithoutText {
+    package: "tonic-prost",
+    reason: "MIT licence. The package is part of https://github.com/hyperium/tonic and is published \
+             without a copy of the text; the licence of the package tonic, which this document \
+             contains, is that of the repository.",
+}];
 
 /// A package that is published without a licence text.
 struct WithoutText {
@@ -331,6 +336,16 @@ mod tests {
             "Licence of C runtime:\n\nruntime text\n",
         ] {
             assert!(document.contains(part), "{part}: {document}");
+        }
+    }
+
+    #[test]
+    fn packages_without_a_text_are_packages_of_the_programs() {
+        let found = packages(&["multicall"], workspace::WINDOWS_TARGET).unwrap();
+        for known in WITHOUT_TEXT {
+            let package = found.iter().find(|package| package.name == known.package);
+            let package = package.unwrap_or_else(|| panic!("{} is not linked", known.package));
+            assert!(licence_texts(package).unwrap().is_empty(), "{} has a text", known.package);
         }
     }
 
