@@ -55,7 +55,7 @@ impl HcsFailureKind {
 /// A program of the node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Program {
-    /// The program is in none of these places.
+    /// The program is in none of these places; at least one was searched.
     NotFound(Vec<String>),
     /// The program was found and asked for its version.
     Found {

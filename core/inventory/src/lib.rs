@@ -23,7 +23,7 @@
 //!     version: 1.7.22                   # with path: either version or versionError
 //!     disabledPlugins: []               # with path: unknown if left out
 //!   kubelet:                            # the keys of containerd except disabledPlugins
-//!     notFoundIn: [the service `kubelet`, 'C:\k', PATH]   # every place that was searched
+//!     notFoundIn: [the service `kubelet`, 'C:\k', PATH]   # every place that was searched; not empty
 //!   nvml:                               # NVIDIA's management library
 //!     library: 'C:\Windows\System32\nvml.dll'   # not found if left out
 //!     gpus:                             # either gpus or gpusError, which is a text

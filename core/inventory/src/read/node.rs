@@ -88,6 +88,9 @@ impl ProgramKeys {
             (None, _) => Err(neither(place, "path", "notFoundIn")),
             (Some(Ok(_)), None) => Err(neither(place, "version", "versionError")),
             (Some(Ok(path)), Some(version)) => Ok(Program::Found { path, version }),
+            (Some(Err(places)), None) if places.is_empty() => {
+                Err(place.error("`notFoundIn` requires at least one place"))
+            }
             (Some(Err(places)), None) => Ok(Program::NotFound(places)),
             (Some(Err(_)), Some(Ok(_))) => Err(needs_another(place, "version", "path")),
             (Some(Err(_)), Some(Err(_))) => Err(needs_another(place, "versionError", "path")),

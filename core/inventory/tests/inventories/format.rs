@@ -182,6 +182,7 @@ fn bad_input_is_refused_with_file_line_and_key() {
         ("adapters:\n", node("containerd: {path: '', version: 1.7.0}")),
         ("adapters:\n", node("containerd: {path: x, notFoundIn: [PATH]}")),
         ("adapters:\n", node("containerd: {notFoundIn: PATH}")),
+        ("adapters:\n", node("containerd: {notFoundIn: []}")),
         ("adapters:\n", node("containerd: {notFoundIn: [PATH], disabledPlugins: [cri]}")),
         ("adapters:\n", node("containerd: {path: x, version: 1.7.0, disabledPlugins: cri}")),
         ("adapters:\n", node("kubelet: {notFoundIn: [PATH], version: 1.31.0}")),

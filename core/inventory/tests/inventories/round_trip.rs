@@ -107,7 +107,7 @@ fn program() -> impl Strategy<Value = Program> {
         text().prop_map(Err),
     ];
     prop_oneof![
-        vec(text(), 0..3).prop_map(Program::NotFound),
+        vec(text(), 1..3).prop_map(Program::NotFound),
         (filled(), version).prop_map(|(path, version)| Program::Found { path, version }),
     ]
 }
