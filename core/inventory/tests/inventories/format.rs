@@ -156,7 +156,6 @@ fn refused(from: &str, to: &str) -> String {
 fn bad_input_is_refused_with_file_line_and_key() {
     let store = |lines: &str| format!("driverStore:\n    path: x\n{lines}");
     let pnp = |lines: &str| format!("pnp:\n    id: x\n    {lines}");
-    let node = |section: &str| format!("node: {{{section}}}\nadapters:\n");
     let two = |second: &str| {
         format!("{}{second}", SMALLEST.lines().skip(2).fold(String::new(), |all, l| all + l + "\n"))
     };
@@ -174,41 +173,6 @@ fn bad_input_is_refused_with_file_line_and_key() {
         ("adapters:\n", "host: {product: true}\nadapters:\n".into()),
         ("adapters:\n", "host: {vendor: x}\nadapters:\n".into()),
         ("adapters:\n", "host:\nadapters:\n".into()),
-        ("adapters:\n", node("containerd: {}")),
-        ("adapters:\n", node("containerd: {path: x}")),
-        ("adapters:\n", node("containerd: {path: x, version: 1.7}")),
-        ("adapters:\n", node("containerd: {path: x, version: 1.7.x}")),
-        ("adapters:\n", node("containerd: {path: x, version: 1.7.0, versionError: x}")),
-        ("adapters:\n", node("containerd: {path: '', version: 1.7.0}")),
-        ("adapters:\n", node("containerd: {path: x, notFoundIn: [PATH]}")),
-        ("adapters:\n", node("containerd: {notFoundIn: PATH}")),
-        ("adapters:\n", node("containerd: {notFoundIn: []}")),
-        ("adapters:\n", node("containerd: {notFoundIn: [PATH], disabledPlugins: [cri]}")),
-        ("adapters:\n", node("containerd: {path: x, version: 1.7.0, disabledPlugins: cri}")),
-        ("adapters:\n", node("kubelet: {notFoundIn: [PATH], version: 1.31.0}")),
-        ("adapters:\n", node("kubelet: {notFoundIn: [PATH], versionError: x}")),
-        ("adapters:\n", node("kubelet: {path: x, version: 1.31.0, disabledPlugins: []}")),
-        ("adapters:\n", node("kubelet: 1.31.0")),
-        ("adapters:\n", node("kubelets: {}")),
-        ("adapters:\n", node("nvml: {}")),
-        ("adapters:\n", node("nvml: {gpus: [], gpusError: x}")),
-        ("adapters:\n", node("nvml: {gpus: [{index: 0}]}")),
-        (
-            "adapters:\n",
-            node("nvml: {gpus: [{index: '0', name: x, driverVersion: x, driverModel: WDDM}]}"),
-        ),
-        ("adapters:\n", node("hcsError: {kind: absent, message: x}")),
-        ("adapters:\n", node("hcsError: {kind: missing}")),
-        ("adapters:\n", node("hcsError: no service")),
-        (
-            "adapters:\n",
-            format!(
-                "host: {{hcsSchemas: ['2.5']}}\n{}",
-                node("hcsError: {kind: missing, message: x}")
-            ),
-        ),
-        ("adapters:\n", "node:\nadapters:\n".into()),
-        ("adapters:\n", "node:\n  nvml:\nadapters:\n".into()),
         ("luid: -5", "luid: abc".into()),
         ("luid: -5", "luid: '5'".into()),
         ("luid: -5", "luid: 9223372036854775808".into()),
@@ -265,6 +229,41 @@ fn bad_input_is_refused_with_file_line_and_key() {
     .into_iter()
     .map(|(from, to)| refused(from, &to))
     .collect();
+    insta::assert_snapshot!(table.join("\n"));
+}
+
+#[test]
+fn bad_software_of_a_node_is_refused_with_file_line_and_key() {
+    let node = |section: &str| format!("node: {{{section}}}\nadapters:\n");
+    let sections = [
+        node("containerd: {}"),
+        node("containerd: {path: x}"),
+        node("containerd: {path: x, version: 1.7}"),
+        node("containerd: {path: x, version: 1.7.x}"),
+        node("containerd: {path: x, version: 1.7.0, versionError: x}"),
+        node("containerd: {path: '', version: 1.7.0}"),
+        node("containerd: {path: x, notFoundIn: [PATH]}"),
+        node("containerd: {notFoundIn: PATH}"),
+        node("containerd: {notFoundIn: []}"),
+        node("containerd: {notFoundIn: [PATH], disabledPlugins: [cri]}"),
+        node("containerd: {path: x, version: 1.7.0, disabledPlugins: cri}"),
+        node("kubelet: {notFoundIn: [PATH], version: 1.31.0}"),
+        node("kubelet: {notFoundIn: [PATH], versionError: x}"),
+        node("kubelet: {path: x, version: 1.31.0, disabledPlugins: []}"),
+        node("kubelet: 1.31.0"),
+        node("kubelets: {}"),
+        node("nvml: {}"),
+        node("nvml: {gpus: [], gpusError: x}"),
+        node("nvml: {gpus: [{index: 0}]}"),
+        node("hcsError: {kind: absent, message: x}"),
+        node("hcsError: {kind: missing}"),
+        node("hcsError: no service"),
+        format!("host: {{hcsSchemas: ['2.5']}}\n{}", node("hcsError: {kind: missing, message: x}")),
+        "node:\nadapters:\n".to_owned(),
+        "node:\n  nvml:\nadapters:\n".to_owned(),
+    ];
+    let table: Vec<String> =
+        sections.iter().map(|section| refused("adapters:\n", section)).collect();
     insta::assert_snapshot!(table.join("\n"));
 }
 

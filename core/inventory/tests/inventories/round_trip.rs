@@ -103,7 +103,7 @@ fn host() -> impl Strategy<Value = HostFacts> {
 fn program() -> impl Strategy<Value = Program> {
     let version = prop_oneof![
         "v?[0-9]{1,3}\\.[0-9]{1,3}\\.[0-9]{1,3}([-+][!-~]{0,6})?"
-            .prop_map(|text| Ok(text.parse().unwrap())),
+            .prop_map(|text| Ok(text.parse().expect("the pattern is that of a version"))),
         text().prop_map(Err),
     ];
     prop_oneof![
