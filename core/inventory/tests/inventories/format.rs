@@ -255,6 +255,7 @@ fn bad_software_of_a_node_is_refused_with_file_line_and_key() {
         node("nvml: {}"),
         node("nvml: {gpus: [], gpusError: x}"),
         node("nvml: {gpus: [{index: 0}]}"),
+        node("nvml: {gpus: [{index: '0', name: x, driverVersion: x, driverModel: WDDM}]}"),
         node("hcsError: {kind: absent, message: x}"),
         node("hcsError: {kind: missing}"),
         node("hcsError: no service"),
