@@ -15,6 +15,7 @@ mod environment_hints;
 mod host;
 mod model;
 mod mounts;
+mod node_software;
 mod offer;
 mod paths;
 mod pattern;
@@ -41,6 +42,10 @@ pub use model::{DriverModel, DriverModelError, Vendor, VendorError};
 pub use mounts::{
     FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,
     NoMountsReason,
+};
+pub use node_software::{
+    Containerd, HcsFailure, HcsFailureKind, NodeSoftware, NvidiaGpu, Nvml, Program, ProgramVersion,
+    ProgramVersionError,
 };
 pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
 pub use paths::{FileName, PathError, StorePath};

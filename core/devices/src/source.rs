@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Adapter, HostFacts, Luid, PnpId};
+use crate::{Adapter, HostFacts, Luid, NodeSoftware, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostSnapshot {
     /// Facts of the host itself.
     pub host: HostFacts,
+    /// The software of the node, as far as an inventory contains it. A live source leaves it
+    /// empty, because reading it means running programs; `record` adds it.
+    pub node: NodeSoftware,
     /// Every adapter that could be read, in the order the host lists them.
     pub adapters: Vec<Adapter>,
     /// What could not be read. Everything else stays in the snapshot: an adapter whose

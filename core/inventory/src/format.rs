@@ -4,7 +4,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use devices::{Attribute, CopyToVmKey, DriverDate, DriverVersion, HcsSchema, HostBuild};
+use devices::{
+    Attribute, CopyToVmKey, DriverDate, DriverVersion, HcsFailureKind, HcsSchema, HostBuild,
+    ProgramVersion,
+};
 use documents::{
     Advice, Entries, Flag, FlowSeq, Names, NonEmpty, OneOf, Parsed, Spanned, Text, TextOrList,
     Whole, present, write_hex,
@@ -23,6 +26,8 @@ pub(crate) struct InventoryFile {
     pub(crate) schema: Parsed<Version1, ThisSchema>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<HostFile>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<NodeFile>,
     pub(crate) adapters: Vec<AdapterFile>,
 }
 
@@ -39,6 +44,74 @@ pub(crate) struct HostFile {
     pub(crate) hcs_schemas: Option<FlowSeq<Vec<Parsed<HcsSchema>>>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(crate) wow64: Option<Flag>,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct NodeFile {
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) hcs_error: Option<Spanned<HcsErrorFile>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) containerd: Option<Spanned<ContainerdFile>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) kubelet: Option<Spanned<KubeletFile>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) nvml: Option<Spanned<NvmlFile>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HcsErrorFile {
+    pub(crate) kind: OneOf<HcsFailureKind, HcsFailureKinds>,
+    pub(crate) message: Text,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ContainerdFile {
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<NonEmpty>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<Parsed<ProgramVersion>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) version_error: Option<Text>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) disabled_plugins: Option<FlowSeq<Vec<Text>>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) not_found_in: Option<Vec<Text>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct KubeletFile {
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<NonEmpty>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<Parsed<ProgramVersion>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) version_error: Option<Text>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) not_found_in: Option<Vec<Text>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct NvmlFile {
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) library: Option<NonEmpty>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) gpus: Option<Vec<NvidiaGpuFile>>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) gpus_error: Option<Text>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct NvidiaGpuFile {
+    pub(crate) index: U32,
+    pub(crate) name: Text,
+    pub(crate) driver_version: Text,
+    pub(crate) driver_model: Text,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -140,5 +213,13 @@ pub(crate) struct AttributeNames;
 impl Names<Attribute> for AttributeNames {
     fn names() -> impl Iterator<Item = (&'static str, Attribute)> {
         Attribute::ALL.into_iter().map(|attribute| (attribute.name(), attribute))
+    }
+}
+
+pub(crate) struct HcsFailureKinds;
+
+impl Names<HcsFailureKind> for HcsFailureKinds {
+    fn names() -> impl Iterator<Item = (&'static str, HcsFailureKind)> {
+        HcsFailureKind::ALL.into_iter().map(|kind| (kind.name(), kind))
     }
 }

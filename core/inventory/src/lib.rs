@@ -1,7 +1,8 @@
-//! Inventories of a host (`directx-inventory/v1`): files that describe its adapters.
+//! Inventories of a host (`directx-inventory/v1`): files that describe its adapters and the
+//! software that passes them to containers.
 //!
 //! [`read()`] turns a YAML or JSON file into a snapshot, [`to_yaml`] turns a snapshot of a live
-//! host into a file that reads back to the same host facts and adapters.
+//! host into a file that reads back to the same host facts, software and adapters.
 //!
 //! # The format
 //!
@@ -13,6 +14,23 @@
 //!   build: 10.0.20348.1547
 //!   hcsSchemas: ['2.5']
 //!   wow64: true                         # whether SysWOW64 exists; true if left out
+//! node:                                 # optional, as is everything in it; unknown if left out
+//!   hcsError:                           # why there are no host.hcsSchemas, which exclude it
+//!     kind: missing                     # required; missing (not installed) or unresponsive
+//!     message: no Host Compute Service  # required
+//!   containerd:                         # either path or notFoundIn
+//!     path: 'C:\Program Files\containerd\containerd.exe'
+//!     version: 1.7.22                   # with path: either version or versionError
+//!     disabledPlugins: []               # with path: unknown if left out
+//!   kubelet:                            # the keys of containerd except disabledPlugins
+//!     notFoundIn: [the service `kubelet`, 'C:\k', PATH]   # every place that was searched; not empty
+//!   nvml:                               # NVIDIA's management library
+//!     library: 'C:\Windows\System32\nvml.dll'   # not found if left out
+//!     gpus:                             # either gpus or gpusError, which is a text
+//!     - index: 0                        # required, as are all keys of a GPU
+//!       name: NVIDIA Tesla T4
+//!       driverVersion: '528.49'         # NVIDIA's own version
+//!       driverModel: WDDM               # WDDM, MCDM or TCC
 //! adapters:                             # required; in the order the host lists them
 //! - luid: 7048070                       # required; signed 64-bit, unique
 //!   attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]   # required

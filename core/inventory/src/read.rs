@@ -1,5 +1,7 @@
 //! An inventory file into a snapshot.
 
+mod node;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -30,8 +32,10 @@ pub fn parse(name: &str, text: &str) -> Result<HostSnapshot, InventoryError> {
 fn parse_bytes(name: &str, bytes: &[u8]) -> Result<HostSnapshot, ReadError> {
     let file: InventoryFile = documents::parse(name, bytes)?;
     unique(name, &file.adapters)?;
+    let host = file.host.map(host).unwrap_or_default();
     Ok(HostSnapshot {
-        host: file.host.map(host).unwrap_or_default(),
+        node: node::software(name, file.node.unwrap_or_default(), &host)?,
+        host,
         adapters: file.adapters.into_iter().map(adapter).collect(),
         ..HostSnapshot::default()
     })

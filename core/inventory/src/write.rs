@@ -1,13 +1,15 @@
 //! A snapshot into the text of an inventory.
 
 use devices::{
-    Adapter, AdapterKind, Attachment, CopyToVmValue, DriverStore, HardwareId, HostFacts,
-    HostSnapshot, Luid, Placement, PnpDevice, StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, Containerd, CopyToVmValue, DriverStore, HardwareId,
+    HcsFailure, HostFacts, HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice,
+    Program, ProgramVersion, StoreFiles, Wow64,
 };
-use documents::{Entries, Flag, FlowSeq, NonEmpty, Spanned, Text, TextOrList, Whole};
+use documents::{Entries, Flag, FlowSeq, NonEmpty, Parsed, Spanned, Text, TextOrList, Whole};
 
 use crate::format::{
-    AdapterFile, DriverStoreFile, HardwareIdFile, HostFile, InventoryFile, PnpFile, Version1,
+    AdapterFile, ContainerdFile, DriverStoreFile, HardwareIdFile, HcsErrorFile, HostFile,
+    InventoryFile, KubeletFile, NodeFile, NvidiaGpuFile, NvmlFile, PnpFile, Version1,
 };
 
 /// Why a snapshot cannot be written.
@@ -21,7 +23,8 @@ pub enum WriteError {
     Yaml(#[from] documents::WriteError),
 }
 
-/// Writes an inventory that reads back to the same host facts and adapters. The snapshot's
+/// Writes an inventory that reads back to the same host facts, software of the node and
+/// adapters. The snapshot's
 /// warnings, for which the format has no key, become comments at the top.
 pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
     let comments = snapshot
@@ -31,6 +34,7 @@ pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
     let file = InventoryFile {
         schema: Version1.into(),
         host: Some(host(&snapshot.host)).filter(|host| *host != HostFile::default()),
+        node: Some(&snapshot.node).filter(|node| **node != NodeSoftware::default()).map(node),
         adapters: snapshot.adapters.iter().map(adapter).collect::<Result<_, _>>()?,
     };
     Ok(comments.collect::<String>() + &documents::to_yaml(&file)?)
@@ -44,6 +48,71 @@ fn host(host: &HostFacts) -> HostFile {
         build: host.build.map(Into::into),
         hcs_schemas: (!schemas.is_empty()).then_some(FlowSeq(schemas)),
         wow64: (host.wow64 == Wow64::Absent).then_some(Flag(false)),
+    }
+}
+
+fn node(node: &NodeSoftware) -> NodeFile {
+    NodeFile {
+        hcs_error: node.hcs_failure.as_ref().map(|failure| unplaced(hcs_error(failure))),
+        containerd: node.containerd.as_ref().map(|found| unplaced(containerd(found))),
+        kubelet: node.kubelet.as_ref().map(|found| unplaced(kubelet(found))),
+        nvml: node.nvml.as_ref().map(|found| unplaced(nvml(found))),
+    }
+}
+
+fn hcs_error(failure: &HcsFailure) -> HcsErrorFile {
+    HcsErrorFile { kind: failure.kind.into(), message: Text(failure.message.clone()) }
+}
+
+fn containerd(containerd: &Containerd) -> ContainerdFile {
+    let KubeletFile { path, version, version_error, not_found_in } = kubelet(&containerd.program);
+    let plugins = containerd.disabled_plugins.as_deref();
+    let disabled_plugins = plugins.map(|plugins| FlowSeq(texts(plugins)));
+    ContainerdFile { path, version, version_error, disabled_plugins, not_found_in }
+}
+
+fn kubelet(program: &Program) -> KubeletFile {
+    let (path, version, not_found_in) = match program {
+        Program::NotFound(places) => (None, None, Some(texts(places))),
+        Program::Found { path, version } => (Some(NonEmpty(path.clone())), Some(version), None),
+    };
+    let (version, version_error) = either(version);
+    KubeletFile {
+        path,
+        version: version.map(|version: ProgramVersion| Parsed::from(version)),
+        version_error: version_error.map(Text),
+        not_found_in,
+    }
+}
+
+fn nvml(nvml: &Nvml) -> NvmlFile {
+    let (gpus, gpus_error) = either(Some(&nvml.gpus));
+    NvmlFile {
+        library: nvml.library.clone().map(NonEmpty),
+        gpus: gpus.map(|gpus| gpus.into_iter().map(gpu).collect()),
+        gpus_error: gpus_error.map(Text),
+    }
+}
+
+fn gpu(gpu: NvidiaGpu) -> NvidiaGpuFile {
+    NvidiaGpuFile {
+        index: Whole(gpu.index),
+        name: Text(gpu.name),
+        driver_version: Text(gpu.driver_version),
+        driver_model: Text(gpu.driver_model),
+    }
+}
+
+fn texts(texts: &[String]) -> Vec<Text> {
+    texts.iter().cloned().map(Text).collect()
+}
+
+/// The values of the key for a result and of the key for its error.
+fn either<T: Clone>(result: Option<&Result<T, String>>) -> (Option<T>, Option<String>) {
+    match result.cloned() {
+        None => (None, None),
+        Some(Ok(value)) => (Some(value), None),
+        Some(Err(error)) => (None, Some(error)),
     }
 }
 

@@ -21,8 +21,11 @@ use cli::Failure;
 use kubelet::default_device_plugin_dir;
 use settings::Origin;
 
-use super::facts::{CollectError, Configuration, Hcs, LiveFact, MachineFacts, NodeFacts};
+use super::facts::{CollectError, Configuration, MachineFacts, NodeFacts};
 use crate::request::Request;
+
+#[cfg(windows)]
+pub use live::node_software;
 
 /// Collects everything.
 pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
@@ -33,10 +36,10 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
     let (configuration, directory) = configuration(request);
     let directory = match directory {
         // An inventory has no kubelet, unless the request names a directory of this machine.
-        None if request.inventory.is_some() => LiveFact::NotInInventory,
+        None if request.inventory.is_some() => None,
         configured => {
             let path = configured.unwrap_or_else(default_device_plugin_dir);
-            LiveFact::Known(device_plugin_dir::inspect(&path)?)
+            Some(device_plugin_dir::inspect(&path)?)
         }
     };
     Ok(NodeFacts { machine, image: request.image_os_version, directory, configuration })
@@ -47,11 +50,8 @@ fn from_inventory(inventory: &Path) -> Result<MachineFacts, Failure> {
     let snapshot = cli::read_inventory(inventory)?;
     Ok(MachineFacts {
         host: snapshot.host.clone(),
-        hcs: Hcs::Schemas(snapshot.host.hcs_schemas.clone()),
-        containerd: LiveFact::NotInInventory,
-        kubelet: LiveFact::NotInInventory,
+        software: snapshot.node.clone(),
         adapters: Ok(snapshot),
-        nvml: LiveFact::NotInInventory,
     })
 }
 

@@ -18,10 +18,10 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Check> {
         host::windows(&machine.host),
         host::hcs(machine),
         host::image(facts),
-        node::containerd(&machine.containerd),
-        node::kubelet(&machine.kubelet),
-        node::directory(&facts.directory),
-        node::socket(&facts.directory),
+        node::containerd(machine.software.containerd.as_ref()),
+        node::kubelet(machine.software.kubelet.as_ref()),
+        node::directory(facts.directory.as_ref()),
+        node::socket(facts.directory.as_ref()),
     ];
     checks.extend(resources::configuration(facts));
     checks.extend(hardware::devices(machine));

@@ -12,12 +12,13 @@ mod image;
 mod problem_codes;
 mod report;
 mod request;
-mod version;
 
 use std::process::ExitCode;
 
 use cli::{Failure, OutputFormat};
 
+#[cfg(windows)]
+pub use collect::node_software;
 pub use image::{ImageVersion, ImageVersionError};
 pub use request::Request;
 

@@ -83,7 +83,7 @@ pub(crate) struct ReaderEnded;
 
 /// What changes the set.
 enum Event {
-    Read(ReadResult),
+    Read(Box<ReadResult>),
     Uuids(GpuUuids),
     GraceExpired,
     ReaderEnded,
@@ -142,16 +142,18 @@ impl NodeDevices {
     pub(crate) async fn run(mut self) -> ReaderEnded {
         loop {
             match self.event().await {
-                Event::Read(Ok(snapshot)) => {
-                    self.uuids.request(&snapshot.adapters);
-                    change_log::log_adapter_warnings(&snapshot);
-                    let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
-                    self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
-                }
-                Event::Read(Err(error)) => {
-                    change_log::log_read_failure(error.as_ref());
-                    continue;
-                }
+                Event::Read(result) => match *result {
+                    Ok(snapshot) => {
+                        self.uuids.request(&snapshot.adapters);
+                        change_log::log_adapter_warnings(&snapshot);
+                        let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
+                        self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
+                    }
+                    Err(error) => {
+                        change_log::log_read_failure(error.as_ref());
+                        continue;
+                    }
+                },
                 Event::Uuids(uuids) => self.snapshot.gpu_uuids = uuids,
                 Event::GraceExpired => {}
                 Event::ReaderEnded => return ReaderEnded,
@@ -170,7 +172,9 @@ impl NodeDevices {
             }
         };
         tokio::select! {
-            result = self.read_results.recv() => result.map_or(Event::ReaderEnded, Event::Read),
+            result = self.read_results.recv() => {
+                result.map_or(Event::ReaderEnded, |result| Event::Read(Box::new(result)))
+            }
             uuids = self.uuids.next() => Event::Uuids(uuids),
             () = grace_expired => Event::GraceExpired,
         }

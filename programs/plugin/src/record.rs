@@ -1,4 +1,5 @@
-//! `record`: writes the inventory of this host, or rewrites an inventory.
+//! `record`: writes the inventory of this host, with the software of its node, or rewrites an
+//! inventory.
 
 use std::path::PathBuf;
 
@@ -21,6 +22,10 @@ pub(crate) struct RecordArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
     let mut snapshot = cli::read_host(arguments.inventory.as_deref())?;
+    #[cfg(windows)]
+    if arguments.inventory.is_none() {
+        snapshot.node = doctor::node_software(&snapshot.host, &snapshot.adapters);
+    }
     cli::list_store_files(&mut snapshot);
     change_log::log_adapter_warnings(&snapshot);
     let text = inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::programs::{Programs, compare, native, output};
+use super::programs::{Programs, compare, native, output, stdout};
 use super::test_case::TestCase;
 use crate::wine::windows_path;
 use crate::workspace;
@@ -18,6 +18,13 @@ pub(super) fn tests() -> Vec<TestCase> {
         })
         .into();
     tests.push(TestCase::new("doctor: reports what Wine lacks", what_wine_lacks));
+    tests.push(TestCase::new("doctor: judges a recorded node like the node", |programs| {
+        recorded_node(programs, &["dxcore.dll", "computecore.dll"])
+    }));
+    tests.push(TestCase::new(
+        "doctor: judges a recorded node without compute service",
+        |programs| recorded_node(programs, &["dxcore.dll"]),
+    ));
     tests.push(TestCase::new("doctor: no dxcore.dll and no compute service", bare_host));
     tests
         .push(TestCase::new("doctor: finds programs through their services", programs_of_services));
@@ -54,6 +61,25 @@ fn what_wine_lacks(programs: &Programs) -> Result<()> {
         ("nvml", "warning", "nvml.dll is not where"),
     ] {
         expect_finding(&found, subject, verdict, text)?;
+    }
+    Ok(())
+}
+
+/// The report of a host with these libraries equals the report of the inventory that `record`
+/// writes on it, in every subject about the software of the node.
+fn recorded_node(programs: &Programs, libraries: &[&str]) -> Result<()> {
+    programs.host.set(&fixture("aws-t4-two"))?;
+    programs.host.install(libraries)?;
+    let inventory = workspace::target_dir().join("wine").join("recorded-node.yaml");
+    let recorded = stdout(&mut programs.windows(&["record"]))?;
+    ensure!(recorded.contains("\nnode:\n"), "no software of the node in {recorded}");
+    fs::write(&inventory, recorded)?;
+    let found = text(&output(&mut native(&["doctor"], &inventory))?.stdout);
+    let expected = report(programs)?;
+    for subject in ["hcs", "containerd", "kubelet", "nvml"] {
+        let lines = about(&expected, subject);
+        ensure!(!lines.is_empty(), "doctor does not report {subject}");
+        compare(&lines, &about(&found, subject))?;
     }
     Ok(())
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use devices::{
-    Adapter, AdapterKind, AdapterWarning, Attachment, Attribute, CopyToVmKey, CopyToVmKind,
-    CopyToVmValue, DriverStore, HardwareId, HostFacts, Luid, Placement, PnpDevice, PnpId,
-    StoreFiles, WarningEffect,
+    Adapter, AdapterKind, AdapterWarning, Attachment, Attribute, Containerd, CopyToVmKey,
+    CopyToVmKind, CopyToVmValue, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts,
+    Luid, NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice, PnpId, Program, StoreFiles,
+    WarningEffect,
 };
 use inventory::{WriteError, parse, to_yaml};
 use proptest::prelude::*;
@@ -79,6 +80,63 @@ fn a_value_may_be_reg_sz() {
         (String::new(), CopyToVmValue::Multi(vec!["b.dll".to_owned()])),
     ]);
     assert_eq!(store.copy_to_vm, BTreeMap::from([(key, values)]));
+}
+
+#[test]
+fn the_documented_software_of_a_node_is_read() {
+    let section = "\
+node:
+  hcsError: {kind: unresponsive, message: access denied}
+  containerd:
+    path: 'C:\\containerd.exe'
+    version: v1.7.22-k3s1
+    disabledPlugins: [io.containerd.grpc.v1.cri]
+  kubelet: {notFoundIn: [the service `kubelet`, PATH]}
+  nvml:
+    library: 'C:\\Windows\\System32\\nvml.dll'
+    gpus:
+    - {index: 0, name: NVIDIA Tesla T4, driverVersion: 528.49, driverModel: TCC}
+adapters:
+";
+    let node = parse("f.yaml", &SMALLEST.replace("adapters:\n", section)).unwrap().node;
+    let gpu = NvidiaGpu {
+        index: 0,
+        name: "NVIDIA Tesla T4".to_owned(),
+        driver_version: "528.49".to_owned(),
+        driver_model: "TCC".to_owned(),
+    };
+    let expected = NodeSoftware {
+        hcs_failure: Some(HcsFailure {
+            kind: HcsFailureKind::Unresponsive,
+            message: "access denied".to_owned(),
+        }),
+        containerd: Some(Containerd {
+            program: Program::Found {
+                path: r"C:\containerd.exe".to_owned(),
+                version: Ok("1.7.22-k3s1".parse().unwrap()),
+            },
+            disabled_plugins: Some(vec!["io.containerd.grpc.v1.cri".to_owned()]),
+        }),
+        kubelet: Some(Program::NotFound(vec![
+            "the service `kubelet`".to_owned(),
+            "PATH".to_owned(),
+        ])),
+        nvml: Some(Nvml {
+            library: Some(r"C:\Windows\System32\nvml.dll".to_owned()),
+            gpus: Ok(vec![gpu]),
+        }),
+    };
+    assert_eq!(node, expected);
+}
+
+#[test]
+fn an_inventory_without_node_knows_nothing_about_its_software() {
+    for section in ["", "node: {}\n"] {
+        let text = SMALLEST.replace("adapters:\n", &format!("{section}adapters:\n"));
+        let snapshot = parse("f.yaml", &text).unwrap();
+        assert_eq!(snapshot.node, NodeSoftware::default());
+        assert!(!to_yaml(&snapshot).unwrap().contains("node:"));
+    }
 }
 
 /// The error, with its hint, of [`SMALLEST`] with `from` replaced by `to`.
@@ -171,6 +229,42 @@ fn bad_input_is_refused_with_file_line_and_key() {
     .into_iter()
     .map(|(from, to)| refused(from, &to))
     .collect();
+    insta::assert_snapshot!(table.join("\n"));
+}
+
+#[test]
+fn bad_software_of_a_node_is_refused_with_file_line_and_key() {
+    let node = |section: &str| format!("node: {{{section}}}\nadapters:\n");
+    let sections = [
+        node("containerd: {}"),
+        node("containerd: {path: x}"),
+        node("containerd: {path: x, version: 1.7}"),
+        node("containerd: {path: x, version: 1.7.x}"),
+        node("containerd: {path: x, version: 1.7.0, versionError: x}"),
+        node("containerd: {path: '', version: 1.7.0}"),
+        node("containerd: {path: x, notFoundIn: [PATH]}"),
+        node("containerd: {notFoundIn: PATH}"),
+        node("containerd: {notFoundIn: []}"),
+        node("containerd: {notFoundIn: [PATH], disabledPlugins: [cri]}"),
+        node("containerd: {path: x, version: 1.7.0, disabledPlugins: cri}"),
+        node("kubelet: {notFoundIn: [PATH], version: 1.31.0}"),
+        node("kubelet: {notFoundIn: [PATH], versionError: x}"),
+        node("kubelet: {path: x, version: 1.31.0, disabledPlugins: []}"),
+        node("kubelet: 1.31.0"),
+        node("kubelets: {}"),
+        node("nvml: {}"),
+        node("nvml: {gpus: [], gpusError: x}"),
+        node("nvml: {gpus: [{index: 0}]}"),
+        node("nvml: {gpus: [{index: '0', name: x, driverVersion: x, driverModel: WDDM}]}"),
+        node("hcsError: {kind: absent, message: x}"),
+        node("hcsError: {kind: missing}"),
+        node("hcsError: no service"),
+        format!("host: {{hcsSchemas: ['2.5']}}\n{}", node("hcsError: {kind: missing, message: x}")),
+        "node:\nadapters:\n".to_owned(),
+        "node:\n  nvml:\nadapters:\n".to_owned(),
+    ];
+    let table: Vec<String> =
+        sections.iter().map(|section| refused("adapters:\n", section)).collect();
     insta::assert_snapshot!(table.join("\n"));
 }
 

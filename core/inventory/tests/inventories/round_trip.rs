@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use devices::{
-    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts,
-    HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, Attribute, Containerd, CopyToVmKey, CopyToVmKind,
+    CopyToVmValue, DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure,
+    HcsFailureKind, HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid,
+    NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice, PnpId, Program, StoreFiles, Wow64,
 };
 use inventory::{parse, to_yaml};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -96,6 +97,50 @@ fn host() -> impl Strategy<Value = HostFacts> {
             build,
             hcs_schemas,
             wow64,
+        })
+}
+
+fn program() -> impl Strategy<Value = Program> {
+    let version = prop_oneof![
+        "v?[0-9]{1,3}\\.[0-9]{1,3}\\.[0-9]{1,3}([-+][!-~]{0,6})?"
+            .prop_map(|text| Ok(text.parse().expect("the pattern is that of a version"))),
+        text().prop_map(Err),
+    ];
+    prop_oneof![
+        vec(text(), 1..3).prop_map(Program::NotFound),
+        (filled(), version).prop_map(|(path, version)| Program::Found { path, version }),
+    ]
+}
+
+fn containerd() -> impl Strategy<Value = Containerd> {
+    (program(), option::of(vec(text(), 0..3))).prop_map(|(program, plugins)| {
+        let is_found = matches!(program, Program::Found { .. });
+        Containerd { program, disabled_plugins: plugins.filter(|_| is_found) }
+    })
+}
+
+fn nvml() -> impl Strategy<Value = Nvml> {
+    let gpu = (any::<u32>(), text(), text(), text()).prop_map(
+        |(index, name, driver_version, driver_model)| NvidiaGpu {
+            index,
+            name,
+            driver_version,
+            driver_model,
+        },
+    );
+    let gpus = prop_oneof![vec(gpu, 0..3).prop_map(Ok), text().prop_map(Err)];
+    (option::of(filled()), gpus).prop_map(|(library, gpus)| Nvml { library, gpus })
+}
+
+fn node() -> impl Strategy<Value = NodeSoftware> {
+    let failure = (select(HcsFailureKind::ALL.to_vec()), text())
+        .prop_map(|(kind, message)| HcsFailure { kind, message });
+    (option::of(failure), option::of(containerd()), option::of(program()), option::of(nvml()))
+        .prop_map(|(hcs_failure, containerd, kubelet, nvml)| NodeSoftware {
+            hcs_failure,
+            containerd,
+            kubelet,
+            nvml,
         })
 }
 
@@ -219,8 +264,14 @@ fn adapters() -> impl Strategy<Value = Vec<Adapter>> {
 
 proptest! {
     #[test]
-    fn a_written_inventory_reads_back_unchanged(host in host(), adapters in adapters()) {
-        let snapshot = HostSnapshot { host, adapters, ..HostSnapshot::default() };
+    fn a_written_inventory_reads_back_unchanged(
+        host in host(),
+        mut node in node(),
+        adapters in adapters(),
+    ) {
+        // A host with schemas has no failure that explains why they are missing.
+        node.hcs_failure = node.hcs_failure.filter(|_| host.hcs_schemas.is_empty());
+        let snapshot = HostSnapshot { host, node, adapters, ..HostSnapshot::default() };
         let text = to_yaml(&snapshot).unwrap();
         let read = parse("f.yaml", &text).map_err(|e| TestCaseError::fail(format!("{e}\n{text}")))?;
         prop_assert_eq!(read, snapshot, "{}", text);

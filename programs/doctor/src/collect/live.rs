@@ -3,25 +3,36 @@
 use std::path::{Path, PathBuf};
 
 use cli::error_chain;
-use devices::{AdapterSource as _, HostSnapshot, Vendor};
+use devices::{
+    Adapter, AdapterSource as _, Containerd, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
+    NodeSoftware, Program, Vendor,
+};
 use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
 use super::nvidia;
 use super::programs::ProgramSearch;
 use super::service_command::ServiceCommand;
-use crate::facts::{CollectError, Containerd, Hcs, LiveFact, MachineFacts, Program};
+use crate::facts::{CollectError, MachineFacts};
 
 /// Collects the facts of this machine.
 pub(super) fn machine() -> MachineFacts {
     let adapters = adapters();
-    MachineFacts {
-        host: win32::host_facts(),
-        hcs: hcs(),
-        containerd: LiveFact::Known(containerd()),
-        kubelet: LiveFact::Known(kubelet()),
-        nvml: LiveFact::Known(nvidia::nvml(&nvidia_folders(adapters.as_ref().ok()))),
-        adapters,
+    let host = win32::host_facts();
+    let readable = adapters.as_ref().map(|snapshot| snapshot.adapters.as_slice());
+    let software = node_software(&host, readable.unwrap_or_default());
+    MachineFacts { host, software, adapters }
+}
+
+/// Collects the software of this machine, which has these facts and adapters. Runs the
+/// programs that it finds, so it takes up to a minute if they do not respond.
+#[must_use]
+pub fn node_software(host: &HostFacts, adapters: &[Adapter]) -> NodeSoftware {
+    NodeSoftware {
+        hcs_failure: if host.hcs_schemas.is_empty() { hcs_failure() } else { None },
+        containerd: Some(containerd()),
+        kubelet: Some(kubelet()),
+        nvml: Some(nvidia::nvml(&nvidia_folders(adapters))),
     }
 }
 
@@ -32,12 +43,14 @@ fn adapters() -> Result<HostSnapshot, CollectError> {
     Ok(snapshot)
 }
 
-fn hcs() -> Hcs {
-    match win32::hcs::schemas() {
-        Ok(schemas) => Hcs::Schemas(schemas),
-        Err(error @ HcsError::Missing(_)) => Hcs::Missing(error_chain(&error)),
-        Err(error) => Hcs::Unresponsive(error_chain(&error)),
-    }
+/// Why the Host Compute Service reports no schemas.
+fn hcs_failure() -> Option<HcsFailure> {
+    let error = win32::hcs::schemas().err()?;
+    let kind = match error {
+        HcsError::Missing(_) => HcsFailureKind::Missing,
+        _ => HcsFailureKind::Unresponsive,
+    };
+    Some(HcsFailure { kind, message: error_chain(&error) })
 }
 
 fn containerd() -> Containerd {
@@ -109,13 +122,12 @@ fn folder(variable: &str, below: &str) -> Option<PathBuf> {
 
 /// Where NVIDIA's drivers install their library ("NVML API Reference", and the driver store
 /// folder of each device).
-fn nvidia_folders(snapshot: Option<&HostSnapshot>) -> Vec<PathBuf> {
+fn nvidia_folders(adapters: &[Adapter]) -> Vec<PathBuf> {
     let documented = [
         folder("SystemRoot", "System32"),
         folder("ProgramW6432", r"NVIDIA Corporation\NVSMI"),
         folder("ProgramFiles", r"NVIDIA Corporation\NVSMI"),
     ];
-    let adapters = snapshot.map(|snapshot| snapshot.adapters.as_slice()).unwrap_or_default();
     let nvidia =
         adapters.iter().filter(|a| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia);
     let stores =

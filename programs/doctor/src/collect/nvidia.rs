@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use devices::{NvidiaGpu, Nvml};
+
 use super::programs::stdout_of;
-use crate::facts::{NvidiaGpu, Nvml};
 
 /// The library in the first of `folders` that holds it, and the GPUs that `nvidia-smi`,
 /// which asks the library, reports.
@@ -27,15 +28,18 @@ fn parse(text: &str) -> Result<Vec<NvidiaGpu>, String> {
     lines
         .map(|line| {
             let parts: Vec<&str> = line.splitn(4, ',').map(str::trim).collect();
-            match parts.as_slice() {
-                &[index, driver, driver_model, name] => Ok(NvidiaGpu {
-                    index: index.to_owned(),
-                    name: name.to_owned(),
-                    driver: driver.to_owned(),
-                    driver_model: driver_model.to_owned(),
-                }),
-                _ => Err(format!("unexpected output of nvidia-smi: `{line}`")),
-            }
+            let gpu = match parts.as_slice() {
+                &[index, driver_version, driver_model, name] => {
+                    index.parse().ok().map(|index| NvidiaGpu {
+                        index,
+                        name: name.to_owned(),
+                        driver_version: driver_version.to_owned(),
+                        driver_model: driver_model.to_owned(),
+                    })
+                }
+                _ => None,
+            };
+            gpu.ok_or_else(|| format!("unexpected output of nvidia-smi: `{line}`"))
         })
         .collect()
 }
@@ -48,16 +52,15 @@ mod tests {
     fn each_line_is_a_gpu() {
         let text = "0, 528.49, WDDM, NVIDIA Tesla T4\r\n1, 528.49, TCC, Odd, name\r\n";
         let gpus = parse(text).unwrap();
-        let shown: Vec<_> =
-            gpus.iter().map(|g| (g.index.as_str(), g.driver_model.as_str())).collect();
-        assert_eq!(shown, [("0", "WDDM"), ("1", "TCC")]);
+        let shown: Vec<_> = gpus.iter().map(|g| (g.index, g.driver_model.as_str())).collect();
+        assert_eq!(shown, [(0, "WDDM"), (1, "TCC")]);
         assert_eq!(gpus[1].name, "Odd, name");
-        assert_eq!(gpus[0].driver, "528.49");
+        assert_eq!(gpus[0].driver_version, "528.49");
         assert_eq!(parse("").unwrap(), []);
-        assert_eq!(
-            parse("No devices were found").unwrap_err(),
-            "unexpected output of nvidia-smi: `No devices were found`"
-        );
+        for line in ["No devices were found", "x, 528.49, WDDM, NVIDIA Tesla T4"] {
+            let error = format!("unexpected output of nvidia-smi: `{line}`");
+            assert_eq!(parse(line).unwrap_err(), error);
+        }
     }
 
     #[test]

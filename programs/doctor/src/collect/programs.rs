@@ -6,8 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::facts::Program;
-use crate::version::Version;
+use devices::{Program, ProgramVersion};
 
 /// How long a program may take to print its version or configuration.
 const RUN_LIMIT: Duration = Duration::from_secs(10);
@@ -32,7 +31,7 @@ impl ProgramSearch<'_> {
         };
         let printed = stdout_of(&found, &["--version"]);
         let version = printed.and_then(|text| {
-            Version::find(&text)
+            ProgramVersion::find(&text)
                 .ok_or_else(|| format!("no version in its output `{}`", first_line(&text)))
         });
         Program::Found { path: found.display().to_string(), version }

@@ -1,14 +1,14 @@
 //! Devices, the files of their drivers, and NVIDIA's management library.
 
 use devices::{
-    Criteria, Device, DeviceScope, DiscoveredFrom, Filter, Health, HostFacts, RuntimeFiles,
-    Selection, StoreFiles, UnhealthyReason, Vendor, WarningEffect, Wow64, discover,
+    Criteria, Device, DeviceScope, DiscoveredFrom, Filter, Health, HostFacts, NvidiaGpu, Nvml,
+    RuntimeFiles, Selection, StoreFiles, UnhealthyReason, Vendor, WarningEffect, Wow64, discover,
 };
 
 use super::host::provides_files;
 use super::reasons::{NO_ADAPTERS, NOT_IN_INVENTORY};
 use crate::check::{Check, Subject};
-use crate::facts::{CollectError, LiveFact, MachineFacts, NvidiaGpu, Nvml};
+use crate::facts::{CollectError, MachineFacts};
 use crate::problem_codes;
 
 /// How many names one line lists.
@@ -211,7 +211,7 @@ pub(super) fn visibility(machine: &MachineFacts) -> Check {
 
 /// NVIDIA's management library.
 pub(super) fn nvml(machine: &MachineFacts) -> Check {
-    let LiveFact::Known(nvml) = &machine.nvml else {
+    let Some(nvml) = &machine.software.nvml else {
         return Subject::Nvml.not_checked(NOT_IN_INVENTORY);
     };
     let nvidia = all_devices(machine)
@@ -239,7 +239,7 @@ fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Check {
         .filter(|gpu| gpu.driver_model.eq_ignore_ascii_case("TCC"))
         .map(|gpu| format!("GPU {} ({})", gpu.index, gpu.name))
         .collect();
-    let driver = gpus.first().map_or("none", |gpu| gpu.driver.as_str());
+    let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
     if in_tcc_mode.is_empty() {
         let what = format!("{library} reports {} GPUs, NVIDIA driver {driver}", gpus.len());
         return Subject::Nvml.ok(what);

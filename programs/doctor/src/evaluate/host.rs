@@ -1,10 +1,12 @@
 //! Windows, its Host Compute Service, and an image that is to run on it.
 
-use devices::{FIRST_BUILD_WITHOUT_MOUNTS, HostFacts, takes_location_paths};
+use devices::{
+    FIRST_BUILD_WITHOUT_MOUNTS, HcsFailure, HcsFailureKind, HostFacts, takes_location_paths,
+};
 use win32::NEEDED_WINDOWS;
 
 use crate::check::{Check, Subject};
-use crate::facts::{Hcs, MachineFacts, NodeFacts};
+use crate::facts::{MachineFacts, NodeFacts};
 use crate::image::Compatibility;
 
 /// The first build with dxcore.dll: Windows 10 version 2004. Windows Server 2022 is the
@@ -37,33 +39,33 @@ pub(super) fn windows(host: &HostFacts) -> Check {
 
 /// The Host Compute Service.
 pub(super) fn hcs(machine: &MachineFacts) -> Check {
-    match &machine.hcs {
-        Hcs::Missing(error) => Subject::Hcs.problem(
-            error,
-            "no Windows container can run on this host: install the Containers feature \
-             (`Install-WindowsFeature Containers`) and restart",
-        ),
-        Hcs::Unresponsive(error) => Subject::Hcs.warning(
-            error,
-            "run doctor as administrator or in a HostProcess container, and check that the \
-             service `vmcompute` runs",
-        ),
-        Hcs::Schemas(schemas) if schemas.is_empty() => {
-            Subject::Hcs.not_checked("the inventory lists no HCS schemas")
-        }
-        Hcs::Schemas(schemas) => {
-            let list: Vec<String> = schemas.iter().map(ToString::to_string).collect();
-            let list = list.join(", ");
-            if takes_location_paths(&machine.host) {
-                return Subject::Hcs.ok(format!("schema {list} supports devices by location path"));
-            }
-            Subject::Hcs.warning(
-                format!("schema {list} does not support devices by location path (2.2 does)"),
-                "every container that requests a device gets all display adapters of the host; \
-                 use Windows Server 2022 or newer",
-            )
-        }
+    if let Some(HcsFailure { kind, message }) = &machine.software.hcs_failure {
+        return match kind {
+            HcsFailureKind::Missing => Subject::Hcs.problem(
+                message,
+                "no Windows container can run on this host: install the Containers feature \
+                 (`Install-WindowsFeature Containers`) and restart",
+            ),
+            HcsFailureKind::Unresponsive => Subject::Hcs.warning(
+                message,
+                "run doctor as administrator or in a HostProcess container, and check that the \
+                 service `vmcompute` runs",
+            ),
+        };
     }
+    let schemas: Vec<String> = machine.host.hcs_schemas.iter().map(ToString::to_string).collect();
+    if schemas.is_empty() {
+        return Subject::Hcs.not_checked("the inventory lists no HCS schemas");
+    }
+    let list = schemas.join(", ");
+    if takes_location_paths(&machine.host) {
+        return Subject::Hcs.ok(format!("schema {list} supports devices by location path"));
+    }
+    Subject::Hcs.warning(
+        format!("schema {list} does not support devices by location path (2.2 does)"),
+        "every container that requests a device gets all display adapters of the host; use \
+         Windows Server 2022 or newer",
+    )
 }
 
 /// An image's OS version against the host's.

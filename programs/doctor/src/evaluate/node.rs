@@ -1,8 +1,10 @@
 //! The node's own software: containerd, the kubelet, its directory and its socket.
 
-use super::reasons::NOT_IN_INVENTORY;
+use devices::{Containerd, Program};
+
+use super::reasons::{NEVER_IN_INVENTORY, NOT_IN_INVENTORY};
 use crate::check::{Check, Subject};
-use crate::facts::{Containerd, Directory, DirectoryState, LiveFact, Program, SocketState};
+use crate::facts::{Directory, DirectoryState, SocketState};
 
 /// The first containerd whose CRI passes devices to Windows containers
 /// (`WithWindowsDevices` in `pkg/cri/opts`, in v1.7.0 and in no v1.6).
@@ -13,9 +15,9 @@ const CONTAINERD_WITH_DEVICES: (u32, u32) = (1, 7);
 const KUBELET_WITH_DEVICES: (u32, u32) = (1, 21);
 
 /// containerd's version, and whether its CRI plugin is enabled.
-pub(super) fn containerd(fact: &LiveFact<Containerd>) -> Check {
+pub(super) fn containerd(fact: Option<&Containerd>) -> Check {
     const UPDATE: &str = "update containerd to 1.7 or newer";
-    let LiveFact::Known(containerd) = fact else {
+    let Some(containerd) = fact else {
         return Subject::Containerd.not_checked(NOT_IN_INVENTORY);
     };
     let (path, version) = match &containerd.program {
@@ -60,17 +62,17 @@ fn is_cri(plugin: &str) -> bool {
 }
 
 /// The kubelet's version.
-pub(super) fn kubelet(fact: &LiveFact<Program>) -> Check {
+pub(super) fn kubelet(fact: Option<&Program>) -> Check {
     let (major, minor) = KUBELET_WITH_DEVICES;
     match fact {
-        LiveFact::NotInInventory => Subject::Kubelet.not_checked(NOT_IN_INVENTORY),
-        LiveFact::Known(Program::NotFound(places)) => {
+        None => Subject::Kubelet.not_checked(NOT_IN_INVENTORY),
+        Some(Program::NotFound(places)) => {
             Subject::Kubelet.not_checked(format!("no kubelet found in {}", places.join(", ")))
         }
-        LiveFact::Known(Program::Found { path, version: Err(why) }) => {
+        Some(Program::Found { path, version: Err(why) }) => {
             Subject::Kubelet.not_checked(format!("cannot determine the version of {path}: {why}"))
         }
-        LiveFact::Known(Program::Found { path, version: Ok(version) }) => {
+        Some(Program::Found { path, version: Ok(version) }) => {
             if version.is_at_least(major, minor) {
                 return Subject::Kubelet.ok(format!("{version} ({path})"));
             }
@@ -83,9 +85,9 @@ pub(super) fn kubelet(fact: &LiveFact<Program>) -> Check {
 }
 
 /// The kubelet's device plugin directory.
-pub(super) fn directory(fact: &LiveFact<Directory>) -> Check {
-    let LiveFact::Known(directory) = fact else {
-        return Subject::KubeletDirectory.not_checked(NOT_IN_INVENTORY);
+pub(super) fn directory(fact: Option<&Directory>) -> Check {
+    let Some(directory) = fact else {
+        return Subject::KubeletDirectory.not_checked(NEVER_IN_INVENTORY);
     };
     let path = &directory.path;
     match &directory.state {
@@ -104,11 +106,11 @@ pub(super) fn directory(fact: &LiveFact<Directory>) -> Check {
 }
 
 /// The kubelet's socket.
-pub(super) fn socket(fact: &LiveFact<Directory>) -> Check {
+pub(super) fn socket(fact: Option<&Directory>) -> Check {
     const RESTART: &str = "check that the kubelet runs (`Get-Service kubelet`) and read its log; \
          the plugin waits for it";
-    let LiveFact::Known(directory) = fact else {
-        return Subject::KubeletSocket.not_checked(NOT_IN_INVENTORY);
+    let Some(directory) = fact else {
+        return Subject::KubeletSocket.not_checked(NEVER_IN_INVENTORY);
     };
     match &directory.socket {
         SocketState::Accepting => Subject::KubeletSocket.ok("the kubelet accepts connections"),

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use devices::{
-    Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, CopyToVmValue,
-    DriverStore, FileName, HostFacts, HostSnapshot, Luid, NumaTopology, Policy, RuntimeMounts,
-    StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
+    Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
+    CopyToVmValue, DriverStore, FileName, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
+    Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program, ProgramVersion,
+    RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
 };
 
 use super::evaluate;
 use crate::check::{Check, Subject, Verdict};
 use crate::facts::{
-    CollectError, Configuration, Containerd, Directory, DirectoryState, Hcs, LiveFact,
-    MachineFacts, NodeFacts, NvidiaGpu, Nvml, Program, SocketState,
+    CollectError, Configuration, Directory, DirectoryState, MachineFacts, NodeFacts, SocketState,
 };
-use crate::version::Version;
 
 const TWO_T4: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
 
@@ -24,22 +23,24 @@ fn healthy() -> NodeFacts {
     snapshot.adapters.truncate(1);
     let found = |path: &str, version| Program::Found {
         path: path.to_owned(),
-        version: Version::find(version).ok_or_else(String::new),
+        version: ProgramVersion::find(version).ok_or_else(String::new),
     };
     NodeFacts {
         machine: MachineFacts {
             host: snapshot.host.clone(),
-            hcs: Hcs::Schemas(snapshot.host.hcs_schemas.clone()),
-            containerd: LiveFact::Known(Containerd {
-                program: found(r"C:\containerd.exe", "1.7.22"),
-                disabled_plugins: Some(vec![]),
-            }),
-            kubelet: LiveFact::Known(found(r"C:\k\kubelet.exe", "v1.31.1")),
-            nvml: LiveFact::Known(nvml(&["WDDM"])),
+            software: NodeSoftware {
+                hcs_failure: None,
+                containerd: Some(Containerd {
+                    program: found(r"C:\containerd.exe", "1.7.22"),
+                    disabled_plugins: Some(vec![]),
+                }),
+                kubelet: Some(found(r"C:\k\kubelet.exe", "v1.31.1")),
+                nvml: Some(nvml(&["WDDM"])),
+            },
             adapters: Ok(snapshot),
         },
         image: Some("10.0.20348.x".parse().unwrap()),
-        directory: LiveFact::Known(directory(DirectoryState::Present, SocketState::Accepting)),
+        directory: Some(directory(DirectoryState::Present, SocketState::Accepting)),
         configuration: Ok(configuration()),
     }
 }
@@ -75,9 +76,9 @@ fn directory(state: DirectoryState, socket: SocketState) -> Directory {
 
 fn nvml(models: &[&str]) -> Nvml {
     let gpu = |(n, model): (usize, &&str)| NvidiaGpu {
-        index: n.to_string(),
+        index: u32::try_from(n).unwrap(),
         name: "NVIDIA Tesla T4".to_owned(),
-        driver: "528.49".to_owned(),
+        driver_version: "528.49".to_owned(),
         driver_model: (*model).to_owned(),
     };
     Nvml {
@@ -145,17 +146,21 @@ fn windows_needs_dxcore_and_names_who_provides_runtime_files() {
 
 #[test]
 fn hcs_is_missing_unresponsive_old_or_unknown() {
-    let hcs = |hcs: Hcs| only(Subject::Hcs, |facts| facts.machine.hcs = hcs);
-    assert_eq!(hcs(Hcs::Missing("no HCS".to_owned())), (Verdict::Problem, "no HCS".to_owned()));
-    assert_eq!(
-        hcs(Hcs::Unresponsive("refused".to_owned())),
-        (Verdict::Warning, "refused".to_owned())
-    );
-    assert_eq!(hcs(Hcs::Schemas(vec![])).0, Verdict::NotChecked);
+    let failed = |kind, message: &str| {
+        only(Subject::Hcs, |facts| {
+            facts.machine.host.hcs_schemas.clear();
+            facts.machine.software.hcs_failure =
+                Some(HcsFailure { kind, message: message.to_owned() });
+        })
+    };
+    let missing = failed(HcsFailureKind::Missing, "no HCS");
+    assert_eq!(missing, (Verdict::Problem, "no HCS".to_owned()));
+    let unresponsive = failed(HcsFailureKind::Unresponsive, "refused");
+    assert_eq!(unresponsive, (Verdict::Warning, "refused".to_owned()));
+    let unknown = only(Subject::Hcs, |facts| facts.machine.host.hcs_schemas.clear());
+    assert_eq!(unknown.0, Verdict::NotChecked);
     let (verdict, what) = only(Subject::Hcs, |facts| {
-        let old = vec!["2.1".parse().unwrap()];
-        facts.machine.host.hcs_schemas.clone_from(&old);
-        facts.machine.hcs = Hcs::Schemas(old);
+        facts.machine.host.hcs_schemas = vec!["2.1".parse().unwrap()];
     });
     assert_eq!((verdict, what.starts_with("schema 2.1 ")), (Verdict::Warning, true));
 }
@@ -183,11 +188,11 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
     let containerd = |version: Result<&str, &str>, disabled: Option<&[&str]>| {
         let found = Program::Found {
             path: r"C:\containerd.exe".to_owned(),
-            version: version.map(|v| Version::find(v).unwrap()).map_err(str::to_owned),
+            version: version.map(|v| ProgramVersion::find(v).unwrap()).map_err(str::to_owned),
         };
         let disabled_plugins = disabled.map(|list| list.iter().map(|p| (*p).to_owned()).collect());
         let containerd = Containerd { program: found, disabled_plugins };
-        only(Subject::Containerd, |facts| facts.machine.containerd = LiveFact::Known(containerd))
+        only(Subject::Containerd, |facts| facts.machine.software.containerd = Some(containerd))
     };
     assert_eq!(containerd(Ok("1.6.36"), Some(&[])).0, Verdict::Problem);
     assert_eq!(containerd(Ok("1.7.0"), Some(&[])).0, Verdict::Ok);
@@ -200,19 +205,18 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
     assert_eq!(containerd(Err("no answer"), None).0, Verdict::Warning);
     let (verdict, what) = only(Subject::Containerd, |facts| {
         let program = Program::NotFound(vec!["PATH".to_owned()]);
-        facts.machine.containerd = LiveFact::Known(Containerd { program, disabled_plugins: None });
+        facts.machine.software.containerd = Some(Containerd { program, disabled_plugins: None });
     });
     assert_eq!((verdict, what.as_str()), (Verdict::Problem, "no containerd found in PATH"));
 }
 
 #[test]
 fn kubelets_before_1_21_do_not_support_device_plugins() {
-    let kubelet = |program| {
-        only(Subject::Kubelet, |facts| facts.machine.kubelet = LiveFact::Known(program)).0
-    };
+    let kubelet =
+        |program| only(Subject::Kubelet, |facts| facts.machine.software.kubelet = Some(program)).0;
     let found = |version: &str| Program::Found {
         path: r"C:\k\kubelet.exe".to_owned(),
-        version: Version::find(version).ok_or_else(|| "nonsense".to_owned()),
+        version: ProgramVersion::find(version).ok_or_else(|| "nonsense".to_owned()),
     };
     assert_eq!(kubelet(found("v1.20.15")), Verdict::Problem);
     assert_eq!(kubelet(found("v1.21.0")), Verdict::Ok);
@@ -223,7 +227,7 @@ fn kubelets_before_1_21_do_not_support_device_plugins() {
 #[test]
 fn the_kubelets_directory_and_socket_must_be_usable() {
     let verdict = |subject, state: DirectoryState, socket: SocketState| {
-        only(subject, |facts| facts.directory = LiveFact::Known(directory(state, socket))).0
+        only(subject, |facts| facts.directory = Some(directory(state, socket))).0
     };
     let of_directory = |state| verdict(Subject::KubeletDirectory, state, SocketState::Missing);
     assert_eq!(of_directory(DirectoryState::Missing), Verdict::Problem);
@@ -375,7 +379,7 @@ fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
     let nvml = only(Subject::Nvml, |facts| {
         facts.machine.adapters =
             Err(CollectError { message: "no dxcore.dll".to_owned(), hint: None });
-        facts.machine.nvml = LiveFact::Known(Nvml { library: None, gpus: Err(String::new()) });
+        facts.machine.software.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
     });
     assert_eq!(nvml.0, Verdict::NotChecked);
 }
@@ -499,7 +503,7 @@ fn containers_can_see_all_of_several_gpus() {
 fn nvml_is_needed_only_with_an_nvidia_device() {
     let verdict = |nvml: Nvml, nvidia: bool| {
         only(Subject::Nvml, |facts| {
-            facts.machine.nvml = LiveFact::Known(nvml);
+            facts.machine.software.nvml = Some(nvml);
             if !nvidia {
                 adapters(facts).clear();
             }
@@ -513,19 +517,19 @@ fn nvml_is_needed_only_with_an_nvidia_device() {
     assert_eq!(verdict(broken, true), Verdict::Warning);
     assert_eq!(verdict(nvml(&["WDDM", "MCDM"]), true), Verdict::Ok);
     let (verdict, what) = only(Subject::Nvml, |facts| {
-        facts.machine.nvml = LiveFact::Known(nvml(&["WDDM", "TCC"]));
+        facts.machine.software.nvml = Some(nvml(&["WDDM", "TCC"]));
     });
     assert_eq!(verdict, Verdict::Warning);
     assert!(what.ends_with("GPU 1 (NVIDIA Tesla T4)"), "{what}");
 }
 
 #[test]
-fn an_inventory_leaves_unchecked_what_only_the_node_can_answer() {
+fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
     let mut facts = healthy();
-    facts.machine.containerd = LiveFact::NotInInventory;
-    facts.machine.kubelet = LiveFact::NotInInventory;
-    facts.machine.nvml = LiveFact::NotInInventory;
-    facts.directory = LiveFact::NotInInventory;
+    facts.machine.software.containerd = None;
+    facts.machine.software.kubelet = None;
+    facts.machine.software.nvml = None;
+    facts.directory = None;
     let checks = evaluate(&facts);
     let unchecked: Vec<_> =
         checks.iter().filter(|c| c.verdict == Verdict::NotChecked).map(|c| c.subject).collect();

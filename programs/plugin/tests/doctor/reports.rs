@@ -130,6 +130,34 @@ fn an_image_that_the_host_cannot_run_is_a_problem() {
 }
 
 #[test]
+fn the_recorded_software_of_a_node_is_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("host.yaml");
+    let node = "\
+schema: directx-inventory/v1
+node:
+  hcsError: {kind: missing, message: no Host Compute Service}
+  containerd: {notFoundIn: [the service `containerd`, PATH]}
+  kubelet: {path: 'C:\\k\\kubelet.exe', version: 1.20.15}
+  nvml: {gpusError: nvidia-smi.exe not found}
+adapters: []
+";
+    std::fs::write(&path, node).unwrap();
+    let (status, report) = report(&["--inventory", &path.display().to_string()]);
+    assert_eq!(status, Some(1));
+    for (subject, verdict, what) in [
+        ("hcs", "problem", "no Host Compute Service"),
+        ("containerd", "problem", "no containerd found in the service `containerd`, PATH"),
+        ("kubelet", "problem", "kubelet 1.20.15 (C:\\k\\kubelet.exe) does not support"),
+        ("nvml", "ok", "not needed: the host has no NVIDIA device"),
+    ] {
+        let check = checks(&report, subject)[0];
+        assert_eq!(check["verdict"], verdict, "{check}");
+        assert!(check["what"].as_str().unwrap().starts_with(what), "{check}");
+    }
+}
+
+#[test]
 fn an_invalid_configuration_is_a_problem() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.yaml");
