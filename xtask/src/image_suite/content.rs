@@ -1,7 +1,6 @@
 //! What the plugin's image contains, and that every build gives the same.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -114,7 +113,7 @@ fn reproducible(context: &Context) -> Result<()> {
         let is_program = path.extension().is_some_and(|e| e == "exe" || e == "dll");
         if let (true, Some(name)) = (is_program, path.file_name()) {
             fs::copy(&path, copies.join(name))?;
-            fs::set_permissions(copies.join(name), fs::Permissions::from_mode(0o700))?;
+            run(Command::new("chmod").arg("700").arg(copies.join(name)))?;
         }
     }
     let first = folder.path().join("first");
