@@ -68,6 +68,12 @@ pub(super) fn build() -> Result<PathBuf> {
 /// Flags that keep the time of the build and the paths of this machine out of the
 /// programs, so that every machine builds the same bytes.
 fn compiler_flags() -> Vec<String> {
+    // Without it, GNU ld writes the time into the header of each program.
+    [path_flags(), vec!["-Clink-arg=-Wl,--no-insert-timestamp".to_owned()]].concat()
+}
+
+/// Flags that keep the paths of this machine out of programs.
+pub(crate) fn path_flags() -> Vec<String> {
     let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
     // If several prefixes match a path, rustc uses the last one.
@@ -78,9 +84,7 @@ fn compiler_flags() -> Vec<String> {
     ];
     let flag =
         |(path, name): (PathBuf, &str)| format!("--remap-path-prefix={}={name}", path.display());
-    let paths = prefixes.into_iter().flatten().map(flag);
-    // Without it, GNU ld writes the time into the header of each program.
-    paths.chain(["-Clink-arg=-Wl,--no-insert-timestamp".to_owned()]).collect()
+    prefixes.into_iter().flatten().map(flag).collect()
 }
 
 /// Reads the files `names` from `folder`, by their names in the image.

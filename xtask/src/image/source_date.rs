@@ -40,7 +40,7 @@ impl SourceDate {
 
 /// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar
 /// (<https://howardhinnant.github.io/date_algorithms.html>, `civil_from_days`).
-fn civil(days: u64) -> (u64, u64, u64) {
+pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =

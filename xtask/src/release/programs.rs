@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::archive::{File, Files};
+use crate::image::path_flags;
 use crate::process::{self, run};
 use crate::{prerequisites, workspace};
 
@@ -64,21 +65,6 @@ pub(super) fn linux() -> Result<Files> {
     let program = read(&folder.join(ALL))?;
     let files = NAMES.iter();
     Ok(files.map(|(name, _)| (format!("bin/{name}"), File::program(program.clone()))).collect())
-}
-
-/// Flags that keep the paths of this machine out of the programs, as for the image.
-fn path_flags() -> Vec<String> {
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
-    // If several prefixes match a path, rustc uses the last one.
-    let prefixes = [
-        cargo_home.map(|path| (path, "/cargo")),
-        Some((workspace::root(), "/workspace")),
-        Some((workspace::target_dir(), "/target")),
-    ];
-    let flag =
-        |(path, name): (PathBuf, &str)| format!("--remap-path-prefix={}={name}", path.display());
-    prefixes.into_iter().flatten().map(flag).collect()
 }
 
 /// The completion scripts of all programs. `programs` are those of [`linux`].
