@@ -66,6 +66,7 @@ fn every_error_of_a_preferred_allocation_is_explained() {
     for error in [
         PreferredAllocationError::TooFew { requested: 2, available: 1 },
         PreferredAllocationError::TooMany { must_include: 2, requested: 1 },
+        PreferredAllocationError::Duplicate("…".to_owned()),
     ] {
         assert!(is_explained(&error.to_string()), "{error}");
     }

@@ -1,5 +1,6 @@
 //! Preferred allocations.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -91,12 +92,20 @@ fn devices_on_one_numa_node_are_preferred_if_nodes_are_published() {
 }
 
 #[test]
-fn slots_of_unknown_devices_come_last() {
-    let devices = resource(wddm(1), &host(vec![gpu(1, NVIDIA)]));
-    let mut all = vec![r"PCI\OLD\9&0\0".to_owned()];
-    all.extend(slots(&devices));
-    assert_eq!(short(&preferred_allocation(&devices, &all, &[], 1).unwrap()), ["1.0"]);
-    assert_eq!(short(&preferred_allocation(&devices, &all, &[], 2).unwrap()), ["1.0", "9.0"]);
+fn unknown_and_repeated_ids_are_rejected() {
+    let devices = resource(wddm(1), &two_gpus());
+    let mut all = slots(&devices);
+    let error = |available: &[String], must: &[String]| {
+        preferred_allocation(&devices, available, must, 1).unwrap_err().to_string()
+    };
+    let gone = r"PCI\OLD\9&0\0".to_owned();
+    let unknown = format!("unknown device ID `{gone}`");
+    assert!(error(&[all.clone(), vec![gone.clone()]].concat(), &[]).starts_with(&unknown));
+    assert!(error(&all, std::slice::from_ref(&gone)).starts_with(&unknown));
+    all.push(all[0].clone());
+    let twice = format!("device ID `{}` is listed twice", all[0]);
+    assert_eq!(error(&all, &[]), twice);
+    assert_eq!(error(&[], &[all[0].clone(), all[0].clone()]), twice);
 }
 
 #[test]
@@ -110,31 +119,88 @@ fn impossible_requests_are_errors() {
 }
 
 fn any_resource() -> impl Strategy<Value = Arc<ResourceDevices>> {
-    let vendors = prop::collection::vec(prop::sample::select(vec![NVIDIA, AMD]), 1..5);
-    (vendors, 1..5u32, any::<bool>()).prop_map(|(vendors, replicas, pack)| {
-        let gpus = vendors.into_iter().enumerate();
-        let adapters = gpus.map(|(n, vendor)| gpu(i64::try_from(n).unwrap(), vendor)).collect();
-        resource(if pack { packed(replicas) } else { wddm(replicas) }, &host(adapters))
+    let vendor = prop::sample::select(vec![NVIDIA, AMD, 0x8086]);
+    let gpus = prop::collection::vec((vendor, 0..3u32), 1..7);
+    (gpus, 1..5u32, any::<bool>(), any::<bool>()).prop_map(|(gpus, replicas, pack, publish)| {
+        let adapter = |(n, (vendor, node)): (usize, (u32, u32))| {
+            let mut adapter = gpu(i64::try_from(n).unwrap(), vendor);
+            adapter.pnp.as_mut().unwrap().numa_node = Some(node);
+            adapter
+        };
+        let adapters = gpus.into_iter().enumerate().map(adapter).collect();
+        let mut policy = if pack { packed(replicas) } else { wddm(replicas) };
+        policy.numa = if publish { NumaTopology::Publish } else { NumaTopology::Withhold };
+        resource(policy, &host(adapters))
     })
+}
+
+/// The preferences one slot after the other: slow, and easy to compare with their
+/// description.
+fn one_by_one(
+    devices: &ResourceDevices,
+    available: &[String],
+    must: &[String],
+    size: usize,
+) -> Vec<String> {
+    let entry = |id: &String| {
+        let device = id.rsplit_once('\\').unwrap().0;
+        devices.entries().iter().position(|e| e.device.id.as_str() == device).unwrap()
+    };
+    let driver = |n: usize| devices.entries()[n].device.driver_store.as_ref().map(|s| &s.path);
+    let affinity = |n: usize| (driver(n), devices.entries()[n].published_numa_node());
+    let replicas = devices.spec.sharing.replicas.get() as usize;
+    let mut free: Vec<&String> = available.iter().filter(|id| !must.contains(id)).collect();
+    free.sort_by_key(|id| id.rsplit_once('\\').unwrap().1.parse::<u32>().unwrap());
+    let of_device = |ids: &[&String], n| ids.iter().filter(|id| entry(id) == n).count();
+    let load: Vec<usize> = (0..devices.entries().len())
+        .map(|n| match devices.spec.sharing.allocation {
+            AllocationPolicy::Distributed => replicas - of_device(&free, n),
+            AllocationPolicy::Packed => of_device(&free, n),
+        })
+        .collect();
+    let mut chosen: Vec<&String> = must.iter().collect();
+    while chosen.len() < size {
+        let missing = size - chosen.len();
+        let with_free: BTreeSet<usize> = free.iter().map(|id| entry(id)).collect();
+        let best = with_free.iter().min_by_key(|&&n| {
+            let matching = |fits: &dyn Fn(usize) -> bool| {
+                if chosen.is_empty() {
+                    with_free.iter().filter(|&&n| fits(n)).count().min(missing)
+                } else {
+                    chosen.iter().filter(|id| fits(entry(id))).count()
+                }
+            };
+            let same_driver = matching(&|other| driver(other) == driver(n));
+            let same_affinity = matching(&|other| affinity(other) == affinity(n));
+            (of_device(&chosen, n), Reverse(same_driver), Reverse(same_affinity), load[n], n)
+        });
+        let place = free.iter().position(|id| Some(&entry(id)) == best).unwrap();
+        chosen.push(free.remove(place));
+    }
+    chosen.into_iter().cloned().collect()
 }
 
 proptest! {
     /// The result is a subset of the available slots, has the requested size, contains the
-    /// required slots, is stable, and has no second replica while another device is free.
+    /// required slots, is stable, has no second replica while another device is free, and is
+    /// what choosing one slot after the other gives.
     #[test]
     fn preferred_allocations_meet_their_contract(
         devices in any_resource(),
-        keep in prop::collection::vec(any::<bool>(), 20),
-        size in 0..8usize,
-        must in 0..3usize,
+        keep in prop::collection::vec(any::<bool>(), 28),
+        size in 0..20usize,
+        must in prop::collection::vec(0..28usize, 0..6),
     ) {
         let available: Vec<String> =
             slots(&devices).into_iter().zip(&keep).filter(|(_, k)| **k).map(|(id, _)| id).collect();
-        let must = &available[..must.min(available.len())];
+        let must: BTreeSet<&String> = must.iter().filter_map(|n| available.get(*n)).collect();
+        let must: Vec<String> = must.into_iter().cloned().collect();
+        let must = must.as_slice();
         let Ok(chosen) = preferred_allocation(&devices, &available, must, size) else {
             prop_assert!(available.len() < size || must.len() > size);
             return Ok(());
         };
+        prop_assert_eq!(&chosen, &one_by_one(&devices, &available, must, size));
         prop_assert_eq!(chosen.len(), size);
         let set: BTreeSet<&String> = chosen.iter().collect();
         prop_assert_eq!(set.len(), size);
