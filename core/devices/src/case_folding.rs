@@ -6,5 +6,8 @@
 /// agrees with it for every name a driver package is allowed to hold (ASCII) and
 /// for the letters that people use in folder names.
 pub(crate) fn fold_case(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_uppercase();
+    }
     text.chars().flat_map(char::to_uppercase).collect()
 }

@@ -1,6 +1,7 @@
 //! A device: an adapter with a `PnP` device, and the properties derived from both.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{
     Adapter, Attachment, Attribute, DriverKey, DriverStore, DriverVersion, HardwareId,
@@ -86,7 +87,7 @@ pub struct Device {
     /// The driver's version, if it reports one.
     pub driver_version: Option<DriverVersion>,
     /// The driver store folder, if it was found.
-    pub driver_store: Option<StoreFolder>,
+    pub driver_store: Option<Arc<StoreFolder>>,
     /// Dedicated memory in MiB, if the driver reports it.
     pub dedicated_memory_mib: Option<u64>,
     /// The date of the driver package, if it is known.
@@ -107,7 +108,23 @@ pub struct Device {
     /// Health according to the snapshot.
     pub health: Health,
     /// The runtime files that the driver names in the registry.
-    pub runtime_files: RuntimeFiles,
+    pub runtime_files: Arc<RuntimeFiles>,
+}
+
+/// What a device has of its driver's folder. Devices with the same driver share it.
+#[derive(Clone, Default)]
+pub(crate) struct DriverFiles {
+    store: Option<Arc<StoreFolder>>,
+    runtime_files: Arc<RuntimeFiles>,
+}
+
+impl DriverFiles {
+    pub(crate) fn of(store: &DriverStore) -> DriverFiles {
+        DriverFiles {
+            store: Some(Arc::new(StoreFolder::of(store))),
+            runtime_files: Arc::new(RuntimeFiles::of(store)),
+        }
+    }
 }
 
 /// The driver store folder of a device.
@@ -121,7 +138,7 @@ pub struct StoreFolder {
 
 impl Device {
     /// The device of `adapter`, whose `PnP` device is `pnp`.
-    pub(crate) fn new(adapter: &Adapter, pnp: &PnpDevice) -> Device {
+    pub(crate) fn new(adapter: &Adapter, pnp: &PnpDevice, files: DriverFiles) -> Device {
         let has = |attribute| adapter.attributes.has(attribute);
         let description = Some(&pnp.description).filter(|text| !text.is_empty());
         Device {
@@ -134,7 +151,7 @@ impl Device {
             location_path: pnp.location_paths.first().cloned(),
             driver_key: pnp.driver_key.clone(),
             driver_version: adapter.driver_version,
-            driver_store: adapter.driver_store.as_ref().map(StoreFolder::of),
+            driver_store: files.store,
             dedicated_memory_mib: adapter.dedicated_memory_mib,
             driver_date: pnp.driver_date,
             numa_node: pnp.numa_node,
@@ -153,7 +170,7 @@ impl Device {
                 0 => Health::Healthy,
                 code => Health::Unhealthy(UnhealthyReason::ProblemCode(code)),
             },
-            runtime_files: adapter.driver_store.as_ref().map(RuntimeFiles::of).unwrap_or_default(),
+            runtime_files: files.runtime_files,
         }
     }
 }

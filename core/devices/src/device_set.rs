@@ -13,8 +13,8 @@ use crate::environment_hints::DeviceHints;
 use crate::mounts::{DeviceMounts, MountTable};
 use crate::slot::split;
 use crate::{
-    Device, Health, HostFacts, ModelPolicy, NumaTopology, Offer, ResourceOffer, ResourceRule,
-    ResourceSpec, Skipped, SlotId, UnhealthyReason,
+    Device, Health, HostFacts, ModelPolicy, NumaTopology, Offer, PnpId, ResourceOffer,
+    ResourceRule, ResourceSpec, RuntimeFiles, Skipped, SlotId, UnhealthyReason, Vendor,
 };
 
 /// A point in time on a monotonic clock, as the time since an arbitrary origin.
@@ -129,15 +129,30 @@ impl DeviceSet {
     }
 }
 
+/// The mount tables of a resource. Devices with the same driver share one.
+#[derive(Default)]
+struct MountTables(HashMap<(*const RuntimeFiles, *const ModelPolicy, Vendor), Arc<MountTable>>);
+
+impl MountTables {
+    fn of(&mut self, device: &Device, policy: &Arc<ModelPolicy>) -> Arc<MountTable> {
+        // The devices of the resource keep both allocations, so equal addresses are the
+        // same driver and policy.
+        let key = (Arc::as_ptr(&device.runtime_files), Arc::as_ptr(policy), device.vendor);
+        let table = self.0.entry(key);
+        table.or_insert_with(|| Arc::new(MountTable::of(device, policy))).clone()
+    }
+}
+
 impl ResourceDevices {
     fn new(offer: ResourceOffer, removed: Vec<ListedDevice>) -> ResourceDevices {
+        let mut tables = MountTables::default();
         let mut entries: Vec<ListedDevice> = offer
             .devices
             .into_iter()
             .map(|(device, policy)| ListedDevice {
                 health: device.health,
                 removed_since: None,
-                mounts: Arc::new(MountTable::of(&device, &policy)),
+                mounts: tables.of(&device, &policy),
                 hints: Arc::new(DeviceHints::of(&device)),
                 device,
                 policy,
@@ -174,6 +189,12 @@ impl ResourceDevices {
     #[must_use]
     pub fn entries(&self) -> &[ListedDevice] {
         &self.entries
+    }
+
+    /// The device with this ID.
+    #[must_use]
+    pub fn entry(&self, id: &PnpId) -> Option<&ListedDevice> {
+        self.index_by_id.get(id.as_str()).map(|&n| &self.entries[n])
     }
 
     /// Its slots, device by device.

@@ -23,6 +23,7 @@ mod plan;
 mod policy;
 mod preferred_allocation;
 mod resource_name;
+mod rule_finder;
 mod runtime_files;
 mod selection;
 mod slot;

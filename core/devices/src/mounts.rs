@@ -181,7 +181,7 @@ impl MountTable {
             let list = if with_defaults { list } else { &[] };
             list.iter().filter_map(default_file).collect()
         };
-        let RuntimeFiles { system32, wow64, .. } = &device.runtime_files;
+        let RuntimeFiles { system32, wow64, .. } = &*device.runtime_files;
         MountTable {
             system32: lister.list(
                 SYSTEM32,

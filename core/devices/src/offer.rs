@@ -3,11 +3,12 @@
 //! Input: a snapshot and the policy. Output: every device under exactly one resource,
 //! and a reason for every adapter that is under none.
 
-use std::collections::BTreeSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
+use crate::rule_finder::RuleFinder;
 use crate::selection::{Capabilities, ModelList, check_scope, select};
 use crate::{
     Device, DeviceMatch, DriverModel, Filter, HostFacts, HostSnapshot, ModelPolicy, Policy,
@@ -41,7 +42,17 @@ pub enum ResourceOrigin {
 #[derive(Clone, Debug)]
 pub struct Catalog {
     resources: Vec<Arc<ResourceSpec>>,
-    models: Vec<Arc<ModelPolicy>>,
+    models: Vec<CatalogModel>,
+}
+
+/// A driver model, and where its devices go.
+#[derive(Clone, Debug)]
+struct CatalogModel {
+    policy: Arc<ModelPolicy>,
+    /// The index of the model's own resource in the catalog.
+    resource: usize,
+    /// The index of each rule's resource.
+    rule_resources: Vec<usize>,
 }
 
 /// The devices of a host, each under its resource.
@@ -71,34 +82,43 @@ impl Catalog {
     /// order. A name that occurs twice is one resource.
     #[must_use]
     pub fn new(policy: Policy) -> Catalog {
-        let models: Vec<_> = policy.models.into_iter().map(Arc::new).collect();
-        let mut resources: Vec<Arc<ResourceSpec>> = Vec::new();
-        let mut add = |name: &ResourceName, sharing, model: &ModelPolicy, origin| {
-            if !resources.iter().any(|r| r.name == *name) {
-                resources.push(Arc::new(ResourceSpec {
-                    name: name.clone(),
-                    sharing,
-                    removal_grace: model.removal_grace,
-                    origin,
-                }));
-            }
-        };
+        let mut catalog = Catalog { resources: Vec::new(), models: Vec::new() };
+        let mut known = HashMap::new();
+        for model in policy.models {
+            let origin = ResourceOrigin::Model(model.model);
+            let spec = ResourceSpec {
+                name: model.resource.clone(),
+                sharing: model.sharing,
+                removal_grace: model.removal_grace,
+                origin,
+            };
+            let resource = catalog.add(&mut known, spec);
+            let policy = Arc::new(model);
+            catalog.models.push(CatalogModel { policy, resource, rule_resources: Vec::new() });
+        }
         let mut number = 0..;
-        for model in &models {
-            add(&model.resource, model.sharing, model, ResourceOrigin::Model(model.model));
-        }
-        for model in &models {
+        for n in 0..catalog.models.len() {
+            let model = catalog.models[n].policy.clone();
             for rule in model.rules.iter() {
-                let sharing = Sharing {
-                    replicas: rule.replicas.unwrap_or(model.sharing.replicas),
-                    allocation: rule.allocation.unwrap_or(model.sharing.allocation),
-                    shared_requests: model.sharing.shared_requests,
+                let spec = ResourceSpec {
+                    name: rule.name.clone(),
+                    sharing: rule.sharing(model.sharing),
+                    removal_grace: model.removal_grace,
+                    origin: ResourceOrigin::Rule(number.next().unwrap_or(usize::MAX)),
                 };
-                let origin = ResourceOrigin::Rule(number.next().unwrap_or(usize::MAX));
-                add(&rule.name, sharing, model, origin);
+                let resource = catalog.add(&mut known, spec);
+                catalog.models[n].rule_resources.push(resource);
             }
         }
-        Catalog { resources, models }
+        catalog
+    }
+
+    /// The index of the resource with the name of `spec`, which is added if it is new.
+    fn add(&mut self, known: &mut HashMap<ResourceName, usize>, spec: ResourceSpec) -> usize {
+        *known.entry(spec.name.clone()).or_insert_with(|| {
+            self.resources.push(Arc::new(spec));
+            self.resources.len() - 1
+        })
     }
 
     /// The resources to register.
@@ -110,15 +130,26 @@ impl Catalog {
     /// Assigns every device of `snapshot` to its resource.
     #[must_use]
     pub fn offer(&self, snapshot: &HostSnapshot) -> Offer {
-        let mut matched: BTreeSet<(usize, usize)> = BTreeSet::new();
-        let (assigned, skipped) = select(snapshot, |device| self.assign(device, &mut matched));
+        let mut finders: Vec<RuleFinder<'_>> = self
+            .models
+            .iter()
+            .map(|model| RuleFinder::new(&model.policy.rules, model.policy.model))
+            .collect();
+        let mut matched: HashSet<(usize, usize)> = HashSet::new();
+        let (assigned, skipped) = select(snapshot, |device| {
+            let (number, model) = self.model_of(&device)?;
+            let rule = finders[number].find(&device);
+            matched.extend(rule.map(|rule| (number, rule)));
+            let resource = rule.map_or(model.resource, |rule| model.rule_resources[rule]);
+            Ok((resource, device, model.policy.clone()))
+        });
         let mut resources: Vec<ResourceOffer> = self
             .resources
             .iter()
             .map(|spec| ResourceOffer { spec: spec.clone(), devices: Vec::new() })
             .collect();
-        for (resource, device, model) in assigned {
-            resources[resource].devices.push((Arc::new(device), model));
+        for (resource, device, policy) in assigned {
+            resources[resource].devices.push((Arc::new(device), policy));
         }
         Offer {
             host: snapshot.host.clone(),
@@ -128,55 +159,40 @@ impl Catalog {
         }
     }
 
-    /// The resource's index, the device, and the policy that applies to it. Adds the
-    /// device's rule to `matched`.
-    fn assign(
-        &self,
-        device: Device,
-        matched: &mut BTreeSet<(usize, usize)>,
-    ) -> Result<(usize, Device, Arc<ModelPolicy>), SkipReason> {
-        let (number, model) = self.model_of(&device)?;
-        let rule = model.rules.iter().position(|rule| rule.matches.matches(&device, model.model));
-        let name = match rule {
-            Some(rule) => {
-                matched.insert((number, rule));
-                &model.rules[rule].name
-            }
-            None => &model.resource,
-        };
-        let resource = self.resources.iter().position(|r| r.name == *name);
-        let resource = resource.expect("the catalog holds every rule's and model's resource");
-        Ok((resource, device, model.clone()))
-    }
-
-    /// The first driver model that matches the device.
-    fn model_of(&self, device: &Device) -> Result<(usize, &Arc<ModelPolicy>), SkipReason> {
-        let fits = |model: &&Arc<ModelPolicy>| Filter::of(model.model).matches(device);
-        let Some(number) = self.models.iter().position(|model| fits(&model)) else {
-            let enabled = ModelList(self.models.iter().map(|m| m.model).collect());
+    /// The first driver model that matches the device, and its number.
+    fn model_of(&self, device: &Device) -> Result<(usize, &CatalogModel), SkipReason> {
+        let fits = |model: &CatalogModel| Filter::of(model.policy.model).matches(device);
+        let Some(number) = self.models.iter().position(fits) else {
+            let enabled = ModelList(self.models.iter().map(|m| m.policy.model).collect());
             return Err(SkipReason::NoModel(Capabilities::of(device), enabled));
         };
-        let model = &self.models[number];
-        check_scope(device, model.integrated, model.detachable)?;
-        match (&model.match_name, model.model) {
+        let policy = &self.models[number].policy;
+        check_scope(device, policy.integrated, policy.detachable)?;
+        match (&policy.match_name, policy.model) {
             (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
                 Err(SkipReason::Name(name.clone()))
             }
             (_, DriverModel::Wddm | DriverModel::Mcdm) if device.location_path.is_none() => {
                 Err(SkipReason::NoLocationPath)
             }
-            _ => Ok((number, model)),
+            _ => Ok((number, &self.models[number])),
         }
     }
 
     /// Rules that match no device, each once even if several models share it.
-    fn unmatched_rules(&self, matched: &BTreeSet<(usize, usize)>) -> Vec<ResourceRule> {
-        let is_matched = |rule: &ResourceRule| {
-            matched.iter().any(|(model, number)| self.models[*model].rules[*number] == *rule)
-        };
+    fn unmatched_rules(&self, matched: &HashSet<(usize, usize)>) -> Vec<ResourceRule> {
+        /// The rules with one name; equal rules have equal names.
+        type ByName<'a> = HashMap<&'a ResourceName, Vec<&'a ResourceRule>>;
+        let mut known: ByName<'_> = HashMap::new();
+        for (model, number) in matched {
+            let rule = &self.models[*model].policy.rules[*number];
+            known.entry(&rule.name).or_default().push(rule);
+        }
         let mut unmatched: Vec<ResourceRule> = Vec::new();
-        for rule in self.models.iter().flat_map(|model| model.rules.iter()) {
-            if !is_matched(rule) && !unmatched.contains(rule) {
+        for rule in self.models.iter().flat_map(|model| model.policy.rules.iter()) {
+            let equal = known.entry(&rule.name).or_default();
+            if !equal.contains(&rule) {
+                equal.push(rule);
                 unmatched.push(rule.clone());
             }
         }
@@ -184,12 +200,28 @@ impl Catalog {
     }
 }
 
+impl ResourceRule {
+    /// How the devices of this rule are shared, where `model` decides the rest.
+    fn sharing(&self, model: Sharing) -> Sharing {
+        Sharing {
+            replicas: self.replicas.unwrap_or(model.replicas),
+            allocation: self.allocation.unwrap_or(model.allocation),
+            ..model
+        }
+    }
+}
+
 impl DeviceMatch {
     /// Whether a device of driver model `model` meets every condition.
     #[must_use]
     pub fn matches(&self, device: &Device, model: DriverModel) -> bool {
-        let hardware = device.hardware_id;
         let location = device.location_path.as_ref();
+        self.matches_apart_from_location(device, model)
+            && self.location.as_ref().is_none_or(|p| location.is_some_and(|at| p.matches(at)))
+    }
+
+    pub(crate) fn matches_apart_from_location(&self, device: &Device, model: DriverModel) -> bool {
+        let hardware = device.hardware_id;
         self.vendor.is_none_or(|vendor| vendor == device.vendor)
             && self.model.is_none_or(|wanted| wanted == model)
             && self.pci.is_none_or(|pci| pci.matches(hardware.vendor, hardware.device))
@@ -197,6 +229,5 @@ impl DeviceMatch {
                 .min_memory_mib
                 .is_none_or(|least| device.dedicated_memory_mib.is_some_and(|mib| mib >= least))
             && self.description.as_ref().is_none_or(|p| p.matches(&device.description))
-            && self.location.as_ref().is_none_or(|p| location.is_some_and(|at| p.matches(at)))
     }
 }

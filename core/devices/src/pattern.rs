@@ -67,6 +67,12 @@ pub struct PciPattern {
 }
 
 impl PciPattern {
+    /// Whether `self` matches all IDs that `other` matches.
+    #[must_use]
+    pub fn covers(&self, other: &PciPattern) -> bool {
+        self.vendor == other.vendor && (self.device.is_none() || self.device == other.device)
+    }
+
     /// Whether the IDs match.
     #[must_use]
     pub fn matches(&self, vendor: u32, device: u32) -> bool {
@@ -109,23 +115,53 @@ impl FromStr for PciPattern {
 /// A location path, compared case-insensitively. With `*` at the end, it matches every
 /// path that begins with the text before it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LocationPattern(String);
+pub struct LocationPattern {
+    text: String,
+    folded: String,
+}
+
+/// What a case-folded path is compared with.
+pub(crate) enum LocationKey<'a> {
+    /// The whole path.
+    Path(&'a str),
+    /// The beginning of the path.
+    Prefix(&'a str),
+}
 
 impl LocationPattern {
     /// Whether `path` matches.
     #[must_use]
     pub fn matches(&self, path: &LocationPath) -> bool {
         let path = fold_case(path.as_str());
-        match self.0.strip_suffix('*') {
-            Some(start) => path.starts_with(&fold_case(start)),
-            None => path == fold_case(&self.0),
+        match self.key() {
+            LocationKey::Prefix(start) => path.starts_with(start),
+            LocationKey::Path(whole) => path == whole,
+        }
+    }
+
+    /// Whether `self` matches every path that `other` matches.
+    #[must_use]
+    pub fn covers(&self, other: &LocationPattern) -> bool {
+        match (self.key(), other.key()) {
+            (LocationKey::Path(whole), LocationKey::Path(other)) => whole == other,
+            (LocationKey::Path(_), LocationKey::Prefix(_)) => false,
+            (LocationKey::Prefix(start), LocationKey::Path(other) | LocationKey::Prefix(other)) => {
+                other.starts_with(start)
+            }
+        }
+    }
+
+    pub(crate) fn key(&self) -> LocationKey<'_> {
+        match self.folded.strip_suffix('*') {
+            Some(start) => LocationKey::Prefix(start),
+            None => LocationKey::Path(&self.folded),
         }
     }
 }
 
 impl fmt::Display for LocationPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -142,7 +178,7 @@ impl FromStr for LocationPattern {
         if body.is_empty() || body.contains('*') {
             return Err(LocationPatternError(text.to_owned()));
         }
-        Ok(LocationPattern(text.to_owned()))
+        Ok(LocationPattern { text: text.to_owned(), folded: fold_case(text) })
     }
 }
 

@@ -3,14 +3,16 @@
 //! One broken adapter never hides the others: an adapter that cannot become a device is
 //! skipped and reported.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::str::FromStr;
 
 use crate::case_folding::fold_case;
+use crate::device::DriverFiles;
 use crate::{
-    Adapter, AdapterKind, Attachment, Device, DeviceScope, DriverModel, HostSnapshot, Luid,
-    Placement, WarningEffect,
+    Adapter, AdapterKind, Attachment, Device, DeviceScope, DriverModel, DriverStore, HostSnapshot,
+    Luid, Placement, WarningEffect,
 };
 
 /// Selects devices by what they support. The numbers are those of the discovery
@@ -241,9 +243,9 @@ pub(crate) fn select<T>(
 ) -> (Vec<T>, Vec<Skipped>) {
     let mut accepted = Vec::new();
     let mut skipped = Vec::new();
-    let mut seen = BTreeMap::new();
+    let mut seen = Seen::default();
     for adapter in &snapshot.adapters {
-        let device = identify(adapter, &mut seen).map(|device| Device {
+        let device = seen.identify(adapter).map(|device| Device {
             cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
             ..device
         });
@@ -265,17 +267,39 @@ pub(crate) fn select<T>(
     (accepted, skipped)
 }
 
-/// The device of an adapter, if the adapter is hardware with its own `PnP` device.
-fn identify(adapter: &Adapter, seen: &mut BTreeMap<String, Luid>) -> Result<Device, SkipReason> {
-    if adapter.kind == AdapterKind::Software {
-        return Err(SkipReason::Software);
+/// What the adapters before one had.
+#[derive(Default)]
+struct Seen<'a> {
+    pnp_devices: HashMap<String, Luid>,
+    /// The newest driver folder with each path, because adapters usually share a driver.
+    drivers: HashMap<&'a str, (&'a DriverStore, DriverFiles)>,
+}
+
+impl<'a> Seen<'a> {
+    /// The device of an adapter, if the adapter is hardware with its own `PnP` device.
+    fn identify(&mut self, adapter: &'a Adapter) -> Result<Device, SkipReason> {
+        if adapter.kind == AdapterKind::Software {
+            return Err(SkipReason::Software);
+        }
+        let pnp = adapter.pnp.as_ref().ok_or(SkipReason::NoPnpDevice)?;
+        match self.pnp_devices.entry(fold_case(pnp.id.as_str())) {
+            Entry::Occupied(first) => return Err(SkipReason::SamePnpDevice(*first.get())),
+            Entry::Vacant(new) => new.insert(adapter.luid),
+        };
+        let files = adapter.driver_store.as_ref().map(|store| self.driver_files(store));
+        Ok(Device::new(adapter, pnp, files.unwrap_or_default()))
     }
-    let pnp = adapter.pnp.as_ref().ok_or(SkipReason::NoPnpDevice)?;
-    if let Some(first) = seen.insert(fold_case(pnp.id.as_str()), adapter.luid) {
-        seen.insert(fold_case(pnp.id.as_str()), first);
-        return Err(SkipReason::SamePnpDevice(first));
+
+    fn driver_files(&mut self, store: &'a DriverStore) -> DriverFiles {
+        match self.drivers.get(store.path.as_str()) {
+            Some((known, files)) if *known == store => files.clone(),
+            _ => {
+                let files = DriverFiles::of(store);
+                self.drivers.insert(&store.path, (store, files.clone()));
+                files
+            }
+        }
     }
-    Ok(Device::new(adapter, pnp))
 }
 
 /// Checks whether integrated and detachable devices are included.

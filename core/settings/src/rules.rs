@@ -10,6 +10,10 @@ use serde::Deserialize;
 use crate::values::{Choice, DescriptionText, MemoryMib, Multitenancy, ResourceNameText};
 use crate::variables::replicas;
 
+/// The maximum number of rules. Each pair of rules is compared, and each resource has its own
+/// socket and registration.
+const MAX_RULES: usize = 1000;
+
 /// The keys of a rule.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -54,7 +58,7 @@ impl FileRule {
     }
 }
 
-/// The rules of the file `name`; a rule that can never match is an error.
+/// The rules of the file `name`; a rule that can never match is an error, and so are too many.
 pub(crate) fn file_rules(
     name: &str,
     list: Vec<Spanned<AnyCase<RuleFile>>>,
@@ -62,6 +66,10 @@ pub(crate) fn file_rules(
     let mut rules: Vec<FileRule> = Vec::new();
     for (n, file) in list.into_iter().enumerate() {
         let place = Place::of(name, &file, format!("resources[{n}]"));
+        if n == MAX_RULES {
+            let what = format!("more than {MAX_RULES} rules");
+            return Err(place.error(what).with_hint("let one rule match several devices"));
+        }
         let rule = FileRule { rule: rule(file.value.0), place };
         if let Some(earlier) = rules.iter().find(|e| covers(&e.rule.matches, &rule.rule.matches)) {
             let what = format!(
@@ -102,21 +110,10 @@ pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
     }
     implied(wide.vendor.as_ref(), narrow.vendor.as_ref(), Vendor::eq)
         && implied(wide.description.as_ref(), narrow.description.as_ref(), DescriptionPattern::eq)
-        && implied(wide.pci.as_ref(), narrow.pci.as_ref(), covers_prefix)
+        && implied(wide.pci.as_ref(), narrow.pci.as_ref(), PciPattern::covers)
         && implied(wide.min_memory_mib.as_ref(), narrow.min_memory_mib.as_ref(), u64::le)
         && implied(wide.model.as_ref(), narrow.model.as_ref(), DriverModel::eq)
-        && implied(wide.location.as_ref(), narrow.location.as_ref(), covers_prefix)
-}
-
-/// For patterns that allow `*` only at the end: PCI IDs and location paths. They hold only ASCII
-/// letters, so folding ASCII case is what Windows does.
-fn covers_prefix<T: ToString>(wide: &T, narrow: &T) -> bool {
-    let (wide, narrow) = (wide.to_string(), narrow.to_string());
-    let (wide, narrow) = (wide.to_ascii_uppercase(), narrow.to_ascii_uppercase());
-    match wide.strip_suffix('*') {
-        Some(start) => narrow.trim_end_matches('*').starts_with(start),
-        None => wide == narrow,
-    }
+        && implied(wide.location.as_ref(), narrow.location.as_ref(), LocationPattern::covers)
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! What the daemon logs about devices: changes, and what could not be read.
 
+use std::collections::HashMap;
+
 use cli::error_chain;
 use devices::{
-    DeviceSet, Health, HostSnapshot, ListedDevice, ResourceDevices, ResourceName, WarningEffect,
+    DeviceSet, Health, HostSnapshot, ListedDevice, Luid, ResourceDevices, ResourceName, Skipped,
+    WarningEffect,
 };
 use kubelet::ListTooLarge;
 
@@ -19,15 +22,17 @@ pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
             );
         }
         for entry in resource.entries() {
-            let old = old.and_then(|old| find(old, entry));
+            let old = old.and_then(|old| old.entry(&entry.device.id));
             log_health(old, entry);
             if old.is_none() {
                 log_rejected_files(entry);
             }
         }
     }
+    let known: HashMap<Luid, &Skipped> =
+        before.iter().flat_map(|set| &set.skipped).map(|skipped| (skipped.luid, skipped)).collect();
     for skipped in &after.skipped {
-        if before.is_none_or(|set| !set.skipped.contains(skipped)) {
+        if known.get(&skipped.luid) != Some(&skipped) {
             tracing::info!(
                 luid = %skipped.luid, adapter = skipped.description, reason = %skipped.reason,
                 "adapter skipped"
@@ -68,10 +73,6 @@ pub(crate) fn log_list_too_large(resource: &ResourceName, error: ListTooLarge) {
 fn counts(resource: &ResourceDevices) -> (usize, usize) {
     let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
     (resource.entries().len(), healthy)
-}
-
-fn find<'a>(resource: &'a ResourceDevices, entry: &ListedDevice) -> Option<&'a ListedDevice> {
-    resource.entries().iter().find(|old| old.device.id == entry.device.id)
 }
 
 fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {

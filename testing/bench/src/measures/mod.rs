@@ -2,6 +2,7 @@
 
 mod calls;
 mod changes;
+mod decisions;
 mod group;
 mod idle;
 mod restarts;
@@ -23,17 +24,19 @@ pub(crate) enum Measure {
     Changes,
     Restarts,
     Idle,
+    Decisions,
 }
 
 impl Measure {
     /// All groups, in the order of the report.
-    pub(crate) const ALL: [Measure; 6] = [
+    pub(crate) const ALL: [Measure; 7] = [
         Measure::Size,
         Measure::Startup,
         Measure::Calls,
         Measure::Changes,
         Measure::Restarts,
         Measure::Idle,
+        Measure::Decisions,
     ];
 
     /// The name on the command line.
@@ -45,6 +48,7 @@ impl Measure {
             Measure::Changes => "changes",
             Measure::Restarts => "restarts",
             Measure::Idle => "idle",
+            Measure::Decisions => "decisions",
         }
     }
 
@@ -64,6 +68,7 @@ impl Measure {
             Measure::Changes => changes::measure(program, effort).await,
             Measure::Restarts => restarts::measure(program, effort).await,
             Measure::Idle => idle::measure(program, effort).await,
+            Measure::Decisions => decisions::measure(effort),
         }
     }
 }

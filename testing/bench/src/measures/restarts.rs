@@ -14,7 +14,7 @@ use crate::program::Program;
 use crate::sample::milliseconds;
 
 /// The budget, in milliseconds.
-const LIMIT: f64 = 1_000.0;
+const LIMIT: f64 = 300.0;
 
 /// What a kubelet removes before it listens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
