@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use printable::printable;
+
 use crate::{Device, Vendor};
 
 /// The values of `DIRECTX_DEVICE_n_*` for one device.
@@ -27,7 +29,10 @@ impl DeviceHints {
             ("_LOCATION_PATH", location),
             ("_DRIVER_VERSION", version),
         ];
-        let known = |(name, value): (&'static str, Option<String>)| Some((name, value?));
+        // Values end at a NUL, and a line feed could forge a second variable in a listing.
+        let known = |(name, value): (&'static str, Option<String>)| {
+            Some((name, printable(&value?).into_owned()))
+        };
         DeviceHints { luid, values: all.into_iter().filter_map(known).collect() }
     }
 }

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use printable::printable;
+
 use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
 use crate::environment_hints;
 use crate::mounts::{MountPlan, resolve};
@@ -247,8 +249,8 @@ fn grant(
 fn add_legacy(envs: &mut BTreeMap<String, String>, device: &Device) {
     let version = device.driver_version.map(|v| v.to_string()).unwrap_or_default();
     for (name, value) in [
-        ("DIRECTX_GPU_Name", device.description.clone()),
-        ("DIRECTX_GPU_PNPDeviceID", device.id.to_string()),
+        ("DIRECTX_GPU_Name", printable(&device.description).into_owned()),
+        ("DIRECTX_GPU_PNPDeviceID", printable(device.id.as_str()).into_owned()),
         ("DIRECTX_GPU_DriverVersion", version),
     ] {
         envs.insert(name.to_owned(), value);

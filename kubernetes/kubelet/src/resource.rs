@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use printable::printable_display;
 use tokio::sync::watch;
 
 use crate::{ContainerResponse, DeviceList};
@@ -57,9 +58,9 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Creates a refusal.
+    /// Creates a refusal. The message may quote what a client sent.
     pub fn new(kind: RefusalKind, message: impl fmt::Display) -> Self {
-        Refusal { kind, message: message.to_string() }
+        Refusal { kind, message: printable_display(message) }
     }
 }
 

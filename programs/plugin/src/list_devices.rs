@@ -9,6 +9,7 @@ use devices::{
     Attachment, Criteria, Device, DeviceScope, Filter, Health, Placement, RuntimeFile, Selection,
     discover,
 };
+use printable::{printable, printable_display};
 use serde::Serialize;
 
 use crate::change_log;
@@ -152,16 +153,17 @@ fn text(selection: &Selection) -> String {
     }
     for skipped in &selection.skipped {
         let name = if skipped.description.is_empty() { "adapter" } else { &skipped.description };
-        let _ = writeln!(text, "  {name} (LUID {}): {}", skipped.luid, skipped.reason);
+        let reason = printable_display(&skipped.reason);
+        let _ = writeln!(text, "  {} (LUID {}): {reason}", printable(name), skipped.luid);
     }
     text
 }
 
 fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
-    writeln!(text, "{}", device.description)?;
+    writeln!(text, "{}", printable(&device.description))?;
     let mut row = |name: &str, value: &str| match value {
         "" => Ok(()),
-        value => writeln!(text, "  {name:<16}{value}"),
+        value => writeln!(text, "  {name:<16}{}", printable(value)),
     };
     row("PnP id", device.id.as_str())?;
     row("LUID", &device.luid.to_string())?;
@@ -187,7 +189,8 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
         &format!("{} System32, {} SysWOW64", files.system32.len(), files.wow64.len()),
     )?;
     for rejected in &files.rejected {
-        writeln!(text, "  ignored: {} `{}`: {}", rejected.key, rejected.value, rejected.why)?;
+        let line = format_args!("{} `{}`: {}", rejected.key, rejected.value, rejected.why);
+        writeln!(text, "  ignored: {}", printable_display(line))?;
     }
     writeln!(text)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
+use printable::printable;
 use serde::Serialize;
 
 /// The result of a simulation.
@@ -115,7 +116,7 @@ impl fmt::Display for Report {
             let ResourceView { name, capacity, allocatable, devices } = resource;
             writeln!(f, "{name}: capacity {capacity}, allocatable {allocatable}")?;
             for slot in devices.iter().take(SLOTS_SHOWN) {
-                writeln!(f, "  {:<9}  {}", slot.health, slot.id)?;
+                writeln!(f, "  {:<9}  {}", slot.health, printable(&slot.id))?;
             }
             if devices.len() > SLOTS_SHOWN {
                 writeln!(f, "  and {} more", devices.len() - SLOTS_SHOWN)?;
@@ -128,7 +129,7 @@ impl fmt::Display for Report {
             writeln!(f)?;
         }
         for note in &self.notes {
-            writeln!(f, "note: {note}")?;
+            writeln!(f, "note: {}", printable(note))?;
         }
         Ok(())
     }
@@ -139,29 +140,29 @@ impl fmt::Display for PodView {
         let PodView { name, resource, count, reason, container, .. } = self;
         if !self.admitted {
             writeln!(f, "pod {name} requests {count} of {resource}: refused")?;
-            writeln!(f, "  reason   {reason}")?;
+            writeln!(f, "  reason   {}", printable(reason))?;
             return self.write_notes(f);
         }
         writeln!(f, "pod {name} requests {count} of {resource}: admitted")?;
         for id in &self.device_ids {
-            writeln!(f, "  slot     {id}")?;
+            writeln!(f, "  slot     {}", printable(id))?;
         }
         for device in &container.devices {
-            writeln!(f, "  device   {}", device.host_path)?;
+            writeln!(f, "  device   {}", printable(&device.host_path))?;
         }
         let folder = |mount: &MountView| split(&mount.host_path).0.to_owned();
         for mounts in container.mounts.chunk_by(|a, b| folder(a) == folder(b)) {
-            writeln!(f, "  files    from {}", folder(&mounts[0]))?;
+            writeln!(f, "  files    from {}", printable(&folder(&mounts[0])))?;
             for mount in mounts {
                 let file = split(&mount.host_path).1;
                 writeln!(f, "             {file} -> {}", mount.container_path)?;
             }
         }
         for (name, value) in &container.envs {
-            writeln!(f, "  env      {name}={value}")?;
+            writeln!(f, "  env      {name}={}", printable(value))?;
         }
         for (name, value) in &container.annotations {
-            writeln!(f, "  annotate {name}={value}")?;
+            writeln!(f, "  annotate {name}={}", printable(value))?;
         }
         self.write_notes(f)
     }
@@ -169,7 +170,7 @@ impl fmt::Display for PodView {
 
 impl PodView {
     fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.notes.iter().try_for_each(|note| writeln!(f, "  why      {note}"))
+        self.notes.iter().try_for_each(|note| writeln!(f, "  why      {}", printable(note)))
     }
 }
 

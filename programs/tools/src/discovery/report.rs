@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile};
+use printable::printable;
 
 /// What `GetDiscoveryLibraryVersion` of the discovery library returns. The earlier program
 /// of this name prints it, and so do the clients of the library.
@@ -27,7 +28,7 @@ fn add_device(text: &mut String, number: usize, device: &Device) {
     let location = device.location_path.as_ref().map_or("", |path| path.as_str());
     let _ = writeln!(text, "[Device {number} details]\n");
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{:<20} {value}", format!("{name}:"));
+        let _ = writeln!(text, "{:<20} {}", format!("{name}:"), printable(value));
     };
     line("PnP Hardware ID", device.id.as_str());
     line("DX Adapter LUID", &device.luid.to_string());
