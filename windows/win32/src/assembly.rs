@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
     Adapter, AdapterKind, AdapterWarning, Attachment, Attribute, Attributes, CopyToVmKey,
-    CopyToVmValue, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot,
-    Luid, Placement, PnpDevice, SourceError, StoreFiles, WarningEffect,
+    CopyToVmValue, DiscoveredFrom, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts,
+    HostSnapshot, Luid, Placement, PnpDevice, SourceError, StoreFiles, WarningEffect,
 };
 
 use crate::copy_to_vm::{self, RawValue};
@@ -81,13 +81,18 @@ pub(crate) struct Device {
 pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
     let lists = host.lists()?;
     let mut devices = first_devices(host.devices()?);
+    let from = facts.discovered_from;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
     let luids: Vec<Vec<Luid>> = lists.iter().map(|(_, luids)| luids.clone()).collect();
     for luid in order::merge(&luids) {
         let mut notes = Vec::new();
         let attributes = lists.iter().filter(|(_, luids)| luids.contains(&luid)).map(|(a, _)| *a);
-        match adapter(host, luid, attributes.collect(), devices.remove(&luid), &mut notes) {
-            Ok(adapter) => snapshot.adapters.push(adapter),
+        let device = devices.remove(&luid);
+        match adapter(host, from, luid, device, &mut notes) {
+            Ok(adapter) => {
+                let attributes = attributes.collect();
+                snapshot.adapters.push(Adapter { attributes, ..adapter });
+            }
             Err(failure) => {
                 let text = error_chain(&failure);
                 snapshot.warnings.push(AdapterWarning {
@@ -118,17 +123,17 @@ fn first_devices(candidates: Vec<Candidate>) -> BTreeMap<Luid, Candidate> {
 
 fn adapter(
     host: &impl Host,
+    from: DiscoveredFrom,
     luid: Luid,
-    attributes: Attributes,
     candidate: Option<Candidate>,
     notes: &mut Vec<String>,
 ) -> Result<Adapter, WindowsError> {
     let facts = host.adapter(luid)?;
     let device = candidate.map(|candidate| candidate.device).transpose()?;
-    let driver_store = driver_store(host, luid, device.as_ref(), notes)?;
+    let driver_store = driver_store(host, from, luid, device.as_ref(), notes)?;
     Ok(Adapter {
         luid,
-        attributes,
+        attributes: Attributes::default(),
         kind: facts.kind,
         placement: facts.placement,
         attachment: facts.attachment,
@@ -143,6 +148,7 @@ fn adapter(
 
 fn driver_store(
     host: &impl Host,
+    from: DiscoveredFrom,
     luid: Luid,
     device: Option<&Device>,
     notes: &mut Vec<String>,
@@ -157,7 +163,7 @@ fn driver_store(
             return Ok(None);
         }
     };
-    if store_path::is_inside_container(&path) {
+    if from == DiscoveredFrom::Container {
         notes.push(format!("cannot list the runtime files of `{path}` inside a container"));
         let files = StoreFiles::Listed(BTreeSet::new());
         return Ok(Some(DriverStore { path, files, copy_to_vm: BTreeMap::new() }));

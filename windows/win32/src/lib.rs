@@ -11,6 +11,8 @@
 #[cfg(any(windows, test))]
 mod assembly;
 #[cfg(any(windows, test))]
+mod container;
+#[cfg(any(windows, test))]
 mod copy_to_vm;
 #[cfg(any(windows, test))]
 mod error;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use devices::{
-    AdapterSource, ChangeCallback, HcsSchema, HostFacts, HostSnapshot, SourceError, Wow64,
+    AdapterSource, ChangeCallback, DiscoveredFrom, HcsSchema, HostFacts, HostSnapshot, SourceError,
+    Wow64,
 };
 
 use crate::error::error_chain;
@@ -13,9 +14,10 @@ use crate::live::LiveHost;
 use crate::sys::dxcore::{AdapterList, Dxcore, Subscription};
 use crate::sys::library::Library;
 use crate::sys::notify::DeviceNotifications;
+use crate::sys::registry::Key;
 use crate::sys::setup::SetupApi;
 use crate::sys::version;
-use crate::{NEEDED_WINDOWS, assembly, hcs};
+use crate::{NEEDED_WINDOWS, assembly, container, hcs};
 
 /// The reason why the adapters of the host cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +144,7 @@ pub fn host_facts() -> HostFacts {
             build: Some(build),
             hcs_schemas: Vec::new(),
             wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
+            discovered_from: discovered_from(),
         }
     });
     let hcs_schemas = SCHEMAS.get().cloned().unwrap_or_else(|| match hcs::schemas() {
@@ -152,6 +155,18 @@ pub fn host_facts() -> HostFacts {
         }
     });
     HostFacts { hcs_schemas, ..version.clone() }
+}
+
+/// Whether this program runs inside a container. A host whose registry cannot be read is
+/// assumed to be a host.
+fn discovered_from() -> DiscoveredFrom {
+    let key = Key::local_machine(r"SYSTEM\CurrentControlSet\Control");
+    let value = key.and_then(|key| key.value(container::VALUE));
+    let value = value.unwrap_or_else(|error| {
+        tracing::debug!(%error, "cannot read whether this is a container");
+        None
+    });
+    container::discovered_from(value.as_ref())
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
-    CopyToVmValue, DriverStore, FileName, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program, ProgramVersion,
-    RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
+    CopyToVmValue, DiscoveredFrom, DriverStore, FileName, HcsFailure, HcsFailureKind, HostFacts,
+    HostSnapshot, Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program,
+    ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
 };
 
 use super::evaluate;
@@ -421,9 +421,11 @@ fn named_files_are_compared_with_the_driver_store_folder() {
     let unread = files(&|facts| store(facts).files = StoreFiles::OnDisk);
     assert_eq!(unread.0, Verdict::NotChecked);
     assert_eq!(files(&|facts| store(facts).copy_to_vm.clear()).0, Verdict::Ok);
-    let inside =
-        files(&|facts| store(facts).path = r"C:\Windows\System32\HostDriverStore\x".into());
+    let guest = files(&|facts| store(facts).path = r"C:\Windows\System32\HostDriverStore\x".into());
+    assert_eq!(guest, (Verdict::Ok, "14 named, all present".to_owned()));
+    let inside = files(&|facts| facts.machine.host.discovered_from = DiscoveredFrom::Container);
     assert_eq!(inside.0, Verdict::Warning);
+    assert!(inside.1.contains("inside a container"), "{}", inside.1);
     assert_eq!(files(&|facts| adapters(facts)[0].driver_store = None).0, Verdict::Warning);
     let unneeded = files(&|facts| {
         adapters(facts)[0].driver_store = None;
