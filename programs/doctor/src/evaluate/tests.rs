@@ -244,6 +244,19 @@ fn the_kubelets_directory_and_socket_must_be_usable() {
     }
 }
 
+/// The kubelet's device manager ignores `--root-dir`.
+#[test]
+fn the_kubelets_directory_is_fixed() {
+    let checks = changed(Subject::KubeletDirectory, |facts| {
+        facts.directory = Some(directory(DirectoryState::Missing, SocketState::Missing));
+    });
+    let advice = checks[0].advice.as_deref().unwrap();
+    assert!(
+        advice.contains(r"\var\lib\kubelet\device-plugins") && !advice.contains("root-dir"),
+        "{advice}"
+    );
+}
+
 #[test]
 fn an_invalid_configuration_is_a_problem_and_leaves_only_resources_unchecked() {
     let error = CollectError { message: "key `x`".to_owned(), hint: Some("did you mean y".into()) };
