@@ -125,13 +125,15 @@ fn a_healthy_node_is_ok_in_every_subject() {
 }
 
 #[test]
-fn windows_needs_dxcore_and_names_who_provides_runtime_files() {
+fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_files() {
     let build = |build: &str| {
         only(Subject::Windows, |facts| facts.machine.host.build = Some(build.parse().unwrap()))
     };
     for (version, verdict, text) in [
-        ("10.0.17763.4010", Verdict::Problem, "cannot list"),
-        ("10.0.18363.1", Verdict::Problem, "cannot list"),
+        ("10.0.14393.5582", Verdict::Problem, "cannot list"),
+        ("10.0.17762.1", Verdict::Problem, "cannot list"),
+        ("10.0.17763.4010", Verdict::Ok, "no DXCore"),
+        ("10.0.18363.1", Verdict::Ok, "no DXCore"),
         ("10.0.19041.1", Verdict::Ok, "the plugin mounts"),
         ("10.0.20348.1547", Verdict::Ok, "the plugin mounts"),
         ("10.0.26100.1", Verdict::Ok, "mounts none"),

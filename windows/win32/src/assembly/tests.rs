@@ -2,9 +2,10 @@
 
 use std::io;
 
-use devices::{LocationPath, PnpId};
+use devices::{Attribute, LocationPath, PnpId};
 
 use super::*;
+use crate::order;
 
 const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1";
 const HOST_DRIVER_STORE: &str =
@@ -108,12 +109,12 @@ impl TestHost {
 }
 
 impl Host for TestHost {
-    fn lists(&self) -> Result<Vec<(Attribute, Vec<Luid>)>, WindowsError> {
+    fn adapters(&self) -> Vec<(Luid, Attributes)> {
         let list = |attribute| {
             let has = |adapter: &&TestAdapter| adapter.attributes.contains(&attribute);
             (attribute, self.adapters.iter().filter(has).map(|adapter| adapter.luid).collect())
         };
-        Ok(Attribute::ALL.into_iter().map(list).collect())
+        order::by_adapter(&Attribute::ALL.map(list))
     }
 
     fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError> {
