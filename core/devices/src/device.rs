@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    Adapter, Attachment, Attribute, DriverKey, DriverStore, DriverVersion, HardwareId,
-    LocationPath, Luid, Placement, PnpDevice, PnpId, RuntimeFiles, StoreFiles, Vendor,
+    Adapter, Attachment, Attribute, DiscoveredFrom, DriverKey, DriverStore, DriverVersion,
+    HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, RuntimeFiles, StoreFiles, Vendor,
 };
 
 /// Whether a device supports something.
@@ -107,7 +107,7 @@ pub struct Device {
     pub cuda_uuid: Option<String>,
     /// Health according to the snapshot.
     pub health: Health,
-    /// The runtime files that the driver names in the registry.
+    /// The runtime files that the driver names in the registry; none inside a container.
     pub runtime_files: Arc<RuntimeFiles>,
 }
 
@@ -119,10 +119,14 @@ pub(crate) struct DriverFiles {
 }
 
 impl DriverFiles {
-    pub(crate) fn of(store: &DriverStore) -> DriverFiles {
+    pub(crate) fn of(store: &DriverStore, from: DiscoveredFrom) -> DriverFiles {
+        let runtime_files = match from {
+            DiscoveredFrom::Host => RuntimeFiles::of(store),
+            DiscoveredFrom::Container => RuntimeFiles::default(),
+        };
         DriverFiles {
             store: Some(Arc::new(StoreFolder::of(store))),
-            runtime_files: Arc::new(RuntimeFiles::of(store)),
+            runtime_files: Arc::new(runtime_files),
         }
     }
 }

@@ -85,6 +85,18 @@ pub enum Wow64 {
     Absent,
 }
 
+/// Where discovery runs, which decides whether runtime files can be enumerated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum DiscoveredFrom {
+    /// On a host: a physical machine, a virtual machine, or a `HostProcess` container, which
+    /// sees what its host sees.
+    #[default]
+    Host,
+    /// Inside any other container. Windows exposes the host's driver folders there but not
+    /// its registry, so no runtime files are known. This is not a failure.
+    Container,
+}
+
 /// What is known about the host. An inventory may contain none of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostFacts {
@@ -98,6 +110,8 @@ pub struct HostFacts {
     pub hcs_schemas: Vec<HcsSchema>,
     /// Whether 32-bit runtime files can be mounted.
     pub wow64: Wow64,
+    /// Whether this is the view of the host or of a container on it.
+    pub discovered_from: DiscoveredFrom,
 }
 
 #[cfg(test)]

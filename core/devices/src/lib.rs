@@ -38,7 +38,9 @@ pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue}
 pub use device::{Device, Health, StoreFolder, Support, UnhealthyReason};
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
 pub use driver_date::{DriverDate, DriverDateError};
-pub use host::{HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64};
+pub use host::{
+    DiscoveredFrom, HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64,
+};
 pub use model::{DriverModel, DriverModelError, Vendor, VendorError};
 pub use mounts::{
     FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,
@@ -65,9 +67,7 @@ pub use policy::{
 };
 pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
 pub use resource_name::{ResourceName, ResourceNameError};
-pub use runtime_files::{
-    CopyToVmValueError, DiscoveredFrom, RejectedValue, RuntimeFile, RuntimeFiles,
-};
+pub use runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use selection::{
     Capabilities, Criteria, Filter, FilterError, ModelList, Selection, SkipReason, Skipped,
     discover,

@@ -161,9 +161,6 @@ impl MountTable {
         let Some(store) = &device.driver_store else {
             return empty(NoMountsReason::NoDriverStore);
         };
-        if device.runtime_files.discovered_from == DiscoveredFrom::Container {
-            return empty(NoMountsReason::InsideContainer);
-        }
         let container = &policy.container;
         let only_additional = container.runtime_mounts == RuntimeMounts::Extra;
         let lister = Lister { store, excluded: &container.exclude_mounts };
@@ -202,7 +199,9 @@ impl MountTable {
         host: &HostFacts,
     ) -> Result<&MountTable, NoMountsReason> {
         let mounted_by_windows = host.build.is_some_and(|b| b.build >= FIRST_BUILD_WITHOUT_MOUNTS);
-        match (policy.runtime_mounts, self.unavailable) {
+        let inside = host.discovered_from == DiscoveredFrom::Container;
+        let inside = inside.then_some(NoMountsReason::InsideContainer);
+        match (policy.runtime_mounts, self.unavailable.or(inside)) {
             (RuntimeMounts::Never, _) => Err(NoMountsReason::Never),
             (RuntimeMounts::Auto, _) if mounted_by_windows => Err(NoMountsReason::MountedByWindows),
             (_, Some(reason)) => Err(reason),

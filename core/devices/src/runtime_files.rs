@@ -29,20 +29,6 @@ pub struct RuntimeFiles {
     pub wow64: Vec<RuntimeFile>,
     /// Registry values that name no usable file. The other values are used.
     pub rejected: Vec<RejectedValue>,
-    /// Where the folder was read.
-    pub discovered_from: DiscoveredFrom,
-}
-
-/// Where discovery runs, which decides whether runtime files can be enumerated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum DiscoveredFrom {
-    /// On a host.
-    #[default]
-    Host,
-    /// Inside a container, where Windows exposes the host's driver store
-    /// (`HostDriverStore` in the path) but not its registry. The lists are empty, which
-    /// is not a failure.
-    Container,
 }
 
 /// A registry value that names no usable file.
@@ -77,10 +63,6 @@ impl RuntimeFiles {
     #[must_use]
     pub fn of(store: &DriverStore) -> RuntimeFiles {
         let mut files = RuntimeFiles::default();
-        if fold_case(&store.path).contains("HOSTDRIVERSTORE") {
-            files.discovered_from = DiscoveredFrom::Container;
-            return files;
-        }
         let mut destinations = [BTreeSet::new(), BTreeSet::new()];
         for (key, values) in &store.copy_to_vm {
             let mut values: Vec<_> = values.iter().collect();
@@ -219,12 +201,11 @@ mod tests {
         assert_eq!(pairs(&files.system32), ["1.dll => 1.dll", "2.dll => 2.dll", "3.dll => 3.dll"]);
     }
 
+    /// A virtual machine with a paravirtualized GPU has the driver of its host there.
     #[test]
-    fn inside_a_container_the_lists_are_empty_and_the_reason_is_kept() {
-        let mut inside = store(&[("CopyToVmOverwrite", "1", multi(&["a.dll"]))]);
-        inside.path = r"C:\Windows\System32\HostDriverStore\FileRepository\x.inf".into();
-        let files = RuntimeFiles::of(&inside);
-        assert!(files.system32.is_empty() && files.rejected.is_empty());
-        assert_eq!(files.discovered_from, DiscoveredFrom::Container);
+    fn a_host_driver_store_alone_does_not_hide_the_files() {
+        let mut guest = store(&[("CopyToVmOverwrite", "1", multi(&["a.dll"]))]);
+        guest.path = r"C:\Windows\System32\HostDriverStore\FileRepository\x.inf".into();
+        assert_eq!(pairs(&RuntimeFiles::of(&guest).system32), ["a.dll => a.dll"]);
     }
 }

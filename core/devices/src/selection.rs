@@ -11,8 +11,8 @@ use std::str::FromStr;
 use crate::case_folding::fold_case;
 use crate::device::DriverFiles;
 use crate::{
-    Adapter, AdapterKind, Attachment, Device, DeviceScope, DriverModel, DriverStore, HostSnapshot,
-    Luid, Placement, WarningEffect,
+    Adapter, AdapterKind, Attachment, Device, DeviceScope, DiscoveredFrom, DriverModel,
+    DriverStore, HostSnapshot, Luid, Placement, WarningEffect,
 };
 
 /// Selects devices by what they support. The numbers are those of the discovery
@@ -243,7 +243,8 @@ pub(crate) fn select<T>(
 ) -> (Vec<T>, Vec<Skipped>) {
     let mut accepted = Vec::new();
     let mut skipped = Vec::new();
-    let mut seen = Seen::default();
+    let from = snapshot.host.discovered_from;
+    let mut seen = Seen { from, ..Seen::default() };
     for adapter in &snapshot.adapters {
         let device = seen.identify(adapter).map(|device| Device {
             cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
@@ -267,9 +268,10 @@ pub(crate) fn select<T>(
     (accepted, skipped)
 }
 
-/// What the adapters before one had.
+/// What the adapters before one had, and where they were read.
 #[derive(Default)]
 struct Seen<'a> {
+    from: DiscoveredFrom,
     pnp_devices: HashMap<String, Luid>,
     /// The newest driver folder with each path, because adapters usually share a driver.
     drivers: HashMap<&'a str, (&'a DriverStore, DriverFiles)>,
@@ -294,7 +296,7 @@ impl<'a> Seen<'a> {
         match self.drivers.get(store.path.as_str()) {
             Some((known, files)) if *known == store => files.clone(),
             _ => {
-                let files = DriverFiles::of(store);
+                let files = DriverFiles::of(store, self.from);
                 self.drivers.insert(&store.path, (store, files.clone()));
                 files
             }

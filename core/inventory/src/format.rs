@@ -44,6 +44,8 @@ pub(crate) struct HostFile {
     pub(crate) hcs_schemas: Option<FlowSeq<Vec<Parsed<HcsSchema>>>>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(crate) wow64: Option<Flag>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) container: Option<Flag>,
 }
 
 #[derive(Serialize, Deserialize, Default)]

@@ -14,6 +14,8 @@
 //!   build: 10.0.20348.1547
 //!   hcsSchemas: ['2.5']
 //!   wow64: true                         # whether SysWOW64 exists; true if left out
+//!   container: false                    # whether the host is the view from inside a container,
+//!                                       # where runtime files are not known; false if left out
 //! node:                                 # optional, as is everything in it; unknown if left out
 //!   hcsError:                           # why there are no host.hcsSchemas, which exclude it
 //!     kind: missing                     # required; missing (not installed) or unresponsive

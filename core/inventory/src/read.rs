@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use devices::{
-    Adapter, AdapterKind, Attachment, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
-    HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId,
-    StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, CopyToVmKey, CopyToVmValue, DiscoveredFrom, DriverKey,
+    DriverStore, HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice,
+    PnpId, StoreFiles, Wow64,
 };
 use documents::{Entries, NonEmpty, Place, ReadError, Spanned, Text, TextOrList};
 
@@ -79,12 +79,18 @@ fn once<K: Eq + std::hash::Hash, T>(
 fn host(file: HostFile) -> HostFacts {
     let schemas = file.hcs_schemas.map(|list| list.0).unwrap_or_default();
     let has_wow64 = file.wow64.is_none_or(|flag| flag.0);
+    let is_container = file.container.is_some_and(|flag| flag.0);
     HostFacts {
         product: file.product.map(|text| text.0),
         display_version: file.display_version.map(|text| text.0),
         build: file.build.map(|build| build.0),
         hcs_schemas: schemas.into_iter().map(|schema| schema.0).collect(),
         wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
+        discovered_from: if is_container {
+            DiscoveredFrom::Container
+        } else {
+            DiscoveredFrom::Host
+        },
     }
 }
 

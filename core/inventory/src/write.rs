@@ -1,9 +1,9 @@
 //! A snapshot into the text of an inventory.
 
 use devices::{
-    Adapter, AdapterKind, Attachment, Containerd, CopyToVmValue, DriverStore, HardwareId,
-    HcsFailure, HostFacts, HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice,
-    Program, ProgramVersion, StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, Containerd, CopyToVmValue, DiscoveredFrom, DriverStore,
+    HardwareId, HcsFailure, HostFacts, HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml,
+    Placement, PnpDevice, Program, ProgramVersion, StoreFiles, Wow64,
 };
 use documents::{Entries, Flag, FlowSeq, NonEmpty, Parsed, Spanned, Text, TextOrList, Whole};
 
@@ -48,6 +48,7 @@ fn host(host: &HostFacts) -> HostFile {
         build: host.build.map(Into::into),
         hcs_schemas: (!schemas.is_empty()).then_some(FlowSeq(schemas)),
         wow64: (host.wow64 == Wow64::Absent).then_some(Flag(false)),
+        container: (host.discovered_from == DiscoveredFrom::Container).then_some(Flag(true)),
     }
 }
 

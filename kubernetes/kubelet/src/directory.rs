@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-/// The device plugin directory of a kubelet with the default `--root-dir`. On Windows it
-/// is on the system drive.
+/// The device plugin directory of every kubelet. Its device manager ignores `--root-dir`
+/// (`NewManagerImpl`, pkg/kubelet/cm/devicemanager); on Windows the directory is on the system
+/// drive.
 #[must_use]
 pub fn default_device_plugin_dir() -> PathBuf {
     if cfg!(windows) {

@@ -150,6 +150,7 @@ fn host(u: &mut Unstructured<'_>) -> Result<HostSnapshot> {
         build: Some(HostBuild { major: 10, minor: 0, build: *build, revision: 1 }),
         hcs_schemas: u.choose(&schemas)?.clone(),
         wow64: *u.choose(&[Wow64::Present, Wow64::Absent])?,
+        discovered_from: *u.choose(&[DiscoveredFrom::Host, DiscoveredFrom::Container])?,
         ..HostFacts::default()
     };
     let adapters = (0..u.int_in_range(0..=4)?).map(|_| adapter(u)).collect::<Result<_>>()?;

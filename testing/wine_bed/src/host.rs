@@ -1,15 +1,19 @@
-//! The host's product and version, where Windows keeps them.
+//! The host's product and version, and whether it is a container, where Windows keeps them.
 //!
 //! Wine reports the build number from the same registry key to programs, as long as no
 //! version is configured for the prefix.
 
 use anyhow::Result;
-use devices::{HostBuild, HostFacts};
+use devices::{DiscoveredFrom, HostBuild, HostFacts};
 use windows_registry::{Key, LOCAL_MACHINE};
 
 use crate::record::Record;
 
 const CURRENT_VERSION: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
+
+/// The key with the value that only containers have.
+const CONTROL: &str = r"SYSTEM\CurrentControlSet\Control";
+const CONTAINER_TYPE: &str = "ContainerType";
 
 /// The first build with a `DisplayVersion` (20H2); older ones have `ReleaseId` only.
 const FIRST_WITH_DISPLAY_VERSION: u32 = 19042;
@@ -46,11 +50,16 @@ pub(crate) fn set(record: &mut Record, facts: &HostFacts) -> Result<()> {
         let new = facts.build.is_none_or(|b| b.build >= FIRST_WITH_DISPLAY_VERSION);
         key.set_string(if new { "DisplayVersion" } else { "ReleaseId" }, version)?;
     }
+    if facts.discovered_from == DiscoveredFrom::Container {
+        LOCAL_MACHINE.create(CONTROL)?.set_u32(CONTAINER_TYPE, 2)?;
+    }
     facts.build.map_or(Ok(()), |build| set_build(&key, build))
 }
 
 /// Restores the values that the prefix had before the first [`set`].
 pub(crate) fn restore(record: &Record) -> Result<()> {
+    // An error means that the value does not exist, which is the wanted state.
+    let _ = LOCAL_MACHINE.create(CONTROL)?.remove_value(CONTAINER_TYPE);
     let Some(original) = record.original_values() else { return Ok(()) };
     copy(&original, &LOCAL_MACHINE.create(CURRENT_VERSION)?)
 }

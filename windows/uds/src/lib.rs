@@ -39,8 +39,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// `sun_path` without the terminating NUL, 108 − 1 on Linux and Windows (`unix(7)`; `afunix.h`).
 pub const MAX_PATH_BYTES: usize = 107;
 
-/// Whether this host supports `AF_UNIX` sockets. Every Unix does, Windows does from version 1803
-/// on, and Wine 10 does not.
+/// Whether this host supports `AF_UNIX` sockets. Every Unix does, Windows does from Windows 10
+/// version 1803 and Windows Server 2019 on, and Wine 10 does not.
 #[must_use]
 pub fn is_supported() -> bool {
     sys::is_supported()

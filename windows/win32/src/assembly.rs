@@ -6,23 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
-    Adapter, AdapterKind, AdapterWarning, Attachment, Attribute, Attributes, CopyToVmKey,
-    CopyToVmValue, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot,
+    Adapter, AdapterKind, AdapterWarning, Attachment, Attributes, CopyToVmKey, CopyToVmValue,
+    DiscoveredFrom, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot,
     Luid, Placement, PnpDevice, SourceError, StoreFiles, WarningEffect,
 };
 
 use crate::copy_to_vm::{self, RawValue};
 use crate::error::{WindowsError, error_chain};
-use crate::{order, store_path};
+use crate::store_path;
 
 /// The data that the assembly needs from Windows. Each result is valid only at the time of
 /// the call: an adapter can disappear between two calls.
 pub(crate) trait Host {
-    /// The LUIDs that `DXCore` lists for each attribute that it knows, in its order.
-    fn lists(&self) -> Result<Vec<(Attribute, Vec<Luid>)>, WindowsError>;
-    /// The properties that `DXCore` reports for an adapter.
+    /// The adapters that Windows lists, in its order, with their attributes.
+    fn adapters(&self) -> Vec<(Luid, Attributes)>;
+    /// The properties of an adapter.
     fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError>;
-    /// The present devices that have the LUID of an adapter.
+    /// The present devices that belong to an adapter.
     fn devices(&self) -> Result<Vec<Candidate>, WindowsError>;
     /// The driver store folder that the graphics kernel reports.
     fn store_of_adapter(&self, luid: Luid) -> Result<String, WindowsError>;
@@ -45,7 +45,7 @@ pub(crate) struct CopyToVmKeys {
     pub(crate) unreadable: Vec<WindowsError>,
 }
 
-/// The properties that `DXCore` reports for an adapter, except its attributes.
+/// The properties of an adapter, except its attributes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AdapterFacts {
     pub(crate) kind: AdapterKind,
@@ -57,7 +57,7 @@ pub(crate) struct AdapterFacts {
     pub(crate) dedicated_memory: Option<u64>,
 }
 
-/// A present device that has a LUID.
+/// A present device that belongs to an adapter.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     /// The adapter's LUID.
@@ -79,14 +79,12 @@ pub(crate) struct Device {
 /// Reads every adapter of `host`. If an adapter or a part of it cannot be read, it is skipped
 /// with a warning.
 pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
-    let lists = host.lists()?;
     let mut devices = first_devices(host.devices()?);
+    let from = facts.discovered_from;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
-    let luids: Vec<Vec<Luid>> = lists.iter().map(|(_, luids)| luids.clone()).collect();
-    for luid in order::merge(&luids) {
-        let mut notes = Vec::new();
-        let attributes = lists.iter().filter(|(_, luids)| luids.contains(&luid)).map(|(a, _)| *a);
-        match adapter(host, luid, attributes.collect(), devices.remove(&luid), &mut notes) {
+    for listed in host.adapters() {
+        let (luid, mut notes) = (listed.0, Vec::new());
+        match adapter(host, from, listed, devices.remove(&luid), &mut notes) {
             Ok(adapter) => snapshot.adapters.push(adapter),
             Err(failure) => {
                 let text = error_chain(&failure);
@@ -118,14 +116,14 @@ fn first_devices(candidates: Vec<Candidate>) -> BTreeMap<Luid, Candidate> {
 
 fn adapter(
     host: &impl Host,
-    luid: Luid,
-    attributes: Attributes,
+    from: DiscoveredFrom,
+    (luid, attributes): (Luid, Attributes),
     candidate: Option<Candidate>,
     notes: &mut Vec<String>,
 ) -> Result<Adapter, WindowsError> {
     let facts = host.adapter(luid)?;
     let device = candidate.map(|candidate| candidate.device).transpose()?;
-    let driver_store = driver_store(host, luid, device.as_ref(), notes)?;
+    let driver_store = driver_store(host, from, luid, device.as_ref(), notes)?;
     Ok(Adapter {
         luid,
         attributes,
@@ -143,6 +141,7 @@ fn adapter(
 
 fn driver_store(
     host: &impl Host,
+    from: DiscoveredFrom,
     luid: Luid,
     device: Option<&Device>,
     notes: &mut Vec<String>,
@@ -157,7 +156,7 @@ fn driver_store(
             return Ok(None);
         }
     };
-    if store_path::is_inside_container(&path) {
+    if from == DiscoveredFrom::Container {
         notes.push(format!("cannot list the runtime files of `{path}` inside a container"));
         let files = StoreFiles::Listed(BTreeSet::new());
         return Ok(Some(DriverStore { path, files, copy_to_vm: BTreeMap::new() }));

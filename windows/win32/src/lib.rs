@@ -1,21 +1,27 @@
 //! The DirectX adapters of the Windows host that this program runs on.
 //!
-//! `HostSource` reads adapters from `DXCore`, their devices from the `PnP` manager, driver
-//! folders from the graphics kernel and runtime files from the registry, and returns
-//! [`devices::HostSnapshot`]s. The public API contains no type of the `windows` crate. All
+//! `HostSource` reads adapters from `DXCore` (on Windows Server 2019 from the graphics kernel,
+//! D3DKMT), their devices from the `PnP` manager, driver folders from the graphics kernel and
+//! runtime files from the registry, and returns [`devices::HostSnapshot`]s. The public API contains no type of the `windows` crate. All
 //! `unsafe` code of device discovery is in the `sys` module. The code that interprets the
 //! results of Windows is in separate modules, which are tested on any operating system.
 //!
 //! On other systems than Windows, the crate contains only what does not need Windows.
 
+#[cfg(windows)]
+mod adapter_sets;
 #[cfg(any(windows, test))]
 mod assembly;
+#[cfg(any(windows, test))]
+mod container;
 #[cfg(any(windows, test))]
 mod copy_to_vm;
 #[cfg(any(windows, test))]
 mod error;
 pub mod files;
 pub mod hcs;
+#[cfg(any(windows, test))]
+mod kernel_report;
 #[cfg(windows)]
 mod live;
 #[cfg(any(windows, test))]
@@ -43,5 +49,5 @@ pub use services::service_command;
 pub use source::{HostSource, OpenError, host_facts};
 
 /// Which Windows versions a live host needs, and why, for error messages and `doctor`.
-pub const NEEDED_WINDOWS: &str = "DirectX adapters are listed by dxcore.dll, which comes with Windows Server 2022, \
-     Windows 10 version 2004 and newer; Windows Server 2019 and Nano Server do not have it";
+pub const NEEDED_WINDOWS: &str = "Windows Server 2019, Windows 10 version 1809 or newer is needed; Nano Server cannot list DirectX \
+     adapters";

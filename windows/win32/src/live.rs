@@ -3,18 +3,16 @@
 use std::io;
 
 use devices::{
-    AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmKind, DriverKey, DriverVersion,
-    HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId,
+    Attributes, CopyToVmKey, CopyToVmKind, DriverKey, LocationPath, Luid, PnpDevice, PnpId,
 };
 use windows::Win32::Devices::Properties as property_keys;
 use windows::Win32::Foundation::DEVPROPKEY;
-use windows::Win32::Graphics::DXCore as dxcore;
 use windows::core::GUID;
 
 use crate::assembly::{AdapterFacts, Candidate, CopyToVmKeys, Device, Host};
 use crate::error::WindowsError;
+use crate::kernel_report::{DeviceKey, key_of};
 use crate::property::{Property, PropertyError};
-use crate::sys::dxcore::{AdapterList, DxcoreAdapter};
 use crate::sys::kmt::GraphicsKernel;
 use crate::sys::registry::Key;
 use crate::sys::setup::{DeviceEntry, SetupApi};
@@ -32,38 +30,39 @@ const fn gpu_property(pid: u32) -> DEVPROPKEY {
     DEVPROPKEY { fmtid: GUID::from_u128(0x60b193cb_5276_4d0f_96fc_f173abad3ec6), pid }
 }
 
-/// This host, read with one set of adapter lists.
-pub(crate) struct LiveHost<'a> {
-    pub(crate) lists: &'a [AdapterList],
+/// The adapters of this host at one time, from one of the interfaces of Windows.
+pub(crate) trait AdapterSet {
+    /// The adapters in the order of the host, with their attributes.
+    fn listed(&self) -> Vec<(Luid, Attributes)>;
+    /// The properties of an adapter.
+    fn facts(&self, luid: Luid) -> io::Result<AdapterFacts>;
+    /// The devices of the adapters, if they are known without `DEVPKEY_Gpu_Luid`.
+    fn device_keys(&self) -> &[DeviceKey];
+}
+
+/// This host, read with one set of adapters.
+pub(crate) struct LiveHost<'a, A> {
+    pub(crate) adapters: A,
     pub(crate) setup: &'a SetupApi,
     pub(crate) system_root: &'a str,
 }
 
-impl Host for LiveHost<'_> {
-    fn lists(&self) -> Result<Vec<(Attribute, Vec<Luid>)>, WindowsError> {
-        let luids = |list: &AdapterList| list.adapters.iter().map(|a| a.luid).collect();
-        Ok(self.lists.iter().map(|list| (list.attribute, luids(list))).collect())
+impl<A: AdapterSet> Host for LiveHost<'_, A> {
+    fn adapters(&self) -> Vec<(Luid, Attributes)> {
+        self.adapters.listed()
     }
 
     fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError> {
-        let failed = |error| WindowsError::new("cannot read the adapter", error);
-        let mut adapters = self.lists.iter().flat_map(|list| &list.adapters);
-        let adapter = adapters.find(|adapter| adapter.luid == luid).ok_or_else(removed);
-        let adapter = adapter.map_err(failed)?;
-        if !adapter.is_valid() {
-            return Err(failed(removed()));
-        }
-        if adapter.is_driver_update_in_progress() {
-            return Err(failed(io::Error::other("the driver is being updated")));
-        }
-        facts(adapter).map_err(failed)
+        let facts = self.adapters.facts(luid);
+        facts.map_err(|error| WindowsError::new("cannot read the adapter", error))
     }
 
     fn devices(&self) -> Result<Vec<Candidate>, WindowsError> {
         let failed = |error| WindowsError::new("cannot list the present devices", error);
         let list = self.setup.present().map_err(failed)?;
         let entries = list.devices().map_err(failed)?;
-        Ok(entries.iter().filter_map(candidate).collect())
+        let keys = self.adapters.device_keys();
+        Ok(entries.iter().filter_map(|entry| candidate(entry, keys)).collect())
     }
 
     fn store_of_adapter(&self, luid: Luid) -> Result<String, WindowsError> {
@@ -110,49 +109,28 @@ impl Host for LiveHost<'_> {
     }
 }
 
-fn facts(adapter: &DxcoreAdapter) -> io::Result<AdapterFacts> {
-    let flag = |property| Ok::<_, io::Error>(adapter.property(property)?.map(|[byte]| byte != 0));
-    let number = |property| Ok::<_, io::Error>(adapter.property(property)?.map(u64::from_le_bytes));
-    let description = adapter.property_bytes(dxcore::DriverDescription)?.unwrap_or_default();
-    Ok(AdapterFacts {
-        // Every host with `DXCore` supports this property; an adapter with a driver is hardware.
-        kind: match flag(dxcore::IsHardware)? {
-            Some(false) => AdapterKind::Software,
-            Some(true) | None => AdapterKind::Hardware,
-        },
-        placement: match flag(dxcore::IsIntegrated)? {
-            Some(true) => Placement::Integrated,
-            Some(false) | None => Placement::Discrete,
-        },
-        attachment: match flag(dxcore::IsDetachable)? {
-            Some(true) => Attachment::Detachable,
-            Some(false) | None => Attachment::Fixed,
-        },
-        hardware_id: hardware_id(adapter)?,
-        driver_description: text::utf8_for_display(&description),
-        driver_version: number(dxcore::DriverVersion)?.map(DriverVersion),
-        dedicated_memory: number(dxcore::DedicatedAdapterMemory)?,
-    })
-}
-
-fn hardware_id(adapter: &DxcoreAdapter) -> io::Result<HardwareId> {
-    let Some(bytes) = adapter.property::<16>(dxcore::HardwareID)? else {
-        return Ok(HardwareId::default());
+/// The device as a candidate, if it has a LUID or one of `keys` leads to it.
+fn candidate(entry: &DeviceEntry<'_>, keys: &[DeviceKey]) -> Option<Candidate> {
+    let (luid, physical_index) = match luid(entry) {
+        Some(luid) => {
+            let index = number_property(entry, &GPU_PHYSICAL_INDEX).ok().flatten();
+            (luid, index.unwrap_or_default())
+        }
+        None if keys.is_empty() => return None,
+        None => {
+            let key = key_of(keys, &entry.instance_id().ok()?)?;
+            (key.luid, key.physical_index)
+        }
     };
-    let part = |n: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[n * 4 + byte]));
-    Ok(HardwareId { vendor: part(0), device: part(1), subsystem: part(2), revision: part(3) })
+    Some(Candidate { luid, physical_index, device: device(entry) })
 }
 
-/// The device as a candidate, if it has a LUID.
-fn candidate(entry: &DeviceEntry<'_>) -> Option<Candidate> {
+fn luid(entry: &DeviceEntry<'_>) -> Option<Luid> {
     let luid = match entry.property(&GPU_LUID) {
         Ok(property) => property?.luid().map_err(invalid),
         Err(error) => Err(error),
     };
-    let luid = luid.map_err(|error| tracing::debug!(%error, "cannot read LUID of device"));
-    let physical_index =
-        number_property(entry, &GPU_PHYSICAL_INDEX).ok().flatten().unwrap_or_default();
-    Some(Candidate { luid: luid.ok()?, physical_index, device: device(entry) })
+    luid.map_err(|error| tracing::debug!(%error, "cannot read LUID of device")).ok()
 }
 
 fn device(entry: &DeviceEntry<'_>) -> Result<Device, WindowsError> {
@@ -226,10 +204,30 @@ fn read_copy_to_vm_key(
     }
 }
 
-fn removed() -> io::Error {
-    io::Error::other("the adapter was removed")
-}
-
 fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where Windows has no `DEVPKEY_Gpu_Luid`, the registry key of the graphics kernel leads
+    /// to the device. This host has devices that are no adapters, so they have no LUID.
+    #[test]
+    fn a_device_without_a_luid_is_found_by_its_instance_id() {
+        let setup = SetupApi::load().unwrap();
+        let list = setup.present().unwrap();
+        let devices = list.devices().unwrap();
+        let entry = devices.iter().find(|entry| luid(entry).is_none()).unwrap();
+        let instance_id = entry.instance_id().unwrap().to_lowercase();
+        let key = DeviceKey { instance_id, luid: Luid(7), physical_index: 1 };
+        let found = candidate(entry, std::slice::from_ref(&key)).unwrap();
+        assert_eq!((found.luid, found.physical_index), (Luid(7), 1));
+        let pnp = found.device.unwrap().pnp;
+        assert!(pnp.id.as_str().eq_ignore_ascii_case(&key.instance_id));
+
+        let other = DeviceKey { instance_id: r"PCI\X\1".to_owned(), ..key };
+        assert!(candidate(entry, &[other]).is_none() && candidate(entry, &[]).is_none());
+    }
 }

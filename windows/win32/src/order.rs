@@ -3,10 +3,21 @@
 //! `DXCore` has no list of all adapters: each list contains the adapters with one attribute,
 //! in the order of the host. This module merges the lists into one order.
 
+use devices::{Attribute, Attributes, Luid};
+
+/// Every adapter of `lists` once, with the attributes of the lists that contain it.
+pub(crate) fn by_adapter(lists: &[(Attribute, Vec<Luid>)]) -> Vec<(Luid, Attributes)> {
+    let luids: Vec<Vec<Luid>> = lists.iter().map(|(_, luids)| luids.clone()).collect();
+    let attributes = |luid: &Luid| {
+        lists.iter().filter(|(_, luids)| luids.contains(luid)).map(|(a, _)| *a).collect()
+    };
+    merge(&luids).into_iter().map(|luid| (luid, attributes(&luid))).collect()
+}
+
 /// Every item of `lists` once, in an order that agrees with each list. If the lists do not
 /// define the order of two items, or contradict each other, the order of first occurrence
 /// applies.
-pub(crate) fn merge<T: Copy + Eq>(lists: &[Vec<T>]) -> Vec<T> {
+fn merge<T: Copy + Eq>(lists: &[Vec<T>]) -> Vec<T> {
     let mut remaining: Vec<T> = Vec::new();
     for item in lists.iter().flatten() {
         if !remaining.contains(item) {

@@ -5,26 +5,33 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use devices::{
-    AdapterSource, ChangeCallback, HcsSchema, HostFacts, HostSnapshot, SourceError, Wow64,
+    AdapterSource, ChangeCallback, DiscoveredFrom, HcsSchema, HostFacts, HostSnapshot, SourceError,
+    Wow64,
 };
 
-use crate::error::error_chain;
-use crate::live::LiveHost;
-use crate::sys::dxcore::{AdapterList, Dxcore, Subscription};
+use crate::adapter_sets::{DxcoreSet, KernelSet};
+use crate::error::{WindowsError, error_chain};
+use crate::live::{AdapterSet, LiveHost};
+use crate::sys::dxcore::{Dxcore, Subscription};
+use crate::sys::kmt_adapters::KernelAdapterList;
 use crate::sys::library::Library;
 use crate::sys::notify::DeviceNotifications;
+use crate::sys::registry::Key;
 use crate::sys::setup::SetupApi;
 use crate::sys::version;
-use crate::{NEEDED_WINDOWS, assembly, hcs};
+use crate::{NEEDED_WINDOWS, assembly, container, hcs};
+
+/// The error of a library that does not exist (winerror.h).
+const ERROR_MOD_NOT_FOUND: i32 = 126;
 
 /// The reason why the adapters of the host cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// This Windows has no `DXCore`. The text says which Windows versions have it.
-    #[error("this host has no dxcore.dll: {NEEDED_WINDOWS}")]
-    NoDxcore(#[source] io::Error),
+    /// This Windows has no interface that lists adapters. The text says which versions do.
+    #[error("this host has neither dxcore.dll nor D3DKMTEnumAdapters2: {NEEDED_WINDOWS}")]
+    NoAdapterList(#[source] io::Error),
     /// `DXCore` exists but does not work.
-    #[error("cannot create the adapter factory of dxcore.dll")]
+    #[error("cannot load dxcore.dll or create its adapter factory")]
     DxcoreFailed(#[source] io::Error),
     /// This Windows lacks the API of the `PnP` manager, for example Nano Server.
     #[error("cannot load setupapi.dll, which lists the devices of a host")]
@@ -43,9 +50,17 @@ struct WatchError {
 pub struct HostSource {
     // Dropped first: events must be unregistered before their objects are released.
     watch: Option<Watch>,
-    dxcore: Dxcore,
+    interface: Interface,
     setup: SetupApi,
     system_root: String,
+}
+
+/// The interface of Windows that lists the adapters.
+enum Interface {
+    Dxcore(Dxcore),
+    /// The graphics kernel, on Windows Server 2019, which has no `DXCore`. It does not report
+    /// changes.
+    Kernel(KernelAdapterList),
 }
 
 struct Watch {
@@ -58,20 +73,34 @@ impl HostSource {
     /// Loads the libraries that discovery needs. Does not read the host yet.
     ///
     /// # Errors
-    /// This Windows lacks `DXCore` or `SetupAPI`.
+    /// This Windows has no list of adapters, or lacks `SetupAPI`.
     pub fn new() -> Result<Self, OpenError> {
         Ok(Self {
             watch: None,
-            dxcore: Dxcore::open(Library::system("dxcore.dll").map_err(OpenError::NoDxcore)?)
-                .map_err(OpenError::DxcoreFailed)?,
+            interface: Interface::open()?,
             setup: SetupApi::load().map_err(OpenError::NoSetupApi)?,
             system_root: version::system_root(),
         })
     }
 
-    fn read(&self, lists: &[AdapterList]) -> Result<HostSnapshot, SourceError> {
-        let host = LiveHost { lists, setup: &self.setup, system_root: &self.system_root };
+    fn read(&self, adapters: impl AdapterSet) -> Result<HostSnapshot, SourceError> {
+        let host = LiveHost { adapters, setup: &self.setup, system_root: &self.system_root };
         assembly::read(&host, host_facts())
+    }
+}
+
+impl Interface {
+    fn open() -> Result<Self, OpenError> {
+        match Library::system("dxcore.dll") {
+            Ok(library) => Dxcore::open(library).map(Self::Dxcore).map_err(OpenError::DxcoreFailed),
+            Err(error) if error.raw_os_error() != Some(ERROR_MOD_NOT_FOUND) => {
+                Err(OpenError::DxcoreFailed(error))
+            }
+            Err(_) => {
+                tracing::debug!("no DXCore; the graphics kernel lists the adapters");
+                KernelAdapterList::load().map(Self::Kernel).map_err(OpenError::NoAdapterList)
+            }
+        }
     }
 }
 
@@ -79,11 +108,18 @@ impl AdapterSource for HostSource {
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
         // A stale list stays stale, so each snapshot needs new lists to get new events.
         if let Some(watch) = &mut self.watch {
-            watch.subscribe(&self.dxcore)?;
+            watch.subscribe(&self.interface)?;
         }
-        match self.watch.as_ref().and_then(|watch| watch.subscription.as_ref()) {
-            Some(subscription) => self.read(subscription.lists()),
-            None => self.read(&self.dxcore.lists()?),
+        let subscription = self.watch.as_ref().and_then(|watch| watch.subscription.as_ref());
+        match (&self.interface, subscription) {
+            (Interface::Dxcore(_), Some(subscription)) => {
+                self.read(DxcoreSet(subscription.lists()))
+            }
+            (Interface::Dxcore(dxcore), None) => self.read(DxcoreSet(&dxcore.lists()?)),
+            (Interface::Kernel(kernel), _) => {
+                let failed = |error| WindowsError::new("cannot list the adapters", error);
+                self.read(KernelSet::read(kernel).map_err(failed)?)
+            }
         }
     }
 
@@ -92,14 +128,14 @@ impl AdapterSource for HostSource {
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         let on_change = Arc::new(on_change);
         let notifications = DeviceNotifications::new(&on_change).map_err(|e| error_chain(&e));
-        if let Err(reason) = &notifications {
+        if let (Err(reason), Interface::Dxcore(_)) = (&notifications, &self.interface) {
             tracing::warn!(
                 reason,
                 "PnP notifications unavailable; using DXCore notifications only"
             );
         }
         let mut watch = Watch { on_change, subscription: None, notifications };
-        watch.subscribe(&self.dxcore)?;
+        watch.subscribe(&self.interface)?;
         self.watch = Some(watch);
         Ok(())
     }
@@ -108,22 +144,38 @@ impl AdapterSource for HostSource {
 impl Watch {
     /// Subscribes to changes of the current lists. The earlier lists are released after the
     /// new subscription exists, so that no change is missed.
-    fn subscribe(&mut self, dxcore: &Dxcore) -> Result<(), SourceError> {
-        match Subscription::new(dxcore, dxcore.lists()?, &self.on_change) {
+    fn subscribe(&mut self, interface: &Interface) -> Result<(), SourceError> {
+        let subscription = match interface {
+            Interface::Dxcore(dxcore) => {
+                Subscription::new(dxcore, dxcore.lists()?, &self.on_change)
+            }
+            Interface::Kernel(_) => Err(io::Error::other("this host has no DXCore")),
+        };
+        match subscription {
             Ok(subscription) => self.subscription = Some(subscription),
-            Err(error) => {
-                let dxcore = error_chain(&error);
-                self.subscription = None;
-                if let Err(pnp) = &self.notifications {
-                    return Err(WatchError { dxcore, pnp: pnp.clone() }.into());
-                }
+            Err(error) => self.without_subscription(interface, error_chain(&error))?,
+        }
+        Ok(())
+    }
+
+    fn without_subscription(
+        &mut self,
+        interface: &Interface,
+        dxcore: String,
+    ) -> Result<(), WatchError> {
+        self.subscription = None;
+        match (&self.notifications, interface) {
+            (Err(pnp), _) => Err(WatchError { dxcore, pnp: pnp.clone() }),
+            // Not a fault: such a host never has them.
+            (Ok(_), Interface::Kernel(_)) => Ok(()),
+            (Ok(_), Interface::Dxcore(_)) => {
                 tracing::warn!(
                     reason = dxcore,
                     "DXCore notifications unavailable; using PnP notifications only"
                 );
+                Ok(())
             }
         }
-        Ok(())
     }
 }
 
@@ -142,6 +194,7 @@ pub fn host_facts() -> HostFacts {
             build: Some(build),
             hcs_schemas: Vec::new(),
             wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
+            discovered_from: discovered_from(),
         }
     });
     let hcs_schemas = SCHEMAS.get().cloned().unwrap_or_else(|| match hcs::schemas() {
@@ -152,6 +205,18 @@ pub fn host_facts() -> HostFacts {
         }
     });
     HostFacts { hcs_schemas, ..version.clone() }
+}
+
+/// Whether this program runs inside a container. A host whose registry cannot be read is
+/// assumed to be a host.
+fn discovered_from() -> DiscoveredFrom {
+    let key = Key::local_machine(r"SYSTEM\CurrentControlSet\Control");
+    let value = key.and_then(|key| key.value(container::VALUE));
+    let value = value.unwrap_or_else(|error| {
+        tracing::debug!(%error, "cannot read whether this is a container");
+        None
+    });
+    container::discovered_from(value.as_ref())
 }
 
 #[cfg(test)]

@@ -13,12 +13,6 @@ pub(crate) fn absolute(path: &str, system_root: &str) -> String {
     expanded.trim_end_matches('\\').to_owned()
 }
 
-/// Whether a driver store folder is one that Windows maps into containers. This is the case
-/// exactly if this program runs in a container.
-pub(crate) fn is_inside_container(path: &str) -> bool {
-    path.split(['\\', '/']).any(|part| part.eq_ignore_ascii_case("HostDriverStore"))
-}
-
 /// The folder of `file`, if `file` is an absolute path (`C:\…`).
 pub(crate) fn parent(file: &str) -> Option<&str> {
     let drive = file.as_bytes();
@@ -57,14 +51,6 @@ mod tests {
         assert_eq!(absolute(r"\SystemRoot\a", r"C:\"), r"C:\a");
         assert_eq!(absolute(r"\SystemRooted\a", root), r"\SystemRooted\a");
         assert_eq!(absolute("ä", root), "ä");
-    }
-
-    #[test]
-    fn a_container_is_detected_by_a_complete_folder_name() {
-        assert!(is_inside_container(r"C:\Windows\System32\HostDriverStore\FileRepository\x"));
-        assert!(is_inside_container(r"c:\windows\system32\hostdriverstore\x"));
-        assert!(!is_inside_container(r"C:\Windows\System32\DriverStore\FileRepository\x"));
-        assert!(!is_inside_container(r"C:\NotHostDriverStore\x"));
     }
 
     #[test]

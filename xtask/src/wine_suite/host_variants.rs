@@ -15,6 +15,7 @@ use crate::workspace;
 pub(super) fn tests() -> Vec<TestCase> {
     vec![
         TestCase::new("host: no dxcore.dll", without_dxcore),
+        TestCase::new("host: inside a container", inside_a_container),
         TestCase::new("host: no branding library and no compute service", without_services),
         TestCase::new("host: compute service of older versions", older_service),
         TestCase::new("host: ignores newer attributes", |p| older_host(p, "ignored")),
@@ -42,19 +43,35 @@ fn fixture(path: &str) -> PathBuf {
     workspace::root().join(path)
 }
 
-/// Windows Server 2019 and Nano Server: the error says which Windows is needed.
+/// Windows Server 2019: the graphics kernel lists the adapters. Wine's lists its own adapter,
+/// and does not report of which kind it is. What is recorded reads back as the same devices.
 fn without_dxcore(programs: &Programs) -> Result<()> {
     programs.host.set(&fixture(T4))?;
     programs.host.install(&[])?;
-    for arguments in [&["devices"][..], &["record"], &["serve"]] {
-        let result = output(&mut programs.windows(arguments))?;
-        let text = String::from_utf8_lossy(&result.stderr);
-        ensure!(result.status.code() == Some(1), "{arguments:?} exited with {}", result.status);
-        ensure!(
-            text.contains("dxcore.dll") && text.contains("Server 2022"),
-            "the output is {text}"
-        );
-    }
+    let found = stdout(&mut programs.windows(&JSON))?;
+    ensure!(found.contains("\"luid\""), "the kernel lists no adapter: {found}");
+    ensure!(!found.contains(FIRST_T4), "the double still lists adapters: {found}");
+    let inventory = workspace::target_dir().join("wine/recorded-without-dxcore.yaml");
+    fs::write(&inventory, stdout(&mut programs.windows(&["record"]))?)?;
+    let devices = |text: &str| text.split("\"skipped\"").next().map(str::to_owned);
+    let expected = stdout(&mut native(&JSON, &inventory))?;
+    compare_without_notes(
+        &devices(&expected).unwrap_or_default(),
+        &devices(&found).unwrap_or_default(),
+    )
+}
+
+/// The registry of a container says that it is one. Then no runtime files are known, and what
+/// is recorded says why.
+fn inside_a_container(programs: &Programs) -> Result<()> {
+    let text =
+        fs::read_to_string(fixture(T4))?.replacen("host:\n", "host:\n  container: true\n", 1);
+    let inventory = workspace::target_dir().join("wine/container.yaml");
+    fs::write(&inventory, text)?;
+    check_host(programs, &JSON, &inventory)?;
+    let recorded = stdout(&mut programs.windows(&["record"]))?;
+    ensure!(recorded.contains("  container: true"), "the container is not recorded: {recorded}");
+    ensure!(!recorded.contains("CopyToVm"), "runtime files are recorded: {recorded}");
     Ok(())
 }
 

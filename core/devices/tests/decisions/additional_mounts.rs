@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, DriverModel, FileName, HostSnapshot, ModelPolicy,
-    MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64,
-    plan,
+    AdditionalMount, ContainerPolicy, DiscoveredFrom, DriverModel, FileName, HostSnapshot,
+    ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePath,
+    Vendor, Wow64, plan,
 };
 use proptest::prelude::*;
 
@@ -84,6 +84,25 @@ fn runtime_mounts_decide_about_additional_mounts() {
             "{case}"
         );
     }
+}
+
+/// A virtual machine with a paravirtualized GPU has the driver of its host in
+/// `HostDriverStore`, where containers have it too. Only a container gets no mounts.
+#[test]
+fn additional_mounts_apply_to_a_host_driver_store_except_inside_a_container() {
+    let mut snapshot = on_build(SERVER_2022);
+    let store = snapshot.adapters[0].driver_store.as_mut().unwrap();
+    store.path = r"C:\Windows\System32\HostDriverStore\FileRepository\nv.inf_amd64_1".to_owned();
+    store.copy_to_vm.clear();
+    let guest = mounts(policy(RuntimeMounts::Auto), &snapshot, &[FIRST]);
+    let extra = guest.mounted().find(|file| file.host_path.ends_with("extra64.dll")).unwrap();
+    assert!(extra.host_path.contains("HostDriverStore"), "{}", extra.host_path);
+
+    snapshot.host.discovered_from = DiscoveredFrom::Container;
+    let inside = mounts(policy(RuntimeMounts::Always), &snapshot, &[FIRST]);
+    assert_eq!(inside.mounted().count(), 0);
+    let (_, reason) = inside.devices_without_mounts[0];
+    assert_eq!(reason, NoMountsReason::InsideContainer);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use devices::{
-    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DriverKey,
-    DriverStore, HardwareId, HcsSchema, HostFacts, HostSnapshot, LocationPath, Luid, Placement,
-    PnpDevice, PnpId, StoreFiles, Wow64,
+    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DiscoveredFrom,
+    DriverKey, DriverStore, HardwareId, HcsSchema, HostFacts, HostSnapshot, LocationPath, Luid,
+    Placement, PnpDevice, PnpId, StoreFiles, Wow64,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -112,6 +112,7 @@ fn the_aws_host_has_two_tesla_t4() {
             build: "10.0.20348.1547".parse().ok(),
             hcs_schemas: vec![HcsSchema { major: 2, minor: 5 }],
             wow64: Wow64::Present,
+            discovered_from: DiscoveredFrom::Host,
         },
         adapters: vec![
             tesla_t4(7_048_070, "D8", "PCIROOT(0)#PCI(1B00)", "0004"),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use devices::{
     Adapter, AdapterKind, Attachment, Attribute, Containerd, CopyToVmKey, CopyToVmKind,
-    CopyToVmValue, DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure,
-    HcsFailureKind, HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid,
+    CopyToVmValue, DiscoveredFrom, DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId,
+    HcsFailure, HcsFailureKind, HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid,
     NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice, PnpId, Program, StoreFiles, Wow64,
 };
 use inventory::{parse, to_yaml};
@@ -90,13 +90,10 @@ fn host() -> impl Strategy<Value = HostFacts> {
         option::of(build),
         vec(schema, 0..3),
         select(vec![Wow64::Present, Wow64::Absent]),
+        select(vec![DiscoveredFrom::Host, DiscoveredFrom::Container]),
     )
-        .prop_map(|(product, display_version, build, hcs_schemas, wow64)| HostFacts {
-            product,
-            display_version,
-            build,
-            hcs_schemas,
-            wow64,
+        .prop_map(|(product, display_version, build, hcs_schemas, wow64, discovered_from)| {
+            HostFacts { product, display_version, build, hcs_schemas, wow64, discovered_from }
         })
 }
 

@@ -111,7 +111,7 @@ fn files_of(host: &HostFacts, device: &Device) -> Check {
         );
     };
     let files = &device.runtime_files;
-    if files.discovered_from == DiscoveredFrom::Container {
+    if host.discovered_from == DiscoveredFrom::Container {
         return Subject::RuntimeFiles.warning(
             "doctor runs inside a container, where Windows hides the list of the driver's files",
             "run doctor and the plugin on the host or in a HostProcess container",

@@ -9,8 +9,11 @@ use crate::check::{Check, Subject};
 use crate::facts::{MachineFacts, NodeFacts};
 use crate::image::Compatibility;
 
+/// The first supported build: Windows Server 2019 and Windows 10 version 1809.
+const FIRST_BUILD: u32 = 17_763;
+
 /// The first build with dxcore.dll: Windows 10 version 2004. Windows Server 2022 is the
-/// first supported Server that has it.
+/// first Server that has it.
 const FIRST_BUILD_WITH_DXCORE: u32 = 19_041;
 
 /// The Windows build.
@@ -24,7 +27,7 @@ pub(super) fn windows(host: &HostFacts) -> Check {
         "{} (build {build})",
         if product.is_empty() { "Windows".to_owned() } else { product.join(", version ") }
     );
-    if build.build < FIRST_BUILD_WITH_DXCORE {
+    if build.build < FIRST_BUILD {
         let what = format!("{name} cannot list DirectX adapters");
         return Subject::Windows.problem(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
     }
@@ -32,6 +35,12 @@ pub(super) fn windows(host: &HostFacts) -> Check {
         return Subject::Windows.ok(format!(
             "{name}; Windows itself provides the driver's runtime files to containers, so the \
              plugin mounts none with runtimeMounts: auto"
+        ));
+    }
+    if build.build < FIRST_BUILD_WITH_DXCORE {
+        return Subject::Windows.ok(format!(
+            "{name}; it has no DXCore, so the graphics kernel lists the adapters; the plugin \
+             mounts the driver's runtime files"
         ));
     }
     Subject::Windows.ok(format!("{name}; the plugin mounts the driver's runtime files"))

@@ -94,8 +94,8 @@ pub(super) fn directory(fact: Option<&Directory>) -> Check {
         DirectoryState::Present => Subject::KubeletDirectory.ok(path),
         DirectoryState::Missing => Subject::KubeletDirectory.problem(
             format!("{path} does not exist"),
-            "start the kubelet, which creates it; if the kubelet runs with another --root-dir, pass \
-             its device-plugins folder to `serve` and `doctor` with --device-plugin-dir",
+            "start the kubelet, which creates \\var\\lib\\kubelet\\device-plugins on the system drive; if \
+             this is another directory, omit --device-plugin-dir",
         ),
         DirectoryState::Unusable(why) => Subject::KubeletDirectory.problem(
             format!("{path} cannot be used: {why}"),
@@ -127,7 +127,7 @@ pub(super) fn socket(fact: Option<&Directory>) -> Check {
         ),
         SocketState::Unsupported => Subject::KubeletSocket.problem(
             "this host has no AF_UNIX sockets, which the kubelet and device plugins need",
-            "use Windows Server 2019 or newer, and check that the driver `afunix` runs \
+            "use Windows 10 version 1803, Windows Server 2019 or newer, and check that the driver `afunix` runs \
              (`sc.exe query afunix`)",
         ),
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
-    CopyToVmValue, DriverStore, FileName, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program, ProgramVersion,
-    RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
+    CopyToVmValue, DiscoveredFrom, DriverStore, FileName, HcsFailure, HcsFailureKind, HostFacts,
+    HostSnapshot, Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program,
+    ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
 };
 
 use super::evaluate;
@@ -125,13 +125,15 @@ fn a_healthy_node_is_ok_in_every_subject() {
 }
 
 #[test]
-fn windows_needs_dxcore_and_names_who_provides_runtime_files() {
+fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_files() {
     let build = |build: &str| {
         only(Subject::Windows, |facts| facts.machine.host.build = Some(build.parse().unwrap()))
     };
     for (version, verdict, text) in [
-        ("10.0.17763.4010", Verdict::Problem, "cannot list"),
-        ("10.0.18363.1", Verdict::Problem, "cannot list"),
+        ("10.0.14393.5582", Verdict::Problem, "cannot list"),
+        ("10.0.17762.1", Verdict::Problem, "cannot list"),
+        ("10.0.17763.4010", Verdict::Ok, "no DXCore"),
+        ("10.0.18363.1", Verdict::Ok, "no DXCore"),
         ("10.0.19041.1", Verdict::Ok, "the plugin mounts"),
         ("10.0.20348.1547", Verdict::Ok, "the plugin mounts"),
         ("10.0.26100.1", Verdict::Ok, "mounts none"),
@@ -242,6 +244,19 @@ fn the_kubelets_directory_and_socket_must_be_usable() {
     ] {
         assert_eq!(of_socket(unusable.clone()), Verdict::Problem, "{unusable:?}");
     }
+}
+
+/// The kubelet's device manager ignores `--root-dir`.
+#[test]
+fn the_kubelets_directory_is_fixed() {
+    let checks = changed(Subject::KubeletDirectory, |facts| {
+        facts.directory = Some(directory(DirectoryState::Missing, SocketState::Missing));
+    });
+    let advice = checks[0].advice.as_deref().unwrap();
+    assert!(
+        advice.contains(r"\var\lib\kubelet\device-plugins") && !advice.contains("root-dir"),
+        "{advice}"
+    );
 }
 
 #[test]
@@ -421,9 +436,11 @@ fn named_files_are_compared_with_the_driver_store_folder() {
     let unread = files(&|facts| store(facts).files = StoreFiles::OnDisk);
     assert_eq!(unread.0, Verdict::NotChecked);
     assert_eq!(files(&|facts| store(facts).copy_to_vm.clear()).0, Verdict::Ok);
-    let inside =
-        files(&|facts| store(facts).path = r"C:\Windows\System32\HostDriverStore\x".into());
+    let guest = files(&|facts| store(facts).path = r"C:\Windows\System32\HostDriverStore\x".into());
+    assert_eq!(guest, (Verdict::Ok, "14 named, all present".to_owned()));
+    let inside = files(&|facts| facts.machine.host.discovered_from = DiscoveredFrom::Container);
     assert_eq!(inside.0, Verdict::Warning);
+    assert!(inside.1.contains("inside a container"), "{}", inside.1);
     assert_eq!(files(&|facts| adapters(facts)[0].driver_store = None).0, Verdict::Warning);
     let unneeded = files(&|facts| {
         adapters(facts)[0].driver_store = None;

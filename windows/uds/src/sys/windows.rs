@@ -87,7 +87,8 @@ struct Unsupported(io::Error);
 impl std::fmt::Display for Unsupported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(
-            "this host does not support AF_UNIX sockets (Windows 1803 or later is required)",
+            "this host does not support AF_UNIX sockets (Windows 10 version 1803, Windows Server \
+             2019 or newer is needed)",
         )
     }
 }

@@ -2,11 +2,14 @@
 
 use std::io;
 
-use devices::{LocationPath, PnpId};
+use devices::{Attribute, LocationPath, PnpId};
 
 use super::*;
+use crate::order;
 
 const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1";
+const HOST_DRIVER_STORE: &str =
+    r"C:\Windows\System32\HostDriverStore\FileRepository\nv.inf_amd64_1";
 const REG_SZ: u32 = 1;
 const REG_DWORD: u32 = 4;
 
@@ -106,12 +109,12 @@ impl TestHost {
 }
 
 impl Host for TestHost {
-    fn lists(&self) -> Result<Vec<(Attribute, Vec<Luid>)>, WindowsError> {
+    fn adapters(&self) -> Vec<(Luid, Attributes)> {
         let list = |attribute| {
             let has = |adapter: &&TestAdapter| adapter.attributes.contains(&attribute);
             (attribute, self.adapters.iter().filter(has).map(|adapter| adapter.luid).collect())
         };
-        Ok(Attribute::ALL.into_iter().map(list).collect())
+        order::by_adapter(&Attribute::ALL.map(list))
     }
 
     fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError> {
@@ -276,14 +279,26 @@ fn an_adapter_without_a_device_is_kept_without_a_folder() {
 
 #[test]
 fn inside_a_container_a_warning_replaces_the_runtime_files() {
-    let inside = r"C:\Windows\System32\HostDriverStore\FileRepository\nv.inf_amd64_1";
-    let snapshot =
-        host([TestAdapter { by_kernel: Some(inside), copy_to_vm: None, ..test_adapter(1) }]).read();
+    let inside = HOST_DRIVER_STORE;
+    let adapter = TestAdapter { by_kernel: Some(inside), copy_to_vm: None, ..test_adapter(1) };
+    let facts = HostFacts { discovered_from: DiscoveredFrom::Container, ..HostFacts::default() };
+    let snapshot = read(&host([adapter]), facts).unwrap();
     let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
     assert_eq!(store.files.contains("nvidia-smi.exe"), Some(false));
     assert!(store.copy_to_vm.is_empty());
     let reason = format!("cannot list the runtime files of `{inside}` inside a container");
     assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, reason.as_str())]);
+}
+
+/// GPU-PV: a virtual machine that has the driver of its host.
+#[test]
+fn a_host_driver_store_alone_is_a_folder_on_disk() {
+    let guest = TestAdapter { by_kernel: Some(HOST_DRIVER_STORE), ..test_adapter(1) };
+    let snapshot = host([guest]).read();
+    assert_eq!(warnings(&snapshot), []);
+    let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
+    assert_eq!((store.path.as_str(), &store.files), (HOST_DRIVER_STORE, &StoreFiles::OnDisk));
+    assert_eq!(store.copy_to_vm.len(), 1);
 }
 
 #[test]

@@ -1,15 +1,18 @@
-//! Queries the driver store folder from the graphics kernel (D3DKMT, in gdi32.dll).
+//! Opens adapters of the graphics kernel (D3DKMT, in gdi32.dll) and queries their driver store
+//! folder.
 #![allow(unsafe_code, reason = "calls D3DKMT functions of gdi32.dll")]
 
+use std::ffi::c_void;
 use std::io;
 use std::mem::offset_of;
+use std::ptr;
 
 use devices::Luid;
 use windows::Wdk::Graphics::Direct3D::{
     D3DDDI_QUERYREGISTRY_DRIVERSTOREPATH, D3DDDI_QUERYREGISTRY_INFO,
     D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW, D3DDDI_QUERYREGISTRY_STATUS_SUCCESS,
     D3DKMT_CLOSEADAPTER, D3DKMT_OPENADAPTERFROMLUID, D3DKMT_QUERYADAPTERINFO,
-    KMTQAITYPE_QUERYREGISTRY,
+    KMTQAITYPE_QUERYREGISTRY, KMTQUERYADAPTERINFOTYPE,
 };
 use windows::Win32::Foundation::{LUID, NTSTATUS};
 
@@ -47,6 +50,15 @@ impl GraphicsKernel {
         Ok(Self { open, query, close })
     }
 
+    #[cfg(test)]
+    pub(super) fn from_functions(
+        open: OpenAdapterFromLuid,
+        query: QueryAdapterInfo,
+        close: CloseAdapter,
+    ) -> Self {
+        Self { open, query, close }
+    }
+
     /// The driver store folder of an adapter, in the format of the kernel.
     pub(crate) fn driver_store(&self, luid: Luid) -> io::Result<String> {
         let adapter = self.open(luid)?;
@@ -60,6 +72,11 @@ impl GraphicsKernel {
         Err(io::Error::other(format!("the path of the folder is longer than {size} bytes")))
     }
 
+    /// An adapter that the kernel has opened for the caller.
+    pub(super) fn adopt(&self, handle: u32) -> AdapterHandle<'_> {
+        AdapterHandle { kernel: self, handle }
+    }
+
     fn open(&self, luid: Luid) -> io::Result<AdapterHandle<'_>> {
         let [low, high] = halves(luid);
         let mut request = D3DKMT_OPENADAPTERFROMLUID {
@@ -68,7 +85,7 @@ impl GraphicsKernel {
         };
         // SAFETY: the request is initialised and writable.
         check(unsafe { (self.open)(&raw mut request) })?;
-        Ok(AdapterHandle { kernel: self, handle: request.hAdapter })
+        Ok(self.adopt(request.hAdapter))
     }
 }
 
@@ -80,7 +97,7 @@ enum QueryResult {
 }
 
 /// An open adapter, which `Drop` closes.
-struct AdapterHandle<'a> {
+pub(super) struct AdapterHandle<'a> {
     kernel: &'a GraphicsKernel,
     handle: u32,
 }
@@ -95,6 +112,39 @@ impl Drop for AdapterHandle<'_> {
 }
 
 impl AdapterHandle<'_> {
+    /// Queries `kind` into `data`.
+    ///
+    /// # Safety
+    /// `T` must be valid with the bytes that the kernel writes for `kind`, and every pointer in
+    /// `data` must be valid for that query.
+    pub(super) unsafe fn query<T>(
+        &self,
+        kind: KMTQUERYADAPTERINFOTYPE,
+        data: &mut T,
+    ) -> io::Result<()> {
+        // SAFETY: the pointer refers to `size_of::<T>()` writable bytes that outlive the call;
+        // the caller guarantees the rest.
+        unsafe { self.query_bytes(kind, ptr::from_mut(data).cast(), size_of::<T>()) }
+    }
+
+    /// # Safety
+    /// `data` must point to `size` writable bytes, which must be valid for `kind`.
+    unsafe fn query_bytes(
+        &self,
+        kind: KMTQUERYADAPTERINFOTYPE,
+        data: *mut c_void,
+        size: usize,
+    ) -> io::Result<()> {
+        let mut request = D3DKMT_QUERYADAPTERINFO {
+            hAdapter: self.handle,
+            Type: kind,
+            pPrivateDriverData: data,
+            PrivateDriverDataSize: u32::try_from(size).map_err(io::Error::other)?,
+        };
+        // SAFETY: the caller guarantees the data of the request.
+        check(unsafe { (self.kernel.query)(&raw mut request) })
+    }
+
     fn driver_store(&self, output_size: usize) -> io::Result<QueryResult> {
         const OUTPUT: usize = offset_of!(D3DDDI_QUERYREGISTRY_INFO, Anonymous);
         let size = size_of::<D3DDDI_QUERYREGISTRY_INFO>() + output_size;
@@ -104,14 +154,8 @@ impl AdapterHandle<'_> {
         // SAFETY: the buffer is large enough and aligned for the structure, and zero bytes
         // are a valid value.
         unsafe { (*info).QueryType = D3DDDI_QUERYREGISTRY_DRIVERSTOREPATH };
-        let mut request = D3DKMT_QUERYADAPTERINFO {
-            hAdapter: self.handle,
-            Type: KMTQAITYPE_QUERYREGISTRY,
-            pPrivateDriverData: info.cast(),
-            PrivateDriverDataSize: u32::try_from(size).map_err(io::Error::other)?,
-        };
-        // SAFETY: the request points to `size` writable bytes that outlive the call.
-        check(unsafe { (self.kernel.query)(&raw mut request) })?;
+        // SAFETY: the buffer has `size` bytes, and the query takes such a structure.
+        unsafe { self.query_bytes(KMTQAITYPE_QUERYREGISTRY, info.cast(), size) }?;
         // SAFETY: the structure is still valid, because it contains only numbers.
         let status = unsafe { (*info).Status };
         match status {
@@ -135,7 +179,7 @@ fn halves(luid: Luid) -> [u32; 2] {
     [low, high]
 }
 
-fn check(status: NTSTATUS) -> io::Result<()> {
+pub(super) fn check(status: NTSTATUS) -> io::Result<()> {
     if status.0 < 0 { Err(status_error(status.0)) } else { Ok(()) }
 }
 

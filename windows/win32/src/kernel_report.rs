@@ -1,0 +1,206 @@
+//! Interprets what the graphics kernel (D3DKMT) reports about an adapter, on Windows versions
+//! without `DXCore`.
+//!
+//! The kernel has no attributes. They follow from the flags of the adapter and from its driver
+//! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with
+//! that version. The feature level stays unknown.
+
+use devices::{
+    AdapterKind, Attachment, Attribute, Attributes, DriverVersion, HardwareId, Luid, Placement,
+};
+
+use crate::assembly::AdapterFacts;
+
+/// The flags of `D3DKMT_ADAPTERTYPE` (d3dkmthk.h).
+const RENDER_SUPPORTED: u32 = 1;
+const SOFTWARE_DEVICE: u32 = 1 << 2;
+const HYBRID_INTEGRATED: u32 = 1 << 5;
+const DETACHABLE: u32 = 1 << 10;
+const COMPUTE_ONLY: u32 = 1 << 11;
+
+/// `KMT_DRIVERVERSION_WDDM_2_0` (d3dkmthk.h).
+const WDDM_2_0: i32 = 2000;
+
+/// What the graphics kernel reports about an adapter. `None` is a query that this Windows or
+/// the driver does not support.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct KernelReport {
+    /// `D3DKMT_ADAPTERTYPE`.
+    pub(crate) flags: u32,
+    /// `D3DKMT_DRIVERVERSION`: 1300 is WDDM 1.3, 2500 WDDM 2.5.
+    pub(crate) driver_model: Option<i32>,
+    pub(crate) hardware_id: Option<HardwareId>,
+    pub(crate) description: Option<String>,
+    pub(crate) driver_version: Option<u64>,
+    /// In bytes.
+    pub(crate) dedicated_memory: Option<u64>,
+    /// The registry key of each physical device, in the order of the physical indexes.
+    pub(crate) pnp_keys: Vec<String>,
+}
+
+impl KernelReport {
+    /// The attributes under which `DXCore` would list the adapter. An adapter that only
+    /// displays has none.
+    pub(crate) fn attributes(&self) -> Attributes {
+        let has_direct3d_12 = self.driver_model.is_some_and(|model| model >= WDDM_2_0);
+        let list: &[Attribute] =
+            match (self.has(RENDER_SUPPORTED), self.has(COMPUTE_ONLY), has_direct3d_12) {
+                (false, ..) => &[],
+                (true, true, _) => &[Attribute::D3d12CoreCompute],
+                (true, false, false) => &[Attribute::D3d11Graphics],
+                (true, false, true) => &[
+                    Attribute::D3d11Graphics,
+                    Attribute::D3d12Graphics,
+                    Attribute::D3d12CoreCompute,
+                ],
+            };
+        list.iter().copied().collect()
+    }
+
+    /// The same properties that `DXCore` reports. An adapter counts as integrated only on a
+    /// host that also has a discrete one (hybrid graphics), because the kernel does not
+    /// report it otherwise.
+    pub(crate) fn facts(&self) -> AdapterFacts {
+        AdapterFacts {
+            kind: if self.has(SOFTWARE_DEVICE) {
+                AdapterKind::Software
+            } else {
+                AdapterKind::Hardware
+            },
+            placement: if self.has(HYBRID_INTEGRATED) {
+                Placement::Integrated
+            } else {
+                Placement::Discrete
+            },
+            attachment: if self.has(DETACHABLE) {
+                Attachment::Detachable
+            } else {
+                Attachment::Fixed
+            },
+            hardware_id: self.hardware_id.unwrap_or_default(),
+            driver_description: self.description.clone().unwrap_or_default(),
+            driver_version: self.driver_version.map(DriverVersion),
+            dedicated_memory: self.dedicated_memory,
+        }
+    }
+
+    /// The device instance IDs of the adapter `luid`.
+    pub(crate) fn device_keys(&self, luid: Luid) -> impl Iterator<Item = DeviceKey> {
+        self.pnp_keys.iter().zip(0..).filter_map(move |(key, physical_index)| {
+            let instance_id = instance_id(key)?;
+            Some(DeviceKey { instance_id, luid, physical_index })
+        })
+    }
+
+    fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+/// The attributes of an adapter, if it is listed: one that only displays is not, as with
+/// `DXCore`. One that cannot be read is listed without attributes, so that its reason is
+/// reported.
+pub(crate) fn listed_attributes<E>(report: &Result<KernelReport, E>) -> Option<Attributes> {
+    let Ok(report) = report else { return Some(Attributes::default()) };
+    Some(report.attributes()).filter(|attributes| attributes.iter().next().is_some())
+}
+
+/// The adapter of a device, for devices without `DEVPKEY_Gpu_Luid`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DeviceKey {
+    /// The device instance ID, compared without case.
+    pub(crate) instance_id: String,
+    /// The adapter.
+    pub(crate) luid: Luid,
+    /// The index of the device in a linked adapter.
+    pub(crate) physical_index: u32,
+}
+
+/// The key of the device `instance_id`, if it belongs to an adapter.
+pub(crate) fn key_of<'a>(keys: &'a [DeviceKey], instance_id: &str) -> Option<&'a DeviceKey> {
+    keys.iter().find(|key| key.instance_id.eq_ignore_ascii_case(instance_id))
+}
+
+/// The device instance ID in the registry key of a device
+/// (`\Registry\Machine\System\CurrentControlSet\Enum\PCI\VEN_…\…`, with or without a subkey).
+fn instance_id(key: &str) -> Option<String> {
+    const ENUM: &str = r"\enum\";
+    let start = key.to_ascii_lowercase().find(ENUM)? + ENUM.len();
+    let mut parts = key[start..].split('\\').filter(|part| !part.is_empty());
+    let (enumerator, device, instance) = (parts.next()?, parts.next()?, parts.next()?);
+    Some(format!(r"{enumerator}\{device}\{instance}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DISPLAY_SUPPORTED: u32 = 1 << 1;
+
+    fn report(flags: u32, driver_model: Option<i32>) -> KernelReport {
+        KernelReport { flags, driver_model, ..KernelReport::default() }
+    }
+
+    fn names(report: &KernelReport) -> Vec<&'static str> {
+        report.attributes().iter().map(Attribute::name).collect()
+    }
+
+    #[test]
+    fn attributes_follow_from_flags_and_driver_model() {
+        let all = ["d3d11-graphics", "d3d12-graphics", "d3d12-core-compute"];
+        for (flags, model, attributes) in [
+            // A data center GPU has no display outputs; WDDM 2.5 is that of Server 2019.
+            (RENDER_SUPPORTED, Some(2500), &all[..]),
+            (RENDER_SUPPORTED | DISPLAY_SUPPORTED, Some(WDDM_2_0), &all),
+            (RENDER_SUPPORTED | DISPLAY_SUPPORTED, Some(1300), &all[..1]),
+            (RENDER_SUPPORTED, None, &all[..1]),
+            (RENDER_SUPPORTED | COMPUTE_ONLY, Some(2600), &all[2..]),
+            // Microsoft's adapters for virtual machines and without a driver.
+            (DISPLAY_SUPPORTED, Some(1300), &[]),
+            (0, Some(2500), &[]),
+        ] {
+            assert_eq!(names(&report(flags, model)), attributes, "{flags:#b} {model:?}");
+        }
+    }
+
+    #[test]
+    fn adapters_that_only_display_are_not_listed_and_unreadable_ones_are() {
+        let listed = |report| listed_attributes::<()>(&report);
+        let gpu = report(RENDER_SUPPORTED, None);
+        assert_eq!(listed(Ok(gpu.clone())), Some(gpu.attributes()));
+        assert_eq!(listed(Ok(report(DISPLAY_SUPPORTED, Some(1300)))), None);
+        assert_eq!(listed(Err(())), Some(Attributes::default()));
+    }
+
+    #[test]
+    fn flags_decide_what_the_adapter_is() {
+        let facts = |flags| report(flags, Some(2500)).facts();
+        let gpu = facts(RENDER_SUPPORTED);
+        let kinds = (gpu.kind, gpu.placement, gpu.attachment);
+        assert_eq!(kinds, (AdapterKind::Hardware, Placement::Discrete, Attachment::Fixed));
+        assert_eq!(facts(SOFTWARE_DEVICE | RENDER_SUPPORTED).kind, AdapterKind::Software);
+        assert_eq!(facts(HYBRID_INTEGRATED).placement, Placement::Integrated);
+        assert_eq!(facts(DETACHABLE).attachment, Attachment::Detachable);
+    }
+
+    #[test]
+    fn each_registry_key_leads_to_a_device() {
+        const ID: &str = r"PCI\VEN_10DE&DEV_13F2\6&2B78CA89&0&0";
+        let pnp_keys = vec![
+            format!(r"\REGISTRY\MACHINE\SYSTEM\ControlSet001\Enum\{ID}"),
+            r"\Registry\Machine\System\CurrentControlSet\Enum\PCI".to_owned(),
+            format!(r"\Registry\Machine\System\CurrentControlSet\enum\{ID}\Device Parameters"),
+            String::new(),
+        ];
+        let report = KernelReport { pnp_keys, ..KernelReport::default() };
+        let key = |physical_index| DeviceKey {
+            instance_id: ID.to_owned(),
+            luid: Luid(7),
+            physical_index,
+        };
+        let keys: Vec<_> = report.device_keys(Luid(7)).collect();
+        assert_eq!(keys, [key(0), key(2)]);
+        assert_eq!(key_of(&keys, &ID.to_lowercase()), Some(&key(0)));
+        assert_eq!(key_of(&keys, r"PCI\VEN_10DE&DEV_13F2\7"), None);
+    }
+}

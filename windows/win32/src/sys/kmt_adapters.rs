@@ -1,0 +1,193 @@
+//! Lists the adapters of the graphics kernel (D3DKMT), with what it reports about each.
+#![allow(unsafe_code, reason = "calls D3DKMT functions of gdi32.dll")]
+
+use std::io;
+
+use devices::{HardwareId, Luid};
+use windows::Wdk::Graphics::Direct3D::{
+    D3DKMT_ADAPTERINFO, D3DKMT_ADAPTERREGISTRYINFO, D3DKMT_ADAPTERTYPE, D3DKMT_DRIVERVERSION,
+    D3DKMT_ENUMADAPTERS2, D3DKMT_PHYSICAL_ADAPTER_COUNT, D3DKMT_PNP_KEY_HARDWARE,
+    D3DKMT_QUERY_DEVICE_IDS, D3DKMT_QUERY_PHYSICAL_ADAPTER_PNP_KEY, D3DKMT_SEGMENTSIZEINFO,
+    D3DKMT_UMD_DRIVER_VERSION, KMTQAITYPE_ADAPTERREGISTRYINFO, KMTQAITYPE_ADAPTERTYPE,
+    KMTQAITYPE_CHECKDRIVERUPDATESTATUS, KMTQAITYPE_DRIVERVERSION, KMTQAITYPE_GETSEGMENTSIZE,
+    KMTQAITYPE_PHYSICALADAPTERCOUNT, KMTQAITYPE_PHYSICALADAPTERDEVICEIDS,
+    KMTQAITYPE_PHYSICALADAPTERPNPKEY, KMTQAITYPE_UMD_DRIVER_VERSION, KMTQUERYADAPTERINFOTYPE,
+};
+use windows::Win32::Foundation::{NTSTATUS, STATUS_BUFFER_TOO_SMALL};
+use windows::core::{BOOL, PWSTR};
+
+use super::kmt::{AdapterHandle, GraphicsKernel, check};
+use super::library::Library;
+use crate::kernel_report::KernelReport;
+use crate::text;
+
+type EnumAdapters = unsafe extern "system" fn(*mut D3DKMT_ENUMADAPTERS2) -> NTSTATUS;
+
+/// How often the list is requested again because an adapter was added in between.
+const GROWTH_ATTEMPTS: u32 = 4;
+
+/// The length of the buffer for a registry key, in UTF-16 units: more than a device instance
+/// ID (200) below the key of all devices needs.
+const PNP_KEY_UNITS: usize = 1024;
+
+/// The most physical devices that one linked adapter can have (`DXGK_MAX_PHYSICAL_ADAPTERS`
+/// is smaller). It bounds what a wrong count can cause.
+const MAX_PHYSICAL_ADAPTERS: u32 = 64;
+
+/// The functions that list the adapters of the graphics kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KernelAdapterList {
+    kernel: GraphicsKernel,
+    enumerate: EnumAdapters,
+}
+
+/// An adapter of the list, and its properties or the reason why they cannot be read.
+pub(crate) type ListedAdapter = (Luid, io::Result<KernelReport>);
+
+impl KernelAdapterList {
+    /// Loads the functions.
+    pub(crate) fn load() -> io::Result<Self> {
+        let gdi = Library::system("gdi32.dll")?;
+        // SAFETY: the type is the one d3dkmthk.h declares.
+        let enumerate = unsafe { gdi.function(c"D3DKMTEnumAdapters2") }?;
+        Ok(Self { kernel: GraphicsKernel::load()?, enumerate })
+    }
+
+    /// Every adapter of the host, in its order.
+    pub(crate) fn read(&self) -> io::Result<Vec<ListedAdapter>> {
+        let adapters = self.adapters()?;
+        Ok(adapters.iter().map(|(luid, adapter)| (*luid, report(adapter))).collect())
+    }
+
+    /// The adapters, which the kernel opens while it lists them.
+    fn adapters(&self) -> io::Result<Vec<(Luid, AdapterHandle<'_>)>> {
+        for _ in 0..GROWTH_ATTEMPTS {
+            let mut count = D3DKMT_ENUMADAPTERS2::default();
+            // SAFETY: a request without a buffer only counts.
+            check(unsafe { (self.enumerate)(&raw mut count) })?;
+            let mut buffer = vec![D3DKMT_ADAPTERINFO::default(); count.NumAdapters as usize];
+            let mut request = D3DKMT_ENUMADAPTERS2 {
+                NumAdapters: count.NumAdapters,
+                pAdapters: buffer.as_mut_ptr(),
+            };
+            // SAFETY: the request points to `NumAdapters` writable elements.
+            let status = unsafe { (self.enumerate)(&raw mut request) };
+            if status == STATUS_BUFFER_TOO_SMALL {
+                continue;
+            }
+            check(status)?;
+            buffer.truncate(request.NumAdapters as usize);
+            return Ok(buffer.iter().map(|info| self.adapter(info)).collect());
+        }
+        Err(io::Error::other("adapters were added during each attempt to list them"))
+    }
+
+    fn adapter(&self, info: &D3DKMT_ADAPTERINFO) -> (Luid, AdapterHandle<'_>) {
+        let high = i64::from(info.AdapterLuid.HighPart) << 32;
+        let luid = Luid(high | i64::from(info.AdapterLuid.LowPart));
+        (luid, self.kernel.adopt(info.hAdapter))
+    }
+}
+
+/// Reads the properties. Only the kind of the adapter is required.
+fn report(adapter: &AdapterHandle<'_>) -> io::Result<KernelReport> {
+    if is_driver_update_in_progress(adapter) {
+        return Err(io::Error::other("the driver is being updated"));
+    }
+    let kind: D3DKMT_ADAPTERTYPE = value(adapter, KMTQAITYPE_ADAPTERTYPE)?;
+    let model = value(adapter, KMTQAITYPE_DRIVERVERSION);
+    let version = value(adapter, KMTQAITYPE_UMD_DRIVER_VERSION);
+    let sizes = value(adapter, KMTQAITYPE_GETSEGMENTSIZE);
+    Ok(KernelReport {
+        // SAFETY: both fields of the union are 32-bit numbers.
+        flags: unsafe { kind.Anonymous.Value },
+        driver_model: model.ok().map(|D3DKMT_DRIVERVERSION(model)| model),
+        hardware_id: hardware_id(adapter).ok(),
+        description: description(adapter).ok(),
+        driver_version: version
+            .ok()
+            .map(|version: D3DKMT_UMD_DRIVER_VERSION| version.DriverVersion.cast_unsigned()),
+        dedicated_memory: sizes
+            .ok()
+            .map(|sizes: D3DKMT_SEGMENTSIZEINFO| sizes.DedicatedVideoMemorySize),
+        pnp_keys: pnp_keys(adapter),
+    })
+}
+
+fn is_driver_update_in_progress(adapter: &AdapterHandle<'_>) -> bool {
+    let status: io::Result<BOOL> = value(adapter, KMTQAITYPE_CHECKDRIVERUPDATESTATUS);
+    status.is_ok_and(BOOL::as_bool)
+}
+
+fn hardware_id(adapter: &AdapterHandle<'_>) -> io::Result<HardwareId> {
+    let ids: D3DKMT_QUERY_DEVICE_IDS = value(adapter, KMTQAITYPE_PHYSICALADAPTERDEVICEIDS)?;
+    let ids = ids.DeviceIds;
+    Ok(HardwareId {
+        vendor: ids.VendorID,
+        device: ids.DeviceID,
+        subsystem: ids.SubSystemID << 16 | (ids.SubVendorID & 0xFFFF),
+        revision: ids.RevisionID,
+    })
+}
+
+fn description(adapter: &AdapterHandle<'_>) -> io::Result<String> {
+    let info: D3DKMT_ADAPTERREGISTRYINFO = value(adapter, KMTQAITYPE_ADAPTERREGISTRYINFO)?;
+    Ok(String::from_utf16_lossy(text::until_null(&info.AdapterString)))
+}
+
+/// The registry keys of the physical devices; an empty text for one that is not reported.
+fn pnp_keys(adapter: &AdapterHandle<'_>) -> Vec<String> {
+    let count = value(adapter, KMTQAITYPE_PHYSICALADAPTERCOUNT);
+    let count = count.map_or(1, |count: D3DKMT_PHYSICAL_ADAPTER_COUNT| count.Count);
+    let indexes = 0..count.min(MAX_PHYSICAL_ADAPTERS);
+    indexes.map(|index| pnp_key(adapter, index).unwrap_or_default()).collect()
+}
+
+fn pnp_key(adapter: &AdapterHandle<'_>, index: u32) -> io::Result<String> {
+    let mut buffer = vec![0_u16; PNP_KEY_UNITS];
+    let mut length = u32::try_from(PNP_KEY_UNITS).expect("a small buffer");
+    let mut request = D3DKMT_QUERY_PHYSICAL_ADAPTER_PNP_KEY {
+        PhysicalAdapterIndex: index,
+        PnPKeyType: D3DKMT_PNP_KEY_HARDWARE,
+        pDest: PWSTR(buffer.as_mut_ptr()),
+        pCchDest: &raw mut length,
+    };
+    // SAFETY: the query takes such a structure, which points to `length` writable units.
+    unsafe { adapter.query(KMTQAITYPE_PHYSICALADAPTERPNPKEY, &mut request) }?;
+    Ok(String::from_utf16_lossy(text::until_null(&buffer)))
+}
+
+/// A structure that contains only numbers, and the query that fills it.
+///
+/// # Safety
+/// Any bytes must be a valid value.
+unsafe trait Numbers: Default {}
+
+// SAFETY: the structure contains only numbers.
+unsafe impl Numbers for D3DKMT_ADAPTERTYPE {}
+// SAFETY: as above.
+unsafe impl Numbers for D3DKMT_DRIVERVERSION {}
+// SAFETY: as above.
+unsafe impl Numbers for D3DKMT_UMD_DRIVER_VERSION {}
+// SAFETY: as above.
+unsafe impl Numbers for D3DKMT_SEGMENTSIZEINFO {}
+// SAFETY: as above.
+unsafe impl Numbers for D3DKMT_QUERY_DEVICE_IDS {}
+// SAFETY: as above.
+unsafe impl Numbers for D3DKMT_ADAPTERREGISTRYINFO {}
+// SAFETY: as above.
+unsafe impl Numbers for D3DKMT_PHYSICAL_ADAPTER_COUNT {}
+// SAFETY: as above.
+unsafe impl Numbers for BOOL {}
+
+/// Queries a structure. The kernel checks that its size is that of `kind`.
+fn value<T: Numbers>(adapter: &AdapterHandle<'_>, kind: KMTQUERYADAPTERINFOTYPE) -> io::Result<T> {
+    let mut value = T::default();
+    // SAFETY: every byte of `value` is writable, and any bytes are a valid value. It contains
+    // no pointers that the kernel follows.
+    unsafe { adapter.query(kind, &mut value) }?;
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests;
