@@ -1,5 +1,6 @@
 //! The daemon: a real process on real sockets, with the kubelet double.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -23,6 +24,10 @@ impl Daemon {
     fn start(flags: &[&str]) -> Daemon {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("kubelet")).unwrap();
+        Daemon::start_in(folder, flags)
+    }
+
+    fn start_in(folder: tempfile::TempDir, flags: &[&str]) -> Daemon {
         std::fs::copy(recorded("aws-t4-two.yaml"), folder.path().join("host.yaml")).unwrap();
         let mut command = program();
         shutdown_request::prepare(&mut command);
@@ -159,6 +164,36 @@ async fn it_registers_again_after_every_kind_of_kubelet_restart() {
         .await;
     let (status, log) = daemon.terminate();
     assert_eq!(status, Some(0), "{log}");
+}
+
+#[test]
+fn a_missing_directory_is_named_with_what_to_do() {
+    if uds::skips_test() {
+        return;
+    }
+    let mut daemon = Daemon::start_in(tempfile::tempdir().unwrap(), &[]);
+    let stderr = daemon.child.stderr.take().unwrap();
+    let (send, lines) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for line in BufReader::new(stderr).lines() {
+            if send.send(line.unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    let find = || {
+        while let Ok(line) = lines.recv_timeout(LIMIT) {
+            if line.contains("cannot listen on plugin socket") {
+                return line;
+            }
+        }
+        panic!("no line about the socket");
+    };
+    let (line, missing) = (find(), daemon.directory().display().to_string());
+    assert!(line.contains(&format!("directory `{missing}` does not exist")), "{line}");
+    assert!(line.contains("start kubelet, which creates its device plugin directory"), "{line}");
+    drop((lines, daemon));
+    reader.join().unwrap();
 }
 
 #[test]
