@@ -60,6 +60,22 @@ impl Daemon {
         std::fs::rename(path.with_extension("new"), path).unwrap();
     }
 
+    /// Reads the log until a line contains `text`, and returns the line. The rest of the log is
+    /// discarded.
+    fn wait_for_line(&mut self, text: &str) -> String {
+        let stderr = self.child.stderr.take().unwrap();
+        let (send, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            // Until the daemon exits, so that it can write.
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let _ = send.send(line);
+            }
+        });
+        std::iter::from_fn(|| lines.recv_timeout(LIMIT).ok())
+            .find(|line| line.contains(text))
+            .unwrap_or_else(|| panic!("no line of the log contains `{text}`"))
+    }
+
     /// Asks it to shut down and returns its exit status and log.
     fn terminate(mut self) -> (Option<i32>, String) {
         shutdown_request::send(&self.child);
@@ -172,28 +188,10 @@ fn a_missing_directory_is_named_with_what_to_do() {
         return;
     }
     let mut daemon = Daemon::start_in(tempfile::tempdir().unwrap(), &[]);
-    let stderr = daemon.child.stderr.take().unwrap();
-    let (send, lines) = std::sync::mpsc::channel();
-    let reader = std::thread::spawn(move || {
-        for line in BufReader::new(stderr).lines() {
-            if send.send(line.unwrap()).is_err() {
-                return;
-            }
-        }
-    });
-    let find = || {
-        while let Ok(line) = lines.recv_timeout(LIMIT) {
-            if line.contains("cannot listen on plugin socket") {
-                return line;
-            }
-        }
-        panic!("no line about the socket");
-    };
-    let (line, missing) = (find(), daemon.directory().display().to_string());
+    let line = daemon.wait_for_line("cannot listen on plugin socket");
+    let missing = daemon.directory().display().to_string();
     assert!(line.contains(&format!("directory `{missing}` does not exist")), "{line}");
     assert!(line.contains("start kubelet, which creates its device plugin directory"), "{line}");
-    drop((lines, daemon));
-    reader.join().unwrap();
 }
 
 #[test]
