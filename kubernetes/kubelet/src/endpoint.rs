@@ -42,21 +42,28 @@ pub(crate) struct Bound<L> {
 }
 
 impl Endpoint {
-    /// Binds a socket.
+    /// Binds a socket. If an attempt fails and its file cannot be removed, `leftover` keeps the path,
+    /// and the next attempt removes it first. So repeated attempts never leave more than one file.
     ///
     /// # Errors
     /// Any error of the transport.
     pub(crate) fn bind<T: Transport>(
         transport: &T,
         path: PathBuf,
+        leftover: &mut Option<PathBuf>,
     ) -> io::Result<Bound<T::Listener>> {
+        remove_leftover(transport, leftover)?;
         let listener = transport.bind(&path)?;
-        let identity = transport.identity(&path)?.ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::NotFound,
-                "the socket was deleted right after it was bound",
-            )
-        })?;
+        let identity = match identity(transport, &path) {
+            Ok(identity) => identity,
+            Err(error) => {
+                drop(listener);
+                *leftover = Some(path);
+                // Ignored, because the original error is more useful.
+                let _ = remove_leftover(transport, leftover);
+                return Err(error);
+            }
+        };
         let (closer, close_signal) = http2::close_signal();
         let kubelet_expected = Arc::new(AtomicBool::new(false));
         let endpoint =
@@ -64,9 +71,14 @@ impl Endpoint {
         Ok(Bound { endpoint, listener, close_signal, kubelet_expected })
     }
 
-    /// Whether the path of the socket still leads to this socket.
+    /// Whether the path of the socket still leads to this socket. A socket that cannot be inspected
+    /// counts as in place: replacing it would end a stream that works.
     pub(crate) fn is_in_place<T: Transport>(&self, transport: &T) -> bool {
-        matches!(transport.identity(&self.path), Ok(Some(identity)) if identity == self.identity)
+        match transport.identity(&self.path) {
+            Ok(Some(found)) => self.identity.is_same_file(&found),
+            Ok(None) => false,
+            Err(_) => true,
+        }
     }
 
     /// From now on, the next stream is the kubelet's.
@@ -82,6 +94,11 @@ impl Endpoint {
     /// Ends the streams, then the calls, then the connections, and removes the socket's file.
     pub(crate) fn close<T: Transport>(&self, transport: &T) {
         self.closer.close();
+        self.remove_file(transport);
+    }
+
+    /// Removes the socket's file, unless it was removed already.
+    pub(crate) fn remove_file<T: Transport>(&self, transport: &T) {
         if self.is_in_place(transport)
             && let Err(error) = transport.remove(&self.path)
         {
@@ -96,6 +113,30 @@ impl Endpoint {
 
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn identity<T: Transport>(transport: &T, path: &Path) -> io::Result<Identity> {
+    let deleted = || io::Error::other("the socket was deleted right after it was bound");
+    transport.identity(path)?.ok_or_else(deleted)
+}
+
+/// Removes the file that a failed attempt to bind a socket left behind.
+///
+/// # Errors
+/// The file exists and cannot be removed. `leftover` keeps its path.
+pub(crate) fn remove_leftover<T: Transport>(
+    transport: &T,
+    leftover: &mut Option<PathBuf>,
+) -> io::Result<()> {
+    let Some(path) = leftover.take() else { return Ok(()) };
+    match transport.remove(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            let path = leftover.insert(path).display();
+            let text = format!("cannot remove `{path}`, which a failed attempt left: {error}");
+            Err(io::Error::new(error.kind(), text))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Accepts and serves connections until the close signal arrives and all connections have ended.

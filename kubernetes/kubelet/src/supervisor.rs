@@ -14,7 +14,7 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::KUBELET_SOCKET;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{self, Endpoint};
 use crate::error_chain::ErrorChain;
 use crate::events::{EndpointId, Event};
 use crate::http2::Panicked;
@@ -24,7 +24,7 @@ use crate::resource::Resource;
 use crate::resource_registration::{RegistrationFailure, ResourceRegistration};
 use crate::retry::LogLimiter;
 use crate::socket_names::SocketNames;
-use crate::transport::Transport;
+use crate::transport::{Identity, Transport};
 
 /// How often the sockets are checked while every resource is registered. No notification for a
 /// deleted file works the same way on all operating systems.
@@ -91,6 +91,8 @@ struct Supervisor<T: Transport> {
     transport: T,
     directory: PathBuf,
     kubelet_path: PathBuf,
+    /// The kubelet's socket as it was first observed.
+    known_kubelet: Option<Identity>,
     readiness: watch::Sender<Readiness>,
     /// In the order given to [`run`].
     resources: Vec<ManagedResource>,
@@ -111,6 +113,8 @@ struct ManagedResource {
     resource: Arc<dyn Resource>,
     registration: ResourceRegistration,
     log_limiter: LogLimiter,
+    /// The file of the last attempt to bind a socket, if that failed and the file is still there.
+    leftover: Option<PathBuf>,
 }
 
 /// Whether the search for stale sockets was started. It runs once.
@@ -133,10 +137,12 @@ impl<T: Transport> Supervisor<T> {
             resource,
             registration: ResourceRegistration::new(now),
             log_limiter: LogLimiter::default(),
+            leftover: None,
         };
         Supervisor {
             transport,
             kubelet_path: directory.join(KUBELET_SOCKET),
+            known_kubelet: None,
             directory,
             readiness,
             resources: resources.into_iter().map(managed).collect(),
@@ -283,6 +289,8 @@ impl<T: Transport> Supervisor<T> {
 
     fn endpoint_ended(&mut self, id: EndpointId) {
         if let Some(endpoint) = self.endpoints.remove(&id) {
+            // Some hosts do not remove the file while the socket is open.
+            endpoint.remove_file(&self.transport);
             tracing::debug!(socket = %endpoint.path.display(), "closed plugin socket");
         }
         for managed in &mut self.resources {
@@ -317,6 +325,13 @@ impl<T: Transport> Supervisor<T> {
             if let Event::Panicked(panicked) = self.task_ended(ended) {
                 tracing::error!(%panicked, "task panicked during shutdown");
             }
+        }
+        for endpoint in self.endpoints.values() {
+            endpoint.remove_file(&self.transport);
+        }
+        for managed in &mut self.resources {
+            // Ignored: the log has the error of the attempt.
+            let _ = endpoint::remove_leftover(&self.transport, &mut managed.leftover);
         }
         if !self.tasks.is_empty() {
             let tasks = self.tasks.len();

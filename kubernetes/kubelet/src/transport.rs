@@ -3,12 +3,12 @@
 //! A path names a socket. Only implementations of [`Transport`] access files and sockets; the rest
 //! of this crate does not.
 
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncRead, AsyncWrite};
+pub use uds::Identity;
 
 /// A host whose sockets have paths.
 pub trait Transport: Clone + Send + Sync + 'static {
@@ -17,7 +17,8 @@ pub trait Transport: Clone + Send + Sync + 'static {
     /// A socket that accepts connections.
     type Listener: Listener<Stream = Self::Stream>;
 
-    /// Creates a socket that only the kubelet's user can connect to, and listens on it.
+    /// Creates a socket that only the kubelet's user can connect to, and listens on it. If this
+    /// fails, it leaves no file behind.
     ///
     /// # Errors
     /// `NotFound` if the directory does not exist, `AddrInUse` if the path exists, and any other
@@ -32,7 +33,8 @@ pub trait Transport: Clone + Send + Sync + 'static {
     fn connect(&self, path: &Path) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
     /// The identity of the file at `path`, or `None` if it does not exist. Two different sockets
-    /// that have the same path one after the other have different identities.
+    /// that have the same path one after the other have different identities, as far as the host
+    /// can distinguish them ([`uds::identity`] has the exception).
     ///
     /// # Errors
     /// Any error of the operating system, except that the path does not exist.
@@ -63,25 +65,6 @@ pub trait Listener: Send + 'static {
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
-/// Distinguishes a file from a later file with the same path.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Identity([u64; 4]);
-
-impl Identity {
-    /// Creates an identity from the values by which the transport distinguishes files.
-    #[must_use]
-    pub const fn new(parts: [u64; 4]) -> Self {
-        Identity(parts)
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Identity")?;
-        self.0.iter().try_for_each(|part| write!(f, ".{part:x}"))
-    }
-}
-
 /// The host's `AF_UNIX` sockets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnixSockets;
@@ -99,12 +82,7 @@ impl Transport for UnixSockets {
     }
 
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
-        // Not `metadata`: on Windows, a socket is a reparse point that cannot be followed.
-        match std::fs::symlink_metadata(path) {
-            Ok(metadata) => Ok(Some(file_identity(&metadata))),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e),
-        }
+        uds::identity(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -122,26 +100,4 @@ impl Listener for uds::UnixListener {
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send {
         uds::UnixListener::accept(self)
     }
-}
-
-/// Device, inode and modification time. The inode is not enough: some file systems reuse an inode
-/// immediately. The status change time is not suitable: it also changes with the socket's mode.
-#[cfg(unix)]
-fn file_identity(metadata: &std::fs::Metadata) -> Identity {
-    use std::os::unix::fs::MetadataExt;
-    Identity::new([
-        metadata.dev(),
-        metadata.ino(),
-        metadata.mtime().cast_unsigned(),
-        metadata.mtime_nsec().cast_unsigned(),
-    ])
-}
-
-/// Creation time, last write time and size. The creation time is not enough: a file that is
-/// created within 15 seconds after a file with the same name was deleted gets the creation time of
-/// the deleted file (Microsoft, "Windows NT contains file system tunneling capabilities").
-#[cfg(windows)]
-fn file_identity(metadata: &std::fs::Metadata) -> Identity {
-    use std::os::windows::fs::MetadataExt;
-    Identity::new([metadata.creation_time(), metadata.last_write_time(), metadata.file_size(), 0])
 }

@@ -35,7 +35,7 @@ pub use faults::{Faults, RegisterFault, StreamFault};
 pub use host::Host;
 pub use kubelet::KubeletDouble;
 pub use manager::{DeviceView, ResourceView};
-pub use memory::{InMemory, MemoryListener};
+pub use memory::{InMemory, Inspection, MemoryListener};
 pub use options::{Cleanup, Iteration, Options, Platform, Release};
 pub use pods::{
     Admission, ContainerKind, ContainerRequest, ContainerView, Dropped, PodRequest, Refused,

@@ -31,11 +31,25 @@ struct Files {
     sockets: BTreeMap<PathBuf, Socket>,
     created: u64,
     bind_error: Option<io::ErrorKind>,
+    removal_error: Option<io::ErrorKind>,
+    inspection: Inspection,
+}
+
+/// What the identity of a file is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Inspection {
+    /// Files can be opened, and have a number.
+    #[default]
+    Opens,
+    /// Files cannot be opened. Only their entries in the directory are known.
+    Lists,
+    /// Neither is possible.
+    Fails(io::ErrorKind),
 }
 
 #[derive(Debug)]
 struct Socket {
-    identity: Identity,
+    created: u64,
     backlog: mpsc::Sender<DuplexStream>,
 }
 
@@ -57,6 +71,16 @@ impl InMemory {
     /// directory), or no longer fails.
     pub fn fail_binds(&self, error: Option<io::ErrorKind>) {
         self.files().bind_error = error;
+    }
+
+    /// From now on, every removal of a file fails with this error, or no longer fails.
+    pub fn fail_removals(&self, error: Option<io::ErrorKind>) {
+        self.files().removal_error = error;
+    }
+
+    /// Sets how files can be inspected from now on.
+    pub fn set_inspection(&self, inspection: Inspection) {
+        self.files().inspection = inspection;
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
@@ -90,8 +114,8 @@ impl Transport for InMemory {
         }
         let (backlog, connections) = mpsc::channel(BACKLOG);
         files.created += 1;
-        let identity = Identity::new([files.created, 0, 0, 0]);
-        files.sockets.insert(path.to_owned(), Socket { identity, backlog });
+        let created = files.created;
+        files.sockets.insert(path.to_owned(), Socket { created, backlog });
         Ok(MemoryListener(connections))
     }
 
@@ -106,11 +130,23 @@ impl Transport for InMemory {
     }
 
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
-        Ok(self.files().sockets.get(path).map(|socket| socket.identity))
+        let files = self.files();
+        let Some(created) = files.sockets.get(path).map(|socket| socket.created) else {
+            return Ok(None);
+        };
+        match files.inspection {
+            Inspection::Opens => Ok(Some(Identity::opened([0, created], [created, 0]))),
+            Inspection::Lists => Ok(Some(Identity::listed([created, 0]))),
+            Inspection::Fails(error) => Err(error.into()),
+        }
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let removed = self.files().sockets.remove(path);
+        let mut files = self.files();
+        if let Some(error) = files.removal_error {
+            return Err(error.into());
+        }
+        let removed = files.sockets.remove(path);
         removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 

@@ -19,21 +19,27 @@
 //! been shown to work with `AF_UNIX` (tokio-rs/mio, issue 1609 and pull requests 1610 and 1955).
 //! That code takes the address family from the address that it is given. Its tests run it over
 //! IPv4 under Wine: bind, listen, accept by readiness, connect, refused connections, reading and
-//! writing in both directions, and half-close. Wine does not support `AF_UNIX`, so these steps can
-//! only be tested on real Windows: `socket(AF_UNIX)` itself, the bind to a path, the errors for a
-//! path that exists or is missing, and that AFD reports the readiness of such sockets as it does
-//! for TCP sockets.
+//! writing in both directions, and half-close. `tests/sockets.rs` tests the rest on every host that
+//! supports `AF_UNIX`: `socket(AF_UNIX)` itself, the bind to a path, the errors for a path that
+//! exists or is missing, the identity of socket files, and that AFD reports the readiness of such
+//! sockets as it does for TCP sockets. Wine 10 does not support `AF_UNIX`.
 
 #[cfg_attr(unix, path = "sys/unix.rs")]
 #[cfg_attr(windows, path = "sys/windows.rs")]
 mod sys;
 
-use std::io::{self, IoSlice};
+mod bound_file;
+mod identity;
+
+use std::io::{self, IoSlice, Write as _};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::bound_file::{MissingDirectory, directory_of, may_lack_directory};
+pub use crate::identity::Identity;
 
 /// The maximum length of a socket path, in bytes of UTF-8 or of the Unix path: the size of
 /// `sun_path` without the terminating NUL, 108 − 1 on Linux and Windows (`unix(7)`; `afunix.h`).
@@ -46,6 +52,33 @@ pub fn is_supported() -> bool {
     sys::is_supported()
 }
 
+/// For tests with sockets: whether to skip the test, because this host does not support `AF_UNIX`.
+/// Prints the name of the test, which is the name of its thread, and the reason. The test harness
+/// hides what a successful test prints with `println!`, so this writes to standard error directly.
+#[doc(hidden)]
+#[must_use]
+pub fn skips_test() -> bool {
+    if is_supported() {
+        return false;
+    }
+    let test = std::thread::current().name().unwrap_or("unnamed test").to_owned();
+    // Ignored, because a test that is skipped needs no output to succeed.
+    let _ = writeln!(io::stderr(), "{test}: skipped: this host does not support AF_UNIX sockets");
+    true
+}
+
+/// The identity of the file at `path`, or `None` if it does not exist. A socket that replaces
+/// another one at the same path has another identity, with one exception: on a Windows host on
+/// which a socket's file cannot be opened, a file that replaces a deleted one within 15 seconds
+/// looks the same, because it gets the creation time of the deleted one (Microsoft, "Windows NT
+/// contains file system tunneling capabilities").
+///
+/// # Errors
+/// Any error of the operating system, except that the path does not exist.
+pub fn identity(path: impl AsRef<Path>) -> io::Result<Option<Identity>> {
+    sys::identity(path.as_ref())
+}
+
 /// A socket in the file system that accepts connections.
 ///
 /// Dropping it closes the socket and keeps the file: the owner of the name decides when to remove
@@ -54,10 +87,11 @@ pub fn is_supported() -> bool {
 pub struct UnixListener(sys::Listener);
 
 impl UnixListener {
-    /// Creates a socket at `path` that only the same user can connect to, and listens on it.
+    /// Creates a socket at `path` that only the same user can connect to, and listens on it. If this
+    /// fails, it leaves no file at `path` that did not exist before.
     ///
     /// # Errors
-    /// `AddrInUse` if `path` exists, `InvalidInput` if it is empty or longer than
+    /// `NotFound` if the directory does not exist, which the text says, `AddrInUse` if `path` exists, `InvalidInput` if it is empty or longer than
     /// [`MAX_PATH_BYTES`], `Unsupported` if the host does not support `AF_UNIX`, and any other
     /// error of the operating system.
     ///
@@ -65,7 +99,13 @@ impl UnixListener {
     /// If called outside a tokio runtime with I/O enabled.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = check_path(path.as_ref())?;
-        sys::bind(path).map(Self)
+        sys::bind(path).map(Self).map_err(|error| {
+            let directory = directory_of(path);
+            if may_lack_directory(&error) && matches!(directory.try_exists(), Ok(false)) {
+                return MissingDirectory(directory.to_owned(), error).into_io_error();
+            }
+            error
+        })
     }
 
     /// Waits for the next connection. Cancel safe: a connection is either

@@ -61,7 +61,7 @@ struct Simulation {
 impl Simulation {
     fn new() -> Self {
         let now = Instant::now();
-        let kubelet = Some(Identity::new([0; 4]));
+        let kubelet = Some(Identity::listed([0; 2]));
         Simulation {
             registration: ResourceRegistration::new(now),
             sockets: Sockets { now, kubelet, own_in_place: false },
@@ -84,7 +84,7 @@ impl Simulation {
             }
             Action::KubeletReplaced => {
                 self.made += 1;
-                self.sockets.kubelet = Some(Identity::new([self.made, 0, 0, 0]));
+                self.sockets.kubelet = Some(Identity::listed([self.made, 0]));
             }
             Action::KubeletRemoved => self.sockets.kubelet = None,
             Action::OwnSocketLost => self.sockets.own_in_place = false,

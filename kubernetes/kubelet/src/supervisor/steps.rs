@@ -1,6 +1,7 @@
 //! How the supervisor carries out the steps of its resources: it checks the sockets, gets the next
 //! [`Step`] of each resource and carries it out.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -15,6 +16,10 @@ use crate::service::{EndpointContext, Service};
 use crate::stale_sockets;
 use crate::transport::{Identity, Transport};
 
+/// What an administrator can do if a socket's directory does not exist.
+const MISSING_DIRECTORY: &str = "start kubelet, which creates its device plugin directory, and \
+    check that the plugin is configured with the same directory";
+
 impl<T: Transport> Supervisor<T> {
     /// Checks the sockets and carries out every step that is due.
     pub(super) fn advance(&mut self) {
@@ -28,8 +33,16 @@ impl<T: Transport> Supervisor<T> {
     fn find_kubelet(&mut self) -> Option<Identity> {
         let path = self.kubelet_path.display();
         let error = match self.transport.identity(&self.kubelet_path) {
-            Ok(Some(identity)) => return Some(identity),
-            Ok(None) => format!("kubelet socket `{path}` does not exist"),
+            Ok(Some(found)) => {
+                // The first observation of the same socket, so that the others can use `==`.
+                let known = self.known_kubelet.filter(|known| known.is_same_file(&found));
+                self.known_kubelet = known.or(Some(found));
+                return self.known_kubelet;
+            }
+            Ok(None) => {
+                self.known_kubelet = None;
+                format!("kubelet socket `{path}` does not exist")
+            }
             Err(error) => format!("cannot inspect kubelet socket `{path}`: {error}"),
         };
         let now = Instant::now();
@@ -67,7 +80,7 @@ impl<T: Transport> Supervisor<T> {
         let resource = managed.resource.name();
         let path = self.directory.join(self.socket_names.next(managed.resource.socket_prefix()));
         let socket = path.display();
-        match Endpoint::bind(&self.transport, path.clone()) {
+        match Endpoint::bind(&self.transport, path.clone(), &mut managed.leftover) {
             Ok(bound) => {
                 let text = reason.as_str();
                 if matches!(reason, BindReason::RegistrationFailed | BindReason::NoStream) {
@@ -84,7 +97,8 @@ impl<T: Transport> Supervisor<T> {
                 let directory = self.directory.display();
                 let text = format!("cannot create a plugin socket in `{directory}`: {error}");
                 if managed.log_limiter.should_log(&text, now) {
-                    tracing::warn!(resource, %socket, %error, "cannot listen on plugin socket");
+                    let hint = (error.kind() == ErrorKind::NotFound).then_some(MISSING_DIRECTORY);
+                    tracing::warn!(resource, %socket, %error, hint, "cannot listen on plugin socket");
                 }
                 managed.registration.bind_failed(text, now);
                 Progress::None

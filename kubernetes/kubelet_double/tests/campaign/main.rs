@@ -13,7 +13,6 @@ mod memory;
 #[path = "../life/plugin.rs"]
 #[allow(dead_code, reason = "shared with the tests of single faults")]
 mod plugin;
-#[cfg(unix)]
 mod real_files;
 mod simulation;
 

@@ -12,7 +12,8 @@ use kubelet_double::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, Empty, ListAndWatchResponse,
 };
 use kubelet_double::{
-    Faults, Host, InMemory, KubeletDouble, Options, PodRequest, RegisterFault, Rng, StreamFault,
+    Faults, Host, InMemory, Inspection, KubeletDouble, Options, PodRequest, RegisterFault, Rng,
+    StreamFault,
 };
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
@@ -91,7 +92,7 @@ impl Simulation {
     /// Injects random faults.
     pub(crate) async fn inject_faults(&mut self) {
         for _ in 0..FAULTS {
-            match self.rng.below(12) {
+            match self.rng.below(13) {
                 0..3 => self.restart_kubelet().await,
                 3 => self.change_faults(),
                 4 => self.delete_a_socket(),
@@ -100,6 +101,7 @@ impl Simulation {
                 7 | 8 => self.change_devices(),
                 9 => self.connect_other_clients().await,
                 10 => self.disconnect_other_clients().await,
+                11 => self.change_inspection(),
                 _ => self.allocation_storm().await,
             }
             self.random_wait().await;
@@ -109,6 +111,7 @@ impl Simulation {
     /// Removes all faults. From now on the plugin must recover by itself.
     pub(crate) async fn heal(&mut self) {
         self.host.fail_binds(None);
+        self.host.set_inspection(Inspection::Opens);
         self.kubelet.set_faults(Faults::default());
         self.clients = Vec::new();
         // A kubelet does not replace its own socket after it was deleted.
@@ -232,6 +235,13 @@ impl Simulation {
         let errors = [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied];
         let error = self.rng.pick(&errors).copied().filter(|_| self.rng.below(2) == 0);
         self.host.fail_binds(error);
+    }
+
+    fn change_inspection(&mut self) {
+        self.count("changed inspections");
+        let denied = Inspection::Fails(io::ErrorKind::PermissionDenied);
+        let inspections = [Inspection::Opens, Inspection::Lists, denied];
+        self.host.set_inspection(*self.rng.pick(&inspections).unwrap());
     }
 
     fn change_devices(&mut self) {

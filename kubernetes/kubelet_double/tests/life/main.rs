@@ -7,10 +7,10 @@ mod ends;
 mod kubelets;
 #[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;
-#[cfg(unix)]
 mod real_sockets;
 mod registration;
 mod service;
+mod socket_files;
 
 use std::time::Duration;
 

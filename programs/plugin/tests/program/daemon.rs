@@ -1,13 +1,15 @@
 //! The daemon: a real process on real sockets, with the kubelet double.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use kubelet::UnixSockets;
 use kubelet_double::{KubeletDouble, Options, PodRequest, ResourceView};
 
 use crate::harness::{outcome, program, recorded};
+use crate::shutdown_request;
 
 const DISPLAY: &str = "directx.microsoft.com/display";
 const LIMIT: Duration = Duration::from_secs(20);
@@ -22,8 +24,14 @@ impl Daemon {
     fn start(flags: &[&str]) -> Daemon {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("kubelet")).unwrap();
+        Daemon::start_in(folder, flags)
+    }
+
+    fn start_in(folder: tempfile::TempDir, flags: &[&str]) -> Daemon {
         std::fs::copy(recorded("aws-t4-two.yaml"), folder.path().join("host.yaml")).unwrap();
-        let child = program()
+        let mut command = program();
+        shutdown_request::prepare(&mut command);
+        let child = command
             .args(["serve", "--driver-model", "wddm", "--inventory"])
             .arg(folder.path().join("host.yaml"))
             .arg("--device-plugin-dir")
@@ -52,11 +60,25 @@ impl Daemon {
         std::fs::rename(path.with_extension("new"), path).unwrap();
     }
 
-    /// Sends it SIGTERM and returns its exit status and log.
+    /// Reads the log until a line contains `text`, and returns the line. The rest of the log is
+    /// discarded.
+    fn wait_for_line(&mut self, text: &str) -> String {
+        let stderr = self.child.stderr.take().unwrap();
+        let (send, lines) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            // Until the daemon exits, so that it can write.
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let _ = send.send(line);
+            }
+        });
+        std::iter::from_fn(|| lines.recv_timeout(LIMIT).ok())
+            .find(|line| line.contains(text))
+            .unwrap_or_else(|| panic!("no line of the log contains `{text}`"))
+    }
+
+    /// Asks it to shut down and returns its exit status and log.
     fn terminate(mut self) -> (Option<i32>, String) {
-        // The `kill` of the shell: minimal systems have no program of that name.
-        let kill = format!("kill {}", self.child.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        shutdown_request::send(&self.child);
         let started = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
             assert!(started.elapsed() < LIMIT, "the daemon does not exit");
@@ -97,6 +119,9 @@ fn sockets(directory: &Path) -> usize {
 
 #[tokio::test]
 async fn it_registers_follows_its_host_and_shuts_down() {
+    if uds::skips_test() {
+        return;
+    }
     let daemon = Daemon::start(&[]);
     let kubelet = daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
@@ -135,6 +160,9 @@ async fn it_registers_follows_its_host_and_shuts_down() {
 
 #[tokio::test]
 async fn it_registers_again_after_every_kind_of_kubelet_restart() {
+    if uds::skips_test() {
+        return;
+    }
     let daemon = Daemon::start(&[]);
     let mut kubelet = daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
@@ -152,6 +180,18 @@ async fn it_registers_again_after_every_kind_of_kubelet_restart() {
         .await;
     let (status, log) = daemon.terminate();
     assert_eq!(status, Some(0), "{log}");
+}
+
+#[test]
+fn a_missing_directory_is_named_with_what_to_do() {
+    if uds::skips_test() {
+        return;
+    }
+    let mut daemon = Daemon::start_in(tempfile::tempdir().unwrap(), &[]);
+    let line = daemon.wait_for_line("cannot listen on plugin socket");
+    let missing = daemon.directory().display().to_string();
+    assert!(line.contains(&format!("directory `{missing}` does not exist")), "{line}");
+    assert!(line.contains("start kubelet, which creates its device plugin directory"), "{line}");
 }
 
 #[test]
@@ -181,6 +221,9 @@ fn status(directory: &Path) -> (Option<i32>, serde_json::Value) {
 /// Ready means that a kubelet received the device list, not that a process runs.
 #[tokio::test]
 async fn status_reports_whether_a_kubelet_received_the_list() {
+    if uds::skips_test() {
+        return;
+    }
     let daemon = Daemon::start(&[]);
     let directory = daemon.directory();
     let until = |ready: bool, expected: &'static str| {

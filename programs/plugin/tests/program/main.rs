@@ -7,3 +7,4 @@ mod commands;
 mod daemon;
 mod harness;
 mod reference;
+mod shutdown_request;

@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
+
+use crate::bound_file::remove_on_failure;
+use crate::identity::Identity;
 
 pub(crate) type Listener = UnixListener;
 pub(crate) type Stream = UnixStream;
@@ -26,12 +29,10 @@ pub(crate) fn is_supported() -> bool {
 pub(crate) fn bind(path: &Path) -> io::Result<Listener> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))
-        .and_then(|()| socket.listen(BACKLOG))
-        .inspect_err(|_| {
-            // Ignored, because the original error is more useful.
-            let _ = fs::remove_file(path);
-        })
+    remove_on_failure(path, || {
+        fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
+        socket.listen(BACKLOG)
+    })
 }
 
 pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {
@@ -40,4 +41,17 @@ pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {
 
 pub(crate) async fn connect(path: &Path) -> io::Result<Stream> {
     UnixStream::connect(path).await
+}
+
+/// Device, inode and modification time. The inode is not enough: some file systems reuse an inode
+/// immediately. The status change time is not suitable: it also changes with the socket's mode.
+pub(crate) fn identity(path: &Path) -> io::Result<Option<Identity>> {
+    match fs::symlink_metadata(path) {
+        Ok(file) => Ok(Some(Identity::opened(
+            [file.dev(), file.ino()],
+            [file.mtime().cast_unsigned(), file.mtime_nsec().cast_unsigned()],
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }

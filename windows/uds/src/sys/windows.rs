@@ -11,7 +11,9 @@
 //!   immediately, and Go programs such as the kubelet connect the same way.
 //! * Windows versions without `AF_UNIX` return `WSAEAFNOSUPPORT`, which gets an error text here.
 //!
-//! [`listen_on`], [`accept`] and [`connect_to`] take the address family from the address.
+//! [`bind_to`], [`listen`], [`accept`] and [`connect_to`] take the address family from the address.
+
+mod file;
 
 use std::io;
 use std::path::Path;
@@ -19,6 +21,10 @@ use std::path::Path;
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
+
+use crate::bound_file::remove_on_failure;
+
+pub(crate) use file::identity;
 
 pub(crate) type Stream = TcpStream;
 
@@ -38,7 +44,8 @@ pub(crate) fn is_supported() -> bool {
 }
 
 pub(crate) fn bind(path: &Path) -> io::Result<Listener> {
-    listen_on(&SockAddr::unix(path)?)
+    let socket = bind_to(&SockAddr::unix(path)?)?;
+    remove_on_failure(path, || listen(socket))
 }
 
 pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {
@@ -51,9 +58,13 @@ pub(crate) async fn connect(path: &Path) -> io::Result<Stream> {
     connect_to(SockAddr::unix(path)?).await
 }
 
-fn listen_on(address: &SockAddr) -> io::Result<Listener> {
+fn bind_to(address: &SockAddr) -> io::Result<Socket> {
     let socket = open(address.domain())?;
     socket.bind(address)?;
+    Ok(socket)
+}
+
+fn listen(socket: Socket) -> io::Result<Listener> {
     socket.listen(BACKLOG)?;
     register(socket).map(Listener)
 }
@@ -114,9 +125,12 @@ mod tests {
     /// Long enough for a slow machine, and short enough to end a test that hangs.
     const DEADLINE: Duration = Duration::from_secs(20);
 
-    fn listen() -> (Listener, SockAddr) {
-        let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let listener = listen_on(&any_port.into()).unwrap();
+    fn any_port() -> SockAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()
+    }
+
+    fn listener() -> (Listener, SockAddr) {
+        let listener = listen(bind_to(&any_port()).unwrap()).unwrap();
         let address = SockRef::from(&listener.0).local_addr().unwrap();
         (listener, address)
     }
@@ -129,7 +143,7 @@ mod tests {
     #[test]
     fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
         run(async {
-            let (listener, address) = listen();
+            let (listener, address) = listener();
             let server = async {
                 let mut stream = accept(&listener).await.unwrap();
                 let mut request = Vec::new();
@@ -152,7 +166,7 @@ mod tests {
     #[test]
     fn accept_wakes_once_for_each_connection() {
         run(async {
-            let (listener, address) = listen();
+            let (listener, address) = listener();
             for round in 0..20u8 {
                 let waiting = accept(&listener);
                 let arriving = async {
@@ -169,7 +183,7 @@ mod tests {
     #[test]
     fn accepts_all_connections_that_were_queued() {
         run(async {
-            let (listener, address) = listen();
+            let (listener, address) = listener();
             let mut clients = Vec::new();
             for _ in 0..30 {
                 clients.push(connect_to(address.clone()).await.unwrap());
@@ -183,7 +197,7 @@ mod tests {
     #[test]
     fn a_canceled_accept_loses_no_connection() {
         run(async {
-            let (listener, address) = listen();
+            let (listener, address) = listener();
             let soon = Duration::from_millis(5);
             assert!(tokio::time::timeout(soon, accept(&listener)).await.is_err());
             let _client = connect_to(address).await.unwrap();
@@ -194,11 +208,33 @@ mod tests {
     #[test]
     fn refuses_connections_without_a_listener() {
         run(async {
-            let (listener, address) = listen();
+            let (listener, address) = listener();
             drop(listener);
             let error = connect_to(address).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         });
+    }
+
+    /// The file is a plain one, because the address of the socket is not a path.
+    #[test]
+    fn a_socket_that_cannot_listen_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let datagrams = || {
+            let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+            socket.bind(&any_port()).unwrap();
+            socket
+        };
+        run(async {
+            std::fs::write(&path, "").unwrap();
+            remove_on_failure(&path, || listen(datagrams())).unwrap_err();
+            assert!(!path.exists());
+        });
+        // Registering panics outside a runtime.
+        std::fs::write(&path, "").unwrap();
+        let bound = bind_to(&any_port()).unwrap();
+        let registered = std::panic::catch_unwind(|| remove_on_failure(&path, || listen(bound)));
+        assert!(registered.is_err() && !path.exists());
     }
 
     #[test]

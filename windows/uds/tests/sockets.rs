@@ -1,20 +1,22 @@
-//! Tests of the public API with real sockets.
-#![cfg(unix)]
+//! Tests of the public API with real sockets. They are skipped on hosts without `AF_UNIX`.
 
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uds::{MAX_PATH_BYTES, UnixListener, UnixStream};
 
 /// A folder with a short name. `TMPDIR` may be too long for a socket path.
 fn directory() -> tempfile::TempDir {
-    tempfile::Builder::new().prefix("uds").tempdir_in("/tmp").expect("/tmp can be written")
+    let parent = if cfg!(unix) { PathBuf::from("/tmp") } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("uds").tempdir_in(parent).expect("the folder can be written")
 }
 
 #[tokio::test]
 async fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
+    if uds::skips_test() {
+        return;
+    }
     let directory = directory();
     let path = directory.path().join("echo.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -38,6 +40,9 @@ async fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
 
 #[tokio::test]
 async fn serves_many_connections_at_once() {
+    if uds::skips_test() {
+        return;
+    }
     let directory = directory();
     let path = directory.path().join("many.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -63,8 +68,11 @@ async fn serves_many_connections_at_once() {
     server.await.unwrap();
 }
 
+/// On Windows a socket has no mode.
+#[cfg(unix)]
 #[tokio::test]
 async fn only_the_owner_may_connect() {
+    use std::os::unix::fs::PermissionsExt;
     let directory = directory();
     let path = directory.path().join("mode.sock");
     let _listener = UnixListener::bind(&path).unwrap();
@@ -74,6 +82,9 @@ async fn only_the_owner_may_connect() {
 
 #[tokio::test]
 async fn accepts_the_longest_path_and_rejects_a_longer_one() {
+    if uds::skips_test() {
+        return;
+    }
     let directory = directory();
     let room = MAX_PATH_BYTES - directory.path().as_os_str().len() - 1;
     let longest = directory.path().join("s".repeat(room));
@@ -99,6 +110,9 @@ async fn rejects_an_empty_path() {
 
 #[tokio::test]
 async fn does_not_replace_an_existing_file() {
+    if uds::skips_test() {
+        return;
+    }
     let directory = directory();
     let path = directory.path().join("taken");
     std::fs::write(&path, "mine").unwrap();
@@ -108,17 +122,83 @@ async fn does_not_replace_an_existing_file() {
 
 #[tokio::test]
 async fn distinguishes_a_missing_from_a_stale_socket() {
+    if uds::skips_test() {
+        return;
+    }
     let directory = directory();
     let path = directory.path().join("stale.sock");
     let error = UnixStream::connect(&path).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound);
+    // Windows does not tell them apart.
+    let kinds: &[ErrorKind] = if cfg!(windows) {
+        &[ErrorKind::NotFound, ErrorKind::ConnectionRefused]
+    } else {
+        &[ErrorKind::NotFound]
+    };
+    assert!(kinds.contains(&error.kind()), "{error}");
 
     drop(UnixListener::bind(&path).unwrap());
     let error = UnixStream::connect(&path).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }
 
+/// The socket is bound, and then registered with a runtime that cannot handle it.
+#[test]
+fn a_bind_that_fails_leaves_no_file() {
+    if uds::skips_test() {
+        return;
+    }
+    let directory = directory();
+    let path = directory.path().join("left.sock");
+    let without_io = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _entered = without_io.enter();
+    std::panic::catch_unwind(|| UnixListener::bind(&path)).unwrap_err();
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
+}
+
 #[tokio::test]
-async fn unix_supports_unix_sockets() {
+async fn a_missing_directory_is_named() {
+    if uds::skips_test() {
+        return;
+    }
+    let directory = directory().path().join("missing");
+    let error = UnixListener::bind(directory.join("a.sock")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(error.to_string(), format!("directory `{}` does not exist", directory.display()));
+}
+
+fn identity(path: &Path) -> uds::Identity {
+    uds::identity(path).expect("the file can be inspected").expect("the socket exists")
+}
+
+#[tokio::test]
+async fn the_identity_of_a_socket_lasts_until_another_one_replaces_it() {
+    if uds::skips_test() {
+        return;
+    }
+    let directory = directory();
+    let path = directory.path().join("kubelet.sock");
+    assert_eq!(uds::identity(&path).unwrap(), None);
+    let listener = UnixListener::bind(&path).unwrap();
+    let first = identity(&path);
+    for _ in 0..3 {
+        let (accepted, connected) = tokio::join!(listener.accept(), UnixStream::connect(&path));
+        let (mut server, mut client) = (accepted.unwrap(), connected.unwrap());
+        client.write_u8(1).await.unwrap();
+        assert_eq!(server.read_u8().await.unwrap(), 1);
+        assert!(identity(&path).is_same_file(&first), "after a connection");
+    }
+    drop(listener);
+    assert!(identity(&path).is_same_file(&first), "after the listener was closed");
+    // The first file stays, so the file system cannot use its number again.
+    std::fs::rename(&path, directory.path().join("old.sock")).unwrap();
+    assert_eq!(uds::identity(&path).unwrap(), None);
+    let _listener = UnixListener::bind(&path).unwrap();
+    assert!(!identity(&path).is_same_file(&first), "after another socket was bound");
+}
+
+/// On other systems the tests above are not skipped.
+#[cfg(unix)]
+#[test]
+fn unix_supports_unix_sockets() {
     assert!(uds::is_supported());
 }

@@ -1,0 +1,99 @@
+//! The file that a bind creates, and the errors of a bind that concern it.
+
+use std::fs;
+use std::io;
+use std::mem;
+use std::path::{Path, PathBuf};
+
+/// Calls `finish`, which completes a socket that was bound to `path`. If it fails or panics, the
+/// file is removed, so that a caller that tries again leaves no files behind.
+pub(crate) fn remove_on_failure<T>(
+    path: &Path,
+    finish: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    let unfinished = Unfinished(path);
+    let finished = finish()?;
+    mem::forget(unfinished);
+    Ok(finished)
+}
+
+/// The file of a socket that does not listen yet. Dropping this removes it.
+struct Unfinished<'a>(&'a Path);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // Ignored, because the original error is more useful.
+        let _ = fs::remove_file(self.0);
+    }
+}
+
+/// The directory of `path`, which is the current one for a bare file name.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether a bind that failed with `error` may have failed because its directory does not exist.
+/// Windows reports this as `WSAENETDOWN` (10050), which has other causes too.
+pub(crate) fn may_lack_directory(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NetworkDown)
+}
+
+/// The directory of a socket does not exist. Contains the error of the operating system.
+#[derive(Debug)]
+pub(crate) struct MissingDirectory(pub(crate) PathBuf, pub(crate) io::Error);
+
+impl MissingDirectory {
+    pub(crate) fn into_io_error(self) -> io::Error {
+        io::Error::new(io::ErrorKind::NotFound, self)
+    }
+}
+
+impl std::fmt::Display for MissingDirectory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "directory `{}` does not exist", self.0.display())
+    }
+}
+
+impl std::error::Error for MissingDirectory {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn the_file_stays_only_if_the_socket_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let exists_after = |finish: fn() -> io::Result<()>| {
+            fs::write(&path, "").unwrap();
+            let result = catch_unwind(AssertUnwindSafe(|| remove_on_failure(&path, finish)));
+            (result.is_ok_and(|result| result.is_ok()), path.exists())
+        };
+        assert_eq!(exists_after(|| Ok(())), (true, true));
+        assert_eq!(exists_after(|| Err(io::ErrorKind::OutOfMemory.into())), (false, false));
+        assert_eq!(exists_after(|| panic!("no runtime")), (false, false));
+    }
+
+    #[test]
+    fn a_bare_file_name_is_in_the_current_directory() {
+        assert_eq!(directory_of(Path::new("a.sock")), Path::new("."));
+        assert_eq!(directory_of(Path::new("b/a.sock")), Path::new("b"));
+    }
+
+    #[test]
+    fn the_network_is_down_for_windows_if_the_directory_is_missing() {
+        #[cfg(windows)]
+        assert!(may_lack_directory(&io::Error::from_raw_os_error(10050)));
+        assert!(may_lack_directory(&io::ErrorKind::NetworkDown.into()));
+        assert!(may_lack_directory(&io::ErrorKind::NotFound.into()));
+        for other in [io::ErrorKind::AddrInUse, io::ErrorKind::Unsupported] {
+            assert!(!may_lack_directory(&other.into()), "{other:?}");
+        }
+    }
+}
