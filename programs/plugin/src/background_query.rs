@@ -101,8 +101,11 @@ mod tests {
     async fn a_query_that_panics_can_be_repeated() {
         let mut query = BackgroundQuery::new("NVML", "no UUIDs");
         query.start(|| panic!("on purpose"));
-        let limit = Duration::from_millis(300);
-        assert!(tokio::time::timeout(limit, query.answer()).await.is_err());
+        let started = std::time::Instant::now();
+        while query.is_running() {
+            let answer = tokio::time::timeout(Duration::from_millis(10), query.answer()).await;
+            assert!(answer.is_err() && started.elapsed() < Duration::from_secs(20));
+        }
         query.start(|| 7);
         assert_eq!(query.answer().await, 7);
     }

@@ -119,9 +119,17 @@ impl NodeDevices {
         catalog: Catalog,
         host: HostAccess,
     ) -> Result<NodeDevices, NodeDevicesError> {
+        NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, host).await
+    }
+
+    async fn start_within(
+        grace: Duration,
+        catalog: Catalog,
+        host: HostAccess,
+    ) -> Result<NodeDevices, NodeDevicesError> {
         let mut reader =
             AdapterReader::start(host.open, host.kind).map_err(NodeDevicesError::Thread)?;
-        let first = timeout(FIRST_SNAPSHOT_GRACE, reader.next()).await;
+        let first = timeout(grace, reader.next()).await;
         let mut devices = NodeDevices::new(catalog, reader);
         devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
         devices.uuid_reader = GpuUuidReader::new(host.read_uuids);

@@ -62,7 +62,7 @@ impl FakeSource {
     }
 
     async fn start(&self) -> NodeDevices {
-        NodeDevices::start(catalog(), self.access(HostKind::Inventory)).await.unwrap()
+        start(self.access(HostKind::Inventory)).await
     }
 }
 
@@ -82,6 +82,16 @@ impl AdapterSource for FakeSource {
         self.0.lock().unwrap().on_change = Some(on_change);
         Ok(())
     }
+}
+
+/// Starts on a host whose first read ends.
+async fn start(access: HostAccess) -> NodeDevices {
+    NodeDevices::start_within(LIMIT, catalog(), access).await.unwrap()
+}
+
+/// Starts on a host whose first read hangs.
+async fn start_on_hung_host(access: HostAccess) -> NodeDevices {
+    NodeDevices::start_within(Duration::from_millis(20), catalog(), access).await.unwrap()
 }
 
 fn two_gpus() -> HostSnapshot {
@@ -138,7 +148,7 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     const DISPLAY: &str = "directx.microsoft.com/display";
     let source = FakeSource::with(Ok(two_gpus()));
     let release = source.hang();
-    let devices = NodeDevices::start(catalog(), source.access(HostKind::Live)).await.unwrap();
+    let devices = start_on_hung_host(source.access(HostKind::Live)).await;
     let published = devices.published();
     let resources = advertised_resource::resources(&catalog(), &published);
     let sockets = InMemory::default();
@@ -220,7 +230,7 @@ async fn a_list_that_is_too_large_ends_the_daemon_even_if_it_is_found_late() {
     snapshot.adapters[0].pnp.as_mut().unwrap().id = devices::PnpId::new(long);
     let source = FakeSource::with(Ok(snapshot));
     let release = source.hang();
-    let devices = source.start().await;
+    let devices = start_on_hung_host(source.access(HostKind::Inventory)).await;
     drop(release);
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
     let text = format!("{:?}", Failure::from(ended));
@@ -260,7 +270,7 @@ async fn a_live_host_with_an_unsettled_adapter_is_read_again_without_a_notificat
     let mut incomplete = two_gpus();
     incomplete.adapters[1].pnp = None;
     let source = FakeSource::with(Ok(incomplete));
-    let devices = NodeDevices::start(catalog(), source.access(HostKind::Live)).await.unwrap();
+    let devices = start(source.access(HostKind::Live)).await;
     let mut list = devices.published().list(0);
     assert_eq!(list.borrow_and_update().len(), 1);
     source.set_next_read(Ok(two_gpus()));
@@ -340,7 +350,7 @@ fn slow_nvml(adapters: &[devices::Adapter]) -> GpuUuids {
 async fn uuids_arrive_later_and_change_no_list() {
     let mut access = FakeSource::with(Ok(one_gpu())).access(HostKind::Live);
     access.read_uuids = Some(Arc::new(slow_nvml));
-    let devices = NodeDevices::start(catalog(), access).await.unwrap();
+    let devices = start(access).await;
     let published = devices.published();
     let mut sets = published.sets.subscribe();
     let list = published.list(0);
@@ -368,7 +378,7 @@ async fn a_hung_host_compute_service_delays_only_its_own_answer() {
     let source = FakeSource::with(Ok(snapshot.clone()));
     let mut access = source.access(HostKind::Live);
     access.read_schemas = Some(Arc::new(read_schemas));
-    let devices = NodeDevices::start(catalog(), access).await.unwrap();
+    let devices = start(access).await;
     let published = devices.published();
     let mut list = published.list(0);
     assert_eq!(list.borrow_and_update().len(), 2);
