@@ -74,5 +74,6 @@ pub use selection::{
 };
 pub use slot::{SlotId, SlotIdError};
 pub use source::{
-    AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, SourceError, WarningEffect,
+    AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,
+    StepCallback, Unsettled, WarningEffect,
 };

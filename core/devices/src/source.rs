@@ -2,8 +2,9 @@
 //! both implement.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use crate::{Adapter, HostFacts, Luid, NodeSoftware, PnpId};
+use crate::{Adapter, AdapterKind, HostFacts, Luid, NodeSoftware, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -23,6 +24,33 @@ pub struct HostSnapshot {
     /// sources leave this empty and callers that need the UUIDs add them. Inventories
     /// never contain them.
     pub gpu_uuids: BTreeMap<PnpId, String>,
+}
+
+impl HostSnapshot {
+    /// The adapters of a live host whose state is probably temporary, each with the reason.
+    /// Windows does not always report the end of such a state, so a snapshot with unsettled
+    /// adapters should be read again. A software adapter needs no device and is settled.
+    #[must_use]
+    pub fn unsettled(&self) -> Vec<(Luid, Unsettled)> {
+        let skipped = self.warnings.iter().filter(|w| w.effect == WarningEffect::Skipped);
+        let without_device = self
+            .adapters
+            .iter()
+            .filter(|adapter| adapter.kind == AdapterKind::Hardware && adapter.pnp.is_none());
+        skipped
+            .map(|warning| (warning.luid, Unsettled::Unreadable))
+            .chain(without_device.map(|adapter| (adapter.luid, Unsettled::NoDevice)))
+            .collect()
+    }
+}
+
+/// Why an adapter will probably change without an event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unsettled {
+    /// The adapter could not be read, for example because its driver is being updated.
+    Unreadable,
+    /// No `PnP` device has the LUID of the hardware adapter yet.
+    NoDevice,
 }
 
 /// A problem that a source had with one adapter.
@@ -52,12 +80,72 @@ pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 /// must return immediately. It may also be called when nothing has changed.
 pub type ChangeCallback = Box<dyn Fn() + Send + Sync>;
 
+/// What a source is doing. If Windows does not answer, this is all that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ReadStep {
+    /// Loads the libraries and opens the host.
+    #[default]
+    Open,
+    /// Subscribes to notifications of changes.
+    Watch,
+    /// Lists the adapters.
+    Adapters,
+    /// Lists the present `PnP` devices.
+    Devices,
+    /// Reads the properties of an adapter.
+    Adapter(Luid),
+    /// Finds the driver store folder of an adapter.
+    DriverStore(Luid),
+}
+
+impl fmt::Display for ReadStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadStep::Open => f.write_str("opening the host"),
+            ReadStep::Watch => f.write_str("subscribing to change notifications"),
+            ReadStep::Adapters => f.write_str("listing adapters"),
+            ReadStep::Devices => f.write_str("listing PnP devices"),
+            ReadStep::Adapter(luid) => write!(f, "reading adapter {luid}"),
+            ReadStep::DriverStore(luid) => {
+                write!(f, "finding the driver store folder of adapter {luid}")
+            }
+        }
+    }
+}
+
+/// Called by a source, on the thread that reads, at the beginning of each step.
+pub type StepCallback = Box<dyn Fn(ReadStep) + Send>;
+
 /// Reads the adapters of a host.
 pub trait AdapterSource: Send {
-    /// Reads the current state of the host. Blocks for milliseconds on a live host.
+    /// Reads the current state of the host. Takes milliseconds on a live host, unless a part
+    /// of Windows does not respond.
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError>;
 
+    /// Calls `on_step` at the beginning of each step, from now on. A source whose reads cannot
+    /// hang has no steps.
+    fn report_steps(&mut self, _on_step: StepCallback) {}
+
     /// Calls `on_change` after every later change, until the source is dropped. A source
-    /// can be watched only once.
+    /// can be watched only once; after an error, it can be tried again.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_name_what_they_read() {
+        let steps = [ReadStep::default(), ReadStep::Devices, ReadStep::DriverStore(Luid(7))];
+        let texts = steps.map(|step| step.to_string());
+        assert_eq!(
+            texts,
+            [
+                "opening the host",
+                "listing PnP devices",
+                "finding the driver store folder of adapter 7"
+            ]
+        );
+    }
 }

@@ -10,11 +10,13 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// Whether there is at least one resource and a kubelet has the device list of every resource.
+    /// Whether there is at least one resource, and a kubelet has the list of known devices of
+    /// every resource.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.resources.is_empty()
-            && self.resources.iter().all(|r| r.state == ResourceState::ListDelivered)
+        let ready =
+            |r: &ResourceReadiness| r.state == ResourceState::ListDelivered && r.pending.is_none();
+        !self.resources.is_empty() && self.resources.iter().all(ready)
     }
 }
 
@@ -25,6 +27,8 @@ pub struct ResourceReadiness {
     pub name: String,
     /// The registration state with the current kubelet.
     pub state: ResourceState,
+    /// Why the devices are not known yet; see [`Resource::pending`](crate::Resource::pending).
+    pub pending: Option<String>,
 }
 
 /// The registration state of a resource with the current kubelet.
@@ -43,4 +47,23 @@ pub enum ResourceState {
     Registered,
     /// A kubelet received the device list and watches for changes.
     ListDelivered,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delivered_list_of_unknown_devices_is_not_ready() {
+        let readiness = |pending: Option<&str>| Readiness {
+            resources: vec![ResourceReadiness {
+                name: "example.com/gpu".to_owned(),
+                state: ResourceState::ListDelivered,
+                pending: pending.map(str::to_owned),
+            }],
+        };
+        assert!(readiness(None).is_ready());
+        assert!(!readiness(Some("the first discovery has not completed")).is_ready());
+        assert!(!Readiness::default().is_ready());
+    }
 }

@@ -23,6 +23,12 @@ pub trait Resource: Send + Sync + 'static {
     /// The current device list and its changes. It has one writer and any number of readers.
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>>;
 
+    /// Why the devices are not known yet. Until they are, the list is empty and the resource
+    /// is registered, but not ready. `None` once they are known.
+    fn pending(&self) -> Option<String> {
+        None
+    }
+
     /// Returns what a container needs to use the devices `ids`.
     ///
     /// # Errors

@@ -65,13 +65,16 @@ pub struct ResourceStatus {
     /// The last error while the resource waits. Empty if there was none.
     #[prost(string, tag = "4")]
     pub last_error: String,
+    /// Why the devices are not known yet. Empty if they are known.
+    #[prost(string, tag = "5")]
+    pub pending: String,
 }
 
 impl ResourceStatus {
-    /// Whether a kubelet has the device list of the resource.
+    /// Whether a kubelet has the list of the resource's known devices.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.phase() == Phase::Ready
+        self.phase() == Phase::Ready && self.pending.is_empty()
     }
 }
 
@@ -92,7 +95,11 @@ pub enum Phase {
 impl StatusReport {
     fn of(readiness: &Readiness, now: Instant) -> StatusReport {
         let resources = readiness.resources.iter().map(|resource| {
-            let blank = ResourceStatus { name: resource.name.clone(), ..Default::default() };
+            let blank = ResourceStatus {
+                name: resource.name.clone(),
+                pending: resource.pending.clone().unwrap_or_default(),
+                ..Default::default()
+            };
             match &resource.state {
                 ResourceState::Starting => blank,
                 ResourceState::WaitingForKubelet { since, last_error } => ResourceStatus {

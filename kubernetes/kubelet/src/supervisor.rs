@@ -302,6 +302,7 @@ impl<T: Transport> Supervisor<T> {
         let state = |m: &ManagedResource| ResourceReadiness {
             name: m.resource.name().to_owned(),
             state: m.registration.state().clone(),
+            pending: m.resource.pending(),
         };
         let now = Readiness { resources: self.resources.iter().map(state).collect() };
         self.readiness.send_if_modified(|before| {

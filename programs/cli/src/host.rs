@@ -27,8 +27,19 @@ pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Fai
 pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     match inventory {
         Some(path) => read_inventory(path),
-        None => this_host()?.snapshot().map_err(source_failure),
+        None => this_host()?.snapshot().map(with_host_facts).map_err(source_failure),
     }
+}
+
+/// Adds the facts of the host that a snapshot of it does not contain.
+#[cfg(windows)]
+fn with_host_facts(snapshot: HostSnapshot) -> HostSnapshot {
+    HostSnapshot { host: win32::host_facts(), ..snapshot }
+}
+
+#[cfg(not(windows))]
+fn with_host_facts(snapshot: HostSnapshot) -> HostSnapshot {
+    snapshot
 }
 
 /// Reads an inventory. One that is missing or malformed is wrong usage.

@@ -130,6 +130,10 @@ impl kubelet::Resource for AdvertisedResource {
         self.devices.list(self.index)
     }
 
+    fn pending(&self) -> Option<String> {
+        self.devices.pending()
+    }
+
     fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
         let set = self.devices.set();
         let resource = &set.resources[self.index];
@@ -187,7 +191,7 @@ mod tests {
     use super::*;
     use crate::config;
     use crate::node_devices::NodeDevices;
-    use std::io::Write;
+    use crate::test_log::Log;
     use std::path::PathBuf;
 
     /// The resources that a recorded host advertises under `config`.
@@ -207,32 +211,14 @@ mod tests {
     const A10: &str = r"PCI\VEN_10DE&DEV_2236&SUBSYS_148210DE&REV_A1\5&2C5F1A3B&0&1\0";
     const V520: &str = r"PCI\VEN_1002&DEV_7362&SUBSYS_0A341002&REV_C3\5&2C5F1A3B&0&2\0";
 
-    /// A log that a test reads.
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
     #[test]
     fn a_collision_is_logged_once_and_several_devices_each_time() {
         let display = advertised("made-up-two-vendors.yaml", "")[0].clone();
-        let log = Log::default();
-        let writer = log.clone();
-        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
-        tracing::subscriber::with_default(lines.finish(), || {
-            for _ in 0..3 {
-                display.allocate(&[A10.to_owned(), V520.to_owned()]).unwrap();
-            }
-        });
-        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let log = Log::start();
+        for _ in 0..3 {
+            display.allocate(&[A10.to_owned(), V520.to_owned()]).unwrap();
+        }
+        let text = log.text();
         assert_eq!(
             text.matches("two runtime files have the same destination").count(),
             1,
@@ -247,15 +233,11 @@ mod tests {
         let mounts = "additionalMounts: {nvidia: [{source: extra.dll, destination: extra.dll}]}";
         let display = advertised("made-up-l4-2025.yaml", mounts)[0].clone();
         let id = r"PCI\VEN_10DE&DEV_27B8&SUBSYS_16CA10DE&REV_A1\6&1A2B3C4D&0&00000008\0".to_owned();
-        let log = Log::default();
-        let writer = log.clone();
-        let lines = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
-        tracing::subscriber::with_default(lines.finish(), || {
-            for _ in 0..3 {
-                display.allocate(std::slice::from_ref(&id)).unwrap();
-            }
-        });
-        let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let log = Log::start();
+        for _ in 0..3 {
+            display.allocate(std::slice::from_ref(&id)).unwrap();
+        }
+        let text = log.text();
         assert_eq!(text.matches("additional mount not applied").count(), 1, "{text}");
         assert!(text.contains("runtimeMounts: extra"), "{text}");
         assert!(text.contains("extra.dll"), "{text}");

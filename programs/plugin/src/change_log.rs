@@ -1,10 +1,10 @@
 //! What the daemon logs about devices: changes, and what could not be read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
-use cli::error_chain;
 use devices::{
-    DeviceSet, Health, HostSnapshot, ListedDevice, Luid, ResourceDevices, ResourceName, Skipped,
+    AdapterWarning, DeviceSet, Health, ListedDevice, Luid, ResourceDevices, ResourceName, Skipped,
     WarningEffect,
 };
 use kubelet::ListTooLarge;
@@ -46,9 +46,11 @@ pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
     }
 }
 
-/// Logs which adapters could not be read, or only in part.
-pub(crate) fn log_adapter_warnings(snapshot: &HostSnapshot) {
-    for warning in &snapshot.warnings {
+/// Logs which adapters could not be read, or only in part, unless the last snapshot had the
+/// same problem.
+pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
+    let known: HashSet<(Luid, &str)> = before.iter().map(|w| (w.luid, w.text.as_str())).collect();
+    for warning in after.iter().filter(|w| !known.contains(&(w.luid, w.text.as_str()))) {
         let (luid, reason) = (warning.luid, warning.text.as_str());
         match warning.effect {
             WarningEffect::Incomplete => {
@@ -60,9 +62,59 @@ pub(crate) fn log_adapter_warnings(snapshot: &HostSnapshot) {
 }
 
 /// Logs a failed read of the host.
-pub(crate) fn log_read_failure(error: &(dyn std::error::Error + 'static)) {
-    let error = error_chain(error);
-    tracing::error!(%error, "cannot read adapters; keeping the current devices");
+pub(crate) fn log_read_failure(known: KnownDevices, error: &str) {
+    match known {
+        KnownDevices::None => {
+            tracing::error!(error, "cannot read adapters; advertising no devices");
+        }
+        KnownDevices::LastRead => {
+            tracing::error!(error, "cannot read adapters; keeping the current devices");
+        }
+    }
+}
+
+/// Logs a read that has not ended after this time.
+pub(crate) fn log_slow_read(known: KnownDevices, step: &str, waited: Duration) {
+    let waited_s = waited.as_secs();
+    match known {
+        KnownDevices::None => tracing::warn!(
+            step,
+            waited_s,
+            "the first discovery has not completed; advertising no devices"
+        ),
+        KnownDevices::LastRead => tracing::warn!(
+            step,
+            waited_s,
+            "reading adapters has not completed; keeping the current devices"
+        ),
+    }
+}
+
+/// Whether any devices are known from an earlier read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum KnownDevices {
+    /// No read has succeeded.
+    None,
+    /// Those of the last read that succeeded.
+    LastRead,
+}
+
+/// A text that is logged again only after 1, 2, 4, 8 and so on repetitions.
+#[derive(Default)]
+pub(crate) struct RepeatedText {
+    text: String,
+    count: u32,
+}
+
+impl RepeatedText {
+    /// Whether to log `text` this time.
+    pub(crate) fn is_due(&mut self, text: &str) -> bool {
+        if self.text != text {
+            *self = RepeatedText { text: text.to_owned(), count: 0 };
+        }
+        self.count = self.count.saturating_add(1);
+        self.count.is_power_of_two()
+    }
 }
 
 /// Logs a list that the kubelet would refuse.
@@ -96,5 +148,35 @@ fn log_rejected_files(entry: &ListedDevice) {
             device = %entry.device.id, key = %rejected.key, value = rejected.value,
             reason = %rejected.why, "registry value ignored: it names no usable runtime file"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_log::Log;
+    use devices::Luid;
+
+    #[test]
+    fn a_repeated_text_is_logged_more_and_more_rarely() {
+        let mut repeated = RepeatedText::default();
+        let logged: Vec<u32> = (1..=20).filter(|_| repeated.is_due("a")).collect();
+        assert_eq!(logged, [1, 2, 4, 8, 16]);
+        assert!(repeated.is_due("b") && repeated.is_due("a"));
+    }
+
+    #[test]
+    fn a_warning_is_logged_once_while_it_stays() {
+        let log = Log::start();
+        let warning = |luid| AdapterWarning {
+            luid: Luid(luid),
+            text: "the driver is being updated".to_owned(),
+            effect: WarningEffect::Skipped,
+        };
+        log_adapter_warnings(&[], &[warning(1)]);
+        log_adapter_warnings(&[warning(1)], &[warning(1), warning(2)]);
+        let text = log.text();
+        assert_eq!(text.matches("adapter could not be read").count(), 2, "{text}");
+        assert_eq!(text.matches("luid=1").count(), 1, "{text}");
     }
 }

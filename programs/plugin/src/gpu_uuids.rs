@@ -1,76 +1,157 @@
 //! The UUIDs of NVIDIA devices, by which CUDA identifies them.
 //!
-//! In come the adapters of each snapshot; out go UUIDs by `PnP` id, later and from a
-//! separate thread: the driver may take seconds to answer, and a hint for containers is not
-//! worth the wait.
+//! In come the adapters of each snapshot; out go UUIDs by `PnP` id, later: the driver may take
+//! seconds to answer, and a hint for containers is not worth the wait.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::Arc;
 
-use devices::{Adapter, PnpId};
-use tokio::sync::mpsc;
+use devices::{Adapter, PnpId, Vendor};
+
+use crate::background_query::BackgroundQuery;
 
 /// Reads the UUIDs of NVIDIA devices. It blocks, perhaps for seconds.
-pub(crate) type ReadGpuUuids = fn(&[Adapter]) -> GpuUuids;
+pub(crate) type ReadGpuUuids = Arc<dyn Fn(&[Adapter]) -> GpuUuids + Send + Sync>;
 
 /// UUIDs (`GPU-…`) by `PnP` id.
 pub(crate) type GpuUuids = BTreeMap<PnpId, String>;
 
-/// What reads the UUIDs of a host: NVML on a live Windows host, nothing for an inventory.
-pub(crate) fn reader_for(inventory: Option<&Path>) -> Option<ReadGpuUuids> {
-    #[cfg(windows)]
-    if inventory.is_none() {
-        return Some(win32::nvml::gpu_uuids);
-    }
-    let _ = inventory;
-    None
+/// Asks NVML, where there is one, about the NVIDIA devices of the newest snapshot.
+pub(crate) struct GpuUuidReader {
+    read: Option<ReadGpuUuids>,
+    query: BackgroundQuery<GpuUuids>,
+    /// The NVIDIA adapters of the newest snapshot.
+    adapters: Vec<Adapter>,
+    state: State,
 }
 
-/// The connection to the thread that reads UUIDs, where there is one.
-pub(crate) struct GpuUuidReader {
-    requests: Option<Sender<Vec<Adapter>>>,
-    answers: mpsc::UnboundedReceiver<GpuUuids>,
+/// What is known about the adapters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Nothing, or they changed while the query was running.
+    Unknown,
+    /// The query is running.
+    Asked,
+    /// NVML knows at least one of them. It is not asked again until they change: loading it
+    /// takes time, and wakes up GPUs that sleep.
+    Answered,
 }
 
 impl GpuUuidReader {
-    /// A reader that never answers.
-    pub(crate) fn disabled() -> GpuUuidReader {
-        let (_, answers) = mpsc::unbounded_channel();
-        GpuUuidReader { requests: None, answers }
+    /// A reader that asks `read`, or never answers.
+    pub(crate) fn new(read: Option<ReadGpuUuids>) -> GpuUuidReader {
+        let effect = "containers get no CUDA_VISIBLE_DEVICES for devices that changed";
+        GpuUuidReader {
+            read,
+            query: BackgroundQuery::new("NVML", effect),
+            adapters: Vec::new(),
+            state: State::Unknown,
+        }
     }
 
-    /// Starts the thread that calls `read`, if there is one.
-    pub(crate) fn start(read: Option<ReadGpuUuids>) -> std::io::Result<GpuUuidReader> {
-        let Some(read) = read else { return Ok(GpuUuidReader::disabled()) };
-        let (requests, received) = channel::<Vec<Adapter>>();
-        let (answer, answers) = mpsc::unbounded_channel();
-        let answer_all = move || {
-            while let Ok(adapters) = received.recv() {
-                // Only the newest request counts.
-                let newest = received.try_iter().last().unwrap_or(adapters);
-                if answer.send(read(&newest)).is_err() {
-                    return;
-                }
-            }
+    /// Requests the UUIDs of `adapters`, unless the answer is known;
+    /// [`next`](GpuUuidReader::next) returns them.
+    pub(crate) fn request(&mut self, adapters: &[Adapter]) {
+        let has_uuid = |a: &&Adapter| {
+            a.pnp.is_some() && Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia
         };
-        std::thread::Builder::new().name("gpu-uuids".to_owned()).spawn(answer_all)?;
-        Ok(GpuUuidReader { requests: Some(requests), answers })
-    }
-
-    /// Requests the UUIDs of `adapters`; [`next`](GpuUuidReader::next) returns them.
-    pub(crate) fn request(&self, adapters: &[Adapter]) {
-        if let Some(requests) = &self.requests {
-            // If the thread has ended, containers do not get the hint.
-            let _ = requests.send(adapters.to_vec());
+        let adapters: Vec<Adapter> = adapters.iter().filter(has_uuid).cloned().collect();
+        if adapters != self.adapters {
+            (self.adapters, self.state) = (adapters, State::Unknown);
         }
+        self.ask();
     }
 
-    /// The next answer. Never completes where there is no thread.
+    fn ask(&mut self) {
+        let Some(read) = &self.read else { return };
+        if self.state != State::Unknown || self.adapters.is_empty() || self.query.is_running() {
+            return;
+        }
+        let (read, adapters) = (Arc::clone(read), self.adapters.clone());
+        self.state = State::Asked;
+        self.query.start(move || read(&adapters));
+    }
+
+    /// The next answer. Never completes without a request.
     pub(crate) async fn next(&mut self) -> GpuUuids {
-        match self.answers.recv().await {
-            Some(uuids) => uuids,
-            None => std::future::pending().await,
+        let uuids = self.query.answer().await;
+        match self.state {
+            State::Asked if uuids.is_empty() => self.state = State::Unknown,
+            State::Asked => self.state = State::Answered,
+            State::Unknown | State::Answered => self.ask(),
         }
+        uuids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    /// An NVML whose answers a test sends, and the adapters that it was asked about.
+    fn nvml() -> (GpuUuidReader, Sender<GpuUuids>, Receiver<usize>) {
+        let (send, answers) = channel();
+        let (asked, questions) = channel();
+        let answers = Mutex::new(answers);
+        let read = move |adapters: &[Adapter]| {
+            asked.send(adapters.len()).unwrap();
+            answers.lock().unwrap().recv().unwrap()
+        };
+        (GpuUuidReader::new(Some(Arc::new(read))), send, questions)
+    }
+
+    fn gpus() -> Vec<Adapter> {
+        let text = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
+        inventory::parse("aws-t4-two.yaml", text).unwrap().adapters
+    }
+
+    fn uuids() -> GpuUuids {
+        [(PnpId::new("PCI"), "GPU-1".to_owned())].into()
+    }
+
+    #[tokio::test]
+    async fn the_same_adapters_are_asked_about_until_there_is_an_answer() {
+        let (mut reader, answer, questions) = nvml();
+        let gpus = gpus();
+        reader.request(&gpus);
+        answer.send(GpuUuids::new()).unwrap();
+        assert!(reader.next().await.is_empty());
+        reader.request(&gpus);
+        answer.send(uuids()).unwrap();
+        assert_eq!(reader.next().await, uuids());
+        reader.request(&gpus);
+        assert_eq!(questions.try_iter().count(), 2);
+        reader.request(&gpus[..1]);
+        answer.send(uuids()).unwrap();
+        assert_eq!(reader.next().await, uuids());
+        assert_eq!(questions.try_iter().collect::<Vec<_>>(), [1]);
+    }
+
+    #[tokio::test]
+    async fn while_nvml_hangs_there_is_one_query_and_then_one_about_the_newest_adapters() {
+        let (mut reader, answer, questions) = nvml();
+        let gpus = gpus();
+        reader.request(&gpus);
+        (0..50).for_each(|_| reader.request(&gpus[..1]));
+        answer.send(uuids()).unwrap();
+        reader.next().await;
+        answer.send(uuids()).unwrap();
+        reader.next().await;
+        reader.request(&gpus[..1]);
+        assert_eq!(questions.try_iter().collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[tokio::test]
+    async fn adapters_of_other_vendors_are_not_asked_about() {
+        let (mut reader, _answer, questions) = nvml();
+        let mut adapters = gpus();
+        for adapter in &mut adapters {
+            adapter.hardware_id.vendor = 0x1002;
+        }
+        reader.request(&adapters);
+        assert!(!reader.query.is_running());
+        assert_eq!(questions.try_iter().count(), 0);
     }
 }

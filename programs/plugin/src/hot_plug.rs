@@ -16,6 +16,7 @@ use kubelet::{Readiness, RunConfig};
 use kubelet_double::{Host, InMemory, KubeletDouble, Options};
 use tokio::sync::watch;
 
+use crate::host_access::HostAccess;
 use crate::node_devices::NodeDevices;
 use crate::{advertised_resource, config};
 
@@ -110,10 +111,10 @@ async fn scenario<H: Host>(kubelet: &KubeletDouble<H>) {
 #[tokio::test]
 async fn changes_of_a_live_host_reach_the_kubelet() {
     change_host(|| set_devices(&[(11, 1)])).await;
-    let source = win32::HostSource::new().unwrap();
     let config = config::load(&[DriverModel::Wddm], None, None).unwrap();
     let catalog = Catalog::new(config.policy);
-    let devices = NodeDevices::start(catalog.clone(), Box::new(source), None).unwrap();
+    let host = HostAccess::of(None).unwrap();
+    let devices = NodeDevices::start(catalog.clone(), host).await.unwrap();
     let sockets = InMemory::default();
     let directory = Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();

@@ -8,22 +8,29 @@
 mod adapter_reader;
 mod advertised_resource;
 mod arguments;
+mod background_query;
 mod change_log;
 mod command_line;
 mod config;
 mod doctor_command;
 mod event_loop;
 mod gpu_uuids;
+mod hcs_schemas;
+mod host_access;
 #[cfg(all(test, windows))]
 mod hot_plug;
 mod list_devices;
 mod logging;
 mod node_devices;
+mod overdue;
+mod read_schedule;
 mod record;
 mod serve;
 mod signals;
 mod simulate;
 mod status;
+#[cfg(test)]
+mod test_log;
 
 use std::process::ExitCode;
 

@@ -31,7 +31,7 @@ pub(crate) struct DevicesArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
     let snapshot = cli::read_host(arguments.inventory.as_deref())?;
-    change_log::log_adapter_warnings(&snapshot);
+    change_log::log_adapter_warnings(&[], &snapshot.warnings);
     let selection = discover(
         &snapshot,
         Criteria {

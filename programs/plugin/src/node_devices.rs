@@ -1,27 +1,41 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
-//! In come snapshots of an adapter source and the UUIDs of NVIDIA devices, each from a
-//! separate thread; out go one published [`DeviceSet`] and the encoded list of each
-//! resource. This is the only writer of the set.
+//! In come snapshots of the host, the schemas of the Host Compute Service and the UUIDs of
+//! NVIDIA devices, each from a separate thread that may hang; out go one published
+//! [`DeviceSet`] and the encoded list of each resource. This is the only writer of the set.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cli::Failure;
-use devices::{AdapterSource, Catalog, DeviceSet, HostSnapshot, Moment, ResourceDevices};
+use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment, ResourceDevices};
 use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge};
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use crate::adapter_reader::{self, ReadResult};
-use crate::change_log;
-use crate::gpu_uuids::{GpuUuidReader, GpuUuids, ReadGpuUuids};
+use crate::adapter_reader::{Activity, AdapterReader, Read, ReaderEnded};
+use crate::change_log::{self, RepeatedText};
+use crate::gpu_uuids::{GpuUuidReader, GpuUuids};
+use crate::hcs_schemas::HcsSchemaReader;
+use crate::host_access::HostAccess;
+use crate::read_schedule::Cause;
+
+/// How long the start waits for the first snapshot, which takes milliseconds on a healthy host.
+/// If the daemon did not wait, the kubelet would show no devices for a moment after each
+/// restart of the daemon.
+const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 
 /// The writer of the device set.
 pub(crate) struct NodeDevices {
     catalog: Catalog,
-    read_results: mpsc::UnboundedReceiver<ReadResult>,
+    reader: AdapterReader,
+    schema_reader: HcsSchemaReader,
+    uuid_reader: GpuUuidReader,
+    /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
-    uuids: GpuUuidReader,
+    /// The schemas of a live host, once it has returned them.
+    schemas: Option<Vec<HcsSchema>>,
+    failures: RepeatedText,
     origin: Instant,
     published: PublishedDevices,
 }
@@ -31,6 +45,8 @@ pub(crate) struct NodeDevices {
 pub(crate) struct PublishedDevices {
     sets: watch::Sender<Arc<DeviceSet>>,
     lists: Arc<[watch::Sender<Arc<DeviceList>>]>,
+    /// What the reader is doing, until there is a first snapshot.
+    first_discovery: Arc<Mutex<Option<Activity>>>,
 }
 
 impl PublishedDevices {
@@ -43,17 +59,28 @@ impl PublishedDevices {
     pub(crate) fn list(&self, n: usize) -> watch::Receiver<Arc<DeviceList>> {
         self.lists[n].subscribe()
     }
+
+    /// Why the devices are not known yet; `None` if they are.
+    pub(crate) fn pending(&self) -> Option<String> {
+        let activity = self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner);
+        let activity = activity.as_ref()?.text();
+        Some(format!("the first discovery has not completed: {activity}"))
+    }
+
+    fn set_known(&self) {
+        *self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
-/// Why the first set cannot be published.
+/// Why there are no devices, or they are no longer updated.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
-    /// The host cannot be read.
+pub(crate) enum NodeDevicesError {
+    /// There are no more reads.
     #[error(transparent)]
-    Reader(#[from] adapter_reader::StartError),
-    /// The thread that reads UUIDs could not be started.
-    #[error("cannot start the thread that reads GPU UUIDs")]
-    Uuids(#[source] std::io::Error),
+    Reader(#[from] ReaderEnded),
+    /// The thread that reads the host could not be started.
+    #[error("cannot start the thread that reads adapters")]
+    Thread(#[source] std::io::Error),
     /// A resource has more slots than a kubelet accepts.
     #[error("the device list of resource {resource} is too large: {list}")]
     List {
@@ -64,72 +91,94 @@ pub(crate) enum StartError {
     },
 }
 
-impl From<StartError> for Failure {
-    fn from(error: StartError) -> Failure {
+impl From<NodeDevicesError> for Failure {
+    fn from(error: NodeDevicesError) -> Failure {
         match error {
-            StartError::List { .. } => Failure::usage(error).hint(
+            NodeDevicesError::List { .. } => Failure::usage(error).hint(
                 "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
                  devices over several resources with `resources:`",
             ),
+            NodeDevicesError::Reader(ReaderEnded::NotOpened(failure)) => failure,
             other => Failure::runtime(other),
         }
     }
 }
 
-/// The thread that reads adapters ended, which only a panic can cause.
-#[derive(Debug, thiserror::Error)]
-#[error("the thread that reads adapters ended unexpectedly")]
-pub(crate) struct ReaderEnded;
-
 /// What changes the set.
 enum Event {
-    Read(Box<ReadResult>),
+    Read(Box<Read>),
+    Schemas(Vec<HcsSchema>),
     Uuids(GpuUuids),
     GraceExpired,
-    ReaderEnded,
 }
 
 impl NodeDevices {
-    /// Reads the source once and publishes the first set; then a thread reads it again
-    /// whenever it changes.
-    pub(crate) fn start(
+    /// Starts to read `host`, and publishes its devices if they are known within a short time.
+    /// Otherwise it publishes none, and [`run`](NodeDevices::run) publishes them later.
+    pub(crate) async fn start(
         catalog: Catalog,
-        source: Box<dyn AdapterSource>,
-        read_uuids: Option<ReadGpuUuids>,
-    ) -> Result<NodeDevices, StartError> {
-        let (snapshot, read_results) = adapter_reader::start(source)?;
-        let uuids = GpuUuidReader::start(read_uuids).map_err(StartError::Uuids)?;
-        NodeDevices::publish(catalog, snapshot, read_results, uuids)
+        host: HostAccess,
+    ) -> Result<NodeDevices, NodeDevicesError> {
+        NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, host).await
+    }
+
+    async fn start_within(
+        grace: Duration,
+        catalog: Catalog,
+        host: HostAccess,
+    ) -> Result<NodeDevices, NodeDevicesError> {
+        let mut reader =
+            AdapterReader::start(host.open, host.kind).map_err(NodeDevicesError::Thread)?;
+        let first = timeout(grace, reader.next()).await;
+        let mut devices = NodeDevices::new(catalog, reader);
+        devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
+        devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
+        match first {
+            Ok(read) => devices.apply_read(*read?)?,
+            Err(_elapsed) => {
+                let activity = devices.reader.activity().text();
+                tracing::warn!(
+                    activity,
+                    "the first discovery takes long; advertising no devices until it completes"
+                );
+            }
+        }
+        Ok(devices)
     }
 
     /// Publishes the set of a snapshot that never changes.
     pub(crate) fn fixed(
         catalog: Catalog,
         snapshot: HostSnapshot,
-    ) -> Result<NodeDevices, StartError> {
-        let (_, read_results) = mpsc::unbounded_channel();
-        NodeDevices::publish(catalog, snapshot, read_results, GpuUuidReader::disabled())
+    ) -> Result<NodeDevices, NodeDevicesError> {
+        let (_, messages) = mpsc::unbounded_channel();
+        let mut devices = NodeDevices::new(catalog, AdapterReader::new(messages));
+        devices.apply_read(Read { cause: Cause::Start, result: Ok(snapshot) })?;
+        Ok(devices)
     }
 
-    fn publish(
-        catalog: Catalog,
-        snapshot: HostSnapshot,
-        read_results: mpsc::UnboundedReceiver<ReadResult>,
-        uuids: GpuUuidReader,
-    ) -> Result<NodeDevices, StartError> {
+    /// Publishes a set without devices.
+    fn new(catalog: Catalog, reader: AdapterReader) -> NodeDevices {
+        let snapshot = HostSnapshot::default();
         let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
-        let list = |resource: &Arc<ResourceDevices>| match list(resource) {
-            Ok(list) => Ok(watch::Sender::new(Arc::new(list))),
-            Err(list) => Err(StartError::List { resource: resource.spec.name.to_string(), list }),
+        let empty = DeviceList::new([]).expect("an empty list is small");
+        let empty = Arc::new(empty);
+        let published = PublishedDevices {
+            lists: set.resources.iter().map(|_| watch::Sender::new(empty.clone())).collect(),
+            sets: watch::Sender::new(Arc::new(set)),
+            first_discovery: Arc::new(Mutex::new(Some(reader.activity()))),
         };
-        let lists: Result<Vec<_>, _> = set.resources.iter().map(list).collect();
-        change_log::log_changes(None, &set);
-        change_log::log_adapter_warnings(&snapshot);
-        uuids.request(&snapshot.adapters);
-        let published =
-            PublishedDevices { lists: lists?.into(), sets: watch::Sender::new(Arc::new(set)) };
-        let origin = Instant::now();
-        Ok(NodeDevices { catalog, read_results, snapshot, uuids, origin, published })
+        NodeDevices {
+            catalog,
+            reader,
+            schema_reader: HcsSchemaReader::new(None),
+            uuid_reader: GpuUuidReader::new(None),
+            snapshot,
+            schemas: None,
+            failures: RepeatedText::default(),
+            origin: Instant::now(),
+            published,
+        }
     }
 
     /// The published set and lists.
@@ -137,32 +186,32 @@ impl NodeDevices {
         self.published.clone()
     }
 
-    /// Follows the source, and drops devices whose grace time has expired, until the
-    /// thread that reads the source ends.
-    pub(crate) async fn run(mut self) -> ReaderEnded {
+    /// Follows the host, and drops devices whose grace time has expired, until that is no
+    /// longer possible.
+    pub(crate) async fn run(mut self) -> NodeDevicesError {
         loop {
             match self.event().await {
-                Event::Read(result) => match *result {
-                    Ok(snapshot) => {
-                        self.uuids.request(&snapshot.adapters);
-                        change_log::log_adapter_warnings(&snapshot);
-                        let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
-                        self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
+                Ok(Event::Read(read)) => {
+                    if let Err(error) = self.apply_read(*read) {
+                        return error;
                     }
-                    Err(error) => {
-                        change_log::log_read_failure(error.as_ref());
-                        continue;
-                    }
-                },
-                Event::Uuids(uuids) => self.snapshot.gpu_uuids = uuids,
-                Event::GraceExpired => {}
-                Event::ReaderEnded => return ReaderEnded,
+                }
+                Ok(Event::Schemas(schemas)) => {
+                    self.snapshot.host.hcs_schemas.clone_from(&schemas);
+                    self.schemas = Some(schemas);
+                    self.advance();
+                }
+                Ok(Event::Uuids(uuids)) => {
+                    self.snapshot.gpu_uuids = uuids;
+                    self.advance();
+                }
+                Ok(Event::GraceExpired) => self.advance(),
+                Err(ended) => return ended.into(),
             }
-            self.advance();
         }
     }
 
-    async fn event(&mut self) -> Event {
+    async fn event(&mut self) -> Result<Event, ReaderEnded> {
         let deadline = self.published.set().deadline();
         let origin = self.origin;
         let grace_expired = async {
@@ -172,21 +221,77 @@ impl NodeDevices {
             }
         };
         tokio::select! {
-            result = self.read_results.recv() => {
-                result.map_or(Event::ReaderEnded, |result| Event::Read(Box::new(result)))
-            }
-            uuids = self.uuids.next() => Event::Uuids(uuids),
-            () = grace_expired => Event::GraceExpired,
+            read = self.reader.next() => read.map(Event::Read),
+            schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
+            uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
+            () = grace_expired => Ok(Event::GraceExpired),
         }
+    }
+
+    /// Publishes the set of a new snapshot. After a failed read the current devices stay.
+    fn apply_read(&mut self, read: Read) -> Result<(), NodeDevicesError> {
+        let snapshot = match read.result {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                let error = cli::error_chain(error.as_ref());
+                if self.failures.is_due(&error) {
+                    change_log::log_read_failure(self.reader.known_devices(), &error);
+                }
+                return Ok(());
+            }
+        };
+        self.failures = RepeatedText::default();
+        change_log::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
+        if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
+            tracing::info!("a safety read found a change that Windows did not report");
+        }
+        self.uuid_reader.request(&snapshot.adapters);
+        let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
+        self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
+        if let Some(schemas) = &self.schemas {
+            self.snapshot.host.hcs_schemas.clone_from(schemas);
+        }
+        if self.published.pending().is_some() {
+            return self.publish_first();
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
+    fn publish_first(&self) -> Result<(), NodeDevicesError> {
+        let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
+        let lists = lists(&set);
+        let too_large = |(resource, list): (&Arc<ResourceDevices>, &Result<_, ListTooLarge>)| {
+            let list = *list.as_ref().err()?;
+            Some(NodeDevicesError::List { resource: resource.spec.name.to_string(), list })
+        };
+        if let Some(error) = set.resources.iter().zip(&lists).find_map(too_large) {
+            return Err(error);
+        }
+        change_log::log_changes(None, &set);
+        self.publish(set, lists);
+        self.published.set_known();
+        Ok(())
     }
 
     /// Publishes the set that follows from the newest snapshot and the time.
     fn advance(&self) {
-        let now = Moment(self.origin.elapsed());
+        if self.published.pending().is_some() {
+            return;
+        }
         let before = self.published.set();
-        let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), now);
+        let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), self.now());
         change_log::log_changes(Some(&before), &set);
-        let lists: Vec<_> = set.resources.iter().map(list).collect();
+        let lists = lists(&set);
+        self.publish(set, lists);
+    }
+
+    fn now(&self) -> Moment {
+        Moment(self.origin.elapsed())
+    }
+
+    fn publish(&self, set: DeviceSet, lists: Vec<Result<DeviceList, ListTooLarge>>) {
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
         let resources = set.resources.clone();
         self.published.sets.send_replace(Arc::new(set));
@@ -210,6 +315,10 @@ fn replace(old: &mut Arc<DeviceList>, new: DeviceList) -> bool {
     changed
 }
 
+fn lists(set: &DeviceSet) -> Vec<Result<DeviceList, ListTooLarge>> {
+    set.resources.iter().map(list).collect()
+}
+
 fn list(resource: &Arc<ResourceDevices>) -> Result<DeviceList, ListTooLarge> {
     DeviceList::new(resource.slots().map(|slot| AdvertisedDevice {
         id: slot.id.to_string(),
@@ -222,211 +331,4 @@ fn list(resource: &Arc<ResourceDevices>) -> Result<DeviceList, ListTooLarge> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Mutex;
-    use std::sync::mpsc::Receiver;
-    use std::time::Duration;
-
-    use devices::{ChangeCallback, SourceError};
-
-    /// A source whose next read a test sets, and which counts its reads.
-    #[derive(Clone, Default)]
-    struct FakeSource(Arc<Mutex<FakeSourceState>>);
-
-    #[derive(Default)]
-    struct FakeSourceState {
-        next: Option<Result<HostSnapshot, String>>,
-        on_change: Option<ChangeCallback>,
-        reads: usize,
-    }
-
-    impl FakeSource {
-        fn set_next_read(&self, next: Result<HostSnapshot, &str>) {
-            self.0.lock().unwrap().next = Some(next.map_err(str::to_owned));
-        }
-
-        fn notify_change(&self) {
-            self.0.lock().unwrap().on_change.as_ref().unwrap()();
-        }
-
-        fn reads(&self) -> usize {
-            self.0.lock().unwrap().reads
-        }
-    }
-
-    impl AdapterSource for FakeSource {
-        fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
-            let mut state = self.0.lock().unwrap();
-            state.reads += 1;
-            state.next.clone().unwrap().map_err(SourceError::from)
-        }
-
-        fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
-            self.0.lock().unwrap().on_change = Some(on_change);
-            Ok(())
-        }
-    }
-
-    fn two_gpus() -> HostSnapshot {
-        let text = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
-        inventory::parse("aws-t4-two.yaml", text).unwrap()
-    }
-
-    fn one_gpu() -> HostSnapshot {
-        let mut snapshot = two_gpus();
-        snapshot.adapters.truncate(1);
-        snapshot
-    }
-
-    fn catalog() -> Catalog {
-        struct EmptyEnvironment;
-        impl settings::Environment for EmptyEnvironment {
-            fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
-                None
-            }
-            fn variable_names(&self) -> Vec<String> {
-                Vec::new()
-            }
-
-            fn working_directory(&self) -> std::io::Result<std::path::PathBuf> {
-                Ok("/".into())
-            }
-            fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
-                Err(std::io::ErrorKind::NotFound.into())
-            }
-        }
-        let flags = settings::Flags::default();
-        Catalog::new(settings::load(&flags, &EmptyEnvironment).unwrap().policy)
-    }
-
-    async fn healths(list: &mut watch::Receiver<Arc<DeviceList>>) -> Vec<String> {
-        use prost::Message;
-        list.changed().await.unwrap();
-        let list = list.borrow_and_update().clone();
-        let message = kubelet::v1beta1::ListAndWatchResponse::decode(list.message()).unwrap();
-        message.devices.into_iter().map(|device| device.health).collect()
-    }
-
-    #[tokio::test]
-    async fn a_burst_of_changes_causes_one_read_and_a_failed_read_changes_nothing() {
-        let source = FakeSource::default();
-        source.set_next_read(Ok(two_gpus()));
-        let devices = NodeDevices::start(catalog(), Box::new(source.clone()), None).unwrap();
-        let published = devices.published();
-        let mut list = published.list(0);
-        list.borrow_and_update();
-        let running = tokio::spawn(devices.run());
-        assert_eq!(source.reads(), 1);
-
-        source.set_next_read(Ok(one_gpu()));
-        (0..100).for_each(|_| source.notify_change());
-        assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
-        assert_eq!(source.reads(), 2);
-
-        source.set_next_read(Err("the driver is being replaced"));
-        source.notify_change();
-        while source.reads() < 3 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert!(!list.has_changed().unwrap());
-        assert_eq!(published.set().resources[0].entries().len(), 2);
-
-        // Without a notification, the reader retries by itself.
-        source.set_next_read(Ok(two_gpus()));
-        assert_eq!(healths(&mut list).await, ["Healthy", "Healthy"]);
-        running.abort();
-    }
-
-    /// Devices of a node whose reads a test sends itself, on the paused clock.
-    fn with_reads_from_test(
-        snapshot: HostSnapshot,
-    ) -> (NodeDevices, mpsc::UnboundedSender<ReadResult>) {
-        let (send, read_results) = mpsc::unbounded_channel();
-        let devices =
-            NodeDevices::publish(catalog(), snapshot, read_results, GpuUuidReader::disabled())
-                .unwrap();
-        (devices, send)
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_missing_device_is_dropped_after_its_grace_time() {
-        let (devices, send) = with_reads_from_test(two_gpus());
-        let mut list = devices.published().list(0);
-        list.borrow_and_update();
-        let running = tokio::spawn(devices.run());
-        let started = Instant::now();
-        send.send(Ok(one_gpu())).unwrap();
-        assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
-        assert_eq!(started.elapsed(), Duration::ZERO);
-        assert_eq!(healths(&mut list).await, ["Healthy"]);
-        let grace = started.elapsed();
-        assert!(grace >= Duration::from_mins(1) && grace < Duration::from_secs(61), "{grace:?}");
-        drop(send);
-        assert!(matches!(running.await, Ok(ReaderEnded)));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_device_that_returns_within_its_grace_time_is_kept() {
-        let (devices, send) = with_reads_from_test(two_gpus());
-        let mut list = devices.published().list(0);
-        list.borrow_and_update();
-        let _running = tokio::spawn(devices.run());
-        send.send(Ok(one_gpu())).unwrap();
-        assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
-        tokio::time::sleep(Duration::from_secs(59)).await;
-        let mut back = two_gpus();
-        back.adapters[1].luid = devices::Luid(1);
-        send.send(Ok(back)).unwrap();
-        assert_eq!(healths(&mut list).await, ["Healthy", "Healthy"]);
-        tokio::time::sleep(Duration::from_hours(1)).await;
-        assert!(!list.has_changed().unwrap());
-    }
-
-    /// An NVML that takes a while.
-    fn slow_nvml(adapters: &[devices::Adapter]) -> GpuUuids {
-        std::thread::sleep(Duration::from_millis(50));
-        let ids = adapters.iter().filter_map(|a| a.pnp.as_ref()).map(|pnp| pnp.id.clone());
-        ids.map(|id| (id, "GPU-1".to_owned())).collect()
-    }
-
-    #[tokio::test]
-    async fn uuids_arrive_later_and_change_no_list() {
-        let source = FakeSource::default();
-        source.set_next_read(Ok(one_gpu()));
-        let devices = NodeDevices::start(catalog(), Box::new(source), Some(slow_nvml)).unwrap();
-        let published = devices.published();
-        let mut sets = published.sets.subscribe();
-        let list = published.list(0);
-        let uuid = |published: &PublishedDevices| {
-            published.set().resources[0].entries()[0].device.cuda_uuid.clone()
-        };
-        assert_eq!(uuid(&published), None);
-        sets.borrow_and_update();
-        let _running = tokio::spawn(devices.run());
-        sets.changed().await.unwrap();
-        assert_eq!(uuid(&published).as_deref(), Some("GPU-1"));
-        assert!(!list.has_changed().unwrap());
-    }
-
-    /// The daemon must not serve devices that are no longer updated.
-    #[tokio::test]
-    async fn a_panic_of_the_reader_ends_the_daemon() {
-        let source = FakeSource::default();
-        source.set_next_read(Ok(two_gpus()));
-        let devices = NodeDevices::start(catalog(), Box::new(source.clone()), None).unwrap();
-        source.0.lock().unwrap().next = None;
-        source.notify_change();
-        let ended = tokio::time::timeout(Duration::from_secs(10), devices.run()).await;
-        assert!(matches!(ended, Ok(ReaderEnded)));
-    }
-
-    #[test]
-    fn a_reader_ends_with_its_source() {
-        let (notify, changes): (_, Receiver<()>) = std::sync::mpsc::channel();
-        drop(notify);
-        let (send, mut results) = mpsc::unbounded_channel();
-        adapter_reader::read_on_changes(&mut FakeSource::default(), &changes, &send);
-        assert!(results.try_recv().is_err());
-    }
-}
+mod tests;

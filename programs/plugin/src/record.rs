@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
         snapshot.node = doctor::node_software(&snapshot.host, &snapshot.adapters);
     }
     cli::list_store_files(&mut snapshot);
-    change_log::log_adapter_warnings(&snapshot);
+    change_log::log_adapter_warnings(&[], &snapshot.warnings);
     let text = inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
         None => cli::print(&text),

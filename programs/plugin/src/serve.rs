@@ -1,7 +1,7 @@
 //! `serve`: the daemon.
 //!
-//! It reads the host, registers every resource of the configuration and serves them
-//! until it receives a shutdown signal. Two futures run side by side: [`NodeDevices`]
+//! It registers every resource of the configuration and serves them until it receives a
+//! shutdown signal, whether the host can be read or not. Two futures run side by side: [`NodeDevices`]
 //! follows the host, and the supervisor follows the kubelet. The end of either ends both.
 
 use std::path::PathBuf;
@@ -14,8 +14,9 @@ use kubelet::{RunConfig, UnixSockets, default_device_plugin_dir};
 use tokio::sync::watch;
 
 use crate::arguments::{DevicePluginDir, DriverModels, Input};
+use crate::host_access::HostAccess;
 use crate::node_devices::NodeDevices;
-use crate::{advertised_resource, config, event_loop, gpu_uuids, signals};
+use crate::{advertised_resource, config, event_loop, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -37,38 +38,37 @@ pub(crate) struct DaemonArguments {
 
 /// A daemon that is ready to run: its options and configuration are valid.
 pub(crate) struct Daemon {
-    source: Box<dyn devices::AdapterSource>,
+    host: HostAccess,
     config: settings::Config,
-    read_uuids: Option<gpu_uuids::ReadGpuUuids>,
 }
 
 impl ServeArguments {
-    /// Opens the host and reads the configuration.
+    /// Reads the inventory, if there is one, and the configuration.
     pub(crate) fn prepare(self) -> Result<Daemon, Failure> {
         self.daemon.prepare(&self.models.driver_models)
     }
 }
 
 impl DaemonArguments {
-    /// Opens the host and reads the configuration for `driver_models`.
+    /// Reads the inventory, if there is one, and the configuration for `driver_models`.
     pub(crate) fn prepare(self, driver_models: &[DriverModel]) -> Result<Daemon, Failure> {
         let Input { config, inventory } = self.input;
-        let source = cli::open_host(inventory.as_deref())?;
+        let host = HostAccess::of(inventory.as_deref())?;
         let directory = self.directory.device_plugin_dir;
         let config = config::load(driver_models, config.as_deref(), directory)?;
-        Ok(Daemon { source, config, read_uuids: gpu_uuids::reader_for(inventory.as_deref()) })
+        Ok(Daemon { host, config })
     }
 }
 
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { source, config, read_uuids } = self;
+        let Daemon { host, config } = self;
         config::log(&config);
         let runtime = event_loop::build()?;
         let _entered = runtime.enter();
         let catalog = Catalog::new(config.policy);
-        let devices = NodeDevices::start(catalog.clone(), source, read_uuids)?;
+        let devices = runtime.block_on(NodeDevices::start(catalog.clone(), host))?;
         let resources = advertised_resource::resources(&catalog, &devices.published());
         let directory = config.device_plugin_dir.unwrap_or_else(default_device_plugin_dir);
         runtime.block_on(serve(devices, resources, directory))
@@ -98,6 +98,6 @@ async fn serve(
         ended = kubelet::run(config, resources, UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)
         }
-        ended = devices.run() => Err(Failure::runtime(ended)),
+        ended = devices.run() => Err(ended.into()),
     }
 }

@@ -82,7 +82,7 @@ async fn query(sockets: &[PathBuf]) -> BTreeMap<String, ResourceStatus> {
             Ok(report) => {
                 for resource in report.resources {
                     let known = resources.get(&resource.name);
-                    if known.is_none_or(|known| known.phase() < resource.phase()) {
+                    if known.is_none_or(|known| rank(known) < rank(&resource)) {
                         resources.insert(resource.name.clone(), resource);
                     }
                 }
@@ -93,6 +93,11 @@ async fn query(sockets: &[PathBuf]) -> BTreeMap<String, ResourceStatus> {
         }
     }
     resources
+}
+
+/// The order by which the best of several daemons is chosen.
+fn rank(resource: &ResourceStatus) -> (bool, Phase) {
+    (resource.is_ready(), resource.phase())
 }
 
 /// The JSON document.
@@ -110,6 +115,9 @@ struct View {
     state: &'static str,
     waiting_ms: u64,
     last_error: String,
+    /// Why the devices are not known yet.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pending: String,
 }
 
 impl Report {
@@ -123,10 +131,12 @@ impl Report {
                 Phase::Registered => {
                     "registered; the kubelet has not requested the device list yet"
                 }
+                Phase::Ready if !resource.is_ready() => "the kubelet received an empty device list",
                 Phase::Ready => "the kubelet received the device list",
             },
             waiting_ms: resource.waiting_ms,
             last_error: resource.last_error.clone(),
+            pending: resource.pending.clone(),
         };
         Report {
             ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
@@ -149,7 +159,44 @@ fn text(report: &Report, directory: &Path) -> String {
         if !resource.last_error.is_empty() {
             let _ = write!(text, ": {}", resource.last_error);
         }
+        if !resource.pending.is_empty() {
+            let _ = write!(text, "; {}", resource.pending);
+        }
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(phase: Phase, pending: &str) -> ResourceStatus {
+        ResourceStatus {
+            name: "example.com/gpu".to_owned(),
+            phase: phase.into(),
+            pending: pending.to_owned(),
+            ..ResourceStatus::default()
+        }
+    }
+
+    #[test]
+    fn unknown_devices_are_reported_and_not_ready() {
+        let pending = resource(Phase::Ready, "the first discovery has not completed");
+        let resources = BTreeMap::from([(pending.name.clone(), pending)]);
+        let report = Report::of(&resources);
+        assert!(!report.ready && !report.resources[0].ready);
+        assert_eq!(
+            text(&report, Path::new("/x")),
+            "example.com/gpu: the kubelet received an empty device list; the first discovery has \
+             not completed\n"
+        );
+    }
+
+    #[test]
+    fn a_ready_daemon_counts_more_than_one_that_knows_no_devices() {
+        let ready = resource(Phase::Ready, "");
+        assert!(rank(&resource(Phase::Ready, "the first discovery …")) < rank(&ready));
+        assert!(rank(&resource(Phase::Registered, "")) < rank(&ready));
+    }
 }

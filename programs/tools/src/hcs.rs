@@ -72,7 +72,7 @@ fn check(facts: HostFacts) -> Result<HostFacts, Failure> {
 #[cfg(windows)]
 fn live() -> Result<HostFacts, Failure> {
     let hcs_schemas = win32::hcs::schemas().map_err(Failure::runtime)?;
-    Ok(HostFacts { hcs_schemas, ..win32::host_facts() })
+    Ok(HostFacts { hcs_schemas, ..win32::constant_host_facts() })
 }
 
 #[cfg(not(windows))]

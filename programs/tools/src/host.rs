@@ -28,7 +28,9 @@ fn live() -> Result<HostSnapshot, Failure> {
     use devices::AdapterSource as _;
 
     let mut source = win32::HostSource::new().map_err(Failure::runtime)?;
-    source.snapshot().map_err(|error| Failure::runtime(anyhow::Error::from_boxed(error)))
+    let snapshot = source.snapshot();
+    let snapshot = snapshot.map_err(|error| Failure::runtime(anyhow::Error::from_boxed(error)))?;
+    Ok(HostSnapshot { host: win32::host_facts(), ..snapshot })
 }
 
 #[cfg(not(windows))]

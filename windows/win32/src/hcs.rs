@@ -1,7 +1,7 @@
 //! The schema versions of the Host Compute Service.
 //!
-//! `schemas` queries the service, which exists only on Windows. The response is parsed on
-//! any operating system.
+//! The service exists only on Windows, and it can hang: `schemas` waits for a limited time,
+//! `wait_for_schemas` without a limit. The response is parsed on any operating system.
 
 pub(crate) mod error;
 
@@ -10,12 +10,30 @@ pub use error::HcsError;
 #[cfg(any(windows, test))]
 use devices::HcsSchema;
 
+/// How long [`schemas`] waits. The service answers in milliseconds; if it has to be started
+/// first, in a second or two.
+#[cfg(windows)]
+const LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// The schema versions that the service of this host supports, in the order of the service.
+/// Waits for at most ten seconds.
+///
+/// # Errors
+/// The service is missing, denies access, does not respond, or returns an invalid response.
+#[cfg(windows)]
+pub fn schemas() -> Result<Vec<HcsSchema>, HcsError> {
+    use crate::single_query::SingleQuery;
+
+    static QUERY: SingleQuery<Result<Vec<HcsSchema>, HcsError>> = SingleQuery::new();
+    QUERY.ask(LIMIT, wait_for_schemas).unwrap_or(Err(HcsError::NoAnswer(LIMIT)))
+}
+
+/// As [`schemas`], without a time limit: it returns when the service responds, perhaps never.
 ///
 /// # Errors
 /// The service is missing, denies access, or returns an invalid response.
 #[cfg(windows)]
-pub fn schemas() -> Result<Vec<HcsSchema>, HcsError> {
+pub fn wait_for_schemas() -> Result<Vec<HcsSchema>, HcsError> {
     parse(&crate::sys::hcs::service_properties()?)
 }
 

@@ -34,8 +34,12 @@ mod product;
 mod property;
 #[cfg(windows)]
 mod services;
+#[cfg(any(windows, test))]
+mod single_query;
 #[cfg(windows)]
 mod source;
+#[cfg(any(windows, test))]
+mod steps;
 #[cfg(any(windows, test))]
 mod store_path;
 #[cfg(windows)]
@@ -46,7 +50,7 @@ mod text;
 #[cfg(windows)]
 pub use services::service_command;
 #[cfg(windows)]
-pub use source::{HostSource, OpenError, host_facts};
+pub use source::{HostSource, OpenError, constant_host_facts, host_facts};
 
 /// Which Windows versions a live host needs, and why, for error messages and `doctor`.
 pub const NEEDED_WINDOWS: &str = "Windows Server 2019, Windows 10 version 1809 or newer is needed; Nano Server cannot list DirectX \

@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use devices::{
-    AdapterSource, ChangeCallback, DiscoveredFrom, HcsSchema, HostFacts, HostSnapshot, SourceError,
-    Wow64,
+    AdapterSource, ChangeCallback, DiscoveredFrom, HostFacts, HostSnapshot, ReadStep, SourceError,
+    StepCallback, Wow64,
 };
 
 use crate::adapter_sets::{DxcoreSet, KernelSet};
 use crate::error::{WindowsError, error_chain};
 use crate::live::{AdapterSet, LiveHost};
+use crate::steps::ReportedHost;
 use crate::sys::dxcore::{Dxcore, Subscription};
 use crate::sys::kmt_adapters::KernelAdapterList;
 use crate::sys::library::Library;
@@ -53,6 +54,7 @@ pub struct HostSource {
     interface: Interface,
     setup: SetupApi,
     system_root: String,
+    on_step: StepCallback,
 }
 
 /// The interface of Windows that lists the adapters.
@@ -80,12 +82,14 @@ impl HostSource {
             interface: Interface::open()?,
             setup: SetupApi::load().map_err(OpenError::NoSetupApi)?,
             system_root: version::system_root(),
+            on_step: Box::new(|_| {}),
         })
     }
 
     fn read(&self, adapters: impl AdapterSet) -> Result<HostSnapshot, SourceError> {
         let host = LiveHost { adapters, setup: &self.setup, system_root: &self.system_root };
-        assembly::read(&host, host_facts())
+        let host = ReportedHost { host: &host, on_step: &self.on_step };
+        assembly::read(&host, constant_host_facts())
     }
 }
 
@@ -105,7 +109,10 @@ impl Interface {
 }
 
 impl AdapterSource for HostSource {
+    /// The snapshot contains no schema versions of the Host Compute Service: a service that
+    /// hangs must not delay the adapters. [`host_facts`] has them.
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
+        (self.on_step)(ReadStep::Adapters);
         // A stale list stays stale, so each snapshot needs new lists to get new events.
         if let Some(watch) = &mut self.watch {
             watch.subscribe(&self.interface)?;
@@ -123,9 +130,14 @@ impl AdapterSource for HostSource {
         }
     }
 
+    fn report_steps(&mut self, on_step: StepCallback) {
+        self.on_step = on_step;
+    }
+
     /// Windows calls `on_change` on its own threads. The callback must not wait for a thread
     /// that uses this source: unregistering an event waits for running callbacks.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
+        (self.on_step)(ReadStep::Watch);
         let on_change = Arc::new(on_change);
         let notifications = DeviceNotifications::new(&on_change).map_err(|e| error_chain(&e));
         if let (Err(reason), Interface::Dxcore(_)) = (&notifications, &self.interface) {
@@ -179,13 +191,23 @@ impl Watch {
     }
 }
 
-/// The facts of this host. Facts that cannot change while the host runs are read once. The
-/// schema versions are requested until the Host Compute Service returns them.
+/// The facts of this host. Waits for the schema versions of the Host Compute Service for at
+/// most ten seconds; without an answer there are none.
 #[must_use]
 pub fn host_facts() -> HostFacts {
-    static VERSION: OnceLock<HostFacts> = OnceLock::new();
-    static SCHEMAS: OnceLock<Vec<HcsSchema>> = OnceLock::new();
-    let version = VERSION.get_or_init(|| {
+    let hcs_schemas = hcs::schemas().unwrap_or_else(|error| {
+        tracing::debug!(reason = error_chain(&error), "schema versions unavailable");
+        Vec::new()
+    });
+    HostFacts { hcs_schemas, ..constant_host_facts() }
+}
+
+/// The facts of this host that cannot change while it runs, without the schema versions of
+/// the Host Compute Service. They are read once.
+#[must_use]
+pub fn constant_host_facts() -> HostFacts {
+    static FACTS: OnceLock<HostFacts> = OnceLock::new();
+    let facts = FACTS.get_or_init(|| {
         let (build, sources) = version::version();
         let has_wow64 = Path::new(&version::system_root()).join("SysWOW64").is_dir();
         HostFacts {
@@ -197,14 +219,7 @@ pub fn host_facts() -> HostFacts {
             discovered_from: discovered_from(),
         }
     });
-    let hcs_schemas = SCHEMAS.get().cloned().unwrap_or_else(|| match hcs::schemas() {
-        Ok(schemas) => SCHEMAS.get_or_init(|| schemas).clone(),
-        Err(error) => {
-            tracing::debug!(reason = error_chain(&error), "schema versions unavailable");
-            Vec::new()
-        }
-    });
-    HostFacts { hcs_schemas, ..version.clone() }
+    facts.clone()
 }
 
 /// Whether this program runs inside a container. A host whose registry cannot be read is

@@ -10,3 +10,4 @@ mod preferred_allocations;
 mod selections;
 mod sets;
 mod shared_requests;
+mod unsettled;

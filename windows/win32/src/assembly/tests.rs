@@ -2,7 +2,7 @@
 
 use std::io;
 
-use devices::{Attribute, LocationPath, PnpId};
+use devices::{Attribute, LocationPath, PnpId, ReadStep};
 
 use super::*;
 use crate::order;
@@ -314,4 +314,18 @@ fn a_linked_adapter_has_its_first_physical_device() {
 fn a_host_without_adapters_has_an_empty_snapshot() {
     let snapshot = TestHost::default().read();
     assert_eq!(snapshot, HostSnapshot::default());
+}
+
+#[test]
+fn each_call_that_may_not_return_is_reported_first() {
+    use std::cell::RefCell;
+
+    let steps = RefCell::new(Vec::new());
+    let on_step = |step| steps.borrow_mut().push(step);
+    let host = host([test_adapter(1), test_adapter(2)]);
+    let reported = crate::steps::ReportedHost { host: &host, on_step: &on_step };
+    assert_eq!(read(&reported, HostFacts::default()).unwrap(), host.read());
+    let adapter = |n| [ReadStep::Adapter(Luid(n)), ReadStep::DriverStore(Luid(n))];
+    let expected = [&[ReadStep::Devices][..], &adapter(1), &adapter(2)];
+    assert_eq!(steps.into_inner(), expected.concat());
 }

@@ -9,6 +9,9 @@ pub enum HcsError {
     /// The service rejected the query, or it is not running.
     #[error("the Host Compute Service does not report its schema versions")]
     Refused(#[source] std::io::Error),
+    /// The service did not respond in time.
+    #[error("the Host Compute Service does not respond within {} s", .0.as_secs())]
+    NoAnswer(std::time::Duration),
     /// The response contains no schema versions.
     #[error("the Host Compute Service returned `{answer}`, which contains no schema versions")]
     Unreadable {

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::io;
 
-use windows::Win32::Foundation::HMODULE;
+use windows::Win32::Foundation::{FreeLibrary, HMODULE};
 use windows::Win32::System::LibraryLoader::{
     GetProcAddress, LOAD_LIBRARY_FLAGS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
     LOAD_LIBRARY_SEARCH_SYSTEM32, LoadLibraryExW,
@@ -27,12 +27,6 @@ impl Library {
         Self::load(name, LOAD_LIBRARY_SEARCH_SYSTEM32)
     }
 
-    /// Loads the library at an absolute path, and its dependencies from its own folder and
-    /// System32.
-    pub(crate) fn at(path: &str) -> io::Result<Self> {
-        Self::load(path, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32)
-    }
-
     fn load(name: &str, flags: LOAD_LIBRARY_FLAGS) -> io::Result<Self> {
         let name = HSTRING::from(name);
         // SAFETY: `name` is null-terminated, and the entry points of these libraries may run.
@@ -46,11 +40,47 @@ impl Library {
     /// `F` must be the type of a pointer to that function.
     pub(crate) unsafe fn function<F: Copy>(self, name: &CStr) -> io::Result<F> {
         const { assert!(size_of::<F>() == size_of::<usize>()) };
-        // SAFETY: the module is never unloaded and `name` is null-terminated.
+        // SAFETY: the module is loaded and `name` is null-terminated.
         let address = unsafe { GetProcAddress(self.0, PCSTR(name.as_ptr().cast())) };
         let address = address.ok_or_else(io::Error::last_os_error)?;
         // SAFETY: both have the size of a pointer, and the caller guarantees the type.
         Ok(unsafe { std::mem::transmute_copy(&address) })
+    }
+}
+
+/// A library that is unloaded when the value is dropped. A loaded library keeps its file in use,
+/// which would prevent Windows from removing the folder of a driver that was replaced.
+#[derive(Debug)]
+pub(crate) struct TemporaryLibrary(Library);
+
+impl TemporaryLibrary {
+    /// Loads the library at an absolute path, and its dependencies from its own folder and
+    /// System32.
+    pub(crate) fn at(path: &str) -> io::Result<Self> {
+        let flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32;
+        Library::load(path, flags).map(Self)
+    }
+
+    /// Loads `name` only from System32.
+    pub(crate) fn system(name: &str) -> io::Result<Self> {
+        Library::system(name).map(Self)
+    }
+
+    /// The function `name`. It must not be called after this value is dropped.
+    ///
+    /// # Safety
+    /// `F` must be the type of a pointer to that function.
+    pub(crate) unsafe fn function<F: Copy>(&self, name: &CStr) -> io::Result<F> {
+        // SAFETY: the caller guarantees the type.
+        unsafe { self.0.function(name) }
+    }
+}
+
+impl Drop for TemporaryLibrary {
+    fn drop(&mut self) {
+        // SAFETY: the module is loaded, and its users call none of its functions any more.
+        // There is no useful reaction to an error.
+        let _ = unsafe { FreeLibrary((self.0).0) };
     }
 }
 
@@ -70,23 +100,47 @@ pub(crate) fn status_error(status: i32) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
+
+    use windows::Win32::System::LibraryLoader::GetModuleHandleW;
 
     use super::*;
     use crate::sys::version;
 
-    #[test]
-    fn a_name_is_searched_only_in_system32() {
-        let name = format!("test-library-{}.dll", std::process::id());
-        let own = std::env::current_exe().unwrap().with_file_name(&name);
+    /// A copy of a library of Windows that nothing else has loaded.
+    fn own_library(name: &str) -> PathBuf {
+        let name = format!("{name}-{}.dll", std::process::id());
+        let own = std::env::current_exe().unwrap().with_file_name(name);
         let system = Path::new(&version::system_root()).join(r"System32\version.dll");
         std::fs::copy(system, &own).unwrap();
-        let found = Library::system(&name);
-        let at = Library::at(own.to_str().unwrap());
-        // Windows cannot remove a loaded library, so an error is ignored.
-        let _ = std::fs::remove_file(&own);
+        own
+    }
+
+    fn is_loaded(path: &Path) -> bool {
+        // SAFETY: the name is null-terminated.
+        unsafe { GetModuleHandleW(&HSTRING::from(path)) }.is_ok()
+    }
+
+    #[test]
+    fn a_name_is_searched_only_in_system32() {
+        let own = own_library("searched");
+        let found = Library::system(own.file_name().unwrap().to_str().unwrap());
+        std::fs::remove_file(&own).unwrap();
         assert!(found.is_err(), "{found:?}");
-        assert!(at.is_ok(), "{at:?}");
+    }
+
+    #[test]
+    fn a_temporary_library_is_in_use_only_until_it_is_dropped() {
+        let own = own_library("temporary");
+        let library = TemporaryLibrary::at(own.to_str().unwrap()).unwrap();
+        assert!(is_loaded(&own));
+        // SAFETY: the address is not called.
+        let function = unsafe { library.function::<usize>(c"GetFileVersionInfoSizeW") };
+        assert!(function.is_ok(), "{function:?}");
+        drop(library);
+        assert!(!is_loaded(&own));
+        // Windows cannot remove a loaded library.
+        std::fs::remove_file(&own).unwrap();
     }
 
     #[test]

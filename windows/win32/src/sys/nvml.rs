@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io;
 use std::ptr;
 
-use super::library::Library;
+use super::library::TemporaryLibrary;
 use crate::nvml::gpu::{Gpu, PciAddress};
 
 /// `nvmlReturn_t`; 0 is success.
@@ -35,10 +35,12 @@ type HandleByIndex = unsafe extern "C" fn(c_uint, *mut Device) -> Return;
 type GetPciInfo = unsafe extern "C" fn(Device, *mut PciInfo) -> Return;
 type GetUuid = unsafe extern "C" fn(Device, *mut c_char, c_uint) -> Return;
 
-/// The initialised library; dropping it shuts the library down.
+/// The initialised library; dropping it shuts the library down and then unloads it, so that the
+/// folder of a driver that was replaced does not stay in use.
 pub(crate) struct Nvml {
-    library: Library,
     shutdown: Call,
+    // Fields are dropped after `Drop::drop`, in which the library is still loaded.
+    library: TemporaryLibrary,
 }
 
 impl Drop for Nvml {
@@ -55,10 +57,10 @@ impl Nvml {
         let names = folders.flat_map(|folder| {
             ["nvml.dll", "nvml_loader.dll"].map(|name| format!(r"{folder}\{name}"))
         });
-        let mut libraries = names.filter_map(|path| Library::at(&path).ok());
+        let mut libraries = names.filter_map(|path| TemporaryLibrary::at(&path).ok());
         let library = match libraries.next() {
             Some(library) => library,
-            None => Library::system("nvml.dll")?,
+            None => TemporaryLibrary::system("nvml.dll")?,
         };
         // SAFETY: the type is the one nvml.h declares.
         let init: Call = unsafe { library.function(c"nvmlInit_v2") }?;
@@ -66,7 +68,7 @@ impl Nvml {
         let shutdown = unsafe { library.function(c"nvmlShutdown") }?;
         // SAFETY: the function takes no arguments and may be called repeatedly.
         check("nvmlInit_v2", unsafe { init() })?;
-        Ok(Self { library, shutdown })
+        Ok(Self { shutdown, library })
     }
 
     /// Every GPU that the driver can access. A GPU that cannot be queried is skipped.

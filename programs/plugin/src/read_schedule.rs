@@ -1,0 +1,150 @@
+//! When to read the host again without a notification. Pure.
+//!
+//! After a failed read, and while the state of an adapter is temporary, the host is read again
+//! after growing delays. A live host is also read every five minutes, because Windows does not
+//! guarantee a notification of each change.
+
+use std::time::Duration;
+
+use devices::{HostSnapshot, Luid, Unsettled};
+
+/// The delay after the first failed or unsettled read. It doubles with each further one.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The longest of these delays. After it, an adapter that is still unsettled waits for the
+/// next safety read.
+const LAST_RETRY: Duration = Duration::from_secs(60);
+/// The interval of the safety reads. They bound the damage of a missed notification.
+const SAFETY_READ: Duration = Duration::from_secs(300);
+
+/// The kind of host that is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum HostKind {
+    /// This Windows host.
+    Live,
+    /// An inventory file. It changes only with a notification.
+    Inventory,
+}
+
+/// Why the host is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cause {
+    /// It was not read yet.
+    Start,
+    /// It may have changed.
+    Change,
+    /// The last read failed, or an adapter was unsettled.
+    Retry,
+    /// A safety read.
+    Safety,
+}
+
+/// The outcome of a read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// The host could not be read or watched.
+    Failed,
+    /// The host was read; these adapters are unsettled.
+    Read(Vec<(Luid, Unsettled)>),
+}
+
+impl Outcome {
+    /// The outcome of a read that returned `snapshot`.
+    pub(crate) fn of(snapshot: &HostSnapshot) -> Outcome {
+        Outcome::Read(snapshot.unsettled())
+    }
+}
+
+/// The schedule of one host.
+#[derive(Debug)]
+pub(crate) struct ReadSchedule {
+    host: HostKind,
+    last: Outcome,
+    retry: Option<Duration>,
+}
+
+impl ReadSchedule {
+    /// A schedule for a host that was not read yet.
+    pub(crate) fn new(host: HostKind) -> ReadSchedule {
+        ReadSchedule { host, last: Outcome::Read(Vec::new()), retry: None }
+    }
+
+    /// How long to wait after a read, and the cause of the next read if nothing changes by
+    /// then. `None`: only a change leads to the next read.
+    pub(crate) fn after(&mut self, cause: Cause, outcome: Outcome) -> Option<(Duration, Cause)> {
+        if cause == Cause::Change || outcome != self.last {
+            self.retry = None;
+        }
+        self.last = outcome;
+        let retry = match (&self.last, self.host) {
+            (Outcome::Failed, _) => true,
+            (Outcome::Read(unsettled), HostKind::Live) => {
+                !unsettled.is_empty() && self.retry != Some(LAST_RETRY)
+            }
+            (Outcome::Read(_), HostKind::Inventory) => return None,
+        };
+        if !retry {
+            return Some((SAFETY_READ, Cause::Safety));
+        }
+        let delay = self.retry.map_or(FIRST_RETRY, |last| (last * 2).min(LAST_RETRY));
+        self.retry = Some(delay);
+        Some((delay, Cause::Retry))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unsettled(luid: i64) -> Outcome {
+        Outcome::Read(vec![(Luid(luid), Unsettled::NoDevice)])
+    }
+
+    /// The delays in seconds if each read has this outcome and nothing changes.
+    fn delays(host: HostKind, outcome: &Outcome, count: usize) -> Vec<u64> {
+        let mut schedule = ReadSchedule::new(host);
+        let mut cause = Cause::Start;
+        let mut delays = Vec::new();
+        while let Some((delay, next)) = schedule.after(cause, outcome.clone())
+            && delays.len() < count
+        {
+            delays.push(delay.as_secs());
+            cause = next;
+        }
+        delays
+    }
+
+    #[test]
+    fn a_settled_live_host_is_read_every_five_minutes_and_an_inventory_never() {
+        let settled = Outcome::Read(Vec::new());
+        assert_eq!(delays(HostKind::Live, &settled, 3), [300, 300, 300]);
+        assert_eq!(delays(HostKind::Inventory, &settled, 3), [0; 0]);
+    }
+
+    #[test]
+    fn an_unsettled_adapter_is_retried_until_only_safety_reads_remain() {
+        let expected = [1, 2, 4, 8, 16, 32, 60, 300, 300];
+        assert_eq!(delays(HostKind::Live, &unsettled(1), 9), expected);
+        assert_eq!(delays(HostKind::Inventory, &unsettled(1), 9), [0; 0]);
+    }
+
+    #[test]
+    fn a_failed_read_is_retried_at_least_every_minute() {
+        let expected = [1, 2, 4, 8, 16, 32, 60, 60, 60];
+        for host in [HostKind::Live, HostKind::Inventory] {
+            assert_eq!(delays(host, &Outcome::Failed, 9), expected);
+        }
+    }
+
+    #[test]
+    fn a_change_begins_the_retries_again() {
+        let mut schedule = ReadSchedule::new(HostKind::Live);
+        let mut next = |cause, outcome| schedule.after(cause, outcome).unwrap().0.as_secs();
+        assert_eq!(next(Cause::Start, unsettled(1)), 1);
+        assert_eq!(next(Cause::Retry, unsettled(1)), 2);
+        assert_eq!(next(Cause::Change, unsettled(1)), 1, "a notification");
+        assert_eq!(next(Cause::Retry, unsettled(1)), 2);
+        assert_eq!(next(Cause::Retry, unsettled(2)), 1, "another adapter");
+        assert_eq!(next(Cause::Retry, Outcome::Read(Vec::new())), 300);
+        assert_eq!(next(Cause::Safety, unsettled(2)), 1, "found by a safety read");
+    }
+}

@@ -1,0 +1,39 @@
+//! A log that a test reads.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use tracing::subscriber::DefaultGuard;
+
+/// The lines that this thread logs while the value exists.
+pub(crate) struct Log {
+    lines: Lines,
+    _guard: DefaultGuard,
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    pub(crate) fn start() -> Log {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+        Log { lines, _guard: tracing::subscriber::set_default(subscriber.finish()) }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
