@@ -5,7 +5,7 @@ use devices::DriverModel;
 
 use crate::doctor_command::DoctorArguments;
 use crate::list_devices::DevicesArguments;
-use crate::logging::{LOG_LEVEL, LogArguments, LogLevel};
+use crate::logging::{LOG_LEVEL, LogArguments, LogDestination, LogLevel};
 use crate::record::RecordArguments;
 use crate::serve::{DaemonArguments, ServeArguments};
 use crate::simulate::SimulateArguments;
@@ -102,6 +102,14 @@ impl Command {
         match self {
             Command::Serve(_) => LogLevel::Info,
             _ => LogLevel::Warn,
+        }
+    }
+
+    /// Where log lines go.
+    pub(crate) fn log_destination(&self) -> LogDestination {
+        match self {
+            Command::Serve(arguments) => arguments.log_destination(),
+            _ => LogDestination::Stderr,
         }
     }
 }

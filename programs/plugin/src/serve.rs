@@ -14,8 +14,9 @@ use kubelet::{RunConfig, UnixSockets, default_device_plugin_dir};
 use tokio::sync::watch;
 
 use crate::arguments::{DevicePluginDir, DriverModels, Input};
+use crate::logging::LogDestination;
 use crate::node_devices::NodeDevices;
-use crate::{advertised_resource, config, event_loop, gpu_uuids, signals};
+use crate::{advertised_resource, config, event_loop, gpu_uuids, logging, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -33,6 +34,9 @@ pub(crate) struct DaemonArguments {
     input: Input,
     #[command(flatten)]
     directory: DevicePluginDir,
+    /// Log file to write instead of standard error; at 10 MiB it is renamed to `<FILE>.1`
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
 }
 
 /// A daemon that is ready to run: its options and configuration are valid.
@@ -47,9 +51,35 @@ impl ServeArguments {
     pub(crate) fn prepare(self) -> Result<Daemon, Failure> {
         self.daemon.prepare(&self.models.driver_models)
     }
+
+    /// Where the daemon's log lines go.
+    pub(crate) fn log_destination(&self) -> LogDestination {
+        self.daemon.log_destination()
+    }
+}
+
+/// Runs a daemon that logs to `log`. Its failure is printed to standard error, and also logged
+/// where the log is a file.
+pub(crate) fn run(
+    log: &LogDestination,
+    daemon: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    daemon().inspect_err(|failure| {
+        if let LogDestination::File(_) = log {
+            logging::log_failure(failure);
+        }
+    })
 }
 
 impl DaemonArguments {
+    /// Where the daemon's log lines go.
+    pub(crate) fn log_destination(&self) -> LogDestination {
+        match &self.log_file {
+            Some(path) => LogDestination::File(path.clone()),
+            None => LogDestination::QueuedStderr,
+        }
+    }
+
     /// Opens the host and reads the configuration for `driver_models`.
     pub(crate) fn prepare(self, driver_models: &[DriverModel]) -> Result<Daemon, Failure> {
         let Input { config, inventory } = self.input;

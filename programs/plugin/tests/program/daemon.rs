@@ -9,17 +9,21 @@ use kubelet_double::{KubeletDouble, Options, PodRequest, ResourceView};
 
 use crate::harness::{outcome, program, recorded};
 
-const DISPLAY: &str = "directx.microsoft.com/display";
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const DISPLAY: &str = "directx.microsoft.com/display";
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// The daemon on an inventory that a test may rewrite. It is killed when dropped.
-struct Daemon {
-    child: Child,
+pub(crate) struct Daemon {
+    pub(crate) child: Child,
     folder: tempfile::TempDir,
 }
 
 impl Daemon {
     fn start(flags: &[&str]) -> Daemon {
+        Daemon::start_with_stderr(flags, Stdio::piped())
+    }
+
+    pub(crate) fn start_with_stderr(flags: &[&str], stderr: Stdio) -> Daemon {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("kubelet")).unwrap();
         std::fs::copy(recorded("aws-t4-two.yaml"), folder.path().join("host.yaml")).unwrap();
@@ -30,13 +34,13 @@ impl Daemon {
             .arg(folder.path().join("kubelet"))
             .args(flags)
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         Daemon { child, folder }
     }
 
-    fn kubelet(&self) -> KubeletDouble<UnixSockets> {
+    pub(crate) fn kubelet(&self) -> KubeletDouble<UnixSockets> {
         KubeletDouble::start(UnixSockets, self.directory(), Options::default()).unwrap()
     }
 
@@ -54,6 +58,13 @@ impl Daemon {
 
     /// Sends it SIGTERM and returns its exit status and log.
     fn terminate(mut self) -> (Option<i32>, String) {
+        let status = self.stop();
+        let stderr = self.child.stderr.take().unwrap();
+        (status, std::io::read_to_string(stderr).unwrap())
+    }
+
+    /// Sends it SIGTERM and returns its exit status.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
         // The `kill` of the shell: minimal systems have no program of that name.
         let kill = format!("kill {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
@@ -62,9 +73,7 @@ impl Daemon {
             assert!(started.elapsed() < LIMIT, "the daemon does not exit");
             std::thread::sleep(Duration::from_millis(10));
         }
-        let stderr = self.child.stderr.take().unwrap();
-        let log = std::io::read_to_string(stderr).unwrap();
-        (self.child.wait().unwrap().code(), log)
+        self.child.wait().unwrap().code()
     }
 }
 
@@ -76,7 +85,7 @@ impl Drop for Daemon {
     }
 }
 
-async fn until(
+pub(crate) async fn until(
     kubelet: &KubeletDouble<UnixSockets>,
     what: &str,
     condition: impl Fn(&[ResourceView]) -> bool,
@@ -85,7 +94,7 @@ async fn until(
     assert!(wait.await.is_ok(), "{what}: {:?}", kubelet.resources());
 }
 
-fn display(views: &[ResourceView]) -> Option<(usize, usize)> {
+pub(crate) fn display(views: &[ResourceView]) -> Option<(usize, usize)> {
     views.iter().find(|v| v.name == DISPLAY).map(|v| (v.capacity, v.allocatable))
 }
 

@@ -6,4 +6,6 @@ mod allocations;
 mod commands;
 mod daemon;
 mod harness;
+#[cfg(unix)]
+mod log_delivery;
 mod reference;
