@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{ChildStderr, Stdio};
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kubelet::UnixSockets;
 use kubelet_double::{KubeletDouble, PodRequest};
@@ -99,8 +99,8 @@ async fn the_last_lines_are_written_once_the_log_is_read_again() {
     assert!(lines.try_iter().any(|message| message == "shutting down"));
 }
 
-#[tokio::test]
-async fn a_command_prints_its_result_when_the_reader_of_its_log_is_closed() {
+#[test]
+fn a_failed_command_exits_when_the_reader_of_its_error_is_closed() {
     for arguments in [&["devices"][..], &["serve"]] {
         let mut command = program();
         command.args(arguments).args(["--inventory", "missing.yaml", "--log-level", "trace"]);
@@ -109,7 +109,7 @@ async fn a_command_prints_its_result_when_the_reader_of_its_log_is_closed() {
         let started = Instant::now();
         while child.try_wait().unwrap().is_none() {
             assert!(started.elapsed() < LIMIT, "the command does not exit");
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(10));
         }
         assert_eq!(child.wait().unwrap().code(), Some(2), "{arguments:?}");
     }
