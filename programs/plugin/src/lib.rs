@@ -23,6 +23,7 @@ mod logging;
 mod node_devices;
 mod record;
 mod serve;
+mod service_command;
 mod signals;
 mod simulate;
 mod status;
@@ -57,18 +58,21 @@ pub fn main_for(model: DriverModel) -> ExitCode {
         }
         let log = line.daemon.log_destination();
         let _flush = logging::start(&line.logs, LogLevel::Info, &log)?;
-        serve::run(&log, || line.daemon.prepare(&[model])?.run())?;
+        serve::run_logged(&log, || line.daemon.prepare(&[model])?.run())?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
 fn run(line: CommandLine) -> Result<ExitCode, Failure> {
-    let log = line.command.log_destination();
-    let _flush = logging::start(&line.logs, line.command.default_log_level(), &log)?;
+    let _flush = match line.command.log_destination() {
+        Some(log) => logging::start(&line.logs, line.command.default_log_level(), &log)?,
+        None => None,
+    };
     match line.command {
         Command::Doctor(arguments) => return doctor_command::run(arguments),
         Command::Status(arguments) => return status::run(&arguments),
-        Command::Serve(arguments) => serve::run(&log, || arguments.prepare()?.run()),
+        Command::Service(arguments) => return service_command::run(&arguments, &line.logs),
+        Command::Serve(arguments) => serve::run(arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Devices(arguments) => list_devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),

@@ -4,7 +4,7 @@
 //! until it receives a shutdown signal. Two futures run side by side: [`NodeDevices`]
 //! follows the host, and the supervisor follows the kubelet. The end of either ends both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -56,11 +56,30 @@ impl ServeArguments {
     pub(crate) fn log_destination(&self) -> LogDestination {
         self.daemon.log_destination()
     }
+
+    /// The paths among the options, each with its option.
+    pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
+        let DaemonArguments { input, directory, log_file } = &self.daemon;
+        let paths = [
+            ("--config", &input.config),
+            ("--inventory", &input.inventory),
+            ("--device-plugin-dir", &directory.device_plugin_dir),
+            ("--log-file", log_file),
+        ];
+        let given = paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
+        given.collect()
+    }
+}
+
+/// Runs the daemon until it receives a shutdown signal.
+pub(crate) fn run(arguments: ServeArguments) -> Result<(), Failure> {
+    let log = arguments.log_destination();
+    run_logged(&log, || arguments.prepare()?.run())
 }
 
 /// Runs a daemon that logs to `log`. Its failure is printed to standard error, and also logged
 /// where the log is a file.
-pub(crate) fn run(
+pub(crate) fn run_logged(
     log: &LogDestination,
     daemon: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {

@@ -91,6 +91,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
             ],
         ),
         ("status", &["--driver-model", "--device-plugin-dir", "--output"]),
+        ("service", &[]),
         ("completions", &[]),
     ] {
         let last = ["--log-format", "--log-level", "--help"];
