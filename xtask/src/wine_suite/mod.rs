@@ -5,6 +5,7 @@
 //! tests compare what a Windows program prints with what the same program prints on this
 //! machine for the same inventory.
 
+mod colors;
 mod crate_tests;
 mod daemon;
 mod discovery_tools;
@@ -13,6 +14,7 @@ mod host_variants;
 mod large_inventories;
 mod programs;
 mod round_trip;
+mod service;
 mod test_case;
 
 use std::ffi::OsString;
@@ -81,6 +83,8 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
     tests.extend(round_trip::tests(&large_inventories::write(&target_dir().join("wine"))?)?);
     tests.extend(host_variants::tests());
     tests.extend(daemon::tests());
+    tests.extend(service::tests());
+    tests.extend(colors::tests());
     tests.extend(doctor::tests());
     tests.extend(discovery_tools::tests()?);
     tests.retain(|test| test.name.contains(part));
