@@ -22,7 +22,8 @@ const CONNECTION_LIMIT: usize = 64;
 /// fail again immediately.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long an endpoint that is closing waits for calls and connections to end.
+/// How long an endpoint that was replaced waits for calls and connections to end. A shutdown has its
+/// own limit.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// One bound socket.

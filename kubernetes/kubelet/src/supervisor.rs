@@ -34,8 +34,10 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// kubelet starts.
 const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long the shutdown may take. A `HostProcess` container gets five seconds.
-const SHUTDOWN_LIMIT: Duration = Duration::from_secs(4);
+/// How long the shutdown may take. A `HostProcess` container gets five seconds from its stop to its
+/// end, which include the start of the stop and the end of the process. Longer than a connection
+/// lingers, so that a well-behaved client sees every connection end in order.
+const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
 
 /// The configuration of [`run`].
 #[derive(Clone, PartialEq, Eq, Debug)]

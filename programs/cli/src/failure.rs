@@ -1,9 +1,10 @@
 //! Failures: how a program reports an error and which status it exits with.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::panic::UnwindSafe;
 use std::process::ExitCode;
+
+use crate::{error_chain, stderr};
 
 /// The exit status of a runtime failure.
 const RUNTIME: u8 = 1;
@@ -45,6 +46,18 @@ impl Failure {
         }
     }
 
+    /// The error with its causes in one line, for a log.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        error_chain(self.error.as_ref())
+    }
+
+    /// The hint, if there is one.
+    #[must_use]
+    pub fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     fn text(&self) -> String {
         let mut text = format!("error: {}\n", self.error);
         for cause in self.error.chain().skip(1) {
@@ -64,11 +77,10 @@ pub fn run(program: impl FnOnce() -> Result<ExitCode, Failure> + UnwindSafe) -> 
     match std::panic::catch_unwind(program) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => {
-            // If standard error is closed, only the exit status reports the failure.
-            let _ = std::io::stderr().write_all(failure.text().as_bytes());
+            stderr::print(&failure.text());
             ExitCode::from(failure.status)
         }
-        // The panic handler has already printed a message to standard error.
+        // The panic hook has already printed or logged a message.
         Err(_) => ExitCode::from(RUNTIME),
     }
 }

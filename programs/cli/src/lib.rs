@@ -2,9 +2,10 @@
 //!
 //! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
 //! usage or configuration) and prints its error with causes and a hint. Also opens this
-//! host or an inventory, prints JSON, and generates shell completions and the Markdown
+//! host or an inventory, prints JSON, decides on colors, and generates shell completions and the Markdown
 //! reference from the definitions that parse the arguments.
 
+mod color;
 mod completions;
 mod error_chain;
 mod failure;
@@ -12,8 +13,10 @@ mod go_flags;
 mod host;
 mod output;
 mod reference;
+mod stderr;
 mod stdout;
 
+pub use color::{Color, color_choice};
 pub use completions::{Completions, write_completions};
 pub use error_chain::error_chain;
 pub use failure::{Failure, run};

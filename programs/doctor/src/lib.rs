@@ -15,7 +15,7 @@ mod request;
 
 use std::process::ExitCode;
 
-use cli::{Failure, OutputFormat};
+use cli::{Color, Failure, OutputFormat};
 
 #[cfg(windows)]
 pub use collect::node_software;
@@ -33,7 +33,7 @@ const PROBLEM: u8 = 1;
 pub fn run(request: &Request, format: OutputFormat) -> Result<ExitCode, Failure> {
     let checks = evaluate::evaluate(&collect::collect(request)?);
     match format {
-        OutputFormat::Text => cli::print(&report::text(&checks, report::Colour::of_stdout()))?,
+        OutputFormat::Text => cli::print(&report::text(&checks, Color::of_stdout()))?,
         OutputFormat::Json => cli::print_json(&report::Report::of(&checks))?,
     }
     let problems = report::Counts::of(&checks).problem;

@@ -1,42 +1,22 @@
 //! The checks as text and as JSON.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 
+use cli::Color;
 use serde::Serialize;
 
 use super::check::{Check, Verdict};
-
-/// Whether the text report colours its verdicts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Colour {
-    /// On a terminal that supports colours, unless the user disables them.
-    Shown,
-    /// Everywhere else.
-    Plain,
-}
-
-impl Colour {
-    /// What standard output supports. On Windows this enables the colours of a console.
-    pub(crate) fn of_stdout() -> Colour {
-        let supported = std::io::stdout().is_terminal()
-            && !anstyle_query::no_color()
-            && anstyle_query::term_supports_ansi_color()
-            && anstyle_query::windows::enable_ansi_colors() != Some(false);
-        if supported { Colour::Shown } else { Colour::Plain }
-    }
-}
 
 /// The widths of the columns for verdicts and subjects.
 const VERDICT_WIDTH: usize = "not checked".len();
 const SUBJECT_WIDTH: usize = "kubelet-directory".len();
 
 /// The text report: a line per check, its advice below it, and the counts.
-pub(crate) fn text(checks: &[Check], colour: Colour) -> String {
+pub(crate) fn text(checks: &[Check], color: Color) -> String {
     let mut text = String::new();
     for check in checks {
         // Writing to a String cannot fail, here and below.
-        let _ = line(&mut text, check, colour);
+        let _ = line(&mut text, check, color);
     }
     let counts = Counts::of(checks);
     let _ = writeln!(
@@ -50,10 +30,10 @@ pub(crate) fn text(checks: &[Check], colour: Colour) -> String {
     text
 }
 
-fn line(text: &mut String, check: &Check, colour: Colour) -> std::fmt::Result {
-    let (start, end) = match colour {
-        Colour::Shown => (style(check.verdict), "\x1b[0m"),
-        Colour::Plain => ("", ""),
+fn line(text: &mut String, check: &Check, color: Color) -> std::fmt::Result {
+    let (start, end) = match color {
+        Color::Shown => (style(check.verdict), "\x1b[0m"),
+        Color::Plain => ("", ""),
     };
     let Check { subject, verdict, what, .. } = check;
     write!(text, "{start}{:VERDICT_WIDTH$}{end}  {subject:SUBJECT_WIDTH$}  ", verdict.label())?;
@@ -149,21 +129,21 @@ mod tests {
     use crate::check::Subject;
 
     #[test]
-    fn colours_change_nothing_else() {
+    fn colors_change_nothing_else() {
         let checks = [
             Subject::Windows.ok("a"),
             Subject::Device.problem("b", "c").of("d"),
             Subject::Hcs.warning("e", "f"),
             Subject::Nvml.not_checked("g"),
         ];
-        let plain = text(&checks, Colour::Plain);
-        let mut coloured = text(&checks, Colour::Shown);
-        assert_ne!(coloured, plain);
+        let plain = text(&checks, Color::Plain);
+        let mut colored = text(&checks, Color::Shown);
+        assert_ne!(colored, plain);
         for verdict in Verdict::ALL {
-            assert!(coloured.contains(style(verdict)), "{verdict:?}");
-            coloured = coloured.replace(style(verdict), "");
+            assert!(colored.contains(style(verdict)), "{verdict:?}");
+            colored = colored.replace(style(verdict), "");
         }
-        assert_eq!(coloured.replace("\x1b[0m", ""), plain);
+        assert_eq!(colored.replace("\x1b[0m", ""), plain);
         assert!(plain.ends_with("\n1 problem, 1 warning, 1 ok, 1 not checked\n"), "{plain}");
     }
 

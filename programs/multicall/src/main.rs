@@ -6,6 +6,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,8 +37,12 @@ fn main() -> ExitCode {
         return main();
     }
     let names = PROGRAMS.map(|(name, _)| name).join(", ");
-    eprintln!("error: no program is called `{}`", path.display());
-    eprintln!("hint: run this file under one of the names {names}");
+    // `eprintln!` panics if standard error is closed.
+    let _ = writeln!(
+        std::io::stderr(),
+        "error: no program is called `{}`\nhint: run this file under one of the names {names}",
+        path.display()
+    );
     ExitCode::from(WRONG_USAGE)
 }
 

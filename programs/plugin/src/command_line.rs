@@ -5,9 +5,10 @@ use devices::DriverModel;
 
 use crate::doctor_command::DoctorArguments;
 use crate::list_devices::DevicesArguments;
-use crate::logging::{LOG_LEVEL, LogArguments, LogLevel};
+use crate::logging::{LOG_LEVEL, LogArguments, LogDestination, LogLevel};
 use crate::record::RecordArguments;
 use crate::serve::{DaemonArguments, ServeArguments};
+use crate::service_command::ServiceArguments;
 use crate::simulate::SimulateArguments;
 use crate::status::StatusArguments;
 
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Doctor(DoctorArguments),
     /// Report whether the kubelet received the device lists of the daemon, for probes
     Status(StatusArguments),
+    /// Install, remove or run the daemon as a Windows service
+    Service(ServiceArguments),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -102,6 +105,15 @@ impl Command {
         match self {
             Command::Serve(_) => LogLevel::Info,
             _ => LogLevel::Warn,
+        }
+    }
+
+    /// Where log lines go; `None` if the command starts its log itself.
+    pub(crate) fn log_destination(&self) -> Option<LogDestination> {
+        match self {
+            Command::Serve(arguments) => Some(arguments.log_destination()),
+            Command::Service(_) => None,
+            _ => Some(LogDestination::Stderr),
         }
     }
 }

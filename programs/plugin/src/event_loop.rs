@@ -1,12 +1,128 @@
 //! The event loop of the commands that talk to a kubelet or a daemon.
 
+use std::ops::Deref;
+
 use cli::Failure;
 use tokio::runtime::{Builder, Runtime};
 
-/// Builds an event loop on the current thread: nothing in the daemon takes long enough to
-/// need another.
-pub(crate) fn build() -> Result<Runtime, Failure> {
-    Builder::new_current_thread().enable_all().build().map_err(|error| {
+/// An event loop on the current thread: nothing in the daemon takes long enough to need another.
+///
+/// Dropping it waits for no blocking call. On Windows a connect is one, and hangs while a process
+/// listens and does not accept. Dropping a [`Runtime`] itself would wait for it.
+pub(crate) struct EventLoop(Option<Runtime>);
+
+/// Builds an event loop.
+pub(crate) fn build() -> Result<EventLoop, Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
         Failure::runtime(anyhow::Error::new(error).context("cannot start the event loop"))
-    })
+    })?;
+    Ok(EventLoop(Some(runtime)))
+}
+
+impl Deref for EventLoop {
+    type Target = Runtime;
+
+    fn deref(&self) -> &Runtime {
+        self.0.as_ref().expect("only drop takes the runtime")
+    }
+}
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::{Path, PathBuf};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use devices::{Catalog, DriverModel};
+    use kubelet::{Identity, KUBELET_SOCKET, Readiness, RunConfig, Transport};
+    use kubelet_double::{Host as _, InMemory, MemoryListener};
+    use tokio::io::DuplexStream;
+    use tokio::sync::{Notify, watch};
+
+    use super::*;
+    use crate::node_devices::NodeDevices;
+    use crate::{advertised_resource, config};
+
+    const DIRECTORY: &str = "/kubelet";
+
+    /// A host on which a connect blocks its thread for ever, as on Windows while the process that
+    /// listens does not accept.
+    #[derive(Clone)]
+    struct BlockedConnect {
+        host: InMemory,
+        blocked: std::sync::Arc<Notify>,
+    }
+
+    impl Transport for BlockedConnect {
+        type Stream = DuplexStream;
+        type Listener = MemoryListener;
+
+        fn bind(&self, path: &Path) -> io::Result<MemoryListener> {
+            self.host.bind(path)
+        }
+
+        async fn connect(&self, _: &Path) -> io::Result<DuplexStream> {
+            let blocked = std::sync::Arc::clone(&self.blocked);
+            let call = move || {
+                blocked.notify_one();
+                loop {
+                    std::thread::park();
+                }
+            };
+            tokio::task::spawn_blocking(call).await?
+        }
+
+        fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {
+            self.host.identity(path)
+        }
+
+        fn remove(&self, path: &Path) -> io::Result<()> {
+            self.host.remove(path)
+        }
+
+        fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
+            self.host.list(directory)
+        }
+    }
+
+    /// Runs a plugin until its connect to the kubelet blocks, and shuts it down.
+    fn run_until_connect_blocks() {
+        let transport =
+            BlockedConnect { host: InMemory::default(), blocked: std::sync::Arc::default() };
+        transport.host.create_directory(DIRECTORY.as_ref()).unwrap();
+        let _kubelet = transport.bind(&Path::new(DIRECTORY).join(KUBELET_SOCKET)).unwrap();
+        let event_loop = build().unwrap();
+        let _entered = event_loop.enter();
+        let text = "schema: directx-inventory/v1\nadapters: []\n";
+        let snapshot = inventory::parse("host.yaml", text).unwrap();
+        let config = config::load(&[DriverModel::Wddm], None, None).unwrap();
+        let catalog = Catalog::new(config.policy);
+        let devices = NodeDevices::fixed(catalog.clone(), snapshot).unwrap();
+        let resources = advertised_resource::resources(&catalog, &devices.published());
+        let config = RunConfig { directory: DIRECTORY.into() };
+        let (readiness, _) = watch::channel(Readiness::default());
+        let blocked = std::sync::Arc::clone(&transport.blocked);
+        let shutdown = async move { blocked.notified().await };
+        let run = kubelet::run(config, resources, transport, shutdown, readiness);
+        event_loop.block_on(run).unwrap();
+    }
+
+    #[test]
+    fn a_blocked_connect_does_not_delay_the_end() {
+        let (done, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            run_until_connect_blocks();
+            done.send(()).unwrap();
+        });
+        ended.recv_timeout(Duration::from_secs(10)).expect("the plugin does not end");
+    }
 }

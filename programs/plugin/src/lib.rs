@@ -2,7 +2,7 @@
 //! earlier names.
 //!
 //! In come options, environment and files; out go devices to the kubelet, results to
-//! standard output, logs to standard error and an exit status: 0 success, 1 failure,
+//! standard output, logs to standard error or a file, and an exit status: 0 success, 1 failure,
 //! 2 wrong usage or configuration.
 
 mod adapter_reader;
@@ -20,12 +20,15 @@ mod host_access;
 #[cfg(all(test, windows))]
 mod hot_plug;
 mod list_devices;
+mod log_file;
+mod log_queue;
 mod logging;
 mod node_devices;
 mod overdue;
 mod read_schedule;
 mod record;
 mod serve;
+mod service_command;
 mod signals;
 mod simulate;
 mod status;
@@ -34,7 +37,7 @@ mod test_log;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use cli::Failure;
 use devices::DriverModel;
 
@@ -44,31 +47,39 @@ use crate::logging::LogLevel;
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(CommandLine::parse()))
+    cli::run(|| {
+        let matches = CommandLine::command().color(cli::color_choice()).get_matches();
+        run(CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?)
+    })
 }
 
 /// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
     cli::run(|| {
-        let matches = one_model_command(model).get_matches();
+        let matches = one_model_command(model).color(cli::color_choice()).get_matches();
         let line = OneModelCommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
         if let Some(shell) = line.completions.shell {
             cli::write_completions(shell, one_model_command(model))?;
             return Ok(ExitCode::SUCCESS);
         }
-        logging::start(&line.logs, LogLevel::Info);
-        line.daemon.prepare(&[model])?.run()?;
+        let log = line.daemon.log_destination();
+        let _flush = logging::start(&line.logs, LogLevel::Info, &log)?;
+        serve::run_logged(&log, || line.daemon.prepare(&[model])?.run())?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
 fn run(line: CommandLine) -> Result<ExitCode, Failure> {
-    logging::start(&line.logs, line.command.default_log_level());
+    let _flush = match line.command.log_destination() {
+        Some(log) => logging::start(&line.logs, line.command.default_log_level(), &log)?,
+        None => None,
+    };
     match line.command {
         Command::Doctor(arguments) => return doctor_command::run(arguments),
         Command::Status(arguments) => return status::run(&arguments),
-        Command::Serve(arguments) => arguments.prepare()?.run(),
+        Command::Service(arguments) => return service_command::run(&arguments, &line.logs),
+        Command::Serve(arguments) => serve::run(arguments),
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Devices(arguments) => list_devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),

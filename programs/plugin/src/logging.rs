@@ -1,9 +1,18 @@
-//! Logs, to standard error.
+//! Logs, to standard error or a file.
 
-use std::io::IsTerminal;
+use std::io;
+use std::panic::PanicHookInfo;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
+use cli::{Color, Failure};
+use tracing::Subscriber;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::log_file::LogFile;
+use crate::log_queue::{LogFlush, LogQueue, dropped_lines};
 
 /// The options of every command that concern logs. They come after the command's own in
 /// its help.
@@ -45,23 +54,175 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
-/// Starts logging as the options say, with the command's `default_level`.
-pub(crate) fn start(arguments: &LogArguments, default_level: LogLevel) {
-    let level = match arguments.log_level.unwrap_or(default_level) {
+/// Where log lines go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum LogDestination {
+    /// To standard error. The thread that logs waits for a slow reader, so that all lines come
+    /// before the result: for commands that print one.
+    Stderr,
+    /// To standard error through a queue: for the daemon, which must not wait.
+    QueuedStderr,
+    /// To a file through a queue.
+    File(PathBuf),
+}
+
+/// Starts logging as the options say, with the command's `default_level`. Keep the result until
+/// the program ends: dropping it writes the lines that are still queued.
+///
+/// # Errors
+/// The log file cannot be opened, or the operating system cannot start a thread.
+pub(crate) fn start(
+    arguments: &LogArguments,
+    default_level: LogLevel,
+    destination: &LogDestination,
+) -> Result<Option<LogFlush>, Failure> {
+    let level = arguments.log_level.unwrap_or(default_level);
+    let format = arguments.log_format;
+    match destination {
+        LogDestination::Stderr => {
+            set_subscriber(subscriber(format, level, Color::of_stderr(), io::stderr));
+            Ok(None)
+        }
+        LogDestination::QueuedStderr => {
+            start_queue(format, level, Color::of_stderr(), io::stderr()).map(Some)
+        }
+        LogDestination::File(path) => {
+            let file = LogFile::open(path).map_err(|error| {
+                let what = format!("cannot open the log file `{}`", path.display());
+                Failure::usage(anyhow::Error::new(error).context(what))
+                    .hint("use the path of a file that this user may create, with `--log-file`")
+            })?;
+            start_queue(format, level, Color::Plain, file).map(Some)
+        }
+    }
+}
+
+/// Logs why the daemon ends, where standard error is not the log.
+pub(crate) fn log_failure(failure: &Failure) {
+    tracing::error!(error = failure.chain(), hint = failure.hint_text(), "the daemon failed");
+}
+
+fn start_queue(
+    format: LogFormat,
+    level: LogLevel,
+    color: Color,
+    out: impl io::Write + Send + 'static,
+) -> Result<LogFlush, Failure> {
+    let report = Box::new(move |missing| drop_report(format, color, missing));
+    let (queue, flush) = LogQueue::start(out, report).map_err(|error| {
+        Failure::runtime(anyhow::Error::new(error).context("cannot start the log writer"))
+    })?;
+    // The default hook writes to standard error itself, and waits for a slow reader.
+    std::panic::set_hook(Box::new(log_panic));
+    set_subscriber(subscriber(format, level, color, queue));
+    Ok(flush)
+}
+
+fn set_subscriber(subscriber: Box<dyn Subscriber + Send + Sync>) {
+    // Fails if a test has set a subscriber in this process, which then stays.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+fn subscriber<W>(
+    format: LogFormat,
+    level: LogLevel,
+    color: Color,
+    writer: W,
+) -> Box<dyn Subscriber + Send + Sync>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let level = match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_max_level(level)
-        .with_ansi(colour);
-    // A subscriber that a test set earlier in this process stays.
-    let _ = match arguments.log_format {
-        LogFormat::Text => lines.try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).with_ansi(false).try_init(),
-    };
+        .with_ansi(color == Color::Shown)
+        // Otherwise a failed write goes to `eprintln!`, which panics when it fails too.
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => Box::new(lines.finish()),
+        LogFormat::Json => Box::new(lines.json().flatten_event(true).with_ansi(false).finish()),
+    }
+}
+
+/// The line that reports missing lines. It looks like every other line, but does not go through
+/// the queue, and no log level hides it.
+fn drop_report(format: LogFormat, color: Color, missing: u64) -> Vec<u8> {
+    let line = Arc::<Mutex<Vec<u8>>>::default();
+    let writer = Arc::clone(&line);
+    let writer = move || LineBuffer(Arc::clone(&writer));
+    let subscriber = subscriber(format, LogLevel::Warn, color, writer);
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::warn!(count = missing, total = dropped_lines(), "log lines dropped");
+    });
+    std::mem::take(&mut *line.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Collects what a subscriber writes.
+struct LineBuffer(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for LineBuffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let location = panic.location().map(ToString::to_string);
+    tracing::error!(panic = text.unwrap_or("unknown"), location, "panicked");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `log` logs.
+    fn logged(format: LogFormat, log: impl FnOnce()) -> String {
+        let line = Arc::<Mutex<Vec<u8>>>::default();
+        let writer = Arc::clone(&line);
+        let writer = move || LineBuffer(Arc::clone(&writer));
+        let subscriber = subscriber(format, LogLevel::Error, Color::Plain, writer);
+        tracing::subscriber::with_default(subscriber, log);
+        String::from_utf8(line.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn missing_lines_are_reported_in_the_format_of_the_log() {
+        let report = |format| String::from_utf8(drop_report(format, Color::Plain, 3)).unwrap();
+        let text = report(LogFormat::Text);
+        assert!(text.contains(" WARN plugin::logging: log lines dropped count=3 total="), "{text}");
+        assert!(text.ends_with('\n') && text.lines().count() == 1, "{text}");
+        let json: serde_json::Value = serde_json::from_str(&report(LogFormat::Json)).unwrap();
+        assert_eq!((&json["message"], &json["count"]), (&"log lines dropped".into(), &3.into()));
+    }
+
+    #[test]
+    fn a_panic_is_one_log_line() {
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let lines = logged(format, || {
+                let default = std::panic::take_hook();
+                std::panic::set_hook(Box::new(log_panic));
+                let panicked = std::panic::catch_unwind(|| panic!("on {}", "purpose"));
+                std::panic::set_hook(default);
+                panicked.unwrap_err();
+            });
+            assert_eq!(lines.lines().count(), 1, "{lines}");
+            for part in ["panicked", "on purpose", "logging.rs:"] {
+                assert!(lines.contains(part), "{lines}");
+            }
+        }
+    }
 }

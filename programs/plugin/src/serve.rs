@@ -4,7 +4,7 @@
 //! shutdown signal, whether the host can be read or not. Two futures run side by side: [`NodeDevices`]
 //! follows the host, and the supervisor follows the kubelet. The end of either ends both.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -15,8 +15,9 @@ use tokio::sync::watch;
 
 use crate::arguments::{DevicePluginDir, DriverModels, Input};
 use crate::host_access::HostAccess;
+use crate::logging::LogDestination;
 use crate::node_devices::NodeDevices;
-use crate::{advertised_resource, config, event_loop, signals};
+use crate::{advertised_resource, config, event_loop, logging, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -34,6 +35,9 @@ pub(crate) struct DaemonArguments {
     input: Input,
     #[command(flatten)]
     directory: DevicePluginDir,
+    /// Log file to write instead of standard error; at 10 MiB it is renamed to `<FILE>.1`
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
 }
 
 /// A daemon that is ready to run: its options and configuration are valid.
@@ -47,9 +51,54 @@ impl ServeArguments {
     pub(crate) fn prepare(self) -> Result<Daemon, Failure> {
         self.daemon.prepare(&self.models.driver_models)
     }
+
+    /// Where the daemon's log lines go.
+    pub(crate) fn log_destination(&self) -> LogDestination {
+        self.daemon.log_destination()
+    }
+
+    /// The paths among the options, each with its option.
+    pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
+        let DaemonArguments { input, directory, log_file } = &self.daemon;
+        let paths = [
+            ("--config", &input.config),
+            ("--inventory", &input.inventory),
+            ("--device-plugin-dir", &directory.device_plugin_dir),
+            ("--log-file", log_file),
+        ];
+        let given = paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
+        given.collect()
+    }
+}
+
+/// Runs the daemon until it receives a shutdown signal.
+pub(crate) fn run(arguments: ServeArguments) -> Result<(), Failure> {
+    let log = arguments.log_destination();
+    run_logged(&log, || arguments.prepare()?.run())
+}
+
+/// Runs a daemon that logs to `log`. Its failure is printed to standard error, and also logged
+/// where the log is a file.
+pub(crate) fn run_logged(
+    log: &LogDestination,
+    daemon: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    daemon().inspect_err(|failure| {
+        if let LogDestination::File(_) = log {
+            logging::log_failure(failure);
+        }
+    })
 }
 
 impl DaemonArguments {
+    /// Where the daemon's log lines go.
+    pub(crate) fn log_destination(&self) -> LogDestination {
+        match &self.log_file {
+            Some(path) => LogDestination::File(path.clone()),
+            None => LogDestination::QueuedStderr,
+        }
+    }
+
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
     pub(crate) fn prepare(self, driver_models: &[DriverModel]) -> Result<Daemon, Failure> {
         let Input { config, inventory } = self.input;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, ValueEnum};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use cli::{Completions, Failure};
 use devices::HostFacts;
 use serde::Serialize;
@@ -42,7 +42,12 @@ enum Output {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&Arguments::parse()))
+    cli::run(|| run(&arguments()))
+}
+
+fn arguments() -> Arguments {
+    let matches = Arguments::command().color(cli::color_choice()).get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {

@@ -94,7 +94,7 @@ pub(crate) fn command() -> Command {
 }
 
 fn arguments() -> Arguments {
-    let matches = command().get_matches();
+    let matches = command().color(cli::color_choice()).get_matches();
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 

@@ -6,10 +6,14 @@
 //! host. The program records in the registry what it created: setting another inventory
 //! removes what that inventory does not contain, and `clear` removes everything.
 //!
+//! `send-shutdown` stops a program as containerd stops a `HostProcess` container.
+//!
 //! The program does not create the adapters: `dxcore_double` simulates them.
 
 #[cfg(windows)]
 mod bed;
+#[cfg(windows)]
+mod console_event;
 #[cfg(windows)]
 mod contents;
 #[cfg(windows)]
@@ -34,10 +38,11 @@ fn main() -> std::process::ExitCode {
         ["clear"] => bed::clear(),
         ["remove-driver-key", key] => faults::remove_driver_key(key),
         ["put-dword", key, name] => faults::put_dword(key, name),
+        ["send-shutdown", program] => console_event::send_shutdown(program),
         _ => {
             eprintln!(
                 "usage: wine_bed set INVENTORY | clear | remove-driver-key {{CLASS}}\\NNNN | \
-                 put-dword {{CLASS}}\\NNNN\\KEY NAME"
+                 put-dword {{CLASS}}\\NNNN\\KEY NAME | send-shutdown PROGRAM.exe"
             );
             return ExitCode::from(2);
         }

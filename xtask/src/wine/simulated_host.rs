@@ -82,6 +82,16 @@ impl<'a> SimulatedHost<'a> {
         run(&mut self.tool(words))
     }
 
+    /// Stops every process of a Windows program as containerd stops a `HostProcess` container.
+    pub(crate) fn send_shutdown(&self, program: &str) -> Result<()> {
+        run(&mut self.tool(&["send-shutdown", program]))
+    }
+
+    /// Drive C of the host.
+    pub(crate) fn drive_c(&self) -> PathBuf {
+        self.wine.drive_c()
+    }
+
     /// A command that runs a Windows program on this host.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut command = self.wine.command(program);

@@ -23,6 +23,7 @@ pub(super) fn tests() -> Vec<TestCase> {
     vec![
         TestCase::new("serve: device arrival, removal and return", arrival_removal_and_return),
         TestCase::new("serve: a burst of changes", burst),
+        TestCase::new("serve: stopped as containerd does", stopped_like_a_container),
     ]
 }
 
@@ -85,6 +86,17 @@ fn burst(programs: &Programs) -> Result<()> {
     daemon.expect_running()
 }
 
+/// The D3DKMT functions have loaded gdi32.dll and user32.dll by then.
+fn stopped_like_a_container(programs: &Programs) -> Result<()> {
+    let inventories = Inventories::write()?;
+    programs.host.set(&inventories.both)?;
+    let mut daemon = Daemon::start(&mut programs.windows(&["serve"]))?;
+    daemon.expect_line(&["starting"])?;
+    programs.host.send_shutdown("directx-device-plugin.exe")?;
+    daemon.expect_line(&["shutting down", "signal=\"shutdown\""])?;
+    daemon.expect_success()
+}
+
 /// A running daemon and the lines of its log. It is killed when it is dropped.
 struct Daemon {
     child: Child,
@@ -120,6 +132,19 @@ impl Daemon {
             }
         }
         bail!("no log line contains {words:?}; the log is\n{}", self.seen.join("\n"))
+    }
+
+    /// Waits until the daemon exits with 0.
+    fn expect_success(&mut self) -> Result<()> {
+        let end = Instant::now() + DEADLINE;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait()? {
+                ensure!(status.success(), "the daemon exited with {status}");
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        bail!("the daemon does not exit")
     }
 
     fn expect_running(&mut self) -> Result<()> {

@@ -5,6 +5,7 @@
 //! tests compare what a Windows program prints with what the same program prints on this
 //! machine for the same inventory.
 
+mod colors;
 mod crate_tests;
 mod daemon;
 mod discovery_tools;
@@ -13,6 +14,7 @@ mod host_variants;
 mod large_inventories;
 mod programs;
 mod round_trip;
+mod service;
 mod test_case;
 
 use std::ffi::OsString;
@@ -77,10 +79,12 @@ fn perform(part: &str) -> Result<()> {
 
 /// The tests whose names contain `part`; an error if there is none.
 fn tests(part: &str) -> Result<Vec<TestCase>> {
-    let mut tests = crate_tests::tests()?;
+    let mut tests: Vec<TestCase> = Vec::new();
     tests.extend(round_trip::tests(&large_inventories::write(&target_dir().join("wine"))?)?);
     tests.extend(host_variants::tests());
     tests.extend(daemon::tests());
+    tests.extend(service::tests());
+    tests.extend(colors::tests());
     tests.extend(doctor::tests());
     tests.extend(discovery_tools::tests()?);
     tests.retain(|test| test.name.contains(part));

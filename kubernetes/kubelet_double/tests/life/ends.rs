@@ -41,6 +41,25 @@ async fn shutdown_closes_streams_with_a_reason_and_removes_everything() {
     assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks);
 }
 
+/// The whole shutdown of a `HostProcess` container has five seconds.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_does_not_end_delays_the_shutdown_by_less_than_two_seconds() {
+    let mut node = Node::new();
+    // More than the 2 MiB that a client accepts before it reads.
+    let devices = node.add(GPU, "gpu", 150_000);
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let plugin = node.run();
+    plugin.wait_until_ready().await;
+    let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
+    let _unread = caller.plugin.list_and_watch(Empty {}).await.unwrap().into_inner();
+    assert_eq!(devices.streams(), 2);
+    let started = Instant::now();
+    plugin.stop().await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
+    drop((caller, kubelet));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_panic_in_a_call_ends_the_plugin_and_names_the_task() {
     let mut node = Node::new();

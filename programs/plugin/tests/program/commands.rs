@@ -168,3 +168,37 @@ fn the_default_log_level_is_warn_for_commands_and_info_for_the_daemon() {
     assert!(warnings.contains(" WARN ") && !warnings.contains(" INFO "), "{warnings}");
     assert_eq!(stderr(&[&simulate[..], &["--log-level", "error"]].concat()), "");
 }
+
+#[test]
+fn a_service_is_not_installed_with_wrong_options() {
+    let inventory = recorded("aws-t4-two.yaml");
+    let inventory = std::path::absolute(inventory).unwrap();
+    let inventory = inventory.to_str().unwrap();
+    for (options, error, hint) in [
+        (&["--nonsense"][..], "unexpected argument '--nonsense'", "--help"),
+        (&["--driver-model", "wddn"], "wddn", ""),
+        (&["--config", "plugin.yaml"], "`--config plugin.yaml` is not an absolute path", "hint: "),
+        (&["--inventory", inventory, "--config", "/missing.yaml"], "missing.yaml", ""),
+    ] {
+        let arguments = [&["service", "install", "--"], options].concat();
+        let (status, out, err) = run(&arguments);
+        assert_eq!((status, out.as_str()), (Some(2), ""), "{err}");
+        assert!(err.contains(error) && err.contains(hint), "{err}");
+    }
+}
+
+#[cfg(not(windows))]
+#[test]
+fn a_service_needs_windows() {
+    let inventory = std::path::absolute(recorded("aws-t4-two.yaml")).unwrap();
+    let inventory = inventory.to_str().unwrap();
+    for arguments in [
+        &["service", "install", "--", "--inventory", inventory][..],
+        &["service", "uninstall"],
+        &["service", "run"],
+    ] {
+        let (status, _, err) = run(arguments);
+        assert_eq!(status, Some(2), "{err}");
+        assert!(err.contains("`service` works only on Windows\nhint: "), "{err}");
+    }
+}

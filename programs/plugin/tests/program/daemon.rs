@@ -11,23 +11,27 @@ use kubelet_double::{KubeletDouble, Options, PodRequest, ResourceView};
 use crate::harness::{outcome, program, recorded};
 use crate::shutdown_request;
 
-const DISPLAY: &str = "directx.microsoft.com/display";
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const DISPLAY: &str = "directx.microsoft.com/display";
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// The daemon on an inventory that a test may rewrite. It is killed when dropped.
-struct Daemon {
-    child: Child,
+pub(crate) struct Daemon {
+    pub(crate) child: Child,
     folder: tempfile::TempDir,
 }
 
 impl Daemon {
     fn start(flags: &[&str]) -> Daemon {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("kubelet")).unwrap();
-        Daemon::start_in(folder, flags)
+        Daemon::start_with_stderr(flags, Stdio::piped())
     }
 
-    fn start_in(folder: tempfile::TempDir, flags: &[&str]) -> Daemon {
+    pub(crate) fn start_with_stderr(flags: &[&str], stderr: Stdio) -> Daemon {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("kubelet")).unwrap();
+        Daemon::start_in(folder, flags, stderr)
+    }
+
+    fn start_in(folder: tempfile::TempDir, flags: &[&str], stderr: Stdio) -> Daemon {
         std::fs::copy(recorded("aws-t4-two.yaml"), folder.path().join("host.yaml")).unwrap();
         let mut command = program();
         shutdown_request::prepare(&mut command);
@@ -38,13 +42,13 @@ impl Daemon {
             .arg(folder.path().join("kubelet"))
             .args(flags)
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         Daemon { child, folder }
     }
 
-    fn kubelet(&self) -> KubeletDouble<UnixSockets> {
+    pub(crate) fn kubelet(&self) -> KubeletDouble<UnixSockets> {
         KubeletDouble::start(UnixSockets, self.directory(), Options::default()).unwrap()
     }
 
@@ -78,15 +82,20 @@ impl Daemon {
 
     /// Asks it to shut down and returns its exit status and log.
     fn terminate(mut self) -> (Option<i32>, String) {
+        let status = self.stop();
+        let stderr = self.child.stderr.take().unwrap();
+        (status, std::io::read_to_string(stderr).unwrap())
+    }
+
+    /// Asks it to shut down and returns its exit status.
+    pub(crate) fn stop(&mut self) -> Option<i32> {
         shutdown_request::send(&self.child);
         let started = Instant::now();
         while self.child.try_wait().unwrap().is_none() {
             assert!(started.elapsed() < LIMIT, "the daemon does not exit");
             std::thread::sleep(Duration::from_millis(10));
         }
-        let stderr = self.child.stderr.take().unwrap();
-        let log = std::io::read_to_string(stderr).unwrap();
-        (self.child.wait().unwrap().code(), log)
+        self.child.wait().unwrap().code()
     }
 }
 
@@ -98,7 +107,7 @@ impl Drop for Daemon {
     }
 }
 
-async fn until(
+pub(crate) async fn until(
     kubelet: &KubeletDouble<UnixSockets>,
     what: &str,
     condition: impl Fn(&[ResourceView]) -> bool,
@@ -107,7 +116,7 @@ async fn until(
     assert!(wait.await.is_ok(), "{what}: {:?}", kubelet.resources());
 }
 
-fn display(views: &[ResourceView]) -> Option<(usize, usize)> {
+pub(crate) fn display(views: &[ResourceView]) -> Option<(usize, usize)> {
     views.iter().find(|v| v.name == DISPLAY).map(|v| (v.capacity, v.allocatable))
 }
 
@@ -187,7 +196,7 @@ fn a_missing_directory_is_named_with_what_to_do() {
     if uds::skips_test() {
         return;
     }
-    let mut daemon = Daemon::start_in(tempfile::tempdir().unwrap(), &[]);
+    let mut daemon = Daemon::start_in(tempfile::tempdir().unwrap(), &[], Stdio::piped());
     let line = daemon.wait_for_line("cannot listen on plugin socket");
     let missing = daemon.directory().display().to_string();
     assert!(line.contains(&format!("directory `{missing}` does not exist")), "{line}");

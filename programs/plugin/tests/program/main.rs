@@ -6,5 +6,7 @@ mod allocations;
 mod commands;
 mod daemon;
 mod harness;
+#[cfg(unix)]
+mod log_delivery;
 mod reference;
 mod shutdown_request;

@@ -40,7 +40,7 @@ fn every_program_has_examples_and_a_version() {
     for program in PROGRAMS {
         let help = stdout(program, &["--help"]);
         assert!(help.contains("\nExamples:\n"), "{help}");
-        // No terminal, no colours.
+        // No terminal, no colors.
         assert!(!help.contains('\u{1b}'), "{help}");
         let version = stdout(program, &["--version"]);
         assert!(version.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")), "{version}");
@@ -72,7 +72,10 @@ fn options(help: &str) -> Vec<&str> {
 fn help_lists_own_options_first_then_logging_then_help() {
     let [program, thin, _] = PROGRAMS;
     for (command, own) in [
-        ("serve", &["--driver-model", "--config", "--inventory", "--device-plugin-dir"][..]),
+        (
+            "serve",
+            &["--driver-model", "--config", "--inventory", "--device-plugin-dir", "--log-file"][..],
+        ),
         ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
         ("devices", &["--filter", "--inventory", "--output"]),
         ("record", &["--output", "--inventory"]),
@@ -88,6 +91,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
             ],
         ),
         ("status", &["--driver-model", "--device-plugin-dir", "--output"]),
+        ("service", &[]),
         ("completions", &[]),
     ] {
         let last = ["--log-format", "--log-level", "--help"];
@@ -98,6 +102,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
     }
     let last = ["--log-format", "--log-level", "--help", "--version"];
     assert_eq!(options(&stdout(program, &["--help"])), last);
-    let own = ["--config", "--inventory", "--device-plugin-dir", "--completions"];
+    let own = ["--config", "--inventory", "--device-plugin-dir", "--log-file", "--completions"];
     assert_eq!(options(&stdout(thin, &["--help"])), [&own[..], &last].concat());
 }

@@ -1,0 +1,300 @@
+//! `service`: installs, removes and runs the daemon as a Windows service.
+//!
+//! In come the options of `serve`, which are checked before anything is installed; out goes a
+//! service that runs this program with the same options.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use cli::Failure;
+
+use crate::logging::{self, LogArguments, LogDestination, LogLevel};
+#[cfg(windows)]
+use crate::serve;
+use crate::serve::ServeArguments;
+
+const EXAMPLES: &str = "\
+Examples:
+  Install the daemon with its defaults, and start it:
+    directx-device-plugin service install
+    Start-Service directx-device-plugin
+  Install it with options of `serve`:
+    directx-device-plugin service install -- --driver-model wddm --config C:\\k\\plugin.yaml
+  Stop and remove it:
+    directx-device-plugin service uninstall
+
+The service runs as LocalSystem, starts with Windows, and is restarted when it fails. It logs to
+the file of `--log-file`, by default %SystemRoot%\\Logs\\directx-device-plugin.log.";
+
+/// The service manager's name for the service.
+#[cfg(windows)]
+const NAME: &str = "directx-device-plugin";
+
+/// The options of `service`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ServiceArguments {
+    #[command(subcommand)]
+    command: ServiceCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum ServiceCommand {
+    /// Install the service; run as administrator
+    Install(ServeOptions),
+    /// Stop and remove the service; run as administrator
+    Uninstall,
+    /// Run as the service; only the Windows service manager starts this
+    Run(ServeOptions),
+}
+
+#[derive(Args, Debug)]
+struct ServeOptions {
+    /// Options of `serve`
+    #[arg(last = true, value_name = "SERVE_OPTION")]
+    options: Vec<OsString>,
+}
+
+/// The command line of `serve`, as the service gets it.
+#[derive(Parser, Debug)]
+#[command(name = "directx-device-plugin serve")]
+struct ServeCommandLine {
+    #[command(flatten)]
+    serve: ServeArguments,
+    #[command(flatten)]
+    logs: LogArguments,
+}
+
+impl ServeCommandLine {
+    /// Parses the options. Exits like every command with wrong ones.
+    fn parse(options: &[OsString]) -> ServeCommandLine {
+        let program = OsString::from("directx-device-plugin serve");
+        let command = Self::command().color(cli::color_choice());
+        let matches = command.get_matches_from([program].iter().chain(options));
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &ServiceArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
+    // The daemon logs where its own options say.
+    let log = || logging::start(logs, LogLevel::Warn, &LogDestination::Stderr);
+    match &arguments.command {
+        ServiceCommand::Install(serve) => {
+            let _flush = log()?;
+            install(&serve.options)?;
+        }
+        ServiceCommand::Uninstall => {
+            let _flush = log()?;
+            system::uninstall()?;
+        }
+        ServiceCommand::Run(serve) => system::run(serve.options.clone())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Checks the options and installs the service.
+fn install(options: &[OsString]) -> Result<(), Failure> {
+    let serve = ServeCommandLine::parse(options).serve;
+    check_paths(&serve.paths())?;
+    let log_file = match serve.log_destination() {
+        LogDestination::File(_) => None,
+        LogDestination::Stderr | LogDestination::QueuedStderr => Some(default_log_file()),
+    };
+    serve.prepare()?;
+    system::install(launch_arguments(options, log_file))
+}
+
+/// Runs the daemon with `options` in the process that the service manager started.
+#[cfg(windows)]
+fn serve(options: &[OsString]) -> Result<ExitCode, Failure> {
+    let ServeCommandLine { serve, logs } = ServeCommandLine::parse(options);
+    let _flush = logging::start(&logs, LogLevel::Info, &serve.log_destination())?;
+    serve::run(serve)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The arguments with which Windows starts this program.
+fn launch_arguments(options: &[OsString], log_file: Option<PathBuf>) -> Vec<OsString> {
+    let mut arguments = ["service", "run", "--"].map(OsString::from).to_vec();
+    arguments.extend(options.iter().cloned());
+    if let Some(path) = log_file {
+        arguments.extend(["--log-file".into(), path.into()]);
+    }
+    arguments
+}
+
+/// Only administrators may write to this folder. In `%ProgramData%`, any user could create the
+/// folder first and choose which files `LocalSystem` writes.
+fn default_log_file() -> PathBuf {
+    let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into());
+    Path::new(&root).join("Logs").join("directx-device-plugin.log")
+}
+
+/// Rejects relative paths, because services start in System32.
+fn check_paths(paths: &[(&'static str, &Path)]) -> Result<(), Failure> {
+    let Some((option, path)) = paths.iter().find(|(_, path)| !path.is_absolute()) else {
+        return Ok(());
+    };
+    let what = format!("`{option} {}` is not an absolute path", path.display());
+    let hint = match std::path::absolute(path) {
+        Ok(absolute) => {
+            format!("services start in another directory; use `{option} {}`", absolute.display())
+        }
+        Err(_) => "services start in another directory; use an absolute path".to_owned(),
+    };
+    Err(Failure::usage(anyhow!(what)).hint(hint))
+}
+
+#[cfg(windows)]
+mod system {
+    //! Windows.
+
+    use std::ffi::OsString;
+
+    use anyhow::Context as _;
+    use cli::Failure;
+    use service_manager::{NewService, Outcome, ServiceError};
+
+    use super::{NAME, serve};
+    use crate::signals;
+
+    pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
+        let program = std::env::current_exe()
+            .context("cannot find out the path of this program")
+            .map_err(Failure::runtime)?;
+        let service = NewService {
+            name: NAME,
+            display_name: "DirectX device plugin for Kubernetes",
+            description: "Advertises the DirectX devices of this node to the kubelet.",
+            program: &program,
+            arguments,
+        };
+        let installed = service_manager::install(&service)
+            .map_err(|error| failure(error, "cannot install the service"))?;
+        for (setting, error) in installed.refused_settings {
+            tracing::warn!(setting, %error, "Windows refused a setting of the service");
+        }
+        cli::print(&format!("installed service {NAME}; start it with `Start-Service {NAME}`\n"))
+    }
+
+    pub(super) fn uninstall() -> Result<(), Failure> {
+        service_manager::uninstall(NAME)
+            .map_err(|error| failure(error, "cannot uninstall the service"))?;
+        cli::print(&format!("uninstalled service {NAME}\n"))
+    }
+
+    pub(super) fn run(options: Vec<OsString>) -> Result<(), Failure> {
+        let main = move || {
+            let ended = cli::run(move || serve(&options));
+            if ended == std::process::ExitCode::SUCCESS {
+                Outcome::Stopped
+            } else {
+                Outcome::Failed
+            }
+        };
+        service_manager::run(NAME, main, signals::request_service_stop)
+            .map_err(|error| failure(error, "cannot run as a service"))
+    }
+
+    fn failure(error: ServiceError, what: &'static str) -> Failure {
+        let hint = hint(&error).map(str::to_owned);
+        Failure::runtime(anyhow::Error::new(error).context(what)).hint_if_any(hint)
+    }
+
+    /// What to do about an error, if that is known.
+    fn hint(error: &ServiceError) -> Option<&'static str> {
+        match error {
+            ServiceError::AccessDenied(_) => {
+                Some("run this command as administrator, in an elevated PowerShell")
+            }
+            ServiceError::Exists(_) => {
+                Some("to change its options, run `directx-device-plugin service uninstall` first")
+            }
+            ServiceError::DoesNotExist(_) => {
+                Some("install it with `directx-device-plugin service install`")
+            }
+            ServiceError::BeingRemoved(_) => {
+                Some("close programs that show services, such as services.msc, and try again")
+            }
+            ServiceError::DoesNotStop(..) => {
+                Some("end it with `taskkill /f /im directx-device-plugin.exe` and try again")
+            }
+            ServiceError::NotStartedByManager => Some(
+                "use `directx-device-plugin serve` in a console, or start the installed service \
+                 with `Start-Service directx-device-plugin`",
+            ),
+            ServiceError::Other(..) => None,
+        }
+    }
+}
+
+#[cfg(not(windows))]
+mod system {
+    //! Systems without the Windows service manager.
+
+    use std::ffi::OsString;
+
+    use cli::Failure;
+
+    pub(super) fn install(_arguments: Vec<OsString>) -> Result<(), Failure> {
+        Err(unsupported())
+    }
+
+    pub(super) fn uninstall() -> Result<(), Failure> {
+        Err(unsupported())
+    }
+
+    pub(super) fn run(_options: Vec<OsString>) -> Result<(), Failure> {
+        Err(unsupported())
+    }
+
+    fn unsupported() -> Failure {
+        let os = std::env::consts::OS;
+        Failure::usage(anyhow::anyhow!("this host runs {os}; `service` works only on Windows"))
+            .hint("run `directx-device-plugin serve` under the service manager of this host")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_gets_the_options_and_a_log_file() {
+        let options = ["--driver-model", "wddm"].map(OsString::from);
+        let with_default = launch_arguments(&options, Some("x.log".into()));
+        assert_eq!(
+            with_default,
+            ["service", "run", "--", "--driver-model", "wddm", "--log-file", "x.log"]
+        );
+        assert_eq!(launch_arguments(&[], None), ["service", "run", "--"]);
+        let options = &with_default[3..];
+        let LogDestination::File(log) = ServeCommandLine::parse(options).serve.log_destination()
+        else {
+            panic!("no log file");
+        };
+        assert_eq!(log, Path::new("x.log"));
+    }
+
+    #[test]
+    fn a_relative_path_is_rejected_with_the_absolute_one() {
+        let absolute = std::path::absolute("plugin.yaml").unwrap();
+        assert!(check_paths(&[("--config", &absolute)]).is_ok());
+        let paths = [("--config", absolute.as_path()), ("--inventory", Path::new("host.yaml"))];
+        let failure = check_paths(&paths).unwrap_err();
+        assert_eq!(failure.chain(), "`--inventory host.yaml` is not an absolute path");
+        let expected = std::path::absolute("host.yaml").unwrap().display().to_string();
+        assert!(failure.hint_text().unwrap().contains(&expected));
+    }
+
+    #[test]
+    fn the_default_log_file_is_absolute_on_windows() {
+        let path = default_log_file();
+        assert!(path.ends_with("Logs/directx-device-plugin.log"), "{}", path.display());
+        assert!(path.is_absolute() || !cfg!(windows), "{}", path.display());
+    }
+}
