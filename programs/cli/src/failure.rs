@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::panic::UnwindSafe;
 use std::process::ExitCode;
 
+use printable::printable_lines;
+
 use crate::{error_chain, stderr};
 
 /// The exit status of a runtime failure.
@@ -77,7 +79,7 @@ pub fn run(program: impl FnOnce() -> Result<ExitCode, Failure> + UnwindSafe) -> 
     match std::panic::catch_unwind(program) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => {
-            stderr::print(&failure.text());
+            stderr::print(&printable_lines(&failure.text()));
             ExitCode::from(failure.status)
         }
         // The panic hook has already printed or logged a message.

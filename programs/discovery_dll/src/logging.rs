@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use devices::{HostSnapshot, Selection, WarningEffect};
+use printable::printable_display;
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
@@ -23,7 +24,8 @@ pub(crate) fn set(logging: Logging) {
 /// Writes a line. Errors are ignored, because standard error may be closed.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     if ENABLED.load(Ordering::Relaxed) {
-        let _ = writeln!(std::io::stderr(), "directx-device-discovery: {text}");
+        let _ =
+            writeln!(std::io::stderr(), "directx-device-discovery: {}", printable_display(text));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use cli::Color;
+use printable::printable;
 use serde::Serialize;
 
 use super::check::{Check, Verdict};
@@ -38,12 +39,12 @@ fn line(text: &mut String, check: &Check, color: Color) -> std::fmt::Result {
     let Check { subject, verdict, what, .. } = check;
     write!(text, "{start}{:VERDICT_WIDTH$}{end}  {subject:SUBJECT_WIDTH$}  ", verdict.label())?;
     if let Some(object) = &check.object {
-        write!(text, "{object}: ")?;
+        write!(text, "{}: ", printable(object))?;
     }
-    writeln!(text, "{what}")?;
+    writeln!(text, "{}", printable(what))?;
     if let Some(advice) = &check.advice {
         let indent = VERDICT_WIDTH + SUBJECT_WIDTH + 4;
-        writeln!(text, "{:indent$}-> {advice}", "")?;
+        writeln!(text, "{:indent$}-> {}", "", printable(advice))?;
     }
     Ok(())
 }

@@ -21,6 +21,8 @@ mod host_access;
 mod hot_plug;
 mod list_devices;
 mod log_file;
+mod log_line;
+mod log_pacing;
 mod log_queue;
 mod logging;
 mod node_devices;

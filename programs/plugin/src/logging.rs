@@ -8,10 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::{Args, ValueEnum};
 use cli::{Color, Failure};
 use tracing::Subscriber;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::log_file::LogFile;
+use crate::log_line::{LogLines, Syntax, write_field};
 use crate::log_queue::{LogFlush, LogQueue, dropped_lines};
 
 /// The options of every command that concern logs. They come after the command's own in
@@ -123,7 +126,7 @@ fn set_subscriber(subscriber: Box<dyn Subscriber + Send + Sync>) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-fn subscriber<W>(
+pub(crate) fn subscriber<W>(
     format: LogFormat,
     level: LogLevel,
     color: Color,
@@ -139,16 +142,19 @@ where
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
+    let syntax = match format {
+        LogFormat::Text => Syntax::Text,
+        LogFormat::Json => Syntax::Json,
+    };
     let lines = tracing_subscriber::fmt()
         .with_writer(writer)
         .with_max_level(level)
-        .with_ansi(color == Color::Shown)
+        .with_ansi(color == Color::Shown && format == LogFormat::Text)
         // Otherwise a failed write goes to `eprintln!`, which panics when it fails too.
-        .log_internal_errors(false);
-    match format {
-        LogFormat::Text => Box::new(lines.finish()),
-        LogFormat::Json => Box::new(lines.json().flatten_event(true).with_ansi(false).finish()),
-    }
+        .log_internal_errors(false)
+        .fmt_fields(debug_fn(write_field).delimited(" "))
+        .event_format(LogLines::new(syntax));
+    Box::new(lines.finish())
 }
 
 /// The line that reports missing lines. It looks like every other line, but does not go through

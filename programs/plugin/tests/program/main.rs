@@ -5,6 +5,7 @@
 mod allocations;
 mod commands;
 mod daemon;
+mod foreign_text;
 mod harness;
 #[cfg(unix)]
 mod log_delivery;

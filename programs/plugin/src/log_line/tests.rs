@@ -1,0 +1,118 @@
+//! Lines with text from elsewhere, and floods of lines.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+use super::*;
+use crate::logging::{LogFormat, LogLevel, subscriber};
+use cli::Color;
+
+/// A log that a test reads.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Log {
+    type Writer = Log;
+
+    fn make_writer(&self) -> Log {
+        self.clone()
+    }
+}
+
+/// What `log` writes.
+fn logged(format: LogFormat, color: Color, log: impl FnOnce()) -> String {
+    let out = Log::default();
+    let subscriber = subscriber(format, LogLevel::Debug, color, out.clone());
+    tracing::subscriber::with_default(subscriber, log);
+    String::from_utf8(out.0.lock().unwrap().clone()).unwrap()
+}
+
+/// Every control and bidirectional character, and a long tail.
+fn hostile() -> String {
+    let all = ('\0'..='\u{ffff}').chain(['\u{e0041}']);
+    all.filter(|c| printable::is_unsafe(*c)).chain(std::iter::repeat_n('x', 100_000)).collect()
+}
+
+#[test]
+fn foreign_text_cannot_leave_its_field() {
+    for format in [LogFormat::Text, LogFormat::Json] {
+        let text = logged(format, Color::Plain, || {
+            let value = hostile();
+            tracing::warn!(%value, ?value, text = value.as_str(), "{value}");
+        });
+        let line = text.strip_suffix('\n').unwrap();
+        assert!(!line.chars().any(printable::is_unsafe), "{line:?}");
+        assert!(line.len() < 8 * printable::VALUE_LIMIT, "{} bytes", line.len());
+    }
+}
+
+#[test]
+fn both_formats_have_the_fields_of_the_event() {
+    let log =
+        || tracing::info!(count = 3, ratio = 0.5, on = true, name = "a b", path = %"c", "done");
+    let text = logged(LogFormat::Text, Color::Plain, log);
+    let fields =
+        r#" INFO plugin::log_line::tests: done count=3 ratio=0.5 on=true name="a b" path=c"#;
+    assert!(text.trim_end().ends_with(fields), "{text}");
+    let colored = logged(LogFormat::Text, Color::Shown, log);
+    assert!(colored.contains("\x1b[3mcount\x1b[0m"), "{colored:?}");
+    let json: Value = serde_json::from_str(&logged(LogFormat::Json, Color::Plain, log)).unwrap();
+    let time = &json["timestamp"];
+    assert!(time.as_str().unwrap().ends_with('Z'), "{json}");
+    let expected = serde_json::json!({
+        "timestamp": time, "level": "INFO", "target": "plugin::log_line::tests",
+        "message": "done", "count": 3, "ratio": 0.5, "on": true, "name": "a b", "path": "c",
+    });
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn a_flood_is_cut_and_calls_at_debug_level_are_not() {
+    let flood = || {
+        for n in 0..500 {
+            tracing::warn!(n, "refused");
+            tracing::debug!(n, "called");
+        }
+    };
+    let text = logged(LogFormat::Text, Color::Plain, flood);
+    assert_eq!(text.matches(": refused n=").count(), 100);
+    assert_eq!(text.matches(": called n=").count(), 500);
+}
+
+#[test]
+fn a_report_of_missing_lines_is_a_line_of_the_log() {
+    for (syntax, format) in [(Syntax::Text, LogFormat::Text), (Syntax::Json, LogFormat::Json)] {
+        let report = report(syntax);
+        assert_eq!(report.lines().count(), 1, "{report}");
+        match format {
+            LogFormat::Text => {
+                let line = "  WARN t: log lines suppressed count=7 text=\"refused\"\n";
+                assert!(report.ends_with(line), "{report}");
+            }
+            LogFormat::Json => {
+                let json: Value = serde_json::from_str(&report).unwrap();
+                assert_eq!(json["message"], "log lines suppressed");
+                assert_eq!((&json["count"], &json["text"]), (&7.into(), &"refused".into()));
+            }
+        }
+    }
+}
+
+fn report(syntax: Syntax) -> String {
+    let mut text = String::new();
+    let missing = Missing { count: 7, message: "refused".to_owned() };
+    LogLines::new(syntax).report(&mut Writer::new(&mut text), "t", missing).unwrap();
+    text
+}
