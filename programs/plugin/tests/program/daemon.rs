@@ -264,3 +264,20 @@ async fn status_reports_whether_a_kubelet_received_the_list() {
     let (code, report) = status(folder.path());
     assert_eq!((code, &report["ready"]), (Some(1), &serde_json::json!(false)));
 }
+
+/// Sockets on which nobody answers neither delay `status` nor look like an absent daemon.
+#[test]
+fn status_distinguishes_a_busy_daemon_from_an_absent_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let silent: Vec<_> = (0..40)
+        .map(|n| std::os::unix::net::UnixListener::bind(path(&format!("wddm-{n}.sock"))).unwrap())
+        .collect();
+    let started = Instant::now();
+    let (code, report) = status(folder.path());
+    assert!(started.elapsed() < LIMIT, "{:?}", started.elapsed());
+    assert_eq!((code, report["busySockets"].as_array().map(Vec::len)), (Some(1), Some(40)));
+    drop(silent);
+    let (code, report) = status(folder.path());
+    assert_eq!((code, &report["busySockets"]), (Some(1), &serde_json::json!([])));
+}
