@@ -3,11 +3,12 @@ package kubelet
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
+	"runtime"
 	"testing"
 	"time"
 
@@ -19,14 +20,23 @@ import (
 const marker = "created-by-directx-device-plugin-tests"
 
 // directory is the kubelet's directory for device plugins during the tests.
-var directory = testDirectory{path: filepath.Clean(pluginapi.DevicePluginPath)}
+var directory = testDirectory{path: kubeletDirectory()}
+
+// kubeletDirectory returns the directory that the device manager always uses. On Windows it
+// is on the system drive.
+func kubeletDirectory() string {
+	if runtime.GOOS == "windows" {
+		return os.Getenv("SYSTEMDRIVE") + filepath.Clean(filepath.FromSlash(pluginapi.DevicePluginPath))
+	}
+	return filepath.Clean(pluginapi.DevicePluginPath)
+}
 
 type testDirectory struct {
 	path string
 	// created lists the folders that did not exist before, outermost first.
 	created []string
 	// lock excludes other runs of these tests while it is open.
-	lock *os.File
+	lock io.Closer
 }
 
 func (d *testDirectory) file(name string) string { return filepath.Join(d.path, name) }
@@ -48,10 +58,7 @@ func (d *testDirectory) take() error {
 	if err := d.create(); err != nil {
 		return fmt.Errorf("%w\nhint: run the tests as a user with permission to create %s", err, d.path)
 	}
-	if d.lock, err = os.Open(d.path); err != nil {
-		return err
-	}
-	if err := syscall.Flock(int(d.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if d.lock, err = lockFolder(d.file(marker)); err != nil {
 		return fmt.Errorf("another run of these tests uses %s: %w", d.path, err)
 	}
 	return d.empty()
@@ -84,6 +91,9 @@ func (d *testDirectory) empty() error {
 	return nil
 }
 
+// aside is the path of a file in the marker, where no kubelet looks.
+func (d *testDirectory) aside(name string) string { return filepath.Join(d.file(marker), name) }
+
 // pluginSockets returns the paths of the sockets in the directory except the kubelet's.
 func (d *testDirectory) pluginSockets(t *testing.T) []string {
 	entries, err := os.ReadDir(d.path)
@@ -92,7 +102,7 @@ func (d *testDirectory) pluginSockets(t *testing.T) []string {
 	}
 	paths := []string{}
 	for _, entry := range entries {
-		if entry.Type()&fs.ModeSocket != 0 && entry.Name() != "kubelet.sock" {
+		if filepath.Ext(entry.Name()) == ".sock" && entry.Name() != "kubelet.sock" {
 			paths = append(paths, d.file(entry.Name()))
 		}
 	}
@@ -108,11 +118,14 @@ func (d *testDirectory) clear(t *testing.T) {
 
 // restore removes what take has created.
 func (d *testDirectory) restore() error {
-	defer d.lock.Close()
 	if err := d.empty(); err != nil {
 		return err
 	}
-	if err := os.Remove(d.file(marker)); err != nil {
+	// Windows removes no folder while a file in it is open.
+	if err := d.lock.Close(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(d.file(marker)); err != nil {
 		return err
 	}
 	for i := len(d.created) - 1; i >= 0; i-- {

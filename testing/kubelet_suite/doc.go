@@ -12,8 +12,10 @@
 //     predicted. It sends the plugin's socket path as HTTP/2 authority, as all kubelets
 //     before 1.26 do, and uses the options in the registration request.
 //
-// The device manager always uses the directory /var/lib/kubelet/device-plugins. The tests
-// need the permission to create it, and a machine without a kubelet.
+// The device manager always uses the directory /var/lib/kubelet/device-plugins, on Windows on
+// the system drive. The tests need the permission to create it, and a machine without a
+// kubelet. On Windows they run with the newest kubelet only, because kubelets before 1.21 have
+// no device manager there.
 //
 //	export DIRECTX_DEVICE_PLUGIN=/path/to/directx-device-plugin
 //	go test -count=1 ./...

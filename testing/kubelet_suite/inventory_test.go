@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -91,8 +93,19 @@ func (h *host) write() {
 	if err := os.WriteFile(next, encode(h.t, h.document), 0o644); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := os.Rename(next, h.path); err != nil {
+	if err := replace(next, h.path); err != nil {
 		h.t.Fatal(err)
+	}
+}
+
+// replace renames a file to a path that may exist. On Windows that fails while a program
+// reads the file at this path.
+func replace(from, to string) error {
+	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
+		err := os.Rename(from, to)
+		if err == nil || runtime.GOOS != "windows" || time.Since(start) > waitLimit {
+			return err
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
+// runsOnWindows reports whether this kubelet has a device manager on Windows.
+const runsOnWindows = true
+
 // kubelet is the part of the newest kubelet that device plugins communicate with.
 type kubelet struct {
 	admission topologymanager.Manager

@@ -15,6 +15,10 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 )
 
+// runsOnWindows reports whether this kubelet has a device manager on Windows: the first one
+// is 1.21 (pkg/kubelet/cm/container_manager_windows.go).
+const runsOnWindows = false
+
 // kubelet is the part of the oldest kubelet that device plugins communicate with.
 type kubelet struct {
 	admission topologymanager.Manager

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) (code int, err error) {
+	if runtime.GOOS == "windows" && !runsOnWindows {
+		return 1, fmt.Errorf("kubelet %s has no device manager on Windows\nhint: leave out -tags=oldest", kubeletVersion())
+	}
 	if program, err = exec.LookPath(os.Getenv(programVariable)); err != nil {
 		return 1, fmt.Errorf("%s is not the path of the program under test: %w", programVariable, err)
 	}

@@ -3,7 +3,6 @@ package kubelet
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -80,7 +79,7 @@ func (n *node) restartKubelet() {
 func (n *node) crashKubelet() {
 	n.t.Helper()
 	socket := directory.file("kubelet.sock")
-	aside := filepath.Join(n.t.TempDir(), "kubelet.sock")
+	aside := directory.aside("kubelet.sock")
 	if err := os.Rename(socket, aside); err != nil {
 		n.t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -18,6 +17,17 @@ const (
 	waitLimit = 30 * time.Second
 	// shutdownLimit is the kubelet's default time between SIGTERM and SIGKILL for a container.
 	shutdownLimit = 30 * time.Second
+)
+
+// ending is a way in which a plugin is stopped.
+type ending string
+
+const (
+	// shutdown is what the operating system sends before it kills: SIGTERM, or Ctrl-Break on
+	// Windows.
+	shutdown ending = "shut down"
+	// kill gives the plugin no time to clean up.
+	kill ending = "killed"
 )
 
 // arguments are the common arguments of `serve` and `simulate`.
@@ -45,6 +55,8 @@ type plugin struct {
 	// exited is closed when the program has exited, after failure is set.
 	exited  chan struct{}
 	failure error
+	// killed is set when the test has killed the program.
+	killed bool
 }
 
 // startPlugin starts the program. It is stopped when the test ends.
@@ -53,6 +65,7 @@ func startPlugin(t *testing.T, common arguments) *plugin {
 	command := exec.Command(program, append([]string{"serve"}, common.list()...)...)
 	output := nodeLog.source("plugin")
 	command.Stdout, command.Stderr = output, output
+	allowShutdown(command)
 	if err := command.Start(); err != nil {
 		t.Fatalf("cannot start the plugin: %v", err)
 	}
@@ -77,35 +90,32 @@ func (p *plugin) alive() error {
 
 // stop shuts the plugin down as a DaemonSet does, and fails unless it exits with 0.
 func (p *plugin) stop() {
-	p.end(syscall.SIGTERM)
-	if p.failure != nil && !p.killed() {
+	p.end(shutdown)
+	if p.failure != nil && !p.killed {
 		p.t.Errorf("the plugin exited with an error: %v", p.failure)
 	}
 }
 
-// kill stops the plugin without giving it time to clean up.
-func (p *plugin) kill() { p.end(syscall.SIGKILL) }
-
-func (p *plugin) end(signal syscall.Signal) {
+func (p *plugin) end(how ending) {
 	if p.alive() != nil {
 		return
 	}
-	if err := p.command.Process.Signal(signal); err != nil {
-		p.t.Errorf("cannot send the plugin %v: %v", signal, err)
+	var err error
+	if p.killed = how == kill; p.killed {
+		err = p.command.Process.Kill()
+	} else {
+		err = requestShutdown(p.command.Process)
+	}
+	if err != nil {
+		p.t.Errorf("the plugin cannot be %s: %v", how, err)
 	}
 	select {
 	case <-p.exited:
 	case <-time.After(shutdownLimit):
-		p.t.Errorf("the plugin has not exited %v after %v", shutdownLimit, signal)
+		p.t.Errorf("the plugin has not exited %v after it was %s", shutdownLimit, how)
 		_ = p.command.Process.Kill()
 		<-p.exited
 	}
-}
-
-// killed reports whether SIGKILL stopped the plugin.
-func (p *plugin) killed() bool {
-	status, ok := p.command.ProcessState.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // eventually waits until actual() equals wanted and returns how long that took.

@@ -2,7 +2,6 @@ package kubelet
 
 import (
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,13 +37,13 @@ func TestPluginWaitsForTheKubelet(t *testing.T) {
 }
 
 func TestStoppedPluginLeavesCapacityWithoutAllocatableDevices(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		t.Run(signal.String(), func(t *testing.T) {
+	for _, how := range []ending{shutdown, kill} {
+		t.Run(string(how), func(t *testing.T) {
 			nodeLog.start(t)
 			n := startNode(t)
 			p := startPlugin(t, exclusiveGPUs())
 			eventually(t, p, display, devices(2, 2), displayCount(n))
-			p.end(signal)
+			p.end(how)
 			eventually(t, nil, display, devices(2, 0), displayCount(n))
 			n.mustRefuse(podFor("late", display, 1), allUnhealthy(display))
 		})
@@ -52,8 +51,8 @@ func TestStoppedPluginLeavesCapacityWithoutAllocatableDevices(t *testing.T) {
 }
 
 func TestPluginRestart(t *testing.T) {
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		t.Run(signal.String(), func(t *testing.T) {
+	for _, how := range []ending{shutdown, kill} {
+		t.Run(string(how), func(t *testing.T) {
 			nodeLog.start(t)
 			n := startNode(t)
 			first := startPlugin(t, exclusiveGPUs())
@@ -61,7 +60,7 @@ func TestPluginRestart(t *testing.T) {
 			before := n.mustAdmit(podFor("before", display, 1))
 			given := n.container(before)
 
-			first.end(signal)
+			first.end(how)
 			eventually(t, nil, display, devices(2, 0), displayCount(n))
 			second := startPlugin(t, exclusiveGPUs())
 			took := eventually(t, second, display, devices(2, 2), displayCount(n))
@@ -72,6 +71,17 @@ func TestPluginRestart(t *testing.T) {
 			mustNotShareDevice(t, n, before, after)
 			n.mustRefuse(podFor("one-too-many", display, 1), tooMany(display, 1, 0))
 		})
+	}
+}
+
+// The plugin waits for a kubelet until it is shut down. This test needs no AF_UNIX sockets.
+func TestPluginShutsDownWithoutAKubelet(t *testing.T) {
+	nodeLog.start(t)
+	p := startPlugin(t, exclusiveGPUs())
+	eventually(t, p, "healthy devices in the log", 2, func() int { return nodeLog.count("device is healthy") })
+	p.stop()
+	if p.alive() == nil || p.killed {
+		t.Errorf("the plugin still runs or was killed: %v", p.command.ProcessState)
 	}
 }
 

@@ -23,8 +23,8 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
             program,
         ]))?;
     }
-    let mut bench = Command::new(workspace::release_build("bench"));
-    bench.arg(workspace::release_build("directx-device-plugin")).args(arguments);
+    let mut bench = Command::new(workspace::release_program("bench"));
+    bench.arg(workspace::release_program("directx-device-plugin")).args(arguments);
     if arguments.is_empty() {
         bench.arg("--write").arg(workspace::root().join("docs").join("benchmarks.md"));
     }

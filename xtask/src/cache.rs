@@ -42,8 +42,14 @@ pub(crate) struct Cache {
 impl Cache {
     /// Finds the cache. The folder need not exist yet.
     pub(crate) fn open() -> Result<Cache> {
-        let user = user_cache(std::env::var_os("XDG_CACHE_HOME"), std::env::home_dir());
-        let user = user.context("no cache directory\nhint: set XDG_CACHE_HOME or HOME")?;
+        let (variable, default) = if cfg!(windows) {
+            ("LOCALAPPDATA", Path::new("AppData").join("Local"))
+        } else {
+            ("XDG_CACHE_HOME", PathBuf::from(".cache"))
+        };
+        let home = std::env::home_dir();
+        let user = user_cache(std::env::var_os(variable), home, &default);
+        let user = user.with_context(|| format!("no cache directory\nhint: set {variable}"))?;
         Ok(Cache { folder: user.join(FOLDER) })
     }
 
@@ -129,11 +135,15 @@ impl Cache {
     }
 }
 
-/// The cache directory of the XDG Base Directory Specification, which ignores a
-/// variable that is not an absolute path.
-fn user_cache(xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    let home = home.filter(|home| home.is_absolute()).map(|home| home.join(".cache"));
-    xdg.map(PathBuf::from).filter(|path| path.is_absolute()).or(home)
+/// The directory that a variable names, or `default` in the home directory. As the XDG Base
+/// Directory Specification says, a variable that is not an absolute path is ignored.
+fn user_cache(
+    variable: Option<OsString>,
+    home: Option<PathBuf>,
+    default: &Path,
+) -> Option<PathBuf> {
+    let home = home.filter(|home| home.is_absolute()).map(|home| home.join(default));
+    variable.map(PathBuf::from).filter(|path| path.is_absolute()).or(home)
 }
 
 /// Removes what ended processes left of the entry `name`. A partial entry that is still
@@ -209,8 +219,8 @@ fn file_name(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// No process has this id: Linux allows at most 2^22.
-    #[cfg(target_os = "linux")]
+    /// No process has this id: Linux allows at most 2^22, and on Windows they are small
+    /// multiples of four.
     const NO_PROCESS: u32 = 999_999_999;
 
     fn cache() -> (tempfile::TempDir, Cache) {
@@ -220,15 +230,18 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_directory_follows_the_xdg_specification() {
+    fn only_an_absolute_path_replaces_the_default_cache_directory() {
         let absolute = if cfg!(windows) { r"C:\home" } else { "/home" };
         let home = || Some(PathBuf::from(absolute));
+        let cache = |variable: Option<&str>, home| {
+            user_cache(variable.map(OsString::from), home, Path::new(".cache"))
+        };
         let default = home().map(|home| home.join(".cache"));
-        assert_eq!(user_cache(None, home()), default);
-        assert_eq!(user_cache(Some("relative".into()), home()), default);
-        assert_eq!(user_cache(Some("".into()), home()), default);
-        assert_eq!(user_cache(Some(absolute.into()), None), home());
-        assert_eq!(user_cache(None, None), None);
+        assert_eq!(cache(None, home()), default);
+        assert_eq!(cache(Some("relative"), home()), default);
+        assert_eq!(cache(Some(""), home()), default);
+        assert_eq!(cache(Some(absolute), None), home());
+        assert_eq!(cache(None, None), None);
     }
 
     #[test]
@@ -261,7 +274,7 @@ mod tests {
         assert!(!entry.join("half").exists());
     }
 
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", windows))]
     #[test]
     fn only_partial_entries_of_ended_processes_are_removed() {
         let (_temporary, cache) = cache();
@@ -271,7 +284,7 @@ mod tests {
             path
         };
         let abandoned = partial("root", NO_PROCESS);
-        let running = partial("root", 1);
+        let running = partial("root", std::process::id());
         let other_entry = partial("tool", NO_PROCESS);
         cache.entry("root", &["1"], |_| Ok(())).unwrap();
         assert!(!abandoned.exists() && running.exists() && other_entry.exists());
@@ -293,9 +306,7 @@ mod tests {
                 });
             }
         });
-        if cfg!(target_os = "linux") {
-            assert_eq!(count.into_inner(), 1);
-        }
+        assert_eq!(count.into_inner(), 1);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::cache::Cache;
 use crate::process::{last_lines, line, output_within, run, run_logged};
+use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 
 /// The version that reads our `deny.toml`.
@@ -25,20 +26,16 @@ const MANIFESTS: [&str; 2] = ["Cargo.toml", "testing/fuzz/Cargo.toml"];
 const FETCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// Checks every manifest, also after one has failed.
-pub(crate) fn check() -> Result<()> {
+/// Without the advisories if their database cannot be fetched.
+pub(crate) fn check() -> Result<Vec<SkippedPart>> {
     let program = installed()?;
     let deny = || {
         let mut deny = Command::new(&program);
         deny.current_dir(workspace::root());
         deny
     };
-    let advisories = match quietly_within(FETCH_LIMIT, deny().args(["fetch", "db"])) {
-        Ok(()) => Some("advisories"),
-        Err(error) => {
-            println!("skipped: advisories, because their database cannot be fetched: {error:#}");
-            None
-        }
-    };
+    let fetched = quietly_within(FETCH_LIMIT, deny().args(["fetch", "db"]));
+    let advisories = fetched.is_ok().then_some("advisories");
     let results = MANIFESTS.map(|manifest| {
         let mut check = deny();
         check.args(["--log-level", "error", "--manifest-path", manifest, "check"]);
@@ -47,7 +44,12 @@ pub(crate) fn check() -> Result<()> {
             .args(["bans", "licenses", "sources"])
             .args(advisories))
     });
-    results.into_iter().collect()
+    results.into_iter().collect::<Result<()>>()?;
+    let skipped = fetched.err().map(|error| {
+        let reason = format!("their database cannot be fetched: {error:#}");
+        SkippedPart::new("advisories", reason)
+    });
+    Ok(skipped.into_iter().collect())
 }
 
 /// `cargo-deny`, installed in the user's cache if it is not there.

@@ -2,10 +2,13 @@
 //!
 //! Mounts are looked for in the mount namespace of every process, not only of this
 //! one: Wine's root is entered in a namespace of its own. On systems without `/proc`
-//! nothing of this project mounts anything.
+//! nothing of this project mounts anything, and only Windows is asked which processes run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process;
 
 /// Descriptions of the processes that have something mounted in `folder`, or whose root
 /// directory lies in it. Processes that this user may not look at are left out.
@@ -21,11 +24,23 @@ pub(crate) fn of(folder: &Path) -> Vec<String> {
 
 /// Whether a process with this id runs.
 pub(crate) fn is_running(process: u32) -> bool {
-    Path::new("/proc").join(process.to_string()).exists()
+    if cfg!(windows) { is_listed(process) } else { proc_folder(process).exists() }
+}
+
+/// Whether Windows lists a process with this id, also if that cannot be found out.
+fn is_listed(process: u32) -> bool {
+    let mut tasklist = Command::new("tasklist");
+    tasklist.args(["/NH", "/FO", "CSV", "/FI"]).arg(format!("PID eq {process}"));
+    // Each line is `"program","process id",…`; without a process it is a message.
+    process::stdout(&mut tasklist).is_none_or(|text| text.contains(&format!("\"{process}\"")))
+}
+
+fn proc_folder(process: u32) -> PathBuf {
+    Path::new("/proc").join(process.to_string())
 }
 
 fn user(id: u32, folder: &Path) -> Option<String> {
-    let process = Path::new("/proc").join(id.to_string());
+    let process = proc_folder(id);
     if fs::read_link(process.join("root")).is_ok_and(|root| root.starts_with(folder)) {
         return Some(format!("process {id} has its root directory in it"));
     }
@@ -57,11 +72,15 @@ mod tests {
         assert_eq!(points, [Path::new("/"), Path::new("/a b/dev")]);
     }
 
-    #[cfg(target_os = "linux")]
     #[test]
     fn an_unused_folder_has_no_users() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(of(folder.path()), Vec::<String>::new());
+    }
+
+    #[cfg(any(target_os = "linux", windows))]
+    #[test]
+    fn this_process_runs() {
         assert!(is_running(std::process::id()) && !is_running(999_999_999));
     }
 

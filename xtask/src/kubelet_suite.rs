@@ -3,54 +3,112 @@
 //! `testing/kubelet_suite` contains the tests and says what they need. They are built
 //! with the newest and with the oldest kubelet, and run against a debug build. Go keeps
 //! modules and builds in the user's cache itself, so a fresh clone reuses them.
+//!
+//! Elsewhere than on Windows they are also checked and built for it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::prerequisites;
 use crate::process::{self, run};
+use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
+
+/// The environment variable that names the program under test.
+pub(crate) const PROGRAM_VARIABLE: &str = "DIRECTX_DEVICE_PLUGIN";
 
 /// A kubelet that the tests are built with.
 struct Kubelet {
+    name: &'static str,
     /// The module file that requires this version.
     module_file: &'static str,
-    /// Further arguments of `go test`.
+    /// Further arguments of Go's commands.
     build_tags: &'static [&'static str],
+    /// Why the tests do not run on Windows.
+    not_on_windows: Option<&'static str>,
 }
 
-const KUBELETS: [Kubelet; 2] = [
-    Kubelet { module_file: "go.mod", build_tags: &[] },
-    Kubelet { module_file: "oldest.mod", build_tags: &["-tags=oldest"] },
-];
+const NEWEST: Kubelet = Kubelet {
+    name: "the newest kubelet",
+    module_file: "go.mod",
+    build_tags: &[],
+    not_on_windows: None,
+};
+
+const OLDEST: Kubelet = Kubelet {
+    name: "the oldest kubelet",
+    module_file: "oldest.mod",
+    build_tags: &["-tags=oldest"],
+    not_on_windows: Some("kubelets before 1.21 have no device manager on Windows"),
+};
+
+const KUBELETS: [Kubelet; 2] = [NEWEST, OLDEST];
 
 /// Bounds a run, so that nothing hangs. A run takes some minutes if Go has to compile the
-/// kubelet first, and about half a minute otherwise.
+/// kubelet first, and about a minute otherwise.
 const TIME_LIMIT: &str = "-timeout=15m";
 
-/// Runs the tests with every kubelet, also after one has failed.
-pub(crate) fn check() -> Result<()> {
-    if !cfg!(target_os = "linux") {
-        bail!("the kubelet tests use /var/lib/kubelet and run on Linux only");
-    }
+/// Runs the tests with every kubelet that this machine can have, also after one has failed.
+pub(crate) fn check() -> Result<Vec<SkippedPart>> {
     prerequisites::require_go("the kubelet's device manager", "1.26")?;
     check_go_format(&folder())?;
+    if !cfg!(windows) {
+        windows_build()?;
+    }
     run(cargo().args(["build", "--quiet", "--package=plugin", "--bin=directx-device-plugin"]))?;
-    let results = KUBELETS.map(|kubelet| run(&mut go_test(&kubelet)));
-    results.into_iter().collect()
+    let (run_here, skipped) = on_this_machine(cfg!(windows));
+    let results = run_here.iter().map(|kubelet| run(&mut go_test(kubelet)));
+    results.collect::<Vec<_>>().into_iter().collect::<Result<()>>()?;
+    Ok(skipped)
+}
+
+/// The kubelets that run on Windows or elsewhere, and the others.
+fn on_this_machine(windows: bool) -> (Vec<Kubelet>, Vec<SkippedPart>) {
+    let (mut run_here, mut skipped) = (Vec::new(), Vec::new());
+    for kubelet in KUBELETS {
+        match kubelet.not_on_windows.filter(|_| windows) {
+            Some(reason) => skipped.push(SkippedPart::new(kubelet.name, reason)),
+            None => run_here.push(kubelet),
+        }
+    }
+    (run_here, skipped)
 }
 
 fn go_test(kubelet: &Kubelet) -> Command {
-    let mut go = Command::new("go");
-    go.current_dir(folder())
-        .env("DIRECTX_DEVICE_PLUGIN", workspace::native_build("directx-device-plugin"))
-        .args(["test", "-count=1", TIME_LIMIT])
-        .arg(format!("-modfile={}", kubelet.module_file))
-        .args(kubelet.build_tags)
-        .arg("./...");
+    let mut go = go(kubelet, &["test", "-count=1", TIME_LIMIT]);
+    go.arg("./...").env(PROGRAM_VARIABLE, workspace::native_program("directx-device-plugin"));
     go
+}
+
+/// Checks the tests for Windows with every kubelet, and builds the test program.
+fn windows_build() -> Result<()> {
+    for kubelet in KUBELETS {
+        run(for_windows(&mut go(&kubelet, &["vet"])).arg("./..."))?;
+    }
+    windows_program().map(drop)
+}
+
+/// Builds the tests with the newest kubelet as a program for Windows.
+pub(crate) fn windows_program() -> Result<PathBuf> {
+    let output = workspace::target_dir().join("kubelet-suite");
+    fs::create_dir_all(&output).with_context(|| format!("cannot create {}", output.display()))?;
+    let program = output.join("kubelet-suite.exe");
+    run(for_windows(&mut go(&NEWEST, &["test", "-c", "-o"])).arg(&program).arg("."))?;
+    Ok(program)
+}
+
+fn go(kubelet: &Kubelet, words: &[&str]) -> Command {
+    let mut go = Command::new("go");
+    go.current_dir(folder()).args(words);
+    go.arg(format!("-modfile={}", kubelet.module_file)).args(kubelet.build_tags);
+    go
+}
+
+fn for_windows(go: &mut Command) -> &mut Command {
+    go.env("GOOS", "windows").env("GOARCH", "amd64").env("CGO_ENABLED", "0")
 }
 
 /// Fails if a Go file in `folder` is not formatted.
@@ -62,7 +120,8 @@ pub(crate) fn check_go_format(folder: &Path) -> Result<()> {
     }
 }
 
-fn folder() -> PathBuf {
+/// The folder of the tests, which they must run in.
+pub(crate) fn folder() -> PathBuf {
     workspace::root().join("testing/kubelet_suite")
 }
 
@@ -73,10 +132,19 @@ mod tests {
     #[test]
     fn the_kubelets_have_different_versions() {
         let versions = KUBELETS.map(|kubelet| {
-            let text = std::fs::read_to_string(folder().join(kubelet.module_file)).unwrap();
+            let text = fs::read_to_string(folder().join(kubelet.module_file)).unwrap();
             let line = text.lines().find(|line| line.contains("k8s.io/kubernetes v"));
             line.expect("the module file requires a kubelet").to_owned()
         });
         assert_ne!(versions[0], versions[1]);
+    }
+
+    #[test]
+    fn windows_has_no_device_manager_of_the_oldest_kubelet() {
+        let (run_here, skipped) = on_this_machine(true);
+        assert_eq!((run_here.len(), run_here[0].name), (1, NEWEST.name));
+        assert_eq!((skipped.len(), &*skipped[0].part), (1, OLDEST.name));
+        let (run_here, skipped) = on_this_machine(false);
+        assert_eq!((run_here.len(), skipped), (2, Vec::new()));
     }
 }

@@ -1,8 +1,10 @@
 //! Tools that building and testing need and that Rust does not bring.
 //!
 //! On Debian and its derivatives, as root, missing tools are installed. Elsewhere the
-//! error names what is missing and how to get it.
+//! error names what is missing and how to get it. On Windows the steps that run need only
+//! Rust and Go.
 
+use std::env::consts::EXE_SUFFIX;
 use std::path::Path;
 use std::process::Command;
 
@@ -111,7 +113,8 @@ fn install(tools: &[Tool]) -> Result<()> {
         return Ok(());
     }
     let list = packages.join(" ");
-    if !is_installed("apt-get") {
+    // Some Unix environments for Windows have a program of this name.
+    if cfg!(windows) || !is_installed("apt-get") {
         let names: Vec<&str> = missing().map(|tool| tool.program).collect();
         bail!(
             "missing tools: {}\nhint: install them; in Debian the packages are {list}",
@@ -140,7 +143,7 @@ fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
-        .any(|folder| folder.join(program).is_file())
+        .any(|folder| folder.join(format!("{program}{EXE_SUFFIX}")).is_file())
 }
 
 #[cfg(test)]
@@ -149,9 +152,11 @@ mod tests {
 
     #[test]
     fn programs_are_found_by_name_and_by_path() {
-        assert!(is_installed("sh"));
-        assert!(is_installed("/bin/sh"));
+        let (name, folder) =
+            if cfg!(windows) { ("cmd", r"C:\Windows\System32") } else { ("sh", "/bin") };
+        assert!(is_installed(name));
+        assert!(is_installed(Path::new(folder).join(name).to_str().unwrap()));
         assert!(!is_installed("no-such-program"));
-        assert!(!is_installed("/bin"));
+        assert!(!is_installed(folder));
     }
 }

@@ -104,10 +104,19 @@ fn read_in_background(mut pipe: impl Read + Send + 'static) -> thread::JoinHandl
 mod tests {
     use super::*;
 
+    /// A command for the shell of this system.
+    fn shell(line: &str) -> Command {
+        let [shell, option] = if cfg!(windows) { ["cmd", "/c"] } else { ["sh", "-c"] };
+        let mut command = Command::new(shell);
+        command.args([option, line]);
+        command
+    }
+
     #[test]
     fn a_failure_names_the_program_and_its_status() {
-        let error = run(Command::new("sh").args(["-c", "exit 3"])).unwrap_err().to_string();
-        assert!(error.contains("`sh -c exit 3`") && error.contains('3'), "{error}");
+        let error = run(&mut shell("exit 3")).unwrap_err().to_string();
+        let status = if cfg!(windows) { "exit code: 3" } else { "exit status: 3" };
+        assert!(error.ends_with(&format!(" exit 3` failed with {status}")), "{error}");
         let error = run(&mut Command::new("/nonexistent/tool")).unwrap_err();
         assert!(format!("{error:#}").starts_with("cannot run `/nonexistent/tool`"), "{error:#}");
         assert_eq!(line(Command::new("sh").args(["-c", "a\nb", "c"])), "`sh -c … c`");
@@ -115,10 +124,15 @@ mod tests {
 
     #[test]
     fn a_program_that_exceeds_its_time_limit_is_killed() {
-        let error = output_within(Duration::from_millis(50), Command::new("sleep").arg("60"));
-        assert_eq!(error.unwrap_err().to_string(), "`sleep 60` did not exit within 0 s");
-        let output = output_within(Duration::from_secs(60), Command::new("echo").arg("text"));
-        assert_eq!(output.unwrap().stdout, b"text\n");
+        // Windows has no program that only sleeps.
+        let words = if cfg!(windows) { "ping -n 60 127.0.0.1" } else { "sleep 60" };
+        let (program, arguments) = words.split_once(' ').unwrap();
+        let mut command = Command::new(program);
+        let error = output_within(Duration::from_millis(50), command.args(arguments.split(' ')));
+        let expected = format!("`{words}` did not exit within 0 s");
+        assert_eq!(error.unwrap_err().to_string(), expected);
+        let output = output_within(Duration::from_secs(60), &mut shell("echo text"));
+        assert_eq!(output.unwrap().stdout.trim_ascii_end(), b"text");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The resource is read back from the built files, independently of the crate that writes it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use object::LittleEndian as LE;
@@ -65,6 +66,14 @@ pub(crate) fn perform() -> Result<()> {
         found?;
     }
     Ok(())
+}
+
+/// The shipped names and the paths of the files of the debug build for Windows.
+pub(crate) fn built_files() -> Vec<(String, PathBuf)> {
+    let file = |(built, shipped, _): &(&str, &str, &str)| {
+        ((*shipped).to_owned(), workspace::windows_build(built))
+    };
+    FILES.iter().map(file).collect()
 }
 
 /// Fails unless the version resource of the PE file `file` has the version of this workspace.

@@ -1,6 +1,7 @@
 //! Paths in the workspace: its folder, its build output and the programs built from it.
 
 use std::env;
+use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,19 +27,38 @@ pub(crate) fn target_dir() -> PathBuf {
     }
 }
 
+/// Has cargo build for Windows. On Windows it does so by default, with the machine's own
+/// toolchain.
+pub(crate) fn for_windows(cargo: &mut Command) -> &mut Command {
+    if cfg!(windows) { cargo } else { cargo.args(["--target", WINDOWS_TARGET]) }
+}
+
 /// A file of the debug build for Windows, such as `directx-device-plugin.exe`.
 pub(crate) fn windows_build(file: &str) -> PathBuf {
+    if cfg!(windows) {
+        return native_build(file);
+    }
     target_dir().join(WINDOWS_TARGET).join("debug").join(file)
 }
 
-/// A file of the debug build for this machine, such as `directx-device-plugin`.
+/// A file of the debug build for this machine.
 pub(crate) fn native_build(file: &str) -> PathBuf {
     target_dir().join("debug").join(file)
 }
 
-/// A file of the release build for this machine.
-pub(crate) fn release_build(file: &str) -> PathBuf {
-    target_dir().join("release").join(file)
+/// A program of the debug build for this machine, such as `directx-device-plugin`.
+pub(crate) fn native_program(name: &str) -> PathBuf {
+    native_build(&format!("{name}{EXE_SUFFIX}"))
+}
+
+/// A program of the release build for this machine.
+pub(crate) fn release_program(name: &str) -> PathBuf {
+    target_dir().join("release").join(format!("{name}{EXE_SUFFIX}"))
+}
+
+/// A path in messages: the same on every system.
+pub(crate) fn shown(path: &Path) -> String {
+    path.display().to_string().replace('\\', "/")
 }
 
 /// The cargo that started this program, to be run in the workspace.

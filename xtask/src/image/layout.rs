@@ -106,8 +106,9 @@ fn remove_layout(folder: &Path) -> Result<()> {
     if !folder.exists() {
         return Ok(());
     }
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()));
-    if !folder.join(MARKER).is_file() && entries?.next().is_some() {
+    let entries =
+        || fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()));
+    if !folder.join(MARKER).is_file() && entries()?.next().is_some() {
         bail!(
             "{} exists and is not an image layout\nhint: remove it, or name another folder with --output",
             folder.display()

@@ -39,12 +39,14 @@ fn cycles(root: &Path) -> Result<Vec<String>> {
     let workspace = workspace::root();
     let shown = folder.strip_prefix(&workspace).unwrap_or(folder);
     let cycles = graph::cycles(&references::between_files(&tree)).into_iter();
-    Ok(cycles.map(|cycle| format!("{}: {}", shown.display(), text(&cycle, folder))).collect())
+    Ok(cycles
+        .map(|cycle| format!("{}: {}", workspace::shown(shown), text(&cycle, folder)))
+        .collect())
 }
 
 /// `a.rs → b.rs (Item) → a.rs (Other)`: behind each file, what the one before names of it.
 fn text(cycle: &graph::Cycle, folder: &Path) -> String {
-    let name = |file: &Path| file.strip_prefix(folder).unwrap_or(file).display().to_string();
+    let name = |file: &Path| workspace::shown(file.strip_prefix(folder).unwrap_or(file));
     cycle.steps.iter().fold(name(&cycle.start), |text, step| {
         format!("{text} → {} ({})", name(&step.file), step.item)
     })
@@ -88,7 +90,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let prefix = format!("{}: ", folder.path().display());
+        let prefix = format!("{}: ", workspace::shown(folder.path()));
         let found = cycles(&folder.path().join("lib.rs")).unwrap();
         found.iter().map(|cycle| cycle.replace(&prefix, "")).collect()
     }

@@ -13,7 +13,7 @@ use super::files::{linux_folder, windows_archive};
 use super::programs::read;
 use super::summary::{MANIFEST, SUMS};
 use crate::process::{line, stdout};
-use crate::{version_info, workspace};
+use crate::{imports, version_info, workspace};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -25,10 +25,6 @@ const INVENTORY: &str = "fixtures/inventories/aws-t4-two.yaml";
 
 /// Runs a dry run and checks its files.
 pub(crate) fn check() -> Result<()> {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        println!("skipped: releases are built on Linux for x86-64");
-        return Ok(());
-    }
     let temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
     let folder = temporary.path().join("release");
     super::command(&["--dry-run".into(), "--output".into(), folder.clone().into()])?;
@@ -37,7 +33,7 @@ pub(crate) fn check() -> Result<()> {
     let document = fs::read_to_string(workspace::root().join(DOCUMENT))?;
     let windows = unzip(&read(&folder.join(windows_archive(VERSION)))?)?;
     check_names(&document, "Windows archive", windows.keys())?;
-    check_version_resources(&windows)?;
+    check_programs(&windows)?;
     check_linux_archive(&folder, &document)?;
     println!("the release is complete");
     Ok(())
@@ -80,7 +76,8 @@ fn unzip(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>> {
     Ok(files)
 }
 
-fn check_version_resources(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+/// Checks the version resources and the imports of the Windows programs.
+fn check_programs(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     let is_program =
         |name: &str| Path::new(name).extension().is_some_and(|end| end == "exe" || end == "dll");
     let programs: Vec<_> = files.iter().filter(|(name, _)| is_program(name)).collect();
@@ -88,6 +85,7 @@ fn check_version_resources(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
     for (name, bytes) in programs {
         version_info::check_version(bytes)
             .with_context(|| format!("wrong version resource in {name}"))?;
+        imports::check_bytes(name, bytes)?;
     }
     Ok(())
 }
@@ -193,6 +191,8 @@ mod tests {
         assert!(error(&["x.exe", "y.exe", "lib/a", "b"]).contains("contains `b`, which"));
     }
 
+    // Other systems have no `sha256sum`.
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_changed_file_is_noticed() {
         let folder = tempfile::tempdir().unwrap();

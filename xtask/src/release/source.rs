@@ -66,10 +66,10 @@ fn check_versions(root: &Path, version: &str, mode: Mode) -> Result<String> {
     let chart = Path::new("deploy/charts").join(PLUGIN).join("Chart.yaml");
     let mut differences = chart_differences(&read(&root.join(&chart))?, version);
     for difference in &mut differences {
-        difference.insert_str(0, &format!("{}: ", chart.display()));
+        difference.insert_str(0, &format!("{}: ", workspace::shown(&chart)));
     }
     for path in manifests(root)? {
-        let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        let name = workspace::shown(path.strip_prefix(root).unwrap_or(&path));
         let found = image_differences(&read(&path)?, version);
         differences.extend(found.into_iter().map(|text| format!("{name}: {text}")));
     }

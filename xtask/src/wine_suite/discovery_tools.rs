@@ -8,12 +8,10 @@ use anyhow::{Result, ensure};
 
 use super::programs::{Programs, compare, output, stdout};
 use super::test_case::TestCase;
-use crate::clients;
+use crate::clients::{self, GO_CLIENT, WINDOWS_CLIENTS};
 use crate::process::run;
 use crate::wine::windows_path;
 use crate::workspace::{native_build, root, windows_build};
-
-const CLIENTS: [&str; 2] = ["test-device-discovery-cpp.exe", "test-device-discovery-go.exe"];
 
 /// Builds the tools and the clients, and returns the tests.
 pub(super) fn tests() -> Result<Vec<TestCase>> {
@@ -52,7 +50,7 @@ fn windows(programs: &Programs, tool: &str, arguments: &[&str]) -> Command {
 fn clients_match_tool(programs: &Programs, folder: &Path, inventory: &Path) -> Result<()> {
     programs.host.set(inventory)?;
     let tool = stdout(&mut windows(programs, "test-device-discovery", &[]))?;
-    for client in CLIENTS {
+    for client in WINDOWS_CLIENTS {
         compare(&tool, &stdout(&mut programs.host.command(&folder.join(client)))?)?;
     }
     let expected = stdout(&mut native("test-device-discovery", &[], inventory))?;
@@ -101,7 +99,7 @@ fn without_dxcore(programs: &Programs, folder: &Path) -> Result<()> {
     programs.host.install(&[])?;
     let tool = stdout(&mut windows(programs, "test-device-discovery", &[]))?;
     ensure!(tool.contains("Discovered "), "the output is {tool}");
-    for client in CLIENTS {
+    for client in WINDOWS_CLIENTS {
         compare(&tool, &stdout(&mut programs.host.command(&folder.join(client)))?)?;
     }
     Ok(())
@@ -144,7 +142,7 @@ fn run_returns_exit_code(programs: &Programs, folder: &Path) -> Result<()> {
     programs.host.set(&root().join("fixtures/inventories/aws-t4-two.yaml"))?;
     let tool = folder.join("gen-device-mounts.exe");
     fs::copy(windows_build("gen-device-mounts.exe"), &tool)?;
-    fs::copy(folder.join(CLIENTS[1]), folder.join("ctr.exe"))?;
+    fs::copy(folder.join(GO_CLIENT), folder.join("ctr.exe"))?;
     let words = ["--all", "--run", "image", "name"];
     let result = output(programs.host.command(&tool).args(words))?;
     let text = String::from_utf8_lossy(&result.stderr);

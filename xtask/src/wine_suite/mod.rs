@@ -8,6 +8,7 @@
 mod colors;
 mod crate_tests;
 mod daemon;
+mod device_manager;
 mod discovery_tools;
 mod doctor;
 mod host_variants;
@@ -24,8 +25,9 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 
 use self::programs::Programs;
-use self::test_case::TestCase;
+use self::test_case::{Needs, TestCase};
 use crate::prerequisites;
+use crate::skipped_part::SkippedPart;
 use crate::wine::{SimulatedHost, Wine};
 use crate::workspace::target_dir;
 
@@ -40,17 +42,14 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs every test.
-pub(crate) fn check() -> Result<()> {
-    if cfg!(windows) {
-        println!("skipped: on Windows these tests would change the real machine");
-        return Ok(());
-    }
+/// Runs every test that this Wine can run.
+pub(crate) fn check() -> Result<Vec<SkippedPart>> {
     perform("")
 }
 
-/// Runs the tests whose names contain `part`, and prints a line for each.
-fn perform(part: &str) -> Result<()> {
+/// Runs the tests whose names contain `part`, and prints a line for each. Returns those that
+/// this Wine cannot run.
+fn perform(part: &str) -> Result<Vec<SkippedPart>> {
     prerequisites::for_windows_builds()?;
     let wine = Wine::ready("suite")?;
     let _lock = wine.lock()?;
@@ -59,6 +58,10 @@ fn perform(part: &str) -> Result<()> {
     // After the builds, which can take longer than an idle server runs. A server that Wine
     // starts itself stops with its program, and forgets the devices that `wine_bed` made.
     let _server = wine.start_server()?;
+    let (tests, skipped) = runnable(tests, || device_manager::has_sockets(&programs))?;
+    for SkippedPart { part, reason } in &skipped {
+        println!("skipped {part:<58} {reason}");
+    }
     let mut failed = 0;
     for test in &tests {
         let start = Instant::now();
@@ -70,21 +73,41 @@ fn perform(part: &str) -> Result<()> {
             println!("{error:#}");
         }
     }
-    println!("{} passed, {failed} failed", tests.len() - failed);
+    println!("{} passed, {failed} failed, {} skipped", tests.len() - failed, skipped.len());
     if failed > 0 {
         bail!("{failed} of {} tests failed", tests.len());
     }
-    Ok(())
+    Ok(skipped)
 }
+
+/// The tests that this Wine can run, and the others. `has_sockets` is asked only if a test
+/// needs sockets.
+fn runnable(
+    tests: Vec<TestCase>,
+    has_sockets: impl Fn() -> Result<bool>,
+) -> Result<(Vec<TestCase>, Vec<SkippedPart>)> {
+    let needs_sockets = |test: &TestCase| test.needs == Needs::Sockets;
+    if !tests.iter().any(needs_sockets) || has_sockets()? {
+        return Ok((tests, Vec::new()));
+    }
+    let (others, run_here) = tests.into_iter().partition(needs_sockets);
+    let others: Vec<TestCase> = others;
+    let skipped = others.into_iter().map(|test| SkippedPart::new(test.name, NO_SOCKETS));
+    Ok((run_here, skipped.collect()))
+}
+
+/// Why tests with sockets do not run.
+const NO_SOCKETS: &str = "this Wine has no AF_UNIX sockets (error 10047)";
 
 /// The tests whose names contain `part`; an error if there is none.
 fn tests(part: &str) -> Result<Vec<TestCase>> {
-    let mut tests: Vec<TestCase> = Vec::new();
+    let mut tests = crate_tests::tests()?;
     tests.extend(round_trip::tests(&large_inventories::write(&target_dir().join("wine"))?)?);
     tests.extend(host_variants::tests());
     tests.extend(daemon::tests());
     tests.extend(service::tests());
     tests.extend(colors::tests());
+    tests.extend(device_manager::tests()?);
     tests.extend(doctor::tests());
     tests.extend(discovery_tools::tests()?);
     tests.retain(|test| test.name.contains(part));
@@ -92,4 +115,31 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
         bail!("no test name contains `{part}`");
     }
     Ok(tests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(has_sockets: bool) -> (Vec<String>, Vec<String>) {
+        let test = |name: &str| TestCase::new(name, |_| Ok(()));
+        let tests = vec![test("plain"), test("sockets").needs_sockets()];
+        let (tests, skipped) = runnable(tests, || Ok(has_sockets)).unwrap();
+        let run_here = tests.into_iter().map(|test| test.name);
+        (run_here.collect(), skipped.into_iter().map(|skipped| skipped.part).collect())
+    }
+
+    #[test]
+    fn tests_with_sockets_run_only_where_wine_has_them() {
+        assert_eq!(names(true), (vec!["plain".into(), "sockets".into()], Vec::new()));
+        assert_eq!(names(false), (vec!["plain".into()], vec!["sockets".into()]));
+    }
+
+    #[test]
+    fn sockets_are_looked_for_only_if_a_test_needs_them() {
+        let plain = vec![TestCase::new("plain", |_| Ok(()))];
+        assert_eq!(runnable(plain, || bail!("not needed")).unwrap().0.len(), 1);
+        let sockets = vec![TestCase::new("sockets", |_| Ok(())).needs_sockets()];
+        assert!(runnable(sockets, || bail!("broken")).is_err());
+    }
 }

@@ -1,0 +1,62 @@
+//! The Windows program and the kubelet's own device manager, built for Windows.
+//!
+//! `testing/kubelet_suite` contains the tests. Those that connect the two need `AF_UNIX`
+//! sockets, which Wine 10 does not have. They run if the Wine in use has them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::programs::{Programs, stdout};
+use super::test_case::TestCase;
+use crate::kubelet_suite::{self, PROGRAM_VARIABLE};
+use crate::prerequisites;
+use crate::process::{last_lines, output_within};
+use crate::wine::windows_path;
+use crate::workspace;
+
+/// Longer than all tests take on a slow machine.
+const DEADLINE: Duration = Duration::from_secs(15 * 60);
+
+/// What `simulate` says on a host without sockets. Everywhere else it uses them.
+const NO_SOCKETS: &str = "this host has no AF_UNIX sockets";
+
+/// The tests that need no socket.
+const WITHOUT_SOCKETS: &str = "^TestPluginShutsDownWithoutAKubelet$";
+
+/// Builds the Go tests for Windows, and returns them as two tests.
+pub(super) fn tests() -> Result<Vec<TestCase>> {
+    prerequisites::require_go("the kubelet's device manager", "1.26")?;
+    let program = kubelet_suite::windows_program()?;
+    let all = program.clone();
+    Ok(vec![
+        TestCase::new("device manager: shutdown without a kubelet", move |programs| {
+            run(programs, &program, WITHOUT_SOCKETS)
+        }),
+        TestCase::new("device manager: AF_UNIX sockets", move |programs| run(programs, &all, "."))
+            .needs_sockets(),
+    ])
+}
+
+/// Whether Windows programs have `AF_UNIX` sockets in this Wine.
+pub(super) fn has_sockets(programs: &Programs) -> Result<bool> {
+    let inventory = windows_path(&workspace::root().join("fixtures/inventories/aws-t4-two.yaml"));
+    let report = stdout(&mut programs.windows(&["simulate", "--inventory", &inventory]))?;
+    Ok(!report.contains(NO_SOCKETS))
+}
+
+/// Runs the Go tests whose names match `pattern`, in their folder, as `go test` does.
+fn run(programs: &Programs, program: &Path, pattern: &str) -> Result<()> {
+    let plugin: PathBuf = workspace::windows_build("directx-device-plugin.exe");
+    let mut tests = programs.host.command(program);
+    tests.current_dir(kubelet_suite::folder()).env(PROGRAM_VARIABLE, windows_path(&plugin));
+    tests.args(["-test.v", "-test.timeout=14m", "-test.run", pattern]);
+    let result = output_within(DEADLINE, &mut tests)?;
+    let text = [result.stdout, result.stderr].concat();
+    let has_run = String::from_utf8_lossy(&text).contains("--- PASS: ");
+    if !result.status.success() || !has_run {
+        bail!("the tests failed with {}:\n{}", result.status, last_lines(&text, 60));
+    }
+    Ok(())
+}
