@@ -79,7 +79,7 @@ fn perform(part: &str) -> Result<()> {
 
 /// The tests whose names contain `part`; an error if there is none.
 fn tests(part: &str) -> Result<Vec<TestCase>> {
-    let mut tests: Vec<TestCase> = Vec::new();
+    let mut tests = crate_tests::tests()?;
     tests.extend(round_trip::tests(&large_inventories::write(&target_dir().join("wine"))?)?);
     tests.extend(host_variants::tests());
     tests.extend(daemon::tests());
