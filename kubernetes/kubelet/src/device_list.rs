@@ -10,8 +10,8 @@ use crate::v1beta1;
 /// not change.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
 
-/// The size of the gRPC frame header: a compression flag and the length of the message.
-const FRAME_HEADER: usize = 5;
+/// The size of the header of a gRPC message: a compression flag and the length of the message.
+pub(crate) const FRAME_HEADER: usize = 5;
 
 /// The tag of `ListAndWatchResponse.devices`.
 const DEVICES_TAG: u32 = 1;
@@ -53,6 +53,7 @@ impl Health {
 pub struct DeviceList {
     frame: Bytes,
     len: usize,
+    longest_id: usize,
 }
 
 /// The device list exceeds the kubelet's message limit.
@@ -74,8 +75,9 @@ impl DeviceList {
     /// The encoded list is larger than [`MESSAGE_LIMIT`].
     pub fn new(devices: impl IntoIterator<Item = AdvertisedDevice>) -> Result<Self, ListTooLarge> {
         let mut frame = vec![0; FRAME_HEADER];
-        let mut len = 0;
+        let (mut len, mut longest_id) = (0, 0);
         for device in devices {
+            longest_id = longest_id.max(device.id.len());
             append(&mut frame, device);
             len += 1;
         }
@@ -85,7 +87,7 @@ impl DeviceList {
             _ => return Err(ListTooLarge { devices: len, bytes }),
         };
         frame[1..FRAME_HEADER].copy_from_slice(&header);
-        Ok(DeviceList { frame: Bytes::from(frame.into_boxed_slice()), len })
+        Ok(DeviceList { frame: Bytes::from(frame.into_boxed_slice()), len, longest_id })
     }
 
     /// The number of devices in the list.
@@ -98,6 +100,11 @@ impl DeviceList {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// The length of the longest device ID, in bytes.
+    pub(crate) fn longest_id(&self) -> usize {
+        self.longest_id
     }
 
     /// The encoded `ListAndWatchResponse`.

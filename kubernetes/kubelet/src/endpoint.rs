@@ -10,13 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use crate::connection_slots::{Slot, SocketSlots};
 use crate::http2::{self, CloseSignal, Closer, ConnectionLimits, Panicked, serve_connection};
 use crate::service::Service;
 use crate::transport::{Identity, Listener, Transport};
-
-/// How many connections one socket serves at once. A kubelet opens one. At the limit, further
-/// connections wait until an idle one is closed.
-const CONNECTION_LIMIT: usize = 64;
 
 /// How long to wait after a failed accept. It fails when file handles or memory run out, and would
 /// fail again immediately.
@@ -147,6 +144,7 @@ pub(crate) fn remove_leftover<T: Transport>(
 pub(crate) async fn serve<L>(
     mut listener: L,
     service: Service,
+    slots: SocketSlots,
     mut close_signal: CloseSignal,
     resource: String,
 ) -> Result<(), Panicked>
@@ -161,14 +159,17 @@ where
         task: format!("connection to {resource}"),
     };
     loop {
-        let room = connections.running.len() < CONNECTION_LIMIT;
+        let next = async {
+            let slot = slots.take().await;
+            (listener.accept().await, slot)
+        };
         tokio::select! {
             biased;
             () = close_signal.requested() => break,
             Some(ended) = connections.running.join_next() => connections.outcome(ended)?,
-            accepted = listener.accept(), if room => match accepted {
-                Ok(io) => connections.serve(io),
-                Err(error) => {
+            accepted = next => match accepted {
+                (Ok(io), slot) => connections.serve(io, slot),
+                (Err(error), _) => {
                     tracing::warn!(resource, %error, "cannot accept connection");
                     sleep(ACCEPT_PAUSE).await;
                 }
@@ -193,13 +194,14 @@ struct Connections {
 }
 
 impl Connections {
-    fn serve<Io>(&mut self, io: Io)
+    fn serve<Io>(&mut self, io: Io, slot: Slot)
     where
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (service, close_signal) = (self.service.clone(), self.close_signal.clone());
+        let (service, close_signal) = (self.service.for_connection(), self.close_signal.clone());
         let task = self.task.clone();
         self.running.spawn(async move {
+            let _occupied = slot;
             serve_connection(io, service, close_signal, ConnectionLimits::default(), &task).await
         });
     }

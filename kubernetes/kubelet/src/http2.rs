@@ -8,8 +8,10 @@ mod authority_rewriter;
 mod calls;
 mod client;
 mod close_signal;
+mod reading_turn;
 mod rewriting_stream;
 mod server;
+mod unwritten;
 
 use std::any::Any;
 

@@ -7,15 +7,19 @@
 //! Output: [`Readiness`], which reports whether a kubelet has the device list of each resource.
 //! Nothing in this crate knows what a device is.
 
+mod connection_slots;
 mod device_list;
 mod directory;
 mod endpoint;
 mod error_chain;
 mod events;
+mod grpc_message;
 pub mod http2;
 mod list_stream;
+mod memory_budget;
 mod readiness;
 mod registration;
+mod request_limits;
 mod resource;
 mod resource_registration;
 mod retry;
@@ -25,6 +29,7 @@ mod stale_sockets;
 pub mod status;
 mod supervisor;
 mod transport;
+mod unary_calls;
 
 /// The messages of the API, the `DevicePlugin` server and the `Registration` client.
 #[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated from proto/v1beta1.proto")]

@@ -1,7 +1,6 @@
 //! The `DevicePlugin` service of one endpoint.
 //!
-//! Unary calls go through the code that tonic generates. `ListAndWatch` has its own response body,
-//! `list_stream`, which the generated code cannot express.
+//! `ListAndWatch` has its own response body, `list_stream`. The other calls are in `unary_calls`.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -9,42 +8,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
 
-use crate::MESSAGE_LIMIT;
 use crate::events::{EndpointId, Event};
 use crate::http2::CloseSignal;
 use crate::list_stream::{ListStream, StreamObserver};
+use crate::memory_budget::MemoryBudget;
 use crate::readiness::Readiness;
-use crate::registration::OPTIONS;
-use crate::resource::{PreferredRequest, Resource};
-use crate::status;
-use crate::v1beta1::device_plugin_server::{DevicePlugin, DevicePluginServer};
-use crate::v1beta1::{
-    AllocateRequest, AllocateResponse, ContainerPreferredAllocationResponse, DevicePluginOptions,
-    Empty, PreStartContainerRequest, PreStartContainerResponse, PreferredAllocationRequest,
-    PreferredAllocationResponse,
-};
+use crate::resource::Resource;
+use crate::unary_calls::UnaryCalls;
 
 const LIST_AND_WATCH: &str = "/v1beta1.DevicePlugin/ListAndWatch";
 
-/// How long a unary call may take. Nearly all of that is the time for the request to arrive:
-/// computing an answer takes less than a millisecond.
-const REQUEST_LIMIT: Duration = Duration::from_secs(30);
-
-/// The service of one endpoint. It is cloned for each call.
+/// The service of one connection to an endpoint. It is cloned for each call.
 #[derive(Clone)]
 pub(crate) struct Service {
-    unary_calls: DevicePluginServer<UnaryCalls>,
     endpoint: Arc<EndpointContext>,
+    /// Whether the kubelet's stream was opened on this connection.
+    is_kubelet: Arc<AtomicBool>,
 }
 
 /// What the calls of an endpoint need.
@@ -58,23 +45,36 @@ pub(crate) struct EndpointContext {
     pub(crate) events: mpsc::UnboundedSender<Event>,
     /// The answer to a status call.
     pub(crate) readiness: watch::Receiver<Readiness>,
+    /// The memory of all calls of the process.
+    pub(crate) memory: Arc<MemoryBudget>,
 }
 
 impl Service {
     pub(crate) fn new(endpoint: EndpointContext) -> Self {
-        let unary_calls = UnaryCalls { resource: endpoint.resource.clone() };
-        Service {
-            unary_calls: DevicePluginServer::new(unary_calls)
-                .max_decoding_message_size(MESSAGE_LIMIT)
-                .max_encoding_message_size(MESSAGE_LIMIT),
-            endpoint: Arc::new(endpoint),
-        }
+        Service { endpoint: Arc::new(endpoint), is_kubelet: Arc::default() }
+    }
+
+    /// The service of a new connection.
+    pub(crate) fn for_connection(&self) -> Self {
+        Service { endpoint: Arc::clone(&self.endpoint), is_kubelet: Arc::default() }
+    }
+
+    async fn unary_call(&self, request: Request<Incoming>) -> Response<Body> {
+        let EndpointContext { resource, readiness, memory, .. } = &*self.endpoint;
+        let is_kubelet = self.is_kubelet.load(Ordering::Relaxed);
+        let share = if is_kubelet { memory.kubelet() } else { memory.others() };
+        let calls = UnaryCalls { resource, readiness, share };
+        let path = request.uri().path().to_owned();
+        calls.answer(&path, request.into_body()).await.unwrap_or_else(Status::into_http)
     }
 
     fn list_and_watch(&self) -> Response<Body> {
         let EndpointContext { id, resource, close_signal, kubelet_expected, events, .. } =
             &*self.endpoint;
         let from_kubelet = kubelet_expected.swap(false, Ordering::Relaxed);
+        if from_kubelet {
+            self.is_kubelet.store(true, Ordering::Relaxed);
+        }
         tracing::debug!(resource = resource.name(), from_kubelet, "ListAndWatch called");
         let observer = KubeletStreamObserver(from_kubelet.then(|| (*id, events.clone())));
         observer.send(Event::StreamOpened);
@@ -100,17 +100,8 @@ impl tower_service::Service<Request<Incoming>> for Service {
             let response = self.list_and_watch();
             return Box::pin(std::future::ready(Ok(response)));
         }
-        let response: Self::Future = if request.uri().path() == status::GET {
-            Box::pin(status::respond(self.endpoint.readiness.clone(), request))
-        } else {
-            self.unary_calls.call(request)
-        };
-        Box::pin(async move {
-            timeout(REQUEST_LIMIT, response).await.unwrap_or_else(|_| {
-                let error = format!("no request received within {} s", REQUEST_LIMIT.as_secs());
-                Ok(Status::deadline_exceeded(error).into_http())
-            })
-        })
+        let service = self.clone();
+        Box::pin(async move { Ok(service.unary_call(request).await) })
     }
 }
 
@@ -136,86 +127,5 @@ impl StreamObserver for KubeletStreamObserver {
 impl Drop for KubeletStreamObserver {
     fn drop(&mut self) {
         self.send(Event::StreamEnded);
-    }
-}
-
-/// The unary calls of the `DevicePlugin` service.
-#[derive(Clone)]
-struct UnaryCalls {
-    resource: Arc<dyn Resource>,
-}
-
-#[tonic::async_trait]
-impl DevicePlugin for UnaryCalls {
-    async fn get_device_plugin_options(
-        &self,
-        _request: tonic::Request<Empty>,
-    ) -> Result<tonic::Response<DevicePluginOptions>, Status> {
-        tracing::debug!(resource = self.resource.name(), "GetDevicePluginOptions called");
-        Ok(tonic::Response::new(OPTIONS))
-    }
-
-    async fn get_preferred_allocation(
-        &self,
-        request: tonic::Request<PreferredAllocationRequest>,
-    ) -> Result<tonic::Response<PreferredAllocationResponse>, Status> {
-        let mut container_responses = Vec::new();
-        for container in &request.get_ref().container_requests {
-            let size = usize::try_from(container.allocation_size).map_err(|_| {
-                let size = container.allocation_size;
-                Status::invalid_argument(format!("invalid allocation size {size}"))
-            })?;
-            let preferred = self.resource.prefer(PreferredRequest {
-                available: &container.available_device_ids,
-                must_include: &container.must_include_device_ids,
-                size,
-            });
-            let device_ids = preferred.inspect_err(|refusal| {
-                tracing::warn!(
-                    resource = self.resource.name(),
-                    size,
-                    error = %refusal,
-                    "GetPreferredAllocation failed"
-                );
-            })?;
-            tracing::debug!(
-                resource = self.resource.name(),
-                available = container.available_device_ids.len(),
-                size,
-                preferred = ?device_ids,
-                "GetPreferredAllocation succeeded"
-            );
-            container_responses.push(ContainerPreferredAllocationResponse { device_ids });
-        }
-        Ok(tonic::Response::new(PreferredAllocationResponse { container_responses }))
-    }
-
-    async fn allocate(
-        &self,
-        request: tonic::Request<AllocateRequest>,
-    ) -> Result<tonic::Response<AllocateResponse>, Status> {
-        let mut container_responses = Vec::new();
-        for container in &request.get_ref().container_requests {
-            let ids = &container.devices_ids;
-            let response = self.resource.allocate(ids).inspect_err(|refusal| {
-                tracing::warn!(resource = self.resource.name(), ?ids, error = %refusal, "Allocate failed");
-            })?;
-            tracing::debug!(
-                resource = self.resource.name(),
-                ?ids,
-                devices = response.devices.len(),
-                mounts = response.mounts.len(),
-                "Allocate succeeded"
-            );
-            container_responses.push(response);
-        }
-        Ok(tonic::Response::new(AllocateResponse { container_responses }))
-    }
-
-    async fn pre_start_container(
-        &self,
-        _request: tonic::Request<PreStartContainerRequest>,
-    ) -> Result<tonic::Response<PreStartContainerResponse>, Status> {
-        Ok(tonic::Response::new(PreStartContainerResponse {}))
     }
 }

@@ -14,10 +14,12 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::KUBELET_SOCKET;
+use crate::connection_slots::ConnectionSlots;
 use crate::endpoint::{self, Endpoint};
 use crate::error_chain::ErrorChain;
 use crate::events::{EndpointId, Event};
 use crate::http2::Panicked;
+use crate::memory_budget::MemoryBudget;
 use crate::readiness::{Readiness, ResourceReadiness};
 use crate::registration::RegisterError;
 use crate::resource::Resource;
@@ -108,6 +110,8 @@ struct Supervisor<T: Transport> {
     socket_names: SocketNames,
     next_endpoint: u64,
     stale_socket_search: StaleSocketSearch,
+    memory: Arc<MemoryBudget>,
+    connection_slots: ConnectionSlots,
 }
 
 /// A resource and its registration state.
@@ -157,6 +161,8 @@ impl<T: Transport> Supervisor<T> {
             socket_names: SocketNames::default(),
             next_endpoint: 0,
             stale_socket_search: StaleSocketSearch::NotStarted,
+            memory: Arc::default(),
+            connection_slots: ConnectionSlots::default(),
         }
     }
 

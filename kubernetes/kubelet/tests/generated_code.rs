@@ -8,8 +8,6 @@ use std::fs;
 use std::path::Path;
 
 const PROTO: &str = "proto/v1beta1.proto";
-/// Served by `src/list_stream.rs` instead, which shares one encoded list between all streams.
-const LIST_AND_WATCH: &str = "ListAndWatch";
 const UPDATE: &str = "UPDATE_GENERATED";
 
 /// Which program the code is generated for.
@@ -43,15 +41,12 @@ fn compare(side: Side, checked_in: &Path) {
     );
 }
 
-/// Generates the code of one side. The plugin serves `DevicePlugin` and calls `Registration`; the
-/// kubelet serves `Registration` and calls `DevicePlugin`.
+/// Generates the code of one side. The plugin calls `Registration`, and `src/service.rs` serves
+/// `DevicePlugin`; the kubelet serves `Registration` and calls `DevicePlugin`.
 fn generate(side: Side) -> String {
     let proto = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PROTO)).unwrap();
     match side {
-        Side::Plugin => {
-            let server = without_rpc(&without_service(&proto, "Registration"), LIST_AND_WATCH);
-            with_client(&compile(&server, Half::Server), &without_service(&proto, "DevicePlugin"))
-        }
+        Side::Plugin => compile(&without_service(&proto, "DevicePlugin"), Half::Client),
         Side::Kubelet => {
             let server = without_service(&proto, "DevicePlugin");
             with_client(&compile(&server, Half::Server), &without_service(&proto, "Registration"))
@@ -92,13 +87,6 @@ fn compile(proto: &str, half: Half) -> String {
 fn without_service(proto: &str, name: &str) -> String {
     let (before, rest) = proto.split_once(&format!("service {name} {{")).unwrap();
     let (_service, after) = rest.split_once("\n}\n").unwrap();
-    let (before, _comment) = before.trim_end().rsplit_once('\n').unwrap();
-    format!("{before}\n{after}")
-}
-
-fn without_rpc(proto: &str, name: &str) -> String {
-    let (before, rest) = proto.split_once(&format!("rpc {name}(")).unwrap();
-    let (_rpc, after) = rest.split_once('\n').unwrap();
     let (before, _comment) = before.trim_end().rsplit_once('\n').unwrap();
     format!("{before}\n{after}")
 }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use clap::Args;
 use cli::{Failure, OutputFormat};
 use devices::DriverModel;
-use kubelet::status::{Phase, ResourceStatus, is_socket_of};
+use kubelet::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusError, is_socket_of, query_all};
 use kubelet::{UnixSockets, default_device_plugin_dir};
 use serde::Serialize;
 
@@ -44,8 +44,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         some => some.to_vec(),
     };
     let sockets = sockets(&directory, &models)?;
-    let resources = event_loop::build()?.block_on(query(&sockets));
-    let report = Report::of(&resources);
+    let answers = event_loop::build()?.block_on(query(&sockets));
+    let report = Report::of(&answers);
     match arguments.output {
         OutputFormat::Text => cli::print(&text(&report, &directory))?,
         OutputFormat::Json => cli::print_json(&report)?,
@@ -73,26 +73,38 @@ fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Fai
     Ok(sockets)
 }
 
-/// The status of each resource, by name. Of several daemons the best counts, since the
-/// old daemon of a rolling update still runs when the new one is ready.
-async fn query(sockets: &[PathBuf]) -> BTreeMap<String, ResourceStatus> {
-    let mut resources: BTreeMap<String, ResourceStatus> = BTreeMap::new();
-    for socket in sockets {
-        match kubelet::status::query(UnixSockets, socket).await {
-            Ok(report) => {
-                for resource in report.resources {
-                    let known = resources.get(&resource.name);
-                    if known.is_none_or(|known| rank(known) < rank(&resource)) {
-                        resources.insert(resource.name.clone(), resource);
-                    }
-                }
-            }
+/// What the daemons answered.
+#[derive(Default)]
+struct Answers {
+    /// The status of each resource, by name. Of several daemons the best counts, since the
+    /// old daemon of a rolling update still runs when the new one is ready.
+    resources: BTreeMap<String, ResourceStatus>,
+    /// The sockets on which a process listens but does not answer in time.
+    busy: Vec<PathBuf>,
+}
+
+async fn query(sockets: &[PathBuf]) -> Answers {
+    let mut answers = Answers::default();
+    let results = query_all(&UnixSockets, sockets).await;
+    for (socket, result) in sockets.iter().zip(results) {
+        match result {
+            Ok(report) => report.resources.into_iter().for_each(|r| answers.add(r)),
+            Err(StatusError::Busy) => answers.busy.push(socket.clone()),
             Err(error) => {
                 tracing::info!(socket = %socket.display(), %error, "skipping stale socket");
             }
         }
     }
-    resources
+    answers
+}
+
+impl Answers {
+    fn add(&mut self, resource: ResourceStatus) {
+        let known = self.resources.get(&resource.name);
+        if known.is_none_or(|known| rank(known) < rank(&resource)) {
+            self.resources.insert(resource.name.clone(), resource);
+        }
+    }
 }
 
 /// The order by which the best of several daemons is chosen.
@@ -102,9 +114,12 @@ fn rank(resource: &ResourceStatus) -> (bool, Phase) {
 
 /// The JSON document.
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Report {
     ready: bool,
     resources: Vec<View>,
+    /// The paths of the sockets that a daemon listens on without answering in time.
+    busy_sockets: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -121,7 +136,7 @@ struct View {
 }
 
 impl Report {
-    fn of(resources: &BTreeMap<String, ResourceStatus>) -> Report {
+    fn of(Answers { resources, busy }: &Answers) -> Report {
         let view = |resource: &ResourceStatus| View {
             name: resource.name.clone(),
             ready: resource.is_ready(),
@@ -141,15 +156,20 @@ impl Report {
         Report {
             ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
             resources: resources.values().map(view).collect(),
+            busy_sockets: busy.iter().map(|socket| socket.display().to_string()).collect(),
         }
     }
 }
 
 fn text(report: &Report, directory: &Path) -> String {
     let mut text = String::new();
-    if report.resources.is_empty() {
+    if report.resources.is_empty() && report.busy_sockets.is_empty() {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(text, "no daemon responds in {}", directory.display());
+    }
+    for socket in &report.busy_sockets {
+        let limit = ANSWER_LIMIT.as_secs_f64();
+        let _ = writeln!(text, "busy: the daemon at {socket} did not answer within {limit:.1} s");
     }
     for resource in &report.resources {
         let _ = write!(text, "{}: {}", resource.name, resource.state);

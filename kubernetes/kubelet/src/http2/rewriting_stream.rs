@@ -1,5 +1,6 @@
 //! A connection that passes its incoming bytes through an [`AuthorityRewriter`] until the rewriter
-//! is done. The module `authority_rewriter` explains why.
+//! is done, and gives way to other tasks. The modules `authority_rewriter` and `reading_turn`
+//! explain why.
 
 use std::io;
 use std::pin::Pin;
@@ -8,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::authority_rewriter::AuthorityRewriter;
+use super::reading_turn::ReadingTurn;
 
 /// How many bytes are read from the connection at once while the rewriter is active.
 const CHUNK: usize = 4 * 1024;
@@ -18,11 +20,17 @@ pub(super) struct RewritingStream<Io> {
     rewriter: AuthorityRewriter,
     /// Rewritten bytes that are not read yet.
     rewritten: Vec<u8>,
+    turn: ReadingTurn,
 }
 
 impl<Io> RewritingStream<Io> {
     pub(super) fn new(io: Io) -> Self {
-        RewritingStream { io, rewriter: AuthorityRewriter::default(), rewritten: Vec::new() }
+        RewritingStream {
+            io,
+            rewriter: AuthorityRewriter::default(),
+            rewritten: Vec::new(),
+            turn: ReadingTurn::default(),
+        }
     }
 
     fn copy_rewritten(&mut self, buf: &mut ReadBuf<'_>) {
@@ -45,7 +53,8 @@ impl<Io: AsyncRead + Unpin> AsyncRead for RewritingStream<Io> {
         let this = &mut *self;
         while this.rewritten.is_empty() {
             if this.rewriter.is_done() {
-                return Pin::new(&mut this.io).poll_read(cx, buf);
+                let io = Pin::new(&mut this.io);
+                return this.turn.poll_read(cx, buf, |cx, buf| io.poll_read(cx, buf));
             }
             let mut chunk = [0; CHUNK];
             let mut chunk = ReadBuf::new(&mut chunk);

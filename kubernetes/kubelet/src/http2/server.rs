@@ -19,6 +19,7 @@ use super::Panicked;
 use super::calls::Calls;
 use super::close_signal::CloseSignal;
 use super::rewriting_stream::RewritingStream;
+use super::unwritten::{RecordedBody, SLICE, UnreadTimer, Unwritten};
 use crate::error_chain::ErrorChain;
 
 /// The limits of one connection.
@@ -30,23 +31,34 @@ pub struct ConnectionLimits {
     pub header_bytes: u32,
     /// How long a connection may stay open without a call, from the moment it was accepted.
     pub idle: Duration,
+    /// How long a peer may leave response data unread: a slice of at most 16 KiB, on any stream.
+    pub unread: Duration,
     /// How long a peer may take to close a connection after it was sent GOAWAY.
     pub linger: Duration,
 }
 
+/// The flow-control window of each stream and each connection: the initial one of HTTP/2, which
+/// cannot be reduced. Nothing is gained by a larger one between processes of the same host.
+const WINDOW: u32 = 64 * 1024 - 1;
+
 impl Default for ConnectionLimits {
     fn default() -> Self {
         ConnectionLimits {
-            calls: 128,
-            header_bytes: 16 * 1024,
+            // A kubelet makes one call besides its stream.
+            calls: 16,
+            // A kubelet sends less than 1 KiB.
+            header_bytes: 8 * 1024,
             idle: Duration::from_secs(30),
+            // A kubelet that is suspended for longer must register the plugin again, if the data
+            // exceeds what the socket holds.
+            unread: Duration::from_secs(30),
             linger: Duration::from_secs(1),
         }
     }
 }
 
-/// Serves calls until the peer closes the connection, the connection is idle for too long, or the
-/// close signal arrives and the running calls have ended.
+/// Serves calls until the peer closes the connection or does not read, the connection is idle for
+/// too long, or the close signal arrives and the running calls have ended.
 ///
 /// # Errors
 /// A call panicked. A lost connection or invalid data from the peer is not an error, and is only
@@ -68,19 +80,29 @@ where
         > + Clone,
 {
     let calls = Calls::default();
-    let service = service_fn(move |request| service.clone().call(request));
+    let unwritten = Unwritten::default();
+    let mut unread = UnreadTimer::new(unwritten.clone(), limits.unread);
+    let service = service_fn(move |request| {
+        let (response, unwritten) = (service.clone().call(request), unwritten.clone());
+        async {
+            Ok::<_, Infallible>(response.await?.map(|body| RecordedBody::new(body, unwritten)))
+        }
+    });
     let mut connection = pin!(
         http2::Builder::new(calls.clone())
             .timer(TokioTimer::new())
             .auto_date_header(false)
             .max_concurrent_streams(limits.calls)
             .max_header_list_size(limits.header_bytes)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_send_buf_size(SLICE)
             .serve_connection(TokioIo::new(RewritingStream::new(io)), service)
     );
     let mut close_requested = pin!(close_signal.requested());
     let mut idle = IdleTimer::new(limits.idle);
     let ended = poll_fn(|cx| {
-        if let Poll::Ready(ended) = poll_both(connection.as_mut(), &calls, cx, task) {
+        if let Poll::Ready(ended) = poll_all(connection.as_mut(), &calls, &mut unread, cx, task) {
             return Poll::Ready(Some(ended));
         }
         let close =
@@ -93,7 +115,7 @@ where
     connection.as_mut().graceful_shutdown();
     let mut linger: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|cx| {
-        if let Poll::Ready(ended) = poll_both(connection.as_mut(), &calls, cx, task) {
+        if let Poll::Ready(ended) = poll_all(connection.as_mut(), &calls, &mut unread, cx, task) {
             return Poll::Ready(ended);
         }
         if calls.running() > 0 {
@@ -105,11 +127,12 @@ where
     .await
 }
 
-/// Polls a connection and then its calls. Ready once the connection has ended or a call has
-/// panicked.
-fn poll_both(
+/// Polls a connection, then its calls, then whether its peer reads. Ready once the connection has
+/// ended, a call has panicked, or the peer has not read for too long.
+fn poll_all(
     connection: Pin<&mut impl Future<Output = hyper::Result<()>>>,
     calls: &Calls,
+    unread: &mut UnreadTimer,
     cx: &mut Context<'_>,
     task: &str,
 ) -> Poll<Result<(), Panicked>> {
@@ -117,10 +140,14 @@ fn poll_both(
     if let Poll::Ready(panicked) = calls.poll_panicked(cx, task) {
         return Poll::Ready(Err(panicked));
     }
-    ended.map(|result| {
+    if let Poll::Ready(result) = ended {
         if let Err(error) = result {
             tracing::debug!(task, error = %ErrorChain(&error), "connection failed");
         }
+        return Poll::Ready(Ok(()));
+    }
+    unread.poll(cx).map(|()| {
+        tracing::debug!(task, "closing connection: peer does not read");
         Ok(())
     })
 }

@@ -127,9 +127,11 @@ impl<T: Transport> Supervisor<T> {
             kubelet_expected,
             events: self.event_sender.clone(),
             readiness: self.readiness.subscribe(),
+            memory: Arc::clone(&self.memory),
         });
         let task = format!("listener of {name}");
-        let serving = endpoint::serve(listener, service, close_signal, name);
+        let slots = self.connection_slots.of_socket();
+        let serving = endpoint::serve(listener, service, slots, close_signal, name);
         self.spawn(task, async move {
             match serving.await {
                 Ok(()) => Event::EndpointEnded(id),

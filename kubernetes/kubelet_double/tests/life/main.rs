@@ -5,12 +5,14 @@
 
 mod ends;
 mod kubelets;
+mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;
 mod real_sockets;
 mod registration;
 mod service;
 mod socket_files;
+mod status;
 
 use std::time::Duration;
 

@@ -1,8 +1,11 @@
 //! A plugin whose devices a test can change, and the node on which it runs.
 
+use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use kubelet::http2::{self, Client};
 use kubelet::{
@@ -29,6 +32,12 @@ pub(crate) struct Devices {
     list: watch::Sender<Arc<DeviceList>>,
     current: std::sync::Mutex<Vec<AdvertisedDevice>>,
     pub(crate) panic_on: std::sync::Mutex<Option<String>>,
+    /// The length of an environment value in each response.
+    pub(crate) response_bytes: AtomicUsize,
+    /// Blocks the next preferred allocation until a message arrives.
+    pub(crate) blocked_by: std::sync::Mutex<Option<std::sync::mpsc::Receiver<()>>>,
+    /// How many containers were allocated or asked about.
+    pub(crate) answered: AtomicUsize,
 }
 
 impl Devices {
@@ -46,6 +55,9 @@ impl Devices {
             list: watch::Sender::new(Arc::new(DeviceList::new(devices.clone()).unwrap())),
             current: devices.into(),
             panic_on: None.into(),
+            response_bytes: AtomicUsize::default(),
+            blocked_by: None.into(),
+            answered: AtomicUsize::default(),
         })
     }
 
@@ -78,6 +90,13 @@ impl Devices {
                 .all(|(seen, device)| seen.id == device.id && seen.health == device.health.as_str())
     }
 
+    fn environment(&self) -> BTreeMap<String, String> {
+        match self.response_bytes.load(Ordering::Relaxed) {
+            0 => BTreeMap::new(),
+            length => BTreeMap::from([("LONG".to_owned(), "x".repeat(length))]),
+        }
+    }
+
     pub(crate) fn streams(&self) -> usize {
         self.list.receiver_count()
     }
@@ -97,6 +116,7 @@ impl Resource for Devices {
     }
 
     fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+        self.answered.fetch_add(1, Ordering::Relaxed);
         let panics = self.panic_on.lock().unwrap().as_ref().is_some_and(|id| ids.contains(id));
         assert!(!panics, "cannot allocate {ids:?}");
         let devices = self.current.lock().unwrap();
@@ -109,15 +129,23 @@ impl Resource for Devices {
             |id: &String| DeviceSpec { host_path: format!("host://{id}"), ..DeviceSpec::default() };
         Ok(ContainerResponse {
             devices: ids.iter().map(spec).collect(),
+            envs: self.environment(),
             ..ContainerResponse::default()
         })
     }
 
     fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
-        let mut ids = request.must_include.to_vec();
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        if let Some(blocked_by) = self.blocked_by.lock().unwrap().take()
+            && blocked_by.recv_timeout(Duration::from_secs(10)).is_err()
+        {
+            return Err(Refusal::new(RefusalKind::Internal, "blocked for 10 s"));
+        }
+        let mut ids: Vec<String> = request.must_include.to_vec();
         let mut others: Vec<String> = request.available.to_vec();
         others.sort();
-        others.retain(|id| !ids.contains(id));
+        let included: HashSet<&String> = request.must_include.iter().collect();
+        others.retain(|id| !included.contains(id));
         ids.extend(others);
         ids.truncate(request.size);
         Ok(ids)

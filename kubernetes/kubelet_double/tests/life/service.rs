@@ -14,11 +14,11 @@ use tonic::Code;
 
 use crate::plugin::{Caller, DIRECTORY, Devices, GPU, Node, Plugin, sockets};
 
-fn container(ids: &[&str]) -> ContainerAllocateRequest {
+pub(crate) fn container(ids: &[&str]) -> ContainerAllocateRequest {
     ContainerAllocateRequest { devices_ids: ids.iter().map(|id| (*id).to_owned()).collect() }
 }
 
-async fn serving() -> (Node, std::sync::Arc<Devices>, Plugin, Caller) {
+pub(crate) async fn serving() -> (Node, std::sync::Arc<Devices>, Plugin, Caller) {
     let mut node = Node::new();
     let devices = node.add(GPU, "gpu", 4);
     let plugin = node.run();
@@ -139,7 +139,7 @@ async fn a_peer_that_never_reads_does_not_delay_others() {
     assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
 }
 
-async fn raw(host: &InMemory, bytes: &[u8]) -> tokio::io::DuplexStream {
+pub(crate) async fn raw(host: &InMemory, bytes: &[u8]) -> tokio::io::DuplexStream {
     let mut stream = host.connect(&sockets(host)[0]).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     stream

@@ -1,0 +1,99 @@
+//! The messages of the status call.
+
+use tokio::time::Instant;
+
+use crate::readiness::{Readiness, ResourceState};
+
+/// The path of the call.
+pub(crate) const GET: &str = "/status.v1.Status/Get";
+
+/// The request.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(super) struct StatusRequest {}
+
+/// The response: every resource of the process.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct StatusReport {
+    /// In the order of the process's resources. Empty while the process starts or shuts down.
+    #[prost(message, repeated, tag = "1")]
+    pub resources: Vec<ResourceStatus>,
+}
+
+impl StatusReport {
+    /// Whether there is at least one resource and a kubelet has the device list of every resource.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.resources.is_empty() && self.resources.iter().all(ResourceStatus::is_ready)
+    }
+}
+
+/// One resource of a [`StatusReport`].
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub struct ResourceStatus {
+    /// The name of the extended resource.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The registration phase.
+    #[prost(enumeration = "Phase", tag = "2")]
+    pub phase: i32,
+    /// How long the resource has been waiting for a kubelet, in milliseconds. 0 if it is not
+    /// waiting.
+    #[prost(uint64, tag = "3")]
+    pub waiting_ms: u64,
+    /// The last error while the resource waits. Empty if there was none.
+    #[prost(string, tag = "4")]
+    pub last_error: String,
+    /// Why the devices are not known yet. Empty if they are known.
+    #[prost(string, tag = "5")]
+    pub pending: String,
+}
+
+impl ResourceStatus {
+    /// Whether a kubelet has the list of the resource's known devices.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.phase() == Phase::Ready && self.pending.is_empty()
+    }
+}
+
+/// The registration phase of a resource; see [`ResourceState`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, prost::Enumeration)]
+#[repr(i32)]
+pub enum Phase {
+    /// No registration was attempted yet.
+    Starting = 0,
+    /// No kubelet has accepted the resource.
+    WaitingForKubelet = 1,
+    /// A kubelet accepted the registration and has not received the device list yet.
+    Registered = 2,
+    /// A kubelet has the device list.
+    Ready = 3,
+}
+
+impl StatusReport {
+    pub(crate) fn of(readiness: &Readiness, now: Instant) -> StatusReport {
+        let resources = readiness.resources.iter().map(|resource| {
+            let blank = ResourceStatus {
+                name: resource.name.clone(),
+                pending: resource.pending.clone().unwrap_or_default(),
+                ..Default::default()
+            };
+            match &resource.state {
+                ResourceState::Starting => blank,
+                ResourceState::WaitingForKubelet { since, last_error } => ResourceStatus {
+                    phase: Phase::WaitingForKubelet.into(),
+                    waiting_ms: u64::try_from((now - *since).as_millis()).unwrap_or(u64::MAX),
+                    last_error: last_error.clone().unwrap_or_default(),
+                    ..blank
+                },
+                ResourceState::Registered => {
+                    ResourceStatus { phase: Phase::Registered.into(), ..blank }
+                }
+                ResourceState::ListDelivered => {
+                    ResourceStatus { phase: Phase::Ready.into(), ..blank }
+                }
+            }
+        });
+        StatusReport { resources: resources.collect() }
+    }
+}

@@ -1,0 +1,97 @@
+//! Queries the status of running plugins.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use tonic::{Code, Status};
+use tonic_prost::ProstCodec;
+
+use super::messages::{GET, StatusReport, StatusRequest};
+use crate::http2::{self, Client};
+use crate::transport::Transport;
+
+/// How long all queries together may take, so that a probe with a limit of two seconds gets an
+/// answer. A plugin takes less than a millisecond.
+pub const ANSWER_LIMIT: Duration = Duration::from_millis(1500);
+
+/// Why a status query failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// The socket does not exist, or no process listens on it.
+    #[error("no process listens on the socket")]
+    Absent(#[source] io::Error),
+    /// A process listens and does not answer in time, or has no room for one more connection or
+    /// call.
+    #[error("plugin is busy: it did not answer within {:.1} s", ANSWER_LIMIT.as_secs_f64())]
+    Busy,
+    /// The socket may not be used, or the connection was lost.
+    #[error("cannot query plugin")]
+    Unreachable(#[source] io::Error),
+    /// The process that listens does not know the call: another plugin, or an earlier version.
+    #[error("another program is listening on this socket: {}", .0.message())]
+    OtherProgram(Status),
+}
+
+impl StatusError {
+    fn of_connect(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Self::Absent(error),
+            // Linux: too many connections wait to be accepted.
+            io::ErrorKind::WouldBlock => Self::Busy,
+            _ => Self::Unreachable(error),
+        }
+    }
+
+    fn of_call(status: Status) -> Self {
+        match status.code() {
+            Code::ResourceExhausted | Code::DeadlineExceeded => Self::Busy,
+            Code::Unavailable | Code::Cancelled => Self::Unreachable(io::Error::other(status)),
+            _ => Self::OtherProgram(status),
+        }
+    }
+}
+
+/// Queries the plugins behind `sockets`, all at the same time, and returns the result of each
+/// socket in the same order. Takes at most [`ANSWER_LIMIT`].
+pub async fn query_all<T: Transport>(
+    transport: &T,
+    sockets: &[PathBuf],
+) -> Vec<Result<StatusReport, StatusError>> {
+    let limit = Instant::now() + ANSWER_LIMIT;
+    let mut queries = JoinSet::new();
+    for (index, socket) in sockets.iter().enumerate() {
+        let (transport, socket) = (transport.clone(), socket.clone());
+        queries.spawn(async move {
+            let answer = timeout_at(limit, query(&transport, &socket)).await;
+            (index, answer.unwrap_or(Err(StatusError::Busy)))
+        });
+    }
+    let mut answers = queries.join_all().await;
+    answers.sort_by_key(|(index, _)| *index);
+    answers.into_iter().map(|(_, answer)| answer).collect()
+}
+
+async fn query<T: Transport>(transport: &T, path: &Path) -> Result<StatusReport, StatusError> {
+    let io = transport.connect(path).await.map_err(StatusError::of_connect)?;
+    let (client, driver) = http2::connect(io).await.map_err(StatusError::Unreachable)?;
+    let call = async {
+        let mut grpc = tonic::client::Grpc::with_origin(client, Client::origin());
+        grpc.ready().await.map_err(|e| StatusError::Unreachable(io::Error::other(e)))?;
+        let codec: ProstCodec<StatusRequest, StatusReport> = ProstCodec::default();
+        let request = tonic::Request::new(StatusRequest {});
+        let path = http::uri::PathAndQuery::from_static(GET);
+        let answer = grpc.unary(request, path, codec).await.map_err(StatusError::of_call)?;
+        Ok(answer.into_inner())
+    };
+    tokio::select! {
+        biased;
+        answer = call => answer,
+        ended = driver => {
+            let error = ended.map_or_else(|| io::ErrorKind::ConnectionReset.into(), io::Error::other);
+            Err(StatusError::Unreachable(error))
+        }
+    }
+}
