@@ -181,3 +181,63 @@ impl http_body::Body for ResponseBody {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use tonic::Code;
+
+    use super::*;
+    use crate::memory_budget::MemoryBudget;
+
+    /// A body that arrives in parts.
+    struct Parts(VecDeque<Bytes>);
+
+    impl http_body::Body for Parts {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+            Poll::Ready(self.0.pop_front().map(|part| Ok(Frame::data(part))))
+        }
+    }
+
+    async fn receive_parts(parts: &[&[u8]]) -> Result<Vec<u8>, (Code, String)> {
+        let parts = Parts(parts.iter().map(|part| Bytes::copy_from_slice(part)).collect());
+        let received = receive(parts, MemoryBudget::default().others()).await;
+        let error = |status: Status| (status.code(), status.message().to_owned());
+        received.map(|message| message.bytes().to_vec()).map_err(error)
+    }
+
+    #[tokio::test]
+    async fn a_message_arrives_in_any_parts() {
+        assert_eq!(receive_parts(&[&[0, 0, 0, 0, 0]]).await.unwrap(), b"");
+        assert_eq!(receive_parts(&[&[0], &[0, 0], &[0, 3, b'a'], b"bc"]).await.unwrap(), b"abc");
+    }
+
+    #[tokio::test]
+    async fn anything_but_one_message_is_refused() {
+        let incomplete = "request is not one complete message".to_owned();
+        for parts in [&[][..], &[&[0, 0]], &[&[0, 0, 0, 0, 2, 1]], &[&[0, 0, 0, 0, 0], &[0]]] {
+            let refused = receive_parts(parts).await.unwrap_err();
+            assert_eq!(refused, (Code::InvalidArgument, incomplete.clone()), "{parts:?}");
+        }
+        let (code, text) = receive_parts(&[&[1, 0, 0, 0, 0]]).await.unwrap_err();
+        assert_eq!((code, &*text), (Code::Unimplemented, "compressed requests are not supported"));
+    }
+
+    /// The header is enough to refuse a message, and without one, the bytes that arrived are.
+    #[tokio::test]
+    async fn a_long_message_is_refused_before_it_arrives() {
+        let (code, text) = receive_parts(&[&[0, 0, 0x40, 0, 1]]).await.unwrap_err();
+        let expected = "request is at least 4194305 bytes long; the limit is 4194304 bytes";
+        assert_eq!((code, &*text), (Code::ResourceExhausted, expected));
+        let chunk = vec![0; 1024 * 1024];
+        let (code, _) = receive_parts(&[&chunk; 5]).await.unwrap_err();
+        assert_eq!(code, Code::ResourceExhausted);
+    }
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use kubelet::UnixSockets;
+use kubelet::{Transport, UnixSockets};
 use kubelet_double::{KubeletDouble, Options, PodRequest, ResourceView};
 
 use crate::harness::{outcome, program, recorded};
@@ -263,4 +263,22 @@ async fn status_reports_whether_a_kubelet_received_the_list() {
     let folder = tempfile::tempdir().unwrap();
     let (code, report) = status(folder.path());
     assert_eq!((code, &report["ready"]), (Some(1), &serde_json::json!(false)));
+}
+
+/// Sockets on which nobody answers neither delay `status` nor look like an absent daemon.
+#[tokio::test]
+async fn status_distinguishes_a_busy_daemon_from_an_absent_one() {
+    if uds::skips_test() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let bind = |n| UnixSockets.bind(&folder.path().join(format!("wddm-{n}.sock"))).unwrap();
+    let silent: Vec<_> = (0..40).map(bind).collect();
+    let started = Instant::now();
+    let (code, report) = status(folder.path());
+    assert!(started.elapsed() < LIMIT, "{:?}", started.elapsed());
+    assert_eq!((code, report["busySockets"].as_array().map(Vec::len)), (Some(1), Some(40)));
+    drop(silent);
+    let (code, report) = status(folder.path());
+    assert_eq!((code, &report["busySockets"]), (Some(1), &serde_json::json!([])));
 }
