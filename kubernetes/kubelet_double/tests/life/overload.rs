@@ -151,13 +151,13 @@ async fn a_peer_that_stops_reading_is_disconnected_after_a_while() {
     sleep(Duration::from_secs(1)).await;
     let socket = sockets(&node.host).remove(0);
     let mut stuck = Vec::new();
-    for _ in 0..10 {
+    for _ in 0..3 {
         let mut caller = Caller::connect(&node.host, &socket).await;
         let stream = caller.plugin.list_and_watch(Empty {}).await.unwrap().into_inner();
         stuck.push((caller, stream));
     }
     sleep(Duration::from_secs(20)).await;
-    assert_eq!(devices.streams(), 10);
+    assert_eq!(devices.streams(), 3);
     let (_caller, mut paused) = stuck.pop().unwrap();
     assert_eq!(paused.message().await.unwrap().unwrap().devices.len(), LONG_LIST);
     sleep(Duration::from_secs(3600)).await;
