@@ -11,9 +11,9 @@ use std::sync::{Arc, LazyLock};
 
 use devices::{
     Adapter, AdapterKind, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind,
-    CopyToVmValue, Device, DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild,
-    HostFacts, HostSnapshot, LocationPath, Luid, Moment, Placement, Plan, PnpDevice, PnpId,
-    ResourceDevices, StoreFiles, Wow64, plan, preferred_allocation,
+    CopyToVmValue, Device, DeviceSet, DiscoveredFrom, DriverModel, DriverStore, HardwareId,
+    HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, Moment, Placement, Plan,
+    PnpDevice, PnpId, ResourceDevices, StoreFiles, Wow64, plan, preferred_allocation,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
