@@ -10,7 +10,7 @@ use devices::{
     AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceScope, DeviceSet,
     DriverModel, Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, NumaTopology,
     Offer, PlanError, PlanWarning, Policy, ResourceDevices, ResourceNameError, RuntimeMounts,
-    SharedRequests, Sharing, SkipReason, SlotId, UnhealthyReason, plan,
+    SharedRequests, Sharing, SkipReason, SlotId, UnhealthyReason, contents, plan,
 };
 
 use super::selector::DeviceSelector;
@@ -117,7 +117,7 @@ fn fill(
             assignment.warnings.extend(one.warnings.iter().map(PlanWarning::to_string));
         }
     }
-    let all = plan(resource, slots.iter().map(String::as_str), &snapshot.host, &exists)?;
+    let all = contents(resource, slots.iter().map(String::as_str), &snapshot.host, &exists)?;
     assignment.warnings.extend(conflicts(&all.mounts));
     assignment.mounts = all.mounts;
     assignment.envs = all.envs;

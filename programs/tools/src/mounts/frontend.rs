@@ -10,7 +10,7 @@
 //! - `crictl create` reads a CRI container configuration from a file.
 
 use clap::ValueEnum;
-use devices::{DISPLAY_ADAPTER_CLASS, DeviceGrant, MountCandidate};
+use devices::{DeviceGrant, MountCandidate};
 use serde::Serialize;
 
 use super::assignment::Assignment;
@@ -73,8 +73,8 @@ impl Frontend {
 
     fn device(self, device: &DeviceGrant) -> String {
         match (self, device) {
-            (Frontend::Ctr | Frontend::Nerdctl, DeviceGrant::Class) => {
-                format!("class://{DISPLAY_ADAPTER_CLASS}")
+            (Frontend::Ctr | Frontend::Nerdctl, DeviceGrant::Class(class)) => {
+                format!("class://{class}")
             }
             (_, device) => device.host_path(),
         }
