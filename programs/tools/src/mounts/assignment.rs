@@ -13,6 +13,8 @@ use devices::{
     SharedRequests, Sharing, SkipReason, SlotId, UnhealthyReason, contents, plan,
 };
 
+use frontends::Container;
+
 use super::selector::DeviceSelector;
 
 /// What a container gets, independent of the front end.
@@ -28,6 +30,13 @@ pub(super) struct Assignment {
     pub(super) warnings: Vec<String>,
     /// Devices that the device plugin does not advertise, with reasons.
     pub(super) skipped: Vec<String>,
+}
+
+impl Assignment {
+    /// What the front end gives the container.
+    pub(super) fn container(&self) -> Container<'_> {
+        Container { devices: &self.devices, mounts: &self.mounts, envs: &self.envs }
+    }
 }
 
 /// Why the selected devices cannot be assigned.
