@@ -9,6 +9,7 @@ mod case_folding;
 mod copy_to_vm;
 mod decimal;
 mod device;
+mod device_class;
 mod device_set;
 mod driver_date;
 mod environment_hints;
@@ -36,6 +37,7 @@ pub use adapter::{
 };
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
 pub use device::{Device, Health, StoreFolder, Support, UnhealthyReason};
+pub use device_class::{DeviceClass, DeviceClassError};
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
 pub use driver_date::{DriverDate, DriverDateError};
 pub use host::{
@@ -57,8 +59,8 @@ pub use pattern::{
     PciPatternError,
 };
 pub use plan::{
-    DISPLAY_ADAPTER_CLASS, DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, PlanWarning, plan,
-    takes_location_paths,
+    ContainerContents, DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, PlanWarning, contents,
+    plan, takes_location_paths,
 };
 pub use policy::{
     AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, DeviceScope,

@@ -13,13 +13,9 @@ use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
 use crate::environment_hints;
 use crate::mounts::{MountPlan, resolve};
 use crate::{
-    Device, DriverModel, EnvironmentHints, HcsSchema, HostFacts, LocationPath, MultiDevice, PnpId,
-    ResourceName, SharedRequests,
+    Device, DeviceClass, DriverModel, EnvironmentHints, HcsSchema, HostFacts, LocationPath,
+    ModelPolicy, MultiDevice, PnpId, ResourceName, SharedRequests,
 };
-
-/// `GUID_DEVINTERFACE_DISPLAY_ADAPTER`, the interface class that containerd and
-/// hcsshim accept for "every GPU of the host".
-pub const DISPLAY_ADAPTER_CLASS: &str = "5B45201D-F2F2-4F3B-85BB-30FF1F953599";
 
 /// The first HCS schema that can assign one device to a container by location path.
 pub const LOCATION_PATH_SCHEMA: HcsSchema = HcsSchema { major: 2, minor: 2 };
@@ -47,8 +43,8 @@ pub struct Plan {
 pub enum DeviceGrant {
     /// One device, by location path.
     Location(LocationPath),
-    /// Every device of the host with the display adapter interface.
-    Class,
+    /// Every device of the host in the class.
+    Class(DeviceClass),
 }
 
 impl DeviceGrant {
@@ -57,7 +53,7 @@ impl DeviceGrant {
     pub fn host_path(&self) -> String {
         match self {
             DeviceGrant::Location(path) => format!("vpci-location-path://{path}"),
-            DeviceGrant::Class => format!("class/{DISPLAY_ADAPTER_CLASS}"),
+            DeviceGrant::Class(class) => format!("class/{class}"),
         }
     }
 }
@@ -67,16 +63,21 @@ impl DeviceGrant {
 pub enum PlanWarning {
     /// Several devices: the container can use every device of the host.
     #[error(
-        "requested {0} devices, but Windows supports one device entry per container: the container \
-         gets the class of all display adapters of the host"
+        "requested {count} devices, but Windows supports one device entry per container: the \
+         container gets {}", class.content()
     )]
-    SeveralDevices(usize),
+    SeveralDevices {
+        /// The container's devices; at least 2.
+        count: usize,
+        /// What it gets.
+        class: DeviceClass,
+    },
     /// The host cannot assign a single device.
     #[error(
         "this version of Windows cannot assign a device by location path (HCS schema 2.2, Windows \
-         1903 or newer): the container gets the class of all display adapters of the host"
+         1903 or newer): the container gets {}", .0.content()
     )]
-    NoLocationPathSupport,
+    NoLocationPathSupport(DeviceClass),
     /// Replicas of one device add no capacity to a container.
     #[error("{slots} of the container's slots are replicas of the same device `{device}`")]
     ReplicasOfSameDevice {
@@ -113,14 +114,56 @@ pub enum PlanError {
         .0.len(), quoted_list(.0)
     )]
     SeveralDevices(Vec<PnpId>),
+    /// Several devices, or a host that cannot assign a single one, and no class that
+    /// contains them.
+    #[error(
+        "{}, compute-only devices are not display adapters, and deviceClass is not set for the \
+         driver model {model}: {}",
+        no_single_entry(*.requested), quoted_list(.devices)
+    )]
+    NoDeviceClass {
+        /// The container's devices.
+        requested: usize,
+        /// The driver model without a class.
+        model: DriverModel,
+        /// Its devices among them.
+        devices: Vec<PnpId>,
+    },
+    /// Several devices whose driver models have different classes.
+    #[error(
+        "requested {} devices; Windows supports one per container and deviceClass differs between \
+         the driver models of: {}",
+        .0.len(), quoted_list(.0)
+    )]
+    DifferentClasses(Vec<PnpId>),
     /// A device without a location path where one is needed.
     #[error("device `{0}` has no location path")]
     NoLocationPath(PnpId),
 }
 
+fn no_single_entry(requested: usize) -> String {
+    if requested > 1 {
+        return format!("requested {requested} devices; Windows supports one per container");
+    }
+    "this version of Windows cannot assign a device by location path (HCS schema 2.2, Windows 1903 \
+     or newer)"
+        .to_owned()
+}
+
 fn quoted_list(ids: &[PnpId]) -> String {
     let quoted: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
     quoted.join(", ")
+}
+
+/// What a container gets in addition to its device entry.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ContainerContents {
+    /// As in [`Plan`].
+    pub devices: Vec<Arc<Device>>,
+    /// Runtime files.
+    pub mounts: MountPlan,
+    /// Environment variables.
+    pub envs: BTreeMap<String, String>,
 }
 
 /// Plans a container that gets the slots `ids` of `resource`. `exists` answers whether
@@ -132,28 +175,22 @@ pub fn plan<'a>(
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<Plan, PlanError> {
     let request = Request::read(resource, ids)?;
-    let entries: Vec<&ListedDevice> = request.devices().collect();
-    let first = *entries.first().ok_or(PlanError::NoSlots)?;
-    request.check_sharing()?;
     let mut warnings = Vec::new();
-    let device = grant(&entries, host, &mut warnings)?;
+    let device = grant(&request.entries, host, &mut warnings)?;
     warnings.extend(request.replica_warnings());
-    let legacy = first.policy.model == DriverModel::Legacy;
-    let mut envs = BTreeMap::new();
-    if first.policy.container.environment_hints == EnvironmentHints::Set {
-        let devices = entries.iter().map(|entry| (&*entry.device, &*entry.hints));
-        environment_hints::add(&mut envs, devices);
-    }
-    if legacy {
-        add_legacy(&mut envs, &first.device);
-    }
-    let mounts = if legacy {
-        MountPlan::default()
-    } else {
-        resolve(entries.iter().map(|entry| entry.device_mounts()), host, exists)
-    };
-    let devices = entries.iter().map(|entry| entry.device.clone()).collect();
+    let ContainerContents { devices, mounts, envs } = request.contents(host, exists);
     Ok(Plan { device, devices, mounts, envs, warnings })
+}
+
+/// The part of a [`plan`] that does not depend on how the container's devices are named,
+/// for runtimes that honour several device entries.
+pub fn contents<'a>(
+    resource: &ResourceDevices,
+    ids: impl IntoIterator<Item = &'a str>,
+    host: &HostFacts,
+    exists: &dyn Fn(&str) -> bool,
+) -> Result<ContainerContents, PlanError> {
+    Ok(Request::read(resource, ids)?.contents(host, exists))
 }
 
 /// Whether HCS on this host supports `vpci-location-path`. A host about which nothing
@@ -171,9 +208,10 @@ pub fn takes_location_paths(host: &HostFacts) -> bool {
 /// kubelet sends a container's device IDs in random order, and equal allocations
 /// should give equal containers.
 struct Request<'r> {
-    /// Device index and replica.
-    slots: BTreeSet<(usize, u32)>,
-    resource: &'r ResourceDevices,
+    /// The devices of the slots, each once; at least one.
+    entries: Vec<&'r ListedDevice>,
+    /// The number of slots on each of them.
+    slots: Vec<usize>,
 }
 
 impl<'r> Request<'r> {
@@ -184,39 +222,57 @@ impl<'r> Request<'r> {
         let slots = ids
             .into_iter()
             .map(|id| resource.locate_healthy(id).map(|slot| (slot.device_index, slot.replica)));
-        Ok(Request { slots: slots.collect::<Result<_, SlotError>>()?, resource })
-    }
-
-    /// The devices of the slots, each once.
-    fn devices(&self) -> impl Iterator<Item = &'r ListedDevice> {
-        self.slots_by_device().into_keys().map(|index| &self.resource.entries()[index])
-    }
-
-    fn slots_by_device(&self) -> BTreeMap<usize, usize> {
-        let mut counts = BTreeMap::new();
-        for (index, _) in &self.slots {
-            *counts.entry(*index).or_default() += 1;
+        let slots = slots.collect::<Result<BTreeSet<(usize, u32)>, SlotError>>()?;
+        if slots.is_empty() {
+            return Err(PlanError::NoSlots);
         }
-        counts
-    }
-
-    fn check_sharing(&self) -> Result<(), PlanError> {
-        let sharing = self.resource.spec.sharing;
-        let shared = sharing.replicas.get() > 1;
-        if shared && sharing.shared_requests == SharedRequests::One && self.slots.len() > 1 {
-            let name = self.resource.spec.name.clone();
-            return Err(PlanError::SharedRequest { requested: self.slots.len(), resource: name });
+        check_sharing(resource, slots.len())?;
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        for (index, _) in slots {
+            *counts.entry(index).or_default() += 1;
         }
-        Ok(())
+        let (entries, slots) =
+            counts.into_iter().map(|(index, slots)| (&resource.entries()[index], slots)).unzip();
+        Ok(Request { entries, slots })
     }
 
     fn replica_warnings(&self) -> impl Iterator<Item = PlanWarning> {
-        let repeated = self.slots_by_device().into_iter().filter(|(_, slots)| *slots > 1);
-        repeated.map(|(index, slots)| PlanWarning::ReplicasOfSameDevice {
-            slots,
-            device: self.resource.entries()[index].device.id.clone(),
+        let repeated = self.entries.iter().zip(&self.slots).filter(|(_, slots)| **slots > 1);
+        repeated.map(|(entry, slots)| PlanWarning::ReplicasOfSameDevice {
+            slots: *slots,
+            device: entry.device.id.clone(),
         })
     }
+
+    fn contents(&self, host: &HostFacts, exists: &dyn Fn(&str) -> bool) -> ContainerContents {
+        let first = self.entries[0];
+        let legacy = first.policy.model == DriverModel::Legacy;
+        let mut envs = BTreeMap::new();
+        if first.policy.container.environment_hints == EnvironmentHints::Set {
+            let devices = self.entries.iter().map(|entry| (&*entry.device, &*entry.hints));
+            environment_hints::add(&mut envs, devices);
+        }
+        if legacy {
+            add_legacy(&mut envs, &first.device);
+        }
+        let mounts = if legacy {
+            MountPlan::default()
+        } else {
+            resolve(self.entries.iter().map(|entry| entry.device_mounts()), host, exists)
+        };
+        let devices = self.entries.iter().map(|entry| entry.device.clone()).collect();
+        ContainerContents { devices, mounts, envs }
+    }
+}
+
+fn check_sharing(resource: &ResourceDevices, requested: usize) -> Result<(), PlanError> {
+    let sharing = resource.spec.sharing;
+    let shared = sharing.replicas.get() > 1;
+    if shared && sharing.shared_requests == SharedRequests::One && requested > 1 {
+        let name = resource.spec.name.clone();
+        return Err(PlanError::SharedRequest { requested, resource: name });
+    }
+    Ok(())
 }
 
 fn grant(
@@ -224,25 +280,51 @@ fn grant(
     host: &HostFacts,
     warnings: &mut Vec<PlanWarning>,
 ) -> Result<DeviceGrant, PlanError> {
-    let policy = &entries[0].policy;
-    if policy.model == DriverModel::Legacy {
-        return Ok(DeviceGrant::Class);
+    if entries[0].policy.model == DriverModel::Legacy {
+        return class_of(entries).map(DeviceGrant::Class);
     }
-    if entries.len() > 1 {
-        if policy.container.multi_device == MultiDevice::Reject {
-            let ids = entries.iter().map(|entry| entry.device.id.clone()).collect();
-            return Err(PlanError::SeveralDevices(ids));
+    if let [entry] = entries {
+        let device = &entry.device;
+        if takes_location_paths(host) {
+            let path = device.location_path.clone().map(DeviceGrant::Location);
+            return path.ok_or_else(|| PlanError::NoLocationPath(device.id.clone()));
         }
-        warnings.push(PlanWarning::SeveralDevices(entries.len()));
-        return Ok(DeviceGrant::Class);
+        let class = class_of(entries)?;
+        warnings.push(PlanWarning::NoLocationPathSupport(class));
+        return Ok(DeviceGrant::Class(class));
     }
-    if !takes_location_paths(host) {
-        warnings.push(PlanWarning::NoLocationPathSupport);
-        return Ok(DeviceGrant::Class);
+    if entries.iter().any(|e| e.policy.container.multi_device == MultiDevice::Reject) {
+        return Err(PlanError::SeveralDevices(ids(entries)));
     }
-    let device = &entries[0].device;
-    let path = device.location_path.clone();
-    path.map(DeviceGrant::Location).ok_or_else(|| PlanError::NoLocationPath(device.id.clone()))
+    let class = class_of(entries)?;
+    warnings.push(PlanWarning::SeveralDevices { count: entries.len(), class });
+    Ok(DeviceGrant::Class(class))
+}
+
+/// The one class that contains every device. A rule's resource can have devices of
+/// several driver models.
+fn class_of(entries: &[&ListedDevice]) -> Result<DeviceClass, PlanError> {
+    let mut classes = Vec::new();
+    for entry in entries {
+        let model = entry.policy.model;
+        classes.push(class(&entry.policy).ok_or_else(|| {
+            let same: Vec<_> =
+                entries.iter().filter(|e| e.policy.model == model).copied().collect();
+            PlanError::NoDeviceClass { requested: entries.len(), model, devices: ids(&same) }
+        })?);
+    }
+    if classes.iter().any(|class| *class != classes[0]) {
+        return Err(PlanError::DifferentClasses(ids(entries)));
+    }
+    Ok(classes[0])
+}
+
+fn class(policy: &ModelPolicy) -> Option<DeviceClass> {
+    policy.container.device_class.or(DeviceClass::default_for(policy.model))
+}
+
+fn ids(entries: &[&ListedDevice]) -> Vec<PnpId> {
+    entries.iter().map(|entry| entry.device.id.clone()).collect()
 }
 
 /// The variables that the device plugin of 2019 (`microsoft.com/directx`) set.

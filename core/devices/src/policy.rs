@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    DescriptionPattern, DriverModel, FileName, LocationPattern, PciPattern, ResourceName,
-    StorePath, Vendor,
+    DescriptionPattern, DeviceClass, DriverModel, FileName, LocationPattern, PciPattern,
+    ResourceName, StorePath, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -130,6 +130,9 @@ pub struct ContainerPolicy {
     pub additional_wow64: AdditionalMounts,
     /// How a request for several physical devices is handled.
     pub multi_device: MultiDevice,
+    /// The class that a container gets where it cannot get its devices individually;
+    /// `None` means [`DeviceClass::default_for`] the driver model.
+    pub device_class: Option<DeviceClass>,
     /// Whether environment variables name the container's devices.
     pub environment_hints: EnvironmentHints,
 }
@@ -165,7 +168,7 @@ pub struct AdditionalMount {
 /// entry per container, so several devices cannot be assigned individually.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MultiDevice {
-    /// The container gets the class GUID, that is, every device of the host, with a warning.
+    /// The container gets every device of the host in the device class, with a warning.
     #[default]
     Class,
     /// The request is refused with a reason.

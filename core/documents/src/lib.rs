@@ -43,5 +43,5 @@ pub use scalar::{
     write_hex,
 };
 pub use serde_saphyr::{FlowSeq, Spanned};
-pub use text_or_list::{TextOrList, present};
+pub use text_or_list::{TextOrEntries, TextOrList, present};
 pub use write::{WriteError, to_yaml};

@@ -27,7 +27,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-pub(crate) fn text<L>(value: Spanned<Value<L>>) -> Result<String, String> {
+pub(crate) fn text<L, M>(value: Spanned<Value<L, M>>) -> Result<String, String> {
     let as_written = |number: String| {
         let written = value.defined.span().len();
         (u64::try_from(number.len()) == Ok(written)).then_some(number)
@@ -37,7 +37,7 @@ pub(crate) fn text<L>(value: Spanned<Value<L>>) -> Result<String, String> {
         Value::Whole(number) => as_written(number.to_string()),
         Value::Fraction(number) => as_written(number.to_string()),
         Value::Boolean(_) => None,
-        Value::Null | Value::List(_) | Value::Mapping => {
+        Value::Null | Value::List(_) | Value::Mapping(_) => {
             return Err(expected("text", &value.value));
         }
     };
@@ -278,7 +278,7 @@ impl<T: PartialEq, N: Names<T>> Serialize for OneOf<T, N> {
 
 const LEAVE_OUT: &str = "leave the key out, or give it a value";
 
-fn expected<L>(what: &str, found: &Value<L>) -> String {
+fn expected<L, M>(what: &str, found: &Value<L, M>) -> String {
     let message = format!("expected {what}, found {}", found.describe());
     if matches!(found, Value::Null) {
         return with_hint(&message, LEAVE_OUT);

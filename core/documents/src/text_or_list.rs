@@ -1,9 +1,13 @@
-//! Values that are either one text or a list of texts, and keys that need a value.
+//! Values that are either one text or several, and keys that need a value.
 
-use serde::de::{Deserialize, Deserializer, Error};
+use std::fmt::Display;
+use std::str::FromStr;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny};
 use serde::{Serialize, Serializer};
 use serde_saphyr::{FlowSeq, Spanned};
 
+use crate::Entries;
 use crate::scalar::{Text, text};
 use crate::value::Value;
 
@@ -32,6 +36,29 @@ impl Serialize for TextOrList {
             TextOrList::One(text) => serializer.serialize_str(text),
             TextOrList::List(texts) => FlowSeq(texts).serialize(serializer),
         }
+    }
+}
+
+/// One text, or a mapping whose keys are data.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TextOrEntries<K, V> {
+    /// A scalar.
+    One(String),
+    /// A mapping.
+    Entries(Entries<K, V>),
+}
+
+impl<'de, K, V> Deserialize<'de> for TextOrEntries<K, V>
+where
+    K: FromStr<Err: Display>,
+    V: Deserialize<'de>,
+{
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Spanned::<Value<IgnoredAny, Entries<K, V>>>::deserialize(deserializer)?;
+        if let Value::Mapping(entries) = value.value {
+            return Ok(TextOrEntries::Entries(entries));
+        }
+        text(value).map(TextOrEntries::One).map_err(D::Error::custom)
     }
 }
 

@@ -6,19 +6,19 @@ use std::marker::PhantomData;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Any value of a file; `L` is what a list reads into.
+/// Any value of a file; `L` is what a list reads into, and `M` what a mapping reads into.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Value<L = IgnoredAny> {
+pub(crate) enum Value<L = IgnoredAny, M = IgnoredAny> {
     Null,
     Boolean(bool),
     Whole(i128),
     Fraction(f64),
     Text(String),
     List(L),
-    Mapping,
+    Mapping(M),
 }
 
-impl<L> Value<L> {
+impl<L, M> Value<L, M> {
     /// "found …" of an error message.
     pub(crate) fn describe(&self) -> String {
         match self {
@@ -28,7 +28,7 @@ impl<L> Value<L> {
             Value::Fraction(number) => format!("the number {number}"),
             Value::Text(text) => format!("the text {:?}", short(text)),
             Value::List(_) => "a list".to_owned(),
-            Value::Mapping => "a mapping".to_owned(),
+            Value::Mapping(_) => "a mapping".to_owned(),
         }
     }
 }
@@ -42,16 +42,16 @@ fn short(text: &str) -> String {
     }
 }
 
-impl<'de, L: Deserialize<'de>> Deserialize<'de> for Value<L> {
+impl<'de, L: Deserialize<'de>, M: Deserialize<'de>> Deserialize<'de> for Value<L, M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ValueVisitor(PhantomData))
     }
 }
 
-struct ValueVisitor<L>(PhantomData<L>);
+struct ValueVisitor<L, M>(PhantomData<(L, M)>);
 
-impl<'de, L: Deserialize<'de>> Visitor<'de> for ValueVisitor<L> {
-    type Value = Value<L>;
+impl<'de, L: Deserialize<'de>, M: Deserialize<'de>> Visitor<'de> for ValueVisitor<L, M> {
+    type Value = Value<L, M>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
@@ -99,6 +99,6 @@ impl<'de, L: Deserialize<'de>> Visitor<'de> for ValueVisitor<L> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        IgnoredAny::deserialize(MapAccessDeserializer::new(map)).map(|_| Value::Mapping)
+        M::deserialize(MapAccessDeserializer::new(map)).map(Value::Mapping)
     }
 }

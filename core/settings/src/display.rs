@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, DeviceScope, EnvironmentHints, FileName, MultiDevice,
-    NumaTopology, ResourceName, RuntimeMounts, SharedRequests,
+    AdditionalMounts, AllocationPolicy, DeviceClass, DeviceScope, EnvironmentHints, FileName,
+    MultiDevice, NumaTopology, ResourceName, RuntimeMounts, SharedRequests,
 };
 use documents::Names;
 
@@ -32,6 +32,12 @@ impl ValueText for AllocationPolicy {
 impl ValueText for MultiDevice {
     fn text(&self) -> String {
         name_in_files(self)
+    }
+}
+
+impl ValueText for Option<DeviceClass> {
+    fn text(&self) -> String {
+        self.map_or_else(|| "none".to_owned(), |class| class.to_string())
     }
 }
 

@@ -1,15 +1,17 @@
 //! A configuration file into settings, each with the line it is on.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, DeviceScope, EnvironmentHints, FileName, MultiDevice,
-    NumaTopology, ResourceName, RuntimeMounts, SharedRequests,
+    AdditionalMounts, AllocationPolicy, DeviceClass, DeviceScope, DriverModel, EnvironmentHints,
+    FileName, MultiDevice, NumaTopology, ResourceName, RuntimeMounts, SharedRequests,
 };
 use documents::{AnyCase, LenientFlag, Place, ReadError, Spanned};
 use serde::Deserialize;
 
+use crate::device_classes::{DeviceClassesFile, device_classes};
 use crate::mounts::{AdditionalMountsFile, additional};
 use crate::origin::{Origin, Sourced};
 use crate::rules::{FileRule, RuleFile, file_rules};
@@ -32,6 +34,7 @@ struct ConfigurationFile {
     exclude_mounts: Option<Spanned<Vec<FileNameText>>>,
     allocation_policy: Option<Spanned<Choice<AllocationPolicy>>>,
     multi_device: Option<Spanned<Choice<MultiDevice>>>,
+    device_class: Option<Spanned<DeviceClassesFile>>,
     shared_requests: Option<Spanned<Choice<SharedRequests>>>,
     rename_shared: Option<Spanned<LenientFlag>>,
     publish_numa: Option<Spanned<LenientFlag>>,
@@ -63,6 +66,7 @@ pub(crate) struct FileSettings {
     pub(crate) exclude_mounts: Option<Sourced<Vec<FileName>>>,
     pub(crate) allocation: Option<Sourced<AllocationPolicy>>,
     pub(crate) multi_device: Option<Sourced<MultiDevice>>,
+    pub(crate) device_classes: Option<Sourced<BTreeMap<DriverModel, DeviceClass>>>,
     pub(crate) shared_requests: Option<Sourced<SharedRequests>>,
     pub(crate) rename_shared: Option<Sourced<RenameShared>>,
     pub(crate) numa: Option<Sourced<NumaTopology>>,
@@ -83,14 +87,19 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadE
             .of("includeIntegrated", file.include_integrated, |flag| scope(flag.0)),
         include_detachable: source
             .of("includeDetachable", file.include_detachable, |flag| scope(flag.0)),
-        additional: source.mounts("additionalMounts", file.additional_mounts)?,
-        additional_wow64: source.mounts("additionalMountsWow64", file.additional_mounts_wow64)?,
+        additional: source.read("additionalMounts", file.additional_mounts, additional)?,
+        additional_wow64: source.read(
+            "additionalMountsWow64",
+            file.additional_mounts_wow64,
+            additional,
+        )?,
         runtime_mounts: source.of("runtimeMounts", file.runtime_mounts, |choice| choice.0),
         exclude_mounts: source.of("excludeMounts", file.exclude_mounts, |names| {
             names.into_iter().map(|name| name.0).collect()
         }),
         allocation: source.of("allocationPolicy", file.allocation_policy, |choice| choice.0),
         multi_device: source.of("multiDevice", file.multi_device, |choice| choice.0),
+        device_classes: source.read("deviceClass", file.device_class, device_classes)?,
         shared_requests: source.of("sharedRequests", file.shared_requests, |choice| choice.0),
         rename_shared: source.of("renameShared", file.rename_shared, |LenientFlag(rename)| {
             if rename { RenameShared::Append } else { RenameShared::Keep }
@@ -126,14 +135,16 @@ impl Source<'_> {
         Some(Sourced { value: convert(value.value), origin })
     }
 
-    fn mounts(
+    /// A value that is checked again as a whole.
+    fn read<F, T>(
         &self,
         key: &str,
-        value: Option<Spanned<AdditionalMountsFile>>,
-    ) -> Result<Option<Sourced<AdditionalMounts>>, ReadError> {
+        value: Option<Spanned<F>>,
+        convert: fn(F, &Place) -> Result<T, ReadError>,
+    ) -> Result<Option<Sourced<T>>, ReadError> {
         let Some(value) = value else { return Ok(None) };
         let place = Place::of(self.name, &value, key);
-        let mounts = additional(value.value, &place)?;
-        Ok(Some(Sourced { value: mounts, origin: Origin::File(place) }))
+        let converted = convert(value.value, &place)?;
+        Ok(Some(Sourced { value: converted, origin: Origin::File(place) }))
     }
 }

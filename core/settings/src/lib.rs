@@ -21,6 +21,7 @@
 
 mod config;
 mod config_files;
+mod device_classes;
 mod display;
 mod environment;
 mod error;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceScope, DriverModel,
+    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceClass, DeviceScope, DriverModel,
     EnvironmentHints, ModelPolicy, MultiDevice, NumaTopology, ResourceName, RuntimeMounts,
     SharedRequests, Sharing,
 };
@@ -148,12 +148,22 @@ fn container(
             [file.multi_device.clone()],
             MultiDevice::default(),
         ),
+        device_class: device_class(selection, file),
         environment_hints: selection.value(
             "environmentHints",
             [file.hints.clone()],
             EnvironmentHints::default(),
         ),
     })
+}
+
+fn device_class(selection: &mut Selection, file: &FileSettings) -> Option<DeviceClass> {
+    let model = selection.model;
+    let set = file.device_classes.as_ref().and_then(|classes| {
+        let class = classes.value.get(&model)?;
+        Some(Sourced { value: Some(*class), origin: classes.origin.clone() })
+    });
+    selection.value("deviceClass", [set], DeviceClass::default_for(model))
 }
 
 fn matched_name(

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use devices::{
-    AllocationPolicy, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts,
+    AllocationPolicy, DeviceClass, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts,
     SharedRequests,
 };
 use devices::{DescriptionPattern, StorePath};
@@ -74,6 +74,7 @@ macro_rules! advice {
 }
 
 advice!(ResourceNameAdvice, RESOURCE_NAME_HINT);
+advice!(DeviceClassAdvice, DEVICE_CLASS_HINT);
 advice!(FileNameAdvice, "write a bare file name, such as nvcuda.dll");
 advice!(
     StorePathAdvice,
@@ -88,6 +89,11 @@ advice!(
 pub(crate) const RESOURCE_NAME_HINT: &str =
     "write a domain, a slash and a name, such as example.com/gpu";
 
+/// What to write for a device class.
+pub(crate) const DEVICE_CLASS_HINT: &str =
+    "write the GUID of a device interface class, such as 1CA05180-A699-450A-9A0C-DE4FBE3DDD89";
+
+pub(crate) type DeviceClassText = Parsed<DeviceClass, DeviceClassAdvice>;
 pub(crate) type ResourceNameText = Parsed<ResourceName, ResourceNameAdvice>;
 pub(crate) type FileNameText = Parsed<FileName, FileNameAdvice>;
 pub(crate) type StorePathText = Parsed<StorePath, StorePathAdvice>;

@@ -4,22 +4,22 @@ use std::fmt;
 
 /// One finding.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Check {
+pub struct Check {
     /// The subject.
-    pub(crate) subject: Subject,
+    pub subject: Subject,
     /// The device, resource or driver model, where a host has several.
-    pub(crate) object: Option<String>,
+    pub object: Option<String>,
     /// The verdict.
-    pub(crate) verdict: Verdict,
+    pub verdict: Verdict,
     /// What was found.
-    pub(crate) what: String,
+    pub what: String,
     /// How to fix it.
-    pub(crate) advice: Option<String>,
+    pub advice: Option<String>,
 }
 
 /// The result of a check. Later results are worse.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// It could not be checked here.
     NotChecked,
     /// As it should be.
@@ -37,7 +37,8 @@ impl Verdict {
         [Verdict::Ok, Verdict::Warning, Verdict::Problem, Verdict::NotChecked];
 
     /// The verdict in the text report.
-    pub(crate) const fn label(self) -> &'static str {
+    #[must_use]
+    pub const fn label(self) -> &'static str {
         match self {
             Verdict::Ok => "ok",
             Verdict::Warning => "warning",
@@ -47,7 +48,8 @@ impl Verdict {
     }
 
     /// The verdict in the JSON report.
-    pub(crate) const fn key(self) -> &'static str {
+    #[must_use]
+    pub const fn key(self) -> &'static str {
         match self {
             Verdict::NotChecked => "not-checked",
             other => other.label(),
@@ -57,7 +59,7 @@ impl Verdict {
 
 /// What a check is about. Each has its section in `docs/troubleshooting.md`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Subject {
+pub enum Subject {
     /// The Windows build.
     Windows,
     /// The Host Compute Service and its schema.
@@ -106,7 +108,8 @@ impl Subject {
     ];
 
     /// The name in the report.
-    pub(crate) const fn name(self) -> &'static str {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Subject::Windows => "windows",
             Subject::Hcs => "hcs",

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 use devices::{
-    DriverModel, PlanError, PlanWarning, PnpId, PreferredAllocationError, SkipReason, SlotError,
-    UnhealthyReason,
+    DeviceClass, DriverModel, PlanError, PlanWarning, PnpId, PreferredAllocationError, SkipReason,
+    SlotError, UnhealthyReason,
 };
 
 const PAGE: &str = include_str!("../../../docs/troubleshooting.md");
@@ -48,13 +48,28 @@ fn every_refusal_of_an_allocation_is_explained() {
         let first = first.split(" (expected").next().unwrap();
         assert!(is_explained(first), "{first}");
     }
-    let several = PlanError::SeveralDevices(vec![device()]).to_string();
-    assert!(is_explained(&several), "{several}");
+    let no_class = |requested| PlanError::NoDeviceClass {
+        requested,
+        model: DriverModel::Mcdm,
+        devices: vec![device()],
+    };
+    for several in [
+        PlanError::SeveralDevices(vec![device()]),
+        PlanError::DifferentClasses(vec![device()]),
+        no_class(1),
+        no_class(2),
+    ] {
+        let text = several.to_string();
+        assert!(is_explained(&text), "{text}");
+    }
 }
 
 #[test]
 fn every_warning_of_an_allocation_is_explained() {
-    for warning in [PlanWarning::SeveralDevices(2), PlanWarning::NoLocationPathSupport] {
+    let class = DeviceClass::DISPLAY_ADAPTER;
+    for warning in
+        [PlanWarning::SeveralDevices { count: 2, class }, PlanWarning::NoLocationPathSupport(class)]
+    {
         let text = warning.to_string();
         let start = text.split(" (HCS schema").next().unwrap();
         assert!(is_explained(start), "{text}");

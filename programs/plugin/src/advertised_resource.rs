@@ -161,6 +161,8 @@ fn refuse(error: &PlanError) -> Refusal {
         PlanError::Slot(SlotError::Unhealthy(..))
         | PlanError::SharedRequest { .. }
         | PlanError::SeveralDevices(_)
+        | PlanError::NoDeviceClass { .. }
+        | PlanError::DifferentClasses(_)
         | PlanError::NoLocationPath(_) => RefusalKind::FailedPrecondition,
     };
     Refusal::new(kind, error)

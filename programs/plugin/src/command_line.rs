@@ -11,6 +11,7 @@ use crate::serve::{DaemonArguments, ServeArguments};
 use crate::service_command::ServiceArguments;
 use crate::simulate::SimulateArguments;
 use crate::status::StatusArguments;
+use crate::verify_command::VerifyArguments;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,6 +88,8 @@ pub(crate) enum Command {
     Record(RecordArguments),
     /// Find out what is wrong with a node, and how to fix it
     Doctor(DoctorArguments),
+    /// Test a node step by step: sockets, discovery, kubelet, containers
+    Verify(VerifyArguments),
     /// Report whether the kubelet received the device lists of the daemon, for probes
     Status(StatusArguments),
     /// Install, remove or run the daemon as a Windows service

@@ -36,6 +36,7 @@ mod simulate;
 mod status;
 #[cfg(test)]
 mod test_log;
+mod verify_command;
 
 use std::process::ExitCode;
 
@@ -79,6 +80,7 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
     };
     match line.command {
         Command::Doctor(arguments) => return doctor_command::run(arguments),
+        Command::Verify(arguments) => return verify_command::run(arguments),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Service(arguments) => return service_command::run(&arguments, &line.logs),
         Command::Serve(arguments) => serve::run(arguments),

@@ -2,7 +2,6 @@
 //! outside Kubernetes, with the same decisions as the device plugin.
 
 mod assignment;
-mod frontend;
 mod quoting;
 mod run;
 mod selector;
@@ -15,11 +14,11 @@ use cli::{Completions, Failure};
 use devices::{
     Criteria, Device, DeviceScope, Filter, HostSnapshot, MountOutcome, RuntimeMounts, discover,
 };
+use frontends::{DeviceVariables, Frontend, cri_config};
 
 use crate::host::Host;
 use crate::stderr;
 use assignment::{Assignment, AssignmentError, assign};
-use frontend::{DeviceVariables, Frontend, cri_config};
 use selector::{DeviceSelector, SelectorError};
 
 const EXAMPLES: &str = "\
@@ -112,12 +111,12 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let assignment = plan(arguments)?;
     assignment.warnings.iter().for_each(stderr::warn);
-    if let Some(limitation) = arguments.frontend.limitation(&assignment) {
+    if let Some(limitation) = arguments.frontend.limitation(assignment.container()) {
         stderr::warn(limitation);
     }
     let variables = if arguments.hints { DeviceVariables::Set } else { DeviceVariables::Omit };
     if arguments.run {
-        let flags = arguments.frontend.flags(&assignment, variables);
+        let flags = arguments.frontend.flags(assignment.container(), variables);
         return run::run(arguments.frontend, &flags, &arguments.container);
     }
     if !arguments.container.is_empty() {
@@ -133,9 +132,9 @@ fn output(
     assignment: &Assignment,
     variables: DeviceVariables,
 ) -> Result<String, Failure> {
-    let flags = arguments.frontend.flags(assignment, variables);
+    let flags = arguments.frontend.flags(assignment.container(), variables);
     match (arguments.frontend, arguments.format) {
-        (Frontend::Crictl, _) => Ok(cri_config(assignment, variables)),
+        (Frontend::Crictl, _) => Ok(cri_config(assignment.container(), variables)),
         (_, Format::Json) => Ok(format!("{}\n", serde_json::json!(flags))),
         (_, Format::Text) => text(&flags),
     }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use devices::{
     Adapter, AdapterKind, AllocationPolicy, Attachment, Attribute, Catalog, ContainerPolicy,
-    CopyToVmValue, DeviceScope, DeviceSet, DriverKey, DriverModel, DriverStore, DriverVersion,
-    HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, ModelPolicy, Moment, NumaTopology,
-    Placement, PnpDevice, PnpId, Policy, ResourceDevices, ResourceRule, SharedRequests, Sharing,
-    StoreFiles,
+    CopyToVmValue, DeviceClass, DeviceScope, DeviceSet, DriverKey, DriverModel, DriverStore,
+    DriverVersion, HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, ModelPolicy, Moment,
+    NumaTopology, Placement, PlanWarning, PnpDevice, PnpId, Policy, ResourceDevices, ResourceRule,
+    SharedRequests, Sharing, StoreFiles,
 };
 
 pub(crate) const NVIDIA: u32 = 0x10DE;
@@ -109,6 +109,11 @@ pub(crate) fn model(model: DriverModel) -> ModelPolicy {
         numa: NumaTopology::Withhold,
         removal_grace: Duration::from_secs(60),
     }
+}
+
+/// The warning about `count` display devices in one container.
+pub(crate) fn several(count: usize) -> PlanWarning {
+    PlanWarning::SeveralDevices { count, class: DeviceClass::DISPLAY_ADAPTER }
 }
 
 /// WDDM with `replicas` slots per device.

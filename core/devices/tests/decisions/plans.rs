@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, DeviceGrant, DriverModel, EnvironmentHints, FileName,
-    HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError,
-    PlanWarning, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, DeviceClass, DeviceGrant, DriverModel, EnvironmentHints,
+    FileName, HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan,
+    PlanError, PlanWarning, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
 };
 
-use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, wddm};
+use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, several, wddm};
 
 const FIRST: &str = r"PCI\VEN_10DE\1&0\0";
 const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
@@ -63,7 +63,7 @@ fn several_devices_are_assigned_as_the_class_with_a_warning_or_refused() {
     let two = host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)]);
     let plan = planned(wddm(1), &two, &[SECOND, FIRST]).unwrap();
     assert_eq!(plan.device.host_path(), "class/5B45201D-F2F2-4F3B-85BB-30FF1F953599");
-    assert_eq!(plan.warnings, [PlanWarning::SeveralDevices(2)]);
+    assert_eq!(plan.warnings, [several(2)]);
     assert_eq!(plan.envs["DIRECTX_VISIBLE_DEVICES"], "1001,1002");
     assert_eq!(plan.envs["DIRECTX_DEVICE_1_NAME"], "GPU 2");
     // The kubelet sends device IDs in random order; the container must not depend on it.
@@ -88,8 +88,9 @@ fn hosts_without_schema_2_2_get_the_class() {
     ] {
         old.host = facts;
         let plan = planned(wddm(1), &old, &[FIRST]).unwrap();
-        assert_eq!(plan.device == DeviceGrant::Class, old_host, "{:?}", old.host);
-        assert_eq!(plan.warnings == [PlanWarning::NoLocationPathSupport], old_host);
+        let class = DeviceClass::DISPLAY_ADAPTER;
+        assert_eq!(plan.device == DeviceGrant::Class(class), old_host, "{:?}", old.host);
+        assert_eq!(plan.warnings == [PlanWarning::NoLocationPathSupport(class)], old_host);
     }
 }
 
@@ -216,7 +217,7 @@ fn files_for_32_bit_programs_require_a_host_that_runs_them() {
 #[test]
 fn the_legacy_model_matches_the_plugin_of_2019() {
     let plan = planned(model(DriverModel::Legacy), &host(vec![gpu(1, NVIDIA)]), &[FIRST]).unwrap();
-    assert_eq!(plan.device, DeviceGrant::Class);
+    assert_eq!(plan.device, DeviceGrant::Class(DeviceClass::DISPLAY_ADAPTER));
     assert_eq!(destinations(&plan).len(), 0);
     assert_eq!(plan.envs["DIRECTX_GPU_Name"], "GPU 1");
     assert_eq!(plan.envs["DIRECTX_GPU_PNPDeviceID"], r"PCI\VEN_10DE\1&0");

@@ -7,7 +7,7 @@ use devices::{
 use proptest::prelude::*;
 use std::sync::Arc;
 
-use crate::hosts::{NVIDIA, gpu, host, model, resource, wddm};
+use crate::hosts::{NVIDIA, gpu, host, model, resource, several, wddm};
 
 fn two_gpus() -> HostSnapshot {
     host(vec![gpu(1, NVIDIA), gpu(2, NVIDIA)])
@@ -50,7 +50,7 @@ fn one_allows_a_single_slot_and_several_exclusive_devices() {
     let single = planned(sharing(2, SharedRequests::One), &[id(1, 1)]).unwrap();
     assert!(single.warnings.is_empty());
     let exclusive = planned(sharing(1, SharedRequests::One), &[id(1, 0), id(2, 0)]).unwrap();
-    assert_eq!(exclusive.warnings, [PlanWarning::SeveralDevices(2)]);
+    assert_eq!(exclusive.warnings, [several(2)]);
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn any_warns_about_replicas_of_the_same_device() {
     let plan = planned(any(), &[id(1, 0), id(1, 3), id(1, 2)]).unwrap();
     assert_eq!(plan.warnings, [same_device(3, 1)]);
     let plan = planned(any(), &[id(2, 0), id(1, 0), id(2, 1)]).unwrap();
-    assert_eq!(plan.warnings, [PlanWarning::SeveralDevices(2), same_device(2, 2)]);
+    assert_eq!(plan.warnings, [several(2), same_device(2, 2)]);
     let plan = planned(any(), &[id(2, 0), id(1, 0)]).unwrap();
-    assert_eq!(plan.warnings, [PlanWarning::SeveralDevices(2)]);
+    assert_eq!(plan.warnings, [several(2)]);
 }
 
 #[test]

@@ -26,6 +26,7 @@ runtimeMounts: Always
 excludeMounts: [nvcuda.dll, OpenCL.dll]
 allocationPolicy: packed
 multiDevice: reject
+DEVICECLASS: '{1ca05180-a699-450a-9a0c-de4fbe3ddd89}'
 sharedRequests: ONE
 renameShared: true
 publishNuma: true
@@ -89,6 +90,26 @@ fn an_empty_file_and_empty_keys_set_nothing() {
     assert_eq!(effective(&configured(&empty, &BOTH).unwrap()), wanted);
 }
 
+/// One file may serve several driver models, which need different classes.
+#[test]
+fn a_device_class_is_for_every_driver_model_or_for_each() {
+    let classes = |text: &str| {
+        let config = configured(text, &BOTH).unwrap();
+        let models = config.policy.models.into_iter();
+        models
+            .map(|m| m.container.device_class.map_or("none".to_owned(), |class| class.to_string()))
+            .collect::<Vec<_>>()
+    };
+    let (display, arrival) =
+        ("5B45201D-F2F2-4F3B-85BB-30FF1F953599", "1CA05180-A699-450A-9A0C-DE4FBE3DDD89");
+    assert_eq!(classes(""), [display, "none"]);
+    assert_eq!(classes("deviceClass: {}"), [display, "none"]);
+    assert_eq!(classes(&format!("deviceClass: {arrival}")), [arrival, arrival]);
+    assert_eq!(classes(&format!("deviceClass:\n  MCDM: {arrival}")), [display, arrival]);
+    let both = format!("deviceClass: {{mcdm: '{{{display}}}', wddm: {arrival}}}");
+    assert_eq!(classes(&both), [arrival, display]);
+}
+
 #[test]
 fn json_is_read() {
     let json = "{\n\t\"multitenancy\": 3,\n\t\"includeIntegrated\": true\n}";
@@ -120,6 +141,13 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         r"excludeMounts: [System32\nvcuda.dll]".into(),
         "allocationPolicy: spread".into(),
         "multiDevice: refuse".into(),
+        "deviceClass: display".into(),
+        "deviceClass: '{1CA05180-A699-450A-9A0C-DE4FBE3DDD89'".into(),
+        "deviceClass: 1".into(),
+        "deviceClass: [1CA05180-A699-450A-9A0C-DE4FBE3DDD89]".into(),
+        "deviceClass:\n  npu: 1CA05180-A699-450A-9A0C-DE4FBE3DDD89".into(),
+        "deviceClass:\n  mcdm: display".into(),
+        "deviceClass:\n  mcdm:".into(),
         "sharedRequests: two".into(),
         "renameShared: maybe".into(),
         format!("multitenancy: 2\nrenameShared: true\nresourceName: a/{}", "b".repeat(63)),

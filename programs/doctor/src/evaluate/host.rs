@@ -72,7 +72,8 @@ pub(super) fn hcs(machine: &MachineFacts) -> Check {
     }
     Subject::Hcs.warning(
         format!("schema {list} does not support devices by location path (2.2 does)"),
-        "every container that requests a device gets all display adapters of the host; use \
+        "a container that requests a display device gets all display adapters of the host, and one \
+         that requests a compute-only device is refused unless `deviceClass` is set for mcdm; use \
          Windows Server 2022 or newer",
     )
 }

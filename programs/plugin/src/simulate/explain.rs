@@ -1,7 +1,8 @@
 //! Explains a plan: which device and why, which files and why not.
 
 use devices::{
-    DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, Plan, ResourceDevices, Sharing,
+    DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, Plan,
+    ResourceDevices, Sharing,
 };
 use kubelet_double::ContainerView;
 
@@ -74,9 +75,10 @@ fn device_choice(plan: &Plan, sharing: Sharing) -> String {
 fn device_entry(plan: &Plan) -> String {
     match &plan.device {
         DeviceGrant::Location(path) => format!("one device, by its location path {path}"),
-        DeviceGrant::Class => {
+        DeviceGrant::Class(DeviceClass::DISPLAY_ADAPTER) => {
             "all display adapters of the host, by their interface class".to_owned()
         }
+        DeviceGrant::Class(class) => class.content(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Each rule that makes an allocation correct on Windows, through `simulate` on recorded
 //! hosts.
 
-use crate::harness::{Simulation, capacities, devices, mounts, notes, outcome, pod};
+use crate::harness::{Simulation, capacities, devices, mounts, notes, outcome, pod, recorded};
 
 const T4: &str = "aws-t4-two.yaml";
 const SERVER_2019: &str = "azure-m60.yaml";
@@ -45,6 +45,37 @@ fn multi_device_reject_refuses_several_devices() {
     let reason = pod["reason"].as_str().unwrap();
     assert!(reason.starts_with("UnexpectedAdmissionError: "), "{reason}");
     assert!(reason.contains("multiDevice is reject"), "{reason}");
+}
+
+/// With the display adapter class such a container would start without its NPUs.
+#[test]
+fn several_neural_processors_are_refused_unless_a_class_is_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = folder.path().join("two-npus.yaml");
+    std::fs::write(&host, two_npus()).unwrap();
+    let host = host.to_str().unwrap();
+    let two = pod_flag("two", COMPUTE, 2);
+    let run = |config| Simulation { host, config, flags: &[&two], ..Default::default() }.run();
+    let refused = run("");
+    let pod = &refused["pods"][0];
+    assert_eq!(pod["admitted"], false);
+    let reason = pod["reason"].as_str().unwrap();
+    assert!(reason.starts_with("UnexpectedAdmissionError: "), "{reason}");
+    assert!(reason.contains("deviceClass is not set for the driver model mcdm"), "{reason}");
+    let class = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89";
+    let admitted = run(&format!("deviceClass:\n  mcdm: '{{{}}}'", class.to_lowercase()));
+    assert_eq!(devices(&admitted["pods"][0]), [format!("class/{class}")]);
+    let notes = notes(&admitted["pods"][0]);
+    assert!(notes.contains(&format!("all devices of the class {class} of the host")), "{notes}");
+}
+
+/// A recorded host with a second one of its NPU.
+fn two_npus() -> String {
+    let text = std::fs::read_to_string(recorded(NPU)).unwrap();
+    let (before, npu) = text.split_once("- luid: 70004").unwrap();
+    let (npu, after) = npu.split_once("- luid: 70005").unwrap();
+    let second = npu.replace("0&58", "0&59").replace("PCI(0B00)", "PCI(0C00)");
+    format!("{before}- luid: 70004{npu}- luid: 70006{second}- luid: 70005{after}")
 }
 
 #[test]

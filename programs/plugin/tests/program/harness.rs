@@ -65,6 +65,7 @@ impl Simulation<'_> {
         std::fs::write(&config, self.config).unwrap();
         let mut command = program();
         command.args(["--log-level", "error", "simulate", "--output", "json", "--inventory"]);
+        // `join` keeps an absolute path, so a test can also pass a host of its own.
         command.arg(recorded(self.host)).arg("--config").arg(&config).args(self.flags);
         command.envs(self.variables.iter().copied()).current_dir(folder.path());
         command.output().unwrap()

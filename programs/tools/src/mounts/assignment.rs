@@ -10,8 +10,10 @@ use devices::{
     AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceScope, DeviceSet,
     DriverModel, Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, NumaTopology,
     Offer, PlanError, PlanWarning, Policy, ResourceDevices, ResourceNameError, RuntimeMounts,
-    SharedRequests, Sharing, SkipReason, SlotId, UnhealthyReason, plan,
+    SharedRequests, Sharing, SkipReason, SlotId, UnhealthyReason, contents, plan,
 };
+
+use frontends::Container;
 
 use super::selector::DeviceSelector;
 
@@ -28,6 +30,13 @@ pub(super) struct Assignment {
     pub(super) warnings: Vec<String>,
     /// Devices that the device plugin does not advertise, with reasons.
     pub(super) skipped: Vec<String>,
+}
+
+impl Assignment {
+    /// What the front end gives the container.
+    pub(super) fn container(&self) -> Container<'_> {
+        Container { devices: &self.devices, mounts: &self.mounts, envs: &self.envs }
+    }
 }
 
 /// Why the selected devices cannot be assigned.
@@ -117,7 +126,7 @@ fn fill(
             assignment.warnings.extend(one.warnings.iter().map(PlanWarning::to_string));
         }
     }
-    let all = plan(resource, slots.iter().map(String::as_str), &snapshot.host, &exists)?;
+    let all = contents(resource, slots.iter().map(String::as_str), &snapshot.host, &exists)?;
     assignment.warnings.extend(conflicts(&all.mounts));
     assignment.mounts = all.mounts;
     assignment.envs = all.envs;

@@ -5,8 +5,8 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::anyhow;
 use cli::Failure;
+use frontends::Frontend;
 
-use super::frontend::Frontend;
 use super::quoting;
 use crate::stderr;
 

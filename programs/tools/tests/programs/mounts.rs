@@ -163,6 +163,17 @@ fn devices_that_the_plugin_would_not_allocate_are_refused_or_skipped() {
     insta::assert_snapshot!("one_of_three", on(&some.path(), &["--all"]));
 }
 
+/// Unlike the kubelet, these front ends give a container several device entries.
+#[test]
+fn several_compute_only_devices_need_no_class() {
+    let second =
+        HEALTHY.replace("luid: 3", "luid: 4").replace("0300", "0400").replace(r"A\3", r"A\4");
+    let host = MadeUp::new(&format!("{HEALTHY}{second}"));
+    let outcome = on(&host.path(), &["--all"]);
+    assert_eq!(outcome.code, Some(0), "{outcome}");
+    assert_eq!(outcome.stdout.matches("vpci-location-path://").count(), 2, "{outcome}");
+}
+
 #[test]
 fn flags_that_cannot_be_quoted_for_both_shells_need_json() {
     let odd = HEALTHY.replace("& more", "%PATH%, \"more\"");

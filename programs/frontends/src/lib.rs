@@ -1,4 +1,7 @@
-//! The flags of each front end on Windows.
+//! The flags of programs that run containers on Windows, for a container with devices.
+//!
+//! Input: a [`Container`], that is, devices, files and variables. Output: the flags of one
+//! [`Frontend`], or the file that it reads instead.
 //!
 //! - `ctr run` (containerd's `cmd/ctr/commands/run`) splits `--device` at `://` and
 //!   reads `--mount` as one CSV record; it does not support `class/GUID`.
@@ -9,15 +12,26 @@
 //!   Devices need process isolation, which is not its default on Windows 10 and 11.
 //! - `crictl create` reads a CRI container configuration from a file.
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
-use devices::{DISPLAY_ADAPTER_CLASS, DeviceGrant, MountCandidate};
+use devices::{DeviceGrant, MountCandidate, MountPlan};
 use serde::Serialize;
 
-use super::assignment::Assignment;
+/// What a container gets, independent of the front end.
+#[derive(Clone, Copy, Debug)]
+pub struct Container<'a> {
+    /// Each device by location path, or a class.
+    pub devices: &'a [DeviceGrant],
+    /// The files of all devices.
+    pub mounts: &'a MountPlan,
+    /// Environment variables that name the container's devices.
+    pub envs: &'a BTreeMap<String, String>,
+}
 
 /// A program that runs containers.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Frontend {
+pub enum Frontend {
     /// containerd's command-line client
     Ctr,
     /// nerdctl
@@ -30,14 +44,17 @@ pub(super) enum Frontend {
 
 /// Whether environment variables name the container's devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum DeviceVariables {
+pub enum DeviceVariables {
+    /// They do.
     Set,
+    /// They do not.
     Omit,
 }
 
 impl Frontend {
     /// The program's name.
-    pub(super) const fn program(self) -> &'static str {
+    #[must_use]
+    pub const fn program(self) -> &'static str {
         match self {
             Frontend::Ctr => "ctr",
             Frontend::Nerdctl => "nerdctl",
@@ -47,24 +64,27 @@ impl Frontend {
     }
 
     /// The flags for `run`. `crictl` has none: it reads [`cri_config`].
-    pub(super) fn flags(self, assignment: &Assignment, variables: DeviceVariables) -> Vec<String> {
+    #[must_use]
+    pub fn flags(self, container: Container<'_>, variables: DeviceVariables) -> Vec<String> {
         let mut flags = Vec::new();
         let mut add = |flag: &str, value: String| flags.extend([flag.to_owned(), value]);
         if self == Frontend::Docker {
             add("--isolation", "process".to_owned());
         }
-        for device in &assignment.devices {
+        for device in container.devices {
             add("--device", self.device(device));
         }
-        for mount in assignment.mounts.mounted() {
+        for mount in container.mounts.mounted() {
             match self {
-                Frontend::Ctr => add("--mount", ctr_mount(mount)),
+                Frontend::Ctr => {
+                    add("--mount", ctr_mount(&mount.host_path, &mount.container_path));
+                }
                 Frontend::Nerdctl => add("--volume", volume(mount)),
                 Frontend::Docker | Frontend::Crictl => {}
             }
         }
         if variables == DeviceVariables::Set {
-            for (name, value) in &assignment.envs {
+            for (name, value) in container.envs {
                 add("--env", format!("{name}={value}"));
             }
         }
@@ -73,16 +93,17 @@ impl Frontend {
 
     fn device(self, device: &DeviceGrant) -> String {
         match (self, device) {
-            (Frontend::Ctr | Frontend::Nerdctl, DeviceGrant::Class) => {
-                format!("class://{DISPLAY_ADAPTER_CLASS}")
+            (Frontend::Ctr | Frontend::Nerdctl, DeviceGrant::Class(class)) => {
+                format!("class://{class}")
             }
             (_, device) => device.host_path(),
         }
     }
 
     /// What this front end cannot assign to a container.
-    pub(super) fn limitation(self, assignment: &Assignment) -> Option<String> {
-        let files = assignment.mounts.mounted().count();
+    #[must_use]
+    pub fn limitation(self, container: Container<'_>) -> Option<String> {
+        let files = container.mounts.mounted().count();
         (self == Frontend::Docker && files > 0).then(|| {
             format!(
                 "docker cannot mount single files on Windows: skipping {files} runtime files. DirectX \
@@ -93,10 +114,12 @@ impl Frontend {
     }
 }
 
+/// A read-only bind mount for `ctr`:
 /// `src=…,dst=…,options=ro`, one CSV record for Go's `encoding/csv`. There is no `type`,
 /// because hcsshim expects none for a bind mount.
-fn ctr_mount(mount: &MountCandidate) -> String {
-    let fields = [format!("src={}", mount.host_path), format!("dst={}", mount.container_path)];
+#[must_use]
+pub fn ctr_mount(host_path: &str, container_path: &str) -> String {
+    let fields = [format!("src={host_path}"), format!("dst={container_path}")];
     let [src, dst] = fields.map(|field| {
         if field.contains([',', '"']) {
             format!("\"{}\"", field.replace('"', "\"\""))
@@ -112,16 +135,18 @@ fn volume(mount: &MountCandidate) -> String {
 }
 
 /// The part of a CRI container configuration (`ContainerConfig` of `k8s.io/cri-api`) that
-/// contains `assignment`.
-pub(super) fn cri_config(assignment: &Assignment, variables: DeviceVariables) -> String {
-    let envs = assignment.envs.iter().filter(|_| variables == DeviceVariables::Set);
+/// contains `container`.
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "strings always serialize")]
+pub fn cri_config(container: Container<'_>, variables: DeviceVariables) -> String {
+    let envs = container.envs.iter().filter(|_| variables == DeviceVariables::Set);
     let config = CriConfig {
-        devices: assignment
+        devices: container
             .devices
             .iter()
             .map(|device| CriDevice { host_path: device.host_path() })
             .collect(),
-        mounts: assignment.mounts.mounted().map(CriMount::of).collect(),
+        mounts: container.mounts.mounted().map(CriMount::of).collect(),
         envs: envs.map(|(key, value)| CriEnv { key, value }).collect(),
     };
     let text = serde_json::to_string_pretty(&config);

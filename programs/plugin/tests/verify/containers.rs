@@ -1,0 +1,194 @@
+//! The step `container`, with a `ctr` that records its command lines.
+#![cfg(unix)]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{TWO_T4, outcome, program, recorded, report, step, steps, verify};
+
+/// A folder with a `ctr` that runs `script` for `run`, and lists the containers in the file `left`.
+struct Containerd(tempfile::TempDir);
+
+impl Containerd {
+    fn new(script: &str) -> Containerd {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().display();
+        let text = format!(
+            "#!/bin/sh\nprintf '%s\\n' \"$*\" >> {here}/log\ncase \"$*\" in\n*'containers list'*) cat {here}/left 2>/dev/null; exit 0;;\n\
+             *run*) {script};;\n*) exit 1;;\nesac\n"
+        );
+        let ctr = folder.path().join("ctr");
+        std::fs::write(&ctr, text).unwrap();
+        std::fs::set_permissions(&ctr, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Containerd(folder)
+    }
+
+    /// A container that sees the adapters of an inventory.
+    fn seeing(inventory: &Path) -> Containerd {
+        let containerd = Containerd::new("cat \"$(dirname \"$0\")/seen\"");
+        std::fs::write(containerd.0.path().join("seen"), listed(inventory)).unwrap();
+        containerd
+    }
+
+    fn verify(&self, arguments: &[&str]) -> Command {
+        let skipped = ["--skip", "doctor", "--image", "example.com/image:1", "--inventory"];
+        let mut command = verify(&skipped);
+        let path = std::env::var_os("PATH").unwrap();
+        let folders = [self.0.path().to_owned()].into_iter().chain(std::env::split_paths(&path));
+        command.arg(recorded(TWO_T4)).env("PATH", std::env::join_paths(folders).unwrap());
+        command.env("TMPDIR", self.0.path()).args(arguments);
+        command
+    }
+
+    /// The recorded command lines.
+    fn log(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.0.path().join("log")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+
+    /// The folders that `verify` left behind.
+    fn left(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("directx-verify")).collect()
+    }
+}
+
+/// The JSON list of devices that a container with this host's adapters prints.
+fn listed(inventory: &Path) -> String {
+    let mut command = program();
+    command.args(["devices", "--output", "json", "--inventory"]).arg(inventory);
+    outcome(&command.output().unwrap()).1
+}
+
+#[test]
+fn containers_get_one_device_and_all_devices_and_list_what_they_see() {
+    let containerd = Containerd::seeing(Path::new(&recorded(TWO_T4)));
+    let (status, report) = report(&mut containerd.verify(&["--namespace", "k8s.io"]));
+    assert_eq!(status, Some(0), "{report:#}");
+    let [one, all] = steps(&report, "container")[..] else { panic!("{report:#}") };
+    assert_eq!((&one["object"], &one["result"]), (&"wddm, 1 device".into(), &"warning".into()));
+    let sees = "the container sees 2 of 2 devices of the host; the";
+    assert_eq!(one["what"], format!("{sees} allocated device is among them"));
+    assert_eq!((&all["object"], &all["result"]), (&"wddm, all 2 devices".into(), &"ok".into()));
+    assert_eq!(all["what"], format!("{sees} 2 allocated devices are among them"));
+    let log = containerd.log();
+    assert_eq!(log.len(), 2, "a container that ended was removed by `ctr run --rm`: {log:?}");
+    let device = "vpci-location-path://PCIROOT(0)#PCI(1B00)";
+    assert!(
+        log[0].starts_with(&format!("--namespace k8s.io run --rm --device {device} ")),
+        "{log:?}"
+    );
+    let class = "--device class://5B45201D-F2F2-4F3B-85BB-30FF1F953599 ";
+    assert!(log[1].contains(class), "{log:?}");
+    for line in &log {
+        assert!(line.contains("--env DIRECTX_VISIBLE_DEVICES="), "{line}");
+        assert!(
+            line.contains(r",dst=C:\directx-verify,options=ro example.com/image:1 directx-verify-")
+        );
+        let command = r"C:\directx-verify\directx-device-plugin.exe devices --output json";
+        assert!(line.ends_with(command), "{line}");
+    }
+    assert_eq!(containerd.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_container_that_does_not_see_its_device_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let second = folder.path().join("second.yaml");
+    let text = std::fs::read_to_string(recorded(TWO_T4)).unwrap();
+    std::fs::write(&second, text.replace("luid: 7048070", "luid: 4")).unwrap();
+    let containerd = Containerd::seeing(&second);
+    let (status, report) = report(&mut containerd.verify(&[]));
+    assert_eq!(status, Some(1));
+    let [one, all] = steps(&report, "container")[..] else { panic!("{report:#}") };
+    assert_eq!(
+        one["what"],
+        "the container sees 1 of 2 devices of the host; the allocated device is not among them"
+    );
+    assert!(all["what"].as_str().unwrap().ends_with("are not all among them"), "{all}");
+}
+
+#[test]
+fn the_configuration_decides_what_a_container_gets() {
+    let containerd = Containerd::seeing(Path::new(&recorded(TWO_T4)));
+    let config = containerd.0.path().join("config.yaml");
+    std::fs::write(&config, "multiDevice: reject").unwrap();
+    let (_, report) = report(containerd.verify(&["--config"]).arg(&config));
+    let [_, all] = steps(&report, "container")[..] else { panic!("{report:#}") };
+    assert_eq!((&all["result"], containerd.log().len()), (&"skipped".into(), 1));
+    assert!(all["details"][0].as_str().unwrap().contains("multiDevice is reject"), "{all}");
+}
+
+#[test]
+fn another_command_is_judged_by_its_exit_code() {
+    let containerd = Containerd::new("echo hello");
+    let (status, report) = report(&mut containerd.verify(&[]));
+    assert_eq!(status, Some(1), "this program must list devices: {report:#}");
+    let containerd = Containerd::new("echo hello");
+    let output = containerd.verify(&["--output", "json", "--", "cmd", "/c", "--flag"]).output();
+    let (status, out, _) = outcome(&output.unwrap());
+    assert_eq!(status, Some(0), "{out}");
+    assert!(out.contains("the command ended with exit code 0") && out.contains("\"hello\""));
+    let log = containerd.log();
+    assert!(log[0].ends_with(" cmd /c --flag") && !log[0].contains("directx-verify,"), "{log:?}");
+}
+
+#[test]
+fn a_container_that_fails_is_removed() {
+    let containerd = Containerd::new("echo no such image >&2; exit 7");
+    let (status, report) = report(&mut containerd.verify(&["--namespace", "x"]));
+    assert_eq!(status, Some(1));
+    let first = steps(&report, "container")[0];
+    assert_eq!(first["what"], "the container failed: exit code 7");
+    assert_eq!(first["hint"], serde_json::Value::Null);
+    assert!(first["details"].as_array().unwrap().contains(&"no such image".into()), "{first}");
+    let log = containerd.log();
+    let commands = ["tasks kill --signal SIGKILL ", "tasks delete --force ", "containers delete "];
+    for (line, command) in log[1..4].iter().zip(commands) {
+        assert!(line.starts_with(&format!("--namespace x {command}directx-verify-")), "{log:?}");
+    }
+}
+
+#[test]
+fn ctr_that_is_missing_is_a_failure_with_a_hint() {
+    let containerd = Containerd::new("true");
+    let empty = tempfile::tempdir().unwrap();
+    let (status, report) = report(containerd.verify(&[]).env("PATH", empty.path()));
+    assert_eq!(status, Some(1));
+    let first = steps(&report, "container")[0];
+    assert_eq!(first["what"], "`ctr` cannot be started");
+    assert!(first["hint"].as_str().unwrap().contains("PATH"), "{first}");
+}
+
+#[test]
+fn an_interruption_removes_the_container() {
+    // `exec`, so that ending `ctr` ends the process that holds its output.
+    let containerd = Containerd::new("exec sleep 600");
+    let mut command = containerd.verify(&["--output", "json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while containerd.log().is_empty() {
+        assert!(Instant::now() < deadline, "verify did not start its container");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // What the container is called, as if it could not be removed.
+    let log = containerd.log();
+    let name = log[0].split(' ').find(|word| word.starts_with("directx-verify-")).unwrap();
+    std::fs::write(containerd.0.path().join("left"), name).unwrap();
+    let interrupt = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{report:#}");
+    let found = steps(&report, "container");
+    assert!(found.iter().all(|found| found["what"] == "interrupted"), "{report:#}");
+    let hint = found[0]["hint"].as_str().unwrap();
+    assert_eq!(hint, format!("remove the container with `ctr containers delete {name}`"));
+    let log = containerd.log();
+    assert!(log.contains(&format!("tasks kill --signal SIGKILL {name}")), "{log:?}");
+    assert_eq!(containerd.left(), Vec::<String>::new());
+    assert_eq!(step(&report, "discovery")["result"], "ok");
+}

@@ -1,0 +1,171 @@
+//! `kubelet`: whether the kubelet registers a resource and fetches its device list.
+//!
+//! The resource has no devices, so no pod can get one. Its name is always the same, because
+//! a node's status keeps the name of each resource that was ever registered, with capacity 0,
+//! until the kubelet restarts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kubelet::{
+    ContainerResponse, DeviceList, KUBELET_SOCKET, PreferredRequest, Readiness, Refusal,
+    RefusalKind, Resource, ResourceState, RunConfig, Transport as _, UnixSockets,
+};
+use tokio::sync::{oneshot, watch};
+
+use crate::step::{Finding, Measurement, Step};
+use crate::stop::{Reason, Stop};
+
+/// The temporary resource.
+const RESOURCE: &str = "directx.microsoft.com/verify";
+
+/// What to read about a kubelet that does not respond.
+const HINT: &str = "see the lines `kubelet-directory` and `kubelet-socket` of `doctor`";
+
+/// Registers the resource, waits until the kubelet has received the device list, and ends the
+/// registration.
+pub(crate) async fn run(directory: &Path, stop: &Stop) -> Finding {
+    if !uds::is_supported() {
+        return Finding::skipped(Step::Kubelet, "this host does not support AF_UNIX sockets");
+    }
+    let socket = directory.join(KUBELET_SOCKET);
+    if matches!(UnixSockets.identity(&socket), Ok(None)) {
+        let missing = format!("no file {}", socket.display());
+        return Finding::failed(Step::Kubelet, NO_SOCKET).detail([missing]).hint(HINT);
+    }
+    let (send, mut readiness) = watch::channel(Readiness::default());
+    let (end, ended) = oneshot::channel::<()>();
+    let config = RunConfig { directory: directory.to_owned() };
+    let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::new())];
+    let shutdown = async {
+        // An error means that the observer has ended.
+        let _ = ended.await;
+    };
+    let serving = kubelet::run(config, resources, UnixSockets, shutdown, send);
+    let observing = async {
+        let observed = observe(&mut readiness, stop).await;
+        drop(end);
+        observed
+    };
+    // The registration ends, and its socket is removed, also after an interruption.
+    let (served, observed) = tokio::join!(serving, observing);
+    let finding = finding(observed);
+    match served {
+        Ok(()) => finding,
+        Err(error) => finding.detail([cli::error_chain(&error)]),
+    }
+}
+
+/// How far the registration came.
+#[derive(Default)]
+struct Observed {
+    registered: Option<Duration>,
+    listed: Option<Duration>,
+    last_error: Option<String>,
+    stopped: Option<Reason>,
+}
+
+async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Observed {
+    let began = Instant::now();
+    let mut observed = Observed::default();
+    while observed.listed.is_none() {
+        match stop.or(readiness.changed()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_serving_ended)) => return observed,
+            Err(reason) => return Observed { stopped: Some(reason), ..observed },
+        }
+        match readiness.borrow_and_update().resources.first().map(|resource| &resource.state) {
+            Some(ResourceState::WaitingForKubelet { last_error: Some(error), .. }) => {
+                observed.last_error = Some(error.clone());
+            }
+            Some(ResourceState::Registered) => {
+                observed.registered.get_or_insert(began.elapsed());
+            }
+            Some(ResourceState::ListDelivered) => {
+                observed.registered.get_or_insert(began.elapsed());
+                observed.listed = Some(began.elapsed());
+            }
+            Some(ResourceState::Starting | ResourceState::WaitingForKubelet { .. }) | None => {}
+        }
+    }
+    observed
+}
+
+fn finding(observed: Observed) -> Finding {
+    if let (Some(registered), Some(listed)) = (observed.registered, observed.listed) {
+        let what = "the kubelet registered a resource and received its device list";
+        return Finding::ok(Step::Kubelet, what).measured([
+            Measurement::time("registeredMs", registered),
+            Measurement::time("listReceivedMs", listed),
+        ]);
+    }
+    if observed.stopped == Some(Reason::Interrupted) {
+        return Finding::unfinished(Step::Kubelet, Reason::Interrupted);
+    }
+    let what = match (&observed.last_error, observed.registered) {
+        (_, Some(_)) => "the kubelet registered a resource, and did not fetch its device list",
+        (Some(error), None) => without_paths(error),
+        (None, None) => NOT_REGISTERED,
+    };
+    Finding::failed(Step::Kubelet, what).detail(observed.last_error).hint(HINT)
+}
+
+const NOT_REGISTERED: &str = "the kubelet did not register a resource";
+const NO_SOCKET: &str = "the kubelet's socket does not exist";
+
+/// The constant part of an error of the registration. The rest may contain paths.
+fn without_paths(error: &str) -> &'static str {
+    let known = [
+        ("kubelet socket", NO_SOCKET),
+        ("cannot inspect kubelet socket", "cannot inspect the kubelet's socket"),
+        ("cannot create a plugin socket", "cannot create a socket in the device plugin directory"),
+        ("cannot connect to kubelet", "cannot connect to the kubelet"),
+        ("kubelet did not accept", "the kubelet did not accept a connection in time"),
+        ("kubelet closed the connection", "the kubelet closed the connection before it answered"),
+        ("kubelet did not answer", "the kubelet did not answer in time"),
+        ("kubelet refused the registration", "the kubelet refused the registration"),
+    ];
+    known
+        .iter()
+        .find(|(start, _)| error.starts_with(start))
+        .map_or(NOT_REGISTERED, |(_, what)| what)
+}
+
+/// A resource without devices.
+struct TemporaryResource {
+    devices: watch::Sender<Arc<DeviceList>>,
+}
+
+impl TemporaryResource {
+    fn new() -> TemporaryResource {
+        let empty = DeviceList::new([]).expect("an empty list is short");
+        TemporaryResource { devices: watch::Sender::new(Arc::new(empty)) }
+    }
+}
+
+fn no_devices() -> Refusal {
+    Refusal::new(RefusalKind::FailedPrecondition, "this resource is a test and has no devices")
+}
+
+impl Resource for TemporaryResource {
+    fn name(&self) -> &'static str {
+        RESOURCE
+    }
+
+    fn socket_prefix(&self) -> &'static str {
+        "verify"
+    }
+
+    fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
+        self.devices.subscribe()
+    }
+
+    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, Refusal> {
+        Err(no_devices())
+    }
+
+    fn prefer(&self, _: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+        Err(no_devices())
+    }
+}
