@@ -26,5 +26,8 @@ func lockFolder(path string) (io.Closer, error) {
 // allowShutdown prepares a command for requestShutdown.
 func allowShutdown(*exec.Cmd) {}
 
+// noShutdown returns why requestShutdown does not work on this host, or nothing.
+func noShutdown() string { return "" }
+
 // requestShutdown asks a process to shut down.
 func requestShutdown(process *os.Process) error { return process.Signal(syscall.SIGTERM) }

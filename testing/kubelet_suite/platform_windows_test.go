@@ -42,6 +42,15 @@ func allowShutdown(command *exec.Cmd) {
 	_, _, _ = allocConsole.Call()
 }
 
+// noShutdown returns why requestShutdown does not work on this host, or nothing. Wine 10
+// accepts Ctrl-Break for a process group of its own and does not deliver it.
+func noShutdown() string {
+	if syscall.NewLazyDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil {
+		return "Wine delivers no Ctrl-Break to another process group"
+	}
+	return ""
+}
+
 // requestShutdown sends Ctrl-Break to a process and those that it has started.
 func requestShutdown(process *os.Process) error {
 	result, _, err := generateConsoleCtrlEvent.Call(syscall.CTRL_BREAK_EVENT, uintptr(process.Pid))

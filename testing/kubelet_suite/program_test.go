@@ -30,6 +30,13 @@ const (
 	kill ending = "killed"
 )
 
+// require skips a test on a host where a plugin cannot be stopped in this way.
+func (e ending) require(t *testing.T) {
+	if reason := noShutdown(); e == shutdown && reason != "" {
+		t.Skip(reason)
+	}
+}
+
 // arguments are the common arguments of `serve` and `simulate`.
 type arguments struct {
 	inventory    string
@@ -88,9 +95,14 @@ func (p *plugin) alive() error {
 	}
 }
 
-// stop shuts the plugin down as a DaemonSet does, and fails unless it exits with 0.
+// stop shuts the plugin down as a DaemonSet does, and fails unless it exits with 0. It kills
+// the plugin on a host that cannot shut it down.
 func (p *plugin) stop() {
-	p.end(shutdown)
+	how := shutdown
+	if noShutdown() != "" {
+		how = kill
+	}
+	p.end(how)
 	if p.failure != nil && !p.killed {
 		p.t.Errorf("the plugin exited with an error: %v", p.failure)
 	}

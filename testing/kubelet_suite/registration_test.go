@@ -39,6 +39,7 @@ func TestPluginWaitsForTheKubelet(t *testing.T) {
 func TestStoppedPluginLeavesCapacityWithoutAllocatableDevices(t *testing.T) {
 	for _, how := range []ending{shutdown, kill} {
 		t.Run(string(how), func(t *testing.T) {
+			how.require(t)
 			nodeLog.start(t)
 			n := startNode(t)
 			p := startPlugin(t, exclusiveGPUs())
@@ -53,6 +54,7 @@ func TestStoppedPluginLeavesCapacityWithoutAllocatableDevices(t *testing.T) {
 func TestPluginRestart(t *testing.T) {
 	for _, how := range []ending{shutdown, kill} {
 		t.Run(string(how), func(t *testing.T) {
+			how.require(t)
 			nodeLog.start(t)
 			n := startNode(t)
 			first := startPlugin(t, exclusiveGPUs())
@@ -74,14 +76,22 @@ func TestPluginRestart(t *testing.T) {
 	}
 }
 
-// The plugin waits for a kubelet until it is shut down. This test needs no AF_UNIX sockets.
-func TestPluginShutsDownWithoutAKubelet(t *testing.T) {
-	nodeLog.start(t)
-	p := startPlugin(t, exclusiveGPUs())
-	eventually(t, p, "healthy devices in the log", 2, func() int { return nodeLog.count("device is healthy") })
-	p.stop()
-	if p.alive() == nil || p.killed {
-		t.Errorf("the plugin still runs or was killed: %v", p.command.ProcessState)
+// The plugin waits for a kubelet until it is stopped. This test needs no AF_UNIX sockets.
+func TestPluginStopsWithoutAKubelet(t *testing.T) {
+	for _, how := range []ending{shutdown, kill} {
+		t.Run(string(how), func(t *testing.T) {
+			how.require(t)
+			nodeLog.start(t)
+			p := startPlugin(t, exclusiveGPUs())
+			eventually(t, p, "healthy devices in the log", 2, func() int { return nodeLog.count("device is healthy") })
+			p.end(how)
+			if p.alive() == nil || p.killed != (how == kill) {
+				t.Errorf("the plugin was not %s: %v", how, p.command.ProcessState)
+			}
+			if how == shutdown && p.failure != nil {
+				t.Errorf("the plugin exited with an error: %v", p.failure)
+			}
+		})
 	}
 }
 

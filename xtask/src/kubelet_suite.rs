@@ -96,7 +96,7 @@ pub(crate) fn windows_program() -> Result<PathBuf> {
     let output = workspace::target_dir().join("kubelet-suite");
     fs::create_dir_all(&output).with_context(|| format!("cannot create {}", output.display()))?;
     let program = output.join("kubelet-suite.exe");
-    run(for_windows(&mut go(&NEWEST, &["test", "-c", "-o"])).arg(&program).arg("."))?;
+    run(for_windows(&mut go(&NEWEST, &["test", "-c"])).arg("-o").arg(&program).arg("."))?;
     Ok(program)
 }
 
