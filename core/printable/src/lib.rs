@@ -25,6 +25,18 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(line.finish())
 }
 
+/// As [`printable`], without a limit, for a line that this program composed.
+#[must_use]
+pub fn printable_line(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = Line::new(usize::MAX);
+    // Writing to a line cannot fail.
+    let _ = line.write_str(text);
+    Cow::Owned(line.finish())
+}
+
 /// Formats `value` as [`printable`] text without building the whole text first.
 #[must_use]
 pub fn printable_display(value: impl fmt::Display) -> String {
@@ -127,6 +139,7 @@ mod tests {
         ] {
             assert_eq!(printable(text), expected);
             assert_eq!(printable_display(text), expected);
+            assert_eq!(printable_line(text), expected);
         }
         assert_eq!(printable_lines("a\n\tb\x1b\r\n"), "a\n\tb\\u{1b}\\r\n");
     }
@@ -154,6 +167,8 @@ mod tests {
         #[test]
         fn safe_text_is_unchanged(text in r"[ -~äöü漢字]{0,300}") {
             prop_assert_eq!(printable(&text), text.as_str());
+            let long = text.repeat(100);
+            prop_assert_eq!(printable_line(&long), long.as_str());
         }
     }
 }

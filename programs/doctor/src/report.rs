@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use cli::Color;
-use printable::printable;
+use printable::printable_line;
 use serde::Serialize;
 
 use super::check::{Check, Verdict};
@@ -39,12 +39,12 @@ fn line(text: &mut String, check: &Check, color: Color) -> std::fmt::Result {
     let Check { subject, verdict, what, .. } = check;
     write!(text, "{start}{:VERDICT_WIDTH$}{end}  {subject:SUBJECT_WIDTH$}  ", verdict.label())?;
     if let Some(object) = &check.object {
-        write!(text, "{}: ", printable(object))?;
+        write!(text, "{}: ", printable_line(object))?;
     }
-    writeln!(text, "{}", printable(what))?;
+    writeln!(text, "{}", printable_line(what))?;
     if let Some(advice) = &check.advice {
         let indent = VERDICT_WIDTH + SUBJECT_WIDTH + 4;
-        writeln!(text, "{:indent$}-> {}", "", printable(advice))?;
+        writeln!(text, "{:indent$}-> {}", "", printable_line(advice))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write as _;
 
 use devices::{HostSnapshot, RejectedValue, Selection, WarningEffect};
-use printable::printable;
+use printable::printable_line;
 
 /// Prints a warning.
 pub(crate) fn warn(text: impl fmt::Display) {
@@ -13,7 +13,7 @@ pub(crate) fn warn(text: impl fmt::Display) {
 
 /// Prints a line. Errors are ignored: if standard error is closed, nobody reads it.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{}", printable(text));
+    let _ = writeln!(std::io::stderr(), "{}", printable_line(text));
 }
 
 /// What discovery skipped, line by line, for `--verbose`.
