@@ -30,12 +30,13 @@ pub(crate) enum Change {
 
 /// What changes with the content of a file: length, time of the last write, and time of
 /// creation, which another file has. `None` if it cannot be looked at.
-pub(crate) type Stamp = Option<(u64, Option<SystemTime>, Option<SystemTime>)>;
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp(Option<(u64, Option<SystemTime>, Option<SystemTime>)>);
 
 /// The stamp of the file at `path`.
 pub(crate) fn stamp(path: &Path) -> Stamp {
-    let metadata = path.metadata().ok()?;
-    Some((metadata.len(), metadata.modified().ok(), metadata.created().ok()))
+    let metadata = path.metadata().ok();
+    Stamp(metadata.map(|found| (found.len(), found.modified().ok(), found.created().ok())))
 }
 
 /// A file that has changed and may not be complete.
@@ -157,7 +158,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn stamp_of(length: u64) -> Stamp {
-        Some((length, None, None))
+        Stamp(Some((length, None, None)))
     }
 
     /// When a file can be read that changes at these times (in milliseconds), each time

@@ -235,8 +235,11 @@ mod special_files {
     use super::*;
 
     fn fifo(path: &Path) {
-        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(path).status().is_ok_and(|status| status.success()));
     }
+
+    /// Makes a file of some kind.
+    type Maker = fn(&Path);
 
     /// Each is an error that names the kind, and the next good file is followed.
     #[test]
@@ -246,7 +249,7 @@ mod special_files {
         let [file, next] = ["host.yaml", "next"].map(|name| root.join(name));
         write(&file, &[1]);
         let mut followed = Followed::new(&file);
-        let makers: [(&str, fn(&Path)); 4] = [
+        let makers: [(&str, Maker); 4] = [
             ("a FIFO", fifo),
             ("a socket", |path| drop(UnixListener::bind(path).unwrap())),
             ("a device", |path| symlink("/dev/zero", path).unwrap()),
