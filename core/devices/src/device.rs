@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::{
     Adapter, Attachment, Attribute, DiscoveredFrom, DriverKey, DriverStore, DriverVersion,
-    HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, RuntimeFiles, StoreFiles, Vendor,
+    HardwareId, HostFacts, LocationPath, Luid, Placement, PnpDevice, PnpId, RuntimeFiles,
+    StoreFiles, StoreFolderError, Vendor, check_store_folder,
 };
 
 /// Whether a device supports something.
@@ -86,8 +87,8 @@ pub struct Device {
     pub driver_key: Option<DriverKey>,
     /// The driver's version, if it reports one.
     pub driver_version: Option<DriverVersion>,
-    /// The driver store folder, if it was found.
-    pub driver_store: Option<Arc<StoreFolder>>,
+    /// The driver store folder, or why its files are not used.
+    pub driver_store: Result<Arc<StoreFolder>, NoStoreFolder>,
     /// Dedicated memory in MiB, if the driver reports it.
     pub dedicated_memory_mib: Option<u64>,
     /// The date of the driver package, if it is known.
@@ -112,21 +113,54 @@ pub struct Device {
 }
 
 /// What a device has of its driver's folder. Devices with the same driver share it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct DriverFiles {
-    store: Option<Arc<StoreFolder>>,
+    store: Result<Arc<StoreFolder>, NoStoreFolder>,
     runtime_files: Arc<RuntimeFiles>,
 }
 
+/// Those of an adapter whose folder was not found.
+impl Default for DriverFiles {
+    fn default() -> DriverFiles {
+        DriverFiles { store: Err(NoStoreFolder::Unknown), runtime_files: Arc::default() }
+    }
+}
+
 impl DriverFiles {
-    pub(crate) fn of(store: &DriverStore, from: DiscoveredFrom) -> DriverFiles {
-        let runtime_files = match from {
+    /// Those of a folder on `host`. The files that the driver names are not known inside a
+    /// container.
+    pub(crate) fn of(store: &DriverStore, host: &HostFacts) -> DriverFiles {
+        if let Err(error) = check_store_folder(&store.path, &host.system_root) {
+            let error = NoStoreFolder::Rejected(Arc::new(error));
+            return DriverFiles { store: Err(error), runtime_files: Arc::default() };
+        }
+        let runtime_files = match host.discovered_from {
             DiscoveredFrom::Host => RuntimeFiles::of(store),
             DiscoveredFrom::Container => RuntimeFiles::default(),
         };
         DriverFiles {
-            store: Some(Arc::new(StoreFolder::of(store))),
+            store: Ok(Arc::new(StoreFolder::of(store))),
             runtime_files: Arc::new(runtime_files),
+        }
+    }
+}
+
+/// Why a device has no driver store folder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoStoreFolder {
+    /// It was not found.
+    Unknown,
+    /// It is not where Windows keeps driver packages.
+    Rejected(Arc<StoreFolderError>),
+}
+
+impl NoStoreFolder {
+    /// The error of a folder that was found and is not used.
+    #[must_use]
+    pub fn rejected(&self) -> Option<&StoreFolderError> {
+        match self {
+            NoStoreFolder::Unknown => None,
+            NoStoreFolder::Rejected(error) => Some(error),
         }
     }
 }
@@ -141,6 +175,12 @@ pub struct StoreFolder {
 }
 
 impl Device {
+    /// Why the folder that the driver names is not used.
+    #[must_use]
+    pub fn rejected_store(&self) -> Option<&StoreFolderError> {
+        self.driver_store.as_ref().err()?.rejected()
+    }
+
     /// The device of `adapter`, whose `PnP` device is `pnp`.
     pub(crate) fn new(adapter: &Adapter, pnp: &PnpDevice, files: DriverFiles) -> Device {
         let has = |attribute| adapter.attributes.has(attribute);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::SystemRoot;
 use crate::decimal::parse_decimal;
 
 /// A Windows build, `major.minor.build.revision`, such as `10.0.20348.1547`.
@@ -112,6 +113,8 @@ pub struct HostFacts {
     pub wow64: Wow64,
     /// Whether this is the view of the host or of a container on it.
     pub discovered_from: DiscoveredFrom,
+    /// The Windows folder, which contains the driver store.
+    pub system_root: SystemRoot,
 }
 
 #[cfg(test)]

@@ -8,10 +8,12 @@ mod adapter;
 mod case_folding;
 mod copy_to_vm;
 mod decimal;
+mod destination;
 mod device;
 mod device_class;
 mod device_set;
 mod driver_date;
+mod driver_store_folder;
 mod environment_hints;
 mod host;
 mod model;
@@ -36,10 +38,12 @@ pub use adapter::{
     DriverVersionError, HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
 };
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
-pub use device::{Device, Health, StoreFolder, Support, UnhealthyReason};
+pub use destination::{Destination, DestinationError};
+pub use device::{Device, Health, NoStoreFolder, StoreFolder, Support, UnhealthyReason};
 pub use device_class::{DeviceClass, DeviceClassError};
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
 pub use driver_date::{DriverDate, DriverDateError};
+pub use driver_store_folder::{StoreFolderError, SystemRoot, SystemRootError, check_store_folder};
 pub use host::{
     DiscoveredFrom, HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64,
 };

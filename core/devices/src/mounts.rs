@@ -9,9 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::{
-    AdditionalMount, AdditionalMounts, ContainerPolicy, Device, DiscoveredFrom, FileName,
-    HostFacts, Luid, ModelPolicy, RuntimeFile, RuntimeFiles, RuntimeMounts, StoreFolder, StorePath,
-    Vendor, Wow64,
+    AdditionalMount, AdditionalMounts, ContainerPolicy, Destination, Device, DiscoveredFrom,
+    FileName, HostFacts, Luid, ModelPolicy, NoStoreFolder, RuntimeFile, RuntimeFiles,
+    RuntimeMounts, StoreFolder, StorePath, Vendor, Wow64,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:
@@ -125,6 +125,9 @@ pub enum NoMountsReason {
     /// The driver store folder was not found.
     #[error("the driver store folder of the device is unknown")]
     NoDriverStore,
+    /// The driver store folder is not where Windows keeps driver packages.
+    #[error("the driver store folder of the device is outside the driver store of Windows")]
+    DriverStoreOutside,
     /// Discovery runs inside a container.
     #[error("driver files cannot be enumerated inside a container")]
     InsideContainer,
@@ -140,6 +143,7 @@ impl NoMountsReason {
             }
             NoMountsReason::Never
             | NoMountsReason::NoDriverStore
+            | NoMountsReason::DriverStoreOutside
             | NoMountsReason::InsideContainer => None,
         }
     }
@@ -158,8 +162,10 @@ impl MountTable {
     pub(crate) fn of(device: &Device, policy: &ModelPolicy) -> MountTable {
         let empty =
             |reason| MountTable { system32: vec![], wow64: vec![], unavailable: Some(reason) };
-        let Some(store) = &device.driver_store else {
-            return empty(NoMountsReason::NoDriverStore);
+        let store = match &device.driver_store {
+            Ok(store) => store,
+            Err(NoStoreFolder::Unknown) => return empty(NoMountsReason::NoDriverStore),
+            Err(NoStoreFolder::Rejected(_)) => return empty(NoMountsReason::DriverStoreOutside),
         };
         let container = &policy.container;
         let only_additional = container.runtime_mounts == RuntimeMounts::Extra;
@@ -228,7 +234,7 @@ fn as_file(mount: &AdditionalMount) -> RuntimeFile {
 fn default_file((source, destination): &(&str, &str)) -> Option<RuntimeFile> {
     Some(RuntimeFile {
         source: StorePath::parse(source).ok()?,
-        destination: FileName::parse(destination).ok()?,
+        destination: Destination::parse(destination).ok()?,
     })
 }
 

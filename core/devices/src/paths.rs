@@ -115,7 +115,7 @@ fn printable(path: &str) -> String {
 
 /// What is wrong with a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-enum PathProblem {
+pub(crate) enum PathProblem {
     #[error("is empty or has an empty component")]
     Empty,
     #[error("is absolute; it must be relative to the driver store folder")]
@@ -139,7 +139,7 @@ enum PathProblem {
 /// NTFS limits a name to 255 UTF-16 code units.
 const NAME_UNITS: usize = 255;
 
-fn check_component(component: &str) -> Result<(), PathProblem> {
+pub(crate) fn check_component(component: &str) -> Result<(), PathProblem> {
     if component.is_empty() {
         Err(PathProblem::Empty)
     } else if component == "." || component == ".." {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    DescriptionPattern, DeviceClass, DriverModel, FileName, LocationPattern, PciPattern,
-    ResourceName, StorePath, Vendor,
+    DescriptionPattern, Destination, DeviceClass, DriverModel, FileName, LocationPattern,
+    PciPattern, ResourceName, StorePath, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -161,7 +161,7 @@ pub struct AdditionalMount {
     /// The file in the driver store folder.
     pub source: StorePath,
     /// Its name in System32 or `SysWOW64`.
-    pub destination: FileName,
+    pub destination: Destination,
 }
 
 /// How a request for several physical devices is handled. Windows supports one device

@@ -114,7 +114,7 @@ struct Affinity<'a> {
 impl<'a> Affinity<'a> {
     fn of(entry: &'a ListedDevice) -> Affinity<'a> {
         Affinity {
-            driver: entry.device.driver_store.as_ref().map(|store| store.path.as_str()),
+            driver: entry.device.driver_store.as_ref().ok().map(|store| store.path.as_str()),
             numa_node: entry.published_numa_node(),
         }
     }

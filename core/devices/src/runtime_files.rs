@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use crate::case_folding::fold_case;
 use crate::{
-    CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverStore, FileName, PathError, StorePath,
+    CopyToVmKey, CopyToVmKind, CopyToVmValue, Destination, DestinationError, DriverStore,
+    PathError, StorePath,
 };
 
 /// One file: its place in the driver store and its name in the container.
@@ -17,7 +18,7 @@ pub struct RuntimeFile {
     /// The file in the driver store folder.
     pub source: StorePath,
     /// Its name in System32 or `SysWOW64`.
-    pub destination: FileName,
+    pub destination: Destination,
 }
 
 /// The runtime files of one device.
@@ -51,9 +52,12 @@ pub enum CopyToVmValueError {
     /// A path that is not allowed.
     #[error(transparent)]
     Path(#[from] PathError),
+    /// A destination that is no bare file name, or that Windows owns.
+    #[error(transparent)]
+    Destination(#[from] DestinationError),
     /// An earlier value has the same destination.
     #[error("destination `{0}` is already used by an earlier value")]
-    DestinationTaken(FileName),
+    DestinationTaken(Destination),
 }
 
 impl RuntimeFiles {
@@ -117,8 +121,8 @@ fn read_value(value: &CopyToVmValue) -> Result<RuntimeFile, CopyToVmValueError> 
     };
     let source = StorePath::parse(source)?;
     let destination = match destination {
-        Some(name) => FileName::parse(name)?,
-        None => source.file_name(),
+        Some(name) => Destination::parse(name)?,
+        None => source.file_name().try_into()?,
     };
     Ok(RuntimeFile { source, destination })
 }
@@ -163,13 +167,17 @@ mod tests {
             ("CopyToVmOverwrite", "6", multi(&["ok.dll", r"drivers\evil.sys"])),
             ("CopyToVmOverwrite", "7", multi(&[&long])),
             ("CopyToVmOverwrite", "8", multi(&["good2.dll", ""])),
+            ("CopyToVmOverwrite", "9", multi(&["nv.dll", "KERNEL32.dll"])),
+            ("CopyToVmOverwrite", "91", CopyToVmValue::Single("drivers".into())),
         ]));
         let expected = ["good1.dll => good1.dll", "single.dll => single.dll"];
         assert_eq!(pairs(&files.system32)[..2], expected);
         assert_eq!(files.system32[2].source.as_str(), long);
         assert_eq!(pairs(&files.system32)[3], "good2.dll => good2.dll");
         let rejected: Vec<_> = files.rejected.iter().map(|r| r.value.as_str()).collect();
-        assert_eq!(rejected, ["2", "3", "5", "6"]);
+        assert_eq!(rejected, ["2", "3", "5", "6", "9", "91"]);
+        let why = files.rejected[4].why.to_string();
+        assert_eq!(why, "the destination `KERNEL32.dll` is a file of Windows itself");
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::str::FromStr;
 use crate::case_folding::fold_case;
 use crate::device::DriverFiles;
 use crate::{
-    Adapter, AdapterKind, Attachment, Device, DeviceScope, DiscoveredFrom, DriverModel,
-    DriverStore, HostSnapshot, Luid, Placement, WarningEffect,
+    Adapter, AdapterKind, Attachment, Device, DeviceScope, DriverModel, DriverStore, HostFacts,
+    HostSnapshot, Luid, Placement, WarningEffect,
 };
 
 /// Selects devices by what they support. The numbers are those of the discovery
@@ -243,8 +243,7 @@ pub(crate) fn select<T>(
 ) -> (Vec<T>, Vec<Skipped>) {
     let mut accepted = Vec::new();
     let mut skipped = Vec::new();
-    let from = snapshot.host.discovered_from;
-    let mut seen = Seen { from, ..Seen::default() };
+    let mut seen = Seen::new(&snapshot.host);
     for adapter in &snapshot.adapters {
         let device = seen.identify(adapter).map(|device| Device {
             cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
@@ -268,16 +267,19 @@ pub(crate) fn select<T>(
     (accepted, skipped)
 }
 
-/// What the adapters before one had, and where they were read.
-#[derive(Default)]
+/// What the adapters before one had, on their host.
 struct Seen<'a> {
-    from: DiscoveredFrom,
+    host: &'a HostFacts,
     pnp_devices: HashMap<String, Luid>,
     /// The newest driver folder with each path, because adapters usually share a driver.
     drivers: HashMap<&'a str, (&'a DriverStore, DriverFiles)>,
 }
 
 impl<'a> Seen<'a> {
+    fn new(host: &'a HostFacts) -> Seen<'a> {
+        Seen { host, pnp_devices: HashMap::new(), drivers: HashMap::new() }
+    }
+
     /// The device of an adapter, if the adapter is hardware with its own `PnP` device.
     fn identify(&mut self, adapter: &'a Adapter) -> Result<Device, SkipReason> {
         if adapter.kind == AdapterKind::Software {
@@ -296,7 +298,7 @@ impl<'a> Seen<'a> {
         match self.drivers.get(store.path.as_str()) {
             Some((known, files)) if *known == store => files.clone(),
             _ => {
-                let files = DriverFiles::of(store, self.from);
+                let files = DriverFiles::of(store, self.host);
                 self.drivers.insert(&store.path, (store, files.clone()));
                 files
             }

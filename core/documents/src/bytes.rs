@@ -1,27 +1,14 @@
-//! A file's bytes, and the text in them.
+//! The text in a file's bytes.
 //!
 //! UTF-8 with or without a byte order mark, and UTF-16 with one: Windows PowerShell 5.1
 //! writes UTF-16 when output is redirected with `>`. The YAML library decodes UTF-16 only
 //! from readers, and there replaces what is malformed; here that is an error.
-
-use std::fs::File;
-use std::io::Read;
-use std::path::Path;
 
 use crate::ReadError;
 
 /// The largest file, in bytes. The inventory of a host with a thousand driver files per
 /// adapter takes some hundred KiB.
 pub const MAX_BYTES: usize = 16 << 20;
-
-/// Reads at most one byte more than [`MAX_BYTES`], so that [`crate::parse()`] refuses a file
-/// that is larger.
-pub fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
 
 /// Decodes the bytes of the file `name`.
 pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<String, ReadError> {

@@ -27,17 +27,19 @@ mod entries;
 mod error;
 mod keys;
 mod parse;
+mod regular_file;
 mod scalar;
 mod text_or_list;
 mod value;
 mod write;
 
-pub use bytes::{MAX_BYTES, read_bytes};
+pub use bytes::MAX_BYTES;
 pub use closest::closest;
 pub use entries::Entries;
 pub use error::{Place, ReadError, UNPLACED};
 pub use keys::AnyCase;
 pub use parse::{MAX_DEPTH, MAX_VALUES, parse};
+pub use regular_file::{FileKind, read_bytes, read_hint};
 pub use scalar::{
     Advice, Flag, LenientFlag, LenientWhole, Names, NoAdvice, NonEmpty, OneOf, Parsed, Text, Whole,
     write_hex,

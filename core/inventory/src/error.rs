@@ -23,7 +23,7 @@ impl InventoryError {
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         match self {
-            InventoryError::File { .. } => None,
+            InventoryError::File { source, .. } => documents::read_hint(source),
             InventoryError::Content(error) => error.hint(),
         }
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use devices::{
     Attribute, CopyToVmKey, DriverDate, DriverVersion, HcsFailureKind, HcsSchema, HostBuild,
-    ProgramVersion,
+    ProgramVersion, SystemRoot,
 };
 use documents::{
     Advice, Entries, Flag, FlowSeq, Names, NonEmpty, OneOf, Parsed, Spanned, Text, TextOrList,
@@ -46,6 +46,8 @@ pub(crate) struct HostFile {
     pub(crate) wow64: Option<Flag>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub(crate) container: Option<Flag>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub(crate) system_root: Option<Parsed<SystemRoot>>,
 }
 
 #[derive(Serialize, Deserialize, Default)]

@@ -16,6 +16,7 @@
 //!   wow64: true                         # whether SysWOW64 exists; true if left out
 //!   container: false                    # whether the host is the view from inside a container,
 //!                                       # where runtime files are not known; false if left out
+//!   systemRoot: 'C:\Windows'            # %SystemRoot%; C:\Windows if left out
 //! node:                                 # optional, as is everything in it; unknown if left out
 //!   hcsError:                           # why there are no host.hcsSchemas, which exclude it
 //!     kind: missing                     # required; missing (not installed) or unresponsive
@@ -53,7 +54,8 @@
 //!     numaNode: 0                       # unknown if left out
 //!     problemCode: 0                    # 0, a working device, if left out
 //!   driverStore:                        # left out: the folder was not found
-//!     path: 'C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1'   # required
+//!     path: 'C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1'   # required; if it is not in
+//!                                       # that folder or HostDriverStore\FileRepository, no file is used
 //!     files: [nvcuda_loader64.dll]      # left out: every file that is named exists
 //!     copyToVm:                         # none if left out
 //!       CopyToVmWhenNewer:              # key → value name → REG_MULTI_SZ: a list of strings,

@@ -91,6 +91,7 @@ fn host(file: HostFile) -> HostFacts {
         } else {
             DiscoveredFrom::Host
         },
+        system_root: file.system_root.map(|root| root.0).unwrap_or_default(),
     }
 }
 

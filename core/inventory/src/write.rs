@@ -3,7 +3,7 @@
 use devices::{
     Adapter, AdapterKind, Attachment, Containerd, CopyToVmValue, DiscoveredFrom, DriverStore,
     HardwareId, HcsFailure, HostFacts, HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml,
-    Placement, PnpDevice, Program, ProgramVersion, StoreFiles, Wow64,
+    Placement, PnpDevice, Program, ProgramVersion, StoreFiles, SystemRoot, Wow64,
 };
 use documents::{Entries, Flag, FlowSeq, NonEmpty, Parsed, Spanned, Text, TextOrList, Whole};
 
@@ -49,6 +49,9 @@ fn host(host: &HostFacts) -> HostFile {
         hcs_schemas: (!schemas.is_empty()).then_some(FlowSeq(schemas)),
         wow64: (host.wow64 == Wow64::Absent).then_some(Flag(false)),
         container: (host.discovered_from == DiscoveredFrom::Container).then_some(Flag(true)),
+        system_root: Some(&host.system_root)
+            .filter(|root| **root != SystemRoot::default())
+            .map(|root| root.clone().into()),
     }
 }
 

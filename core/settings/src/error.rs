@@ -46,7 +46,7 @@ impl SettingsError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             SettingsError::Content(error) => error.hint(),
-            SettingsError::File { .. } => None,
+            SettingsError::File { source, .. } => documents::read_hint(source),
             SettingsError::Variable { hint, .. } | SettingsError::Conflict { hint, .. } => {
                 Some(hint)
             }

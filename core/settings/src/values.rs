@@ -3,8 +3,8 @@
 use std::str::FromStr;
 
 use devices::{
-    AllocationPolicy, DeviceClass, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts,
-    SharedRequests,
+    AllocationPolicy, Destination, DeviceClass, DriverModel, FileName, MultiDevice, ResourceName,
+    RuntimeMounts, SharedRequests,
 };
 use devices::{DescriptionPattern, StorePath};
 use documents::{Advice, LenientWhole, Names, OneOf, Parsed};
@@ -75,6 +75,7 @@ macro_rules! advice {
 
 advice!(ResourceNameAdvice, RESOURCE_NAME_HINT);
 advice!(DeviceClassAdvice, DEVICE_CLASS_HINT);
+advice!(DestinationAdvice, DESTINATION_HINT);
 advice!(FileNameAdvice, "write a bare file name, such as nvcuda.dll");
 advice!(
     StorePathAdvice,
@@ -84,6 +85,10 @@ advice!(
     DescriptionAdvice,
     r"write a regular expression, such as tesla t4, with \( for a parenthesis, or leave the key out"
 );
+
+/// What to write for the destination of a mount.
+pub(crate) const DESTINATION_HINT: &str =
+    "write a bare file name that Windows does not use itself, such as nvcuda.dll";
 
 /// What to write for a resource name, in a file or a variable.
 pub(crate) const RESOURCE_NAME_HINT: &str =
@@ -95,6 +100,7 @@ pub(crate) const DEVICE_CLASS_HINT: &str =
 
 pub(crate) type DeviceClassText = Parsed<DeviceClass, DeviceClassAdvice>;
 pub(crate) type ResourceNameText = Parsed<ResourceName, ResourceNameAdvice>;
+pub(crate) type DestinationText = Parsed<Destination, DestinationAdvice>;
 pub(crate) type FileNameText = Parsed<FileName, FileNameAdvice>;
 pub(crate) type StorePathText = Parsed<StorePath, StorePathAdvice>;
 pub(crate) type DescriptionText = Parsed<Description, DescriptionAdvice>;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use devices::{
     AdapterSource, AdapterWarning, HostSnapshot, SourceError, StoreFiles, WarningEffect,
+    check_store_folder,
 };
 
 use crate::Failure;
@@ -51,24 +52,32 @@ pub fn read_inventory(path: &Path) -> Result<HostSnapshot, Failure> {
 }
 
 /// Lists the files of every driver store folder that `snapshot` leaves on disk, as the
-/// folders of a live host are. A folder that cannot be read becomes a warning.
+/// folders of a live host are. A folder that cannot be read, or that is not where Windows
+/// keeps driver packages, becomes a warning.
 pub fn list_store_files(snapshot: &mut HostSnapshot) {
+    list_with(snapshot, &|folder| win32::files::list(Path::new(folder)));
+}
+
+/// `list` lists one folder.
+fn list_with(
+    snapshot: &mut HostSnapshot,
+    list: &dyn Fn(&str) -> std::io::Result<BTreeSet<String>>,
+) {
     for adapter in &mut snapshot.adapters {
         let Some(store) = &mut adapter.driver_store else { continue };
         if store.files != StoreFiles::OnDisk {
             continue;
         }
-        store.files = StoreFiles::Listed(match win32::files::list(Path::new(&store.path)) {
-            Ok(files) => files,
-            Err(error) => {
-                snapshot.warnings.push(AdapterWarning {
-                    luid: adapter.luid,
-                    text: format!("cannot read the driver store folder {}: {error}", store.path),
-                    effect: WarningEffect::Incomplete,
-                });
-                BTreeSet::new()
-            }
-        });
+        let cannot_read =
+            |error| format!("cannot read the driver store folder {}: {error}", store.path);
+        let files = check_store_folder(&store.path, &snapshot.host.system_root)
+            .map_err(|error| format!("no file is listed: {error}"))
+            .and_then(|()| list(&store.path).map_err(cannot_read));
+        store.files = StoreFiles::Listed(files.unwrap_or_else(|text| {
+            let (luid, effect) = (adapter.luid, WarningEffect::Incomplete);
+            snapshot.warnings.push(AdapterWarning { luid, text, effect });
+            BTreeSet::new()
+        }));
     }
 }
 
@@ -107,8 +116,6 @@ adapters:
 
     #[test]
     fn a_driver_store_folder_on_disk_is_listed_and_an_unreadable_one_becomes_a_warning() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("nvcuda.dll"), "").unwrap();
         let mut snapshot = inventory::parse("one-gpu.yaml", ONE_GPU).unwrap();
         let listed = |snapshot: &HostSnapshot| {
             snapshot.adapters[0].driver_store.as_ref().unwrap().files.clone()
@@ -116,18 +123,27 @@ adapters:
         list_store_files(&mut snapshot);
         assert_eq!(listed(&snapshot), StoreFiles::Listed(["a.dll".to_owned()].into()));
 
-        let mut on_disk = |path: &Path| {
+        let mut on_disk = |path: &str| {
             let store = snapshot.adapters[0].driver_store.as_mut().unwrap();
-            store.path = path.display().to_string();
+            store.path = path.to_owned();
             store.files = StoreFiles::OnDisk;
-            list_store_files(&mut snapshot);
+            list_with(&mut snapshot, &|folder| {
+                if folder.ends_with("missing") {
+                    return Err(std::io::ErrorKind::NotFound.into());
+                }
+                Ok(["nvcuda.dll".to_owned()].into())
+            });
             (listed(&snapshot), snapshot.warnings.len())
         };
+        let store = r"C:\Windows\System32\DriverStore\FileRepository";
         let found = StoreFiles::Listed(["nvcuda.dll".to_owned()].into());
-        assert_eq!(on_disk(folder.path()), (found, 0));
-        let missing = folder.path().join("missing");
-        assert_eq!(on_disk(&missing), (StoreFiles::Listed(BTreeSet::new()), 1));
+        let none = StoreFiles::Listed(BTreeSet::new());
+        assert_eq!(on_disk(&format!("{store}\\nv")), (found, 0));
+        assert_eq!(on_disk(&format!("{store}\\missing")), (none.clone(), 1));
+        // No other folder is read.
+        assert_eq!(on_disk(r"\\server\share"), (none, 2));
         assert!(snapshot.warnings[0].text.contains("missing"), "{:?}", snapshot.warnings);
+        assert!(snapshot.warnings[1].text.contains("is not below"), "{:?}", snapshot.warnings);
     }
 
     #[test]

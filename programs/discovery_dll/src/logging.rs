@@ -41,6 +41,9 @@ pub(crate) fn discovery(snapshot: &HostSnapshot, selection: &Selection) {
     }
     for device in &selection.devices {
         line(format_args!("device {} (adapter {})", device.id, device.luid));
+        if let Some(error) = device.rejected_store() {
+            line(format_args!("{}: {error}; its files are not used", device.id));
+        }
         for rejected in &device.runtime_files.rejected {
             let (key, value, why) = (&rejected.key, &rejected.value, &rejected.why);
             line(format_args!("{}: skipped value `{value}` of {key}: {why}", device.id));

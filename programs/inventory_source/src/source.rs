@@ -7,7 +7,8 @@ use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 use crate::watch::FileWatch;
 
 /// A host described by an inventory file. Each snapshot reads the file again; a file that
-/// cannot be read or is malformed is an error of that snapshot only.
+/// cannot be read or is malformed is an error of that snapshot only. A source that watches
+/// its file waits until nobody writes it.
 #[derive(Debug)]
 pub struct InventorySource {
     path: PathBuf,
@@ -23,7 +24,13 @@ impl InventorySource {
 
 impl AdapterSource for InventorySource {
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
-        Ok(inventory::read(&self.path)?)
+        let read = || inventory::read(&self.path);
+        match &self.watch {
+            None => Ok(read()?),
+            Some(watch) => Ok(watch.stillness().read(read).map_err(|error| {
+                format!("cannot use the inventory `{}`: {error}", self.path.display())
+            })??),
+        }
     }
 
     /// Follows the file when it is written in place, replaced by a rename, reached through

@@ -1,11 +1,12 @@
 //! Follows a file through change notifications of the operating system.
 //!
 //! One thread owns the watches and calls back; it sleeps until something happens in a watched
-//! folder. Dropping the watch stops the thread.
+//! folder. A change is reported when the file can be read. Dropping the watch stops the thread.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,12 +15,9 @@ use devices::ChangeCallback;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
+use crate::stillness::{CHANGE_LIMIT, Change, Settling, Stillness, stamp};
 use crate::symlinks::WatchList;
 
-/// A file written in several steps is reported once: when nothing happened for [`QUIET`], or
-/// after [`LONGEST_WAIT`].
-const QUIET: Duration = Duration::from_millis(10);
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// When to retry a folder that could not be watched.
 const RETRY: Duration = Duration::from_secs(1);
 /// How often folders may change while they are being watched for the first time, before
@@ -31,6 +29,7 @@ const MAX_PASSES: usize = 8;
 pub(crate) struct FileWatch {
     messages: Sender<Message>,
     thread: Option<JoinHandle<()>>,
+    stillness: Arc<Stillness>,
 }
 
 enum Message {
@@ -52,7 +51,9 @@ impl FileWatch {
                 let _ = events.send(Message::Event(event));
             }
         })?;
+        let stillness = Arc::new(Stillness::default());
         let mut follower = Follower {
+            stillness: stillness.clone(),
             path: std::path::absolute(path)?,
             watcher,
             list: WatchList::default(),
@@ -62,7 +63,12 @@ impl FileWatch {
         let thread = std::thread::Builder::new()
             .name("inventory-watch".to_owned())
             .spawn(move || follower.run(&messages, &on_change))?;
-        Ok(FileWatch { messages: sender, thread: Some(thread) })
+        Ok(FileWatch { messages: sender, thread: Some(thread), stillness })
+    }
+
+    /// Whether somebody writes the file.
+    pub(crate) fn stillness(&self) -> &Stillness {
+        &self.stillness
     }
 }
 
@@ -92,6 +98,7 @@ fn is_change(event: &notify::Result<Event>) -> bool {
 
 struct Follower {
     path: PathBuf,
+    stillness: Arc<Stillness>,
     watcher: RecommendedWatcher,
     /// The state for which the watches were set.
     list: WatchList,
@@ -102,15 +109,16 @@ impl Follower {
     fn run(mut self, messages: &Receiver<Message>, on_change: &ChangeCallback) {
         let mut complete = true;
         loop {
-            match self.next(messages, complete) {
+            let settled = match self.next(messages, complete) {
                 Next::Stop => return,
                 Next::Nothing => continue,
-                Next::Change => {}
-            }
-            if let Next::Stop = self.settle(messages) {
+                Next::Change(change) => self.settle(change, messages, on_change),
+            };
+            if let Next::Stop = settled {
                 return;
             }
             complete = self.rewatch().is_ok();
+            self.stillness.set(None);
             on_change();
         }
     }
@@ -124,28 +132,40 @@ impl Follower {
         };
         match message {
             Ok(Message::Event(event)) => self.evaluate(&event),
-            Err(RecvTimeoutError::Timeout) => Next::Change,
+            Err(RecvTimeoutError::Timeout) => Next::Change(Change::Replaced),
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => Next::Stop,
         }
     }
 
-    /// Waits until the file no longer changes.
-    fn settle(&mut self, messages: &Receiver<Message>) -> Next {
-        let end = Instant::now() + LONGEST_WAIT;
-        let mut quiet = Instant::now() + QUIET;
+    /// Waits until the file can be read. A file that keeps changing is reported once, as a
+    /// change; reading it then is an error.
+    fn settle(
+        &mut self,
+        first: Change,
+        messages: &Receiver<Message>,
+        on_change: &ChangeCallback,
+    ) -> Next {
+        let mut settling = Settling::new(first, Instant::now(), stamp(&self.path));
+        let mut reported = None;
         loop {
-            let wait = quiet.min(end).saturating_duration_since(Instant::now());
+            let since = settling.written_since();
+            self.stillness.set(since);
+            let wait = settling.due().saturating_duration_since(Instant::now());
             match messages.recv_timeout(wait) {
                 Ok(Message::Event(event)) => {
-                    if let Next::Change = self.evaluate(&event) {
-                        quiet = Instant::now() + QUIET;
-                    }
-                    if Instant::now() >= end {
-                        return Next::Change;
+                    if let Next::Change(change) = self.evaluate(&event) {
+                        settling.add(change, Instant::now(), stamp(&self.path));
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => return Next::Change,
+                Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
+            }
+            if settling.is_settled(Instant::now(), stamp(&self.path)) {
+                return Next::Nothing;
+            }
+            if since.is_some_and(|since| since.elapsed() >= CHANGE_LIMIT) && reported != since {
+                reported = since;
+                on_change();
             }
         }
     }
@@ -153,25 +173,24 @@ impl Follower {
     /// Whether an event concerns the file, a link on the way to it, or a watched folder
     /// itself. Lost events and errors count as changes.
     fn evaluate(&mut self, event: &notify::Result<Event>) -> Next {
-        let Ok(event) = event else { return Next::Change };
+        let Ok(event) = event else { return Next::Change(Change::Written) };
         let replaced = self.forget_replaced(event);
         let names = |path: &PathBuf| {
             let name = path.file_name().unwrap_or(OsStr::new(""));
             self.list.names.iter().any(|n| n.eq_ignore_ascii_case(name))
         };
         let lost = event.need_rescan() || event.paths.is_empty();
-        if replaced || lost || event.paths.iter().any(names) { Next::Change } else { Next::Nothing }
+        if replaced || lost || event.paths.iter().any(names) {
+            Next::Change(change(event.kind))
+        } else {
+            Next::Nothing
+        }
     }
 
     /// A watch follows its folder when that is renamed or removed; a new folder of the same
     /// name needs a new watch. Returns whether that happened.
     fn forget_replaced(&mut self, event: &Event) -> bool {
-        let is_replacement = match event.kind {
-            EventKind::Modify(kind) => matches!(kind, ModifyKind::Name(_)),
-            EventKind::Create(_) | EventKind::Remove(_) => true,
-            _ => false,
-        };
-        if !is_replacement {
+        if change(event.kind) == Change::Written && !event.kind.is_create() {
             return false;
         }
         let is_in = |folder: &PathBuf| {
@@ -220,7 +239,14 @@ impl Follower {
 }
 
 enum Next {
-    Change,
+    Change(Change),
     Nothing,
     Stop,
+}
+
+fn change(kind: EventKind) -> Change {
+    match kind {
+        EventKind::Modify(ModifyKind::Name(_)) | EventKind::Remove(_) => Change::Replaced,
+        _ => Change::Written,
+    }
 }

@@ -1,6 +1,7 @@
 //! The source follows its file however the file changes.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -151,6 +152,61 @@ fn reading_and_other_files_are_not_changes() {
     assert!(followed.changes.try_iter().count() <= 1);
 }
 
+/// YAML that is cut between two adapters is a valid inventory.
+#[test]
+fn a_file_written_with_pauses_is_not_read_before_it_is_complete() {
+    let folder = folder();
+    let file = folder.path().join("host.yaml");
+    write(&file, &[1, 2, 3]);
+    let mut followed = Followed::new(&file);
+    let whole = inventory(&[1, 2, 4]);
+    for keeps_open in [true, false, true, false, true] {
+        let starts: Vec<usize> = whole.match_indices("- luid").map(|(at, _)| at).collect();
+        let pieces = [&whole[..starts[1]], &whole[starts[1]..starts[2]], &whole[starts[2]..]];
+        let mut writer = fs::File::create(&file).unwrap();
+        let mut paused = Instant::now();
+        for piece in pieces {
+            if !keeps_open {
+                writer = fs::OpenOptions::new().append(true).open(&file).unwrap();
+            }
+            writer.write_all(piece.as_bytes()).unwrap();
+            if paused.elapsed() > Duration::from_millis(150) {
+                // This machine is too slow for pauses of 50 ms.
+                break;
+            }
+            paused = Instant::now();
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(followed.changes.try_recv().is_err(), "part of the file is reported");
+        }
+        write(&file, &[1, 2, 4]);
+        followed.becomes(Some(&[1, 2, 4]));
+    }
+}
+
+/// A reader that does not wait for a notification, such as one that retries, waits for the
+/// writer too.
+#[test]
+fn a_snapshot_during_a_write_waits_for_its_end() {
+    let folder = folder();
+    let file = folder.path().join("host.yaml");
+    write(&file, &[1]);
+    let mut followed = Followed::new(&file);
+    let whole = inventory(&[2, 3]);
+    let cut = whole.rfind("- luid").unwrap();
+    fs::write(&file, &whole[..cut]).unwrap();
+    // Until the source has been told of the write.
+    std::thread::sleep(Duration::from_millis(100));
+    let rest = whole[cut..].to_owned();
+    let path = file.clone();
+    let writer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(rest.as_bytes()).unwrap();
+    });
+    assert_eq!(followed.luids(), Some(vec![2, 3]));
+    writer.join().unwrap();
+}
+
 #[test]
 fn a_dropped_source_makes_no_calls() {
     let folder = folder();
@@ -168,6 +224,77 @@ fn a_dropped_source_makes_no_calls() {
 fn a_path_without_a_file_name_cannot_be_watched() {
     let mut source = InventorySource::new("/");
     assert!(source.watch(Box::new(|| {})).is_err());
+}
+
+#[cfg(unix)]
+mod special_files {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+    use std::process::Command;
+
+    use super::*;
+
+    fn fifo(path: &Path) {
+        assert!(Command::new("mkfifo").arg(path).status().is_ok_and(|status| status.success()));
+    }
+
+    /// Makes a file of some kind.
+    type Maker = fn(&Path);
+
+    /// Each is an error that names the kind, and the next good file is followed.
+    #[test]
+    fn a_file_that_is_replaced_by_something_else_is_followed() {
+        let folder = folder();
+        let root = folder.path();
+        let [file, next] = ["host.yaml", "next"].map(|name| root.join(name));
+        write(&file, &[1]);
+        let mut followed = Followed::new(&file);
+        let makers: [(&str, Maker); 4] = [
+            ("a FIFO", fifo),
+            ("a socket", |path| drop(UnixListener::bind(path).unwrap())),
+            ("a device", |path| symlink("/dev/zero", path).unwrap()),
+            ("a directory", |path| fs::create_dir(path).unwrap()),
+        ];
+        for (n, (kind, make)) in (2..).zip(makers) {
+            fs::remove_file(&file).unwrap();
+            make(&next);
+            fs::rename(&next, &file).unwrap();
+            followed.becomes(None);
+            let end = Instant::now() + TIME_LIMIT;
+            loop {
+                let error = followed.source.snapshot().unwrap_err();
+                let cause = error.source().unwrap().to_string();
+                if cause == format!("it is {kind}, not a regular file") {
+                    break;
+                }
+                assert!(Instant::now() < end, "{kind}: {cause}");
+            }
+            if file.is_dir() {
+                fs::remove_dir(&file).unwrap();
+            }
+            write(&next, &[n]);
+            fs::rename(&next, &file).unwrap();
+            followed.becomes(Some(&[n]));
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_replaced_by_a_fifo_is_followed() {
+        let folder = folder();
+        let inner = folder.path().join("inner");
+        let file = inner.join("host.yaml");
+        fs::create_dir(&inner).unwrap();
+        write(&file, &[1]);
+        let mut followed = Followed::new(&file);
+        fs::rename(&inner, folder.path().join("old")).unwrap();
+        fifo(&inner);
+        followed.becomes(None);
+        fs::remove_file(&inner).unwrap();
+        fs::rename(folder.path().join("old"), &inner).unwrap();
+        followed.becomes(Some(&[1]));
+        write(&file, &[2]);
+        followed.becomes(Some(&[2]));
+    }
 }
 
 #[cfg(unix)]

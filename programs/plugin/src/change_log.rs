@@ -143,6 +143,12 @@ fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {
 }
 
 fn log_rejected_files(entry: &ListedDevice) {
+    if let Some(reason) = entry.device.rejected_store() {
+        tracing::warn!(
+            device = %entry.device.id, %reason,
+            "driver store folder ignored: the device is advertised without runtime files"
+        );
+    }
     for rejected in &entry.device.runtime_files.rejected {
         tracing::warn!(
             device = %entry.device.id, key = %rejected.key, value = rejected.value,

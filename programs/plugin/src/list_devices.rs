@@ -172,6 +172,9 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
     row("Driver", &device.driver_version.map(|v| v.to_string()).unwrap_or_default())?;
     row("Driver key", &driver_key(device))?;
     row("Driver store", store_path(device))?;
+    if let Some(error) = device.rejected_store() {
+        row("Driver store", &format!("not used: {error}"))?;
+    }
     let memory = device.dedicated_memory_mib.map(|mib| format!("{mib} MiB"));
     row("Memory", &memory.unwrap_or_default())?;
     let functions = [(device.display, "display"), (device.compute, "compute")];

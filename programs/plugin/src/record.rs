@@ -31,9 +31,6 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
     let text = inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
         None => cli::print(&text),
-        Some(path) => std::fs::write(path, text).map_err(|error| {
-            let what = format!("cannot write the inventory to {}", path.display());
-            Failure::runtime(anyhow::Error::new(error).context(what))
-        }),
+        Some(path) => cli::write_file(path, &text),
     }
 }

@@ -22,6 +22,9 @@ pub(crate) fn discovery_details(snapshot: &HostSnapshot, selection: &Selection) 
     let mut lines: Vec<String> =
         partial.map(|w| format!("adapter {}: {}", w.luid, w.text)).collect();
     for device in &selection.devices {
+        if let Some(error) = device.rejected_store() {
+            lines.push(format!("device {}: {error}; its files are not used", device.id));
+        }
         for RejectedValue { key, value, why } in &device.runtime_files.rejected {
             lines.push(format!("device {}: skipping value `{value}` of {key}: {why}", device.id));
         }

@@ -38,8 +38,12 @@ const TEXTS: &[&str] = &[
     "ß.dll",
     "SS.dll",
 ];
-const STORES: &[&str] =
-    &[r"C:\store\nv", r"C:\store\amd\", r"C:\Windows\System32\HostDriverStore\x"];
+const STORES: &[&str] = &[
+    r"C:\Windows\System32\DriverStore\FileRepository\nv",
+    r"C:\Windows\System32\DriverStore\FileRepository\amd\",
+    r"C:\Windows\System32\HostDriverStore\FileRepository\x",
+    r"C:\store\nv",
+];
 const CONFIGURATIONS: &[(&[DriverModel], &str)] = &[
     (&[], ""),
     (&[], "multitenancy: 3\nruntimeMounts: always\nincludeIntegrated: true\npublishNuma: true"),
@@ -98,7 +102,7 @@ fn check_plan(resource: &Arc<ResourceDevices>, host: &HostFacts, ids: &[String])
 
 /// Whether the file is one that Windows opens below the folder of one of the devices.
 fn is_inside_a_store(file: &str, devices: &[Arc<Device>]) -> bool {
-    devices.iter().filter_map(|device| device.driver_store.as_ref()).any(|store| {
+    devices.iter().filter_map(|device| device.driver_store.as_ref().ok()).any(|store| {
         let folder = store.path.trim_end_matches('\\');
         let relative = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('\\'));
         relative.is_some_and(|relative| {

@@ -4,9 +4,10 @@
 
 #![no_main]
 
-use devices::{FileName, StorePath};
+use devices::{Destination, FileName, StorePath, SystemRoot, check_store_folder};
 use libfuzzer_sys::fuzz_target;
 
+const REPOSITORY: &str = r"C:\Windows\System32\DriverStore\FileRepository";
 const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1";
 
 fuzz_target!(|text: &str| {
@@ -23,7 +24,18 @@ fuzz_target!(|text: &str| {
             assert_eq!(name.as_str(), text);
             assert!(!text.contains(['\\', '/']));
             assert!(StorePath::parse(text).is_ok());
+            if let Ok(destination) = Destination::parse(text) {
+                assert_eq!(destination.as_str(), text);
+            }
         }
-        Err(_) => assert!(text.contains(['\\', '/']) || StorePath::parse(text).is_err()),
+        Err(_) => {
+            assert!(text.contains(['\\', '/']) || StorePath::parse(text).is_err());
+            assert!(Destination::parse(text).is_err());
+        }
+    }
+    let folder = format!("{REPOSITORY}\\{text}");
+    if check_store_folder(&folder, &SystemRoot::default()).is_ok() {
+        let exact = folder.strip_suffix('\\').unwrap_or(&folder);
+        assert_eq!(fuzz::resolve(REPOSITORY, text).as_deref(), Some(exact));
     }
 });

@@ -12,13 +12,13 @@ use std::io;
 
 use devices::PnpId;
 #[cfg(windows)]
-use devices::{Adapter, Vendor};
+use devices::{Adapter, Vendor, check_store_folder};
 #[cfg(windows)]
 use windows::Win32::Devices::Properties::{DEVPKEY_Device_Address, DEVPKEY_Device_BusNumber};
 
 use self::gpu::{Gpu, PciAddress};
 #[cfg(windows)]
-use crate::sys::{nvml::Nvml, setup::SetupApi};
+use crate::sys::{nvml::Nvml, setup::SetupApi, version};
 
 /// The UUID of each device whose address matches a GPU. If no address matches exactly, the
 /// segment is ignored, provided that only one device and one GPU match: in virtual machines,
@@ -54,8 +54,11 @@ pub fn gpu_uuids(adapters: &[Adapter]) -> BTreeMap<PnpId, String> {
     if ids.is_empty() {
         return BTreeMap::new();
     }
-    let folders =
+    // A library is loaded only from where Windows keeps driver packages.
+    let root = version::system_root().parse().unwrap_or_default();
+    let stores =
         nvidia_adapters.iter().filter_map(|a| Some(a.driver_store.as_ref()?.path.as_str()));
+    let folders = stores.filter(|path| check_store_folder(path, &root).is_ok());
     match Nvml::load(folders).and_then(|nvml| Ok((nvml.gpus()?, pci_addresses(&ids)?))) {
         Ok((gpus, devices)) => uuids_by_device(&devices, &gpus),
         Err(error) => {

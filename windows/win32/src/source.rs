@@ -217,6 +217,7 @@ pub fn constant_host_facts() -> HostFacts {
             hcs_schemas: Vec::new(),
             wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
             discovered_from: discovered_from(),
+            system_root: version::system_root().parse().unwrap_or_default(),
         }
     });
     facts.clone()

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, DiscoveredFrom, DriverModel, FileName, HostSnapshot,
-    ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePath,
-    Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, Destination, DiscoveredFrom, DriverModel, FileName,
+    HostSnapshot, ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles,
+    StorePath, Vendor, Wow64, plan,
 };
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
 fn mount(name: &str) -> AdditionalMount {
     AdditionalMount {
         source: StorePath::parse(name).unwrap(),
-        destination: FileName::parse(name).unwrap(),
+        destination: Destination::parse(name).unwrap(),
     }
 }
 

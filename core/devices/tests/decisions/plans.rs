@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, DeviceClass, DeviceGrant, DriverModel, EnvironmentHints,
-    FileName, HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan,
-    PlanError, PlanWarning, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel,
+    EnvironmentHints, FileName, HostSnapshot, ModelPolicy, MountOutcome, MultiDevice,
+    NoMountsReason, Plan, PlanError, PlanWarning, RuntimeFiles, RuntimeMounts, StoreFiles,
+    StorePath, Vendor, Wow64, plan,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, several, wddm};
@@ -115,7 +116,7 @@ fn runtime_mounts_decide_which_hosts_get_mounts() {
 fn registry_files_precede_additional_mounts_and_these_precede_the_defaults() {
     let mount = |source: &str, destination: &str| AdditionalMount {
         source: StorePath::parse(source).unwrap(),
-        destination: FileName::parse(destination).unwrap(),
+        destination: Destination::parse(destination).unwrap(),
     };
     let policy = with(|c| {
         c.additional.insert(
@@ -161,7 +162,7 @@ fn a_missing_file_does_not_take_its_destination() {
     let policy = with(|c| {
         let late = AdditionalMount {
             source: StorePath::parse("late.dll").unwrap(),
-            destination: FileName::parse("runtime.dll").unwrap(),
+            destination: Destination::parse("runtime.dll").unwrap(),
         };
         c.additional.insert(Vendor::Amd, vec![late]);
     });
@@ -204,6 +205,36 @@ fn the_disk_of_a_live_host_is_checked_at_allocation() {
     let exists = |path: &str| path.ends_with("runtime64.dll");
     let plan = plan(&devices, [r"PCI\VEN_1002\1&0\0"], &snapshot.host, &exists).unwrap();
     assert_eq!(destinations(&plan), [r"C:\Windows\System32\runtime.dll"]);
+}
+
+/// The device itself is usable.
+#[test]
+fn a_driver_store_folder_elsewhere_leaves_the_device_without_files() {
+    for folder in
+        [r"\\server\share", r"C:\Windows\System32\DriverStore\FileRepository\..\..\config"]
+    {
+        let mut adapter = gpu(1, NVIDIA);
+        let store = adapter.driver_store.as_mut().unwrap();
+        folder.clone_into(&mut store.path);
+        store.files = StoreFiles::OnDisk;
+        let policy = with(|c| {
+            let extra = AdditionalMount {
+                source: StorePath::parse("extra.dll").unwrap(),
+                destination: Destination::parse("extra.dll").unwrap(),
+            };
+            c.additional.insert(Vendor::Nvidia, vec![extra]);
+        });
+        let snapshot = host(vec![adapter]);
+        let devices = resource(policy, &snapshot);
+        let plan = plan(&devices, [FIRST], &snapshot.host, &|_| true).unwrap();
+        assert!(matches!(plan.device, DeviceGrant::Location(_)));
+        assert_eq!(plan.mounts.files, []);
+        let (_, reason) = plan.mounts.devices_without_mounts[0];
+        assert_eq!(reason, NoMountsReason::DriverStoreOutside);
+        let device = &plan.devices[0];
+        assert_eq!(*device.runtime_files, RuntimeFiles::default());
+        assert!(device.rejected_store().unwrap().to_string().contains(folder));
+    }
 }
 
 #[test]

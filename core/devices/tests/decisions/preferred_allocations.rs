@@ -146,7 +146,7 @@ fn one_by_one(
         let device = id.rsplit_once('\\').unwrap().0;
         devices.entries().iter().position(|e| e.device.id.as_str() == device).unwrap()
     };
-    let driver = |n: usize| devices.entries()[n].device.driver_store.as_ref().map(|s| &s.path);
+    let driver = |n: usize| devices.entries()[n].device.driver_store.as_ref().ok().map(|s| &s.path);
     let affinity = |n: usize| (driver(n), devices.entries()[n].published_numa_node());
     let replicas = devices.spec.sharing.replicas.get() as usize;
     let mut free: Vec<&String> = available.iter().filter(|id| !must.contains(id)).collect();

@@ -23,6 +23,17 @@ adapters:
 ";
 
 #[test]
+fn the_windows_folder_is_the_usual_one_unless_the_file_says_otherwise() {
+    let root = |host: &str| {
+        let text = format!("schema: directx-inventory/v1\nhost: {host}\nadapters: []\n");
+        inventory::parse("f.yaml", &text).map(|snapshot| snapshot.host.system_root.to_string())
+    };
+    assert_eq!(root("{}").unwrap(), r"C:\Windows");
+    assert_eq!(root(r"{systemRoot: 'D:\WinNT'}").unwrap(), r"D:\WinNT");
+    assert!(root(r"{systemRoot: '\\server\share'}").is_err());
+}
+
+#[test]
 fn optional_keys_have_defaults() {
     let wanted = Adapter {
         luid: Luid(-5),

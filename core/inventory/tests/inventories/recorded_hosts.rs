@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use devices::{
     Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DiscoveredFrom,
     DriverKey, DriverStore, HardwareId, HcsSchema, HostFacts, HostSnapshot, LocationPath, Luid,
-    Placement, PnpDevice, PnpId, StoreFiles, Wow64,
+    Placement, PnpDevice, PnpId, StoreFiles, SystemRoot, Wow64,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -113,6 +113,7 @@ fn the_aws_host_has_two_tesla_t4() {
             hcs_schemas: vec![HcsSchema { major: 2, minor: 5 }],
             wow64: Wow64::Present,
             discovered_from: DiscoveredFrom::Host,
+            system_root: SystemRoot::default(),
         },
         adapters: vec![
             tesla_t4(7_048_070, "D8", "PCIROOT(0)#PCI(1B00)", "0004"),

@@ -91,10 +91,21 @@ fn host() -> impl Strategy<Value = HostFacts> {
         vec(schema, 0..3),
         select(vec![Wow64::Present, Wow64::Absent]),
         select(vec![DiscoveredFrom::Host, DiscoveredFrom::Container]),
+        select(vec![r"C:\Windows", r"D:\WinNT"]),
     )
-        .prop_map(|(product, display_version, build, hcs_schemas, wow64, discovered_from)| {
-            HostFacts { product, display_version, build, hcs_schemas, wow64, discovered_from }
-        })
+        .prop_map(
+            |(product, display_version, build, hcs_schemas, wow64, discovered_from, root)| {
+                HostFacts {
+                    product,
+                    display_version,
+                    build,
+                    hcs_schemas,
+                    wow64,
+                    discovered_from,
+                    system_root: root.parse().expect("a folder on a drive"),
+                }
+            },
+        )
 }
 
 fn program() -> impl Strategy<Value = Program> {

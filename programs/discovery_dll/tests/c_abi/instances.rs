@@ -42,7 +42,7 @@ impl Host {
 const GPU: &str = r"{luid: -70, attributes: [d3d12-graphics], hardware: true,
   hardwareId: {vendor: 0x10DE, device: 1}, driverDescription: Adapter, pnp: {id: 'PCI\GPU\1',
   description: 'Gerät 𝄞', manufacturer: Maker, driverKey: '{4d36e968}\0001', locationPaths: [Place]},
-  driverStore: {path: 'C:\store', copyToVm: {CopyToVmOverwrite: {a: [sub\one64.dll, one.dll]},
+  driverStore: {path: 'C:\Windows\System32\DriverStore\FileRepository\x', copyToVm: {CopyToVmOverwrite: {a: [sub\one64.dll, one.dll]},
   CopyToVmWhenNewerWow64: {a: one32.dll, b: two32.dll}}}}";
 const NPU: &str = r"{luid: 71, attributes: [npu], hardware: true, integrated: true,
   detachable: true, hardwareId: {vendor: 0x8086, device: 1}, pnp: {id: 'PCI\NPU\1'}}";
@@ -60,7 +60,10 @@ fn every_property_of_a_device_is_returned() {
     let class = r"HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Control\Class";
     let key = format!(r"{class}\{{4d36e968}}\0001");
     assert_eq!(text(DeviceDiscovery_GetDeviceDriverRegistryKey(i.0, 0)), Some(key));
-    assert_eq!(text(DeviceDiscovery_GetDeviceDriverStorePath(i.0, 0)), some(r"C:\store"));
+    assert_eq!(
+        text(DeviceDiscovery_GetDeviceDriverStorePath(i.0, 0)),
+        some(r"C:\Windows\System32\DriverStore\FileRepository\x")
+    );
     assert_eq!(text(DeviceDiscovery_GetDeviceLocationPath(i.0, 0)), some("Place"));
     assert_eq!(text(DeviceDiscovery_GetDeviceVendor(i.0, 0)), some("Maker"));
     assert_eq!(DeviceDiscovery_GetNumRuntimeFiles(i.0, 0), 1);

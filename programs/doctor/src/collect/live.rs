@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cli::error_chain;
 use devices::{
     Adapter, AdapterSource as _, Containerd, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    NodeSoftware, Program, Vendor,
+    NodeSoftware, Program, Vendor, check_store_folder,
 };
 use win32::hcs::HcsError;
 
@@ -32,7 +32,7 @@ pub fn node_software(host: &HostFacts, adapters: &[Adapter]) -> NodeSoftware {
         hcs_failure: if host.hcs_schemas.is_empty() { hcs_failure() } else { None },
         containerd: Some(containerd()),
         kubelet: Some(kubelet()),
-        nvml: Some(nvidia::nvml(&nvidia_folders(adapters))),
+        nvml: Some(nvidia::nvml(&nvidia_folders(host, adapters))),
     }
 }
 
@@ -122,7 +122,7 @@ fn folder(variable: &str, below: &str) -> Option<PathBuf> {
 
 /// Where NVIDIA's drivers install their library ("NVML API Reference", and the driver store
 /// folder of each device).
-fn nvidia_folders(adapters: &[Adapter]) -> Vec<PathBuf> {
+fn nvidia_folders(host: &HostFacts, adapters: &[Adapter]) -> Vec<PathBuf> {
     let documented = [
         folder("SystemRoot", "System32"),
         folder("ProgramW6432", r"NVIDIA Corporation\NVSMI"),
@@ -130,7 +130,9 @@ fn nvidia_folders(adapters: &[Adapter]) -> Vec<PathBuf> {
     ];
     let nvidia =
         adapters.iter().filter(|a| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia);
-    let stores =
-        nvidia.filter_map(|adapter| Some(PathBuf::from(&adapter.driver_store.as_ref()?.path)));
-    documented.into_iter().flatten().chain(stores).collect()
+    // A program is run only from where Windows keeps driver packages.
+    let stores = nvidia
+        .filter_map(|adapter| Some(&adapter.driver_store.as_ref()?.path))
+        .filter(|path| check_store_folder(path, &host.system_root).is_ok());
+    documented.into_iter().flatten().chain(stores.map(PathBuf::from)).collect()
 }

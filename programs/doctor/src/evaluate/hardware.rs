@@ -1,8 +1,9 @@
 //! Devices, the files of their drivers, and NVIDIA's management library.
 
 use devices::{
-    Criteria, Device, DeviceScope, DiscoveredFrom, Filter, Health, HostFacts, NvidiaGpu, Nvml,
-    RuntimeFiles, Selection, StoreFiles, UnhealthyReason, Vendor, WarningEffect, Wow64, discover,
+    Criteria, Device, DeviceScope, DiscoveredFrom, Filter, Health, HostFacts, NoStoreFolder,
+    NvidiaGpu, Nvml, RuntimeFiles, Selection, StoreFiles, StoreFolderError, UnhealthyReason,
+    Vendor, WarningEffect, Wow64, discover,
 };
 
 use super::host::provides_files;
@@ -100,15 +101,10 @@ pub(super) fn runtime_files(machine: &MachineFacts) -> Vec<Check> {
 }
 
 fn files_of(host: &HostFacts, device: &Device) -> Check {
-    let Some(store) = &device.driver_store else {
-        let what = "the driver store folder is not known";
-        if provides_files(host) {
-            return Subject::RuntimeFiles.ok(format!("{what}, and not needed on this Windows"));
-        }
-        return Subject::RuntimeFiles.warning(
-            format!("{what}: containers get only DirectX, no runtime files"),
-            "reinstall the driver with the vendor's installer",
-        );
+    let store = match &device.driver_store {
+        Ok(store) => store,
+        Err(NoStoreFolder::Unknown) => return no_folder(host),
+        Err(NoStoreFolder::Rejected(error)) => return rejected_folder(host, error),
     };
     let files = &device.runtime_files;
     if host.discovered_from == DiscoveredFrom::Container {
@@ -137,6 +133,27 @@ fn files_of(host: &HostFacts, device: &Device) -> Check {
         }
         StoreFiles::Listed(_) => missing_files(host, &store.path, &missing, named.len()),
     }
+}
+
+fn no_folder(host: &HostFacts) -> Check {
+    let what = "the driver store folder is not known";
+    if provides_files(host) {
+        return Subject::RuntimeFiles.ok(format!("{what}, and not needed on this Windows"));
+    }
+    Subject::RuntimeFiles.warning(
+        format!("{what}: containers get only DirectX, no runtime files"),
+        "reinstall the driver with the vendor's installer",
+    )
+}
+
+/// A folder elsewhere is unusual, so it is a warning on every Windows.
+fn rejected_folder(host: &HostFacts, error: &StoreFolderError) -> Check {
+    let what = if provides_files(host) {
+        format!("{error}, so the plugin mounts no files of it")
+    } else {
+        format!("{error}, so containers get only DirectX, no runtime files")
+    };
+    Subject::RuntimeFiles.warning(what, "reinstall the driver with the vendor's installer")
 }
 
 /// The end of a line about files that a host without `SysWOW64` does not mount.

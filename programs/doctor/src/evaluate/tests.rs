@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
-    CopyToVmValue, DiscoveredFrom, DriverStore, FileName, HcsFailure, HcsFailureKind, HostFacts,
+    CopyToVmValue, Destination, DiscoveredFrom, DriverStore, HcsFailure, HcsFailureKind, HostFacts,
     HostSnapshot, Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program,
     ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
 };
@@ -291,7 +291,7 @@ fn explicit_values_and_values_without_effect_are_listed() {
 fn mounts_for(vendor: Vendor) -> AdditionalMounts {
     let file = AdditionalMount {
         source: StorePath::parse("extra.dll").unwrap(),
-        destination: FileName::parse("extra.dll").unwrap(),
+        destination: Destination::parse("extra.dll").unwrap(),
     };
     [(vendor, vec![file])].into()
 }
@@ -436,12 +436,21 @@ fn named_files_are_compared_with_the_driver_store_folder() {
     let unread = files(&|facts| store(facts).files = StoreFiles::OnDisk);
     assert_eq!(unread.0, Verdict::NotChecked);
     assert_eq!(files(&|facts| store(facts).copy_to_vm.clear()).0, Verdict::Ok);
-    let guest = files(&|facts| store(facts).path = r"C:\Windows\System32\HostDriverStore\x".into());
+    let guest = files(&|facts| {
+        store(facts).path = r"C:\Windows\System32\HostDriverStore\FileRepository\x".into();
+    });
     assert_eq!(guest, (Verdict::Ok, "14 named, all present".to_owned()));
     let inside = files(&|facts| facts.machine.host.discovered_from = DiscoveredFrom::Container);
     assert_eq!(inside.0, Verdict::Warning);
     assert!(inside.1.contains("inside a container"), "{}", inside.1);
     assert_eq!(files(&|facts| adapters(facts)[0].driver_store = None).0, Verdict::Warning);
+    let elsewhere = files(&|facts| store(facts).path = r"\\server\share\nv".to_owned());
+    assert_eq!(elsewhere.0, Verdict::Warning);
+    assert!(
+        elsewhere.1.contains(r"`\\server\share\nv` is not below C:\Windows"),
+        "{}",
+        elsewhere.1
+    );
     let unneeded = files(&|facts| {
         adapters(facts)[0].driver_store = None;
         facts.machine.host.build = Some("10.0.26100.1".parse().unwrap());

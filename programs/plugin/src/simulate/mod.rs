@@ -280,5 +280,9 @@ fn node_notes(set: &DeviceSet) -> Vec<String> {
             )
         })
     });
-    skipped.chain(idle).chain(unhealthy).chain(files).collect()
+    let folders = set.resources.iter().flat_map(|r| r.entries()).filter_map(|entry| {
+        let error = entry.device.rejected_store()?;
+        Some(format!("{}: {error}; its files are not used", entry.device.id))
+    });
+    skipped.chain(idle).chain(unhealthy).chain(folders).chain(files).collect()
 }

@@ -167,6 +167,44 @@ async fn it_registers_follows_its_host_and_shuts_down() {
     assert!(!directory.exists() || sockets(&directory) == 0);
 }
 
+/// Neither ends the tracking of changes.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_fifo_or_a_slow_writer_in_place_of_the_inventory_changes_nothing() {
+    let daemon = Daemon::start(&[]);
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    let path = daemon.folder.path().join("host.yaml");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let pipe = daemon.folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    std::fs::rename(&pipe, &path).unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(display(&kubelet.resources()), Some((2, 2)));
+
+    std::fs::write(path.with_extension("new"), &whole).unwrap();
+    std::fs::rename(path.with_extension("new"), &path).unwrap();
+    daemon.rewrite(|text| text.replacen("problemCode: 0", "problemCode: 43", 1));
+    until(&kubelet, "the next good file counts", |v| display(v) == Some((2, 1))).await;
+    daemon.rewrite(|_| whole.clone());
+    until(&kubelet, "healthy again", |v| display(v) == Some((2, 2))).await;
+
+    let second = whole.rfind("- luid").unwrap();
+    for _ in 0..5 {
+        let written = Instant::now();
+        std::fs::write(&path, &whole[..second]).unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let seen = display(&kubelet.resources());
+        std::fs::write(&path, &whole).unwrap();
+        // A machine that was too slow for a short pause proves nothing.
+        assert!(seen == Some((2, 2)) || written.elapsed() > Duration::from_millis(150));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (status, log) = daemon.terminate();
+    assert_eq!(status, Some(0), "{log}");
+    assert!(log.contains("it is a FIFO, not a regular file"), "{log}");
+}
+
 #[tokio::test]
 async fn it_registers_again_after_every_kind_of_kubelet_restart() {
     if uds::skips_test() {

@@ -5,6 +5,8 @@
 mod allocations;
 mod commands;
 mod daemon;
+#[cfg(unix)]
+mod files;
 mod foreign_text;
 mod harness;
 #[cfg(unix)]

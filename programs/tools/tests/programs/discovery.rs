@@ -58,7 +58,7 @@ fn compute_only_devices_and_odd_registry_values_are_told_truly() {
         "\n- luid: -5\n  attributes: [d3d12-core-compute]\n  hardware: true\n  \
          hardwareId: {vendor: 0x8086, device: 1}\n  \
          pnp: {id: 'PCI\\NPU\\1', description: NPU, manufacturer: Intel Corporation}\n  \
-         driverStore:\n    path: 'C:\\store'\n    copyToVm:\n      CopyToVmOverwrite:\n        \
+         driverStore:\n    path: 'C:\\Windows\\System32\\DriverStore\\FileRepository\\x'\n    copyToVm:\n      CopyToVmOverwrite:\n        \
          a: one.dll\n        b: ['..\\evil.dll']\n        c: [sub\\three.dll, 3.dll]",
     );
     let outcome = discover(&["--verbose", "--inventory", host.path().to_str().unwrap()]);
