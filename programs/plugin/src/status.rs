@@ -215,6 +215,20 @@ mod tests {
     }
 
     #[test]
+    fn a_busy_daemon_is_not_reported_as_absent() {
+        let directory = Path::new("/x");
+        let absent = Report::of(&Answers::default());
+        assert_eq!(text(&absent, directory), "no daemon responds in /x\n");
+        let busy = Answers { busy: vec!["/x/wddm-1.sock".into()], ..Answers::default() };
+        let busy = Report::of(&busy);
+        assert!(!busy.ready);
+        assert_eq!(
+            text(&busy, directory),
+            "busy: the daemon at /x/wddm-1.sock did not answer within 1.5 s\n"
+        );
+    }
+
+    #[test]
     fn a_ready_daemon_counts_more_than_one_that_knows_no_devices() {
         let ready = resource(Phase::Ready, "");
         assert!(rank(&resource(Phase::Ready, "the first discovery …")) < rank(&ready));
