@@ -1,0 +1,86 @@
+//! Complete requests that are expensive or malicious.
+
+use anyhow::{Result, ensure};
+use bytes::Bytes;
+use daemon_bed::{Method, RawPlugin};
+use kubelet_double::v1beta1::{ContainerPreferredAllocationRequest, PreferredAllocationRequest};
+use prost::Message;
+
+use crate::target::{Target, allocate_request, block_on};
+
+/// The longest request that the daemon reads, less what surrounds it.
+const LONGEST: usize = 4 * 1024 * 1024 - 1024;
+
+/// How long the message of an error may be. Clients refuse long headers.
+const MESSAGE: usize = 8 * 1024;
+
+pub(super) fn preferred_allocation(target: &Target) -> Result<u64> {
+    let unknown: Vec<String> = (100_000..500_000).map(|n| format!("x{n}")).collect();
+    let requests = [preferred(&target.slots, target.slots.len()), preferred(&unknown, 1)];
+    repeat(target, Method::GetPreferredAllocation, &requests)
+}
+
+pub(super) fn many_containers(target: &Target) -> Result<u64> {
+    let slot = target.slots[..1].to_vec();
+    let one = allocate_request(&slot, 1).len();
+    let requests =
+        [allocate_request(&slot, LONGEST / one), allocate_request(&target.slots[..2048], 16)];
+    repeat(target, Method::Allocate, &requests)
+}
+
+pub(super) fn log_injection(target: &Target) -> Result<u64> {
+    let ids = [
+        "\u{1b}[2J\u{1b}[31mERROR".to_owned(),
+        "a\nlevel=error b\r\0c\u{7f}\u{85}".to_owned(),
+        "\u{202e}gpu\u{2066}\u{200f}\u{2028}".to_owned(),
+        "x".repeat(LONGEST),
+        "\u{1b}".repeat(1000),
+    ];
+    let requests: Vec<Bytes> =
+        ids.iter().map(|id| allocate_request(std::slice::from_ref(id), 1)).collect();
+    repeat(target, Method::Allocate, &requests)
+}
+
+fn preferred(available: &[String], size: usize) -> Bytes {
+    let container = ContainerPreferredAllocationRequest {
+        available_device_ids: available.to_vec(),
+        must_include_device_ids: Vec::new(),
+        allocation_size: i32::try_from(size).unwrap_or(i32::MAX),
+    };
+    PreferredAllocationRequest { container_requests: vec![container] }.encode_to_vec().into()
+}
+
+/// Makes calls over a connection, one after the other. The daemon may refuse them.
+fn repeat(target: &Target, method: Method, requests: &[Bytes]) -> Result<u64> {
+    block_on(async {
+        let mut plugin = target.plugin().await?;
+        let mut count = 0;
+        for request in requests.iter().cycle() {
+            if !target.goes_on() {
+                break;
+            }
+            if let Err(error) = plugin.call(method, request.clone()).await {
+                check_message(&error)?;
+                plugin = reconnect(target, plugin, &error).await?;
+            }
+            count += 1;
+        }
+        Ok(count)
+    })
+}
+
+/// The connection, or a new one if the daemon has closed it.
+async fn reconnect(target: &Target, plugin: RawPlugin, error: &anyhow::Error) -> Result<RawPlugin> {
+    let status = error.downcast_ref::<tonic::Status>();
+    let is_refusal = status.is_some_and(|status| status.code() != tonic::Code::Unknown);
+    if is_refusal || !target.goes_on() { Ok(plugin) } else { target.plugin().await }
+}
+
+fn check_message(error: &anyhow::Error) -> Result<()> {
+    let Some(status) = error.downcast_ref::<tonic::Status>() else { return Ok(()) };
+    let length = status.message().len();
+    ensure!(length <= MESSAGE, "an error message of {length} bytes");
+    let control = status.message().chars().find(|c| c.is_control());
+    ensure!(control.is_none(), "an error message with control characters: {control:?}");
+    Ok(())
+}
