@@ -106,22 +106,21 @@ fn attack(request: &Request) -> Result<()> {
     );
     let is_chosen = |name: &str| request.only.as_ref().is_none_or(|only| only == name);
     let mut outcomes = Vec::new();
+    print!("{}", report::heading());
     for attack in ATTACKS.iter().filter(|attack| is_chosen(attack.name)) {
-        eprintln!("attack: {}", attack.name);
-        outcomes.push(trial::run(
-            &request.program,
-            std::slice::from_ref(attack),
-            request.limits.attack,
-            request.limits.memory_mib,
-        )?);
+        let Limits { attack: time, memory_mib, .. } = request.limits;
+        let attacks = std::slice::from_ref(attack);
+        let outcome = trial::run(&request.program, attacks, time, memory_mib)?;
+        print!("{}", report::row(&outcome));
+        outcomes.push(outcome);
     }
     if is_chosen(TOGETHER) {
-        eprintln!("attack: {TOGETHER}");
         let all: Vec<Attack> = ATTACKS.iter().filter(|a| a.joins_others).copied().collect();
         let Limits { together, memory_mib, .. } = request.limits;
-        outcomes.push(trial::run(&request.program, &all, together, memory_mib)?.named(TOGETHER));
+        let outcome = trial::run(&request.program, &all, together, memory_mib)?.named(TOGETHER);
+        print!("{}", report::row(&outcome));
+        outcomes.push(outcome);
     }
-    print!("{}", report::text(&outcomes));
     if let Some(page) = &request.write {
         report::write(page, &outcomes, &request.limits)?;
     }

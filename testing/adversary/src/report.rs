@@ -10,29 +10,30 @@ use crate::trial::{Limits, Outcome};
 const BEGIN: &str = "<!-- written by `cargo xtask attack` -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Formats the outcomes for a terminal.
-pub(crate) fn text(outcomes: &[Outcome]) -> String {
-    let mut out = String::new();
+/// The heading of the table for a terminal.
+pub(crate) fn heading() -> String {
     let heading = ["attack", "repeated", "Allocate p99", "memory peak", "after", "log lines/s"];
-    line(&mut out, &heading.map(str::to_owned));
-    for outcome in outcomes {
-        line(&mut out, &cells(outcome));
-        if outcome.registrations > 0 {
-            append(&mut out, &format!("  registered again: {}\n", outcome.registrations));
-        }
-        for violation in &outcome.violations {
-            append(&mut out, &format!("  VIOLATED: {violation}\n"));
-        }
+    line(&heading.map(str::to_owned))
+}
+
+/// The row of an outcome.
+pub(crate) fn row(outcome: &Outcome) -> String {
+    let mut out = line(&cells(outcome));
+    if outcome.registrations > 0 {
+        append(&mut out, &format!("  registered again: {}\n", outcome.registrations));
+    }
+    for violation in &outcome.violations {
+        append(&mut out, &format!("  VIOLATED: {violation}\n"));
     }
     out
 }
 
-fn line(out: &mut String, [name, rest @ ..]: &[String; 6]) {
-    append(out, &format!("{name:<22}"));
+fn line([name, rest @ ..]: &[String; 6]) -> String {
+    let mut out = format!("{name:<22}");
     for cell in rest {
-        append(out, &format!("{cell:>14}"));
+        append(&mut out, &format!("{cell:>14}"));
     }
-    append(out, "\n");
+    out + "\n"
 }
 
 fn cells(outcome: &Outcome) -> [String; 6] {
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_table_shows_figures_and_violations() {
-        let text = text(&[outcome(&["the daemon ended"])]);
+        let text = row(&outcome(&["the daemon ended"]));
         for part in ["flood", "1.0 ms", "9.0 MiB", "registered again: 2", "VIOLATED: the daemon"] {
             assert!(text.contains(part), "{text}");
         }
