@@ -11,7 +11,8 @@ use crate::workspace::{self, cargo};
 
 /// The attacked program and the attacking one. They are built separately: in one build, cargo would
 /// give the attacked program the dependency features that only the attacking program needs.
-const PROGRAMS: [(&str, &str); 2] = [("plugin", "directx-device-plugin"), ("adversary", "adversary")];
+const PROGRAMS: [(&str, &str); 2] =
+    [("plugin", "directx-device-plugin"), ("adversary", "adversary")];
 
 /// Arguments go to the attacking program, which then only prints its table.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
