@@ -41,7 +41,8 @@ pub(super) fn log_injection(target: &Target) -> Result<u64> {
     repeat(target, Method::Allocate, &requests)
 }
 
-fn preferred(available: &[String], size: usize) -> Bytes {
+/// An encoded request for `size` of the available slots.
+pub(super) fn preferred(available: &[String], size: usize) -> Bytes {
     let container = ContainerPreferredAllocationRequest {
         available_device_ids: available.to_vec(),
         must_include_device_ids: Vec::new(),

@@ -3,17 +3,24 @@
 use anyhow::Result;
 use daemon_bed::Method;
 
-use crate::target::{Target, allocate_request, block_on};
+use super::calls::preferred;
+use crate::target::{Target, block_on};
 
-/// Allocates one slot after the other.
+/// How many slots a call names. Its line in the debug log is longer than 10 KiB, so some calls
+/// fill a pipe, which holds 64 KiB.
+const SLOTS: usize = 256;
+
+/// How many calls at least fill the pipe.
+const CALLS: u64 = 20;
+
+/// Asks for preferred allocations.
 pub(super) fn calls(target: &Target) -> Result<u64> {
     block_on(async {
         let mut plugin = target.plugin().await?;
-        let mut slots = target.slots.iter().cycle();
+        let request = preferred(&target.slots[..SLOTS], SLOTS);
         let mut count = 0;
-        while target.goes_on() {
-            let slots: Vec<String> = slots.by_ref().take(1).cloned().collect();
-            plugin.call(Method::Allocate, allocate_request(&slots, 1)).await?;
+        while target.goes_on() || count < CALLS {
+            plugin.call(Method::GetPreferredAllocation, request.clone()).await?;
             count += 1;
         }
         Ok(count)
