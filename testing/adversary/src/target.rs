@@ -70,8 +70,9 @@ impl Target {
         Ok(Some(client))
     }
 
-    /// A client of the socket that knows the slots.
-    pub(crate) async fn plugin(&self) -> Result<RawPlugin> {
+    /// A client of the socket that knows the slots, or `None` if the daemon accepts no connection
+    /// while the attack has time, as it does at its limit of connections.
+    pub(crate) async fn plugin(&self) -> Result<Option<RawPlugin>> {
         let probe = allocate_request(&self.slots[..1], 1);
         loop {
             for number in 0..self.sockets()?.len() {
@@ -79,12 +80,13 @@ impl Target {
                 let mut plugin = RawPlugin::new(client);
                 let call = plugin.call(Method::Allocate, probe.clone());
                 if matches!(timeout(PATIENCE, call).await, Ok(Ok(_))) {
-                    return Ok(plugin);
+                    return Ok(Some(plugin));
                 }
             }
-            // The daemon may be at its limit of connections.
+            if !self.goes_on() {
+                return Ok(None);
+            }
             sleep(Duration::from_millis(100)).await;
-            anyhow::ensure!(self.goes_on(), "no connection to the daemon");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use bytes::Bytes;
-use daemon_bed::{Method, RawPlugin};
+use daemon_bed::Method;
 use kubelet_double::v1beta1::{ContainerPreferredAllocationRequest, PreferredAllocationRequest};
 use prost::Message;
 
@@ -54,7 +54,7 @@ pub(super) fn preferred(available: &[String], size: usize) -> Bytes {
 /// Makes calls over a connection, one after the other. The daemon may refuse them.
 fn repeat(target: &Target, method: Method, requests: &[Bytes]) -> Result<u64> {
     block_on(async {
-        let mut plugin = target.plugin().await?;
+        let Some(mut plugin) = target.plugin().await? else { return Ok(0) };
         let mut count = 0;
         for request in requests.iter().cycle() {
             if !target.goes_on() {
@@ -62,7 +62,10 @@ fn repeat(target: &Target, method: Method, requests: &[Bytes]) -> Result<u64> {
             }
             if let Err(error) = plugin.call(method, request.clone()).await {
                 check_message(&error)?;
-                plugin = reconnect(target, plugin, &error).await?;
+                if is_lost(&error) {
+                    let Some(again) = target.plugin().await? else { break };
+                    plugin = again;
+                }
             }
             count += 1;
         }
@@ -70,11 +73,10 @@ fn repeat(target: &Target, method: Method, requests: &[Bytes]) -> Result<u64> {
     })
 }
 
-/// The connection, or a new one if the daemon has closed it.
-async fn reconnect(target: &Target, plugin: RawPlugin, error: &anyhow::Error) -> Result<RawPlugin> {
+/// Whether a call failed because its connection is closed.
+fn is_lost(error: &anyhow::Error) -> bool {
     let status = error.downcast_ref::<tonic::Status>();
-    let is_refusal = status.is_some_and(|status| status.code() != tonic::Code::Unknown);
-    if is_refusal || !target.goes_on() { Ok(plugin) } else { target.plugin().await }
+    status.is_none_or(|status| status.code() == tonic::Code::Unknown)
 }
 
 fn check_message(error: &anyhow::Error) -> Result<()> {

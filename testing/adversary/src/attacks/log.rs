@@ -16,7 +16,7 @@ const CALLS: u64 = 20;
 /// Asks for preferred allocations.
 pub(super) fn calls(target: &Target) -> Result<u64> {
     block_on(async {
-        let mut plugin = target.plugin().await?;
+        let Some(mut plugin) = target.plugin().await? else { return Ok(0) };
         let request = preferred(&target.slots[..SLOTS], SLOTS);
         let mut count = 0;
         while target.goes_on() || count < CALLS {
