@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{ChildStderr, Stdio};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
 
@@ -37,6 +37,7 @@ pub(crate) struct LogReader {
     figures: Arc<Mutex<LogFigures>>,
     /// Dropping it makes a stalled reader start.
     stalled: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl LogOutput {
@@ -54,18 +55,18 @@ impl LogOutput {
     /// Starts to read. A thread reads until the daemon ends.
     pub(crate) fn read(self, log: Option<ChildStderr>) -> LogReader {
         let figures = Arc::default();
-        let mut stalled = None;
+        let (mut stalled, mut thread) = (None, None);
         if let (Some(log), LogOutput::Read | LogOutput::Stalled) = (log, self) {
             let (sender, receiver) = mpsc::channel::<()>();
             stalled = (self == LogOutput::Stalled).then_some(sender);
             let figures = Arc::clone(&figures);
             // Ends with the daemon, which each trial ends.
-            thread::spawn(move || {
+            thread = Some(thread::spawn(move || {
                 let _ = receiver.recv();
                 read_lines(log, &figures);
-            });
+            }));
         }
-        LogReader { figures, stalled }
+        LogReader { figures, stalled, thread }
     }
 }
 
@@ -73,6 +74,14 @@ impl LogReader {
     /// Ends the stall.
     pub(crate) fn resume(&mut self) {
         self.stalled = None;
+    }
+
+    /// Waits until everything is read. The daemon must have been stopped.
+    pub(crate) fn finish(&mut self) {
+        self.resume();
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the reader does not panic");
+        }
     }
 
     /// What was read so far.

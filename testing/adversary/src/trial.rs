@@ -135,12 +135,13 @@ impl Trial<'_> {
     ) -> Result<Outcome> {
         observed.check_host(target, self.attacks[0].leaves).await;
         observed.check_recovery(self.memory_mib)?;
+        let (peak, last) = (observed.daemon.peak(), observed.daemon.resident());
+        observed.stop();
+        observed.log.finish();
         let lines_per_second = f64::from(observed.log.figures().lines) / self.time.as_secs_f64();
         observed.check_log(self.log, self.time.as_secs_f64());
         let allocate = observed.probe.as_ref().and_then(Probe::times);
         let registrations = observed.probe.as_ref().map_or(0, |probe| probe.registrations);
-        let (peak, last) = (observed.daemon.peak(), observed.daemon.resident());
-        observed.stop();
         if actions == 0 {
             observed.violations.push("the attack did nothing".to_owned());
         }
@@ -268,6 +269,7 @@ impl Observed {
     fn stop(&mut self) {
         let result = terminate(&mut self.daemon);
         self.check(result);
+        self.daemon.kill();
     }
 }
 

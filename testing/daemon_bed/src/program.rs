@@ -101,11 +101,18 @@ impl Program {
     }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
+impl Program {
+    /// Kills the process if it runs, and waits for its end.
+    pub fn kill(&mut self) {
         // An error means that the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 

@@ -55,9 +55,9 @@ pub(super) fn preferred(available: &[String], size: usize) -> Bytes {
 fn repeat(target: &Target, method: Method, requests: &[Bytes]) -> Result<u64> {
     block_on(async {
         let Some(mut plugin) = target.plugin().await? else { return Ok(0) };
-        let mut count = 0;
+        let (mut count, least) = (0, u64::try_from(requests.len())?);
         for request in requests.iter().cycle() {
-            if !target.goes_on() {
+            if !target.goes_on() && count >= least {
                 break;
             }
             if let Err(error) = plugin.call(method, request.clone()).await {
