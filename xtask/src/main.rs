@@ -3,6 +3,7 @@
 //! Each command is one row of [`COMMANDS`] and one module. The product does not need
 //! anything in this crate.
 
+mod attack;
 mod bench;
 mod book;
 mod cache;
@@ -70,6 +71,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--quick] [--only GROUP]",
         about: "measure the release program and write docs/benchmarks.md",
         run: bench::command,
+    },
+    Command {
+        name: "attack",
+        arguments: "[--short] [--only ATTACK]",
+        about: "attack the release program and write the table of docs/security.md",
+        run: attack::command,
     },
     Command {
         name: "wine",

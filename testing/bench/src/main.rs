@@ -5,14 +5,8 @@
 //! `--write`, `docs/benchmarks.md`. `cargo xtask bench` builds and runs it. It asserts nothing:
 //! people judge the results.
 
-mod machine;
 mod measures;
-mod minimal_kubelet;
-mod node;
-mod program;
-mod raw_client;
 mod report;
-mod sample;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -80,7 +74,7 @@ fn measure(request: &Request) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start the tokio runtime")?;
-    let machine = machine::describe();
+    let machine = daemon_bed::describe_machine();
     let mut groups = Vec::new();
     for group in &request.groups {
         eprintln!("measuring: {}", group.name());

@@ -104,7 +104,7 @@ fn append(out: &mut String, text: std::fmt::Arguments<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Sample;
+    use daemon_bed::Sample;
 
     fn row(values: &[f64], limit: f64, applies_to: AppliesTo) -> Row {
         Row {

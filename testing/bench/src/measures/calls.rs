@@ -5,15 +5,13 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
+use daemon_bed::{
+    Method, MinimalKubelet, Node, Program, RESOURCE, RawPlugin, Sample, Shape, microseconds,
+};
 use kubelet_double::v1beta1::{AllocateRequest, AllocateResponse, ContainerAllocateRequest};
 use prost::Message;
 
-use super::group::{AppliesTo, Effort, Group, RESOURCE, Row};
-use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::{Node, Shape};
-use crate::program::Program;
-use crate::raw_client::{Method, RawPlugin};
-use crate::sample::{Sample, microseconds};
+use super::group::{AppliesTo, Effort, Group, Row};
 
 /// Eight GPUs, from exclusive use to 2,048 replicas, and from one file to 16 files.
 const SHAPES: [Shape; 5] = [

@@ -4,13 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use daemon_bed::{FirstGpu, GPUS, MinimalKubelet, Node, Program, RESOURCE, Shape, milliseconds};
 use tokio::time::sleep;
 
-use super::group::{AppliesTo, Effort, Group, MANY, RESOURCE, Row, SHARED};
-use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::{FirstGpu, GPUS, Node, Shape};
-use crate::program::Program;
-use crate::sample::milliseconds;
+use super::group::{AppliesTo, Effort, Group, MANY, Row, SHARED};
 
 /// The pause between two changes, so that they are not combined into one.
 const PAUSE: Duration = Duration::from_millis(200);

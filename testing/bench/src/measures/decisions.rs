@@ -5,12 +5,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use daemon_bed::milliseconds;
 use devices::{
     Catalog, DeviceSet, HostSnapshot, LocationPath, Luid, Moment, PnpId, preferred_allocation,
 };
 
 use super::group::{AppliesTo, Effort, Group, MANY, Row};
-use crate::sample::milliseconds;
 
 /// A node with GPUs and their driver's files.
 const NODE: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");

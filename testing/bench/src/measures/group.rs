@@ -1,12 +1,7 @@
 //! What the groups of measurements share: the node's shapes, and results with budgets.
 
 use anyhow::{Context, Result};
-
-use crate::node::Shape;
-use crate::sample::Sample;
-
-/// The resource name of the node's GPUs.
-pub(super) const RESOURCE: &str = "directx.microsoft.com/display";
+use daemon_bed::{Sample, Shape};
 
 /// The shape for most budgets: eight GPUs with 16 replicas each.
 pub(super) const SHARED: Shape = Shape { slots: 128, files: 16 };

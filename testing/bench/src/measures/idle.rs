@@ -4,12 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE};
 use tokio::time::sleep;
 
-use super::group::{AppliesTo, Effort, Group, RESOURCE, Row, SHARED};
-use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::Node;
-use crate::program::Program;
+use super::group::{AppliesTo, Effort, Group, Row, SHARED};
 
 /// How long to wait until the registration is completely over.
 const SETTLED: Duration = Duration::from_secs(2);

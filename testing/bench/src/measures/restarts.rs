@@ -4,14 +4,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use kubelet::KUBELET_SOCKET;
 use tokio::time::sleep;
 
-use super::group::{AppliesTo, Effort, Group, RESOURCE, Row, SHARED};
-use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::Node;
-use crate::program::Program;
-use crate::sample::milliseconds;
+use super::group::{AppliesTo, Effort, Group, Row, SHARED};
 
 /// The budget, in milliseconds.
 const LIMIT: f64 = 300.0;

@@ -4,13 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, Shape, milliseconds};
 use tokio::time::sleep;
 
-use super::group::{AppliesTo, Effort, Group, MANY, RESOURCE, Row, SHARED};
-use crate::minimal_kubelet::MinimalKubelet;
-use crate::node::{Node, Shape};
-use crate::program::Program;
-use crate::sample::milliseconds;
+use super::group::{AppliesTo, Effort, Group, MANY, Row, SHARED};
 
 /// How long to wait until the start is completely over.
 const SETTLED: Duration = Duration::from_millis(300);

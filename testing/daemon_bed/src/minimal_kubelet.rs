@@ -25,25 +25,28 @@ const LIMIT: Duration = Duration::from_secs(60);
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A received device list.
-pub(crate) struct ReceivedList {
-    pub(crate) received_at: Instant,
-    pub(crate) resource: String,
+pub struct ReceivedList {
+    /// When it was received and decoded.
+    pub received_at: Instant,
+    /// The name of the resource.
+    pub resource: String,
     /// The IDs of the healthy devices.
-    pub(crate) healthy: Vec<String>,
+    pub healthy: Vec<String>,
     /// The connection over which the list was received.
-    pub(crate) connection: Client,
+    pub connection: Client,
 }
 
 /// A kubelet that listens. Dropping it stops it. Its socket file stays.
-pub(crate) struct MinimalKubelet {
-    pub(crate) listening_since: Instant,
+pub struct MinimalKubelet {
+    /// Since when it listens.
+    pub listening_since: Instant,
     lists: mpsc::UnboundedReceiver<ReceivedList>,
     task: JoinHandle<()>,
 }
 
 impl MinimalKubelet {
     /// Listens on `kubelet.sock` in `directory`. The socket must not exist yet.
-    pub(crate) fn start(directory: &Path) -> Result<MinimalKubelet> {
+    pub fn start(directory: &Path) -> Result<MinimalKubelet> {
         let socket = directory.join(KUBELET_SOCKET);
         let listener = UnixSockets
             .bind(&socket)
@@ -55,7 +58,7 @@ impl MinimalKubelet {
     }
 
     /// Waits for the next list of `resource` with `healthy` healthy devices.
-    pub(crate) async fn list(&mut self, resource: &str, healthy: usize) -> Result<ReceivedList> {
+    pub async fn list(&mut self, resource: &str, healthy: usize) -> Result<ReceivedList> {
         let matching = async {
             loop {
                 let list = self.lists.recv().await.context("the kubelet stopped")?;
@@ -68,6 +71,13 @@ impl MinimalKubelet {
         waited.with_context(|| {
             format!("no list of {resource} with {healthy} healthy slots within {LIMIT:?}")
         })?
+    }
+}
+
+impl MinimalKubelet {
+    /// The oldest list that was not returned yet, if there is one.
+    pub fn received(&mut self) -> Option<ReceivedList> {
+        self.lists.try_recv().ok()
     }
 }
 

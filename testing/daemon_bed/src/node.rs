@@ -12,33 +12,39 @@ use devices::{
 };
 use tempfile::TempDir;
 
+/// The resource name of the node's GPUs.
+pub const RESOURCE: &str = "directx.microsoft.com/display";
+
 /// The number of GPUs of the host.
-pub(crate) const GPUS: usize = 8;
+pub const GPUS: usize = 8;
 
 /// The parameters of a node that determine the cost of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Shape {
+pub struct Shape {
     /// The total number of slots, a multiple of [`GPUS`].
-    pub(crate) slots: usize,
+    pub slots: usize,
     /// The number of existing files that are mounted into a container.
-    pub(crate) files: usize,
+    pub files: usize,
 }
 
 /// The health of the host's first GPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FirstGpu {
+pub enum FirstGpu {
+    /// It works.
     Healthy,
+    /// Windows reports a problem code.
     Unhealthy,
 }
 
 /// The files of a node. They are removed when it is dropped.
-pub(crate) struct Node {
+pub struct Node {
     folder: TempDir,
-    pub(crate) shape: Shape,
+    shape: Shape,
 }
 
 impl Node {
-    pub(crate) fn new(shape: Shape) -> Result<Node> {
+    /// Writes the files of a node whose GPUs are all healthy.
+    pub fn new(shape: Shape) -> Result<Node> {
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let node = Node { folder, shape };
         std::fs::create_dir(node.directory())?;
@@ -48,22 +54,36 @@ impl Node {
     }
 
     /// The kubelet's device plugin directory.
-    pub(crate) fn directory(&self) -> PathBuf {
+    #[must_use]
+    pub fn directory(&self) -> PathBuf {
         // A short name, because a socket path may have at most 107 bytes.
         self.folder.path().join("k")
     }
 
-    pub(crate) fn config(&self) -> PathBuf {
+    /// The configuration file.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
         self.folder.path().join("config.yaml")
     }
 
-    pub(crate) fn inventory(&self) -> PathBuf {
+    /// The inventory file.
+    #[must_use]
+    pub fn inventory(&self) -> PathBuf {
         self.folder.path().join("host.yaml")
     }
 
     /// Replaces the inventory atomically, by a rename.
-    pub(crate) fn set_host(&self, first: FirstGpu) -> Result<()> {
-        let text = inventory::to_yaml(&host(self.shape.files, first))?;
+    pub fn set_host(&self, first: FirstGpu) -> Result<()> {
+        self.set_inventory(self.host_yaml(first)?.as_bytes())
+    }
+
+    /// An inventory of the host, in YAML.
+    pub fn host_yaml(&self, first: FirstGpu) -> Result<String> {
+        Ok(inventory::to_yaml(&host(self.shape.files, first))?)
+    }
+
+    /// Replaces the inventory by these bytes atomically, by a rename.
+    pub fn set_inventory(&self, text: &[u8]) -> Result<()> {
         let new = self.folder.path().join("new.yaml");
         std::fs::write(&new, text)?;
         std::fs::rename(&new, self.inventory()).context("cannot replace the inventory")

@@ -1,7 +1,7 @@
 //! The measured program, as a process.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -9,16 +9,26 @@ use anyhow::{Context, Result};
 use crate::node::Node;
 
 /// A running `serve` process. It is killed when dropped.
-pub(crate) struct Program {
+pub struct Program {
     child: Child,
     /// When it was started.
-    pub(crate) started: Instant,
+    pub started: Instant,
 }
 
 impl Program {
     /// Starts the daemon for the node as it would run on a host: with both driver models and
     /// default logging. The log is discarded.
-    pub(crate) fn start(program: &Path, node: &Node) -> Result<Program> {
+    pub fn start(program: &Path, node: &Node) -> Result<Program> {
+        Program::start_with(program, node, &[], Stdio::null())
+    }
+
+    /// Starts the daemon with further arguments, and with `log` as its standard error.
+    pub fn start_with(
+        program: &Path,
+        node: &Node,
+        arguments: &[&str],
+        log: Stdio,
+    ) -> Result<Program> {
         let mut command = Command::new(program);
         command
             .args(["serve", "--inventory"])
@@ -27,9 +37,10 @@ impl Program {
             .arg(node.config())
             .arg("--device-plugin-dir")
             .arg(node.directory())
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null());
+            .stderr(log);
         let started = Instant::now();
         let child = command
             .spawn()
@@ -37,18 +48,43 @@ impl Program {
         Ok(Program { child, started })
     }
 
+    /// The log of a daemon that was started with [`Stdio::piped`], once.
+    pub fn take_log(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
+    }
+
+    /// The process ID.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How the process ended, or `None` if it runs.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().context("cannot query the process")
+    }
+
+    /// The number of open file descriptors, if the operating system reports it.
+    #[must_use]
+    pub fn open_files(&self) -> Option<usize> {
+        Some(std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?.count())
+    }
+
     /// The resident memory, private and shared, in MiB, if the operating system reports it.
-    pub(crate) fn resident(&self) -> Option<f64> {
+    #[must_use]
+    pub fn resident(&self) -> Option<f64> {
         self.status_mib("VmRSS:")
     }
 
     /// The maximum of the resident memory, in MiB, if the operating system reports it.
-    pub(crate) fn peak(&self) -> Option<f64> {
+    #[must_use]
+    pub fn peak(&self) -> Option<f64> {
         self.status_mib("VmHWM:")
     }
 
     /// How often its threads have blocked and resumed since the start of the process.
-    pub(crate) fn wake_ups(&self) -> Option<u64> {
+    #[must_use]
+    pub fn wake_ups(&self) -> Option<u64> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
         let mut sum = 0;
         for task in tasks {
@@ -65,11 +101,18 @@ impl Program {
     }
 }
 
-impl Drop for Program {
-    fn drop(&mut self) {
+impl Program {
+    /// Kills the process if it runs, and waits for its end.
+    pub fn kill(&mut self) {
         // An error means that the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill();
     }
 }
 

@@ -1,0 +1,137 @@
+//! The attacks.
+
+mod bodies;
+mod calls;
+mod connections;
+mod files;
+mod kubelets;
+mod log;
+
+use anyhow::Result;
+
+use crate::log_reader::LogOutput;
+use crate::target::Target;
+
+/// An attack and what is expected of the daemon after it.
+#[derive(Clone, Copy)]
+pub(crate) struct Attack {
+    /// The name on the command line.
+    pub(crate) name: &'static str,
+    /// What it does, for the table.
+    pub(crate) about: &'static str,
+    /// Further arguments of the daemon.
+    pub(crate) arguments: &'static [&'static str],
+    pub(crate) log: LogOutput,
+    pub(crate) kubelet: Kubelet,
+    pub(crate) leaves: Host,
+    /// Whether it is part of all attacks together.
+    pub(crate) joins_others: bool,
+    /// Runs until the target's time is over, and returns how often it repeated what it does. An
+    /// error is a violated invariant.
+    pub(crate) run: fn(&Target) -> Result<u64>,
+}
+
+/// When the well-behaved kubelet runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kubelet {
+    Throughout,
+    /// The attack plays the kubelet.
+    Afterwards,
+}
+
+/// The state of the host that the attack leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Host {
+    Healthy,
+    FirstGpuUnhealthy,
+}
+
+const fn attack(
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Target) -> Result<u64>,
+) -> Attack {
+    Attack {
+        name,
+        about,
+        arguments: &[],
+        log: LogOutput::Read,
+        kubelet: Kubelet::Throughout,
+        leaves: Host::Healthy,
+        joins_others: true,
+        run,
+    }
+}
+
+/// Alone: it needs a daemon or a host of its own.
+const fn alone(attack: Attack) -> Attack {
+    Attack { joins_others: false, ..attack }
+}
+
+const fn with_log(log: LogOutput, attack: Attack) -> Attack {
+    Attack { log, arguments: &["--log-level", "debug"], ..alone(attack) }
+}
+
+/// All attacks, in the order of the table.
+pub(crate) const ATTACKS: &[Attack] = &[
+    with_log(
+        LogOutput::Stalled,
+        attack("log-stalled", "nobody reads the log, every call writes lines", log::calls),
+    ),
+    with_log(LogOutput::Closed, attack("log-closed", "the reader of the log has gone", log::calls)),
+    with_log(LogOutput::Full, attack("log-full", "the log's disk is full", log::calls)),
+    attack(
+        "preferred-allocation",
+        "preferred allocations of 16,384 of 16,384 slots, and of 400,000 unknown IDs",
+        calls::preferred_allocation,
+    ),
+    attack(
+        "many-containers",
+        "Allocate for thousands of containers in 4 MB",
+        calls::many_containers,
+    ),
+    attack(
+        "unfinished-requests",
+        "1,024 requests of 4 MiB whose last byte never arrives",
+        bodies::unfinished,
+    ),
+    attack("unread-responses", "960 lists that the client never reads", connections::unread),
+    attack(
+        "log-injection",
+        "IDs with control characters and of 4 MB, without pause",
+        calls::log_injection,
+    ),
+    attack("rapid-resets", "calls that are cancelled at once", connections::rapid_resets),
+    attack("connection-flood", "connections with garbage, or with nothing", connections::flood),
+    attack(
+        "silent-sockets",
+        "`status` beside 200 sockets that do not answer",
+        files::silent_sockets,
+    ),
+    Attack {
+        leaves: Host::FirstGpuUnhealthy,
+        ..alone(attack(
+            "special-files",
+            "a FIFO, a folder, a device and text replace the inventory",
+            files::special_files,
+        ))
+    },
+    alone(attack(
+        "partial-writes",
+        "a writer of the inventory that pauses for 50 ms in the middle",
+        files::partial_writes,
+    )),
+    attack(
+        "file-commands",
+        "commands with a FIFO, a folder or 14 MB of `{a,a,…` as inventory and configuration",
+        files::commands,
+    ),
+    Attack {
+        kubelet: Kubelet::Afterwards,
+        ..alone(attack(
+            "hostile-kubelets",
+            "kubelets that refuse, hang, end streams, answer garbage or restart",
+            kubelets::hostile,
+        ))
+    },
+];

@@ -1,0 +1,89 @@
+//! Complete requests that are expensive or malicious.
+
+use anyhow::{Result, ensure};
+use bytes::Bytes;
+use daemon_bed::Method;
+use kubelet_double::v1beta1::{ContainerPreferredAllocationRequest, PreferredAllocationRequest};
+use prost::Message;
+
+use crate::target::{Target, allocate_request, block_on};
+
+/// The longest request that the daemon reads, less what surrounds it.
+const LONGEST: usize = 4 * 1024 * 1024 - 1024;
+
+/// How long the message of an error may be. Clients refuse long headers.
+const MESSAGE: usize = 8 * 1024;
+
+pub(super) fn preferred_allocation(target: &Target) -> Result<u64> {
+    let unknown: Vec<String> = (100_000..500_000).map(|n| format!("x{n}")).collect();
+    let requests = [preferred(&target.slots, target.slots.len()), preferred(&unknown, 1)];
+    repeat(target, Method::GetPreferredAllocation, &requests)
+}
+
+pub(super) fn many_containers(target: &Target) -> Result<u64> {
+    let slot = target.slots[..1].to_vec();
+    let one = allocate_request(&slot, 1).len();
+    let requests =
+        [allocate_request(&slot, LONGEST / one), allocate_request(&target.slots[..2048], 16)];
+    repeat(target, Method::Allocate, &requests)
+}
+
+pub(super) fn log_injection(target: &Target) -> Result<u64> {
+    let ids = [
+        "\u{1b}[2J\u{1b}[31mERROR".to_owned(),
+        "a\nlevel=error b\r\0c\u{7f}\u{85}".to_owned(),
+        "\u{202e}gpu\u{2066}\u{200f}\u{2028}".to_owned(),
+        "x".repeat(LONGEST),
+        "\u{1b}".repeat(1000),
+    ];
+    let requests: Vec<Bytes> =
+        ids.iter().map(|id| allocate_request(std::slice::from_ref(id), 1)).collect();
+    repeat(target, Method::Allocate, &requests)
+}
+
+/// An encoded request for `size` of the available slots.
+pub(super) fn preferred(available: &[String], size: usize) -> Bytes {
+    let container = ContainerPreferredAllocationRequest {
+        available_device_ids: available.to_vec(),
+        must_include_device_ids: Vec::new(),
+        allocation_size: i32::try_from(size).unwrap_or(i32::MAX),
+    };
+    PreferredAllocationRequest { container_requests: vec![container] }.encode_to_vec().into()
+}
+
+/// Makes calls over a connection, one after the other. The daemon may refuse them.
+fn repeat(target: &Target, method: Method, requests: &[Bytes]) -> Result<u64> {
+    block_on(async {
+        let Some(mut plugin) = target.plugin().await? else { return Ok(0) };
+        let (mut count, least) = (0, u64::try_from(requests.len())?);
+        for request in requests.iter().cycle() {
+            if !target.goes_on() && count >= least {
+                break;
+            }
+            if let Err(error) = plugin.call(method, request.clone()).await {
+                check_message(&error)?;
+                if is_lost(&error) {
+                    let Some(again) = target.plugin().await? else { break };
+                    plugin = again;
+                }
+            }
+            count += 1;
+        }
+        Ok(count)
+    })
+}
+
+/// Whether a call failed because its connection is closed.
+fn is_lost(error: &anyhow::Error) -> bool {
+    let status = error.downcast_ref::<tonic::Status>();
+    status.is_none_or(|status| status.code() == tonic::Code::Unknown)
+}
+
+fn check_message(error: &anyhow::Error) -> Result<()> {
+    let Some(status) = error.downcast_ref::<tonic::Status>() else { return Ok(()) };
+    let length = status.message().len();
+    ensure!(length <= MESSAGE, "an error message of {length} bytes");
+    let control = status.message().chars().find(|c| c.is_control());
+    ensure!(control.is_none(), "an error message with control characters: {control:?}");
+    Ok(())
+}

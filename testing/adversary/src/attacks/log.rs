@@ -1,0 +1,28 @@
+//! Calls that write log lines.
+
+use anyhow::Result;
+use daemon_bed::Method;
+
+use super::calls::preferred;
+use crate::target::{Target, block_on};
+
+/// How many slots a call names. Its line in the debug log is longer than 10 KiB, so some calls
+/// fill a pipe, which holds 64 KiB.
+const SLOTS: usize = 256;
+
+/// How many calls at least fill the pipe.
+const CALLS: u64 = 20;
+
+/// Asks for preferred allocations.
+pub(super) fn calls(target: &Target) -> Result<u64> {
+    block_on(async {
+        let Some(mut plugin) = target.plugin().await? else { return Ok(0) };
+        let request = preferred(&target.slots[..SLOTS], SLOTS);
+        let mut count = 0;
+        while target.goes_on() || count < CALLS {
+            plugin.call(Method::GetPreferredAllocation, request.clone()).await?;
+            count += 1;
+        }
+        Ok(count)
+    })
+}

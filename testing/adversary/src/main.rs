@@ -1,0 +1,157 @@
+//! Attacks the daemon from outside, as a client, a kubelet or a user of the node could, and checks
+//! that it keeps serving.
+//!
+//! Input: the daemon's program. Output: a table on standard output and, with `--write`, between the
+//! markers of a page. Each attack has a limited time, and fails if an invariant is violated: the
+//! daemon ends, a well-behaved kubelet loses its registration or gets no answer, memory or open
+//! files exceed their limits, or the log contains control characters. `cargo xtask attack` builds
+//! and runs the full form, `cargo xtask test attack` the short one.
+
+mod attacks;
+mod child_command;
+mod frames;
+mod log_reader;
+mod probe;
+mod report;
+mod target;
+mod trial;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::attacks::{ATTACKS, Attack};
+use crate::trial::Limits;
+
+const USAGE: &str = "usage: adversary PROGRAM [--short] [--only ATTACK] [--write FILE]";
+
+/// The form that `cargo xtask attack` runs, against the release program.
+const FULL: Limits =
+    Limits { attack: Duration::from_secs(10), together: Duration::from_secs(30), memory_mib: 64.0 };
+
+/// The form for the tests, against the debug program, which needs more memory.
+const SHORT: Limits =
+    Limits { attack: Duration::from_secs(1), together: Duration::from_secs(4), memory_mib: 96.0 };
+
+/// The name of the trial with all attacks at the same time.
+const TOGETHER: &str = "all-together";
+
+/// The parsed command line.
+#[derive(PartialEq, Debug)]
+struct Request {
+    program: PathBuf,
+    limits: Limits,
+    only: Option<String>,
+    write: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let request = match parse(std::env::args_os().skip(1)) {
+        Ok(request) => request,
+        Err(error) => {
+            eprintln!("error: {error:#}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match attack(&request) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
+    let mut request = Request {
+        program: arguments.next().context("the path of the program is missing")?.into(),
+        limits: FULL,
+        only: None,
+        write: None,
+    };
+    while let Some(argument) = arguments.next() {
+        match argument.to_string_lossy().as_ref() {
+            "--short" => request.limits = SHORT,
+            "--only" => {
+                let name = arguments.next().context("`--only` requires an attack")?;
+                request.only = Some(known(&name.to_string_lossy())?);
+            }
+            "--write" => {
+                request.write = Some(arguments.next().context("`--write` requires a file")?.into());
+            }
+            other => bail!("unknown argument `{other}`"),
+        }
+    }
+    Ok(request)
+}
+
+/// Returns the name of an attack if there is one with this name.
+fn known(name: &str) -> Result<String> {
+    let names: Vec<&str> = ATTACKS.iter().map(|attack| attack.name).chain([TOGETHER]).collect();
+    ensure!(
+        names.contains(&name),
+        "unknown attack `{name}`\nhint: the attacks are {}",
+        names.join(", ")
+    );
+    Ok(name.to_owned())
+}
+
+fn attack(request: &Request) -> Result<()> {
+    ensure!(
+        cfg!(target_os = "linux"),
+        "the attacks use FIFOs, signals and `/proc`\nhint: run them on Linux"
+    );
+    let is_chosen = |name: &str| request.only.as_ref().is_none_or(|only| only == name);
+    let mut outcomes = Vec::new();
+    print!("{}", report::heading());
+    for attack in ATTACKS.iter().filter(|attack| is_chosen(attack.name)) {
+        let Limits { attack: time, memory_mib, .. } = request.limits;
+        let attacks = std::slice::from_ref(attack);
+        let outcome = trial::run(&request.program, attacks, time, memory_mib)?;
+        print!("{}", report::row(&outcome));
+        outcomes.push(outcome);
+    }
+    if is_chosen(TOGETHER) {
+        let all: Vec<Attack> = ATTACKS.iter().filter(|a| a.joins_others).copied().collect();
+        let Limits { together, memory_mib, .. } = request.limits;
+        let outcome = trial::run(&request.program, &all, together, memory_mib)?.named(TOGETHER);
+        print!("{}", report::row(&outcome));
+        outcomes.push(outcome);
+    }
+    if let Some(page) = &request.write {
+        report::write(page, &outcomes, &request.limits)?;
+    }
+    let failed: Vec<&str> =
+        outcomes.iter().filter(|o| !o.violations.is_empty()).map(|o| o.name).collect();
+    ensure!(failed.is_empty(), "attacks that violated an invariant: {}", failed.join(", "));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Request> {
+        parse(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn requires_only_the_program() {
+        let full = parsed(&["p"]).unwrap();
+        assert_eq!((full.limits, full.only, full.write), (FULL, None, None));
+        let short = parsed(&["p", "--short", "--only", TOGETHER, "--write", "f"]).unwrap();
+        assert_eq!((short.limits, short.only), (SHORT, Some(TOGETHER.to_owned())));
+        for bad in [&[][..], &["p", "--write"], &["p", "x"], &["p", "--only", "x"]] {
+            assert!(parsed(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let names: std::collections::BTreeSet<&str> = ATTACKS.iter().map(|a| a.name).collect();
+        assert_eq!(names.len(), ATTACKS.len());
+    }
+}

@@ -1,0 +1,109 @@
+//! A well-behaved kubelet that allocates devices while the daemon is attacked.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use daemon_bed::{GPUS, MinimalKubelet, Node, RESOURCE, RawPlugin, ReceivedList, milliseconds};
+use daemon_bed::{Method, Sample};
+use tokio::time::{sleep, timeout};
+
+use crate::target::allocate_request;
+
+/// How long an allocation may take. An attack is not about speed, and machines are busy.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// The pause between two allocations.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The kubelet, and what it observed.
+pub(crate) struct Probe {
+    kubelet: MinimalKubelet,
+    plugin: RawPlugin,
+    slots: Vec<String>,
+    /// The fewest healthy slots in any list.
+    pub(crate) fewest_healthy: usize,
+    /// How often the plugin had to register again.
+    pub(crate) registrations: u32,
+    times: Vec<f64>,
+}
+
+impl Probe {
+    /// Starts the kubelet and waits until the plugin has registered with it.
+    pub(crate) async fn start(node: &Node, slots: usize) -> Result<Probe> {
+        let mut kubelet = MinimalKubelet::start(&node.directory())?;
+        let list = kubelet.list(RESOURCE, slots).await?;
+        Ok(Probe {
+            kubelet,
+            plugin: RawPlugin::new(list.connection),
+            fewest_healthy: list.healthy.len(),
+            slots: list.healthy,
+            registrations: 0,
+            times: Vec::new(),
+        })
+    }
+
+    pub(crate) fn slots(&self) -> &[String] {
+        &self.slots
+    }
+
+    /// The times of the allocations in milliseconds.
+    pub(crate) fn times(&self) -> Option<Sample> {
+        Sample::new(self.times.clone())
+    }
+
+    /// Allocates one slot after the other until `is_over`.
+    pub(crate) async fn allocate_until(&mut self, is_over: impl Fn() -> bool) -> Result<()> {
+        let mut number = 0;
+        while !is_over() {
+            self.allocate(number).await?;
+            number += 1;
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Allocates a slot of the last GPU, which every attack leaves healthy.
+    pub(crate) async fn allocate(&mut self, number: usize) -> Result<()> {
+        self.read_lists();
+        let first = self.slots.len() / GPUS * (GPUS - 1);
+        let slot = first + number % (self.slots.len() - first);
+        let request = allocate_request(&self.slots[slot..=slot], 1);
+        let start = Instant::now();
+        match timeout(ANSWER, self.plugin.call(Method::Allocate, request.clone())).await {
+            Ok(Ok(_answer)) => self.times.push(milliseconds(start.elapsed())),
+            Ok(Err(error)) => {
+                // The connection is lost, so the plugin must register again.
+                let list = timeout(ANSWER, self.next_list()).await;
+                self.use_list(list.with_context(|| format!("registration lost: {error:#}"))??);
+                let call = self.plugin.call(Method::Allocate, request);
+                timeout(ANSWER, call).await.context("no answer to Allocate")??;
+            }
+            Err(_) => bail!("no answer to Allocate within {ANSWER:?}"),
+        }
+        Ok(())
+    }
+
+    /// Waits for a list in which the first GPU is unhealthy.
+    pub(crate) async fn wait_for_unhealthy_gpu(&mut self) -> Result<()> {
+        let healthy = self.slots.len() / GPUS * (GPUS - 1);
+        self.kubelet.list(RESOURCE, healthy).await.map(drop)
+    }
+
+    async fn next_list(&mut self) -> Result<ReceivedList> {
+        self.kubelet.list(RESOURCE, self.slots.len()).await
+    }
+
+    fn read_lists(&mut self) {
+        while let Some(list) = self.kubelet.received() {
+            if list.resource == RESOURCE {
+                self.fewest_healthy = self.fewest_healthy.min(list.healthy.len());
+                self.plugin = RawPlugin::new(list.connection);
+            }
+        }
+    }
+
+    fn use_list(&mut self, list: ReceivedList) {
+        self.registrations += 1;
+        self.plugin = RawPlugin::new(list.connection);
+    }
+}

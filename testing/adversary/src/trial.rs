@@ -1,0 +1,288 @@
+//! One trial: a daemon, a well-behaved kubelet, and one or more attacks at the same time.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use daemon_bed::{Node, Program, Sample, Shape};
+use kubelet::KUBELET_SOCKET;
+
+use crate::attacks::{Attack, Host, Kubelet};
+use crate::log_reader::{LogFigures, LogOutput, LogReader};
+use crate::probe::Probe;
+use crate::target::Target;
+
+/// How long the daemon may take to return memory and to close connections.
+const RECOVERY: Duration = Duration::from_secs(60);
+
+/// How long a stopped daemon may take to end. hcsshim waits for five seconds.
+const STOP: Duration = Duration::from_secs(5);
+
+/// What the daemon may occupy in addition after an attack, in MiB.
+const RETAINED_MIB: f64 = 24.0;
+
+/// How many files more than before may be open after an attack.
+const RETAINED_FILES: usize = 16;
+
+/// How many log lines a second an attack may cause on average, in addition to [`FIRST_LINES`].
+const LINES_PER_SECOND: f64 = 20.0;
+
+/// The lines of the start, and those that the daemon writes before it suppresses repetitions.
+const FIRST_LINES: f64 = 200.0;
+
+/// The longest log line in bytes: that of the daemon and the end of a line.
+const LINE_BYTES: usize = 65 * 1024;
+
+/// How long attacks take, and how much memory the daemon may occupy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Limits {
+    /// The time of each attack.
+    pub(crate) attack: Duration,
+    /// The time of all attacks together.
+    pub(crate) together: Duration,
+    /// The peak of the resident memory.
+    pub(crate) memory_mib: f64,
+}
+
+/// What was observed.
+pub(crate) struct Outcome {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    /// How often the attacks repeated what they do.
+    pub(crate) actions: u64,
+    /// The times of `Allocate` for the well-behaved kubelet in milliseconds.
+    pub(crate) allocate: Option<Sample>,
+    pub(crate) registrations: u32,
+    pub(crate) peak_mib: f64,
+    pub(crate) final_mib: f64,
+    pub(crate) lines_per_second: f64,
+    pub(crate) violations: Vec<String>,
+}
+
+impl Outcome {
+    /// The outcome with another name.
+    pub(crate) fn named(self, name: &'static str) -> Outcome {
+        Outcome { name, about: "all attacks that can be combined, at the same time", ..self }
+    }
+}
+
+type Running = Vec<JoinHandle<Result<u64>>>;
+
+/// Runs attacks against a new daemon.
+pub(crate) fn run(
+    program: &Path,
+    attacks: &[Attack],
+    time: Duration,
+    memory_mib: f64,
+) -> Result<Outcome> {
+    let first = attacks.first().context("there is no attack")?;
+    // Together, the log stalls as well.
+    let log = if attacks.len() > 1 { LogOutput::Stalled } else { first.log };
+    // One thread, so that attacks do not delay the measured calls more than they must.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the tokio runtime")?;
+    let node = Node::new(Shape { slots: 16_384, files: 16 })?;
+    let mut daemon = Program::start_with(program, &node, first.arguments, log.stdio()?)?;
+    let reader = log.read(daemon.take_log());
+    let trial = Trial { attacks, time, memory_mib, program, log };
+    runtime.block_on(trial.observe(node, daemon, reader))
+}
+
+struct Trial<'a> {
+    attacks: &'a [Attack],
+    time: Duration,
+    memory_mib: f64,
+    program: &'a Path,
+    log: LogOutput,
+}
+
+impl Trial<'_> {
+    async fn observe(&self, node: Node, daemon: Program, log: LogReader) -> Result<Outcome> {
+        let is_throughout = self.attacks[0].kubelet == Kubelet::Throughout;
+        let mut probe = None;
+        if is_throughout {
+            probe = Some(Probe::start(&node, 16_384).await?);
+        }
+        let files_before = daemon.open_files().context("no `/proc`")?;
+        let memory_before = daemon.resident().context("no `/proc`")?;
+        let target = Arc::new(Target {
+            program: self.program.to_owned(),
+            slots: probe.as_ref().map(|probe| probe.slots().to_vec()).unwrap_or_default(),
+            node,
+            until: Instant::now() + self.time,
+        });
+        let running = self.attacks.iter().map(|attack| {
+            let (run, target) = (attack.run, Arc::clone(&target));
+            thread::spawn(move || run(&target))
+        });
+        let running: Running = running.collect();
+        let mut observed =
+            Observed { daemon, log, probe, files_before, memory_before, violations: Vec::new() };
+        let actions = observed.attacked_by(running, &target, self.time).await;
+        self.conclude(observed, &target, actions).await
+    }
+
+    async fn conclude(
+        &self,
+        mut observed: Observed,
+        target: &Target,
+        actions: u64,
+    ) -> Result<Outcome> {
+        observed.check_host(target, self.attacks[0].leaves).await;
+        observed.check_recovery(self.memory_mib)?;
+        let (peak, last) = (observed.daemon.peak(), observed.daemon.resident());
+        observed.stop();
+        observed.log.finish();
+        let lines_per_second = f64::from(observed.log.figures().lines) / self.time.as_secs_f64();
+        observed.check_log(self.log, self.time.as_secs_f64());
+        let allocate = observed.probe.as_ref().and_then(Probe::times);
+        let registrations = observed.probe.as_ref().map_or(0, |probe| probe.registrations);
+        if actions == 0 {
+            observed.violations.push("the attack did nothing".to_owned());
+        }
+        Ok(Outcome {
+            name: self.attacks[0].name,
+            about: self.attacks[0].about,
+            actions,
+            allocate,
+            registrations,
+            peak_mib: peak.unwrap_or(f64::NAN),
+            final_mib: last.unwrap_or(f64::NAN),
+            lines_per_second,
+            violations: observed.violations,
+        })
+    }
+}
+
+/// A daemon under observation.
+struct Observed {
+    daemon: Program,
+    log: LogReader,
+    probe: Option<Probe>,
+    files_before: usize,
+    memory_before: f64,
+    violations: Vec<String>,
+}
+
+impl Observed {
+    fn check(&mut self, result: Result<()>) {
+        if let Err(error) = result {
+            self.violations.push(format!("{error:#}"));
+        }
+    }
+
+    /// Allocates devices until the attacks are over, and returns how often they repeated what they
+    /// do.
+    async fn attacked_by(&mut self, running: Running, target: &Target, time: Duration) -> u64 {
+        let is_over = || running.iter().all(JoinHandle::is_finished);
+        if let Some(probe) = &mut self.probe {
+            let result = probe.allocate_until(is_over).await;
+            self.check(result);
+        }
+        let mut actions = 0;
+        for attack in running {
+            match attack.join() {
+                Ok(Ok(count)) => actions += count,
+                Ok(Err(error)) => self.violations.push(format!("{error:#}")),
+                Err(_) => self.violations.push("the attack panicked".to_owned()),
+            }
+        }
+        let late = target.until.elapsed();
+        if late > 2 * time + RECOVERY {
+            self.violations.push(format!("the attack took {late:?} longer than planned"));
+        }
+        self.log.resume();
+        if self.probe.is_none() {
+            let _ = std::fs::remove_file(target.node.directory().join(KUBELET_SOCKET));
+            match Probe::start(&target.node, 16_384).await {
+                Ok(probe) => self.probe = Some(probe),
+                Err(error) => self.violations.push(format!("no registration: {error:#}")),
+            }
+        }
+        actions
+    }
+
+    /// Checks that the kubelet knows what the attack left, and that it can allocate.
+    async fn check_host(&mut self, target: &Target, leaves: Host) {
+        let Some(probe) = &mut self.probe else { return };
+        let mut result = probe.allocate(0).await;
+        if leaves == Host::FirstGpuUnhealthy {
+            result = result.and(probe.wait_for_unhealthy_gpu().await);
+        } else if probe.fewest_healthy < target.slots.len() {
+            let fewest = probe.fewest_healthy;
+            self.violations.push(format!("only {fewest} slots were healthy"));
+        }
+        self.check(result);
+    }
+
+    /// Waits until memory and files are returned.
+    fn check_recovery(&mut self, memory_mib: f64) -> Result<()> {
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.daemon.ended()? {
+                self.violations.push(format!("the daemon ended with {status}"));
+                return Ok(());
+            }
+            let files = self.daemon.open_files().unwrap_or(usize::MAX);
+            let memory = self.daemon.resident().unwrap_or(f64::INFINITY);
+            let files_back = files <= self.files_before + RETAINED_FILES;
+            let memory_back = memory <= self.memory_before + RETAINED_MIB;
+            if files_back && memory_back {
+                break;
+            }
+            if since.elapsed() > RECOVERY {
+                let before = (self.files_before, self.memory_before);
+                self.violations.push(format!(
+                    "{files} open files and {memory:.0} MiB a minute later, before: {before:?}"
+                ));
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        let peak = self.daemon.peak().unwrap_or(f64::INFINITY);
+        if peak >= memory_mib {
+            self.violations.push(format!("{peak:.0} MiB of memory, limit {memory_mib} MiB"));
+        }
+        Ok(())
+    }
+
+    fn check_log(&mut self, log: LogOutput, seconds: f64) {
+        let LogFigures { lines, longest, unprintable } = self.log.figures();
+        if let Some(line) = unprintable {
+            self.violations.push(format!("control characters in the log: {line:?}"));
+        }
+        if longest > LINE_BYTES {
+            self.violations.push(format!("a log line of {longest} bytes"));
+        }
+        if log == LogOutput::Read && f64::from(lines) > FIRST_LINES + LINES_PER_SECOND * seconds {
+            let lines_per_second = f64::from(lines) / seconds;
+            self.violations.push(format!("{lines_per_second:.0} log lines a second"));
+        }
+    }
+
+    /// Checks that the daemon ends when it is stopped, and removes its sockets.
+    fn stop(&mut self) {
+        let result = terminate(&mut self.daemon);
+        self.check(result);
+        self.daemon.kill();
+    }
+}
+
+fn terminate(daemon: &mut Program) -> Result<()> {
+    let process = daemon.id().to_string();
+    Command::new("kill").args(["-TERM", &process]).status().context("cannot run `kill`")?;
+    let since = Instant::now();
+    loop {
+        if let Some(status) = daemon.ended()? {
+            ensure!(status.success(), "the stopped daemon ended with {status}");
+            return Ok(());
+        }
+        ensure!(since.elapsed() < STOP, "the daemon does not end within {STOP:?} when stopped");
+        thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,20 @@
+//! What programs need that run the daemon from outside, as a kubelet does.
+//!
+//! Input: the path of the daemon's program. Output: the daemon as a process with its figures
+//! ([`Program`]), a node for it ([`Node`]), a kubelet with which it registers ([`MinimalKubelet`]), a
+//! client that sends encoded messages ([`RawPlugin`]), and statistics ([`Sample`]). Nothing here
+//! judges the figures.
+
+mod machine;
+mod minimal_kubelet;
+mod node;
+mod program;
+mod raw_client;
+mod sample;
+
+pub use machine::describe as describe_machine;
+pub use minimal_kubelet::{MinimalKubelet, ReceivedList};
+pub use node::{FirstGpu, GPUS, Node, RESOURCE, Shape};
+pub use program::Program;
+pub use raw_client::{Method, RawPlugin};
+pub use sample::{Sample, microseconds, milliseconds};
