@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Target {
     pub(crate) program: PathBuf,
     pub(crate) node: Node,
-    /// The IDs of the slots, if a kubelet received them before the attack.
+    /// The IDs of the slots.
     pub(crate) slots: Vec<String>,
     /// When the attack ends.
     pub(crate) until: Instant,

@@ -103,16 +103,17 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     async fn observe(&self, node: Node, daemon: Program, log: LogReader) -> Result<Outcome> {
-        let is_throughout = self.attacks[0].kubelet == Kubelet::Throughout;
-        let mut probe = None;
-        if is_throughout {
-            probe = Some(Probe::start(&node, 16_384).await?);
-        }
+        let mut probe = Some(Probe::start(&node, 16_384).await?);
         let files_before = daemon.open_files().context("no `/proc`")?;
         let memory_before = daemon.resident().context("no `/proc`")?;
+        let slots = probe.as_ref().map(|probe| probe.slots().to_vec()).unwrap_or_default();
+        if self.attacks[0].kubelet == Kubelet::Afterwards {
+            probe = None;
+            std::fs::remove_file(node.directory().join(KUBELET_SOCKET))?;
+        }
         let target = Arc::new(Target {
             program: self.program.to_owned(),
-            slots: probe.as_ref().map(|probe| probe.slots().to_vec()).unwrap_or_default(),
+            slots,
             node,
             until: Instant::now() + self.time,
         });
