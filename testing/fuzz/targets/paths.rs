@@ -19,19 +19,16 @@ fuzz_target!(|text: &str| {
         assert_eq!(FileName::parse(name.as_str()), Ok(name));
         assert_eq!(StorePath::parse(path.as_str()), Ok(path));
     }
-    match FileName::parse(text) {
-        Ok(name) => {
-            assert_eq!(name.as_str(), text);
-            assert!(!text.contains(['\\', '/']));
-            assert!(StorePath::parse(text).is_ok());
-            if let Ok(destination) = Destination::parse(text) {
-                assert_eq!(destination.as_str(), text);
-            }
+    if let Ok(name) = FileName::parse(text) {
+        assert_eq!(name.as_str(), text);
+        assert!(!text.contains(['\\', '/']));
+        assert!(StorePath::parse(text).is_ok());
+        if let Ok(destination) = Destination::parse(text) {
+            assert_eq!(destination.as_str(), text);
         }
-        Err(_) => {
-            assert!(text.contains(['\\', '/']) || StorePath::parse(text).is_err());
-            assert!(Destination::parse(text).is_err());
-        }
+    } else {
+        assert!(text.contains(['\\', '/']) || StorePath::parse(text).is_err());
+        assert!(Destination::parse(text).is_err());
     }
     let folder = format!("{REPOSITORY}\\{text}");
     if check_store_folder(&folder, &SystemRoot::default()).is_ok() {
