@@ -20,6 +20,28 @@ pub trait Environment {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
+/// An environment without variables and files: what a configuration is by default.
+#[derive(Clone, Copy, Debug)]
+pub struct EmptyEnvironment;
+
+impl Environment for EmptyEnvironment {
+    fn variable(&self, _: &str) -> Option<OsString> {
+        None
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn working_directory(&self) -> io::Result<PathBuf> {
+        Ok("/".into())
+    }
+
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
 /// The environment of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessEnvironment;

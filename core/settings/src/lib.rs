@@ -35,7 +35,7 @@ mod values;
 mod variables;
 
 pub use config::{Config, Flags, load};
-pub use environment::{Environment, ProcessEnvironment};
+pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment};
 pub use error::SettingsError;
 pub use origin::{Effective, Origin};
 pub use variables::VARIABLES;

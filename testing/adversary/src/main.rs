@@ -49,20 +49,7 @@ struct Request {
 }
 
 fn main() -> ExitCode {
-    let request = match parse(std::env::args_os().skip(1)) {
-        Ok(request) => request,
-        Err(error) => {
-            eprintln!("error: {error:#}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match attack(&request) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    daemon_bed::run(USAGE, parse(std::env::args_os().skip(1)), attack)
 }
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {

@@ -29,20 +29,7 @@ struct Request {
 }
 
 fn main() -> ExitCode {
-    let request = match parse(std::env::args_os().skip(1)) {
-        Ok(request) => request,
-        Err(error) => {
-            eprintln!("error: {error:#}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    match measure(&request) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    daemon_bed::run(USAGE, parse(std::env::args_os().skip(1)), measure)
 }
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {

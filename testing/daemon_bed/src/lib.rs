@@ -8,6 +8,7 @@
 mod machine;
 mod minimal_kubelet;
 mod node;
+mod outcome;
 mod program;
 mod raw_client;
 mod sample;
@@ -15,6 +16,7 @@ mod sample;
 pub use machine::describe as describe_machine;
 pub use minimal_kubelet::{MinimalKubelet, ReceivedList};
 pub use node::{FirstGpu, GPUS, Node, RESOURCE, Shape};
+pub use outcome::run;
 pub use program::Program;
 pub use raw_client::{Method, RawPlugin};
 pub use sample::{Sample, microseconds, milliseconds};

@@ -128,7 +128,7 @@ async fn distinguishes_a_missing_from_a_stale_socket() {
     let directory = directory();
     let path = directory.path().join("stale.sock");
     let error = UnixStream::connect(&path).await.unwrap_err();
-    // Windows does not tell them apart.
+    // Windows returns the same error for both.
     let kinds: &[ErrorKind] = if cfg!(windows) {
         &[ErrorKind::NotFound, ErrorKind::ConnectionRefused]
     } else {

@@ -50,23 +50,8 @@ fn two_gpus() -> HostSnapshot {
 }
 
 fn configuration() -> Configuration {
-    struct Bare;
-    impl settings::Environment for Bare {
-        fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
-            None
-        }
-        fn variable_names(&self) -> Vec<String> {
-            Vec::new()
-        }
-
-        fn working_directory(&self) -> std::io::Result<std::path::PathBuf> {
-            Ok("/".into())
-        }
-        fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
-            Err(std::io::ErrorKind::NotFound.into())
-        }
-    }
-    let policy = settings::load(&settings::Flags::default(), &Bare).unwrap().policy;
+    let policy =
+        settings::load(&settings::Flags::default(), &settings::EmptyEnvironment).unwrap().policy;
     Configuration { policy, explicit_values: vec![], notices: vec![] }
 }
 

@@ -106,24 +106,8 @@ fn one_gpu() -> HostSnapshot {
 }
 
 fn catalog() -> Catalog {
-    struct EmptyEnvironment;
-    impl settings::Environment for EmptyEnvironment {
-        fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
-            None
-        }
-        fn variable_names(&self) -> Vec<String> {
-            Vec::new()
-        }
-
-        fn working_directory(&self) -> std::io::Result<std::path::PathBuf> {
-            Ok("/".into())
-        }
-        fn read(&self, _: &std::path::Path) -> std::io::Result<Vec<u8>> {
-            Err(std::io::ErrorKind::NotFound.into())
-        }
-    }
     let flags = settings::Flags::default();
-    Catalog::new(settings::load(&flags, &EmptyEnvironment).unwrap().policy)
+    Catalog::new(settings::load(&flags, &settings::EmptyEnvironment).unwrap().policy)
 }
 
 async fn healths(list: &mut watch::Receiver<Arc<DeviceList>>) -> Vec<String> {

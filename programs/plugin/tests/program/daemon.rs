@@ -303,7 +303,7 @@ async fn status_reports_whether_a_kubelet_received_the_list() {
     assert_eq!((code, &report["ready"]), (Some(1), &serde_json::json!(false)));
 }
 
-/// Sockets on which nobody answers neither delay `status` nor look like an absent daemon.
+/// A process that listens and does not answer is reported as busy, and does not delay `status`.
 #[tokio::test]
 async fn status_distinguishes_a_busy_daemon_from_an_absent_one() {
     if uds::skips_test() {
