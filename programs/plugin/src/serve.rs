@@ -113,14 +113,19 @@ impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
         let Daemon { host, config } = self;
-        config::log(&config);
         let runtime = event_loop::build()?;
         let _entered = runtime.enter();
+        // Before the first log line: whoever has seen one may ask for a shutdown.
+        let signal = signals::shutdown_signal().map_err(|error| {
+            let error = anyhow::Error::new(error);
+            Failure::runtime(error.context("cannot listen for shutdown signals"))
+        })?;
+        config::log(&config);
         let catalog = Catalog::new(config.policy);
         let devices = runtime.block_on(NodeDevices::start(catalog.clone(), host))?;
         let resources = advertised_resource::resources(&catalog, &devices.published());
         let directory = config.device_plugin_dir.unwrap_or_else(default_device_plugin_dir);
-        runtime.block_on(serve(devices, resources, directory))
+        runtime.block_on(serve(devices, resources, directory, signal))
     }
 }
 
@@ -128,10 +133,8 @@ async fn serve(
     devices: NodeDevices,
     resources: Vec<Arc<dyn kubelet::Resource>>,
     directory: PathBuf,
+    signal: impl Future<Output = &'static str>,
 ) -> Result<(), Failure> {
-    let signal = signals::shutdown_signal().map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
-    })?;
     let shutdown = async {
         let signal = signal.await;
         tracing::info!(signal, "shutting down");

@@ -205,6 +205,19 @@ async fn a_fifo_or_a_slow_writer_in_place_of_the_inventory_changes_nothing() {
     assert!(log.contains("it is a FIFO, not a regular file"), "{log}");
 }
 
+/// Repeated, because the request must arrive before the daemon gets any further.
+#[test]
+fn it_obeys_a_shutdown_request_at_its_first_log_line() {
+    if uds::skips_test() {
+        return;
+    }
+    for _ in 0..5 {
+        let mut daemon = Daemon::start(&[]);
+        daemon.wait_for_line("configuration");
+        assert_eq!(daemon.stop(), Some(0));
+    }
+}
+
 #[tokio::test]
 async fn it_registers_again_after_every_kind_of_kubelet_restart() {
     if uds::skips_test() {
