@@ -32,6 +32,7 @@ mod selection;
 mod slot;
 mod source;
 mod string_id;
+mod telemetry;
 
 pub use adapter::{
     Adapter, AdapterKind, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
@@ -83,3 +84,4 @@ pub use source::{
     AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,
     StepCallback, Unsettled, WarningEffect,
 };
+pub use telemetry::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};

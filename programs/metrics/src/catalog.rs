@@ -1,0 +1,161 @@
+//! Every metric: its name, type, labels and description.
+
+/// One metric.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Metric {
+    /// The name, with the suffix `_total` of a counter.
+    pub name: &'static str,
+    /// The type.
+    pub kind: MetricKind,
+    /// The labels.
+    pub labels: &'static [&'static str],
+    /// One phrase for the help text, without a period.
+    pub help: &'static str,
+    /// Where the value comes from, for the documentation.
+    pub source: &'static str,
+}
+
+/// The types of metrics.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetricKind {
+    /// Only grows while the daemon runs.
+    Counter,
+    /// Grows and shrinks.
+    Gauge,
+    /// Counts by size.
+    Histogram,
+}
+
+impl MetricKind {
+    /// The type's name in both text formats.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
+        }
+    }
+}
+
+/// The labels of a device, and those of the only container that holds it.
+const DEVICE: &[&str] = &[
+    "gpu",
+    "UUID",
+    "pci_bus_id",
+    "device",
+    "modelName",
+    "Hostname",
+    "namespace",
+    "pod",
+    "container",
+];
+
+macro_rules! metrics {
+    ($($constant:ident = $kind:ident $name:literal $labels:expr, $help:literal, $source:literal;)*) => {
+        $(pub(crate) const $constant: Metric = Metric {
+            name: $name, kind: MetricKind::$kind, labels: $labels, help: $help, source: $source,
+        };)*
+        /// Every metric, in the order of the documentation.
+        pub const METRICS: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    DEVICE_INFO = Gauge "directx_device_info" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
+        "container", "luid", "vendor", "driver_version", "driver_date", "integrated", "resource",
+    ], "Device model and driver; always 1", "device discovery";
+    DEVICE_HEALTHY = Gauge "directx_device_healthy" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
+        "container", "reason",
+    ], "1 if the device can be allocated, otherwise 0 with the reason",
+        "the problem code of the device, and whether Windows still lists it";
+    DEVICE_REPLICAS = Gauge "directx_device_replicas" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "resource",
+    ], "Replicas of the device that the kubelet may allocate", "configuration";
+    DEVICE_ALLOCATED = Gauge "directx_device_allocated_replicas" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "resource", "namespace",
+        "pod", "container",
+    ], "Replicas of the device that the container holds", "the kubelet's PodResources API";
+    DEVICE_ENGINE = Counter "directx_device_engine_busy_seconds_total" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
+        "container", "engine", "engine_type",
+    ], "Time for which the engine was busy, in seconds",
+        "DXCore state EngineRunningTimeMicroseconds, otherwise D3DKMTQueryStatistics";
+    DEVICE_MEMORY_USED = Gauge "directx_device_memory_used_bytes" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
+        "container", "kind",
+    ], "Memory in use, in bytes; dedicated is the device's own memory, shared is system memory",
+        "DXCore state MemoryUsageBytes, otherwise D3DKMTQueryStatistics";
+    DEVICE_MEMORY_BUDGET = Gauge "directx_device_memory_budget_bytes" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
+        "container", "kind",
+    ], "The most memory that can be used, in bytes",
+        "DXCore properties DedicatedAdapterMemory and SharedSystemMemory, otherwise the commit limit";
+    DEVICE_TEMPERATURE = Gauge "directx_device_temperature_celsius" DEVICE,
+        "Temperature in degrees Celsius",
+        "DXCore state AdapterTemperatureCelsius, otherwise KMTQAITYPE_ADAPTERPERFDATA";
+    DEVICE_POWER = Gauge "directx_device_power_ratio" DEVICE,
+        "Power draw as a fraction of the limit of the device", "KMTQAITYPE_ADAPTERPERFDATA";
+    DEVICE_FAN = Gauge "directx_device_fan_speed_rpm" DEVICE,
+        "Speed of the fan in revolutions per minute", "KMTQAITYPE_ADAPTERPERFDATA";
+    DEVICE_CLOCK = Gauge "directx_device_clock_hertz" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
+        "container", "clock",
+    ], "Clock frequency in hertz", "DXCore states EngineFrequencyHertz and MemoryFrequencyHertz";
+    DEVICE_RESETS = Counter "directx_device_resets_total" DEVICE,
+        "Resets after the driver stopped responding (TDR), since the device was started",
+        "D3DKMTQueryStatistics, TdrDetectedCount";
+    PROCESS_INFO = Gauge "directx_container_process_info" &[
+        "process_id", "namespace", "pod", "container", "container_id",
+    ], "Process of a container that holds a device; always 1",
+        "the job objects of containers, and containerd's annotations";
+    BUILD_INFO = Gauge "directx_device_plugin_build_info" &["version", "os", "arch"],
+        "Version of the plugin; always 1", "the program";
+    RESOURCE_READY = Gauge "directx_device_plugin_resource_ready" &["resource"],
+        "1 if a kubelet has the current device list of the resource", "the kubelet's stream";
+    ALLOCATIONS = Counter "directx_device_plugin_allocations_total" &["resource"],
+        "Containers for which devices were allocated", "Allocate calls";
+    REFUSALS = Counter "directx_device_plugin_allocation_refusals_total" &["resource", "reason"],
+        "Containers for which an allocation was refused", "Allocate calls";
+    ALLOCATE_SECONDS = Histogram "directx_device_plugin_allocate_duration_seconds" &["resource"],
+        "Time to answer an Allocate call for one container, in seconds", "Allocate calls";
+    REGISTRATIONS = Counter "directx_device_plugin_registrations_total" &["resource", "cause"],
+        "Registrations that a kubelet accepted", "Register calls";
+    LIST_UPDATES = Counter "directx_device_plugin_list_updates_total" &["resource"],
+        "Changes of the device list", "the device set";
+    DISCOVERY_SECONDS = Histogram "directx_device_plugin_discovery_duration_seconds" &[],
+        "Time to read the adapters of the host, in seconds", "device discovery";
+    DISCOVERY_FAILURES = Counter "directx_device_plugin_discovery_failures_total" &[],
+        "Failed reads of the adapters of the host", "device discovery";
+    RELOADS = Counter "directx_device_plugin_config_reloads_total" &["result"],
+        "Changes of the configuration that were applied or rejected", "the configuration file";
+    LAST_RELOAD_SUCCESSFUL = Gauge "directx_device_plugin_config_last_reload_successful" &[],
+        "1 if the daemon runs with the newest configuration, 0 if that is invalid",
+        "the configuration file";
+    LOG_LINES_DROPPED = Counter "directx_device_plugin_log_lines_dropped_total" &[],
+        "Log lines that could not be written", "the log queue";
+    READING_FAILURES = Counter "directx_device_plugin_reading_failures_total"
+        &["source", "reason"],
+        "Failures to read data for metrics", "telemetry, pod_resources and processes";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_follow_the_conventions_of_prometheus() {
+        let names: BTreeSet<&str> = METRICS.iter().map(|m| m.name).collect();
+        assert_eq!(names.len(), METRICS.len());
+        for Metric { name, kind, help, .. } in METRICS {
+            assert_eq!(name.ends_with("_total"), *kind == MetricKind::Counter, "{name}");
+            assert!(!help.ends_with('.'), "{name}: the client adds a period");
+            let words = name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            assert!(words && name.starts_with("directx_"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The metrics of the plugin and its devices, and their text formats.
+//!
+//! [`PluginMetrics`] counts what the daemon does. A [`Scrape`] adds what is known at one moment:
+//! the device set, the telemetry and who holds which device. [`render`] turns both into text.
+//! Names, types, labels and descriptions are in [`METRICS`], from which the documentation is
+//! generated.
+
+mod catalog;
+mod device_metrics;
+mod exposition;
+mod plugin_metrics;
+
+pub use catalog::{METRICS, Metric, MetricKind};
+pub use device_metrics::{ContainerProcess, Holder};
+pub use exposition::{Format, Scrape, render};
+pub use plugin_metrics::{PluginMetrics, Reading, ReloadCounts};

@@ -1,0 +1,130 @@
+//! What the daemon counts while it runs. The counters can be shared between threads.
+
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+
+/// Bounds for an Allocate call, in seconds: it takes 50 µs, or longer if files must be checked on
+/// a slow disk.
+const ALLOCATE_BOUNDS: [f64; 11] =
+    [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0];
+
+/// Bounds for a read of the host, in seconds: it takes milliseconds, or much longer while a driver
+/// is installed.
+const DISCOVERY_BOUNDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+pub(crate) struct ResourceLabel {
+    pub(crate) resource: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
+pub(crate) struct RefusalLabels {
+    pub(crate) resource: String,
+    pub(crate) reason: &'static str,
+}
+
+/// The counters. A clone counts into the same ones.
+#[derive(Clone, Debug)]
+pub struct PluginMetrics {
+    pub(crate) allocations: Family<ResourceLabel, Counter>,
+    pub(crate) refusals: Family<RefusalLabels, Counter>,
+    pub(crate) allocate_seconds: Family<ResourceLabel, Histogram, fn() -> Histogram>,
+    pub(crate) list_updates: Family<ResourceLabel, Counter>,
+    pub(crate) discovery_seconds: Histogram,
+    pub(crate) discovery_failures: Counter,
+}
+
+impl Default for PluginMetrics {
+    fn default() -> Self {
+        PluginMetrics {
+            allocations: Family::default(),
+            refusals: Family::default(),
+            allocate_seconds: Family::new_with_constructor(|| Histogram::new(ALLOCATE_BOUNDS)),
+            list_updates: Family::default(),
+            discovery_seconds: Histogram::new(DISCOVERY_BOUNDS),
+            discovery_failures: Counter::default(),
+        }
+    }
+}
+
+impl PluginMetrics {
+    /// Creates the time series of a resource, so that they exist before the first event.
+    pub fn add_resource(&self, resource: &str) {
+        let label = label(resource);
+        drop(self.allocations.get_or_create(&label));
+        drop(self.allocate_seconds.get_or_create(&label));
+        drop(self.list_updates.get_or_create(&label));
+    }
+
+    /// Removes the time series of a resource that the daemon no longer advertises.
+    pub fn remove_resource(&self, resource: &str) {
+        let label = label(resource);
+        self.allocations.remove(&label);
+        self.allocate_seconds.remove(&label);
+        self.list_updates.remove(&label);
+    }
+
+    /// Counts the answer to an Allocate call for one container: an allocation, or the reason of
+    /// the refusal.
+    pub fn allocate_answered(
+        &self,
+        resource: &str,
+        outcome: Result<(), &'static str>,
+        duration: Duration,
+    ) {
+        let label = label(resource);
+        self.allocate_seconds.get_or_create(&label).observe(duration.as_secs_f64());
+        match outcome {
+            Ok(()) => _ = self.allocations.get_or_create(&label).inc(),
+            Err(reason) => {
+                let labels = RefusalLabels { resource: label.resource, reason };
+                self.refusals.get_or_create(&labels).inc();
+            }
+        }
+    }
+
+    /// Counts a change of a device list.
+    pub fn list_updated(&self, resource: &str) {
+        self.list_updates.get_or_create(&label(resource)).inc();
+    }
+
+    /// Counts a read of the host that succeeded.
+    pub fn discovered(&self, duration: Duration) {
+        self.discovery_seconds.observe(duration.as_secs_f64());
+    }
+
+    /// Counts a read of the host that failed.
+    pub fn discovery_failed(&self) {
+        self.discovery_failures.inc();
+    }
+}
+
+fn label(resource: &str) -> ResourceLabel {
+    ResourceLabel { resource: resource.to_owned() }
+}
+
+/// How many changes of the configuration were applied and rejected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReloadCounts {
+    /// Applied changes.
+    pub applied: u64,
+    /// Rejected changes.
+    pub rejected: u64,
+    /// Whether the newest configuration is in use.
+    pub current: bool,
+}
+
+/// How often reading a source of data for metrics failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reading {
+    /// The source, such as `telemetry`.
+    pub source: &'static str,
+    /// The kind of failure, such as `timeout`.
+    pub reason: &'static str,
+    /// How often.
+    pub failures: u64,
+}
