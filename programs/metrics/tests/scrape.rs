@@ -169,7 +169,10 @@ fn a_shared_device_belongs_to_no_single_container() {
     let temperature = series(&shared, "directx_device_temperature_celsius");
     assert!(temperature.len() == 1 && temperature[0].contains(r#"pod="""#), "{temperature:?}");
     let allocated = series(&shared, "directx_device_allocated_replicas");
-    assert!(allocated.len() == 2 && allocated.iter().all(|s| s.ends_with("} 1.0")), "{allocated:?}");
+    assert!(
+        allocated.len() == 2 && allocated.iter().all(|s| s.ends_with("} 1.0")),
+        "{allocated:?}"
+    );
 }
 
 /// `OpenMetrics` text ends with its mark, and label values are escaped.

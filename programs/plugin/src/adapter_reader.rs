@@ -27,6 +27,8 @@ pub(crate) type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, 
 pub(crate) struct Read {
     pub(crate) cause: Cause,
     pub(crate) result: Result<HostSnapshot, SourceError>,
+    /// How long the read took.
+    pub(crate) duration: Duration,
 }
 
 /// Why there are no more reads.
@@ -177,7 +179,9 @@ impl Thread {
                 return;
             }
             self.watch();
+            let began = Instant::now();
             let result = self.source.snapshot();
+            let duration = began.elapsed();
             if let Err(error) = &result {
                 self.activity.set(error_chain(error.as_ref()));
             }
@@ -185,7 +189,7 @@ impl Thread {
                 (Ok(snapshot), Watch::Active) => Outcome::of(snapshot),
                 (Err(_), _) | (_, Watch::Failed(_)) => Outcome::Failed,
             };
-            if self.send.send(Message::Ended(Box::new(Read { cause, result }))).is_err() {
+            if self.send.send(Message::Ended(Box::new(Read { cause, result, duration }))).is_err() {
                 return;
             }
             let next = self.schedule.after(cause, outcome);

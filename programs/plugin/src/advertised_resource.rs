@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use devices::{
     Catalog, DriverModel, MountOutcome, Plan, PlanError, ResourceDevices, ResourceOrigin,
@@ -36,6 +37,7 @@ pub(crate) fn resources(
     let specs = catalog.resources().iter().enumerate();
     specs
         .map(|(index, spec)| {
+            devices.metrics().add_resource(spec.name.as_str());
             Arc::new(AdvertisedResource {
                 index,
                 socket_prefix: socket_prefix(spec.origin),
@@ -135,10 +137,13 @@ impl kubelet::Resource for AdvertisedResource {
     }
 
     fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+        let began = Instant::now();
         let set = self.devices.set();
         let resource = &set.resources[self.index];
-        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host)
-            .map_err(|error| refuse(&error))?;
+        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host);
+        let outcome = plan.as_ref().map(|_| ()).map_err(refusal_reason);
+        self.devices.metrics().allocate_answered(self.name(), outcome, began.elapsed());
+        let plan = plan.map_err(|error| refuse(&error))?;
         self.log(&plan);
         Ok(response(plan))
     }
@@ -166,6 +171,22 @@ fn refuse(error: &PlanError) -> Refusal {
         | PlanError::NoLocationPath(_) => RefusalKind::FailedPrecondition,
     };
     Refusal::new(kind, error)
+}
+
+/// The label `reason` of a refusal in metrics.
+fn refusal_reason(error: &PlanError) -> &'static str {
+    match error {
+        PlanError::NoSlots => "no_devices",
+        PlanError::Slot(SlotError::Malformed(_)) => "malformed_id",
+        PlanError::Slot(SlotError::BeyondReplicas(..)) => "replica_out_of_range",
+        PlanError::Slot(SlotError::UnknownDevice(..)) => "unknown_device",
+        PlanError::Slot(SlotError::Unhealthy(..)) => "unhealthy",
+        PlanError::SharedRequest { .. } => "shared_request",
+        PlanError::SeveralDevices(_) => "several_devices",
+        PlanError::NoDeviceClass { .. } => "no_device_class",
+        PlanError::DifferentClasses(_) => "different_classes",
+        PlanError::NoLocationPath(_) => "no_location_path",
+    }
 }
 
 /// The plan as a message to the kubelet. On Windows a device's container path and

@@ -10,6 +10,7 @@ use std::time::Duration;
 use cli::Failure;
 use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment, ResourceDevices};
 use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge};
+use metrics::PluginMetrics;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
@@ -47,6 +48,7 @@ pub(crate) struct PublishedDevices {
     lists: Arc<[watch::Sender<Arc<DeviceList>>]>,
     /// What the reader is doing, until there is a first snapshot.
     first_discovery: Arc<Mutex<Option<Activity>>>,
+    metrics: PluginMetrics,
 }
 
 impl PublishedDevices {
@@ -65,6 +67,11 @@ impl PublishedDevices {
         let activity = self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner);
         let activity = activity.as_ref()?.text();
         Some(format!("the first discovery has not completed: {activity}"))
+    }
+
+    /// What happens to the devices is counted here.
+    pub(crate) fn metrics(&self) -> &PluginMetrics {
+        &self.metrics
     }
 
     fn set_known(&self) {
@@ -153,7 +160,8 @@ impl NodeDevices {
     ) -> Result<NodeDevices, NodeDevicesError> {
         let (_, messages) = mpsc::unbounded_channel();
         let mut devices = NodeDevices::new(catalog, AdapterReader::new(messages));
-        devices.apply_read(Read { cause: Cause::Start, result: Ok(snapshot) })?;
+        let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
+        devices.apply_read(read)?;
         Ok(devices)
     }
 
@@ -167,6 +175,7 @@ impl NodeDevices {
             lists: set.resources.iter().map(|_| watch::Sender::new(empty.clone())).collect(),
             sets: watch::Sender::new(Arc::new(set)),
             first_discovery: Arc::new(Mutex::new(Some(reader.activity()))),
+            metrics: PluginMetrics::default(),
         };
         NodeDevices {
             catalog,
@@ -233,6 +242,7 @@ impl NodeDevices {
         let snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
+                self.published.metrics.discovery_failed();
                 let error = cli::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
                     change_log::log_read_failure(self.reader.known_devices(), &error);
@@ -240,6 +250,7 @@ impl NodeDevices {
                 return Ok(());
             }
         };
+        self.published.metrics.discovered(read.duration);
         self.failures = RepeatedText::default();
         change_log::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
@@ -298,7 +309,9 @@ impl NodeDevices {
         for ((sender, list), resource) in self.published.lists.iter().zip(lists).zip(resources) {
             match list {
                 Ok(list) => {
-                    sender.send_if_modified(|old| replace(old, list));
+                    if sender.send_if_modified(|old| replace(old, list)) {
+                        self.published.metrics.list_updated(resource.spec.name.as_str());
+                    }
                 }
                 Err(error) => change_log::log_list_too_large(&resource.spec.name, error),
             }

@@ -10,13 +10,16 @@ use std::sync::Arc;
 use clap::Args;
 use cli::Failure;
 use devices::{Catalog, DriverModel};
+use http_endpoint::ListenAddress;
 use kubelet::{RunConfig, UnixSockets, default_device_plugin_dir};
 use tokio::sync::watch;
 
 use crate::arguments::{DevicePluginDir, DriverModels, Input};
 use crate::host_access::HostAccess;
 use crate::logging::LogDestination;
+use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
+use crate::scrape::{self, ScrapeSources};
 use crate::{advertised_resource, config, event_loop, logging, signals};
 
 /// The options of `serve`.
@@ -38,12 +41,16 @@ pub(crate) struct DaemonArguments {
     /// Log file to write instead of standard error; at 10 MiB it is renamed to `<FILE>.1`
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
+    /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<ListenAddress>,
 }
 
 /// A daemon that is ready to run: its options and configuration are valid.
 pub(crate) struct Daemon {
     host: HostAccess,
     config: settings::Config,
+    listen: Option<ListenAddress>,
 }
 
 impl ServeArguments {
@@ -59,7 +66,7 @@ impl ServeArguments {
 
     /// The paths among the options, each with its option.
     pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
-        let DaemonArguments { input, directory, log_file } = &self.daemon;
+        let DaemonArguments { input, directory, log_file, listen: _ } = &self.daemon;
         let paths = [
             ("--config", &input.config),
             ("--inventory", &input.inventory),
@@ -105,14 +112,14 @@ impl DaemonArguments {
         let host = HostAccess::of(inventory.as_deref())?;
         let directory = self.directory.device_plugin_dir;
         let config = config::load(driver_models, config.as_deref(), directory)?;
-        Ok(Daemon { host, config })
+        Ok(Daemon { host, config, listen: self.listen })
     }
 }
 
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { host, config } = self;
+        let Daemon { host, config, listen } = self;
         let runtime = event_loop::build()?;
         let _entered = runtime.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
@@ -125,7 +132,14 @@ impl Daemon {
         let devices = runtime.block_on(NodeDevices::start(catalog.clone(), host))?;
         let resources = advertised_resource::resources(&catalog, &devices.published());
         let directory = config.device_plugin_dir.unwrap_or_else(default_device_plugin_dir);
-        runtime.block_on(serve(devices, resources, directory, signal))
+        let (readiness, observed) = watch::channel(kubelet::Readiness::default());
+        if let Some(address) = listen {
+            let devices = devices.published();
+            let scrape = ScrapeSources { devices, host_name: scrape::host_name() };
+            let event_loop = runtime.handle().clone();
+            monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
+        }
+        runtime.block_on(serve(devices, resources, directory, signal, readiness))
     }
 }
 
@@ -134,6 +148,7 @@ async fn serve(
     resources: Vec<Arc<dyn kubelet::Resource>>,
     directory: PathBuf,
     signal: impl Future<Output = &'static str>,
+    readiness: watch::Sender<kubelet::Readiness>,
 ) -> Result<(), Failure> {
     let shutdown = async {
         let signal = signal.await;
@@ -144,7 +159,6 @@ async fn serve(
         directory = %directory.display(),
         "starting"
     );
-    let (readiness, _) = watch::channel(kubelet::Readiness::default());
     let config = RunConfig { directory };
     tokio::select! {
         ended = kubelet::run(config, resources, UnixSockets, shutdown, readiness) => {

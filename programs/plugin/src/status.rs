@@ -136,9 +136,9 @@ struct View {
     pending: String,
 }
 
-impl Report {
-    fn of(Answers { resources, busy }: &Answers) -> Report {
-        let view = |resource: &ResourceStatus| View {
+impl View {
+    fn of(resource: &ResourceStatus) -> View {
+        View {
             name: resource.name.clone(),
             ready: resource.is_ready(),
             state: match resource.phase() {
@@ -153,10 +153,15 @@ impl Report {
             waiting_ms: resource.waiting_ms,
             last_error: resource.last_error.clone(),
             pending: resource.pending.clone(),
-        };
+        }
+    }
+}
+
+impl Report {
+    fn of(Answers { resources, busy }: &Answers) -> Report {
         Report {
             ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
-            resources: resources.values().map(view).collect(),
+            resources: resources.values().map(View::of).collect(),
             busy_sockets: busy.iter().map(|socket| socket.display().to_string()).collect(),
         }
     }
@@ -173,18 +178,29 @@ fn text(report: &Report, directory: &Path) -> String {
         let _ = writeln!(text, "busy: the daemon at {socket} did not answer within {limit:.1} s");
     }
     for resource in &report.resources {
-        let _ = write!(text, "{}: {}", printable(&resource.name), resource.state);
-        if resource.waiting_ms > 0 {
-            let _ = write!(text, " for {} s", resource.waiting_ms / 1000);
-        }
-        if !resource.last_error.is_empty() {
-            let _ = write!(text, ": {}", printable(&resource.last_error));
-        }
-        if !resource.pending.is_empty() {
-            let _ = write!(text, "; {}", printable(&resource.pending));
-        }
-        text.push('\n');
+        text.push_str(&line(resource));
     }
+    text
+}
+
+/// A line for each resource, as the readiness page shows it.
+pub(crate) fn resource_lines(resources: &[ResourceStatus]) -> String {
+    resources.iter().map(|resource| line(&View::of(resource))).collect()
+}
+
+fn line(resource: &View) -> String {
+    let mut text = String::new();
+    let _ = write!(text, "{}: {}", printable(&resource.name), resource.state);
+    if resource.waiting_ms > 0 {
+        let _ = write!(text, " for {} s", resource.waiting_ms / 1000);
+    }
+    if !resource.last_error.is_empty() {
+        let _ = write!(text, ": {}", printable(&resource.last_error));
+    }
+    if !resource.pending.is_empty() {
+        let _ = write!(text, "; {}", printable(&resource.pending));
+    }
+    text.push('\n');
     text
 }
 

@@ -71,7 +71,9 @@ pub enum Phase {
 }
 
 impl StatusReport {
-    pub(crate) fn of(readiness: &Readiness, now: Instant) -> StatusReport {
+    /// The report of a process whose resources have these states.
+    #[must_use]
+    pub fn of(readiness: &Readiness, now: Instant) -> StatusReport {
         let resources = readiness.resources.iter().map(|resource| {
             let blank = ResourceStatus {
                 name: resource.name.clone(),

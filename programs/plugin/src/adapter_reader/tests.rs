@@ -75,8 +75,13 @@ async fn a_later_read_that_hangs_keeps_the_devices() {
     let log = Log::start();
     let (send, messages) = mpsc::unbounded_channel();
     let mut reader = AdapterReader::new(messages);
-    let ended =
-        |cause| Message::Ended(Box::new(Read { cause, result: Ok(HostSnapshot::default()) }));
+    let ended = |cause| {
+        Message::Ended(Box::new(Read {
+            cause,
+            result: Ok(HostSnapshot::default()),
+            duration: Duration::ZERO,
+        }))
+    };
     assert!(send.send(ended(Cause::Start)).is_ok());
     assert!(reader.next().await.is_ok());
     let waited = tokio::time::timeout(Duration::from_hours(1), reader.next()).await;

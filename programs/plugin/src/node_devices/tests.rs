@@ -267,12 +267,14 @@ async fn a_live_host_with_an_unsettled_adapter_is_read_again_without_a_notificat
 fn with_reads_from_test(snapshot: HostSnapshot) -> (NodeDevices, mpsc::UnboundedSender<Message>) {
     let (send, messages) = mpsc::unbounded_channel();
     let mut devices = NodeDevices::new(catalog(), AdapterReader::new(messages));
-    devices.apply_read(Read { cause: Cause::Start, result: Ok(snapshot) }).unwrap();
+    devices
+        .apply_read(Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO })
+        .unwrap();
     (devices, send)
 }
 
 fn read(cause: Cause, snapshot: HostSnapshot) -> Message {
-    Message::Ended(Box::new(Read { cause, result: Ok(snapshot) }))
+    Message::Ended(Box::new(Read { cause, result: Ok(snapshot), duration: Duration::ZERO }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,7 +317,7 @@ async fn a_change_that_only_a_safety_read_finds_is_logged() {
     let log = Log::start();
     let (mut devices, _send) = with_reads_from_test(two_gpus());
     let mut apply = |cause, snapshot| {
-        devices.apply_read(Read { cause, result: Ok(snapshot) }).unwrap();
+        devices.apply_read(Read { cause, result: Ok(snapshot), duration: Duration::ZERO }).unwrap();
         log.text().matches("that Windows did not report").count()
     };
     assert_eq!(apply(Cause::Safety, two_gpus()), 0);

@@ -21,7 +21,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    fn start(flags: &[&str]) -> Daemon {
+    pub(crate) fn start(flags: &[&str]) -> Daemon {
         Daemon::start_with_stderr(flags, Stdio::piped())
     }
 
@@ -66,7 +66,7 @@ impl Daemon {
 
     /// Reads the log until a line contains `text`, and returns the line. The rest of the log is
     /// discarded.
-    fn wait_for_line(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for_line(&mut self, text: &str) -> String {
         let stderr = self.child.stderr.take().unwrap();
         let (send, lines) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

@@ -11,5 +11,6 @@ mod foreign_text;
 mod harness;
 #[cfg(unix)]
 mod log_delivery;
+mod monitoring;
 mod reference;
 mod shutdown_request;

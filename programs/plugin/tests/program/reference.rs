@@ -74,7 +74,14 @@ fn help_lists_own_options_first_then_logging_then_help() {
     for (command, own) in [
         (
             "serve",
-            &["--driver-model", "--config", "--inventory", "--device-plugin-dir", "--log-file"][..],
+            &[
+                "--driver-model",
+                "--config",
+                "--inventory",
+                "--device-plugin-dir",
+                "--log-file",
+                "--listen",
+            ][..],
         ),
         ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
         ("devices", &["--filter", "--inventory", "--output"]),
@@ -116,6 +123,13 @@ fn help_lists_own_options_first_then_logging_then_help() {
     }
     let last = ["--log-format", "--log-level", "--help", "--version"];
     assert_eq!(options(&stdout(program, &["--help"])), last);
-    let own = ["--config", "--inventory", "--device-plugin-dir", "--log-file", "--completions"];
+    let own = [
+        "--config",
+        "--inventory",
+        "--device-plugin-dir",
+        "--log-file",
+        "--listen",
+        "--completions",
+    ];
     assert_eq!(options(&stdout(thin, &["--help"])), [&own[..], &last].concat());
 }

@@ -1,0 +1,140 @@
+//! `--listen`: metrics and probes over HTTP.
+//!
+//! They are served on a thread of their own, so that no client takes time from the kubelet.
+//! A port that is in use does not stop the daemon: listening is retried.
+
+use std::io;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use cli::Failure;
+use http::StatusCode;
+use http_endpoint::{Limits, ListenAddress, Page, Pages, Request, serve};
+use kubelet::Readiness;
+use kubelet::status::StatusReport;
+use metrics::Format;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, watch};
+use tokio::time::timeout;
+
+use crate::change_log::RepeatedText;
+use crate::event_loop;
+use crate::scrape::ScrapeSources;
+use crate::status;
+
+/// How long to wait until listening is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How long the thread that serves the kubelet may take to show that it runs.
+const ALIVE_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a scrape is answered with the text of the one before, so that many clients cost no
+/// more than one.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// What the pages show.
+pub(crate) struct Sources {
+    /// The event loop that serves the kubelet.
+    pub(crate) event_loop: Handle,
+    pub(crate) readiness: watch::Receiver<Readiness>,
+    pub(crate) scrape: ScrapeSources,
+}
+
+/// Starts to serve the pages.
+pub(crate) fn start(address: ListenAddress, sources: Sources) -> Result<(), Failure> {
+    let event_loop = event_loop::build()?;
+    let pages = Arc::new(MonitoringPages { sources, texts: Mutex::default() });
+    let run = move || event_loop.block_on(listen(address, pages));
+    let started = std::thread::Builder::new().name("monitoring".to_owned()).spawn(run);
+    let failure = |error| {
+        let error = anyhow::Error::new(error).context("cannot start the thread for --listen");
+        Failure::runtime(error)
+    };
+    started.map(drop).map_err(failure)
+}
+
+async fn listen(address: ListenAddress, pages: Arc<MonitoringPages>) {
+    let mut failures = RepeatedText::default();
+    loop {
+        let ended = async { serve(bind(address)?, Arc::clone(&pages), Limits::default()).await };
+        if let Err(error) = ended.await
+            && failures.is_due(&error.to_string())
+        {
+            tracing::error!(
+                %address,
+                %error,
+                hint = "stop the process that uses the port, or choose another one with --listen",
+                "cannot listen for metrics and probes; retrying"
+            );
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+fn bind(address: ListenAddress) -> io::Result<TcpListener> {
+    let listener = address.bind()?;
+    // The port may have been chosen by the operating system.
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "serving /metrics, /healthz and /readyz");
+    Ok(listener)
+}
+
+struct MonitoringPages {
+    sources: Sources,
+    texts: Mutex<[Option<(Instant, Bytes)>; 2]>,
+}
+
+impl Pages for MonitoringPages {
+    async fn page(&self, request: Request) -> Option<Page> {
+        match request.path.as_str() {
+            "/metrics" => Some(self.metrics(Format::for_accept(&request.accept)).await),
+            "/healthz" => Some(self.health().await),
+            "/readyz" => Some(self.readiness()),
+            _ => None,
+        }
+    }
+}
+
+impl MonitoringPages {
+    async fn metrics(&self, format: Format) -> Page {
+        let index = match format {
+            Format::Prometheus => 0,
+            Format::OpenMetrics => 1,
+        };
+        let mut texts = self.texts.lock().await;
+        let fresh = texts[index].as_ref().filter(|(at, _)| at.elapsed() < FRESH);
+        let body = if let Some((_, text)) = fresh {
+            text.clone()
+        } else {
+            let readiness = self.sources.readiness.borrow().clone();
+            let text = Bytes::from(self.sources.scrape.text(&readiness, format));
+            texts[index] = Some((Instant::now(), text.clone()));
+            text
+        };
+        Page { status: StatusCode::OK, content_type: format.content_type(), body }
+    }
+
+    /// Whether the event loop that serves the kubelet runs.
+    async fn health(&self) -> Page {
+        let turn = self.sources.event_loop.spawn(async {});
+        if let Ok(Ok(())) = timeout(ALIVE_LIMIT, turn).await {
+            return Page::text(StatusCode::OK, "ok\n");
+        }
+        let text = format!("the event loop is blocked for more than {ALIVE_LIMIT:?}\n");
+        Page::text(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+
+    /// Whether a kubelet has the current list of every resource, otherwise the reason.
+    fn readiness(&self) -> Page {
+        let now = tokio::time::Instant::now();
+        let report = StatusReport::of(&self.sources.readiness.borrow(), now);
+        let (status, first) = if report.is_ready() {
+            (StatusCode::OK, "ready\n")
+        } else {
+            (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+        };
+        Page::text(status, first.to_owned() + &status::resource_lines(&report.resources))
+    }
+}

@@ -1,0 +1,100 @@
+//! `--listen`: metrics and probes of a real daemon.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use kubelet_double::PodRequest;
+
+use crate::daemon::{DISPLAY, Daemon, LIMIT, display, until};
+use crate::harness::{outcome, program};
+
+/// The status and the body of a page.
+fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let status = text.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, text.split_once("\r\n\r\n").unwrap().1.to_owned())
+}
+
+/// The address that the daemon logs.
+fn address(daemon: &mut Daemon) -> SocketAddr {
+    let line = daemon.wait_for_line("serving /metrics");
+    let (_, address) = line.split_once("address=").unwrap();
+    address.trim().parse().unwrap()
+}
+
+#[track_caller]
+fn assert_has(text: &str, series: &str) {
+    assert!(text.lines().any(|line| line == series), "no `{series}` in:\n{text}");
+}
+
+#[tokio::test]
+async fn probes_and_metrics_follow_the_kubelet() {
+    if uds::skips_test() {
+        return;
+    }
+    let mut daemon = Daemon::start(&["--listen", "127.0.0.1:0"]);
+    let address = address(&mut daemon);
+    assert_eq!(get(address, "/healthz"), (200, "ok\n".to_owned()));
+    let (status, text) = get(address, "/readyz");
+    assert_eq!(status, 503, "{text}");
+    assert!(text.starts_with("not ready\n") && text.contains("waiting for the kubelet"), "{text}");
+    assert_eq!(get(address, "/").0, 404);
+
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    assert!(kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await.is_admitted());
+    let began = Instant::now();
+    loop {
+        let (status, text) = get(address, "/readyz");
+        if status == 200 {
+            assert!(text.starts_with("ready\n"), "{text}");
+            break;
+        }
+        assert!(began.elapsed() < LIMIT, "{text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The text of a scrape may be half a second old.
+    std::thread::sleep(Duration::from_secs(1));
+    let (status, text) = get(address, "/metrics");
+    assert_eq!(status, 200);
+    let resource = format!("resource=\"{DISPLAY}\"");
+    assert_has(&text, &format!("directx_device_plugin_allocations_total{{{resource}}} 1"));
+    assert_has(&text, &format!("directx_device_plugin_resource_ready{{{resource}}} 1.0"));
+    assert_has(&text, "directx_device_plugin_discovery_duration_seconds_count 1");
+    assert_eq!(text.matches("\ndirectx_device_healthy{").count(), 2, "{text}");
+}
+
+#[tokio::test]
+async fn devices_are_served_while_the_port_is_in_use() {
+    if uds::skips_test() {
+        return;
+    }
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let mut daemon = Daemon::start(&["--listen", &address.to_string()]);
+    let kubelet = daemon.kubelet();
+    let line = daemon.wait_for_line("cannot listen for metrics and probes");
+    assert!(line.contains(&address.to_string()) && line.contains("hint="), "{line}");
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    drop(taken);
+    let began = Instant::now();
+    while TcpStream::connect(address).is_err() {
+        assert!(began.elapsed() < LIMIT, "the daemon does not listen");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(get(address, "/healthz").0, 200);
+    assert_eq!(daemon.stop(), Some(0));
+}
+
+#[test]
+fn an_address_that_is_none_is_wrong_usage() {
+    let output = program().args(["serve", "--listen", "localhost:9400"]).output().unwrap();
+    let (status, _, err) = outcome(&output);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.contains("localhost:9400") && err.contains("such as `127.0.0.1:9400`"), "{err}");
+}
