@@ -123,7 +123,8 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 	for _, invalid := range []struct{ name, values, message string }{
 		{"unknown value", "driverModel: wddm", "additional properties 'driverModel' not allowed"},
 		{"unknown value of the image", "image: {version: 1.0.0}", "additional properties 'version' not allowed"},
-		{"feature that does not exist", "metrics: {enabled: true}", "additional properties 'metrics' not allowed"},
+		{"feature that does not exist", "metrics: {podMonitor: true}", "additional properties 'podMonitor' not allowed"},
+		{"port out of range", "metrics: {port: 65536}", "at '/metrics/port': maximum: got 65,536, want 65,535"},
 		{"unknown driver model", "driverModels: [vulkan]", "at '/driverModels/0': value must be one of 'wddm', 'mcdm', 'legacy'"},
 		{"no driver model", "driverModels: []", "at '/driverModels': minItems: got 0, want 1"},
 		{"driver model twice", "driverModels: [wddm, wddm]", "at '/driverModels': items at 0 and 1 are equal"},
@@ -235,7 +236,7 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if name != "image" && name != "config" {
+		if name != "image" && name != "config" && name != "metrics" {
 			expected = append(expected, name)
 			continue
 		}

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,6 +40,21 @@ var variants = []struct {
 			mustEqual(t, "namespace", found.daemonSets[0].Namespace, releaseNamespace)
 			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
 				"ghcr.io/directx-device-plugin/directx-device-plugin:"+appVersion(t))
+		},
+	},
+	{
+		name:   "metrics",
+		values: "metrics: {enabled: true, port: 9999}\npodAnnotations: {a: b}",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 2, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			template := found.daemonSets[0].Spec.Template
+			container := template.Spec.Containers[0]
+			mustEqual(t, "last argument", container.Args[len(container.Args)-1], "--listen=:9999")
+			mustEqual(t, "port", strconv.Itoa(int(container.Ports[0].ContainerPort)), "9999")
+			mustEqual(t, "scraped port", template.Annotations["prometheus.io/port"], "9999")
+			mustEqual(t, "annotation", template.Annotations["a"], "b")
 		},
 	},
 	{

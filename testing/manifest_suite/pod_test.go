@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +53,8 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 
 	container := pod.Containers[0]
 	must(container.SecurityContext == nil, "the container changes the security context of the pod")
-	must(len(container.Ports) == 0, "the container has ports, but the program does not listen")
+	listens := slices.ContainsFunc(container.Args, func(argument string) bool { return strings.HasPrefix(argument, "--listen=") })
+	must(listens == (len(container.Ports) == 1), "the ports of the container are not those that the program listens on")
 	for name, list := range map[string]corev1.ResourceList{"requests": container.Resources.Requests, "limits": container.Resources.Limits} {
 		must(!list.Cpu().IsZero() && !list.Memory().IsZero(), "resources.%s lacks cpu or memory", name)
 	}

@@ -156,7 +156,10 @@ func (c *container) mustAcceptCommands() {
 // the number of advertised devices of each resource.
 func (c *container) capacity(inventory string) map[string]int64 {
 	c.t.Helper()
-	arguments := append([]string{"simulate", "--output", "json", "--inventory", inventoryPath(inventory)}, c.arguments...)
+	configuration := slices.DeleteFunc(slices.Clone(c.arguments), func(argument string) bool {
+		return strings.HasPrefix(argument, "--listen=")
+	})
+	arguments := append([]string{"simulate", "--output", "json", "--inventory", inventoryPath(inventory)}, configuration...)
 	output, err := c.run(arguments...)
 	if err != nil {
 		c.t.Fatal(err)
@@ -199,7 +202,8 @@ func (c *container) unusedConfiguration() []string {
 	c.t.Helper()
 	var expected []string
 	for _, variable := range c.variables {
-		if !strings.HasSuffix(variable, "_CONFIG_FILE") {
+		// The name of the node is a label of metrics, not configuration.
+		if !strings.HasSuffix(variable, "_CONFIG_FILE") && variable != "NODE_NAME" {
 			expected = append(expected, "variable "+variable)
 		}
 	}

@@ -11,37 +11,8 @@ use devices::{
 };
 
 use crate::catalog;
-use crate::exposition::{Labels, Scrape, Sheet, labels};
-
-/// A container that holds a slot.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Holder {
-    /// The resource.
-    pub resource: String,
-    /// The slot ID.
-    pub slot: String,
-    /// The namespace of the pod.
-    pub namespace: String,
-    /// The name of the pod.
-    pub pod: String,
-    /// The name of the container.
-    pub container: String,
-}
-
-/// A process of a container that holds a device.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ContainerProcess {
-    /// The process ID on the host.
-    pub process_id: u32,
-    /// The namespace of the pod.
-    pub namespace: String,
-    /// The name of the pod.
-    pub pod: String,
-    /// The name of the container.
-    pub container: String,
-    /// The container's ID in containerd.
-    pub container_id: String,
-}
+use crate::scrape::{Holder, Scrape};
+use crate::sheet::{Labels, Sheet, labels};
 
 /// Namespace, pod and container.
 type Container<'a> = (&'a str, &'a str, &'a str);

@@ -9,8 +9,10 @@ mod catalog;
 mod device_metrics;
 mod exposition;
 mod plugin_metrics;
+mod scrape;
+mod sheet;
 
 pub use catalog::{METRICS, Metric, MetricKind};
-pub use device_metrics::{ContainerProcess, Holder};
-pub use exposition::{Format, Scrape, render};
-pub use plugin_metrics::{PluginMetrics, Reading, ReloadCounts};
+pub use exposition::{Format, render};
+pub use plugin_metrics::PluginMetrics;
+pub use scrape::{ContainerProcess, Holder, Reading, ReloadCounts, Scrape};

@@ -106,25 +106,3 @@ impl PluginMetrics {
 fn label(resource: &str) -> ResourceLabel {
     ResourceLabel { resource: resource.to_owned() }
 }
-
-/// How many changes of the configuration were applied and rejected.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReloadCounts {
-    /// Applied changes.
-    pub applied: u64,
-    /// Rejected changes.
-    pub rejected: u64,
-    /// Whether the newest configuration is in use.
-    pub current: bool,
-}
-
-/// How often reading a source of data for metrics failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reading {
-    /// The source, such as `telemetry`.
-    pub source: &'static str,
-    /// The kind of failure, such as `timeout`.
-    pub reason: &'static str,
-    /// How often.
-    pub failures: u64,
-}

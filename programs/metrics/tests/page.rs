@@ -1,0 +1,65 @@
+//! The table of `docs/metrics.md`, which is generated.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use metrics::METRICS;
+
+const BEGIN: &str = "<!-- generated from programs/metrics/src/catalog.rs: UPDATE_REFERENCE=1 cargo test -p metrics -->\n";
+const END: &str = "<!-- end -->\n";
+
+fn table() -> String {
+    let mut table =
+        String::from("| metric | type | meaning | own labels | source |\n|---|---|---|---|---|\n");
+    for metric in METRICS {
+        let device = metric.labels.starts_with(&["gpu"]);
+        let has_container = metric.labels.contains(&"namespace");
+        let own: Vec<String> = metric
+            .labels
+            .iter()
+            .filter(|label| !device || !is_device_label(label))
+            .map(|label| format!("`{label}`"))
+            .collect();
+        let common = match (device, has_container) {
+            (true, true) => "those of devices",
+            (true, false) => "those of devices without the container",
+            (false, _) => "",
+        };
+        let own = own.join(", ");
+        let and = if common.is_empty() || own.is_empty() { "" } else { "; " };
+        let (name, kind) = (metric.name, metric.kind.name());
+        let (help, source) = (metric.help, metric.source);
+        writeln!(table, "| `{name}` | {kind} | {help} | {common}{and}{own} | {source} |").unwrap();
+    }
+    table
+}
+
+fn is_device_label(label: &str) -> bool {
+    let labels = [
+        "gpu",
+        "UUID",
+        "pci_bus_id",
+        "device",
+        "modelName",
+        "Hostname",
+        "namespace",
+        "pod",
+        "container",
+    ];
+    labels.contains(&label)
+}
+
+#[test]
+fn the_page_lists_every_metric() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has the begin mark");
+    let (_, after) = rest.split_once(END).expect("the page has the end mark");
+    let expected = [before, BEGIN, &table(), END, after].concat();
+    if std::env::var_os("UPDATE_REFERENCE").is_some() {
+        std::fs::write(&path, &expected).unwrap();
+    }
+    assert!(page == expected, "{}: set UPDATE_REFERENCE=1 to update it", path.display());
+}
