@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -90,6 +90,18 @@ impl Program {
         for task in tasks {
             let status = std::fs::read_to_string(task.ok()?.path().join("status")).ok()?;
             sum += field(&status, "voluntary_ctxt_switches:")?;
+        }
+        Some(sum)
+    }
+
+    /// The time that its threads have spent on a processor. Threads that have ended do not count.
+    #[must_use]
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        let mut sum = Duration::ZERO;
+        for task in tasks {
+            let times = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            sum += Duration::from_nanos(times.split_whitespace().next()?.parse().ok()?);
         }
         Some(sum)
     }

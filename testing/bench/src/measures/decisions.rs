@@ -66,7 +66,8 @@ fn device_sets(effort: Effort) -> Result<Vec<f64>> {
     Ok((0..effort.times(100)).map(|_| advance()).collect())
 }
 
-fn catalog(text: &str) -> Result<Catalog> {
+/// The catalog of a configuration.
+pub(super) fn catalog(text: &str) -> Result<Catalog> {
     let file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
     std::fs::write(file.path(), text)?;
     let flags = settings::Flags { config: Some(file.path().into()), ..Default::default() };
@@ -89,7 +90,8 @@ fn rules() -> String {
     text
 }
 
-fn host(adapters: u32) -> Result<HostSnapshot> {
+/// A node with this many T4s.
+pub(super) fn host(adapters: u32) -> Result<HostSnapshot> {
     let mut host = inventory::parse("aws-t4-two.yaml", NODE)?;
     let one = host.adapters.pop().context("the inventory has no adapter")?;
     host.adapters.extend((0..adapters).map(|n| {

@@ -6,6 +6,7 @@ mod decisions;
 mod group;
 mod idle;
 mod restarts;
+mod scrape;
 mod size;
 mod startup;
 
@@ -25,11 +26,12 @@ pub(crate) enum Measure {
     Restarts,
     Idle,
     Decisions,
+    Scrape,
 }
 
 impl Measure {
     /// All groups, in the order of the report.
-    pub(crate) const ALL: [Measure; 7] = [
+    pub(crate) const ALL: [Measure; 8] = [
         Measure::Size,
         Measure::Startup,
         Measure::Calls,
@@ -37,6 +39,7 @@ impl Measure {
         Measure::Restarts,
         Measure::Idle,
         Measure::Decisions,
+        Measure::Scrape,
     ];
 
     /// The name on the command line.
@@ -49,6 +52,7 @@ impl Measure {
             Measure::Restarts => "restarts",
             Measure::Idle => "idle",
             Measure::Decisions => "decisions",
+            Measure::Scrape => "scrape",
         }
     }
 
@@ -69,6 +73,7 @@ impl Measure {
             Measure::Restarts => restarts::measure(program, effort).await,
             Measure::Idle => idle::measure(program, effort).await,
             Measure::Decisions => decisions::measure(effort),
+            Measure::Scrape => scrape::measure(program, effort).await,
         }
     }
 }

@@ -1,0 +1,134 @@
+//! What a scrape of `/metrics` costs.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
+use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
+use metrics::{Format, Holder, PluginMetrics, ReloadCounts, Scrape, render};
+use tokio::time::sleep;
+
+use super::decisions;
+use super::group::{AppliesTo, Effort, Group, Row, SHARED};
+
+/// Longer than the daemon answers with the text of the scrape before.
+const PAUSE: Duration = Duration::from_millis(600);
+
+const GPUS: u32 = 16;
+
+/// The engines of a GPU, as drivers report them.
+const ENGINES: u32 = 12;
+
+pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
+    let (cpu, resident) = scrapes(program, effort).await?;
+    let text = Row::new("text for 16 GPUs", "ms", texts(effort)?)?;
+    let mut rows = vec![text.within(5.0, AppliesTo::Percentile99)];
+    if !cpu.is_empty() {
+        rows.push(Row::new("CPU time of a scrape", "ms", cpu)?.within(5.0, AppliesTo::Median));
+        rows.push(Row::new("resident", "MiB", resident)?.within(8.0, AppliesTo::Median));
+    }
+    Ok(Group {
+        title: "Metrics",
+        how: "The text is formatted in the measuring program: 16 GPUs with 12 engines each, and \
+              a pod on each GPU. A scrape is one of the program with eight GPUs of 16 replicas: \
+              the time on a processor of all its threads (`/proc/PID/task/*/schedstat`).",
+        rows,
+    })
+}
+
+/// CPU times in milliseconds, and resident memory in MiB.
+async fn scrapes(program: &Path, effort: Effort) -> Result<(Vec<f64>, Vec<f64>)> {
+    let node = Node::new(SHARED)?;
+    let mut kubelet = MinimalKubelet::start(&node.directory())?;
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let listen = format!("--listen={address}");
+    let program = Program::start_with(program, &node, &[&listen], Stdio::null())?;
+    kubelet.list(RESOURCE, SHARED.slots).await?;
+    sleep(PAUSE).await;
+    let (mut cpu, mut resident) = (Vec::new(), Vec::new());
+    for _ in 0..effort.times(40) {
+        let before = program.cpu_time();
+        scrape(address)?;
+        if let (Some(before), Some(after)) = (before, program.cpu_time()) {
+            cpu.push(milliseconds(after.saturating_sub(before)));
+        }
+        resident.extend(program.resident());
+        sleep(PAUSE).await;
+    }
+    Ok((cpu, resident))
+}
+
+fn scrape(address: SocketAddr) -> Result<()> {
+    let mut stream = TcpStream::connect(address).context("the program does not listen")?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    ensure!(text.contains("directx_device_info{"), "no devices in the scrape: {text}");
+    Ok(())
+}
+
+fn texts(effort: Effort) -> Result<Vec<f64>> {
+    let catalog = decisions::catalog("")?;
+    let set = DeviceSet::next(None, catalog.offer(&decisions::host(GPUS)?), Moment::default());
+    let resource = &set.resources[0];
+    let name = resource.spec.name.to_string();
+    let telemetry: BTreeMap<Luid, Telemetry> =
+        resource.entries().iter().map(|entry| (entry.device.luid, telemetry())).collect();
+    let holder = |slot: devices::Slot| Holder {
+        resource: name.clone(),
+        slot: slot.id.to_string(),
+        namespace: "namespace".to_owned(),
+        pod: format!("pod-of-{}", slot.id.device),
+        container: "container".to_owned(),
+    };
+    let holders: Vec<Holder> = resource.slots().map(holder).collect();
+    let metrics = PluginMetrics::default();
+    metrics.add_resource(&name);
+    let scrape = Scrape {
+        host_name: "node",
+        version: "0.0.0",
+        devices: &set,
+        telemetry: &telemetry,
+        holders: Some(&holders),
+        processes: &[],
+        resources: &[(name.clone(), true)],
+        registrations: &[],
+        reloads: ReloadCounts { applied: 0, rejected: 0, current: true },
+        log_lines_dropped: 0,
+        readings: &[],
+    };
+    let text = || {
+        let started = Instant::now();
+        black_box(render(&metrics, &scrape, Format::Prometheus));
+        milliseconds(started.elapsed())
+    };
+    Ok((0..effort.times(100)).map(|_| text()).collect())
+}
+
+fn telemetry() -> Telemetry {
+    let memory = Some(MemoryUse { used_bytes: 1 << 30, budget_bytes: Some(16 << 30) });
+    let engine = |index| EngineTelemetry {
+        index,
+        kind: EngineKind::Compute,
+        name: None,
+        running_time: Duration::from_secs(3600),
+    };
+    Telemetry {
+        engines: (0..ENGINES).map(engine).collect(),
+        dedicated: memory,
+        shared: memory,
+        temperature_celsius: Some(47.0),
+        engine_hertz: Some(1_590_000_000),
+        memory_hertz: Some(5_001_000_000),
+        power_percent: Some(35.0),
+        fan_rpm: Some(1200),
+        resets: Some(0),
+    }
+}
