@@ -7,7 +7,8 @@ use std::str::FromStr;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-use crate::keys::{Fail, duplicate_key};
+use crate::keys::Fail;
+use crate::node::duplicate_key;
 
 /// The entries of a mapping in the order of the file. Two keys that differ only in case are
 /// an error, since what they name on Windows is the same.

@@ -2,9 +2,6 @@
 
 use std::fmt;
 
-/// The location of a value that comes from no file, as [`crate::Spanned`] has it.
-pub const UNPLACED: serde_saphyr::Location = serde_saphyr::Location::UNKNOWN;
-
 /// A place in a file. It prints as `file:line`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
@@ -17,8 +14,7 @@ impl Place {
     /// The place of a value that was read with its position; `path` is its path of keys,
     /// such as `resources[1]`.
     pub fn of<T>(file: &str, value: &crate::Spanned<T>, path: impl Into<String>) -> Place {
-        let line = u32::try_from(value.referenced.line()).unwrap_or(u32::MAX);
-        Place { file: file.to_owned(), line, path: path.into() }
+        Place { file: file.to_owned(), line: value.line, path: path.into() }
     }
 
     /// An error about this place.

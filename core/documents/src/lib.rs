@@ -26,9 +26,11 @@ mod closest;
 mod entries;
 mod error;
 mod keys;
+mod node;
 mod parse;
 mod regular_file;
 mod scalar;
+mod spanned;
 mod text_or_list;
 mod value;
 mod write;
@@ -36,7 +38,7 @@ mod write;
 pub use bytes::MAX_BYTES;
 pub use closest::closest;
 pub use entries::Entries;
-pub use error::{Place, ReadError, UNPLACED};
+pub use error::{Place, ReadError};
 pub use keys::AnyCase;
 pub use parse::{MAX_DEPTH, MAX_VALUES, parse};
 pub use regular_file::{FileKind, read_bytes, read_hint};
@@ -44,6 +46,7 @@ pub use scalar::{
     Advice, Flag, LenientFlag, LenientWhole, Names, NoAdvice, NonEmpty, OneOf, Parsed, Text, Whole,
     write_hex,
 };
-pub use serde_saphyr::{FlowSeq, Spanned};
+pub use serde_saphyr::FlowSeq;
+pub use spanned::Spanned;
 pub use text_or_list::{TextOrEntries, TextOrList, present};
 pub use write::{WriteError, to_yaml};

@@ -9,8 +9,9 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 use serde_saphyr::Commented;
 
+use crate::closest;
+use crate::node::Node;
 use crate::value::Value;
-use crate::{Spanned, closest};
 
 /// Separates a message from its hint while both pass through serde, whose errors are text.
 pub(crate) const HINT: &str = "\nhint: ";
@@ -23,25 +24,24 @@ pub struct Text(pub String);
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        text(Spanned::<Value>::deserialize(deserializer)?).map(Text).map_err(D::Error::custom)
+        String::deserialize(deserializer).map(Text)
     }
 }
 
-pub(crate) fn text<L, M>(value: Spanned<Value<L, M>>) -> Result<String, String> {
-    let as_written = |number: String| {
-        let written = value.defined.span().len();
-        (u64::try_from(number.len()) == Ok(written)).then_some(number)
-    };
-    let number = match value.value {
-        Value::Text(text) => return Ok(text),
+/// The text of a node.
+pub(crate) fn text(node: &Node) -> Result<String, String> {
+    let as_written =
+        |number: String| (u64::try_from(number.len()) == Ok(node.width)).then_some(number);
+    let number = match &node.value {
+        Value::Text(text) => return Ok(text.clone()),
         Value::Whole(number) => as_written(number.to_string()),
         Value::Fraction(number) => as_written(number.to_string()),
         Value::Boolean(_) => None,
         Value::Null | Value::List(_) | Value::Mapping(_) => {
-            return Err(expected("text", &value.value));
+            return Err(expected("text", &node.value));
         }
     };
-    number.ok_or_else(|| with_hint(&expected("text", &value.value), "put it in quotes"))
+    number.ok_or_else(|| with_hint(&expected("text", &node.value), "put it in quotes"))
 }
 
 impl Serialize for Text {

@@ -5,11 +5,12 @@ use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny};
 use serde::{Serialize, Serializer};
-use serde_saphyr::{FlowSeq, Spanned};
+use serde_saphyr::FlowSeq;
 
 use crate::Entries;
-use crate::scalar::{Text, text};
-use crate::value::Value;
+use crate::node::TEXT_OR_MORE;
+use crate::scalar::Text;
+use crate::value::{Value, ValueVisitor};
 
 /// One text, or a list of texts.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,11 +23,13 @@ pub enum TextOrList {
 
 impl<'de> Deserialize<'de> for TextOrList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Spanned::<Value<Vec<Text>>>::deserialize(deserializer)?;
-        if let Value::List(texts) = value.value {
-            return Ok(TextOrList::List(texts.into_iter().map(|text| text.0).collect()));
+        let TextOr(value) = TextOr::<Vec<Text>, IgnoredAny>::deserialize(deserializer)?;
+        match value {
+            Value::List(texts) => {
+                Ok(TextOrList::List(texts.into_iter().map(|text| text.0).collect()))
+            }
+            other => other.into_text().map(TextOrList::One).map_err(D::Error::custom),
         }
-        text(value).map(TextOrList::One).map_err(D::Error::custom)
     }
 }
 
@@ -54,11 +57,21 @@ where
     V: Deserialize<'de>,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Spanned::<Value<IgnoredAny, Entries<K, V>>>::deserialize(deserializer)?;
-        if let Value::Mapping(entries) = value.value {
-            return Ok(TextOrEntries::Entries(entries));
+        let TextOr(value) = TextOr::<IgnoredAny, Entries<K, V>>::deserialize(deserializer)?;
+        match value {
+            Value::Mapping(entries) => Ok(TextOrEntries::Entries(entries)),
+            other => other.into_text().map(TextOrEntries::One).map_err(D::Error::custom),
         }
-        text(value).map(TextOrEntries::One).map_err(D::Error::custom)
+    }
+}
+
+/// Text, a list or a mapping.
+struct TextOr<L, M>(Value<L, M>);
+
+impl<'de, L: Deserialize<'de>, M: Deserialize<'de>> Deserialize<'de> for TextOr<L, M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let visitor = ValueVisitor::new();
+        deserializer.deserialize_newtype_struct(TEXT_OR_MORE, visitor).map(TextOr)
     }
 }
 

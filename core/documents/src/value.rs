@@ -19,6 +19,27 @@ pub(crate) enum Value<L = IgnoredAny, M = IgnoredAny> {
 }
 
 impl<L, M> Value<L, M> {
+    /// The value with another kind of mapping.
+    pub(crate) fn map_mapping<N>(self, convert: impl FnOnce(M) -> N) -> Value<L, N> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Boolean(value) => Value::Boolean(value),
+            Value::Whole(number) => Value::Whole(number),
+            Value::Fraction(number) => Value::Fraction(number),
+            Value::Text(text) => Value::Text(text),
+            Value::List(list) => Value::List(list),
+            Value::Mapping(mapping) => Value::Mapping(convert(mapping)),
+        }
+    }
+
+    /// The text, or a message.
+    pub(crate) fn into_text(self) -> Result<String, String> {
+        match self {
+            Value::Text(text) => Ok(text),
+            other => Err(format!("expected text, found {}", other.describe())),
+        }
+    }
+
     /// "found …" of an error message.
     pub(crate) fn describe(&self) -> String {
         match self {
@@ -44,11 +65,17 @@ fn short(text: &str) -> String {
 
 impl<'de, L: Deserialize<'de>, M: Deserialize<'de>> Deserialize<'de> for Value<L, M> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor(PhantomData))
+        deserializer.deserialize_any(ValueVisitor::new())
     }
 }
 
-struct ValueVisitor<L, M>(PhantomData<(L, M)>);
+pub(crate) struct ValueVisitor<L, M>(PhantomData<(L, M)>);
+
+impl<L, M> ValueVisitor<L, M> {
+    pub(crate) fn new() -> Self {
+        ValueVisitor(PhantomData)
+    }
+}
 
 impl<'de, L: Deserialize<'de>, M: Deserialize<'de>> Visitor<'de> for ValueVisitor<L, M> {
     type Value = Value<L, M>;

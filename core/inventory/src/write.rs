@@ -183,5 +183,5 @@ fn driver_store(store: &DriverStore, luid: Luid) -> Result<DriverStoreFile, Writ
 
 /// A value that comes from no file.
 fn unplaced<T>(value: T) -> Spanned<T> {
-    Spanned::new(value, documents::UNPLACED, documents::UNPLACED)
+    Spanned::unplaced(value)
 }
