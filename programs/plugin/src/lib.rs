@@ -12,6 +12,8 @@ mod background_query;
 mod change_log;
 mod command_line;
 mod config;
+#[cfg_attr(not(test), expect(dead_code, reason = "the HTTP endpoint will read it"))]
+mod device_telemetry;
 mod doctor_command;
 mod event_loop;
 mod gpu_uuids;

@@ -23,6 +23,10 @@
 //!   adapters other than the LUID fails with `DXGI_ERROR_DEVICE_REMOVED`.
 //! * `DXCORE_DOUBLE_UPDATING`: comma-separated LUIDs. The drivers of these adapters are
 //!   being updated (`IsDriverUpdateInProgress`).
+//! * `DXCORE_DOUBLE_STATES`: what adapters do, `LUID:KEY=VALUE,…;LUID:…`. The keys are `engines`
+//!   (running times in microseconds, joined by `+`), `dedicated` and `shared` (bytes in use),
+//!   `celsius`, `engine-hertz` and `memory-hertz`. Without a key, the adapter does not support
+//!   the state, as on older hosts.
 
 #![cfg_attr(
     windows,
@@ -39,6 +43,8 @@ mod modes;
 mod property;
 #[cfg(any(windows, test))]
 mod schemas;
+#[cfg(any(windows, test))]
+mod states;
 
 #[cfg(windows)]
 mod adapter;

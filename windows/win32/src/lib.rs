@@ -45,12 +45,16 @@ mod store_path;
 #[cfg(windows)]
 mod sys;
 #[cfg(any(windows, test))]
+mod telemetry;
+#[cfg(any(windows, test))]
 mod text;
 
 #[cfg(windows)]
 pub use services::service_command;
 #[cfg(windows)]
 pub use source::{HostSource, OpenError, constant_host_facts, host_facts};
+#[cfg(windows)]
+pub use telemetry::TelemetryReader;
 
 /// Which Windows versions a live host needs, and why, for error messages and `doctor`.
 pub const NEEDED_WINDOWS: &str = "Windows Server 2019, Windows 10 version 1809 or newer is needed; Nano Server cannot list DirectX \

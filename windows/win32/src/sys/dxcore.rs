@@ -10,13 +10,15 @@ use devices::{Attribute, ChangeCallback, Luid};
 use windows::Win32::Graphics::DXCore::{
     AdapterListStale, AdapterNoLongerValid, DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS,
     DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE, DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS,
-    DXCoreAdapterProperty, DXCoreNotificationType, IDXCoreAdapter, IDXCoreAdapterFactory,
-    IDXCoreAdapterList, InstanceLuid, IsDriverUpdateInProgress,
+    DXCoreAdapterProperty, DXCoreAdapterState, DXCoreNotificationType, IDXCoreAdapter,
+    IDXCoreAdapterFactory, IDXCoreAdapterList, InstanceLuid, IsDriverUpdateInProgress,
 };
 use windows::core::{GUID, HRESULT, IUnknown, Interface, Ref};
 
+use super::kmt::windows_luid;
 use super::library::{Library, os_error};
 use crate::error::WindowsError;
+use crate::telemetry::AdapterQueries;
 
 type CreateAdapterFactory = unsafe extern "system" fn(*const GUID, *mut *mut c_void) -> HRESULT;
 
@@ -61,6 +63,14 @@ impl Dxcore {
             }
         }
         Ok(lists)
+    }
+
+    /// The adapter with this LUID; an error if there is none.
+    pub(crate) fn adapter(&self, luid: Luid) -> io::Result<DxcoreAdapter> {
+        let luid = windows_luid(luid);
+        // SAFETY: the factory is a live object and `luid` outlives the call.
+        let adapter = unsafe { self.0.GetAdapterByLuid::<IDXCoreAdapter>(&raw const luid) };
+        adapter.map_err(|error| os_error(&error)).and_then(DxcoreAdapter::new)
     }
 
     fn list(&self, attribute: Attribute) -> io::Result<AdapterList> {
@@ -121,6 +131,9 @@ pub(crate) struct DxcoreAdapter {
     adapter: IDXCoreAdapter,
 }
 
+// SAFETY: as for `Dxcore`.
+unsafe impl Send for DxcoreAdapter {}
+
 impl DxcoreAdapter {
     fn new(adapter: IDXCoreAdapter) -> io::Result<Self> {
         let mut this = Self { luid: Luid(0), adapter };
@@ -139,16 +152,7 @@ impl DxcoreAdapter {
 
     /// Whether the adapter's driver is being updated; false if the driver does not report it.
     pub(crate) fn is_driver_update_in_progress(&self) -> bool {
-        // SAFETY: `adapter` is a live object.
-        if !unsafe { self.adapter.IsQueryStateSupported(IsDriverUpdateInProgress) } {
-            return false;
-        }
-        let mut state = 0_u8;
-        // SAFETY: the state is one byte, the size of `state`.
-        let result = unsafe {
-            self.adapter.QueryState(IsDriverUpdateInProgress, 0, None, 1, (&raw mut state).cast())
-        };
-        result.is_ok() && state != 0
+        self.state(IsDriverUpdateInProgress.0, &[]).is_some_and(|[state]| state != 0)
     }
 
     /// A property of fixed size; `None` if the host or the driver does not support it.
@@ -192,6 +196,32 @@ impl DxcoreAdapter {
     fn has(&self, attribute: &GUID) -> bool {
         // SAFETY: `adapter` is a live object and `attribute` outlives the call.
         unsafe { self.adapter.IsAttributeSupported(attribute) }
+    }
+}
+
+/// A buffer for the numbers of a state, aligned as the structures of the header are.
+#[repr(C, align(8))]
+struct StateBuffer<const N: usize>([u8; N]);
+
+impl AdapterQueries for DxcoreAdapter {
+    fn state<const N: usize>(&self, state: u32, input: &[u8]) -> Option<[u8; N]> {
+        let state = DXCoreAdapterState(state);
+        // SAFETY: `adapter` is a live object.
+        if !unsafe { self.adapter.IsQueryStateSupported(state) } {
+            return None;
+        }
+        let details = (!input.is_empty()).then(|| input.as_ptr().cast());
+        let mut output = StateBuffer([0; N]);
+        // SAFETY: both buffers have the sizes that are passed.
+        let result = unsafe {
+            self.adapter.QueryState(state, input.len(), details, N, (&raw mut output).cast())
+        };
+        result.is_ok().then_some(output.0)
+    }
+
+    fn number(&self, property: u32) -> Option<u64> {
+        let value = self.property(DXCoreAdapterProperty(property)).ok().flatten();
+        value.map(u64::from_le_bytes)
     }
 }
 

@@ -77,12 +77,9 @@ impl GraphicsKernel {
         AdapterHandle { kernel: self, handle }
     }
 
-    fn open(&self, luid: Luid) -> io::Result<AdapterHandle<'_>> {
-        let [low, high] = halves(luid);
-        let mut request = D3DKMT_OPENADAPTERFROMLUID {
-            AdapterLuid: LUID { LowPart: low, HighPart: high.cast_signed() },
-            hAdapter: 0,
-        };
+    pub(super) fn open(&self, luid: Luid) -> io::Result<AdapterHandle<'_>> {
+        let mut request =
+            D3DKMT_OPENADAPTERFROMLUID { AdapterLuid: windows_luid(luid), hAdapter: 0 };
         // SAFETY: the request is initialised and writable.
         check(unsafe { (self.open)(&raw mut request) })?;
         Ok(self.adopt(request.hAdapter))
@@ -172,11 +169,12 @@ impl AdapterHandle<'_> {
     }
 }
 
-fn halves(luid: Luid) -> [u32; 2] {
+/// The LUID in the type of Windows.
+pub(super) fn windows_luid(luid: Luid) -> LUID {
     let bits = luid.0.cast_unsigned();
     let low = u32::try_from(bits & 0xFFFF_FFFF).expect("the value has 32 bits");
     let high = u32::try_from(bits >> 32).expect("the value has 32 bits");
-    [low, high]
+    LUID { LowPart: low, HighPart: high.cast_signed() }
 }
 
 pub(super) fn check(status: NTSTATUS) -> io::Result<()> {

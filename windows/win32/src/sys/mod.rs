@@ -5,6 +5,7 @@ pub(crate) mod dxcore;
 pub(crate) mod hcs;
 pub(crate) mod kmt;
 pub(crate) mod kmt_adapters;
+pub(crate) mod kmt_statistics;
 pub(crate) mod library;
 pub(crate) mod notify;
 pub(crate) mod nvml;
