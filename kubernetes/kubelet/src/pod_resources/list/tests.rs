@@ -249,3 +249,28 @@ async fn an_answer_that_is_too_large_is_refused_before_it_arrives() {
     let expected = "kubelet's list of pods exceeds 16777216 bytes";
     assert_eq!((reason, &*text), (FailureReason::Other, expected));
 }
+
+/// The kubelet creates the next instance of its pipe after it has accepted a client.
+#[cfg(windows)]
+#[tokio::test]
+async fn a_busy_pipe_is_waited_for() {
+    use tokio::net::windows::named_pipe::{ClientOptions, ServerOptions};
+
+    let path = format!(r"\\.\pipe\pod-resources-busy-{}", std::process::id());
+    let busy = ServerOptions::new().create(&path).unwrap();
+    let other_client = ClientOptions::new().open(&path).unwrap();
+    let endpoint = Endpoint::new(&path).unwrap();
+    let error = list(&endpoint, SOON).await.unwrap_err();
+    assert_eq!(error.reason(), FailureReason::Timeout);
+    let server = async {
+        tokio::time::sleep(SOON).await;
+        let next = ServerOptions::new().create(&path).unwrap();
+        next.connect().await.unwrap();
+        serve(next, Behavior::Answers(framed(&[]))).await;
+    };
+    tokio::select! {
+        assignments = list(&endpoint, LONG) => assert!(assignments.unwrap().is_empty()),
+        () = server => panic!("the server ended first"),
+    }
+    drop((busy, other_client));
+}
