@@ -33,17 +33,12 @@ impl Attribution {
         self.resources.get(resource)?.get(device_id).map(|holder| &**holder)
     }
 
-    /// The devices of a resource that containers hold, with their holders, in no order. IDs are as
-    /// the kubelet sent them: to compare, not to print.
-    pub fn devices(&self, resource: &str) -> impl Iterator<Item = (&str, &Holder)> {
-        let devices = self.resources.get(resource).into_iter().flatten();
-        devices.map(|(id, holder)| (&**id, &**holder))
-    }
-
-    /// Whether no container holds a device.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.resources.is_empty()
+    /// Every device that a container holds: resource, device ID and container, in no order.
+    /// Resources and IDs are as the kubelet sent them: to compare, not to print.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &Holder)> {
+        self.resources.iter().flat_map(|(resource, devices)| {
+            devices.iter().map(|(id, holder)| (&**resource, &**id, &**holder))
+        })
     }
 }
 
@@ -74,12 +69,17 @@ mod tests {
     }
 
     #[test]
-    fn the_devices_of_one_resource_are_listed() {
+    fn every_held_device_is_listed_once() {
         let attribution = attribution();
-        let mut ids: Vec<_> = attribution.devices("example.com/gpu").map(|(id, _)| id).collect();
-        ids.sort_unstable();
-        assert_eq!(ids, [r"PCI\A\3\0", r"PCI\A\3\1"]);
-        assert_eq!(attribution.devices("example.com/other").count(), 0);
-        assert!(!attribution.is_empty() && Attribution::default().is_empty());
+        let mut listed: Vec<_> =
+            attribution.iter().map(|(resource, id, holder)| (resource, id, &*holder.pod)).collect();
+        listed.sort_unstable();
+        let expected = [
+            ("example.com/gpu", r"PCI\A\3\0", "render"),
+            ("example.com/gpu", r"PCI\A\3\1", "render"),
+            ("example.com/npu", r"PCI\A\3\0", "train"),
+        ];
+        assert_eq!(listed, expected);
+        assert_eq!(Attribution::default().iter().count(), 0);
     }
 }
