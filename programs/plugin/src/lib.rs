@@ -12,6 +12,7 @@ mod background_query;
 mod change_log;
 mod command_line;
 mod config;
+mod container_processes;
 mod doctor_command;
 mod event_loop;
 mod gpu_uuids;

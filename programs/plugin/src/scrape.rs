@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use kubelet::pod_resources::{Attribution, PodAttribution};
 use kubelet::{Readiness, ResourceState};
-use metrics::{Format, ReloadCounts, Scrape, render};
+use metrics::{ContainerProcess, Format, Holder, Reading, ReloadCounts, Scrape, render};
 
+use crate::container_processes::{self, ContainerProcesses};
 use crate::log_queue;
 use crate::node_devices::PublishedDevices;
 
@@ -14,11 +16,17 @@ pub(crate) struct ScrapeSources {
     pub(crate) devices: PublishedDevices,
     /// The name of the node.
     pub(crate) host_name: String,
+    /// Who holds the devices.
+    pub(crate) pods: PodAttribution,
+    pub(crate) processes: ContainerProcesses,
 }
 
 impl ScrapeSources {
-    /// The text of a scrape.
-    pub(crate) fn text(&self, readiness: &Readiness, format: Format) -> String {
+    /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
+    pub(crate) async fn text(&self, readiness: &Readiness, format: Format) -> String {
+        let pods = self.pods.current(self.devices.last_allocation()).await;
+        let holders = pods.as_deref().map(|pods| self.holders(pods));
+        let processes = self.container_processes(pods.as_deref()).await;
         let devices = self.devices.set();
         let resource = |r: &kubelet::ResourceReadiness| {
             let delivered = r.state == ResourceState::ListDelivered && r.pending.is_none();
@@ -30,15 +38,58 @@ impl ScrapeSources {
             version: env!("CARGO_PKG_VERSION"),
             devices: &devices,
             telemetry: &BTreeMap::new(),
-            holders: None,
-            processes: &[],
+            holders: holders.as_deref(),
+            processes: &processes,
             resources: &resources,
             registrations: &[],
             reloads: ReloadCounts { applied: 0, rejected: 0, current: true },
             log_lines_dropped: log_queue::dropped_lines(),
-            readings: &[],
+            readings: &self.readings(),
         };
         render(self.devices.metrics(), &scrape, format)
+    }
+
+    /// The slots of the daemon's own resources that containers hold.
+    fn holders(&self, pods: &Attribution) -> Vec<Holder> {
+        let ours = pods.iter().filter(|(resource, ..)| self.is_own(resource));
+        ours.map(|(resource, slot, holder)| Holder {
+            resource: resource.to_owned(),
+            slot: slot.to_owned(),
+            namespace: holder.namespace.clone(),
+            pod: holder.pod.clone(),
+            container: holder.container.clone(),
+        })
+        .collect()
+    }
+
+    async fn container_processes(&self, pods: Option<&Attribution>) -> Vec<ContainerProcess> {
+        let Some(pods) = pods else { return Vec::new() };
+        let containers = container_processes::holders(pods, |resource| self.is_own(resource));
+        let processes = self.processes.current(containers).await.into_iter();
+        processes
+            .map(|process| ContainerProcess {
+                process_id: process.process_id,
+                namespace: process.name.namespace,
+                pod: process.name.pod,
+                container: process.name.container,
+                container_id: process.container_id,
+            })
+            .collect()
+    }
+
+    /// Whether the daemon advertises a resource.
+    fn is_own(&self, resource: &str) -> bool {
+        self.devices.set().resources.iter().any(|own| own.spec.name.as_str() == resource)
+    }
+
+    /// How often the kubelet and the host did not answer.
+    fn readings(&self) -> Vec<Reading> {
+        let pods = self.pods.statistics().failures.into_iter();
+        let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
+        let processes = self.processes.failures().into_iter();
+        let processes = processes.map(|(reason, failures)| ("processes", reason, failures));
+        let reading = |(source, reason, failures)| Reading { source, reason, failures };
+        pods.chain(processes).map(reading).collect()
     }
 }
 

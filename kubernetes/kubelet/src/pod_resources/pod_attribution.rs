@@ -1,6 +1,6 @@
 //! Keeps the kubelet's last answer for metrics.
 //!
-//! Input: readers, and notices of allocations. Output: the newest [`Attribution`]. No task and no
+//! Input: readers, who know when a device was last allocated. Output: the newest [`Attribution`]. No task and no
 //! timer exists: the kubelet is asked when somebody reads, at most once in ten seconds or a second
 //! after an allocation, and a reader waits half a second at most.
 
@@ -16,7 +16,7 @@ use super::endpoint::Endpoint;
 use super::error::{FailureReason, PodResourcesError};
 use super::list::list;
 use super::response::Assignment;
-use super::schedule::{Condition, MAX_AGE, Schedule};
+use super::schedule::{Condition, MAX_AGE, is_due};
 use crate::error_chain::ErrorChain;
 
 /// How long a reader waits for the kubelet, which usually answers within some milliseconds.
@@ -35,9 +35,10 @@ pub struct PodAttribution {
 }
 
 struct State {
-    attribution: Arc<Attribution>,
-    answered: Option<Instant>,
-    schedule: Schedule,
+    /// When the kubelet was asked the last time.
+    asked: Option<Instant>,
+    /// The last answer, and when it came.
+    answer: Option<(Instant, Arc<Attribution>)>,
     condition: Condition,
     failures: [u64; FailureReason::ALL.len()],
 }
@@ -47,7 +48,7 @@ struct State {
 pub struct AttributionStatistics {
     /// How often the kubelet did not answer, for every reason.
     pub failures: Vec<(FailureReason, u64)>,
-    /// The age of the last answer. `None` if there was none.
+    /// The age of the answer in use. `None` if there is none.
     pub age: Option<Duration>,
 }
 
@@ -66,30 +67,24 @@ impl PodAttribution {
             ask: Box::new(ask),
             asking: tokio::sync::Mutex::default(),
             state: Mutex::new(State {
-                attribution: Arc::default(),
-                answered: None,
-                schedule: Schedule::default(),
+                asked: None,
+                answer: None,
                 condition: Condition::Unknown,
                 failures: [0; FailureReason::ALL.len()],
             }),
         }
     }
 
-    /// The newest attribution. Asks the kubelet first if the last answer is too old. While the
-    /// kubelet fails to answer, this is its last answer, and after five minutes an empty one.
-    pub async fn current(&self) -> Arc<Attribution> {
+    /// The newest attribution. Asks the kubelet first if the last answer is too old, or if a device
+    /// was allocated after it, at `allocated`, and at least a second has passed. While the kubelet
+    /// fails to answer, this is its last answer, and `None` after five minutes.
+    pub async fn current(&self, allocated: Option<Instant>) -> Option<Arc<Attribution>> {
         let _one_at_a_time = self.asking.lock().await;
-        if self.begin() {
+        if self.begin(allocated) {
             let answer = (self.ask)().await;
             self.state().finish(answer, Instant::now());
         }
-        Arc::clone(&self.state().attribution)
-    }
-
-    /// Records that devices were allocated. A reader gets an answer that is newer than this, from
-    /// one second after it.
-    pub fn poke(&self) {
-        self.state().schedule.allocate(Instant::now());
+        self.state().answer.as_ref().map(|(_, attribution)| Arc::clone(attribution))
     }
 
     /// How well the kubelet has answered so far.
@@ -98,17 +93,17 @@ impl PodAttribution {
         let state = self.state();
         AttributionStatistics {
             failures: FailureReason::ALL.into_iter().zip(state.failures).collect(),
-            age: state.answered.map(|answered| answered.elapsed()),
+            age: state.answer.as_ref().map(|(answered, _)| answered.elapsed()),
         }
     }
 
     /// Whether to ask the kubelet now, which is recorded at once: a reader that goes away while
     /// the kubelet hangs must not let the next one wait again.
-    fn begin(&self) -> bool {
+    fn begin(&self, allocated: Option<Instant>) -> bool {
         let (mut state, now) = (self.state(), Instant::now());
-        let due = state.schedule.is_due(now);
+        let due = is_due(state.asked, allocated, now);
         if due {
-            state.schedule.ask(now);
+            state.asked = Some(now);
         }
         due
     }
@@ -129,14 +124,11 @@ impl State {
         self.condition = condition;
         match answer {
             Ok(assignments) => {
-                self.attribution = Arc::new(Attribution::new(assignments));
-                self.answered = Some(now);
+                self.answer = Some((now, Arc::new(Attribution::new(assignments))));
             }
             Err(error) => {
                 self.failures[error.reason() as usize] += 1;
-                if self.answered.is_some_and(|answered| now - answered > MAX_AGE) {
-                    self.attribution = Arc::default();
-                }
+                self.answer.take_if(|(answered, _)| now - *answered > MAX_AGE);
             }
         }
     }

@@ -18,36 +18,15 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// restart. After that, its pods may be gone.
 pub(super) const MAX_AGE: Duration = Duration::from_secs(5 * 60);
 
-/// When the kubelet was asked, and what happened since then.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Schedule {
-    asked: Option<Instant>,
-    /// The last allocation that the answer may lack.
-    allocated: Option<Instant>,
-}
-
-impl Schedule {
-    /// Whether to ask the kubelet before the answer is read.
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.asked.is_none_or(|asked| now - asked >= PERIOD) || self.is_settled(now)
-    }
-
-    /// Records that the kubelet is asked now.
-    pub(super) fn ask(&mut self, now: Instant) {
-        self.asked = Some(now);
-        if self.is_settled(now) {
-            self.allocated = None;
-        }
-    }
-
-    /// Records an allocation.
-    pub(super) fn allocate(&mut self, now: Instant) {
-        self.allocated = Some(now);
-    }
-
-    fn is_settled(&self, now: Instant) -> bool {
-        self.allocated.is_some_and(|allocated| now - allocated >= SETTLING)
-    }
+/// Whether to ask the kubelet before its last answer is read. `asked` is when it was asked for that
+/// answer, and `allocated` when a device was allocated the last time.
+pub(super) fn is_due(asked: Option<Instant>, allocated: Option<Instant>, now: Instant) -> bool {
+    let Some(asked) = asked else { return true };
+    let lacks_allocation = allocated.is_some_and(|allocated| {
+        let recorded = allocated + SETTLING;
+        asked < recorded && recorded <= now
+    });
+    lacks_allocation || now - asked >= PERIOD
 }
 
 /// The last outcome, for the log.
@@ -84,47 +63,40 @@ impl Condition {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn the_kubelet_is_asked_every_ten_seconds_while_somebody_reads() {
+    #[test]
+    fn the_kubelet_is_asked_every_ten_seconds_while_somebody_reads() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs_f64(seconds);
-        let mut schedule = Schedule::default();
-        assert!(schedule.is_due(start));
-        schedule.ask(start);
-        assert!(!schedule.is_due(at(9.9)) && schedule.is_due(at(10.0)));
+        assert!(is_due(None, None, start));
+        assert!(!is_due(Some(start), None, at(9.9)) && is_due(Some(start), None, at(10.0)));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn an_allocation_is_looked_up_once_after_a_second() {
+    #[test]
+    fn an_allocation_is_looked_up_once_after_a_second() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs_f64(seconds);
-        let mut schedule = Schedule::default();
-        schedule.ask(start);
-        schedule.allocate(at(2.0));
-        assert!(!schedule.is_due(at(2.9)) && schedule.is_due(at(3.0)));
-        schedule.ask(at(3.0));
-        assert!(!schedule.is_due(at(12.9)));
+        let allocated = Some(at(2.0));
+        assert!(
+            !is_due(Some(start), allocated, at(2.9)) && is_due(Some(start), allocated, at(3.0))
+        );
+        assert!(!is_due(Some(at(3.0)), allocated, at(12.9)));
         // An answer from the moment of the allocation may lack it.
-        schedule.allocate(at(12.9));
-        schedule.ask(at(13.0));
-        assert!(!schedule.is_due(at(13.8)) && schedule.is_due(at(13.9)));
+        assert!(is_due(Some(at(2.1)), allocated, at(3.0)));
     }
 
     /// However many pods start, the kubelet is asked at most once a second.
-    #[tokio::test(start_paused = true)]
-    async fn many_allocations_do_not_ask_more_often() {
+    #[test]
+    fn many_allocations_do_not_ask_more_often() {
         let start = Instant::now();
-        let mut schedule = Schedule::default();
-        let mut asked = 0;
+        let (mut asked, mut times) = (None, 0);
         for step in 0..600 {
             let now = start + Duration::from_millis(100 * step);
-            schedule.allocate(now);
-            if schedule.is_due(now) {
-                schedule.ask(now);
-                asked += 1;
+            if is_due(asked, Some(now), now) {
+                asked = Some(now);
+                times += 1;
             }
         }
-        assert_eq!(asked, 6);
+        assert_eq!(times, 6);
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl Kubelet {
 }
 
 async fn holder(pods: &PodAttribution) -> Option<String> {
-    pods.current().await.holder("example.com/gpu", "1").map(|holder| holder.pod.clone())
+    let attribution = pods.current(None).await?;
+    attribution.holder("example.com/gpu", "1").map(|holder| holder.pod.clone())
 }
 
 fn failures(pods: &PodAttribution, reason: FailureReason) -> u64 {
@@ -84,11 +85,12 @@ async fn nobody_is_asked_while_nobody_reads() {
 async fn an_allocation_is_seen_a_second_later() {
     let kubelet = Kubelet::default();
     let pods = kubelet.attribution();
-    holder(&pods).await;
-    pods.poke();
-    assert_eq!(holder(&pods).await.as_deref(), Some("pod-0"));
-    advance(Duration::from_secs(1)).await;
-    assert_eq!(holder(&pods).await.as_deref(), Some("pod-1"));
+    let allocated = Some(Instant::now());
+    for (waits, asked) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
+        advance(Duration::from_secs(waits)).await;
+        assert!(pods.current(allocated).await.is_some());
+        assert_eq!(kubelet.asked(), asked);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +122,7 @@ async fn readers_wait_once_for_a_kubelet_that_hangs() {
     kubelet.set(Some(FailureReason::Timeout));
     let pods = kubelet.attribution();
     let started = Instant::now();
-    tokio::join!(pods.current(), pods.current(), pods.current());
+    tokio::join!(pods.current(None), pods.current(None), pods.current(None));
     assert_eq!((kubelet.asked(), started.elapsed()), (1, WAIT));
     assert_eq!(failures(&pods, FailureReason::Timeout), 1);
 }
@@ -130,9 +132,9 @@ async fn a_reader_that_goes_away_leaves_nothing_behind() {
     let kubelet = Kubelet::default();
     kubelet.set(Some(FailureReason::Timeout));
     let pods = kubelet.attribution();
-    assert!(timeout(WAIT / 2, pods.current()).await.is_err());
+    assert!(timeout(WAIT / 2, pods.current(None)).await.is_err());
     let started = Instant::now();
-    pods.current().await;
+    pods.current(None).await;
     assert_eq!((kubelet.asked(), started.elapsed()), (1, Duration::ZERO));
     kubelet.set(None);
     advance(Duration::from_secs(10)).await;
