@@ -18,7 +18,7 @@ pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use error::{FailureReason, PodResourcesError};
 pub use list::list;
 pub use pod_attribution::{AttributionStatistics, PodAttribution};
-pub use response::{Assignment, Holder, ResponseError};
+pub use response::{Assignment, Holder, ResponseError, assignments};
 
 pub use crate::message_fields::FieldError;
 

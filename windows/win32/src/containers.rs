@@ -93,7 +93,7 @@ fn ids(folder: &Path) -> io::Result<BTreeSet<String>> {
 }
 
 /// Whether a text has the form of a container's ID. It becomes part of the name of a job.
-fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=ID_BYTES).contains(&text.len()) && text.chars().all(valid)
 }
@@ -124,7 +124,7 @@ struct Annotations {
 }
 
 /// The name of the container with this specification; `None` if it has none.
-fn parse(specification: &[u8]) -> Result<Option<ContainerName>, serde_json::Error> {
+pub(crate) fn parse(specification: &[u8]) -> Result<Option<ContainerName>, serde_json::Error> {
     let Specification { annotations } = serde_json::from_slice(specification)?;
     let Annotations { namespace, pod, container } = annotations;
     Ok(namespace.zip(pod).zip(container).map(|((namespace, pod), container)| ContainerName {

@@ -82,7 +82,10 @@ pub enum ResponseError {
 }
 
 /// Decodes a response, and returns the assignments in its order.
-pub(super) fn assignments(message: &[u8]) -> Result<Vec<Assignment>, ResponseError> {
+///
+/// # Errors
+/// The message is not a response, or has more than a node can have.
+pub fn assignments(message: &[u8]) -> Result<Vec<Assignment>, ResponseError> {
     let mut decoder = Decoder { assignments: Vec::new(), containers: 0, ids: 0 };
     for pod in fields(message, POD) {
         decoder.pod(pod?)?;
