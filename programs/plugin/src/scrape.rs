@@ -1,7 +1,7 @@
 //! What `/metrics` shows: the metrics of the daemon, and what is known of the devices at the
 //! moment of a scrape.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use kubelet::pod_resources::{Attribution, PodAttribution};
 use kubelet::{Readiness, ResourceState};
@@ -25,9 +25,10 @@ impl ScrapeSources {
     /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
     pub(crate) async fn text(&self, readiness: &Readiness, format: Format) -> String {
         let pods = self.pods.current(self.devices.last_allocation()).await;
-        let holders = pods.as_deref().map(|pods| self.holders(pods));
-        let processes = self.container_processes(pods.as_deref()).await;
         let devices = self.devices.set();
+        let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
+        let holders = pods.as_deref().map(|pods| holders(pods, &own));
+        let processes = self.container_processes(pods.as_deref(), &own).await;
         let resource = |r: &kubelet::ResourceReadiness| {
             let delivered = r.state == ResourceState::ListDelivered && r.pending.is_none();
             (r.name.clone(), delivered)
@@ -49,22 +50,14 @@ impl ScrapeSources {
         render(self.devices.metrics(), &scrape, format)
     }
 
-    /// The slots of the daemon's own resources that containers hold.
-    fn holders(&self, pods: &Attribution) -> Vec<Holder> {
-        let ours = pods.iter().filter(|(resource, ..)| self.is_own(resource));
-        ours.map(|(resource, slot, holder)| Holder {
-            resource: resource.to_owned(),
-            slot: slot.to_owned(),
-            namespace: holder.namespace.clone(),
-            pod: holder.pod.clone(),
-            container: holder.container.clone(),
-        })
-        .collect()
-    }
-
-    async fn container_processes(&self, pods: Option<&Attribution>) -> Vec<ContainerProcess> {
+    /// The processes of the containers that hold devices of `own` resources.
+    async fn container_processes(
+        &self,
+        pods: Option<&Attribution>,
+        own: &HashSet<&str>,
+    ) -> Vec<ContainerProcess> {
         let Some(pods) = pods else { return Vec::new() };
-        let containers = container_processes::holders(pods, |resource| self.is_own(resource));
+        let containers = container_processes::holders(pods, |resource| own.contains(resource));
         let processes = self.processes.current(containers).await.into_iter();
         processes
             .map(|process| ContainerProcess {
@@ -77,11 +70,6 @@ impl ScrapeSources {
             .collect()
     }
 
-    /// Whether the daemon advertises a resource.
-    fn is_own(&self, resource: &str) -> bool {
-        self.devices.set().resources.iter().any(|own| own.spec.name.as_str() == resource)
-    }
-
     /// How often the kubelet and the host did not answer.
     fn readings(&self) -> Vec<Reading> {
         let pods = self.pods.statistics().failures.into_iter();
@@ -91,6 +79,19 @@ impl ScrapeSources {
         let reading = |(source, reason, failures)| Reading { source, reason, failures };
         pods.chain(processes).map(reading).collect()
     }
+}
+
+/// The slots of `own` resources that containers hold.
+fn holders(pods: &Attribution, own: &HashSet<&str>) -> Vec<Holder> {
+    let held = pods.iter().filter(|(resource, ..)| own.contains(resource));
+    held.map(|(resource, slot, holder)| Holder {
+        resource: resource.to_owned(),
+        slot: slot.to_owned(),
+        namespace: holder.namespace.clone(),
+        pod: holder.pod.clone(),
+        container: holder.container.clone(),
+    })
+    .collect()
 }
 
 /// The name of the node: `NODE_NAME`, which manifests set, otherwise the computer's name.
