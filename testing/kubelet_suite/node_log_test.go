@@ -46,6 +46,24 @@ func (r *logBuffer) count(text string) int {
 	return strings.Count(r.text.String(), text)
 }
 
+// value returns a field of the last line that contains text, or nothing.
+func (r *logBuffer) value(field, text string) string {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	found := ""
+	for line := range strings.Lines(r.text.String()) {
+		if !strings.Contains(line, text) {
+			continue
+		}
+		for _, word := range strings.Fields(line) {
+			if value, ok := strings.CutPrefix(word, field+"="); ok {
+				found = value
+			}
+		}
+	}
+	return found
+}
+
 func (r *logBuffer) end() string {
 	klog.Flush()
 	r.mutex.Lock()

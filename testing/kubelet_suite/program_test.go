@@ -66,10 +66,12 @@ type plugin struct {
 	killed bool
 }
 
-// startPlugin starts the program. It is stopped when the test ends.
-func startPlugin(t *testing.T, common arguments) *plugin {
+// startPlugin starts the program, with further arguments of `serve`. It is stopped when the test
+// ends.
+func startPlugin(t *testing.T, common arguments, further ...string) *plugin {
 	t.Helper()
-	command := exec.Command(program, append([]string{"serve"}, common.list()...)...)
+	words := append([]string{"serve"}, common.list()...)
+	command := exec.Command(program, append(words, further...)...)
 	output := nodeLog.source("plugin")
 	command.Stdout, command.Stderr = output, output
 	allowShutdown(command)

@@ -17,6 +17,8 @@ mod grpc_message;
 pub mod http2;
 mod list_stream;
 mod memory_budget;
+mod message_fields;
+pub mod pod_resources;
 mod readiness;
 mod registration;
 mod request_limits;

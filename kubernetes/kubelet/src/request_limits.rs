@@ -1,11 +1,10 @@
 //! The limits of a request for devices, checked on its encoded form: a device ID of two bytes
 //! would occupy 24 bytes in decoded form.
 
-use prost::bytes::Buf;
-use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use tonic::Status;
 
 use crate::DeviceList;
+use crate::message_fields::{FieldError, next_field};
 
 /// How many containers a request may have. Kubelets send one.
 const CONTAINERS: usize = 16;
@@ -46,7 +45,7 @@ impl RequestLimits {
     /// `InvalidArgument` if the request exceeds a limit or is not encoded correctly.
     pub(crate) fn check(&self, mut message: &[u8]) -> Result<(), Status> {
         let (mut containers, mut ids) = (0, 0);
-        while let Some((tag, mut container)) = next_field(&mut message)? {
+        while let Some((tag, mut container)) = next_field(&mut message).map_err(not_a_message)? {
             if tag != CONTAINER {
                 continue;
             }
@@ -54,7 +53,7 @@ impl RequestLimits {
             if containers > CONTAINERS {
                 return Err(exceeds(&format!("more than {CONTAINERS} containers")));
             }
-            while let Some((tag, id)) = next_field(&mut container)? {
+            while let Some((tag, id)) = next_field(&mut container).map_err(not_a_message)? {
                 if !DEVICE_IDS.contains(&tag) {
                     continue;
                 }
@@ -77,25 +76,11 @@ fn exceeds(what: &str) -> Status {
     Status::invalid_argument(format!("request has {what}"))
 }
 
-/// Takes the next length-delimited field, and skips others.
-fn next_field<'a>(message: &mut &'a [u8]) -> Result<Option<(u32, &'a [u8])>, Status> {
-    while message.has_remaining() {
-        let (tag, wire_type) = decode_key(message).map_err(|error| invalid(&error))?;
-        if wire_type != WireType::LengthDelimited {
-            skip_field(wire_type, tag, message, DecodeContext::default())
-                .map_err(|error| invalid(&error))?;
-            continue;
-        }
-        let length = decode_varint(message).map_err(|error| invalid(&error))?;
-        let length = usize::try_from(length).ok().filter(|length| *length <= message.len());
-        let Some(length) = length else {
-            return Err(Status::invalid_argument("request is incomplete"));
-        };
-        let (field, rest) = message.split_at(length);
-        *message = rest;
-        return Ok(Some((tag, field)));
+fn not_a_message(error: FieldError) -> Status {
+    match error {
+        FieldError::Malformed(error) => invalid(&error),
+        FieldError::Incomplete => Status::invalid_argument("request is incomplete"),
     }
-    Ok(None)
 }
 
 /// A request that is not encoded correctly.

@@ -136,6 +136,9 @@ metrics! {
         "the configuration file";
     LOG_LINES_DROPPED = Counter "directx_device_plugin_log_lines_dropped_total" &[],
         "Log lines that could not be written", "the log queue";
+    TELEMETRY_AGE = Gauge "directx_device_plugin_telemetry_age_seconds" &[],
+        "Age of the values that devices report, in seconds; grows while a driver hangs",
+        "telemetry";
     READING_FAILURES = Counter "directx_device_plugin_reading_failures_total"
         &["source", "reason"],
         "Failures to read data for metrics", "telemetry, pod_resources and processes";

@@ -79,6 +79,8 @@ fn add_plugin_metrics(sheet: &mut Sheet, metrics: &PluginMetrics, scrape: &Scrap
     let current = f64::from(u8::from(current));
     sheet.gauges(catalog::LAST_RELOAD_SUCCESSFUL, [(Labels::new(), current)]);
     sheet.counters(catalog::LOG_LINES_DROPPED, [(Labels::new(), scrape.log_lines_dropped)]);
+    let age = scrape.telemetry_age.map(|age| (Labels::new(), age.as_secs_f64()));
+    sheet.gauges(catalog::TELEMETRY_AGE, age);
     let readings = scrape.readings.iter().map(|reading| {
         let Reading { source, reason, failures } = reading;
         (labels(&[("source", source), ("reason", reason)]), *failures)

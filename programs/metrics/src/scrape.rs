@@ -1,6 +1,7 @@
 //! What is known at the moment of a scrape.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use devices::{DeviceSet, Luid, Telemetry};
 
@@ -14,6 +15,8 @@ pub struct Scrape<'a> {
     pub devices: &'a DeviceSet,
     /// What was measured of each adapter.
     pub telemetry: &'a BTreeMap<Luid, Telemetry>,
+    /// How old these values are; `None` if there are none.
+    pub telemetry_age: Option<Duration>,
     /// Who holds which slot; `None` if the kubelet does not say.
     pub holders: Option<&'a [Holder]>,
     /// The processes of containers that hold a device.

@@ -101,6 +101,7 @@ fn text(config: &str, holders: &[Holder], format: Format) -> String {
         version: "0.1.0",
         devices: &set,
         telemetry: &telemetry,
+        telemetry_age: Some(Duration::from_millis(250)),
         holders: Some(holders),
         processes: &processes,
         resources: &[(resource.to_owned(), true)],

@@ -12,7 +12,7 @@ mod background_query;
 mod change_log;
 mod command_line;
 mod config;
-#[cfg_attr(not(test), expect(dead_code, reason = "the HTTP endpoint will read it"))]
+mod container_processes;
 mod device_telemetry;
 mod doctor_command;
 mod event_loop;

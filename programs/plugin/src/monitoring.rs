@@ -109,7 +109,7 @@ impl MonitoringPages {
             text.clone()
         } else {
             let readiness = self.sources.readiness.borrow().clone();
-            let text = Bytes::from(self.sources.scrape.text(&readiness, format));
+            let text = Bytes::from(self.sources.scrape.text(&readiness, format).await);
             texts[index] = Some((Instant::now(), text.clone()));
             text
         };

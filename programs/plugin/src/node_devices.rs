@@ -49,6 +49,7 @@ pub(crate) struct PublishedDevices {
     /// What the reader is doing, until there is a first snapshot.
     first_discovery: Arc<Mutex<Option<Activity>>>,
     metrics: PluginMetrics,
+    last_allocation: watch::Sender<Option<Instant>>,
 }
 
 impl PublishedDevices {
@@ -72,6 +73,16 @@ impl PublishedDevices {
     /// What happens to the devices is counted here.
     pub(crate) fn metrics(&self) -> &PluginMetrics {
         &self.metrics
+    }
+
+    /// Records that devices were allocated now.
+    pub(crate) fn allocated(&self) {
+        self.last_allocation.send_replace(Some(Instant::now()));
+    }
+
+    /// When devices were allocated the last time.
+    pub(crate) fn last_allocation(&self) -> Option<Instant> {
+        *self.last_allocation.borrow()
     }
 
     fn set_known(&self) {
@@ -175,6 +186,7 @@ impl NodeDevices {
             lists: set.resources.iter().map(|_| watch::Sender::new(empty.clone())).collect(),
             sets: watch::Sender::new(Arc::new(set)),
             first_discovery: Arc::new(Mutex::new(Some(reader.activity()))),
+            last_allocation: watch::Sender::default(),
             metrics: PluginMetrics::default(),
         };
         NodeDevices {

@@ -1,11 +1,15 @@
 //! What `/metrics` shows: the metrics of the daemon, and what is known of the devices at the
 //! moment of a scrape.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeSet, HashSet};
 
+use devices::Luid;
+use kubelet::pod_resources::{Attribution, PodAttribution};
 use kubelet::{Readiness, ResourceState};
-use metrics::{Format, ReloadCounts, Scrape, render};
+use metrics::{ContainerProcess, Format, Holder, Reading, ReloadCounts, Scrape, render};
 
+use crate::container_processes::{self, ContainerProcesses};
+use crate::device_telemetry::{DeviceTelemetry, TelemetryCounters};
 use crate::log_queue;
 use crate::node_devices::PublishedDevices;
 
@@ -14,12 +18,27 @@ pub(crate) struct ScrapeSources {
     pub(crate) devices: PublishedDevices,
     /// The name of the node.
     pub(crate) host_name: String,
+    /// Who holds the devices.
+    pub(crate) pods: PodAttribution,
+    pub(crate) processes: ContainerProcesses,
+    /// What the devices do.
+    pub(crate) telemetry: DeviceTelemetry,
 }
 
 impl ScrapeSources {
-    /// The text of a scrape.
-    pub(crate) fn text(&self, readiness: &Readiness, format: Format) -> String {
+    /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
+    pub(crate) async fn text(&self, readiness: &Readiness, format: Format) -> String {
+        let pods = self.pods.current(self.devices.last_allocation()).await;
         let devices = self.devices.set();
+        let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
+        let holders = pods.as_deref().map(|pods| holders(pods, &own));
+        let luids = devices.resources.iter().flat_map(|resource| resource.entries());
+        let luids: BTreeSet<Luid> = luids.map(|entry| entry.device.luid).collect();
+        let luids: Vec<Luid> = luids.into_iter().collect();
+        let (processes, telemetry) = tokio::join!(
+            self.container_processes(pods.as_deref(), &own),
+            self.telemetry.read(&luids),
+        );
         let resource = |r: &kubelet::ResourceReadiness| {
             let delivered = r.state == ResourceState::ListDelivered && r.pending.is_none();
             (r.name.clone(), delivered)
@@ -29,17 +48,63 @@ impl ScrapeSources {
             host_name: &self.host_name,
             version: env!("CARGO_PKG_VERSION"),
             devices: &devices,
-            telemetry: &BTreeMap::new(),
-            holders: None,
-            processes: &[],
+            telemetry: &telemetry.values,
+            telemetry_age: telemetry.age,
+            holders: holders.as_deref(),
+            processes: &processes,
             resources: &resources,
             registrations: &[],
             reloads: ReloadCounts { applied: 0, rejected: 0, current: true },
             log_lines_dropped: log_queue::dropped_lines(),
-            readings: &[],
+            readings: &self.readings(),
         };
         render(self.devices.metrics(), &scrape, format)
     }
+
+    /// The processes of the containers that hold devices of `own` resources.
+    async fn container_processes(
+        &self,
+        pods: Option<&Attribution>,
+        own: &HashSet<&str>,
+    ) -> Vec<ContainerProcess> {
+        let Some(pods) = pods else { return Vec::new() };
+        let containers = container_processes::holders(pods, |resource| own.contains(resource));
+        let processes = self.processes.current(containers).await.into_iter();
+        processes
+            .map(|process| ContainerProcess {
+                process_id: process.process_id,
+                namespace: process.name.namespace,
+                pod: process.name.pod,
+                container: process.name.container,
+                container_id: process.container_id,
+            })
+            .collect()
+    }
+
+    /// How often the kubelet, the host and the drivers did not answer.
+    fn readings(&self) -> Vec<Reading> {
+        let pods = self.pods.statistics().failures.into_iter();
+        let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
+        let processes = self.processes.failures().into_iter();
+        let processes = processes.map(|(reason, failures)| ("processes", reason, failures));
+        let reading = |(source, reason, failures)| Reading { source, reason, failures };
+        let TelemetryCounters { failures, timeouts } = self.telemetry.counters();
+        let telemetry = [("telemetry", "other", failures), ("telemetry", "timeout", timeouts)];
+        pods.chain(processes).chain(telemetry).map(reading).collect()
+    }
+}
+
+/// The slots of `own` resources that containers hold.
+fn holders(pods: &Attribution, own: &HashSet<&str>) -> Vec<Holder> {
+    let held = pods.iter().filter(|(resource, ..)| own.contains(resource));
+    held.map(|(resource, slot, holder)| Holder {
+        resource: resource.to_owned(),
+        slot: slot.to_owned(),
+        namespace: holder.namespace.clone(),
+        pod: holder.pod.clone(),
+        container: holder.container.clone(),
+    })
+    .collect()
 }
 
 /// The name of the node: `NODE_NAME`, which manifests set, otherwise the computer's name.

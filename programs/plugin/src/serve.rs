@@ -8,13 +8,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use cli::Failure;
 use devices::{Catalog, DriverModel};
 use http_endpoint::ListenAddress;
+use kubelet::pod_resources::{Endpoint, PodAttribution};
 use kubelet::{RunConfig, UnixSockets, default_device_plugin_dir};
 use tokio::sync::watch;
 
 use crate::arguments::{DevicePluginDir, DriverModels, Input};
+use crate::container_processes::ContainerProcesses;
+use crate::device_telemetry::DeviceTelemetry;
 use crate::host_access::HostAccess;
 use crate::logging::LogDestination;
 use crate::monitoring::{self, Sources};
@@ -44,13 +48,24 @@ pub(crate) struct DaemonArguments {
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<ListenAddress>,
+    /// Where the kubelet serves pod resources, for metrics: a socket, on Windows a named pipe [default:
+    /// that of the kubelet]
+    #[arg(long, value_name = "PATH", requires = "listen",
+        value_parser = PathBufValueParser::new().try_map(Endpoint::new))]
+    pod_resources: Option<Endpoint>,
 }
 
 /// A daemon that is ready to run: its options and configuration are valid.
 pub(crate) struct Daemon {
     host: HostAccess,
     config: settings::Config,
-    listen: Option<ListenAddress>,
+    monitoring: Option<Monitoring>,
+}
+
+/// The options of metrics and probes.
+struct Monitoring {
+    address: ListenAddress,
+    pod_resources: Endpoint,
 }
 
 impl ServeArguments {
@@ -66,7 +81,8 @@ impl ServeArguments {
 
     /// The paths among the options, each with its option.
     pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
-        let DaemonArguments { input, directory, log_file, listen: _ } = &self.daemon;
+        let DaemonArguments { input, directory, log_file, listen: _, pod_resources: _ } =
+            &self.daemon;
         let paths = [
             ("--config", &input.config),
             ("--inventory", &input.inventory),
@@ -112,14 +128,16 @@ impl DaemonArguments {
         let host = HostAccess::of(inventory.as_deref())?;
         let directory = self.directory.device_plugin_dir;
         let config = config::load(driver_models, config.as_deref(), directory)?;
-        Ok(Daemon { host, config, listen: self.listen })
+        let pod_resources = self.pod_resources.unwrap_or_default();
+        let monitoring = self.listen.map(|address| Monitoring { address, pod_resources });
+        Ok(Daemon { host, config, monitoring })
     }
 }
 
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { host, config, listen } = self;
+        let Daemon { host, config, monitoring } = self;
         let runtime = event_loop::build()?;
         let _entered = runtime.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
@@ -129,13 +147,19 @@ impl Daemon {
         })?;
         config::log(&config);
         let catalog = Catalog::new(config.policy);
+        let telemetry = DeviceTelemetry::of(host.kind);
         let devices = runtime.block_on(NodeDevices::start(catalog.clone(), host))?;
         let resources = advertised_resource::resources(&catalog, &devices.published());
         let directory = config.device_plugin_dir.unwrap_or_else(default_device_plugin_dir);
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
-        if let Some(address) = listen {
-            let devices = devices.published();
-            let scrape = ScrapeSources { devices, host_name: scrape::host_name() };
+        if let Some(Monitoring { address, pod_resources }) = monitoring {
+            let scrape = ScrapeSources {
+                devices: devices.published(),
+                host_name: scrape::host_name(),
+                pods: PodAttribution::new(pod_resources),
+                processes: ContainerProcesses::of_host(),
+                telemetry,
+            };
             let event_loop = runtime.handle().clone();
             monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
         }

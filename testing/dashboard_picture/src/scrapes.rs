@@ -84,6 +84,7 @@ fn scrape(devices: &DeviceSet, counters: &PluginMetrics, second: u64) -> String 
         version: env!("CARGO_PKG_VERSION"),
         devices,
         telemetry: &telemetry,
+        telemetry_age: Some(Duration::from_millis(250)),
         holders: Some(&holders),
         processes: &[],
         resources: &[(RESOURCE.to_owned(), true)],

@@ -1,10 +1,12 @@
 //! The protobuf messages of the kubelet's API.
 //!
 //! The first byte selects the message type of the rest. A decoded message is the same after
-//! encoding and decoding it again, and a device list arrives as it was advertised.
+//! encoding and decoding it again, and a device list arrives as it was advertised. Who holds
+//! devices is safe to print, and found by the names of the devices.
 
 #![no_main]
 
+use kubelet::pod_resources::{Assignment, Attribution, assignments};
 use kubelet::v1beta1::{
     AllocateRequest, AllocateResponse, DevicePluginOptions, Empty, ListAndWatchResponse,
     PreStartContainerRequest, PreferredAllocationRequest, PreferredAllocationResponse,
@@ -28,6 +30,7 @@ fuzz_target!(|data: &[u8]| {
         _ => {
             check_round_trip::<ListAndWatchResponse>(bytes);
             check_device_list(bytes);
+            check_pods(bytes);
         }
     }
 });
@@ -37,6 +40,18 @@ fn check_round_trip<M: Message + Default + PartialEq + std::fmt::Debug>(bytes: &
     let encoded = message.encode_to_vec();
     assert_eq!(encoded.len(), message.encoded_len());
     assert_eq!(M::decode(encoded.as_slice()).as_ref(), Ok(&message));
+}
+
+fn check_pods(bytes: &[u8]) {
+    let Ok(found) = assignments(bytes) else { return };
+    let attribution = Attribution::new(found.iter().cloned());
+    for Assignment { holder, resource, device_ids } in &found {
+        let names = [&holder.namespace, &holder.pod, &holder.container];
+        assert!(names.iter().all(|name| !name.chars().any(char::is_control)), "{names:?}");
+        assert!(device_ids.iter().all(|id| attribution.holder(resource, id).is_some()));
+    }
+    let ids: usize = found.iter().map(|assignment| assignment.device_ids.len()).sum();
+    assert!(attribution.iter().count() <= ids);
 }
 
 /// `DeviceList` encodes its message itself, device by device.

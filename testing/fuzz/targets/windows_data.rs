@@ -1,11 +1,17 @@
-//! Data from Windows: registry values, device properties, kernel paths.
+//! Data from Windows: registry values, device properties, kernel paths, specifications of
+//! containers.
 //!
-//! Driver installers write these, and Windows does not validate them. The modules are files
+//! Driver installers and containerd write these, and Windows does not validate them. The modules are files
 //! of `win32`, included by path because that crate builds them only on Windows.
 
 #![no_main]
 #![allow(dead_code, reason = "the modules contain more than this target calls")]
 
+#[expect(unreachable_pub, reason = "win32 exports it")]
+#[path = "../../../windows/win32/src/container_name.rs"]
+mod container_name;
+#[path = "../../../windows/win32/src/containers.rs"]
+mod containers;
 #[path = "../../../windows/win32/src/copy_to_vm.rs"]
 mod copy_to_vm;
 #[path = "../../../windows/win32/src/property.rs"]
@@ -26,7 +32,18 @@ fuzz_target!(|data: &[u8]| {
     check_properties(*kind, bytes);
     check_registry(*kind, bytes);
     check_paths(&text::single_for_display(bytes));
+    check_containers(bytes);
 });
+
+fn check_containers(bytes: &[u8]) {
+    if let Ok(Some(name)) = containers::parse(bytes) {
+        let length = name.namespace.len() + name.pod.len() + name.container.len();
+        assert!(length <= bytes.len());
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        assert!(!containers::is_id(text) || !text.contains(['\\', '/', ':', '\0']));
+    }
+}
 
 fn check_texts(bytes: &[u8]) {
     let shown = text::single_for_display(bytes);

@@ -14,6 +14,10 @@ mod adapter_sets;
 mod assembly;
 #[cfg(any(windows, test))]
 mod container;
+mod container_name;
+pub mod container_processes;
+#[cfg(any(windows, test))]
+mod containers;
 #[cfg(any(windows, test))]
 mod copy_to_vm;
 #[cfg(any(windows, test))]

@@ -10,10 +10,11 @@ use crate::process::{last_lines, line};
 use crate::workspace::{self, cargo};
 
 /// Packages with such tests, and the arguments that select the test program.
-const TEST_PROGRAMS: [(&str, &[&str]); 10] = [
+const TEST_PROGRAMS: [(&str, &[&str]); 11] = [
     ("discovery_dll", &["--lib"]),
     ("discovery_dll", &["--test", "c_abi"]),
     ("uds", &["--lib"]),
+    ("kubelet", &["--lib"]),
     ("win32", &["--lib"]),
     ("dxcore_double", &["--lib"]),
     ("dxcore_double", &["--test", "documented"]),

@@ -2,12 +2,17 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kubelet_double::PodRequest;
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, until};
 use crate::harness::{outcome, program};
+
+/// An endpoint of pod resources that does not exist.
+const NO_ENDPOINT: &str =
+    if cfg!(windows) { r"\\.\pipe\no-kubelet" } else { "/nowhere/kubelet.sock" };
 
 /// The status and the body of a page.
 fn get(address: SocketAddr, path: &str) -> (u16, String) {
@@ -97,4 +102,63 @@ fn an_address_that_is_none_is_wrong_usage() {
     let (status, _, err) = outcome(&output);
     assert_eq!(status, Some(2), "{err}");
     assert!(err.contains("localhost:9400") && err.contains("such as `127.0.0.1:9400`"), "{err}");
+}
+
+/// The first line of a log file that contains `text`.
+fn logged(log: &Path, text: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let lines = std::fs::read_to_string(log).unwrap_or_default();
+        if let Some(line) =
+            lines.split_inclusive('\n').find(|l| l.contains(text) && l.ends_with('\n'))
+        {
+            return line.trim_end().to_owned();
+        }
+        assert!(began.elapsed() < LIMIT, "no `{text}` in:\n{lines}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Without the kubelet's pods, metrics lack pods, and nothing else.
+#[tokio::test]
+async fn a_missing_endpoint_of_pods_is_counted_and_reported() {
+    if uds::skips_test() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let daemon = Daemon::start(&[
+        "--listen",
+        "127.0.0.1:0",
+        "--pod-resources",
+        NO_ENDPOINT,
+        "--log-file",
+        log.to_str().unwrap(),
+    ]);
+    let line = logged(&log, "serving /metrics");
+    let address = line.split_once("address=").unwrap().1.parse().unwrap();
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    let (status, text) = get(address, "/metrics");
+    assert_eq!(status, 200);
+    let line = logged(&log, "pod attribution is unavailable");
+    assert!(line.contains("INFO") && line.contains("hint="), "{line}");
+    assert!(line.contains(&format!("`{NO_ENDPOINT}` does not exist")), "{line}");
+    let labels = "source=\"pod_resources\",reason=\"missing\"";
+    assert_has(&text, &format!("directx_device_plugin_reading_failures_total{{{labels}}} 1"));
+}
+
+#[test]
+fn an_endpoint_of_pods_is_absolute_and_needs_metrics() {
+    let run = |arguments: &[&str]| {
+        let output = program().arg("serve").args(arguments).output().unwrap();
+        let (status, _, err) = outcome(&output);
+        assert_eq!(status, Some(2), "{err}");
+        err
+    };
+    let err = run(&["--listen", ":0", "--pod-resources", "kubelet.sock"]);
+    assert!(err.contains("'kubelet.sock'") && err.contains("kubelet"), "{err}");
+    assert!(err.contains("such as `"), "{err}");
+    let err = run(&["--pod-resources", NO_ENDPOINT]);
+    assert!(err.contains("--listen"), "{err}");
 }

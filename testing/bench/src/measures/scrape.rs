@@ -96,6 +96,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         version: "0.0.0",
         devices: &set,
         telemetry: &telemetry,
+        telemetry_age: Some(Duration::from_millis(250)),
         holders: Some(&holders),
         processes: &[],
         resources: &[(name.clone(), true)],

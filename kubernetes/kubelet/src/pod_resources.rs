@@ -1,0 +1,28 @@
+//! Which container holds which device, from the kubelet's `PodResources` API, version v1.
+//!
+//! Input: the kubelet's endpoint, a socket or, on Windows, a named pipe. Output: an [`Attribution`]
+//! of device IDs to containers. [`list`] asks once, and [`PodAttribution`] keeps the last answer
+//! for metrics: it asks only while somebody reads it, and far less often than the kubelet allows.
+//! Kubelets have the API on Windows since 1.28, and on Linux since 1.20.
+
+mod attribution;
+mod endpoint;
+mod error;
+mod list;
+mod pod_attribution;
+mod response;
+mod schedule;
+
+pub use attribution::Attribution;
+pub use endpoint::{Endpoint, InvalidEndpoint};
+pub use error::{FailureReason, PodResourcesError};
+pub use list::list;
+pub use pod_attribution::{AttributionStatistics, PodAttribution};
+pub use response::{Assignment, Holder, ResponseError, assignments};
+
+pub use crate::message_fields::FieldError;
+
+/// How large a response may be, in bytes. Clients of Kubernetes accept as much
+/// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods
+/// needs less than 100 KiB.
+const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;

@@ -1,0 +1,85 @@
+//! Which container holds a device: the assignments of a response, arranged for lookups.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::response::{Assignment, Holder};
+
+/// The containers that hold devices, by resource and device ID.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Attribution {
+    resources: HashMap<String, HashMap<String, Arc<Holder>>>,
+}
+
+impl Attribution {
+    /// Arranges the assignments of a response. If two containers are said to hold the same device,
+    /// the first one counts.
+    #[must_use]
+    pub fn new(assignments: impl IntoIterator<Item = Assignment>) -> Self {
+        let mut resources: HashMap<String, HashMap<String, Arc<Holder>>> = HashMap::new();
+        for Assignment { holder, resource, device_ids } in assignments {
+            let devices = resources.entry(resource).or_default();
+            for id in device_ids {
+                devices.entry(id).or_insert_with(|| Arc::clone(&holder));
+            }
+        }
+        Attribution { resources }
+    }
+
+    /// The container that holds a device of a resource. `device_id` is the ID that was advertised
+    /// to the kubelet, such as `<PnP instance ID>\<replica>`.
+    #[must_use]
+    pub fn holder(&self, resource: &str, device_id: &str) -> Option<&Holder> {
+        self.resources.get(resource)?.get(device_id).map(|holder| &**holder)
+    }
+
+    /// Every device that a container holds: resource, device ID and container, in no order.
+    /// Resources and IDs are as the kubelet sent them: to compare, not to print.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &Holder)> {
+        self.resources.iter().flat_map(|(resource, devices)| {
+            devices.iter().map(|(id, holder)| (&**resource, &**id, &**holder))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod_resources::response::assignments;
+    use crate::pod_resources::response::tests::{pod, response};
+
+    fn attribution() -> Attribution {
+        let pods = vec![
+            pod("render", "example.com/gpu", &[r"PCI\A\3\0", r"PCI\A\3\1"]),
+            pod("train", "example.com/npu", &[r"PCI\A\3\0"]),
+            pod("late", "example.com/gpu", &[r"PCI\A\3\1"]),
+        ];
+        Attribution::new(assignments(&response(pods)).unwrap())
+    }
+
+    #[test]
+    fn a_device_belongs_to_the_first_container_of_its_resource() {
+        let attribution = attribution();
+        let pod = |resource, id| attribution.holder(resource, id).map(|holder| &*holder.pod);
+        assert_eq!(pod("example.com/gpu", r"PCI\A\3\0"), Some("render"));
+        assert_eq!(pod("example.com/gpu", r"PCI\A\3\1"), Some("render"));
+        assert_eq!(pod("example.com/npu", r"PCI\A\3\0"), Some("train"));
+        assert_eq!(pod("example.com/npu", r"PCI\A\3\1"), None);
+        assert_eq!(pod("example.com/other", r"PCI\A\3\0"), None);
+    }
+
+    #[test]
+    fn every_held_device_is_listed_once() {
+        let attribution = attribution();
+        let mut listed: Vec<_> =
+            attribution.iter().map(|(resource, id, holder)| (resource, id, &*holder.pod)).collect();
+        listed.sort_unstable();
+        let expected = [
+            ("example.com/gpu", r"PCI\A\3\0", "render"),
+            ("example.com/gpu", r"PCI\A\3\1", "render"),
+            ("example.com/npu", r"PCI\A\3\0", "train"),
+        ];
+        assert_eq!(listed, expected);
+        assert_eq!(Attribution::default().iter().count(), 0);
+    }
+}

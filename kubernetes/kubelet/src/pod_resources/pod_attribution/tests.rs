@@ -1,0 +1,142 @@
+//! The cache against a kubelet whose answers a test chooses, on a paused clock.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::time::{advance, timeout};
+use tonic::Status;
+
+use super::*;
+use crate::pod_resources::response::assignments;
+use crate::pod_resources::response::tests::{pod, response};
+
+/// What the kubelet does next, and how often it was asked.
+#[derive(Clone, Default)]
+struct Kubelet {
+    asked: Arc<AtomicU32>,
+    fails: Arc<Mutex<Option<FailureReason>>>,
+}
+
+impl Kubelet {
+    /// The pod that holds the device is named after the number of the answer.
+    fn attribution(&self) -> PodAttribution {
+        let kubelet = self.clone();
+        PodAttribution::asking(move || {
+            let kubelet = kubelet.clone();
+            Box::pin(async move { kubelet.answer().await })
+        })
+    }
+
+    async fn answer(&self) -> Result<Vec<Assignment>, PodResourcesError> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        let failure = *self.fails.lock().unwrap();
+        match failure {
+            None => {
+                let name = format!("pod-{number}");
+                Ok(assignments(&response(vec![pod(&name, "example.com/gpu", &["1"])])).unwrap())
+            }
+            Some(FailureReason::Missing) => {
+                let missing = std::io::ErrorKind::NotFound.into();
+                Err(PodResourcesError::of_connect("/run/k.sock".into(), missing))
+            }
+            Some(FailureReason::Timeout) => {
+                tokio::time::sleep(WAIT).await;
+                Err(PodResourcesError::Timeout(WAIT))
+            }
+            Some(_) => Err(PodResourcesError::of_call(Status::resource_exhausted("limit"))),
+        }
+    }
+
+    fn set(&self, failure: Option<FailureReason>) {
+        *self.fails.lock().unwrap() = failure;
+    }
+
+    fn asked(&self) -> u32 {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+async fn holder(pods: &PodAttribution) -> Option<String> {
+    let attribution = pods.current(None).await?;
+    attribution.holder("example.com/gpu", "1").map(|holder| holder.pod.clone())
+}
+
+fn failures(pods: &PodAttribution, reason: FailureReason) -> u64 {
+    pods.statistics().failures.into_iter().find(|(r, _)| *r == reason).unwrap().1
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_asked_while_nobody_reads() {
+    let kubelet = Kubelet::default();
+    let pods = kubelet.attribution();
+    advance(Duration::from_secs(3600)).await;
+    assert_eq!((kubelet.asked(), pods.statistics().age), (0, None));
+    for _ in 0..100 {
+        assert_eq!(holder(&pods).await.as_deref(), Some("pod-0"));
+    }
+    advance(Duration::from_secs(9)).await;
+    assert_eq!(pods.statistics().age, Some(Duration::from_secs(9)));
+    assert_eq!(holder(&pods).await.as_deref(), Some("pod-0"));
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(holder(&pods).await.as_deref(), Some("pod-1"));
+    assert_eq!(kubelet.asked(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_allocation_is_seen_a_second_later() {
+    let kubelet = Kubelet::default();
+    let pods = kubelet.attribution();
+    let allocated = Some(Instant::now());
+    for (waits, asked) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
+        advance(Duration::from_secs(waits)).await;
+        assert!(pods.current(allocated).await.is_some());
+        assert_eq!(kubelet.asked(), asked);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_counted_and_the_last_answer_stays_for_five_minutes() {
+    let kubelet = Kubelet::default();
+    let pods = kubelet.attribution();
+    holder(&pods).await;
+    for (reason, count) in [(FailureReason::Exhausted, 20), (FailureReason::Missing, 10)] {
+        kubelet.set(Some(reason));
+        for _ in 0..count {
+            advance(Duration::from_secs(10)).await;
+            assert_eq!(holder(&pods).await.as_deref(), Some("pod-0"));
+        }
+        assert_eq!(failures(&pods, reason), count);
+    }
+    assert_eq!(failures(&pods, FailureReason::Timeout), 0);
+    advance(Duration::from_secs(10)).await;
+    assert_eq!(holder(&pods).await, None);
+    kubelet.set(None);
+    advance(Duration::from_secs(10)).await;
+    assert!(holder(&pods).await.is_some());
+    assert_eq!(pods.statistics().age, Some(Duration::ZERO));
+}
+
+/// A kubelet that hangs costs one reader half a second, and the others no more.
+#[tokio::test(start_paused = true)]
+async fn readers_wait_once_for_a_kubelet_that_hangs() {
+    let kubelet = Kubelet::default();
+    kubelet.set(Some(FailureReason::Timeout));
+    let pods = kubelet.attribution();
+    let started = Instant::now();
+    tokio::join!(pods.current(None), pods.current(None), pods.current(None));
+    assert_eq!((kubelet.asked(), started.elapsed()), (1, WAIT));
+    assert_eq!(failures(&pods, FailureReason::Timeout), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_goes_away_leaves_nothing_behind() {
+    let kubelet = Kubelet::default();
+    kubelet.set(Some(FailureReason::Timeout));
+    let pods = kubelet.attribution();
+    assert!(timeout(WAIT / 2, pods.current(None)).await.is_err());
+    let started = Instant::now();
+    pods.current(None).await;
+    assert_eq!((kubelet.asked(), started.elapsed()), (1, Duration::ZERO));
+    kubelet.set(None);
+    advance(Duration::from_secs(10)).await;
+    assert_eq!(holder(&pods).await.as_deref(), Some("pod-1"));
+}

@@ -1,0 +1,154 @@
+//! The processes of containers, to join metrics of processes with pods.
+//!
+//! Every process of a container belongs to the container's job object, and Windows reports its ID
+//! on the host. Input: the names of containers. Output: the processes of those that run here.
+//! Containers with Hyper-V isolation have none, because their processes run in another system.
+
+#[cfg(any(windows, test))]
+use std::collections::BTreeSet;
+use std::io;
+#[cfg(windows)]
+use std::path::PathBuf;
+
+pub use crate::container_name::ContainerName;
+#[cfg(any(windows, test))]
+use crate::containers::Containers;
+
+/// How many processes are reported. More are left out.
+#[cfg(any(windows, test))]
+const PROCESSES: usize = 4096;
+
+/// A process of a container.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ContainerProcess {
+    /// The process ID on the host, which is not the one in the container.
+    pub process_id: u32,
+    /// The container.
+    pub name: ContainerName,
+    /// The container's ID in containerd.
+    pub container_id: String,
+}
+
+/// Why the processes of containers cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ContainerProcessesError {
+    /// The folder with the containers of containerd cannot be read.
+    #[error("cannot read the containers of containerd")]
+    Containers(#[source] io::Error),
+    /// The job of a container cannot be read.
+    #[error("cannot read the processes of container `{container_id}`")]
+    Job {
+        /// The container's ID.
+        container_id: String,
+        /// The error of Windows.
+        source: io::Error,
+    },
+}
+
+/// The containers of this host.
+#[cfg(any(windows, test))]
+#[derive(Debug)]
+pub struct ContainerProcesses(Containers);
+
+#[cfg(windows)]
+impl ContainerProcesses {
+    /// The containers in containerd's default folder. Nothing is read yet.
+    #[must_use]
+    pub fn of_host() -> Self {
+        let data = std::env::var_os("ProgramData").unwrap_or_else(|| r"C:\ProgramData".into());
+        let tasks = r"containerd\state\io.containerd.runtime.v2.task\k8s.io";
+        ContainerProcesses(Containers::new(PathBuf::from(data).join(tasks)))
+    }
+
+    /// The processes of the containers with these names, at most 4096. Takes some milliseconds,
+    /// and needs the rights of SYSTEM. May block as long as the disk does.
+    ///
+    /// # Errors
+    /// containerd's folder or the job of a container cannot be read.
+    pub fn read(
+        &mut self,
+        wanted: &BTreeSet<ContainerName>,
+    ) -> Result<Vec<ContainerProcess>, ContainerProcessesError> {
+        self.read_with(wanted, crate::sys::job::process_ids_of_container)
+    }
+}
+
+#[cfg(any(windows, test))]
+impl ContainerProcesses {
+    /// As `read`, with a function that returns the processes of the container with an ID, at most
+    /// as many as it is asked for.
+    fn read_with(
+        &mut self,
+        wanted: &BTreeSet<ContainerName>,
+        process_ids: impl Fn(&str, usize) -> io::Result<Vec<u32>>,
+    ) -> Result<Vec<ContainerProcess>, ContainerProcessesError> {
+        let mut processes = Vec::new();
+        if wanted.is_empty() {
+            return Ok(processes);
+        }
+        for (id, name) in self.0.find(wanted).map_err(ContainerProcessesError::Containers)? {
+            let ids = match process_ids(&id, PROCESSES - processes.len()) {
+                // The container has just ended, or has Hyper-V isolation.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                ids => ids,
+            };
+            let failed = |source| ContainerProcessesError::Job { container_id: id.clone(), source };
+            processes.extend(ids.map_err(failed)?.into_iter().map(|process_id| ContainerProcess {
+                process_id,
+                name: name.clone(),
+                container_id: id.clone(),
+            }));
+        }
+        processes.truncate(PROCESSES);
+        Ok(processes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::containers::tests::{name, write};
+
+    fn containers() -> (tempfile::TempDir, ContainerProcesses) {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "a1", &name("render", "main"));
+        write(folder.path(), "a2", &name("train", "main"));
+        let containers = ContainerProcesses(Containers::new(folder.path().to_owned()));
+        (folder, containers)
+    }
+
+    fn wanted() -> BTreeSet<ContainerName> {
+        [name("render", "main"), name("train", "main")].into()
+    }
+
+    #[test]
+    fn processes_have_the_names_of_their_container() {
+        let (_folder, mut containers) = containers();
+        let processes = containers.read_with(&wanted(), |id, _| match id {
+            "a1" => Err(io::ErrorKind::NotFound.into()),
+            _ => Ok(vec![4712, 8]),
+        });
+        let expected = [4712, 8].map(|process_id| ContainerProcess {
+            process_id,
+            name: name("train", "main"),
+            container_id: "a2".to_owned(),
+        });
+        assert_eq!(processes.unwrap(), expected);
+    }
+
+    #[test]
+    fn the_number_of_processes_is_limited() {
+        let (_folder, mut containers) = containers();
+        let many = |_: &str, limit: usize| Ok(vec![1; limit.min(3000)]);
+        assert_eq!(containers.read_with(&wanted(), many).unwrap().len(), 4096);
+    }
+
+    #[test]
+    fn a_denied_job_is_an_error_that_names_the_container() {
+        let (_folder, mut containers) = containers();
+        let denied = |_: &str, _| Err(io::ErrorKind::PermissionDenied.into());
+        let error = containers.read_with(&wanted(), denied).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read the processes of container `a1`");
+        assert!(containers.read_with(&BTreeSet::new(), denied).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! The job objects of containers.
+#![allow(unsafe_code, reason = "calls ntdll.dll and kernel32.dll")]
+
+use std::ffi::c_void;
+use std::io;
+
+use windows::Wdk::Foundation::OBJECT_ATTRIBUTES;
+use windows::Win32::Foundation::{
+    CloseHandle, ERROR_MORE_DATA, HANDLE, OBJ_CASE_INSENSITIVE, UNICODE_STRING,
+};
+use windows::Win32::System::JobObjects::{
+    JOBOBJECT_BASIC_PROCESS_ID_LIST, JobObjectBasicProcessIdList, QueryInformationJobObject,
+};
+use windows::core::PWSTR;
+
+use super::library::{Library, os_error, status_error};
+
+/// The names of a container's job, without the container's ID: of a container with process
+/// isolation (its silo), and of a `HostProcess` container, whose job hcsshim creates in session 0.
+const JOBS: [&str; 2] = [r"\Container_", r"\BaseNamedObjects\JobContainer_"];
+
+/// The right to read information about a job (`JOB_OBJECT_QUERY`, winnt.h).
+const JOB_OBJECT_QUERY: u32 = 4;
+
+const STATUS_OBJECT_NAME_NOT_FOUND: i32 = 0xC000_0034_u32.cast_signed();
+const STATUS_ACCESS_DENIED: i32 = 0xC000_0022_u32.cast_signed();
+
+/// `NtOpenJobObject`: handle, access, name. Only this function opens a name outside of the
+/// session's namespace.
+type OpenJob = unsafe extern "system" fn(*mut HANDLE, u32, *const OBJECT_ATTRIBUTES) -> i32;
+
+/// How many process IDs are expected in the first attempt.
+const EXPECTED: usize = 256;
+
+/// The IDs of the processes of a container, at most `limit`.
+///
+/// # Errors
+/// `NotFound` if no such container runs; `PermissionDenied` if this process may not read its job.
+pub(crate) fn process_ids_of_container(id: &str, limit: usize) -> io::Result<Vec<u32>> {
+    let mut job = Err(io::ErrorKind::NotFound.into());
+    for prefix in JOBS {
+        job = Job::open(&format!("{prefix}{id}"));
+        if !matches!(&job, Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            break;
+        }
+    }
+    job?.process_ids(limit)
+}
+
+/// An open job.
+struct Job(HANDLE);
+
+impl Job {
+    /// Opens a job by its full name in the object manager's namespace.
+    fn open(name: &str) -> io::Result<Job> {
+        let ntdll = Library::system("ntdll.dll")?;
+        // SAFETY: the type is the one that hcsshim and phnt (ntpsapi.h) declare.
+        let open: OpenJob = unsafe { ntdll.function(c"NtOpenJobObject") }?;
+        let mut name: Vec<u16> = name.encode_utf16().collect();
+        let bytes = u16::try_from(2 * name.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let name = UNICODE_STRING {
+            Length: bytes,
+            MaximumLength: bytes,
+            Buffer: PWSTR(name.as_mut_ptr()),
+        };
+        let attributes = OBJECT_ATTRIBUTES {
+            Length: u32::try_from(size_of::<OBJECT_ATTRIBUTES>()).expect("a small structure"),
+            ObjectName: &raw const name,
+            Attributes: OBJ_CASE_INSENSITIVE,
+            ..OBJECT_ATTRIBUTES::default()
+        };
+        let mut job = HANDLE::default();
+        // SAFETY: `job` is writable, and the attributes and the name outlive the call.
+        match unsafe { open(&raw mut job, JOB_OBJECT_QUERY, &raw const attributes) } {
+            0.. => Ok(Job(job)),
+            STATUS_OBJECT_NAME_NOT_FOUND => Err(io::ErrorKind::NotFound.into()),
+            STATUS_ACCESS_DENIED => Err(io::ErrorKind::PermissionDenied.into()),
+            status => Err(status_error(status)),
+        }
+    }
+
+    /// The IDs of the job's processes, at most `limit`.
+    fn process_ids(&self, limit: usize) -> io::Result<Vec<u32>> {
+        let mut list = IdList::with_room(limit.min(EXPECTED));
+        let mut complete = self.query(&mut list)?;
+        if !complete && list.room() < limit {
+            list = IdList::with_room(limit.min(list.assigned()));
+            complete = self.query(&mut list)?;
+        }
+        if !complete {
+            tracing::debug!(limit, "job has more processes than are read");
+        }
+        Ok(list.ids(limit))
+    }
+
+    /// Fills `list`, and returns whether it has room for all processes.
+    fn query(&self, list: &mut IdList) -> io::Result<bool> {
+        let buffer: *mut c_void = list.0.as_mut_ptr().cast();
+        let bytes = u32::try_from(size_of_val(&*list.0)).map_err(io::Error::other)?;
+        // SAFETY: the job is open, and the buffer has this many writable, aligned bytes.
+        let filled = unsafe {
+            QueryInformationJobObject(
+                Some(self.0),
+                JobObjectBasicProcessIdList,
+                buffer,
+                bytes,
+                None,
+            )
+        };
+        match filled {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == ERROR_MORE_DATA.to_hresult() => Ok(false),
+            Err(error) => Err(os_error(&error)),
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        // SAFETY: the handle is open, and nothing uses it any more. There is no useful reaction to
+        // an error.
+        let _ = unsafe { CloseHandle(self.0) };
+    }
+}
+
+/// A buffer for `JOBOBJECT_BASIC_PROCESS_ID_LIST`: two numbers of 32 bits, then process IDs, each
+/// as wide as a pointer.
+struct IdList(Vec<usize>);
+
+/// The position of the process IDs, in units of a pointer's size.
+const FIRST_ID: usize = {
+    let position = std::mem::offset_of!(JOBOBJECT_BASIC_PROCESS_ID_LIST, ProcessIdList);
+    assert!(position % size_of::<usize>() == 0);
+    position / size_of::<usize>()
+};
+
+impl IdList {
+    fn with_room(ids: usize) -> IdList {
+        IdList(vec![0; FIRST_ID + ids.max(1)])
+    }
+
+    fn room(&self) -> usize {
+        self.0.len() - FIRST_ID
+    }
+
+    /// How many processes the job has, also if there was no room for all.
+    fn assigned(&self) -> usize {
+        self.header().NumberOfAssignedProcesses as usize
+    }
+
+    fn ids(&self, limit: usize) -> Vec<u32> {
+        let count = (self.header().NumberOfProcessIdsInList as usize).min(limit);
+        self.0.iter().skip(FIRST_ID).take(count).filter_map(|id| u32::try_from(*id).ok()).collect()
+    }
+
+    fn header(&self) -> &JOBOBJECT_BASIC_PROCESS_ID_LIST {
+        // SAFETY: the buffer is aligned for the structure and at least as large, and every
+        // combination of bits is valid.
+        unsafe { &*self.0.as_ptr().cast() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::windows::io::AsRawHandle;
+    use std::process::{Child, Command, Stdio};
+
+    use windows::Win32::System::JobObjects::{AssignProcessToJobObject, CreateJobObjectW};
+    use windows::core::HSTRING;
+
+    use super::*;
+
+    /// A job as hcsshim makes for a `HostProcess` container, with processes that wait.
+    struct Container {
+        id: String,
+        job: Job,
+        processes: Vec<Child>,
+    }
+
+    impl Container {
+        fn new(id: &str) -> Container {
+            let id = format!("{id}-{}", std::process::id());
+            let name = HSTRING::from(format!(r"Global\JobContainer_{id}"));
+            // SAFETY: the name is null-terminated.
+            let job = Job(unsafe { CreateJobObjectW(None, &name) }.unwrap());
+            Container { id, job, processes: Vec::new() }
+        }
+
+        fn start_process(&mut self) -> u32 {
+            let mut program = Command::new("cmd.exe");
+            // It reads a line, which never comes.
+            program.args(["/c", "set /p line="]).stdin(Stdio::piped()).stdout(Stdio::null());
+            let process = program.spawn().unwrap();
+            // SAFETY: both handles are open.
+            unsafe { AssignProcessToJobObject(self.job.0, HANDLE(process.as_raw_handle())) }
+                .unwrap();
+            let id = process.id();
+            self.processes.push(process);
+            id
+        }
+
+        fn process_ids(&self, limit: usize) -> Vec<u32> {
+            let mut ids = process_ids_of_container(&self.id, limit).unwrap();
+            ids.sort_unstable();
+            ids
+        }
+    }
+
+    impl Drop for Container {
+        fn drop(&mut self) {
+            for process in &mut self.processes {
+                let _ = process.kill();
+                let _ = process.wait();
+            }
+        }
+    }
+
+    #[test]
+    fn the_processes_of_a_container_are_those_of_its_job() {
+        let mut container = Container::new("some");
+        assert!(container.process_ids(100).is_empty());
+        let mut expected: Vec<u32> = (0..3).map(|_| container.start_process()).collect();
+        expected.sort_unstable();
+        assert_eq!(container.process_ids(100), expected);
+        let few = container.process_ids(2);
+        assert!(few.len() == 2 && few.iter().all(|id| expected.contains(id)), "{few:?}");
+    }
+
+    #[test]
+    fn a_list_without_room_is_asked_for_again() {
+        let mut container = Container::new("more");
+        for _ in 0..3 {
+            container.start_process();
+        }
+        let mut list = IdList::with_room(1);
+        assert!(!container.job.query(&mut list).unwrap());
+        assert_eq!((list.room(), list.assigned()), (1, 3));
+        let mut list = IdList::with_room(list.assigned());
+        assert!(container.job.query(&mut list).unwrap());
+        assert_eq!(list.ids(100).len(), 3);
+    }
+
+    #[test]
+    fn a_container_that_does_not_exist_is_not_found() {
+        let error = process_ids_of_container("no-such-container", 10).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
+    }
+}
