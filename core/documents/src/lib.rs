@@ -26,6 +26,7 @@ mod closest;
 mod entries;
 mod error;
 mod keys;
+mod message;
 mod node;
 mod parse;
 mod regular_file;

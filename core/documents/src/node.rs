@@ -14,7 +14,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use crate::closest;
-use crate::scalar::{HINT, text};
+use crate::message::{HINT, expected, with_hint};
 use crate::value::Value;
 
 /// The name under which [`crate::Spanned`] asks for a value with its line.
@@ -85,6 +85,22 @@ impl<'de> Deserialize<'de> for ParsedPairs {
 
         deserializer.deserialize_map(PairsVisitor)
     }
+}
+
+/// The text of a node.
+fn text(node: &Node) -> Result<String, String> {
+    let as_written =
+        |number: String| (u64::try_from(number.len()) == Ok(node.width)).then_some(number);
+    let number = match &node.value {
+        Value::Text(text) => return Ok(text.clone()),
+        Value::Whole(number) => as_written(number.to_string()),
+        Value::Fraction(number) => as_written(number.to_string()),
+        Value::Boolean(_) => None,
+        Value::Null | Value::List(_) | Value::Mapping(_) => {
+            return Err(expected("text", &node.value));
+        }
+    };
+    number.ok_or_else(|| with_hint(&expected("text", &node.value), "put it in quotes"))
 }
 
 /// Why a struct cannot be read from a tree.

@@ -10,11 +10,8 @@ use serde::{Serialize, Serializer};
 use serde_saphyr::Commented;
 
 use crate::closest;
-use crate::node::Node;
+use crate::message::{expected, with_hint};
 use crate::value::Value;
-
-/// Separates a message from its hint while both pass through serde, whose errors are text.
-pub(crate) const HINT: &str = "\nhint: ";
 
 /// Text: anything in quotes, and a plain scalar that is no boolean and not empty. A plain
 /// number is taken as written (`displayVersion: 1809`), since quotes are easily forgotten;
@@ -26,22 +23,6 @@ impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(Text)
     }
-}
-
-/// The text of a node.
-pub(crate) fn text(node: &Node) -> Result<String, String> {
-    let as_written =
-        |number: String| (u64::try_from(number.len()) == Ok(node.width)).then_some(number);
-    let number = match &node.value {
-        Value::Text(text) => return Ok(text.clone()),
-        Value::Whole(number) => as_written(number.to_string()),
-        Value::Fraction(number) => as_written(number.to_string()),
-        Value::Boolean(_) => None,
-        Value::Null | Value::List(_) | Value::Mapping(_) => {
-            return Err(expected("text", &node.value));
-        }
-    };
-    number.ok_or_else(|| with_hint(&expected("text", &node.value), "put it in quotes"))
 }
 
 impl Serialize for Text {
@@ -274,18 +255,4 @@ impl<T: PartialEq, N: Names<T>> Serialize for OneOf<T, N> {
         let named = N::names().find(|(_, value)| *value == self.0);
         serializer.serialize_str(named.map_or("", |(name, _)| name))
     }
-}
-
-const LEAVE_OUT: &str = "leave the key out, or give it a value";
-
-fn expected<L, M>(what: &str, found: &Value<L, M>) -> String {
-    let message = format!("expected {what}, found {}", found.describe());
-    if matches!(found, Value::Null) {
-        return with_hint(&message, LEAVE_OUT);
-    }
-    message
-}
-
-fn with_hint(message: &str, hint: &str) -> String {
-    format!("{message}{HINT}{hint}")
 }
