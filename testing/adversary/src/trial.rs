@@ -30,8 +30,9 @@ const RETAINED_FILES: usize = 16;
 /// How many log lines a second an attack may cause on average, in addition to [`FIRST_LINES`].
 const LINES_PER_SECOND: f64 = 20.0;
 
-/// The lines of the start, and those that the daemon writes before it suppresses repetitions.
-const FIRST_LINES: f64 = 200.0;
+/// The lines of the start, and of some kinds those that the daemon writes before it suppresses
+/// repetitions.
+const FIRST_LINES: f64 = 400.0;
 
 /// The longest log line in bytes: that of the daemon and the end of a line.
 const LINE_BYTES: usize = 65 * 1024;
@@ -87,6 +88,7 @@ pub(crate) fn run(
         .build()
         .context("cannot start the tokio runtime")?;
     let node = Node::new(Shape { slots: 16_384, files: 16 })?;
+    node.configure(&(first.configuration)())?;
     let mut daemon = Program::start_with(program, &node, first.arguments, log.stdio()?)?;
     let reader = log.read(daemon.take_log());
     let trial = Trial { attacks, time, memory_mib, program, log };
