@@ -29,6 +29,7 @@ mod service;
 mod socket_names;
 mod stale_sockets;
 pub mod status;
+mod stream_ends;
 mod supervisor;
 mod transport;
 mod unary_calls;

@@ -26,6 +26,7 @@ use crate::resource::Resource;
 use crate::resource_registration::{RegistrationFailure, ResourceRegistration};
 use crate::retry::LogLimiter;
 use crate::socket_names::SocketNames;
+use crate::stream_ends::StreamEnds;
 use crate::transport::{Identity, Transport};
 
 /// How often the sockets are checked while every resource is registered. No notification for a
@@ -40,6 +41,11 @@ const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// end, which include the start of the stop and the end of the process. Longer than a connection
 /// lingers, so that a well-behaved client sees every connection end in order.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
+
+/// What to do if every stream ends: a kubelet ends that of a plugin when another one registers the
+/// same resource, and when it cannot use the list.
+const STREAM_ENDS_HINT: &str =
+    "run only one device plugin for the resource, and read the kubelet's log";
 
 /// The configuration of [`run`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,6 +125,7 @@ struct ManagedResource {
     resource: Arc<dyn Resource>,
     registration: ResourceRegistration,
     log_limiter: LogLimiter,
+    stream_ends: StreamEnds,
     /// The file of the last attempt to bind a socket, if that failed and the file is still there.
     leftover: Option<PathBuf>,
 }
@@ -143,6 +150,7 @@ impl<T: Transport> Supervisor<T> {
             resource,
             registration: ResourceRegistration::new(now),
             log_limiter: LogLimiter::default(),
+            stream_ends: StreamEnds::default(),
             leftover: None,
         };
         Supervisor {
@@ -249,6 +257,15 @@ impl<T: Transport> Supervisor<T> {
                 m.registration.stream_ended(now);
                 let resource = m.resource.name();
                 tracing::info!(resource, "kubelet closed the ListAndWatch stream");
+                if let Some(streams) = m.stream_ends.add(now) {
+                    let hint = STREAM_ENDS_HINT;
+                    tracing::warn!(
+                        resource,
+                        streams,
+                        hint,
+                        "kubelet keeps closing the ListAndWatch stream"
+                    );
+                }
             }),
             Event::RegistrationEnded(id, result) => self.registration_ended(id, result),
             Event::EndpointEnded(id) => self.endpoint_ended(id),

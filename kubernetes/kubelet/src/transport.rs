@@ -65,6 +65,10 @@ pub trait Listener: Send + 'static {
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
+/// What to do if the access control list of a socket cannot be set.
+const UNRESTRICTED_HINT: &str =
+    "the rights of its directory decide who may connect; `doctor` shows who may write to it";
+
 /// The host's `AF_UNIX` sockets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnixSockets;
@@ -74,7 +78,12 @@ impl Transport for UnixSockets {
     type Listener = uds::UnixListener;
 
     fn bind(&self, path: &Path) -> io::Result<Self::Listener> {
-        uds::UnixListener::bind(path)
+        let listener = uds::UnixListener::bind(path)?;
+        if let Err(error) = listener.restricted() {
+            let (socket, hint) = (path.display(), UNRESTRICTED_HINT);
+            tracing::warn!(%socket, %error, hint, "cannot restrict access to the plugin socket");
+        }
+        Ok(listener)
     }
 
     fn connect(&self, path: &Path) -> impl Future<Output = io::Result<Self::Stream>> + Send {

@@ -2,6 +2,7 @@
 //! be made up on any operating system.
 
 use devices::{HostFacts, HostSnapshot, NodeSoftware, Policy};
+use win32::directory_access::Writer;
 
 use super::image::ImageVersion;
 
@@ -52,6 +53,9 @@ pub(crate) struct Directory {
     pub(crate) path: String,
     /// Its state.
     pub(crate) state: DirectoryState,
+    /// Who may change it, besides Windows and the administrators, or why that cannot be read.
+    /// `None` if there is no directory, and on other systems than Windows.
+    pub(crate) writers: Option<Result<Vec<Writer>, String>>,
     /// The kubelet's socket in it.
     pub(crate) socket: SocketState,
 }

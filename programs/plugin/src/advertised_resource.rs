@@ -3,9 +3,8 @@
 //!
 //! Plans become messages of the device plugin API only here.
 
-use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use devices::{
@@ -17,6 +16,7 @@ use kubelet::{
 };
 use tokio::sync::watch;
 
+use crate::logged_mounts::LoggedMounts;
 use crate::node_devices::PublishedDevices;
 
 /// One resource of the node.
@@ -25,8 +25,7 @@ pub(crate) struct AdvertisedResource {
     spec: Arc<ResourceSpec>,
     socket_prefix: String,
     devices: PublishedDevices,
-    /// Collisions and additional mounts that were logged, so that each is logged once.
-    logged_mounts: Mutex<BTreeSet<(String, String)>>,
+    logged_mounts: Arc<LoggedMounts>,
 }
 
 /// The resources of the catalog, with the published devices.
@@ -34,6 +33,7 @@ pub(crate) fn resources(
     catalog: &Catalog,
     devices: &PublishedDevices,
 ) -> Vec<Arc<dyn kubelet::Resource>> {
+    let logged_mounts = Arc::<LoggedMounts>::default();
     let specs = catalog.resources().iter().enumerate();
     specs
         .map(|(index, spec)| {
@@ -43,7 +43,7 @@ pub(crate) fn resources(
                 socket_prefix: socket_prefix(spec.origin),
                 spec: spec.clone(),
                 devices: devices.clone(),
-                logged_mounts: Mutex::default(),
+                logged_mounts: logged_mounts.clone(),
             }) as Arc<dyn kubelet::Resource>
         })
         .collect()
@@ -114,8 +114,7 @@ impl AdvertisedResource {
 
     /// Whether a pair of paths was not logged before.
     fn is_new(&self, source: &str, other: &str) -> bool {
-        let mut logged = self.logged_mounts.lock().unwrap_or_else(PoisonError::into_inner);
-        logged.insert((source.to_owned(), other.to_owned()))
+        self.logged_mounts.is_new(self.spec.name.as_str(), source, other)
     }
 }
 

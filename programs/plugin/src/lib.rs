@@ -26,6 +26,7 @@ mod log_file;
 mod log_line;
 mod log_pacing;
 mod log_queue;
+mod logged_mounts;
 mod logging;
 mod monitoring;
 mod node_devices;

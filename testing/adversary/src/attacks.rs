@@ -4,8 +4,10 @@ mod bodies;
 mod calls;
 mod connections;
 mod files;
+mod inventories;
 mod kubelets;
 mod log;
+mod sizes;
 
 use anyhow::Result;
 
@@ -21,6 +23,8 @@ pub(crate) struct Attack {
     pub(crate) about: &'static str,
     /// Further arguments of the daemon.
     pub(crate) arguments: &'static [&'static str],
+    /// Further lines of the daemon's configuration.
+    pub(crate) configuration: fn() -> String,
     pub(crate) log: LogOutput,
     pub(crate) kubelet: Kubelet,
     pub(crate) leaves: Host,
@@ -55,6 +59,7 @@ const fn attack(
         name,
         about,
         arguments: &[],
+        configuration: String::new,
         log: LogOutput::Read,
         kubelet: Kubelet::Throughout,
         leaves: Host::Healthy,
@@ -105,9 +110,22 @@ pub(crate) const ATTACKS: &[Attack] = &[
     attack("connection-flood", "connections with garbage, or with nothing", connections::flood),
     attack(
         "silent-sockets",
-        "`status` beside 200 sockets that do not answer",
+        "`status` beside 200 sockets that do not answer, with control characters in their names",
         files::silent_sockets,
     ),
+    alone(attack(
+        "hostile-inventories",
+        "paths out of the driver store, names of Windows' own files, control characters",
+        inventories::hostile,
+    )),
+    Attack {
+        configuration: sizes::rules,
+        ..alone(attack(
+            "many-adapters",
+            "10,000 adapters come and go, with 1,000 rules",
+            sizes::many_adapters,
+        ))
+    },
     Attack {
         leaves: Host::FirstGpuUnhealthy,
         ..alone(attack(

@@ -112,7 +112,7 @@ impl LogFigures {
 
 /// Control characters, line separators and the controls of the Unicode bidirectional algorithm
 /// (UAX #9).
-fn is_unprintable(character: char) -> bool {
+pub(crate) fn is_unprintable(character: char) -> bool {
     let is_bidi = matches!(character,
         '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     character.is_control() || is_bidi

@@ -7,6 +7,7 @@
 //! files exceed their limits, or the log contains control characters. `cargo xtask attack` builds
 //! and runs the full form, `cargo xtask test attack` the short one.
 
+mod answer;
 mod attacks;
 mod child_command;
 mod frames;

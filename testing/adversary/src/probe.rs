@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use daemon_bed::{GPUS, MinimalKubelet, Node, RESOURCE, RawPlugin, ReceivedList, milliseconds};
+use daemon_bed::{GPUS, MinimalKubelet, Node, RESOURCE, RawPlugin, milliseconds};
 use daemon_bed::{Method, Sample};
 use tokio::time::{sleep, timeout};
 
@@ -71,10 +71,12 @@ impl Probe {
         let start = Instant::now();
         match timeout(ANSWER, self.plugin.call(Method::Allocate, request.clone())).await {
             Ok(Ok(_answer)) => self.times.push(milliseconds(start.elapsed())),
+            Ok(Err(error)) if is_refusal(&error) => return Err(error.context("Allocate refused")),
             Ok(Err(error)) => {
                 // The connection is lost, so the plugin must register again.
-                let list = timeout(ANSWER, self.next_list()).await;
-                self.use_list(list.with_context(|| format!("registration lost: {error:#}"))??);
+                let list = timeout(ANSWER, self.wait_for_list()).await;
+                list.with_context(|| format!("registration lost: {error:#}"))?;
+                self.registrations += 1;
                 let call = self.plugin.call(Method::Allocate, request);
                 timeout(ANSWER, call).await.context("no answer to Allocate")??;
             }
@@ -89,21 +91,30 @@ impl Probe {
         self.kubelet.list(RESOURCE, healthy).await.map(drop)
     }
 
-    async fn next_list(&mut self) -> Result<ReceivedList> {
-        self.kubelet.list(RESOURCE, self.slots.len()).await
+    async fn wait_for_list(&mut self) {
+        while !self.read_lists() {
+            sleep(PAUSE).await;
+        }
     }
 
-    fn read_lists(&mut self) {
+    /// Reads the lists that were received, and returns whether there was one.
+    fn read_lists(&mut self) -> bool {
+        let mut has_read = false;
         while let Some(list) = self.kubelet.received() {
             if list.resource == RESOURCE {
                 self.fewest_healthy = self.fewest_healthy.min(list.healthy.len());
                 self.plugin = RawPlugin::new(list.connection);
+                has_read = true;
             }
         }
+        has_read
     }
+}
 
-    fn use_list(&mut self, list: ReceivedList) {
-        self.registrations += 1;
-        self.plugin = RawPlugin::new(list.connection);
-    }
+/// Whether the plugin answered with an error, so that the connection is not lost.
+fn is_refusal(error: &anyhow::Error) -> bool {
+    use tonic::Code::{FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted};
+    let status = error.downcast_ref::<tonic::Status>();
+    let refusals = [FailedPrecondition, InvalidArgument, NotFound, ResourceExhausted];
+    status.is_some_and(|status| refusals.contains(&status.code()))
 }

@@ -1,7 +1,7 @@
 //! One trial: a daemon, a well-behaved kubelet, and one or more attacks at the same time.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -30,8 +30,9 @@ const RETAINED_FILES: usize = 16;
 /// How many log lines a second an attack may cause on average, in addition to [`FIRST_LINES`].
 const LINES_PER_SECOND: f64 = 20.0;
 
-/// The lines of the start, and those that the daemon writes before it suppresses repetitions.
-const FIRST_LINES: f64 = 200.0;
+/// The lines of the start, and of some kinds those that the daemon writes before it suppresses
+/// repetitions.
+const FIRST_LINES: f64 = 400.0;
 
 /// The longest log line in bytes: that of the daemon and the end of a line.
 const LINE_BYTES: usize = 65 * 1024;
@@ -87,6 +88,7 @@ pub(crate) fn run(
         .build()
         .context("cannot start the tokio runtime")?;
     let node = Node::new(Shape { slots: 16_384, files: 16 })?;
+    node.configure(&(first.configuration)())?;
     let mut daemon = Program::start_with(program, &node, first.arguments, log.stdio()?)?;
     let reader = log.read(daemon.take_log());
     let trial = Trial { attacks, time, memory_mib, program, log };
@@ -119,7 +121,10 @@ impl Trial<'_> {
         });
         let running = self.attacks.iter().map(|attack| {
             let (run, target) = (attack.run, Arc::clone(&target));
-            thread::spawn(move || run(&target))
+            thread::spawn(move || {
+                give_way()?;
+                run(&target)
+            })
         });
         let running: Running = running.collect();
         let mut observed =
@@ -158,6 +163,19 @@ impl Trial<'_> {
             violations: observed.violations,
         })
     }
+}
+
+/// Gives this thread, and the processes that it starts, the lowest priority: an attacker has CPU
+/// time of its own, and must not take that of the daemon and of the kubelet, which is measured.
+fn give_way() -> Result<()> {
+    // The name is `PID/task/TID`. To Linux, a thread is a process with a priority of its own.
+    let name = std::fs::read_link("/proc/thread-self").context("no `/proc/thread-self`")?;
+    let thread = name.file_name().context("no thread ID")?;
+    let mut renice = Command::new("renice");
+    renice.args(["-n", "19", "-p"]).arg(thread).stdout(Stdio::null());
+    let status = renice.status().context("cannot run `renice`")?;
+    ensure!(status.success(), "`renice` failed");
+    Ok(())
 }
 
 /// A daemon under observation.

@@ -77,9 +77,26 @@ impl Node {
         self.set_inventory(self.host_yaml(first)?.as_bytes())
     }
 
+    /// Replaces the inventory by one of another host atomically.
+    pub fn set_snapshot(&self, host: &HostSnapshot) -> Result<()> {
+        self.set_inventory(inventory::to_yaml(host)?.as_bytes())
+    }
+
+    /// The host.
+    #[must_use]
+    pub fn host(&self, first: FirstGpu) -> HostSnapshot {
+        host(self.shape.files, first)
+    }
+
     /// An inventory of the host, in YAML.
     pub fn host_yaml(&self, first: FirstGpu) -> Result<String> {
-        Ok(inventory::to_yaml(&host(self.shape.files, first))?)
+        Ok(inventory::to_yaml(&self.host(first))?)
+    }
+
+    /// Appends lines to the configuration file.
+    pub fn configure(&self, lines: &str) -> Result<()> {
+        let text = std::fs::read_to_string(self.config())? + lines;
+        std::fs::write(self.config(), text).context("cannot write the configuration")
     }
 
     /// Replaces the inventory by these bytes atomically, by a rename.

@@ -19,17 +19,29 @@ impl Program {
     /// Starts the daemon for the node as it would run on a host: with both driver models and
     /// default logging. The log is discarded.
     pub fn start(program: &Path, node: &Node) -> Result<Program> {
-        Program::start_with(program, node, &[], Stdio::null())
+        Program::spawn(Command::new(program), node, &[], Stdio::null())
     }
 
-    /// Starts the daemon with further arguments, and with `log` as its standard error.
+    /// Starts the daemon with further arguments, and with `log` as its standard error. On Linux it
+    /// is killed when the calling thread ends, so that it does not outlive a program that is killed.
     pub fn start_with(
         program: &Path,
         node: &Node,
         arguments: &[&str],
         log: Stdio,
     ) -> Result<Program> {
-        let mut command = Command::new(program);
+        let command = if cfg!(target_os = "linux") {
+            // Replaces itself by the program, so the process ID is the same.
+            let mut command = Command::new("setpriv");
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        Program::spawn(command, node, arguments, log)
+    }
+
+    fn spawn(mut command: Command, node: &Node, arguments: &[&str], log: Stdio) -> Result<Program> {
         command
             .args(["serve", "--inventory"])
             .arg(node.inventory())
@@ -42,9 +54,8 @@ impl Program {
             .stdout(Stdio::null())
             .stderr(log);
         let started = Instant::now();
-        let child = command
-            .spawn()
-            .with_context(|| format!("cannot run the program `{}`", program.display()))?;
+        let name = command.get_program().to_owned();
+        let child = command.spawn().with_context(|| format!("cannot run `{}`", name.display()))?;
         Ok(Program { child, started })
     }
 
@@ -145,5 +156,61 @@ mod tests {
         assert_eq!(field(status, "VmRSS:"), Some(3480));
         assert_eq!(field(status, "voluntary_ctxt_switches:"), Some(12));
         assert_eq!(field(status, "VmHWM:"), None);
+    }
+
+    /// Set for the process that the test starts and kills.
+    #[cfg(target_os = "linux")]
+    const PARENT: &str = "DAEMON_BED_TEST_PARENT";
+
+    /// The parent is this test in another process.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_daemon_does_not_outlive_a_parent_that_is_killed() {
+        use std::io::{BufRead, BufReader};
+        use std::time::Duration;
+        if std::env::var_os(PARENT).is_some() {
+            return be_a_parent();
+        }
+        let name = "program::tests::a_daemon_does_not_outlive_a_parent_that_is_killed";
+        let mut parent = Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(PARENT, "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(parent.stdout.take().unwrap()).lines();
+        let daemon = lines
+            .map_while(Result::ok)
+            .find_map(|line| line.split_once("daemon ")?.1.trim().parse::<u32>().ok());
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        let daemon = daemon.unwrap();
+        // A process that nobody waits for may stay as a zombie, which has no program.
+        let runs = || std::fs::read_link(format!("/proc/{daemon}/exe")).is_ok();
+        let ended = (0..1000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            !runs()
+        });
+        assert!(ended, "the process {daemon} still runs");
+    }
+
+    #[cfg(target_os = "linux")]
+    fn be_a_parent() {
+        use std::os::unix::fs::PermissionsExt;
+        use std::time::Duration;
+        let node = Node::new(crate::Shape { slots: 8, files: 0 }).unwrap();
+        // Runs for longer than the test waits, whatever its arguments are.
+        let program = node.directory().join("daemon.sh");
+        let runs = node.directory().join("runs");
+        let script = format!("#!/bin/sh\n: > {}\nexec sleep 60\n", runs.display());
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let daemon = Program::start_with(&program, &node, &[], Stdio::null()).unwrap();
+        // Before that, a busy machine may not yet have run `setpriv`.
+        while !runs.exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        println!("daemon {}", daemon.id());
+        std::thread::sleep(Duration::from_secs(30));
     }
 }

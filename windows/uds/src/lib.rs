@@ -8,8 +8,9 @@
 //! Only the user that creates a socket may connect to it. For a device plugin this is the
 //! kubelet's user (root or `LocalSystem`). On Unix, the mode of the socket is 0600, and no process
 //! can connect before the mode is set, because the socket starts to listen after that. On Windows,
-//! a socket has no mode: a process that connects needs write access to the socket's file, so the
-//! access control list of the directory decides.
+//! a socket has no mode: a process that connects needs write access to the socket's file. So the
+//! access control list of the file is set, for SYSTEM, Administrators and the owner. If Windows
+//! refuses that, what the file inherits from the directory decides ([`UnixListener::restricted`]).
 //!
 //! # What is tested where
 //!
@@ -84,7 +85,10 @@ pub fn identity(path: impl AsRef<Path>) -> io::Result<Option<Identity>> {
 /// Dropping it closes the socket and keeps the file: the owner of the name decides when to remove
 /// it.
 #[derive(Debug)]
-pub struct UnixListener(sys::Listener);
+pub struct UnixListener {
+    listener: sys::Listener,
+    restricted: io::Result<()>,
+}
 
 impl UnixListener {
     /// Creates a socket at `path` that only the same user can connect to, and listens on it. If this
@@ -99,7 +103,8 @@ impl UnixListener {
     /// If called outside a tokio runtime with I/O enabled.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = check_path(path.as_ref())?;
-        sys::bind(path).map(Self).map_err(|error| {
+        let bound = sys::bind(path).map(|(listener, restricted)| Self { listener, restricted });
+        bound.map_err(|error| {
             let directory = directory_of(path);
             if may_lack_directory(&error) && matches!(directory.try_exists(), Ok(false)) {
                 return MissingDirectory(directory.to_owned(), error).into_io_error();
@@ -114,7 +119,17 @@ impl UnixListener {
     /// # Errors
     /// Any error of the operating system. The listener stays usable.
     pub async fn accept(&self) -> io::Result<UnixStream> {
-        sys::accept(&self.0).await.map(UnixStream)
+        sys::accept(&self.listener).await.map(UnixStream)
+    }
+
+    /// Whether the access to the socket's file is restricted to its owner, SYSTEM and
+    /// Administrators. On Unix, it always is.
+    ///
+    /// # Errors
+    /// Windows refused to change the access control list, for the returned reason. The file has
+    /// what it inherits from its directory.
+    pub fn restricted(&self) -> Result<(), &io::Error> {
+        self.restricted.as_ref().copied()
     }
 }
 

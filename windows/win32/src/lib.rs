@@ -20,6 +20,7 @@ pub mod container_processes;
 mod containers;
 #[cfg(any(windows, test))]
 mod copy_to_vm;
+pub mod directory_access;
 #[cfg(any(windows, test))]
 mod error;
 pub mod files;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cli::{Failure, error_chain};
 use tokio::time::timeout;
+use win32::directory_access::Writer;
 
 use crate::facts::{Directory, DirectoryState, SocketState};
 
@@ -25,7 +26,24 @@ pub(super) fn inspect(path: &Path) -> Result<Directory, Failure> {
         Failure::runtime(anyhow::Error::new(error).context("cannot start the event loop"))
     })?;
     let socket = runtime.block_on(connect(&path.join(kubelet::KUBELET_SOCKET)));
-    Ok(Directory { path: path.display().to_string(), state, socket })
+    let writers = match state {
+        DirectoryState::Present => writers(path),
+        DirectoryState::Missing | DirectoryState::Unusable(_) => None,
+    };
+    Ok(Directory { path: path.display().to_string(), state, writers, socket })
+}
+
+#[cfg(windows)]
+#[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
+fn writers(path: &Path) -> Option<Result<Vec<Writer>, String>> {
+    let writers = win32::directory_access::directory_writers(path);
+    Some(writers.map_err(|error| error_chain(&error)))
+}
+
+/// Directories of other systems are for tests and inventories.
+#[cfg(not(windows))]
+fn writers(_: &Path) -> Option<Result<Vec<Writer>, String>> {
+    None
 }
 
 async fn connect(socket: &Path) -> SocketState {
@@ -69,6 +87,15 @@ mod tests {
         let (state, socket) = inspected(&folder.path().join("missing"));
         assert_eq!((state, socket), (DirectoryState::Missing, SocketState::Missing));
         assert_eq!(inspected(folder.path()), (DirectoryState::Present, SocketState::Missing));
+    }
+
+    #[cfg(windows)]
+    #[test]
+    fn the_access_rights_of_a_directory_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let writers = |path: &Path| inspect(path).unwrap().writers;
+        assert!(matches!(writers(folder.path()), Some(Ok(_))), "{:?}", writers(folder.path()));
+        assert_eq!(writers(&folder.path().join("missing")), None);
     }
 
     #[test]

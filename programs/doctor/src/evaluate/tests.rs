@@ -8,6 +8,7 @@ use devices::{
     HostSnapshot, Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program,
     ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
 };
+use win32::directory_access::{Writer, writers};
 
 use super::evaluate;
 use crate::check::{Check, Subject, Verdict};
@@ -56,7 +57,8 @@ fn configuration() -> Configuration {
 }
 
 fn directory(state: DirectoryState, socket: SocketState) -> Directory {
-    Directory { path: r"C:\var\lib\kubelet\device-plugins".to_owned(), state, socket }
+    let path = r"C:\var\lib\kubelet\device-plugins".to_owned();
+    Directory { path, state, writers: None, socket }
 }
 
 fn nvml(models: &[&str]) -> Nvml {
@@ -228,6 +230,39 @@ fn the_kubelets_directory_and_socket_must_be_usable() {
         SocketState::Unsupported,
     ] {
         assert_eq!(of_socket(unusable.clone()), Verdict::Problem, "{unusable:?}");
+    }
+}
+
+#[test]
+fn only_windows_and_administrators_may_write_to_the_directory() {
+    let with = |writers: Result<Vec<Writer>, String>| {
+        let present = directory(DirectoryState::Present, SocketState::Accepting);
+        let directory = Directory { writers: Some(writers), ..present };
+        let mut checks =
+            changed(Subject::KubeletDirectory, |facts| facts.directory = Some(directory));
+        checks.remove(0)
+    };
+    assert_eq!(with(Ok(vec![])).verdict, Verdict::Ok);
+    let unreadable = with(Err("access is denied".to_owned()));
+    assert_eq!(unreadable.verdict, Verdict::Warning);
+    assert!(unreadable.what.ends_with("cannot be read: access is denied"), "{unreadable:?}");
+
+    // A user of the host owns the directory, which has no access control list.
+    let user = [1, 2, 0, 0, 0, 0, 0, 5, 21, 0, 0, 0, 7, 0, 0, 0];
+    let open = with(Ok(writers(&user, None).unwrap()));
+    assert_eq!(
+        (open.verdict, open.what.as_str()),
+        (
+            Verdict::Warning,
+            r"C:\var\lib\kubelet\device-plugins: S-1-5-21-7 may change the access rights; Everyone (S-1-1-0) may create files, delete files of others and change the access rights"
+        )
+    );
+    let advice = open.advice.unwrap();
+    for command in [
+        r#"`icacls "C:\var\lib\kubelet\device-plugins" /inheritance:r /grant:r "*S-1-5-18:(OI)(CI)F" "*S-1-5-32-544:(OI)(CI)F" /remove:g *S-1-5-21-7 *S-1-1-0`"#,
+        r#"`icacls "C:\var\lib\kubelet\device-plugins" /setowner *S-1-5-32-544`"#,
+    ] {
+        assert!(advice.contains(command), "{advice}");
     }
 }
 

@@ -155,7 +155,8 @@ impl fmt::Display for PodView {
             writeln!(f, "  files    from {}", printable(&folder(&mounts[0])))?;
             for mount in mounts {
                 let file = split(&mount.host_path).1;
-                writeln!(f, "             {file} -> {}", mount.container_path)?;
+                let destination = printable(&mount.container_path);
+                writeln!(f, "             {} -> {destination}", printable(file))?;
             }
         }
         for (name, value) in &container.envs {

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use kubelet::{Transport, UnixSockets};
-use kubelet_double::{KubeletDouble, Options, PodRequest, ResourceView};
+use kubelet_double::{Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault};
 
 use crate::harness::{outcome, program, recorded};
 use crate::shutdown_request;
@@ -332,4 +332,21 @@ async fn status_distinguishes_a_busy_daemon_from_an_absent_one() {
     drop(silent);
     let (code, report) = status(folder.path());
     assert_eq!((code, &report["busySockets"]), (Some(1), &serde_json::json!([])));
+}
+
+#[tokio::test]
+async fn it_warns_of_a_kubelet_that_closes_every_stream() {
+    if uds::skips_test() {
+        return;
+    }
+    let mut daemon = Daemon::start(&[]);
+    let kubelet = daemon.kubelet();
+    kubelet
+        .set_faults(Faults { stream: StreamFault::DropAfter(Duration::ZERO), ..Faults::default() });
+    // The log is read on another thread, so that the kubelet can act meanwhile.
+    let warning = "kubelet keeps closing the ListAndWatch stream";
+    let line = tokio::task::spawn_blocking(move || daemon.wait_for_line(warning)).await.unwrap();
+    for part in ["WARN", DISPLAY, "streams=5", "only one device plugin"] {
+        assert!(line.contains(part), "{line}");
+    }
 }

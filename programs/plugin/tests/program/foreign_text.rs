@@ -9,6 +9,9 @@ use crate::harness::{outcome, program};
 /// What may end a line, move the cursor, change colors, or reorder text.
 const HOSTILE: &str = "\\e[31m\\n\\r\\t\\b\\a\\0\\x7F\\x9B\\u202E\\u2066\\u2028\\u200B\\uFEFF";
 
+/// What Windows accepts in the name of a file.
+const FILE_NAME: &str = "\\u202E\\u2066\\u2028\\u200B\\uFEFF";
+
 /// Whether no character but the ends of lines controls a terminal.
 fn is_harmless(text: &str) -> bool {
     !text.chars().any(|c| c != '\n' && printable::is_unsafe(c))
@@ -42,6 +45,16 @@ adapters:
   hardware: false
   hardwareId: {{vendor: 0x1414, device: 0x8C}}
   driverDescription: "S{HOSTILE}"
+- luid: 3
+  attributes: [d3d12-graphics, d3d12-core-compute]
+  hardware: true
+  hardwareId: {{vendor: 0x10DE, device: 1}}
+  pnp: {{id: "PCI\\Y", driverKey: "K", locationPaths: [L]}}
+  driverStore:
+    path: "C:\\Windows\\System32\\DriverStore\\FileRepository\\s{FILE_NAME}"
+    files: ["f{FILE_NAME}"]
+    copyToVm:
+      CopyToVmOverwrite: {{v: ["f{FILE_NAME}", "t{FILE_NAME}.dll"]}}
 "#
     );
     let mut file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
@@ -67,6 +80,16 @@ fn no_command_prints_control_characters_of_an_inventory() {
             }
         }
     }
+}
+
+#[test]
+fn a_simulation_prints_the_names_of_mounted_files() {
+    let inventory = inventory();
+    let path = inventory.path().to_str().unwrap();
+    let (_, out, err) =
+        outcome(&program().args(["simulate", "--inventory", path]).output().unwrap());
+    let file = r"\u{202e}\u{2066}\u{2028}\u{200b}\u{feff}";
+    assert!(out.contains(&format!(r"f{file} -> C:\Windows\System32\t{file}.dll")), "{out} {err}");
 }
 
 #[test]

@@ -23,6 +23,9 @@ const COMMAND_MIB: f64 = 256.0;
 /// How long `status` may take beside silent sockets. It is to wait for two seconds.
 const STATUS: Duration = Duration::from_secs(10);
 
+/// Parts of the names of sockets.
+const NAMES: [&str; 4] = ["", "\u{1b}[2J\u{1b}[31m", "\nwddm ok\r\u{7f}", "\u{202e}\u{2028}\u{85}"];
+
 /// How long something stays in the place of the inventory.
 const STAYS: Duration = Duration::from_millis(150);
 
@@ -100,7 +103,8 @@ pub(super) fn silent_sockets(target: &Target) -> Result<u64> {
         let directory = target.node.directory();
         let mut silent = Vec::new();
         for number in 0..200 {
-            silent.push(UnixSockets.bind(&directory.join(format!("silent-{number}.sock")))?);
+            let name = format!("silent-{number}{}.sock", NAMES[number % NAMES.len()]);
+            silent.push(UnixSockets.bind(&directory.join(name))?);
         }
         let directory = directory.to_str().context("the temporary folder has no UTF-8 name")?;
         let arguments = ["status", "--device-plugin-dir", directory];

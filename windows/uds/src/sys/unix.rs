@@ -26,12 +26,12 @@ pub(crate) fn is_supported() -> bool {
 /// Binds, restricts the mode, then listens. Before `listen`, every connection is refused, so the
 /// initial mode from the umask does not matter. The umask is not changed, because it applies to the
 /// whole process.
-pub(crate) fn bind(path: &Path) -> io::Result<Listener> {
+pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
     remove_on_failure(path, || {
         fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
-        socket.listen(BACKLOG)
+        Ok((socket.listen(BACKLOG)?, Ok(())))
     })
 }
 

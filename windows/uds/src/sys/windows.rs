@@ -1,7 +1,7 @@
 //! The Windows implementation: `AF_UNIX` sockets that `socket2` opens and tokio handles as TCP.
 //!
 //! tokio's `TcpStream` does not depend on the address family: it registers the handle with AFD, the
-//! socket poll interface of Windows, and then calls `recv`, `send` and `shutdown`. Three things
+//! socket poll interface of Windows, and then calls `recv`, `send` and `shutdown`. Four things
 //! differ from TCP and are handled here:
 //!
 //! * `accept` of a `TcpListener` parses the peer's address as an IP address and fails for any
@@ -9,10 +9,13 @@
 //!   readable (AFD reports a pending connection as readable), and `socket2` accepts.
 //! * `connect` is the blocking call, on a thread for blocking calls. A local connect completes
 //!   immediately, and Go programs such as the kubelet connect the same way.
+//! * A socket has no mode. What a mode of 0600 means on Unix is set as the access control list of its
+//!   file.
 //! * Windows versions without `AF_UNIX` return `WSAEAFNOSUPPORT`, which gets an error text here.
 //!
 //! [`bind_to`], [`listen`], [`accept`] and [`connect_to`] take the address family from the address.
 
+mod access;
 mod file;
 
 use std::io;
@@ -43,9 +46,13 @@ pub(crate) fn is_supported() -> bool {
     open(Domain::UNIX).is_ok()
 }
 
-pub(crate) fn bind(path: &Path) -> io::Result<Listener> {
+/// Binds, restricts the access to the file, then listens. Before that, every connection is refused.
+pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
     let socket = bind_to(&SockAddr::unix(path)?)?;
-    remove_on_failure(path, || listen(socket))
+    remove_on_failure(path, || {
+        let restricted = access::restrict(path);
+        Ok((listen(socket)?, restricted))
+    })
 }
 
 pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {
@@ -242,7 +249,8 @@ mod tests {
         run(async {
             let path = std::env::temp_dir().join(format!("uds-{}.sock", std::process::id()));
             if is_supported() {
-                let listener = bind(&path).unwrap();
+                let (listener, restricted) = bind(&path).unwrap();
+                restricted.unwrap();
                 let (accepted, connected) = tokio::join!(accept(&listener), connect(&path));
                 accepted.and(connected).unwrap();
                 std::fs::remove_file(&path).unwrap();

@@ -11,5 +11,6 @@ pub(crate) mod library;
 pub(crate) mod notify;
 pub(crate) mod nvml;
 pub(crate) mod registry;
+pub(crate) mod security;
 pub(crate) mod setup;
 pub(crate) mod version;

@@ -1,0 +1,241 @@
+//! Who may change the contents of a directory, besides Windows and the administrators.
+//!
+//! Input: the owner and the access control list (DACL) of a directory, as bytes. Output: the
+//! accounts with the rights that matter for a directory with sockets. The structures are those of
+//! winnt.h, described in Microsoft's \[MS-DTYP\], sections 2.4.2 to 2.4.5.
+
+use std::fmt;
+
+/// An account that may change a directory, and what it may do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Writer {
+    /// The account.
+    pub account: Sid,
+    /// What it may do, for a sentence with *may*; never empty.
+    pub rights: Vec<&'static str>,
+    /// Whether it owns the directory.
+    pub ownership: Ownership,
+}
+
+/// Whether an account owns a directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ownership {
+    /// It may always change the access rights.
+    Owner,
+    /// It has only what the access control list grants.
+    Other,
+}
+
+/// A security identifier, as in `S-1-5-18`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Sid(String);
+
+impl Sid {
+    /// The identifier as `icacls` accepts it after an asterisk.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of a well-known group.
+    fn name(&self) -> Option<&'static str> {
+        WELL_KNOWN.iter().find(|(sid, _)| *sid == self.0).map(|&(_, name)| name)
+    }
+
+    fn is_trusted(&self) -> bool {
+        TRUSTED.contains(&self.0.as_str())
+    }
+}
+
+impl fmt::Display for Sid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "{name} ({})", self.0),
+            None => f.write_str(&self.0),
+        }
+    }
+}
+
+/// An access control list that is not as Windows documents it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the access control list is not valid")]
+pub struct InvalidAcl;
+
+const EVERYONE: &str = "S-1-1-0";
+
+/// Accounts that control the host anyway: SYSTEM, Administrators and `TrustedInstaller`. OWNER
+/// RIGHTS and CREATOR OWNER are the owner, which is checked itself.
+const TRUSTED: [&str; 5] = [
+    "S-1-5-18",
+    "S-1-5-32-544",
+    "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464",
+    "S-1-3-4",
+    "S-1-3-0",
+];
+
+/// The names of groups that Windows grants access by default ("Well-known SIDs", Microsoft Learn).
+const WELL_KNOWN: [(&str, &str); 6] = [
+    (EVERYONE, "Everyone"),
+    ("S-1-5-7", "Anonymous"),
+    ("S-1-5-11", "Authenticated Users"),
+    ("S-1-5-4", "Interactive"),
+    ("S-1-5-32-545", "Users"),
+    ("S-1-5-32-547", "Power Users"),
+];
+
+/// The access rights of a directory that matter: their bits, and what they allow (winnt.h).
+/// `GENERIC_WRITE` and `GENERIC_ALL` contain the first, `GENERIC_ALL` all of them.
+const RIGHTS: [(u32, &str); 3] = [
+    (FILE_ADD_FILE | GENERIC_WRITE | GENERIC_ALL, "create files"),
+    (FILE_DELETE_CHILD | GENERIC_ALL, "delete files of others"),
+    (WRITE_DAC | WRITE_OWNER | GENERIC_ALL, CHANGE_RIGHTS),
+];
+
+const CHANGE_RIGHTS: &str = "change the access rights";
+
+const FILE_ADD_FILE: u32 = 0x2;
+const FILE_DELETE_CHILD: u32 = 0x40;
+const WRITE_DAC: u32 = 0x4_0000;
+const WRITE_OWNER: u32 = 0x8_0000;
+const GENERIC_ALL: u32 = 0x1000_0000;
+const GENERIC_WRITE: u32 = 0x4000_0000;
+
+/// An entry that is only for the files in the directory (winnt.h).
+const INHERIT_ONLY_ACE: u8 = 0x8;
+
+const ACCESS_ALLOWED_ACE_TYPE: u8 = 0;
+const ACCESS_DENIED_ACE_TYPE: u8 = 1;
+
+/// Allows under a condition, which is ignored here: it may be true.
+const ACCESS_ALLOWED_CALLBACK_ACE_TYPE: u8 = 9;
+
+/// The accounts that may change a directory with this owner and access control list, in the order
+/// of the list. No list means that everybody may do everything.
+///
+/// # Errors
+/// The bytes are not a security identifier or an access control list.
+pub fn writers(owner: &[u8], acl: Option<&[u8]>) -> Result<Vec<Writer>, InvalidAcl> {
+    let owner = sid(owner).ok_or(InvalidAcl)?;
+    let granted = match acl {
+        Some(acl) => granted(acl)?,
+        None => vec![(Sid(EVERYONE.to_owned()), GENERIC_ALL)],
+    };
+    let mut writers: Vec<Writer> = Vec::new();
+    if !owner.is_trusted() {
+        let rights = vec![CHANGE_RIGHTS];
+        writers.push(Writer { account: owner, rights, ownership: Ownership::Owner });
+    }
+    for (account, mask) in granted.into_iter().filter(|(account, _)| !account.is_trusted()) {
+        let rights = RIGHTS.iter().filter(|(bits, _)| mask & bits != 0).map(|&(_, right)| right);
+        let known = writers.iter_mut().find(|writer| writer.account == account);
+        let Some(writer) = known else {
+            let rights: Vec<&str> = rights.collect();
+            if !rights.is_empty() {
+                writers.push(Writer { account, rights, ownership: Ownership::Other });
+            }
+            continue;
+        };
+        for right in rights {
+            if !writer.rights.contains(&right) {
+                writer.rights.push(right);
+            }
+        }
+    }
+    Ok(writers)
+}
+
+/// What each entry grants for the directory itself. An entry that denies rights removes them from
+/// later entries of the same account, and of all accounts if it is for everyone; other memberships
+/// are not known here.
+fn granted(acl: &[u8]) -> Result<Vec<(Sid, u32)>, InvalidAcl> {
+    let mut granted = Vec::new();
+    let mut denied: Vec<(Sid, u32)> = Vec::new();
+    for entry in entries(acl)? {
+        let Entry { kind, flags, mask, account } = entry?;
+        if flags & INHERIT_ONLY_ACE != 0 {
+            continue;
+        }
+        match kind {
+            ACCESS_DENIED_ACE_TYPE => denied.push((account, mask)),
+            ACCESS_ALLOWED_ACE_TYPE | ACCESS_ALLOWED_CALLBACK_ACE_TYPE => {
+                let applies = |denial: &&(Sid, u32)| denial.0 == account || denial.0.0 == EVERYONE;
+                let mask =
+                    denied.iter().filter(applies).fold(mask, |mask, denial| mask & !denial.1);
+                granted.push((account, mask));
+            }
+            // Audits, labels, and rights to objects of a directory service.
+            _ => {}
+        }
+    }
+    Ok(granted)
+}
+
+/// An entry that grants or denies rights to an account. Other kinds have another layout, so their
+/// account and rights are not read.
+struct Entry {
+    kind: u8,
+    flags: u8,
+    mask: u32,
+    account: Sid,
+}
+
+/// The entries of an `ACL`, up to its end. Iteration ends after the first error.
+fn entries(
+    acl: &[u8],
+) -> Result<impl Iterator<Item = Result<Entry, InvalidAcl>> + use<'_>, InvalidAcl> {
+    let &[_revision, _, _, _, low, high, _, _, ref rest @ ..] = acl else { return Err(InvalidAcl) };
+    let mut rest = rest;
+    let next = move || {
+        let entry = split_entry(&mut rest);
+        if entry.is_none() {
+            rest = &[];
+        }
+        entry.ok_or(InvalidAcl)
+    };
+    Ok(std::iter::repeat_with(next).take(usize::from(u16::from_le_bytes([low, high]))))
+}
+
+fn split_entry(rest: &mut &[u8]) -> Option<Entry> {
+    let &[kind, flags, low, high, ..] = *rest else { return None };
+    let (entry, after) = rest.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
+    *rest = after;
+    let is_simple = matches!(
+        kind,
+        ACCESS_ALLOWED_ACE_TYPE | ACCESS_DENIED_ACE_TYPE | ACCESS_ALLOWED_CALLBACK_ACE_TYPE
+    );
+    if !is_simple {
+        // Without rights it is ignored, and its size must at least be that of its header.
+        return (entry.len() >= 4).then(|| Entry {
+            kind,
+            flags,
+            mask: 0,
+            account: Sid(String::new()),
+        });
+    }
+    let mask = u32::from_le_bytes(*entry.get(4..)?.first_chunk()?);
+    Some(Entry { kind, flags, mask, account: sid(entry.get(8..)?)? })
+}
+
+/// The text of a `SID`. Bytes after it are ignored.
+fn sid(bytes: &[u8]) -> Option<Sid> {
+    let &[revision, count, ref rest @ ..] = bytes else { return None };
+    let (authority, parts) = rest.split_first_chunk::<6>()?;
+    let authority = authority.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    let parts = parts.get(..4 * usize::from(count))?.as_chunks().0;
+    let parts = parts.iter().map(|part| format!("-{}", u32::from_le_bytes(*part)));
+    Some(Sid(format!("S-{revision}-{authority}{}", parts.collect::<String>())))
+}
+
+/// The accounts that may change a directory of this host.
+///
+/// # Errors
+/// The directory does not exist, or this account may not read its access rights.
+#[cfg(windows)]
+pub fn directory_writers(directory: &std::path::Path) -> std::io::Result<Vec<Writer>> {
+    let security = crate::sys::security::of_directory(directory)?;
+    writers(&security.owner, security.acl.as_deref()).map_err(std::io::Error::other)
+}
+
+#[cfg(test)]
+#[path = "directory_access/tests.rs"]
+mod tests;

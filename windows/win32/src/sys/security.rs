@@ -1,0 +1,82 @@
+//! Reads the owner and the access control list of a directory.
+#![allow(unsafe_code, reason = "calls advapi32.dll")]
+
+use std::io;
+use std::path::Path;
+use std::ptr;
+
+use windows::Win32::Foundation::{ERROR_SUCCESS, HLOCAL, LocalFree};
+use windows::Win32::Security::Authorization::{GetNamedSecurityInfoW, SE_FILE_OBJECT};
+use windows::Win32::Security::{
+    ACL, DACL_SECURITY_INFORMATION, GetLengthSid, OWNER_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR,
+    PSID,
+};
+use windows::core::HSTRING;
+
+/// The owner and the access control list of an object, as bytes.
+pub(crate) struct Security {
+    pub(crate) owner: Vec<u8>,
+    /// `None` if the object has none, so that everybody has every right.
+    pub(crate) acl: Option<Vec<u8>>,
+}
+
+/// A security descriptor that Windows allocated.
+struct Descriptor(PSECURITY_DESCRIPTOR);
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: Windows allocated it with `LocalAlloc`, and nothing refers to it any more.
+        let _ = unsafe { LocalFree(Some(HLOCAL(self.0.0))) };
+    }
+}
+
+/// The security of a directory or a file.
+pub(crate) fn of_directory(path: &Path) -> io::Result<Security> {
+    let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
+    let (mut owner, mut acl) = (PSID::default(), ptr::null_mut::<ACL>());
+    // SAFETY: every pointer refers to a writable variable.
+    let result = unsafe {
+        GetNamedSecurityInfoW(
+            &HSTRING::from(path),
+            SE_FILE_OBJECT,
+            OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION,
+            Some(&raw mut owner),
+            None,
+            Some(&raw mut acl),
+            None,
+            &raw mut descriptor.0,
+        )
+    };
+    if result != ERROR_SUCCESS {
+        return Err(io::Error::from_raw_os_error(result.0.cast_signed()));
+    }
+    if owner.is_invalid() {
+        return Err(io::Error::other("the directory has no owner"));
+    }
+    // SAFETY: Windows set `owner` to a valid SID in the descriptor.
+    let length = unsafe { GetLengthSid(owner) } as usize;
+    // SAFETY: the SID has this length and lives as long as `descriptor`.
+    let owner = unsafe { std::slice::from_raw_parts(owner.0.cast::<u8>(), length) }.to_vec();
+    // SAFETY: Windows set `acl` to null or to an ACL in the descriptor.
+    let acl = unsafe { acl.as_ref() }.map(|header| {
+        let length = usize::from(header.AclSize);
+        // SAFETY: the ACL has this length, header included, and lives as long as `descriptor`.
+        unsafe { std::slice::from_raw_parts(acl.cast::<u8>(), length) }.to_vec()
+    });
+    Ok(Security { owner, acl })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_an_owner_and_a_missing_one_is_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let security = of_directory(folder.path()).unwrap();
+        assert_eq!(security.owner[0], 1, "the revision of every SID");
+        assert!(security.acl.is_some());
+        let missing = of_directory(&folder.path().join("missing")).err().unwrap();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound, "{missing}");
+    }
+}
