@@ -37,6 +37,14 @@ func (e ending) require(t *testing.T) {
 	}
 }
 
+// ordinary returns the way in which plugins are usually stopped on this host.
+func ordinary() ending {
+	if noShutdown() != "" {
+		return kill
+	}
+	return shutdown
+}
+
 // arguments are the common arguments of `serve` and `simulate`.
 type arguments struct {
 	inventory    string
@@ -66,10 +74,12 @@ type plugin struct {
 	killed bool
 }
 
-// startPlugin starts the program. It is stopped when the test ends.
-func startPlugin(t *testing.T, common arguments) *plugin {
+// startPlugin starts the program, with further arguments of `serve`. It is stopped when the test
+// ends.
+func startPlugin(t *testing.T, common arguments, further ...string) *plugin {
 	t.Helper()
-	command := exec.Command(program, append([]string{"serve"}, common.list()...)...)
+	words := append([]string{"serve"}, common.list()...)
+	command := exec.Command(program, append(words, further...)...)
 	output := nodeLog.source("plugin")
 	command.Stdout, command.Stderr = output, output
 	allowShutdown(command)
@@ -98,11 +108,7 @@ func (p *plugin) alive() error {
 // stop shuts the plugin down as a DaemonSet does, and fails unless it exits with 0. It kills
 // the plugin on a host that cannot shut it down.
 func (p *plugin) stop() {
-	how := shutdown
-	if noShutdown() != "" {
-		how = kill
-	}
-	p.end(how)
+	p.end(ordinary())
 	if p.failure != nil && !p.killed {
 		p.t.Errorf("the plugin exited with an error: %v", p.failure)
 	}

@@ -7,6 +7,7 @@
 //! Output: [`Readiness`], which reports whether a kubelet has the device list of each resource.
 //! Nothing in this crate knows what a device is.
 
+mod claim;
 mod connection_slots;
 mod device_list;
 mod directory;
@@ -17,6 +18,7 @@ mod grpc_message;
 pub mod http2;
 mod list_stream;
 mod memory_budget;
+mod other_daemons;
 mod readiness;
 mod registration;
 mod request_limits;
@@ -25,7 +27,7 @@ mod resource_registration;
 mod retry;
 mod service;
 mod socket_names;
-mod stale_sockets;
+mod socket_search;
 pub mod status;
 mod supervisor;
 mod transport;
@@ -37,6 +39,7 @@ pub mod v1beta1 {
     include!("generated/v1beta1.rs");
 }
 
+pub use claim::{Claim, Takeover};
 pub use device_list::{AdvertisedDevice, DeviceList, Health, ListTooLarge, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
 pub use http2::Panicked;

@@ -1,45 +1,77 @@
-//! Removes stale sockets: sockets that earlier processes left behind.
+//! Searches the device plugin directory for sockets of other processes, and removes those that no
+//! process listens on.
 //!
-//! A process that is killed leaves its socket behind. No process listens on it, and nothing
-//! else removes it until the kubelet starts again.
+//! A process that is killed leaves its socket behind. No process listens on it, and nothing else
+//! removes it until the kubelet starts again.
 
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use tokio::time::timeout;
-
+use crate::other_daemons::{Answer, OtherSocket, file_name};
 use crate::socket_names;
+use crate::status::{StatusError, query_all};
 use crate::transport::Transport;
 
-/// How long a stale socket may take to refuse a connection. A socket that takes longer is kept.
-const PROBE_LIMIT: Duration = Duration::from_millis(200);
+/// How many sockets are queried in one search. A node has one or two daemons with a few sockets
+/// each.
+const MAX_QUERIED: usize = 32;
 
-/// Removes the sockets with these prefixes that refuse connections, except `own`.
-///
-/// A socket that accepts a connection belongs to a running process, such as the one that a
-/// rolling update is about to stop.
-pub(crate) async fn remove<T: Transport>(
-    transport: T,
-    directory: PathBuf,
-    prefixes: Vec<String>,
-    own: Vec<PathBuf>,
-) {
-    let Ok(paths) = transport.list(&directory) else { return };
-    for path in paths {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let named = prefixes.iter().any(|prefix| socket_names::has_prefix(prefix, &name));
-        if own.contains(&path) || !named {
-            continue;
-        }
-        if refuses_connections(&transport, &path).await && transport.remove(&path).is_ok() {
-            tracing::info!(socket = %path.display(), "removed stale socket");
-        }
-    }
+/// What a search found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// The sockets that a process listens on.
+    pub(crate) others: Vec<OtherSocket>,
+    /// The sockets that refused the connection and still exist.
+    pub(crate) refused: BTreeSet<PathBuf>,
 }
 
-async fn refuses_connections<T: Transport>(transport: &T, path: &Path) -> bool {
-    match timeout(PROBE_LIMIT, transport.connect(path)).await {
-        Ok(Err(error)) => error.kind() == std::io::ErrorKind::ConnectionRefused,
-        Ok(Ok(_)) | Err(_) => false,
+/// The sockets in `directory` whose processes may serve the resources with `prefixes`, newest first,
+/// without `own`. If the directory cannot be read, there are none.
+pub(crate) fn sockets<T: Transport>(
+    transport: &T,
+    directory: &Path,
+    prefixes: &[&str],
+    own: &BTreeSet<&Path>,
+) -> Vec<PathBuf> {
+    let mut paths = transport.list(directory).unwrap_or_default();
+    paths.retain(|path| {
+        let name = file_name(path);
+        prefixes.iter().any(|prefix| socket_names::may_serve(prefix, &name))
+            && !own.contains(path.as_path())
+    });
+    paths.sort_unstable_by(|a, b| b.cmp(a));
+    paths.truncate(MAX_QUERIED);
+    paths
+}
+
+/// Queries the processes behind `sockets`. Removes the sockets that refuse the connection now and
+/// are in `refused`, which did so in the previous search: a socket that is being created refuses
+/// connections for a moment.
+pub(crate) async fn query<T: Transport>(
+    transport: T,
+    sockets: Vec<PathBuf>,
+    refused: BTreeSet<PathBuf>,
+) -> Found {
+    let mut found = Found::default();
+    let answers = query_all(&transport, &sockets).await;
+    for (path, answer) in sockets.into_iter().zip(answers) {
+        let answer = match answer {
+            Ok(report) => Answer::Report(report),
+            Err(StatusError::OtherProgram(_)) => Answer::UnknownCall,
+            Err(StatusError::Busy | StatusError::Unreachable(_)) => Answer::Nothing,
+            Err(StatusError::Absent(error)) => {
+                if error.kind() == ErrorKind::ConnectionRefused {
+                    if !refused.contains(&path) {
+                        found.refused.insert(path);
+                    } else if transport.remove(&path).is_ok() {
+                        tracing::info!(socket = %path.display(), "removed stale socket");
+                    }
+                }
+                continue;
+            }
+        };
+        found.others.push(OtherSocket { path, answer });
     }
+    found
 }

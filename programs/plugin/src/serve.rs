@@ -11,7 +11,7 @@ use clap::Args;
 use cli::Failure;
 use devices::{Catalog, DriverModel};
 use http_endpoint::ListenAddress;
-use kubelet::{RunConfig, UnixSockets, default_device_plugin_dir};
+use kubelet::{RunConfig, Takeover, UnixSockets, default_device_plugin_dir};
 use tokio::sync::watch;
 
 use crate::arguments::{DevicePluginDir, DriverModels, Input};
@@ -44,6 +44,9 @@ pub(crate) struct DaemonArguments {
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<ListenAddress>,
+    /// Take over resources that another daemon on this node serves, instead of waiting until it ends
+    #[arg(long)]
+    replace: bool,
 }
 
 /// A daemon that is ready to run: its options and configuration are valid.
@@ -51,6 +54,7 @@ pub(crate) struct Daemon {
     host: HostAccess,
     config: settings::Config,
     listen: Option<ListenAddress>,
+    takeover: Takeover,
 }
 
 impl ServeArguments {
@@ -66,7 +70,7 @@ impl ServeArguments {
 
     /// The paths among the options, each with its option.
     pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
-        let DaemonArguments { input, directory, log_file, listen: _ } = &self.daemon;
+        let DaemonArguments { input, directory, log_file, listen: _, replace: _ } = &self.daemon;
         let paths = [
             ("--config", &input.config),
             ("--inventory", &input.inventory),
@@ -112,14 +116,15 @@ impl DaemonArguments {
         let host = HostAccess::of(inventory.as_deref())?;
         let directory = self.directory.device_plugin_dir;
         let config = config::load(driver_models, config.as_deref(), directory)?;
-        Ok(Daemon { host, config, listen: self.listen })
+        let takeover = if self.replace { Takeover::Replace } else { Takeover::Wait };
+        Ok(Daemon { host, config, listen: self.listen, takeover })
     }
 }
 
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { host, config, listen } = self;
+        let Daemon { host, config, listen, takeover } = self;
         let runtime = event_loop::build()?;
         let _entered = runtime.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
@@ -139,14 +144,15 @@ impl Daemon {
             let event_loop = runtime.handle().clone();
             monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
         }
-        runtime.block_on(serve(devices, resources, directory, signal, readiness))
+        let config = RunConfig { directory, takeover };
+        runtime.block_on(serve(devices, resources, config, signal, readiness))
     }
 }
 
 async fn serve(
     devices: NodeDevices,
     resources: Vec<Arc<dyn kubelet::Resource>>,
-    directory: PathBuf,
+    config: RunConfig,
     signal: impl Future<Output = &'static str>,
     readiness: watch::Sender<kubelet::Readiness>,
 ) -> Result<(), Failure> {
@@ -156,10 +162,9 @@ async fn serve(
     };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        directory = %directory.display(),
+        directory = %config.directory.display(),
         "starting"
     );
-    let config = RunConfig { directory };
     tokio::select! {
         ended = kubelet::run(config, resources, UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)

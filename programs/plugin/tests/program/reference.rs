@@ -81,6 +81,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--device-plugin-dir",
                 "--log-file",
                 "--listen",
+                "--replace",
             ][..],
         ),
         ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
@@ -129,6 +130,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
         "--device-plugin-dir",
         "--log-file",
         "--listen",
+        "--replace",
         "--completions",
     ];
     assert_eq!(options(&stdout(thin, &["--help"])), [&own[..], &last].concat());
