@@ -1,4 +1,4 @@
-//go:build !oldest
+//go:build !oldest && !v1_34
 
 package kubelet
 

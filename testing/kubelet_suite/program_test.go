@@ -37,6 +37,14 @@ func (e ending) require(t *testing.T) {
 	}
 }
 
+// ordinary returns the way in which plugins are usually stopped on this host.
+func ordinary() ending {
+	if noShutdown() != "" {
+		return kill
+	}
+	return shutdown
+}
+
 // arguments are the common arguments of `serve` and `simulate`.
 type arguments struct {
 	inventory    string
@@ -100,11 +108,7 @@ func (p *plugin) alive() error {
 // stop shuts the plugin down as a DaemonSet does, and fails unless it exits with 0. It kills
 // the plugin on a host that cannot shut it down.
 func (p *plugin) stop() {
-	how := shutdown
-	if noShutdown() != "" {
-		how = kill
-	}
-	p.end(how)
+	p.end(ordinary())
 	if p.failure != nil && !p.killed {
 		p.t.Errorf("the plugin exited with an error: %v", p.failure)
 	}

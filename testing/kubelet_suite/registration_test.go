@@ -100,12 +100,10 @@ func TestPluginStopsWithoutAKubelet(t *testing.T) {
 func TestPluginIsReplacedWhileItStillRuns(t *testing.T) {
 	nodeLog.start(t)
 	n := startNode(t)
-	common := arguments{inventory: inventoryPath(twoGPUs), driverModels: []string{"wddm"}}
-	const listed = "State pushed for device plugin"
-	first := startPlugin(t, common)
+	first := startPlugin(t, onlyDisplay())
 	eventually(t, first, display, devices(2, 2), displayCount(n))
 	lists := nodeLog.count(listed)
-	second := startPlugin(t, common)
+	second := startPlugin(t, onlyDisplay(), "--replace")
 	eventually(t, second, "the device list of the second plugin", true, func() bool { return nodeLog.count(listed) > lists })
 
 	first.stop()

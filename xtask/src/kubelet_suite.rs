@@ -1,7 +1,7 @@
 //! Runs the Go tests in which the kubelet's own device manager drives our program.
 //!
 //! `testing/kubelet_suite` contains the tests and says what they need. They are built
-//! with the newest and with the oldest kubelet, and run against a debug build. Go keeps
+//! with the newest kubelet and with older ones, and run against a debug build. Go keeps
 //! modules and builds in the user's cache itself, so a fresh clone reuses them.
 //!
 //! Elsewhere than on Windows they are also checked and built for it.
@@ -38,6 +38,15 @@ const NEWEST: Kubelet = Kubelet {
     not_on_windows: None,
 };
 
+/// As all kubelets from 1.26 to 1.36, it keeps one connection for each resource: the end of any
+/// plugin ends the registration of the one that registered last.
+const V1_34: Kubelet = Kubelet {
+    name: "kubelet 1.34",
+    module_file: "v1_34.mod",
+    build_tags: &["-tags=v1_34"],
+    not_on_windows: None,
+};
+
 const OLDEST: Kubelet = Kubelet {
     name: "the oldest kubelet",
     module_file: "oldest.mod",
@@ -45,7 +54,7 @@ const OLDEST: Kubelet = Kubelet {
     not_on_windows: Some("kubelets before 1.21 have no device manager on Windows"),
 };
 
-const KUBELETS: [Kubelet; 2] = [NEWEST, OLDEST];
+const KUBELETS: [Kubelet; 3] = [NEWEST, V1_34, OLDEST];
 
 /// Bounds a run, so that nothing hangs. A run takes some minutes if Go has to compile the
 /// kubelet first, and about a minute otherwise.
@@ -127,6 +136,8 @@ pub(crate) fn folder() -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -136,15 +147,16 @@ mod tests {
             let line = text.lines().find(|line| line.contains("k8s.io/kubernetes v"));
             line.expect("the module file requires a kubelet").to_owned()
         });
-        assert_ne!(versions[0], versions[1]);
+        assert_eq!(BTreeSet::from(versions).len(), KUBELETS.len());
     }
 
     #[test]
     fn windows_has_no_device_manager_of_the_oldest_kubelet() {
         let (run_here, skipped) = on_this_machine(true);
-        assert_eq!((run_here.len(), run_here[0].name), (1, NEWEST.name));
+        let names: Vec<_> = run_here.iter().map(|kubelet| kubelet.name).collect();
+        assert_eq!(names, [NEWEST.name, V1_34.name]);
         assert_eq!((skipped.len(), &*skipped[0].part), (1, OLDEST.name));
         let (run_here, skipped) = on_this_machine(false);
-        assert_eq!((run_here.len(), skipped), (2, Vec::new()));
+        assert_eq!((run_here.len(), skipped), (KUBELETS.len(), Vec::new()));
     }
 }

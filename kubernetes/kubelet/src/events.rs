@@ -2,6 +2,7 @@
 
 use crate::http2::Panicked;
 use crate::registration::RegisterError;
+use crate::socket_search::Found;
 
 /// Identifies one socket of the plugin, from bind to close.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -24,8 +25,8 @@ pub(crate) enum Event {
     RegistrationEnded(EndpointId, Result<(), RegisterError>),
     /// An endpoint closed all its connections.
     EndpointEnded(EndpointId),
-    /// The search for stale sockets ended.
-    StaleSocketsRemoved,
+    /// A search for other daemons ended.
+    SearchEnded(Found),
     /// A task panicked.
     Panicked(Panicked),
 }

@@ -7,6 +7,7 @@
 //! Output: [`Readiness`], which reports whether a kubelet has the device list of each resource.
 //! Nothing in this crate knows what a device is.
 
+mod claim;
 mod connection_slots;
 mod device_list;
 mod directory;
@@ -18,6 +19,7 @@ pub mod http2;
 mod list_stream;
 mod memory_budget;
 mod message_fields;
+mod other_daemons;
 pub mod pod_resources;
 mod readiness;
 mod registration;
@@ -27,7 +29,7 @@ mod resource_registration;
 mod retry;
 mod service;
 mod socket_names;
-mod stale_sockets;
+mod socket_search;
 pub mod status;
 mod stream_ends;
 mod supervisor;
@@ -40,6 +42,7 @@ pub mod v1beta1 {
     include!("generated/v1beta1.rs");
 }
 
+pub use claim::{Claim, Takeover};
 pub use device_list::{AdvertisedDevice, DeviceList, Health, ListTooLarge, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
 pub use http2::Panicked;

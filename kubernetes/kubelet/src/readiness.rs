@@ -1,5 +1,7 @@
 //! Whether a kubelet has the device lists: the answer to a readiness probe.
 
+use std::path::PathBuf;
+
 use tokio::time::Instant;
 
 /// The state of every resource, in the order of the resources given to [`run`](crate::run).
@@ -42,6 +44,14 @@ pub enum ResourceState {
         since: Instant,
         /// The last error, with its causes.
         last_error: Option<String>,
+    },
+    /// Another daemon on this node serves the resource, or may have registered it. This daemon
+    /// registers it when the other one has ended.
+    WaitingForOtherDaemon {
+        /// When the wait began.
+        since: Instant,
+        /// The socket of the other daemon.
+        socket: PathBuf,
     },
     /// A kubelet accepted the registration and has not received the device list yet.
     Registered,

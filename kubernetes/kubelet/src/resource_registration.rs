@@ -11,12 +11,20 @@
 //!   by then. So the streams of an old socket end *before* a new socket is registered.
 //! - From 1.37 on, the kubelet refuses a socket that is still connected. So a socket that may
 //!   have been registered is never registered again.
+//!
+//! Other daemons with the same resource are considered in `handover` and `standing`.
+
+mod bind_reason;
+mod handover;
+mod standing;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub(crate) use self::bind_reason::BindReason;
+use self::handover::Handover;
 use crate::events::EndpointId;
 use crate::readiness::ResourceState;
 use crate::retry::{Backoff, Failure, SocketUse};
@@ -55,6 +63,8 @@ pub(crate) struct ResourceRegistration {
     bound_for: BindReason,
     backoff: Backoff,
     bind_backoff: Backoff,
+    handover: Handover,
+    /// The state apart from other daemons.
     state: ResourceState,
 }
 
@@ -96,41 +106,6 @@ pub(crate) enum Step {
     Register(Identity),
 }
 
-/// Why a new socket is bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum BindReason {
-    /// The resource has no socket yet.
-    Startup,
-    /// The resource's socket was deleted or replaced.
-    SocketLost,
-    /// The kubelet's socket is not the one that the resource was registered with.
-    KubeletReplaced,
-    /// The kubelet's stream ended.
-    StreamEnded,
-    /// The kubelet accepted the registration and did not call `ListAndWatch`.
-    NoStream,
-    /// The kubelet refused the registration or did not answer. It may have connected to the
-    /// socket anyway, and must not be asked to connect to it twice.
-    RegistrationFailed,
-    /// The socket stopped accepting connections.
-    EndpointEnded,
-}
-
-impl BindReason {
-    /// The reason as text, for logs and for the status.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            BindReason::Startup => "startup",
-            BindReason::SocketLost => "plugin socket deleted or replaced",
-            BindReason::KubeletReplaced => "kubelet socket replaced",
-            BindReason::StreamEnded => "kubelet closed the ListAndWatch stream",
-            BindReason::NoStream => "kubelet did not call ListAndWatch",
-            BindReason::RegistrationFailed => "previous registration failed",
-            BindReason::EndpointEnded => "plugin socket stopped accepting connections",
-        }
-    }
-}
-
 impl ResourceRegistration {
     pub(crate) fn new(now: Instant) -> Self {
         ResourceRegistration {
@@ -145,6 +120,7 @@ impl ResourceRegistration {
             bound_for: BindReason::Startup,
             backoff: Backoff::default(),
             bind_backoff: Backoff::default(),
+            handover: Handover::new(now),
             state: ResourceState::Starting,
         }
     }
@@ -154,7 +130,9 @@ impl ResourceRegistration {
     }
 
     pub(crate) fn state(&self) -> &ResourceState {
-        &self.state
+        // Without a socket, the error of the last attempt to bind one counts.
+        let handover = self.endpoint.and_then(|_| self.handover.state());
+        handover.unwrap_or(&self.state)
     }
 
     /// The next step in the current state.
@@ -175,6 +153,9 @@ impl ResourceRegistration {
         if self.endpoint.is_none() {
             return Some(BindReason::Startup);
         }
+        if self.handover.is_outranked() && self.link != Link::None {
+            return Some(BindReason::Outranked);
+        }
         match self.pending_rebind {
             // Until the retry is due, the kubelet may still connect to the current socket.
             Some(BindReason::RegistrationFailed) => {
@@ -182,6 +163,12 @@ impl ResourceRegistration {
                     .kubelet
                     .filter(|k| self.is_retry_due(*k, sockets.now))
                     .map(|_| BindReason::RegistrationFailed);
+            }
+            // Until then, the stream may still be the kubelet's.
+            Some(BindReason::OtherDaemonEnded)
+                if !self.handover.allows_registration(sockets.now) =>
+            {
+                return None;
             }
             Some(reason) => return Some(reason),
             None => {}
@@ -213,7 +200,8 @@ impl ResourceRegistration {
     /// Whether this kubelet may be sent a `Register` call. The kubelet that was sent the last
     /// one must first close its connections to the replaced sockets.
     fn may_register_with(&self, kubelet: Identity, now: Instant) -> bool {
-        self.is_retry_due(kubelet, now)
+        self.handover.allows_registration(now)
+            && self.is_retry_due(kubelet, now)
             && (self.last_kubelet != Some(kubelet) || self.replaced.is_empty())
     }
 
@@ -226,11 +214,11 @@ impl ResourceRegistration {
         }
     }
 
-    /// Whether the resource is registered and nothing is pending.
+    /// Whether the resource is registered or another daemon's, and nothing is pending.
     pub(crate) fn is_settled(&self) -> bool {
-        matches!(self.link, Link::Registered { .. })
-            && self.has_stream()
-            && self.pending_rebind.is_none()
+        let registered = matches!(self.link, Link::Registered { .. }) && self.has_stream();
+        let waits = self.handover.is_outranked() && self.link == Link::None;
+        (registered || waits) && self.endpoint.is_some() && self.pending_rebind.is_none()
     }
 
     /// When [`Self::step`] may return another step without any event.
@@ -239,7 +227,7 @@ impl ResourceRegistration {
             Link::Registered { since, stream: Stream::NotOpened, .. } => Some(since + STREAM_LIMIT),
             _ => None,
         };
-        [Some(self.retry_at), Some(self.bind_at), stream_limit]
+        [Some(self.retry_at), Some(self.bind_at), stream_limit, self.handover.wakes_at()]
             .into_iter()
             .flatten()
             .filter(|at| *at > now)
@@ -280,6 +268,7 @@ impl ResourceRegistration {
             self.backoff.reset();
         }
         self.last_kubelet = Some(kubelet);
+        self.handover.registering();
         self.link = Link::Registering { kubelet, stream: Stream::NotOpened };
     }
 

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::claim::Claim;
 use crate::events::{EndpointId, Event};
 use crate::http2::CloseSignal;
 use crate::list_stream::{ListStream, StreamObserver};
@@ -45,6 +46,8 @@ pub(crate) struct EndpointContext {
     pub(crate) events: mpsc::UnboundedSender<Event>,
     /// The answer to a status call.
     pub(crate) readiness: watch::Receiver<Readiness>,
+    /// Part of the answer to a status call.
+    pub(crate) claim: Claim,
     /// The memory of all calls of the process.
     pub(crate) memory: Arc<MemoryBudget>,
 }
@@ -60,10 +63,10 @@ impl Service {
     }
 
     async fn unary_call(&self, request: Request<Incoming>) -> Response<Body> {
-        let EndpointContext { resource, readiness, memory, .. } = &*self.endpoint;
+        let EndpointContext { resource, readiness, claim, memory, .. } = &*self.endpoint;
         let is_kubelet = self.is_kubelet.load(Ordering::Relaxed);
         let share = if is_kubelet { memory.kubelet() } else { memory.others() };
-        let calls = UnaryCalls { resource, readiness, share };
+        let calls = UnaryCalls { resource, readiness, claim: *claim, share };
         let path = request.uri().path().to_owned();
         calls.answer(&path, request.into_body()).await.unwrap_or_else(Status::into_http)
     }

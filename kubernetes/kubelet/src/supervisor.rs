@@ -1,5 +1,7 @@
 //! The supervisor. It owns every task and handles every [`Event`].
 
+mod other_daemons;
+mod search_state;
 mod steps;
 
 use std::collections::HashMap;
@@ -13,7 +15,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use self::search_state::OtherDaemons;
 use crate::KUBELET_SOCKET;
+use crate::claim::{Claim, Takeover};
 use crate::connection_slots::ConnectionSlots;
 use crate::endpoint::{self, Endpoint};
 use crate::error_chain::ErrorChain;
@@ -53,6 +57,8 @@ pub struct RunConfig {
     /// The kubelet's device plugin directory. It contains the kubelet's socket, `kubelet.sock`, and
     /// the plugin's sockets.
     pub directory: PathBuf,
+    /// What to do with resources that another daemon on this node serves.
+    pub takeover: Takeover,
 }
 
 /// Why [`run`] ended before a shutdown was requested.
@@ -91,7 +97,7 @@ pub async fn run<T: Transport>(
     if let Some(duplicate) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(RunError::Duplicate(duplicate[0].to_owned()));
     }
-    let mut supervisor = Supervisor::new(config.directory, resources, transport, readiness);
+    let mut supervisor = Supervisor::new(config, resources, transport, readiness);
     let ended = supervisor.supervise(pin!(shutdown)).await;
     supervisor.shut_down().await;
     ended.map_err(RunError::from)
@@ -115,7 +121,7 @@ struct Supervisor<T: Transport> {
     event_sender: mpsc::UnboundedSender<Event>,
     socket_names: SocketNames,
     next_endpoint: u64,
-    stale_socket_search: StaleSocketSearch,
+    other_daemons: OtherDaemons,
     memory: Arc<MemoryBudget>,
     connection_slots: ConnectionSlots,
 }
@@ -130,21 +136,15 @@ struct ManagedResource {
     leftover: Option<PathBuf>,
 }
 
-/// Whether the search for stale sockets was started. It runs once.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum StaleSocketSearch {
-    NotStarted,
-    Started,
-}
-
 impl<T: Transport> Supervisor<T> {
     fn new(
-        directory: PathBuf,
+        config: RunConfig,
         resources: Vec<Arc<dyn Resource>>,
         transport: T,
         readiness: watch::Sender<Readiness>,
     ) -> Self {
         let now = Instant::now();
+        let RunConfig { directory, takeover } = config;
         let (event_sender, events) = mpsc::unbounded_channel();
         let managed = |resource| ManagedResource {
             resource,
@@ -168,7 +168,7 @@ impl<T: Transport> Supervisor<T> {
             event_sender,
             socket_names: SocketNames::default(),
             next_endpoint: 0,
-            stale_socket_search: StaleSocketSearch::NotStarted,
+            other_daemons: OtherDaemons::new(Claim::now(takeover)),
             memory: Arc::default(),
             connection_slots: ConnectionSlots::default(),
         }
@@ -269,7 +269,8 @@ impl<T: Transport> Supervisor<T> {
             }),
             Event::RegistrationEnded(id, result) => self.registration_ended(id, result),
             Event::EndpointEnded(id) => self.endpoint_ended(id),
-            Event::StaleSocketsRemoved | Event::Tick => {}
+            Event::SearchEnded(found) => self.search_ended(found),
+            Event::Tick => self.other_daemons.search_is_due(),
             Event::ShutdownRequested | Event::Panicked(_) => unreachable!("ends the loop"),
         }
     }
@@ -342,6 +343,7 @@ impl<T: Transport> Supervisor<T> {
         for attempt in self.attempts.values() {
             attempt.abort();
         }
+        self.other_daemons.abort_search();
         for endpoint in self.endpoints.values() {
             endpoint.close(&self.transport);
         }

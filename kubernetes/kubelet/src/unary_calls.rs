@@ -17,6 +17,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use crate::ContainerResponse;
+use crate::claim::Claim;
 use crate::grpc_message::{RequestMessage, ResponseMessage, receive};
 use crate::memory_budget::Share;
 use crate::readiness::Readiness;
@@ -37,6 +38,7 @@ const SHORT: usize = 16 * 1024;
 pub(crate) struct UnaryCalls<'a> {
     pub(crate) resource: &'a Arc<dyn Resource>,
     pub(crate) readiness: &'a watch::Receiver<Readiness>,
+    pub(crate) claim: Claim,
     pub(crate) share: &'a Share,
 }
 
@@ -63,7 +65,10 @@ impl UnaryCalls<'_> {
                 ResponseMessage::of(&PreStartContainerResponse {}, self.share)
             }
             status::GET => {
-                let report = StatusReport::of(&self.readiness.borrow(), Instant::now());
+                let report = StatusReport {
+                    claim: Some(self.claim),
+                    ..StatusReport::of(&self.readiness.borrow(), Instant::now())
+                };
                 ResponseMessage::of(&report, self.share)
             }
             _ => Err(Status::unimplemented("unknown method")),

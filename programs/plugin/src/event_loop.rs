@@ -43,7 +43,7 @@ mod tests {
     use std::time::Duration;
 
     use devices::{Catalog, DriverModel};
-    use kubelet::{Identity, KUBELET_SOCKET, Readiness, RunConfig, Transport};
+    use kubelet::{Identity, KUBELET_SOCKET, Readiness, RunConfig, Takeover, Transport};
     use kubelet_double::{Host as _, InMemory, MemoryListener};
     use tokio::io::DuplexStream;
     use tokio::sync::{Notify, watch};
@@ -108,7 +108,7 @@ mod tests {
         let catalog = Catalog::new(config.policy);
         let devices = NodeDevices::fixed(catalog.clone(), snapshot).unwrap();
         let resources = advertised_resource::resources(&catalog, &devices.published());
-        let config = RunConfig { directory: DIRECTORY.into() };
+        let config = RunConfig { directory: DIRECTORY.into(), takeover: Takeover::Wait };
         let (readiness, _) = watch::channel(Readiness::default());
         let blocked = std::sync::Arc::clone(&transport.blocked);
         let shutdown = async move { blocked.notified().await };

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use devices::{Catalog, DriverModel};
-use kubelet::{Readiness, RunConfig};
+use kubelet::{Readiness, RunConfig, Takeover};
 use kubelet_double::{Host, InMemory, KubeletDouble, Options};
 use tokio::sync::watch;
 
@@ -120,7 +120,7 @@ async fn changes_of_a_live_host_reach_the_kubelet() {
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
     let (readiness, _) = watch::channel(Readiness::default());
     let plugin = kubelet::run(
-        RunConfig { directory: directory.to_owned() },
+        RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait },
         advertised_resource::resources(&catalog, &devices.published()),
         sockets,
         std::future::pending(),

@@ -13,7 +13,7 @@ use cli::Failure;
 use devices::{Catalog, DriverModel};
 use http_endpoint::ListenAddress;
 use kubelet::pod_resources::{Endpoint, PodAttribution};
-use kubelet::{RunConfig, UnixSockets, default_device_plugin_dir};
+use kubelet::{RunConfig, Takeover, UnixSockets, default_device_plugin_dir};
 use tokio::sync::watch;
 
 use crate::arguments::{DevicePluginDir, DriverModels, Input};
@@ -53,6 +53,9 @@ pub(crate) struct DaemonArguments {
     #[arg(long, value_name = "PATH", requires = "listen",
         value_parser = PathBufValueParser::new().try_map(Endpoint::new))]
     pod_resources: Option<Endpoint>,
+    /// Take over resources that another daemon on this node serves, instead of waiting until it ends
+    #[arg(long)]
+    replace: bool,
 }
 
 /// A daemon that is ready to run: its options and configuration are valid.
@@ -60,6 +63,7 @@ pub(crate) struct Daemon {
     host: HostAccess,
     config: settings::Config,
     monitoring: Option<Monitoring>,
+    takeover: Takeover,
 }
 
 /// The options of metrics and probes.
@@ -81,7 +85,7 @@ impl ServeArguments {
 
     /// The paths among the options, each with its option.
     pub(crate) fn paths(&self) -> Vec<(&'static str, &Path)> {
-        let DaemonArguments { input, directory, log_file, listen: _, pod_resources: _ } =
+        let DaemonArguments { input, directory, log_file, listen: _, pod_resources: _, replace: _ } =
             &self.daemon;
         let paths = [
             ("--config", &input.config),
@@ -130,14 +134,15 @@ impl DaemonArguments {
         let config = config::load(driver_models, config.as_deref(), directory)?;
         let pod_resources = self.pod_resources.unwrap_or_default();
         let monitoring = self.listen.map(|address| Monitoring { address, pod_resources });
-        Ok(Daemon { host, config, monitoring })
+        let takeover = if self.replace { Takeover::Replace } else { Takeover::Wait };
+        Ok(Daemon { host, config, monitoring, takeover })
     }
 }
 
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { host, config, monitoring } = self;
+        let Daemon { host, config, monitoring, takeover } = self;
         let runtime = event_loop::build()?;
         let _entered = runtime.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
@@ -163,14 +168,15 @@ impl Daemon {
             let event_loop = runtime.handle().clone();
             monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
         }
-        runtime.block_on(serve(devices, resources, directory, signal, readiness))
+        let config = RunConfig { directory, takeover };
+        runtime.block_on(serve(devices, resources, config, signal, readiness))
     }
 }
 
 async fn serve(
     devices: NodeDevices,
     resources: Vec<Arc<dyn kubelet::Resource>>,
-    directory: PathBuf,
+    config: RunConfig,
     signal: impl Future<Output = &'static str>,
     readiness: watch::Sender<kubelet::Readiness>,
 ) -> Result<(), Failure> {
@@ -180,10 +186,9 @@ async fn serve(
     };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        directory = %directory.display(),
+        directory = %config.directory.display(),
         "starting"
     );
-    let config = RunConfig { directory };
     tokio::select! {
         ended = kubelet::run(config, resources, UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)

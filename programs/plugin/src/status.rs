@@ -11,7 +11,9 @@ use std::process::ExitCode;
 use clap::Args;
 use cli::{Failure, OutputFormat};
 use devices::DriverModel;
-use kubelet::status::{ANSWER_LIMIT, Phase, ResourceStatus, StatusError, is_socket_of, query_all};
+use kubelet::status::{
+    ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport, is_socket_of, query_all,
+};
 use kubelet::{UnixSockets, default_device_plugin_dir};
 use printable::printable;
 use serde::Serialize;
@@ -82,6 +84,8 @@ struct Answers {
     resources: BTreeMap<String, ResourceStatus>,
     /// The sockets on which a process listens but does not answer in time.
     busy: Vec<PathBuf>,
+    /// The sockets of daemons that wait until another daemon has ended.
+    waiting: Vec<PathBuf>,
 }
 
 async fn query(sockets: &[PathBuf]) -> Answers {
@@ -89,7 +93,7 @@ async fn query(sockets: &[PathBuf]) -> Answers {
     let results = query_all(&UnixSockets, sockets).await;
     for (socket, result) in sockets.iter().zip(results) {
         match result {
-            Ok(report) => report.resources.into_iter().for_each(|r| answers.add(r)),
+            Ok(report) => answers.add(socket, report),
             Err(StatusError::Busy) => answers.busy.push(socket.clone()),
             Err(error) => {
                 tracing::info!(socket = %socket.display(), %error, "skipping stale socket");
@@ -100,17 +104,24 @@ async fn query(sockets: &[PathBuf]) -> Answers {
 }
 
 impl Answers {
-    fn add(&mut self, resource: ResourceStatus) {
-        let known = self.resources.get(&resource.name);
-        if known.is_none_or(|known| rank(known) < rank(&resource)) {
-            self.resources.insert(resource.name.clone(), resource);
+    fn add(&mut self, socket: &Path, report: StatusReport) {
+        if report.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
+            self.waiting.push(socket.to_owned());
+        }
+        for resource in report.resources {
+            let known = self.resources.get(&resource.name);
+            if known.is_none_or(|known| rank(known) < rank(&resource)) {
+                self.resources.insert(resource.name.clone(), resource);
+            }
         }
     }
 }
 
-/// The order by which the best of several daemons is chosen.
-fn rank(resource: &ResourceStatus) -> (bool, Phase) {
-    (resource.is_ready(), resource.phase())
+/// The order by which the best of several daemons is chosen. One that waits for another daemon says
+/// nothing about the kubelet.
+fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
+    let phase = resource.phase();
+    (resource.is_ready(), phase != Phase::WaitingForOtherDaemon, phase)
 }
 
 /// The JSON document.
@@ -121,6 +132,8 @@ struct Report {
     resources: Vec<View>,
     /// The paths of the sockets that a daemon listens on without answering in time.
     busy_sockets: Vec<String>,
+    /// The paths of the sockets of daemons that wait until another daemon has ended.
+    waiting_sockets: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -149,6 +162,7 @@ impl View {
                 }
                 Phase::Ready if !resource.is_ready() => "the kubelet received an empty device list",
                 Phase::Ready => "the kubelet received the device list",
+                Phase::WaitingForOtherDaemon => "waiting for another daemon",
             },
             waiting_ms: resource.waiting_ms,
             last_error: resource.last_error.clone(),
@@ -158,11 +172,13 @@ impl View {
 }
 
 impl Report {
-    fn of(Answers { resources, busy }: &Answers) -> Report {
+    fn of(Answers { resources, busy, waiting }: &Answers) -> Report {
+        let paths = |sockets: &[PathBuf]| sockets.iter().map(|s| s.display().to_string()).collect();
         Report {
             ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
             resources: resources.values().map(View::of).collect(),
-            busy_sockets: busy.iter().map(|socket| socket.display().to_string()).collect(),
+            busy_sockets: paths(busy),
+            waiting_sockets: paths(waiting),
         }
     }
 }
@@ -179,6 +195,9 @@ fn text(report: &Report, directory: &Path) -> String {
     }
     for resource in &report.resources {
         text.push_str(&line(resource));
+    }
+    for socket in &report.waiting_sockets {
+        let _ = writeln!(text, "waiting: the daemon at {socket} waits until another one has ended");
     }
     text
 }
@@ -221,7 +240,7 @@ mod tests {
     fn unknown_devices_are_reported_and_not_ready() {
         let pending = resource(Phase::Ready, "the first discovery has not completed");
         let resources = BTreeMap::from([(pending.name.clone(), pending)]);
-        let report = Report::of(&Answers { resources, busy: Vec::new() });
+        let report = Report::of(&Answers { resources, ..Answers::default() });
         assert!(!report.ready && !report.resources[0].ready);
         assert_eq!(
             text(&report, Path::new("/x")),
@@ -241,6 +260,30 @@ mod tests {
         assert_eq!(
             text(&busy, directory),
             "busy: the daemon at /x/wddm-1.sock did not answer within 1.5 s\n"
+        );
+    }
+
+    #[test]
+    fn a_daemon_that_waits_for_another_one_does_not_hide_it() {
+        let report = |phase| StatusReport { resources: vec![resource(phase, "")], claim: None };
+        let waiting = report(Phase::WaitingForOtherDaemon);
+        for (phase, ready) in [(Phase::Ready, true), (Phase::WaitingForKubelet, false)] {
+            let mut answers = Answers::default();
+            answers.add(Path::new("/x/wddm-2.sock"), waiting.clone());
+            answers.add(Path::new("/x/wddm-1.sock"), report(phase));
+            let report = Report::of(&answers);
+            assert_eq!((report.ready, report.resources[0].ready), (ready, ready), "{phase:?}");
+            assert_ne!(report.resources[0].state, "waiting for another daemon", "{phase:?}");
+            let text = text(&report, Path::new("/x"));
+            let line = "waiting: the daemon at /x/wddm-2.sock waits until another one has ended\n";
+            assert!(text.ends_with(line), "{text}");
+        }
+        let mut alone = Answers::default();
+        alone.add(Path::new("/x/wddm-2.sock"), waiting);
+        let report = Report::of(&alone);
+        assert_eq!(
+            (report.ready, report.resources[0].state),
+            (false, "waiting for another daemon")
         );
     }
 

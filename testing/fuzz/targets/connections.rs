@@ -13,7 +13,7 @@ use std::time::Duration;
 use kubelet::http2::{self, Client};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, Health, KUBELET_SOCKET, PreferredRequest,
-    Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError, Transport,
+    Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError, Takeover, Transport,
 };
 use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet_double::v1beta1::{
@@ -72,7 +72,7 @@ impl Node {
         let (plugin, kubelet) = runtime.block_on(async {
             let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default())
                 .expect("no kubelet runs yet");
-            let config = RunConfig { directory: DIRECTORY.into() };
+            let config = RunConfig { directory: DIRECTORY.into(), takeover: Takeover::Wait };
             let (readiness, mut ready) = watch::channel(Readiness::default());
             let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(Gpus::default())];
             let running =

@@ -2,6 +2,7 @@
 
 use tokio::time::Instant;
 
+use crate::claim::Claim;
 use crate::readiness::{Readiness, ResourceState};
 
 /// The path of the call.
@@ -17,6 +18,10 @@ pub struct StatusReport {
     /// In the order of the process's resources. Empty while the process starts or shuts down.
     #[prost(message, repeated, tag = "1")]
     pub resources: Vec<ResourceStatus>,
+    /// By what daemons on the same node agree which of them serves a resource. Earlier versions send
+    /// none.
+    #[prost(message, optional, tag = "2")]
+    pub claim: Option<Claim>,
 }
 
 impl StatusReport {
@@ -36,11 +41,12 @@ pub struct ResourceStatus {
     /// The registration phase.
     #[prost(enumeration = "Phase", tag = "2")]
     pub phase: i32,
-    /// How long the resource has been waiting for a kubelet, in milliseconds. 0 if it is not
-    /// waiting.
+    /// How long the resource has been waiting for a kubelet or for another daemon, in milliseconds.
+    /// 0 if it is not waiting.
     #[prost(uint64, tag = "3")]
     pub waiting_ms: u64,
-    /// The last error while the resource waits. Empty if there was none.
+    /// The last error while the resource waits, or the daemon that it waits for. Empty if there was
+    /// none.
     #[prost(string, tag = "4")]
     pub last_error: String,
     /// Why the devices are not known yet. Empty if they are known.
@@ -68,12 +74,16 @@ pub enum Phase {
     Registered = 2,
     /// A kubelet has the device list.
     Ready = 3,
+    /// Another daemon on this node serves the resource.
+    WaitingForOtherDaemon = 4,
 }
 
 impl StatusReport {
-    /// The report of a process whose resources have these states.
+    /// The report of a process whose resources have these states, without its claim.
     #[must_use]
     pub fn of(readiness: &Readiness, now: Instant) -> StatusReport {
+        let ms_since =
+            |start: Instant| u64::try_from((now - start).as_millis()).unwrap_or(u64::MAX);
         let resources = readiness.resources.iter().map(|resource| {
             let blank = ResourceStatus {
                 name: resource.name.clone(),
@@ -84,8 +94,14 @@ impl StatusReport {
                 ResourceState::Starting => blank,
                 ResourceState::WaitingForKubelet { since, last_error } => ResourceStatus {
                     phase: Phase::WaitingForKubelet.into(),
-                    waiting_ms: u64::try_from((now - *since).as_millis()).unwrap_or(u64::MAX),
+                    waiting_ms: ms_since(*since),
                     last_error: last_error.clone().unwrap_or_default(),
+                    ..blank
+                },
+                ResourceState::WaitingForOtherDaemon { since, socket } => ResourceStatus {
+                    phase: Phase::WaitingForOtherDaemon.into(),
+                    waiting_ms: ms_since(*since),
+                    last_error: format!("a daemon listens on `{}`", socket.display()),
                     ..blank
                 },
                 ResourceState::Registered => {
@@ -96,6 +112,6 @@ impl StatusReport {
                 }
             }
         });
-        StatusReport { resources: resources.collect() }
+        StatusReport { resources: resources.collect(), claim: None }
     }
 }

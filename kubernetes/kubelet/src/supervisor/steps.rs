@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{StaleSocketSearch, Supervisor};
+use super::Supervisor;
 use crate::endpoint::{self, Bound, Endpoint};
 use crate::events::{EndpointId, Event};
 use crate::readiness::ResourceState;
 use crate::registration::register;
 use crate::resource_registration::{BindReason, Sockets, Step};
 use crate::service::{EndpointContext, Service};
-use crate::stale_sockets;
 use crate::transport::{Identity, Transport};
 
 /// What an administrator can do if a socket's directory does not exist.
@@ -24,6 +23,15 @@ impl<T: Transport> Supervisor<T> {
     /// Checks the sockets and carries out every step that is due.
     pub(super) fn advance(&mut self) {
         let kubelet = self.find_kubelet();
+        self.carry_out_steps(kubelet);
+        // Other daemons find this one by its sockets, so these exist before it searches for others.
+        // Of two daemons that start at the same time, at least one finds the other.
+        if self.search_for_other_daemons() == Progress::Made {
+            self.carry_out_steps(kubelet);
+        }
+    }
+
+    fn carry_out_steps(&mut self, kubelet: Option<Identity>) {
         for index in 0..self.resources.len() {
             // After `Bind`, `Register` is due.
             while self.carry_out_step(index, kubelet) == Progress::Made {}
@@ -90,7 +98,6 @@ impl<T: Transport> Supervisor<T> {
                     tracing::info!(resource, %socket, reason = text, "listening on plugin socket");
                 }
                 self.serve(index, bound, reason);
-                self.remove_stale_sockets();
                 Progress::Made
             }
             Err(error) => {
@@ -127,6 +134,7 @@ impl<T: Transport> Supervisor<T> {
             kubelet_expected,
             events: self.event_sender.clone(),
             readiness: self.readiness.subscribe(),
+            claim: self.other_daemons.claim(),
             memory: Arc::clone(&self.memory),
         });
         let task = format!("listener of {name}");
@@ -166,28 +174,11 @@ impl<T: Transport> Supervisor<T> {
         });
         self.attempts.insert(id, attempt);
     }
-
-    /// Starts the search for stale sockets once every resource has its first socket.
-    fn remove_stale_sockets(&mut self) {
-        let all_bound = self.resources.iter().all(|m| m.registration.endpoint().is_some());
-        if self.stale_socket_search == StaleSocketSearch::Started || !all_bound {
-            return;
-        }
-        self.stale_socket_search = StaleSocketSearch::Started;
-        let own = self.endpoints.values().map(|endpoint| endpoint.path.clone()).collect();
-        let prefixes = self.resources.iter().map(|m| m.resource.socket_prefix().to_owned());
-        let prefixes = prefixes.collect();
-        let (transport, directory) = (self.transport.clone(), self.directory.clone());
-        self.spawn("search for stale sockets".to_owned(), async move {
-            stale_sockets::remove(transport, directory, prefixes, own).await;
-            Event::StaleSocketsRemoved
-        });
-    }
 }
 
 /// Whether a step was carried out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+pub(super) enum Progress {
     Made,
     None,
 }

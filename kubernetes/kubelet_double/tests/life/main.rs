@@ -5,6 +5,7 @@
 
 mod ends;
 mod kubelets;
+mod other_daemons;
 mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]
 mod plugin;

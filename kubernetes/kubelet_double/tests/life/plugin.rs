@@ -11,7 +11,7 @@ use kubelet::http2::{self, Client};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, DeviceSpec, Health, KUBELET_SOCKET,
     PreferredRequest, Readiness, Refusal, RefusalKind, Resource, ResourceState, RunConfig,
-    RunError, Transport,
+    RunError, Takeover, Transport,
 };
 use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet_double::{Host, InMemory, ResourceView};
@@ -172,8 +172,12 @@ impl Node {
     }
 
     pub(crate) fn run(&self) -> Plugin {
+        self.run_with(Takeover::Wait)
+    }
+
+    pub(crate) fn run_with(&self, takeover: Takeover) -> Plugin {
         let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn Resource>).collect();
-        Plugin::run(self.host.clone(), DIRECTORY, resources)
+        Plugin::run_with(takeover, self.host.clone(), DIRECTORY, resources)
     }
 }
 
@@ -223,12 +227,21 @@ impl Plugin {
         directory: impl AsRef<Path>,
         resources: Vec<Arc<dyn Resource>>,
     ) -> Self {
+        Self::run_with(Takeover::Wait, transport, directory, resources)
+    }
+
+    pub(crate) fn run_with(
+        takeover: Takeover,
+        transport: impl kubelet::Transport,
+        directory: impl AsRef<Path>,
+        resources: Vec<Arc<dyn Resource>>,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel::<()>();
         let (readiness_in, readiness) = watch::channel(Readiness::default());
         let shutdown = async {
             let _ = stopped.await;
         };
-        let config = RunConfig { directory: directory.as_ref().to_owned() };
+        let config = RunConfig { directory: directory.as_ref().to_owned(), takeover };
         let running = kubelet::run(config, resources, transport, shutdown, readiness_in);
         Plugin { stop: Some(stop), task: tokio::spawn(running), readiness }
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use kubelet::{ResourceState, Transport};
+use kubelet::{ResourceState, Takeover, Transport};
 use kubelet_double::{
     Cleanup, Faults, Host, KubeletDouble, Options, RegisterFault, Release, StreamFault,
 };
@@ -357,8 +357,8 @@ async fn stays_registered_after_a_rolling_update() {
         let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
         let old = node.run();
         ready_within(&old, SECOND).await;
-        let new = node.run();
-        ready_within(&new, SECOND).await;
+        let new = node.run_with(Takeover::Replace);
+        ready_within(&new, 3 * SECOND).await;
         old.stop().await.unwrap();
         sleep(SECOND).await;
         ready_within(&new, SECOND).await;
@@ -379,7 +379,7 @@ async fn registers_several_resources() {
     let mut kubelet = kubelet(&node);
     let plugin = node.run();
     ready_within(&plugin, SECOND).await;
-    assert_eq!(kubelet.resources().len(), 5);
+    kubelet.wait_for(|resources| resources.len() == 5).await;
     assert_eq!(sockets(&node.host).len(), 5);
     kubelet.restart().await.unwrap();
     kubelet.wait_for(|r| r.len() == 5 && r.iter().all(|r| r.allocatable == 3)).await;
@@ -396,9 +396,9 @@ async fn removes_only_stale_sockets() {
     let _alive = node.host.bind(&path("gpu-2.sock")).unwrap();
     let kubelet = Options { cleanup: Cleanup::OwnSocket, ..Options::default() };
     let _kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, kubelet).unwrap();
-    let plugin = node.run();
-    ready_within(&plugin, SECOND).await;
-    sleep(SECOND).await;
+    let plugin = node.run_with(Takeover::Replace);
+    ready_within(&plugin, 2 * SECOND).await;
+    sleep(2 * SECOND).await;
     let mut left = sockets(&node.host);
     left.retain(|socket| !socket.to_string_lossy().contains("gpu-17"));
     assert_eq!(left, [path("gpu-2.sock"), path("gpu-x.sock"), path("other-1.sock")]);

@@ -5,7 +5,7 @@ use super::*;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use devices::{AdapterSource, ChangeCallback, SourceError};
-use kubelet::{Readiness, RunConfig};
+use kubelet::{Readiness, RunConfig, Takeover};
 use kubelet_double::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
@@ -139,7 +139,7 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     let directory = std::path::Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
     let (readiness, ready) = watch::channel(Readiness::default());
-    let config = RunConfig { directory: directory.to_owned() };
+    let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait };
     let plugin = kubelet::run(config, resources, sockets, std::future::pending(), readiness);
     let capacity = |capacity| {
         let kubelet = &kubelet;

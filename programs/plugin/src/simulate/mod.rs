@@ -16,7 +16,7 @@ use std::time::Duration;
 use clap::Args;
 use cli::{Failure, OutputFormat};
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
-use kubelet::{Readiness, RunConfig, UnixSockets};
+use kubelet::{Readiness, RunConfig, Takeover, UnixSockets};
 use kubelet_double::{
     Admission, ContainerKind, ContainerRequest, ContainerView as RuntimeInput, Host, InMemory,
     KubeletDouble, Options, Platform, PodRequest, Verdict,
@@ -123,7 +123,7 @@ async fn simulate_over<H: Host>(
         KubeletDouble::start(sockets.clone(), directory, options).map_err(Failure::runtime)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let (readiness, _) = watch::channel(Readiness::default());
-    let config = RunConfig { directory: directory.to_owned() };
+    let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait };
     let plugin = kubelet::run(
         config,
         advertised_resource::resources(catalog, published),

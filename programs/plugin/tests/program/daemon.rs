@@ -271,7 +271,7 @@ fn it_does_not_start_with_an_invalid_inventory_or_configuration() {
     }
 }
 
-fn status(directory: &Path) -> (Option<i32>, serde_json::Value) {
+pub(crate) fn status(directory: &Path) -> (Option<i32>, serde_json::Value) {
     let mut command = program();
     command.args(["status", "--output", "json", "--device-plugin-dir"]).arg(directory);
     let (status, out, err) = outcome(&command.output().unwrap());

@@ -14,3 +14,4 @@ mod log_delivery;
 mod monitoring;
 mod reference;
 mod shutdown_request;
+mod two_daemons;

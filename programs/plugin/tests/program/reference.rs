@@ -82,6 +82,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--log-file",
                 "--listen",
                 "--pod-resources",
+                "--replace",
             ][..],
         ),
         ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
@@ -131,6 +132,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
         "--log-file",
         "--listen",
         "--pod-resources",
+        "--replace",
         "--completions",
     ];
     assert_eq!(options(&stdout(thin, &["--help"])), [&own[..], &last].concat());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use kubelet::{
     ContainerResponse, DeviceList, KUBELET_SOCKET, PreferredRequest, Readiness, Refusal,
-    RefusalKind, Resource, ResourceState, RunConfig, Transport as _, UnixSockets,
+    RefusalKind, Resource, ResourceState, RunConfig, Takeover, Transport as _, UnixSockets,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -36,7 +36,7 @@ pub(crate) async fn run(directory: &Path, stop: &Stop) -> Finding {
     }
     let (send, mut readiness) = watch::channel(Readiness::default());
     let (end, ended) = oneshot::channel::<()>();
-    let config = RunConfig { directory: directory.to_owned() };
+    let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Replace };
     let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::new())];
     let shutdown = async {
         // An error means that the observer has ended.
@@ -78,6 +78,10 @@ async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Obs
         match readiness.borrow_and_update().resources.first().map(|resource| &resource.state) {
             Some(ResourceState::WaitingForKubelet { last_error: Some(error), .. }) => {
                 observed.last_error = Some(error.clone());
+            }
+            Some(ResourceState::WaitingForOtherDaemon { socket, .. }) => {
+                let socket = socket.display();
+                observed.last_error = Some(format!("waiting for another daemon: `{socket}`"));
             }
             Some(ResourceState::Registered) => {
                 observed.registered.get_or_insert(began.elapsed());

@@ -1,0 +1,42 @@
+//! Why a resource gets a new socket.
+
+/// Why a new socket is bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BindReason {
+    /// The resource has no socket yet.
+    Startup,
+    /// The resource's socket was deleted or replaced.
+    SocketLost,
+    /// The kubelet's socket is not the one that the resource was registered with.
+    KubeletReplaced,
+    /// The kubelet's stream ended.
+    StreamEnded,
+    /// The kubelet accepted the registration and did not call `ListAndWatch`.
+    NoStream,
+    /// The kubelet refused the registration or did not answer. It may have connected to the
+    /// socket anyway, and must not be asked to connect to it twice.
+    RegistrationFailed,
+    /// The socket stopped accepting connections.
+    EndpointEnded,
+    /// Another daemon serves the resource, so the stream must end.
+    Outranked,
+    /// Another daemon that may have registered the resource has ended.
+    OtherDaemonEnded,
+}
+
+impl BindReason {
+    /// The reason as text, for logs and for the status.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            BindReason::Startup => "startup",
+            BindReason::SocketLost => "plugin socket deleted or replaced",
+            BindReason::KubeletReplaced => "kubelet socket replaced",
+            BindReason::StreamEnded => "kubelet closed the ListAndWatch stream",
+            BindReason::NoStream => "kubelet did not call ListAndWatch",
+            BindReason::RegistrationFailed => "previous registration failed",
+            BindReason::EndpointEnded => "plugin socket stopped accepting connections",
+            BindReason::Outranked => "another daemon takes the resource over",
+            BindReason::OtherDaemonEnded => "another daemon with the resource has ended",
+        }
+    }
+}

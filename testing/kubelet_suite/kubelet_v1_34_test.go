@@ -1,0 +1,107 @@
+//go:build v1_34
+
+package kubelet
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+)
+
+// runsOnWindows reports whether this kubelet has a device manager on Windows.
+const runsOnWindows = true
+
+// containerScope is the topology manager's default scope, which has no public name here.
+const containerScope = "container"
+
+// kubelet is the part of kubelet 1.34 that device plugins communicate with.
+type kubelet struct {
+	admission topologymanager.Manager
+	devices   *devicemanager.ManagerImpl
+}
+
+func newKubelet(topologyPolicy string, numaNodes []int) (*kubelet, error) {
+	machine := machineFor(devicemanager.NewManagerImpl, numaNodes)
+	admission, err := topologymanager.NewManager(machine, topologyPolicy, containerScope, nil)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := devicemanager.NewManagerImpl(machine, admission)
+	if err != nil {
+		return nil, err
+	}
+	admission.AddHintProvider(devices)
+	return &kubelet{admission, devices}, nil
+}
+
+// machineFor returns NUMA nodes in cadvisor's type; see the same function for the newest
+// kubelet.
+func machineFor[Node any](_ func([]Node, topologymanager.Store) (*devicemanager.ManagerImpl, error), ids []int) []Node {
+	nodes := make([]Node, len(ids))
+	for i, id := range ids {
+		if err := json.Unmarshal(fmt.Appendf(nil, `{"node_id": %d}`, id), &nodes[i]); err != nil {
+			panic(err) // only a number in the text varies
+		}
+	}
+	return nodes
+}
+
+func (k *kubelet) start(activePods func() []*v1.Pod) error {
+	return k.devices.Start(activePods, podSourcesReady{}, containermap.NewContainerMap(), sets.New[string]())
+}
+
+func (k *kubelet) stop() error {
+	return k.devices.Stop()
+}
+
+func (k *kubelet) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
+	return k.admission.Admit(&lifecycle.PodAdmitAttributes{Pod: pod})
+}
+
+// allUnhealthy is the message for a pod that requests one device of a resource without
+// healthy devices.
+func allUnhealthy(resource string) string {
+	return refusal("no healthy devices present; cannot allocate unhealthy devices " + resource)
+}
+
+// unhealthySinceAllocation is the message for a pod whose devices became unhealthy after
+// they were allocated to it.
+func unhealthySinceAllocation(resource string) string {
+	return refusal("previously allocated devices are no longer healthy; cannot allocate unhealthy devices " + resource)
+}
+
+func (k *kubelet) capacity() (capacity, allocatable v1.ResourceList) {
+	capacity, allocatable, _ = k.devices.GetCapacity()
+	return capacity, allocatable
+}
+
+// healthyIDs returns the ids of a resource's healthy devices, in any order.
+func (k *kubelet) healthyIDs(resource string) ([]string, error) {
+	return slices.Collect(maps.Keys(k.devices.GetAllocatableDevices()[resource])), nil
+}
+
+// deviceIDs returns the ids of the devices that are allocated to a container, in any order.
+func (k *kubelet) deviceIDs(pod *v1.Pod, container string) []string {
+	ids := []string{}
+	for _, devices := range k.devices.GetDevices(string(pod.UID), container) {
+		ids = slices.AppendSeq(ids, maps.Keys(devices))
+	}
+	return ids
+}
+
+// hints returns the sets of NUMA nodes that suit a container, for a resource.
+func (k *kubelet) hints(pod *v1.Pod, container *v1.Container, resource string) []topologymanager.TopologyHint {
+	return k.devices.GetTopologyHints(pod, container)[resource]
+}
+
+func (k *kubelet) runOptions(pod *v1.Pod, container *v1.Container) (*devicemanager.DeviceRunContainerOptions, error) {
+	return k.devices.GetDeviceRunContainerOptions(pod, container)
+}
