@@ -112,7 +112,8 @@ mod tests {
         let (readiness, _) = watch::channel(Readiness::default());
         let blocked = std::sync::Arc::clone(&transport.blocked);
         let shutdown = async move { blocked.notified().await };
-        let run = kubelet::run(config, resources, transport, shutdown, readiness);
+        let run =
+            kubelet::run(config, kubelet::Served::fixed(resources), transport, shutdown, readiness);
         event_loop.block_on(run).unwrap();
     }
 

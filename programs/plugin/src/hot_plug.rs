@@ -121,7 +121,7 @@ async fn changes_of_a_live_host_reach_the_kubelet() {
     let (readiness, _) = watch::channel(Readiness::default());
     let plugin = kubelet::run(
         RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait },
-        advertised_resource::resources(&catalog, &devices.published()),
+        kubelet::Served::fixed(advertised_resource::resources(&catalog, &devices.published())),
         sockets,
         std::future::pending(),
         readiness,

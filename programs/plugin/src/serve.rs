@@ -190,7 +190,7 @@ async fn serve(
         "starting"
     );
     tokio::select! {
-        ended = kubelet::run(config, resources, UnixSockets, shutdown, readiness) => {
+        ended = kubelet::run(config, kubelet::Served::fixed(resources), UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)
         }
         ended = devices.run() => Err(ended.into()),

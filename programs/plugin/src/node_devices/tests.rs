@@ -140,7 +140,8 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
     let (readiness, ready) = watch::channel(Readiness::default());
     let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait };
-    let plugin = kubelet::run(config, resources, sockets, std::future::pending(), readiness);
+    let served = kubelet::Served::fixed(resources);
+    let plugin = kubelet::run(config, served, sockets, std::future::pending(), readiness);
     let capacity = |capacity| {
         let kubelet = &kubelet;
         async move {

@@ -126,7 +126,7 @@ async fn simulate_over<H: Host>(
     let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait };
     let plugin = kubelet::run(
         config,
-        advertised_resource::resources(catalog, published),
+        kubelet::Served::fixed(advertised_resource::resources(catalog, published)),
         sockets,
         async { drop(stopped.await) },
         readiness,
