@@ -60,6 +60,7 @@ impl ReloadSignal {
     }
 
     #[cfg(windows)]
+    #[allow(clippy::unnecessary_wraps, reason = "as on Unix")]
     pub(crate) fn listen() -> io::Result<ReloadSignal> {
         Ok(ReloadSignal())
     }
@@ -74,7 +75,7 @@ impl ReloadSignal {
 
     #[cfg(windows)]
     pub(crate) async fn received(&mut self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
