@@ -58,7 +58,8 @@ impl ConfigSource {
             let hint = error.hint().map(str::to_owned);
             Failure::usage(error).hint_if_any(hint)
         });
-        Reading { result, files: environment.0.into_inner() }
+        let reads = environment.0.into_inner().into_iter();
+        Reading { result, files: reads.map(|(file, _)| file).collect() }
     }
 }
 
@@ -71,9 +72,10 @@ pub(crate) fn load(
     ConfigSource::new(driver_models, config.map(Path::to_owned), device_plugin_dir).read().result
 }
 
-/// The environment of this process, which records the files that are read.
+/// The environment of this process. It records the files that are read, and reads each only once:
+/// a file that several driver models share must not change in between.
 #[derive(Default)]
-struct RecordedReads(RefCell<Vec<FileRead>>);
+struct RecordedReads(RefCell<Vec<(FileRead, Option<Vec<u8>>)>>);
 
 impl Environment for RecordedReads {
     fn variable(&self, name: &str) -> Option<OsString> {
@@ -89,6 +91,10 @@ impl Environment for RecordedReads {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let known = self.0.borrow().iter().find(|(file, _)| file.path == path).cloned();
+        if let Some((_, Some(bytes))) = known {
+            return Ok(bytes);
+        }
         let result = ProcessEnvironment.read(path);
         let content = match &result {
             Ok(bytes) => {
@@ -99,7 +105,8 @@ impl Environment for RecordedReads {
             Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Missing,
             Err(error) => FileContent::Unreadable(error.to_string()),
         };
-        self.0.borrow_mut().push(FileRead { path: path.to_owned(), content });
+        let file = FileRead { path: path.to_owned(), content };
+        self.0.borrow_mut().push((file, result.as_ref().ok().cloned()));
         result
     }
 }
