@@ -228,7 +228,7 @@ impl<T: Transport> Supervisor<T> {
             () = shutdown => Event::ShutdownRequested,
             Some(ended) = self.tasks.join_next_with_id() => self.task_ended(ended),
             Some(event) = self.events.recv() => event,
-            () = served::changed(&mut self.served) => Event::ServedChanged,
+            () = changed(&mut self.served) => Event::ServedChanged,
             () = sleep_until(wake) => Event::Tick,
         }
     }
@@ -394,5 +394,13 @@ impl<T: Transport> Supervisor<T> {
             let tasks = self.tasks.len();
             tracing::warn!(tasks, "shutdown timed out; closed remaining tasks");
         }
+    }
+}
+
+/// Completes when `served` has changed.
+async fn changed(served: &mut watch::Receiver<Served>) {
+    if served.changed().await.is_err() {
+        // The sender was dropped, so nothing changes any more.
+        std::future::pending::<()>().await;
     }
 }

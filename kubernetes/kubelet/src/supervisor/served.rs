@@ -3,21 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{ManagedResource, RunError, Served, Supervisor};
+use super::{ManagedResource, RunError, Supervisor};
 use crate::endpoint;
 use crate::resource::Resource;
 use crate::transport::Transport;
-
-/// Completes when `served` has changed.
-pub(super) async fn changed(served: &mut watch::Receiver<Served>) {
-    if served.changed().await.is_err() {
-        // The sender was dropped, so nothing changes any more.
-        std::future::pending::<()>().await;
-    }
-}
 
 impl<T: Transport> Supervisor<T> {
     /// Manages exactly the resources that are served now. A resource that stays keeps its
