@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
@@ -60,7 +60,12 @@ impl Followed {
     fn replace(&self, text: &str) {
         let new = self.path.with_extension("new");
         fs::write(&new, text).unwrap();
-        fs::rename(new, &self.path).unwrap();
+        // On Windows that fails while the thread reads the file.
+        let started = Instant::now();
+        while let Err(error) = fs::rename(&new, &self.path) {
+            assert!(started.elapsed() < LIMIT, "{error}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn status(&self) -> ReloadStatus {
