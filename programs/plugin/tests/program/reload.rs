@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use kubelet_double::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, status, until};
+use crate::monitoring;
 
 const NPU: &str = "directx.microsoft.com/npu";
 
@@ -18,10 +19,15 @@ struct Configured {
 
 impl Configured {
     fn start(text: &str) -> Configured {
+        Configured::start_with(text, &[])
+    }
+
+    fn start_with(text: &str, flags: &[&str]) -> Configured {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, text).unwrap();
-        let daemon = Daemon::start(&["--config", file.to_str().unwrap()]);
+        let flags = [&["--config", file.to_str().unwrap()], flags].concat();
+        let daemon = Daemon::start(&flags);
         Configured { daemon, file, _folder: folder }
     }
 
@@ -97,6 +103,51 @@ async fn a_valid_configuration_is_applied_and_an_invalid_one_is_rejected() {
     assert!(log.contains(changed), "{log}");
     assert_eq!(log.matches("configuration rejected").count(), 2, "{log}");
     assert!(log.contains("resource removed"), "{log}");
+}
+
+#[tokio::test]
+async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
+    if uds::skips_test() {
+        return;
+    }
+    let rule = format!("resources: [{{name: {NPU}, match: {{minMemoryMiB: 1000000}}}}]");
+    let mut configured = Configured::start_with(&rule, &["--listen", "127.0.0.1:0"]);
+    let address = monitoring::address(&mut configured.daemon);
+    let kubelet = configured.daemon.kubelet();
+    let directory = configured.daemon.directory();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    // The text of a scrape may be half a second old.
+    let metrics = || {
+        std::thread::sleep(Duration::from_secs(1));
+        monitoring::get(address, "/metrics").1
+    };
+    let of_rule = format!("resource=\"{NPU}\"");
+    let is_current = |text: &str| {
+        let name = "directx_device_plugin_config_last_reload_successful";
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.ends_with(" 1.0")
+    };
+    let text = metrics();
+    assert!(text.contains(&of_rule), "{text}");
+    assert!(is_current(&text), "{text}");
+
+    configured.configure("nonsense: true");
+    until_rejected(&directory, Some("nonsense")).await;
+    let (status, text) = monitoring::get(address, "/readyz");
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("configuration rejected, the previous one is active: "), "{text}");
+    assert!(text.contains("nonsense"), "{text}");
+    assert!(!is_current(&metrics()));
+
+    configured.configure("multitenancy: 2");
+    until_rejected(&directory, None).await;
+    let text = metrics();
+    assert!(!text.contains(&of_rule), "{text}");
+    assert!(is_current(&text), "{text}");
+    for result in ["applied", "rejected"] {
+        let series = format!("directx_device_plugin_config_reloads_total{{result=\"{result}\"}} 1");
+        monitoring::assert_has(&text, &series);
+    }
 }
 
 /// By default it would terminate the daemon.
