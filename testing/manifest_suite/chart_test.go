@@ -3,10 +3,10 @@ package manifests
 import (
 	"bytes"
 	"context"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -103,18 +103,19 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChangedConfigurationRestartsPods compares the pods of two configurations: a plugin reads
-// its configuration only when it starts.
-func TestChangedConfigurationRestartsPods(t *testing.T) {
-	template := func(count, other string) corev1.PodTemplateSpec {
-		values := "config: {default: used, map: {used: 'multitenancy: " + count + "', unused: 'multitenancy: " + other + "'}}"
-		return mustRender(t, values).daemonSets[0].Spec.Template
+// TestChangedConfigurationReachesRunningPods compares the pods of two configurations: a plugin
+// applies a changed file while it runs, and the kubelet updates no file of a subPath.
+func TestChangedConfigurationReachesRunningPods(t *testing.T) {
+	template := func(count string) corev1.PodTemplateSpec {
+		return mustRender(t, "config: {map: {used: 'multitenancy: "+count+"'}}").daemonSets[0].Spec.Template
 	}
-	if maps.Equal(template("2", "1").Annotations, template("3", "1").Annotations) {
-		t.Error("a changed configuration does not change the pods")
+	pods := template("2")
+	if !reflect.DeepEqual(pods, template("3")) {
+		t.Error("a changed configuration changes the pods, which starts a rolling update")
 	}
-	if !maps.Equal(template("2", "1").Annotations, template("2", "9").Annotations) {
-		t.Error("a configuration that the pods do not use changes them")
+	mounts := pods.Spec.Containers[0].VolumeMounts
+	if len(mounts) != 1 || mounts[0].SubPath != "" || mounts[0].SubPathExpr != "" {
+		t.Errorf("the configuration is not mounted as a whole volume: %+v", mounts)
 	}
 }
 

@@ -13,8 +13,9 @@ use crate::environment_hints::DeviceHints;
 use crate::mounts::{DeviceMounts, MountTable};
 use crate::slot::split;
 use crate::{
-    Device, Health, HostFacts, ModelPolicy, NumaTopology, Offer, PnpId, ResourceOffer,
-    ResourceRule, ResourceSpec, RuntimeFiles, Skipped, SlotId, UnhealthyReason, Vendor,
+    Device, Health, HostFacts, ModelPolicy, NumaTopology, Offer, PnpId, ResourceName,
+    ResourceOffer, ResourceRule, ResourceSpec, RuntimeFiles, Skipped, SlotId, UnhealthyReason,
+    Vendor,
 };
 
 /// A point in time on a monotonic clock, as the time since an arbitrary origin.
@@ -32,6 +33,8 @@ pub struct DeviceSet {
     pub skipped: Vec<Skipped>,
     /// Rules that match no device.
     pub unmatched_rules: Vec<ResourceRule>,
+    /// Name → index in `resources`.
+    index_by_name: HashMap<ResourceName, usize>,
 }
 
 /// One resource's devices.
@@ -108,17 +111,43 @@ impl DeviceSet {
             .flat_map(|r| &r.devices)
             .map(|(device, _)| fold_case(device.id.as_str()))
             .collect();
-        let resources = offer.resources.into_iter().enumerate().map(|(n, resource)| {
-            let before = previous.and_then(|set| set.resources.get(n));
-            let removed = before.map(|r| r.removed(&present, now)).unwrap_or_default();
+        DeviceSet::of(offer, |spec| {
+            let before = previous.and_then(|set| set.resource(&spec.name));
+            before.map(|r| r.removed(&present, now)).unwrap_or_default()
+        })
+    }
+
+    /// The set that follows this one at time `now` when the policy changes. `offer` is what the
+    /// new policy makes of the snapshot that this set was computed from. A device that it does not
+    /// contain was not removed from the host, so it has no grace time.
+    #[must_use]
+    pub fn reconfigured(&self, offer: Offer, now: Moment) -> DeviceSet {
+        DeviceSet::of(offer, |spec| {
+            let before = self.resource(&spec.name);
+            before.map(|r| r.still_removed(now).collect()).unwrap_or_default()
+        })
+    }
+
+    fn of(offer: Offer, removed: impl Fn(&ResourceSpec) -> Vec<ListedDevice>) -> DeviceSet {
+        let resources = offer.resources.into_iter().map(|resource| {
+            let removed = removed(&resource.spec);
             Arc::new(ResourceDevices::new(resource, removed))
         });
+        let resources: Vec<Arc<ResourceDevices>> = resources.collect();
+        let names = resources.iter().enumerate().map(|(n, r)| (r.spec.name.clone(), n));
         DeviceSet {
-            resources: resources.collect(),
+            index_by_name: names.collect(),
+            resources,
             host: offer.host,
             skipped: offer.skipped,
             unmatched_rules: offer.unmatched_rules,
         }
+    }
+
+    /// The resource with this name.
+    #[must_use]
+    pub fn resource(&self, name: &ResourceName) -> Option<&Arc<ResourceDevices>> {
+        self.index_by_name.get(name).map(|&n| &self.resources[n])
     }
 
     /// When the next removed device must be dropped, if there is one: the time to call
@@ -178,6 +207,12 @@ impl ResourceDevices {
             })
             .filter(|entry| self.drop_at(entry).is_none_or(|at| now < at))
             .collect()
+    }
+
+    /// The devices of this set that the host does not have and whose grace time has not expired.
+    fn still_removed(&self, now: Moment) -> impl Iterator<Item = ListedDevice> {
+        let listed = move |entry: &&ListedDevice| self.drop_at(entry).is_some_and(|at| now < at);
+        self.entries.iter().filter(listed).cloned()
     }
 
     fn drop_at(&self, entry: &ListedDevice) -> Option<Moment> {

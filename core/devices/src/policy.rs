@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Which devices are advertised and how, per driver model.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Policy {
     /// At least one; each driver model at most once. A device that fits several
     /// belongs to the first.
@@ -20,7 +20,7 @@ pub struct Policy {
 }
 
 /// The policy for the devices of one driver model.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ModelPolicy {
     /// The driver model.
     pub model: DriverModel,

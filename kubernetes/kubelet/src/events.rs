@@ -13,6 +13,8 @@ pub(crate) struct EndpointId(pub(crate) u64);
 pub(crate) enum Event {
     /// The process received a shutdown signal.
     ShutdownRequested,
+    /// The resources to serve have changed, or what is reported with them.
+    ServedChanged,
     /// A delay has passed, or the sockets are due for a check.
     Tick,
     /// The kubelet called `ListAndWatch` on an endpoint.

@@ -3,7 +3,8 @@
 //! Input: resources that implement [`Resource`], and a [`Transport`]. [`run`] serves each resource
 //! on its own socket in the kubelet's device plugin directory and registers it with the kubelet.
 //! It keeps every resource served and registered for the lifetime of the process: through kubelet
-//! restarts, deleted sockets and directories, refused registrations and calls that hang.
+//! restarts, deleted sockets and directories, refused registrations and calls that hang. The
+//! resources may change while it runs ([`Served`]).
 //! Output: [`Readiness`], which reports whether a kubelet has the device list of each resource.
 //! Nothing in this crate knows what a device is.
 
@@ -48,7 +49,7 @@ pub use directory::default_device_plugin_dir;
 pub use http2::Panicked;
 pub use readiness::{Readiness, ResourceReadiness, ResourceState};
 pub use resource::{PreferredRequest, Refusal, RefusalKind, Resource};
-pub use supervisor::{RunConfig, RunError, run};
+pub use supervisor::{RunConfig, RunError, Served, run};
 pub use transport::{Identity, Listener, Transport, UnixSockets};
 pub use v1beta1::{ContainerAllocateResponse as ContainerResponse, DeviceSpec, Mount};
 

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 
 use tokio::time::Instant;
 
-/// The state of every resource, in the order of the resources given to [`run`](crate::run).
+/// The state of every resource, in the order of [`Served::resources`](crate::Served).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Readiness {
     /// One entry for each resource.
     pub resources: Vec<ResourceReadiness>,
+    /// Why the newest configuration is not active, if it is not. The resources are served with the
+    /// previous one, so this does not make them less ready.
+    pub rejected_configuration: Option<String>,
 }
 
 impl Readiness {
@@ -71,6 +74,7 @@ mod tests {
                 state: ResourceState::ListDelivered,
                 pending: pending.map(str::to_owned),
             }],
+            rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
         };
         assert!(readiness(None).is_ready());
         assert!(!readiness(Some("the first discovery has not completed")).is_ready());

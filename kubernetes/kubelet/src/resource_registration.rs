@@ -353,6 +353,24 @@ impl ResourceRegistration {
         }
     }
 
+    /// Another object serves the resource from now on.
+    pub(crate) fn resource_replaced(&mut self) {
+        self.pending_rebind = Some(BindReason::ResourceReplaced);
+    }
+
+    /// The resource is removed. Returns the endpoint to close, if there is one.
+    pub(crate) fn end(&mut self) -> Option<EndpointId> {
+        let endpoint = self.endpoint.take();
+        self.replaced.extend(endpoint);
+        (self.link, self.pending_rebind, self.state) = (Link::None, None, ResourceState::Starting);
+        endpoint
+    }
+
+    /// Whether the resource was removed and the kubelet has handled all its disconnects.
+    pub(crate) fn has_ended(&self, now: Instant) -> bool {
+        self.endpoint.is_none() && self.replaced.is_empty() && now >= self.retry_at
+    }
+
     /// The kubelet's socket does not exist or cannot be inspected.
     pub(crate) fn set_last_error(&mut self, error: String) {
         if let ResourceState::WaitingForKubelet { last_error, .. } = &mut self.state {

@@ -2,6 +2,7 @@
 
 mod other_daemons;
 mod search_state;
+mod served;
 mod steps;
 
 use std::collections::HashMap;
@@ -61,6 +62,25 @@ pub struct RunConfig {
     pub takeover: Takeover,
 }
 
+/// What [`run`] serves. It may change while `run` runs.
+#[derive(Clone, Default)]
+pub struct Served {
+    /// The resources, at least one, each with another name. A resource that is added is registered,
+    /// and one that is removed ends with its streams, calls and connections. The other resources
+    /// keep their streams, as long as they are the same objects.
+    pub resources: Vec<Arc<dyn Resource>>,
+    /// Why the newest configuration is not active, for the status.
+    pub rejected_configuration: Option<String>,
+}
+
+impl Served {
+    /// Resources that never change.
+    #[must_use]
+    pub fn fixed(resources: Vec<Arc<dyn Resource>>) -> watch::Receiver<Served> {
+        watch::channel(Served { resources, rejected_configuration: None }).1
+    }
+}
+
 /// Why [`run`] ended before a shutdown was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -76,31 +96,23 @@ pub enum RunError {
     Panicked(#[from] Panicked),
 }
 
-/// Serves and registers `resources` until `shutdown` completes. Then it ends the streams, the calls
-/// and the connections, in this order, and removes the sockets.
+/// Serves and registers the resources of `served` until `shutdown` completes. Then it ends the
+/// streams, the calls and the connections, in this order, and removes the sockets.
 ///
 /// # Errors
 /// See [`RunError`]. A kubelet that is not running, refuses the registration, hangs or stops is
 /// not an error: registration is retried without a time limit.
 pub async fn run<T: Transport>(
     config: RunConfig,
-    resources: Vec<Arc<dyn Resource>>,
+    served: watch::Receiver<Served>,
     transport: T,
     shutdown: impl Future<Output = ()>,
     readiness: watch::Sender<Readiness>,
 ) -> Result<(), RunError> {
-    let mut names: Vec<&str> = resources.iter().map(|resource| resource.name()).collect();
-    names.sort_unstable();
-    if names.is_empty() {
-        return Err(RunError::NoResources);
-    }
-    if let Some(duplicate) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(RunError::Duplicate(duplicate[0].to_owned()));
-    }
-    let mut supervisor = Supervisor::new(config, resources, transport, readiness);
+    let mut supervisor = Supervisor::new(config, served, transport, readiness);
     let ended = supervisor.supervise(pin!(shutdown)).await;
     supervisor.shut_down().await;
-    ended.map_err(RunError::from)
+    ended
 }
 
 struct Supervisor<T: Transport> {
@@ -110,8 +122,11 @@ struct Supervisor<T: Transport> {
     /// The kubelet's socket as it was first observed.
     known_kubelet: Option<Identity>,
     readiness: watch::Sender<Readiness>,
-    /// In the order given to [`run`].
+    served: watch::Receiver<Served>,
+    /// In the order of `served`.
     resources: Vec<ManagedResource>,
+    /// Resources that were removed while a kubelet may still be connected to them.
+    ending: Vec<ManagedResource>,
     endpoints: HashMap<EndpointId, Endpoint>,
     /// The registration attempts in progress.
     attempts: HashMap<EndpointId, AbortHandle>,
@@ -136,30 +151,36 @@ struct ManagedResource {
     leftover: Option<PathBuf>,
 }
 
-impl<T: Transport> Supervisor<T> {
-    fn new(
-        config: RunConfig,
-        resources: Vec<Arc<dyn Resource>>,
-        transport: T,
-        readiness: watch::Sender<Readiness>,
-    ) -> Self {
-        let now = Instant::now();
-        let RunConfig { directory, takeover } = config;
-        let (event_sender, events) = mpsc::unbounded_channel();
-        let managed = |resource| ManagedResource {
+impl ManagedResource {
+    fn new(resource: Arc<dyn Resource>, now: Instant) -> Self {
+        ManagedResource {
             resource,
             registration: ResourceRegistration::new(now),
             log_limiter: LogLimiter::default(),
             stream_ends: StreamEnds::default(),
             leftover: None,
-        };
+        }
+    }
+}
+
+impl<T: Transport> Supervisor<T> {
+    fn new(
+        config: RunConfig,
+        served: watch::Receiver<Served>,
+        transport: T,
+        readiness: watch::Sender<Readiness>,
+    ) -> Self {
+        let RunConfig { directory, takeover } = config;
+        let (event_sender, events) = mpsc::unbounded_channel();
         Supervisor {
             transport,
             kubelet_path: directory.join(KUBELET_SOCKET),
             known_kubelet: None,
             directory,
             readiness,
-            resources: resources.into_iter().map(managed).collect(),
+            served,
+            resources: Vec::new(),
+            ending: Vec::new(),
             endpoints: HashMap::new(),
             attempts: HashMap::new(),
             tasks: JoinSet::new(),
@@ -177,8 +198,9 @@ impl<T: Transport> Supervisor<T> {
     async fn supervise(
         &mut self,
         mut shutdown: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<(), Panicked> {
+    ) -> Result<(), RunError> {
         let mut checked = Instant::now();
+        self.follow_served()?;
         loop {
             self.advance();
             self.publish_readiness();
@@ -188,7 +210,8 @@ impl<T: Transport> Supervisor<T> {
             }
             match event {
                 Event::ShutdownRequested => return Ok(()),
-                Event::Panicked(panicked) => return Err(panicked),
+                Event::Panicked(panicked) => return Err(panicked.into()),
+                Event::ServedChanged => self.follow_served()?,
                 event => self.handle(event),
             }
         }
@@ -205,6 +228,7 @@ impl<T: Transport> Supervisor<T> {
             () = shutdown => Event::ShutdownRequested,
             Some(ended) = self.tasks.join_next_with_id() => self.task_ended(ended),
             Some(event) = self.events.recv() => event,
+            () = changed(&mut self.served) => Event::ServedChanged,
             () = sleep_until(wake) => Event::Tick,
         }
     }
@@ -271,7 +295,9 @@ impl<T: Transport> Supervisor<T> {
             Event::EndpointEnded(id) => self.endpoint_ended(id),
             Event::SearchEnded(found) => self.search_ended(found),
             Event::Tick => self.other_daemons.search_is_due(),
-            Event::ShutdownRequested | Event::Panicked(_) => unreachable!("ends the loop"),
+            Event::ShutdownRequested | Event::Panicked(_) | Event::ServedChanged => {
+                unreachable!("handled by the loop")
+            }
         }
     }
 
@@ -319,7 +345,7 @@ impl<T: Transport> Supervisor<T> {
             endpoint.remove_file(&self.transport);
             tracing::debug!(socket = %endpoint.path.display(), "closed plugin socket");
         }
-        for managed in &mut self.resources {
+        for managed in self.resources.iter_mut().chain(&mut self.ending) {
             managed.registration.endpoint_ended(id, Instant::now());
         }
     }
@@ -330,7 +356,10 @@ impl<T: Transport> Supervisor<T> {
             state: m.registration.state().clone(),
             pending: m.resource.pending(),
         };
-        let now = Readiness { resources: self.resources.iter().map(state).collect() };
+        let now = Readiness {
+            resources: self.resources.iter().map(state).collect(),
+            rejected_configuration: self.served.borrow().rejected_configuration.clone(),
+        };
         self.readiness.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;
@@ -365,5 +394,13 @@ impl<T: Transport> Supervisor<T> {
             let tasks = self.tasks.len();
             tracing::warn!(tasks, "shutdown timed out; closed remaining tasks");
         }
+    }
+}
+
+/// Completes when `served` has changed.
+async fn changed(served: &mut watch::Receiver<Served>) {
+    if served.changed().await.is_err() {
+        // The sender was dropped, so nothing changes any more.
+        std::future::pending::<()>().await;
     }
 }

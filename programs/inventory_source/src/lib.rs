@@ -6,8 +6,5 @@
 //! in place is read after it has stopped changing; one that is renamed into place, at once.
 
 mod source;
-mod stillness;
-mod symlinks;
-mod watch;
 
 pub use source::InventorySource;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
-
-use crate::watch::FileWatch;
+use file_watch::FileWatch;
 
 /// A host described by an inventory file. Each snapshot reads the file again; a file that
 /// cannot be read or is malformed is an error of that snapshot only. A source that watches
@@ -27,7 +26,7 @@ impl AdapterSource for InventorySource {
         let read = || inventory::read(&self.path);
         match &self.watch {
             None => Ok(read()?),
-            Some(watch) => Ok(watch.stillness().read(read).map_err(|error| {
+            Some(watch) => Ok(watch.read_still(read).map_err(|error| {
                 format!("cannot use the inventory `{}`: {error}", self.path.display())
             })??),
         }
@@ -38,7 +37,7 @@ impl AdapterSource for InventorySource {
     /// later. The operating system reports changes; nothing polls. Network file systems do
     /// not report them.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
-        self.watch = Some(FileWatch::start(&self.path, on_change)?);
+        self.watch = Some(FileWatch::start([&self.path], on_change)?);
         Ok(())
     }
 }

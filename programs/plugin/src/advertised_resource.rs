@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use devices::{
-    Catalog, DriverModel, MountOutcome, Plan, PlanError, ResourceDevices, ResourceOrigin,
-    ResourceSpec, SlotError,
+    DeviceSet, DriverModel, MountOutcome, Plan, PlanError, ResourceDevices, ResourceName,
+    ResourceOrigin, ResourceSpec, SlotError,
 };
 use kubelet::{
     ContainerResponse, DeviceList, DeviceSpec, Mount, PreferredRequest, Refusal, RefusalKind,
@@ -17,36 +17,17 @@ use kubelet::{
 use tokio::sync::watch;
 
 use crate::logged_mounts::LoggedMounts;
-use crate::node_devices::PublishedDevices;
+use crate::published_devices::PublishedDevices;
 
-/// One resource of the node.
+/// One resource of the node. It stays the same object when the configuration changes, so that its
+/// streams stay open.
 pub(crate) struct AdvertisedResource {
-    index: usize,
-    spec: Arc<ResourceSpec>,
+    name: ResourceName,
+    origin: ResourceOrigin,
     socket_prefix: String,
+    list: watch::Sender<Arc<DeviceList>>,
     devices: PublishedDevices,
     logged_mounts: Arc<LoggedMounts>,
-}
-
-/// The resources of the catalog, with the published devices.
-pub(crate) fn resources(
-    catalog: &Catalog,
-    devices: &PublishedDevices,
-) -> Vec<Arc<dyn kubelet::Resource>> {
-    let logged_mounts = Arc::<LoggedMounts>::default();
-    let specs = catalog.resources().iter().enumerate();
-    specs
-        .map(|(index, spec)| {
-            devices.metrics().add_resource(spec.name.as_str());
-            Arc::new(AdvertisedResource {
-                index,
-                socket_prefix: socket_prefix(spec.origin),
-                spec: spec.clone(),
-                devices: devices.clone(),
-                logged_mounts: logged_mounts.clone(),
-            }) as Arc<dyn kubelet::Resource>
-        })
-        .collect()
 }
 
 /// The prefix of a resource's socket: for a driver model's own resource that of the
@@ -77,10 +58,61 @@ pub(crate) fn plan_on_this_machine<'a>(
 }
 
 impl AdvertisedResource {
+    /// The resource `spec` with an empty list and the devices in `devices`.
+    pub(crate) fn new(
+        spec: &ResourceSpec,
+        devices: &PublishedDevices,
+        logged_mounts: &Arc<LoggedMounts>,
+    ) -> AdvertisedResource {
+        devices.metrics().add_resource(spec.name.as_str());
+        let empty = DeviceList::new([]).expect("an empty list is small");
+        AdvertisedResource {
+            name: spec.name.clone(),
+            origin: spec.origin,
+            socket_prefix: socket_prefix(spec.origin),
+            list: watch::Sender::new(Arc::new(empty)),
+            devices: devices.clone(),
+            logged_mounts: Arc::clone(logged_mounts),
+        }
+    }
+
+    /// Whether this is the resource `spec`. `status` finds a driver model's own resource by the
+    /// prefix of its socket, so a rule's resource of the same name is another one.
+    pub(crate) fn is(&self, spec: &ResourceSpec) -> bool {
+        let kind = |origin| match origin {
+            ResourceOrigin::Model(model) => Some(model),
+            ResourceOrigin::Rule(_) => None,
+        };
+        self.name == spec.name && kind(self.origin) == kind(spec.origin)
+    }
+
+    /// Replaces the list, if it differs.
+    pub(crate) fn publish(&self, list: DeviceList) {
+        let changed = self.list.send_if_modified(|old| {
+            let changed = **old != list;
+            if changed {
+                *old = Arc::new(list);
+            }
+            changed
+        });
+        if changed {
+            self.devices.metrics().list_updated(self.name.as_str());
+        }
+    }
+
+    /// The devices of this resource in `set`.
+    fn of<'a>(&self, set: &'a DeviceSet) -> Result<&'a ResourceDevices, Refusal> {
+        let resource = set.resource(&self.name).map(Arc::as_ref);
+        resource.ok_or_else(|| {
+            let message = format!("resource {} is no longer configured", self.name);
+            Refusal::new(RefusalKind::NotFound, message)
+        })
+    }
+
     /// Logs what an administrator should know of an allocation.
     fn log(&self, plan: &Plan) {
         for warning in &plan.warnings {
-            tracing::warn!(resource = %self.spec.name, reason = %warning, "allocated with a warning");
+            tracing::warn!(resource = %self.name, reason = %warning, "allocated with a warning");
         }
         for file in &plan.mounts.files {
             let (source, destination) = (&file.file.host_path, &file.file.container_path);
@@ -98,7 +130,7 @@ impl AdvertisedResource {
                 MountOutcome::NotApplied(reason) => {
                     if self.is_new(source, destination) {
                         tracing::warn!(
-                            resource = %self.spec.name,
+                            resource = %self.name,
                             source,
                             destination,
                             %reason,
@@ -114,13 +146,13 @@ impl AdvertisedResource {
 
     /// Whether a pair of paths was not logged before.
     fn is_new(&self, source: &str, other: &str) -> bool {
-        self.logged_mounts.is_new(self.spec.name.as_str(), source, other)
+        self.logged_mounts.is_new(self.name.as_str(), source, other)
     }
 }
 
 impl kubelet::Resource for AdvertisedResource {
     fn name(&self) -> &str {
-        self.spec.name.as_str()
+        self.name.as_str()
     }
 
     fn socket_prefix(&self) -> &str {
@@ -128,7 +160,7 @@ impl kubelet::Resource for AdvertisedResource {
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
-        self.devices.list(self.index)
+        self.list.subscribe()
     }
 
     fn pending(&self) -> Option<String> {
@@ -138,7 +170,7 @@ impl kubelet::Resource for AdvertisedResource {
     fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
         let began = Instant::now();
         let set = self.devices.set();
-        let resource = &set.resources[self.index];
+        let resource = self.of(&set)?;
         let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host);
         let outcome = plan.as_ref().map(|_| ()).map_err(refusal_reason);
         self.devices.metrics().allocate_answered(self.name(), outcome, began.elapsed());
@@ -151,7 +183,7 @@ impl kubelet::Resource for AdvertisedResource {
     fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
         let set = self.devices.set();
         let PreferredRequest { available, must_include, size } = request;
-        devices::preferred_allocation(&set.resources[self.index], available, must_include, size)
+        devices::preferred_allocation(self.of(&set)?, available, must_include, size)
             .map_err(|error| Refusal::new(RefusalKind::InvalidArgument, error))
     }
 }
@@ -215,6 +247,7 @@ mod tests {
     use crate::config;
     use crate::node_devices::NodeDevices;
     use crate::test_log::Log;
+    use devices::Catalog;
     use std::path::PathBuf;
 
     /// The resources that a recorded host advertises under `config`.
@@ -226,9 +259,8 @@ mod tests {
         let inventories =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
         let snapshot = inventory::read(&inventories.join(host)).unwrap();
-        let catalog = Catalog::new(config.policy);
-        let devices = NodeDevices::fixed(catalog.clone(), snapshot).unwrap();
-        resources(&catalog, &devices.published())
+        let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
+        devices.served().borrow().resources.clone()
     }
 
     const A10: &str = r"PCI\VEN_10DE&DEV_2236&SUBSYS_148210DE&REV_A1\5&2C5F1A3B&0&1\0";

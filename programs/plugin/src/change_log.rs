@@ -1,6 +1,7 @@
 //! What the daemon logs about devices: changes, and what could not be read.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use devices::{
@@ -11,11 +12,10 @@ use kubelet::ListTooLarge;
 
 /// Logs the differences between the set `before` and the set `after`.
 pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
-    for (n, resource) in after.resources.iter().enumerate() {
-        let old = before.and_then(|set| set.resources.get(n));
+    for resource in &after.resources {
+        let old = before.and_then(|set| set.resource(&resource.spec.name));
         if old.is_none_or(|old| counts(old) != counts(resource)) {
-            let (devices, healthy) = counts(resource);
-            let slots_per_device = resource.spec.sharing.replicas;
+            let (devices, healthy, slots_per_device) = counts(resource);
             tracing::info!(
                 resource = %resource.spec.name, devices, healthy, slots_per_device,
                 "resource devices updated"
@@ -122,9 +122,10 @@ pub(crate) fn log_list_too_large(resource: &ResourceName, error: ListTooLarge) {
     tracing::error!(%resource, %error, "device list too large; keeping the previous list");
 }
 
-fn counts(resource: &ResourceDevices) -> (usize, usize) {
+/// Devices, healthy devices, and slots per device.
+fn counts(resource: &ResourceDevices) -> (usize, usize, NonZeroU32) {
     let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
-    (resource.entries().len(), healthy)
+    (resource.entries().len(), healthy, resource.spec.sharing.replicas)
 }
 
 fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {

@@ -1,10 +1,67 @@
 //! The configuration of this process: its options, environment and files.
 
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cli::Failure;
 use devices::DriverModel;
-use settings::{Config, Flags, Origin};
+use settings::{Config, Environment, Flags, Origin, ProcessEnvironment};
+
+/// Where the configuration of this process comes from. The options and the environment stay as
+/// they are; the files may change.
+#[derive(Clone, Debug)]
+pub(crate) struct ConfigSource(Flags);
+
+/// The configuration at one moment.
+pub(crate) struct Reading {
+    /// An invalid configuration is wrong usage.
+    pub(crate) result: Result<Config, Failure>,
+    /// Every file that was looked for.
+    pub(crate) files: Vec<FileRead>,
+}
+
+/// A file that was looked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct FileRead {
+    pub(crate) path: PathBuf,
+    pub(crate) content: FileContent,
+}
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum FileContent {
+    /// The file does not exist.
+    Missing,
+    /// A hash of its content.
+    Hash(u64),
+    /// It cannot be read.
+    Unreadable(String),
+}
+
+impl ConfigSource {
+    /// The configuration for these options.
+    pub(crate) fn new(
+        driver_models: &[DriverModel],
+        config: Option<PathBuf>,
+        device_plugin_dir: Option<PathBuf>,
+    ) -> ConfigSource {
+        ConfigSource(Flags { driver_models: driver_models.to_vec(), config, device_plugin_dir })
+    }
+
+    /// Reads and checks the configuration.
+    pub(crate) fn read(&self) -> Reading {
+        let environment = RecordedReads::default();
+        let result = settings::load(&self.0, &environment).map_err(|error| {
+            let hint = error.hint().map(str::to_owned);
+            Failure::usage(error).hint_if_any(hint)
+        });
+        let reads = environment.0.into_inner().into_iter();
+        Reading { result, files: reads.map(|(file, _)| file).collect() }
+    }
+}
 
 /// Reads and checks the configuration. An invalid one is wrong usage.
 pub(crate) fn load(
@@ -12,15 +69,46 @@ pub(crate) fn load(
     config: Option<&Path>,
     device_plugin_dir: Option<PathBuf>,
 ) -> Result<Config, Failure> {
-    let flags = Flags {
-        driver_models: driver_models.to_vec(),
-        config: config.map(Path::to_owned),
-        device_plugin_dir,
-    };
-    settings::load(&flags, &settings::ProcessEnvironment).map_err(|error| {
-        let hint = error.hint().map(str::to_owned);
-        Failure::usage(error).hint_if_any(hint)
-    })
+    ConfigSource::new(driver_models, config.map(Path::to_owned), device_plugin_dir).read().result
+}
+
+/// The environment of this process. It records the files that are read, and reads each only once:
+/// a file that several driver models share must not change in between.
+#[derive(Default)]
+struct RecordedReads(RefCell<Vec<(FileRead, Option<Vec<u8>>)>>);
+
+impl Environment for RecordedReads {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        ProcessEnvironment.variable(name)
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        ProcessEnvironment.variable_names()
+    }
+
+    fn working_directory(&self) -> io::Result<PathBuf> {
+        ProcessEnvironment.working_directory()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let known = self.0.borrow().iter().find(|(file, _)| file.path == path).cloned();
+        if let Some((_, Some(bytes))) = known {
+            return Ok(bytes);
+        }
+        let result = ProcessEnvironment.read(path);
+        let content = match &result {
+            Ok(bytes) => {
+                let mut hasher = DefaultHasher::new();
+                bytes.hash(&mut hasher);
+                FileContent::Hash(hasher.finish())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Missing,
+            Err(error) => FileContent::Unreadable(error.to_string()),
+        };
+        let file = FileRead { path: path.to_owned(), content };
+        self.0.borrow_mut().push((file, result.as_ref().ok().cloned()));
+        result
+    }
 }
 
 /// Logs every value, defaults at a lower level, and the values that have no effect.
@@ -35,6 +123,11 @@ pub(crate) fn log(config: &Config) {
         }
     }
     for notice in &config.notices {
-        tracing::warn!(%notice, "part of the configuration has no effect");
+        log_notice(notice);
     }
+}
+
+/// Logs a part of the configuration that has no effect.
+pub(crate) fn log_notice(notice: &str) {
+    tracing::warn!(%notice, "part of the configuration has no effect");
 }

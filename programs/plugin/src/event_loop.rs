@@ -49,8 +49,8 @@ mod tests {
     use tokio::sync::{Notify, watch};
 
     use super::*;
+    use crate::config;
     use crate::node_devices::NodeDevices;
-    use crate::{advertised_resource, config};
 
     const DIRECTORY: &str = "/kubelet";
 
@@ -105,14 +105,12 @@ mod tests {
         let text = "schema: directx-inventory/v1\nadapters: []\n";
         let snapshot = inventory::parse("host.yaml", text).unwrap();
         let config = config::load(&[DriverModel::Wddm], None, None).unwrap();
-        let catalog = Catalog::new(config.policy);
-        let devices = NodeDevices::fixed(catalog.clone(), snapshot).unwrap();
-        let resources = advertised_resource::resources(&catalog, &devices.published());
+        let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
         let config = RunConfig { directory: DIRECTORY.into(), takeover: Takeover::Wait };
         let (readiness, _) = watch::channel(Readiness::default());
         let blocked = std::sync::Arc::clone(&transport.blocked);
         let shutdown = async move { blocked.notified().await };
-        let run = kubelet::run(config, resources, transport, shutdown, readiness);
+        let run = kubelet::run(config, devices.served(), transport, shutdown, readiness);
         event_loop.block_on(run).unwrap();
     }
 

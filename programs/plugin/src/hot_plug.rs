@@ -16,9 +16,9 @@ use kubelet::{Readiness, RunConfig, Takeover};
 use kubelet_double::{Host, InMemory, KubeletDouble, Options};
 use tokio::sync::watch;
 
+use crate::config;
 use crate::host_access::HostAccess;
 use crate::node_devices::NodeDevices;
-use crate::{advertised_resource, config};
 
 /// The limit for each wait.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -112,16 +112,15 @@ async fn scenario<H: Host>(kubelet: &KubeletDouble<H>) {
 async fn changes_of_a_live_host_reach_the_kubelet() {
     change_host(|| set_devices(&[(11, 1)])).await;
     let config = config::load(&[DriverModel::Wddm], None, None).unwrap();
-    let catalog = Catalog::new(config.policy);
     let host = HostAccess::of(None).unwrap();
-    let devices = NodeDevices::start(catalog.clone(), host).await.unwrap();
+    let devices = NodeDevices::start(Catalog::new(config.policy), host).await.unwrap();
     let sockets = InMemory::default();
     let directory = Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
     let (readiness, _) = watch::channel(Readiness::default());
     let plugin = kubelet::run(
         RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait },
-        advertised_resource::resources(&catalog, &devices.published()),
+        devices.served(),
         sockets,
         std::future::pending(),
         readiness,

@@ -135,6 +135,6 @@ impl MonitoringPages {
         } else {
             (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         };
-        Page::text(status, first.to_owned() + &status::resource_lines(&report.resources))
+        Page::text(status, first.to_owned() + &status::status_lines(&report))
     }
 }

@@ -1,24 +1,28 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
-//! In come snapshots of the host, the schemas of the Host Compute Service and the UUIDs of
-//! NVIDIA devices, each from a separate thread that may hang; out go one published
-//! [`DeviceSet`] and the encoded list of each resource. This is the only writer of the set.
+//! In come snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
+//! devices and changes of the configuration, each from a separate thread that may hang; out go one
+//! published [`DeviceSet`], and the resources with the encoded list of each. This is the only
+//! writer of the set and of the resources.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cli::Failure;
 use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment, ResourceDevices};
-use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge};
-use metrics::PluginMetrics;
+use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::adapter_reader::{Activity, AdapterReader, Read, ReaderEnded};
+use crate::adapter_reader::{AdapterReader, Read, ReaderEnded};
+use crate::advertised_resource::AdvertisedResource;
 use crate::change_log::{self, RepeatedText};
+use crate::config_reload::{ConfigChange, ConfigReload};
 use crate::gpu_uuids::{GpuUuidReader, GpuUuids};
 use crate::hcs_schemas::HcsSchemaReader;
 use crate::host_access::HostAccess;
+use crate::logged_mounts::LoggedMounts;
+use crate::published_devices::PublishedDevices;
 use crate::read_schedule::Cause;
 
 /// How long the start waits for the first snapshot, which takes milliseconds on a healthy host.
@@ -39,55 +43,11 @@ pub(crate) struct NodeDevices {
     failures: RepeatedText,
     origin: Instant,
     published: PublishedDevices,
-}
-
-/// The published set and lists.
-#[derive(Clone)]
-pub(crate) struct PublishedDevices {
-    sets: watch::Sender<Arc<DeviceSet>>,
-    lists: Arc<[watch::Sender<Arc<DeviceList>>]>,
-    /// What the reader is doing, until there is a first snapshot.
-    first_discovery: Arc<Mutex<Option<Activity>>>,
-    metrics: PluginMetrics,
-    last_allocation: watch::Sender<Option<Instant>>,
-}
-
-impl PublishedDevices {
-    /// The current set.
-    pub(crate) fn set(&self) -> Arc<DeviceSet> {
-        self.sets.borrow().clone()
-    }
-
-    /// The list of the resource with the index `n`, and its changes.
-    pub(crate) fn list(&self, n: usize) -> watch::Receiver<Arc<DeviceList>> {
-        self.lists[n].subscribe()
-    }
-
-    /// Why the devices are not known yet; `None` if they are.
-    pub(crate) fn pending(&self) -> Option<String> {
-        let activity = self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner);
-        let activity = activity.as_ref()?.text();
-        Some(format!("the first discovery has not completed: {activity}"))
-    }
-
-    /// What happens to the devices is counted here.
-    pub(crate) fn metrics(&self) -> &PluginMetrics {
-        &self.metrics
-    }
-
-    /// Records that devices were allocated now.
-    pub(crate) fn allocated(&self) {
-        self.last_allocation.send_replace(Some(Instant::now()));
-    }
-
-    /// When devices were allocated the last time.
-    pub(crate) fn last_allocation(&self) -> Option<Instant> {
-        *self.last_allocation.borrow()
-    }
-
-    fn set_known(&self) {
-        *self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
+    /// In the order of the catalog.
+    resources: Vec<Arc<AdvertisedResource>>,
+    logged_mounts: Arc<LoggedMounts>,
+    served: watch::Sender<Served>,
+    configuration: ConfigReload,
 }
 
 /// Why there are no devices, or they are no longer updated.
@@ -99,6 +59,9 @@ pub(crate) enum NodeDevicesError {
     /// The thread that reads the host could not be started.
     #[error("cannot start the thread that reads adapters")]
     Thread(#[source] std::io::Error),
+    /// The configuration is no longer followed.
+    #[error("the thread that follows the configuration panicked")]
+    ConfigWatch,
     /// A resource has more slots than a kubelet accepts.
     #[error("the device list of resource {resource} is too large: {list}")]
     List {
@@ -128,6 +91,7 @@ enum Event {
     Schemas(Vec<HcsSchema>),
     Uuids(GpuUuids),
     GraceExpired,
+    Configuration(ConfigChange),
 }
 
 impl NodeDevices {
@@ -180,16 +144,8 @@ impl NodeDevices {
     fn new(catalog: Catalog, reader: AdapterReader) -> NodeDevices {
         let snapshot = HostSnapshot::default();
         let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
-        let empty = DeviceList::new([]).expect("an empty list is small");
-        let empty = Arc::new(empty);
-        let published = PublishedDevices {
-            lists: set.resources.iter().map(|_| watch::Sender::new(empty.clone())).collect(),
-            sets: watch::Sender::new(Arc::new(set)),
-            first_discovery: Arc::new(Mutex::new(Some(reader.activity()))),
-            last_allocation: watch::Sender::default(),
-            metrics: PluginMetrics::default(),
-        };
-        NodeDevices {
+        let mut devices = NodeDevices {
+            published: PublishedDevices::unknown(set, reader.activity()),
             catalog,
             reader,
             schema_reader: HcsSchemaReader::new(None),
@@ -198,17 +154,33 @@ impl NodeDevices {
             schemas: None,
             failures: RepeatedText::default(),
             origin: Instant::now(),
-            published,
-        }
+            resources: Vec::new(),
+            logged_mounts: Arc::default(),
+            served: watch::Sender::default(),
+            configuration: ConfigReload::none(),
+        };
+        devices.resources = devices.resources_of(&devices.published.set());
+        devices.serve_resources();
+        devices
     }
 
-    /// The published set and lists.
+    /// Follows changes of the configuration from now on.
+    pub(crate) fn follow(&mut self, configuration: ConfigReload) {
+        self.configuration = configuration;
+    }
+
+    /// The resources, with their lists.
+    pub(crate) fn served(&self) -> watch::Receiver<Served> {
+        self.served.subscribe()
+    }
+
+    /// The published set.
     pub(crate) fn published(&self) -> PublishedDevices {
         self.published.clone()
     }
 
-    /// Follows the host, and drops devices whose grace time has expired, until that is no
-    /// longer possible.
+    /// Follows the host and the configuration, and drops devices whose grace time has expired,
+    /// until that is no longer possible.
     pub(crate) async fn run(mut self) -> NodeDevicesError {
         loop {
             match self.event().await {
@@ -227,6 +199,10 @@ impl NodeDevices {
                     self.advance();
                 }
                 Ok(Event::GraceExpired) => self.advance(),
+                Ok(Event::Configuration(ConfigChange::Ended)) => {
+                    return NodeDevicesError::ConfigWatch;
+                }
+                Ok(Event::Configuration(change)) => self.apply_configuration(change),
                 Err(ended) => return ended.into(),
             }
         }
@@ -246,6 +222,7 @@ impl NodeDevices {
             schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
             uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
             () = grace_expired => Ok(Event::GraceExpired),
+            change = self.configuration.next() => Ok(Event::Configuration(change)),
         }
     }
 
@@ -254,7 +231,7 @@ impl NodeDevices {
         let snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                self.published.metrics.discovery_failed();
+                self.published.metrics().discovery_failed();
                 let error = cli::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
                     change_log::log_read_failure(self.reader.known_devices(), &error);
@@ -262,7 +239,7 @@ impl NodeDevices {
                 return Ok(());
             }
         };
-        self.published.metrics.discovered(read.duration);
+        self.published.metrics().discovered(read.duration);
         self.failures = RepeatedText::default();
         change_log::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
@@ -285,16 +262,48 @@ impl NodeDevices {
     fn publish_first(&self) -> Result<(), NodeDevicesError> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
         let lists = lists(&set);
-        let too_large = |(resource, list): (&Arc<ResourceDevices>, &Result<_, ListTooLarge>)| {
-            let list = *list.as_ref().err()?;
-            Some(NodeDevicesError::List { resource: resource.spec.name.to_string(), list })
-        };
-        if let Some(error) = set.resources.iter().zip(&lists).find_map(too_large) {
-            return Err(error);
-        }
+        check_sizes(&set, &lists)?;
         change_log::log_changes(None, &set);
         self.publish(set, lists);
         self.published.set_known();
+        Ok(())
+    }
+
+    /// Applies a valid configuration. Afterwards the status reports the outcome, also that of an
+    /// invalid configuration.
+    fn apply_configuration(&mut self, change: ConfigChange) {
+        if let ConfigChange::Valid(config) = change {
+            match self.reconfigure(Catalog::new(config.policy.clone())) {
+                Ok(()) => self.configuration.applied(*config),
+                Err(error) => self.configuration.rejected(&error.into()),
+            }
+        }
+        let rejected = self.configuration.last_error();
+        self.served.send_if_modified(|served| {
+            let changed = served.rejected_configuration != rejected;
+            served.rejected_configuration = rejected;
+            changed
+        });
+    }
+
+    /// Publishes the set and the resources of another catalog, for the same snapshot. Changes
+    /// nothing if the kubelet would refuse a list.
+    fn reconfigure(&mut self, catalog: Catalog) -> Result<(), NodeDevicesError> {
+        let before = self.published.set();
+        let set = before.reconfigured(catalog.offer(&self.snapshot), self.now());
+        let lists = lists(&set);
+        check_sizes(&set, &lists)?;
+        if self.published.pending().is_none() {
+            change_log::log_changes(Some(&before), &set);
+        }
+        for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
+            self.published.metrics().remove_resource(removed.spec.name.as_str());
+        }
+        self.catalog = catalog;
+        self.resources = self.resources_of(&set);
+        // A new resource has its list before it is registered.
+        self.publish(set, lists);
+        self.serve_resources();
         Ok(())
     }
 
@@ -316,28 +325,44 @@ impl NodeDevices {
 
     fn publish(&self, set: DeviceSet, lists: Vec<Result<DeviceList, ListTooLarge>>) {
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
-        let resources = set.resources.clone();
-        self.published.sets.send_replace(Arc::new(set));
-        for ((sender, list), resource) in self.published.lists.iter().zip(lists).zip(resources) {
+        let specs = set.resources.clone();
+        self.published.publish(set);
+        for ((resource, list), spec) in self.resources.iter().zip(lists).zip(specs) {
             match list {
-                Ok(list) => {
-                    if sender.send_if_modified(|old| replace(old, list)) {
-                        self.published.metrics.list_updated(resource.spec.name.as_str());
-                    }
-                }
-                Err(error) => change_log::log_list_too_large(&resource.spec.name, error),
+                Ok(list) => resource.publish(list),
+                Err(error) => change_log::log_list_too_large(&spec.spec.name, error),
             }
         }
     }
+
+    /// The resources of `set`; those that exist already are the same objects.
+    fn resources_of(&self, set: &DeviceSet) -> Vec<Arc<AdvertisedResource>> {
+        let existing = |spec| self.resources.iter().find(|resource| resource.is(spec)).cloned();
+        let new = |spec| AdvertisedResource::new(spec, &self.published, &self.logged_mounts);
+        let resource = |spec| existing(spec).unwrap_or_else(|| Arc::new(new(spec)));
+        set.resources.iter().map(|devices| resource(&devices.spec)).collect()
+    }
+
+    /// Hands the resources to the supervisor.
+    fn serve_resources(&self) {
+        let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn kubelet::Resource>);
+        self.served.send_modify(|served| served.resources = resources.collect());
+    }
 }
 
-/// Replaces `old` by `new` where they differ.
-fn replace(old: &mut Arc<DeviceList>, new: DeviceList) -> bool {
-    let changed = **old != new;
-    if changed {
-        *old = Arc::new(new);
+/// Refuses a list that the kubelet would refuse.
+fn check_sizes(
+    set: &DeviceSet,
+    lists: &[Result<DeviceList, ListTooLarge>],
+) -> Result<(), NodeDevicesError> {
+    let too_large = |(resource, list): (&Arc<ResourceDevices>, &Result<_, ListTooLarge>)| {
+        let list = *list.as_ref().err()?;
+        Some(NodeDevicesError::List { resource: resource.spec.name.to_string(), list })
+    };
+    match set.resources.iter().zip(lists).find_map(too_large) {
+        Some(error) => Err(error),
+        None => Ok(()),
     }
-    changed
 }
 
 fn lists(set: &DeviceSet) -> Vec<Result<DeviceList, ListTooLarge>> {
@@ -355,5 +380,7 @@ fn list(resource: &Arc<ResourceDevices>) -> Result<DeviceList, ListTooLarge> {
     }))
 }
 
+#[cfg(test)]
+mod reconfiguration_tests;
 #[cfg(test)]
 mod tests;

@@ -7,15 +7,18 @@ use devices::Luid;
 use kubelet::pod_resources::{Attribution, PodAttribution};
 use kubelet::{Readiness, ResourceState};
 use metrics::{ContainerProcess, Format, Holder, Reading, ReloadCounts, Scrape, render};
+use tokio::sync::watch;
 
+use crate::config_reload::ReloadStatus;
 use crate::container_processes::{self, ContainerProcesses};
 use crate::device_telemetry::{DeviceTelemetry, TelemetryCounters};
 use crate::log_queue;
-use crate::node_devices::PublishedDevices;
+use crate::published_devices::PublishedDevices;
 
 /// Where the values of a scrape come from.
 pub(crate) struct ScrapeSources {
     pub(crate) devices: PublishedDevices,
+    pub(crate) reloads: watch::Receiver<ReloadStatus>,
     /// The name of the node.
     pub(crate) host_name: String,
     /// Who holds the devices.
@@ -54,11 +57,20 @@ impl ScrapeSources {
             processes: &processes,
             resources: &resources,
             registrations: &[],
-            reloads: ReloadCounts { applied: 0, rejected: 0, current: true },
+            reloads: self.reloads(),
             log_lines_dropped: log_queue::dropped_lines(),
             readings: &self.readings(),
         };
         render(self.devices.metrics(), &scrape, format)
+    }
+
+    fn reloads(&self) -> ReloadCounts {
+        let status = self.reloads.borrow();
+        ReloadCounts {
+            applied: status.applied,
+            rejected: status.rejected,
+            current: status.last_error.is_none(),
+        }
     }
 
     /// The processes of the containers that hold devices of `own` resources.

@@ -2,10 +2,10 @@
 //!
 //! It registers every resource of the configuration and serves them until it receives a
 //! shutdown signal, whether the host can be read or not. Two futures run side by side: [`NodeDevices`]
-//! follows the host, and the supervisor follows the kubelet. The end of either ends both.
+//! follows the host and the configuration, and the supervisor follows the kubelet. The end of either
+//! ends both.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -14,17 +14,22 @@ use devices::{Catalog, DriverModel};
 use http_endpoint::ListenAddress;
 use kubelet::pod_resources::{Endpoint, PodAttribution};
 use kubelet::{RunConfig, Takeover, UnixSockets, default_device_plugin_dir};
+use settings::Config;
 use tokio::sync::watch;
 
 use crate::arguments::{DevicePluginDir, DriverModels, Input};
+use crate::config::{ConfigSource, FileRead, Reading};
+use crate::config_reload::ConfigReload;
 use crate::container_processes::ContainerProcesses;
 use crate::device_telemetry::DeviceTelemetry;
+use crate::event_loop::EventLoop;
 use crate::host_access::HostAccess;
 use crate::logging::LogDestination;
 use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
-use crate::{advertised_resource, config, event_loop, logging, signals};
+use crate::signals::ReloadSignal;
+use crate::{config, event_loop, logging, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -60,8 +65,12 @@ pub(crate) struct DaemonArguments {
 
 /// A daemon that is ready to run: its options and configuration are valid.
 pub(crate) struct Daemon {
+    event_loop: EventLoop,
     host: HostAccess,
-    config: settings::Config,
+    config: Config,
+    source: ConfigSource,
+    files: Vec<FileRead>,
+    reload_signal: ReloadSignal,
     monitoring: Option<Monitoring>,
     takeover: Takeover,
 }
@@ -128,54 +137,65 @@ impl DaemonArguments {
 
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
     pub(crate) fn prepare(self, driver_models: &[DriverModel]) -> Result<Daemon, Failure> {
+        let event_loop = event_loop::build()?;
+        let reload_signal = {
+            let _entered = event_loop.enter();
+            // Early, so that the signal does not end a daemon that starts.
+            ReloadSignal::listen().map_err(|error| signal_failure(error, "SIGHUP"))?
+        };
         let Input { config, inventory } = self.input;
         let host = HostAccess::of(inventory.as_deref())?;
-        let directory = self.directory.device_plugin_dir;
-        let config = config::load(driver_models, config.as_deref(), directory)?;
+        let source = ConfigSource::new(driver_models, config, self.directory.device_plugin_dir);
+        let Reading { result, files } = source.read();
+        let config = result?;
         let pod_resources = self.pod_resources.unwrap_or_default();
         let monitoring = self.listen.map(|address| Monitoring { address, pod_resources });
         let takeover = if self.replace { Takeover::Replace } else { Takeover::Wait };
-        Ok(Daemon { host, config, monitoring, takeover })
+        Ok(Daemon { event_loop, host, config, source, files, reload_signal, monitoring, takeover })
     }
 }
 
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { host, config, monitoring, takeover } = self;
-        let runtime = event_loop::build()?;
-        let _entered = runtime.enter();
+        let Daemon { event_loop, host, config, source, files, reload_signal, monitoring, takeover } =
+            self;
+        let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
-        let signal = signals::shutdown_signal().map_err(|error| {
-            let error = anyhow::Error::new(error);
-            Failure::runtime(error.context("cannot listen for shutdown signals"))
-        })?;
+        let signal = signals::shutdown_signal()
+            .map_err(|error| signal_failure(error, "shutdown signals"))?;
         config::log(&config);
-        let catalog = Catalog::new(config.policy);
+        let catalog = Catalog::new(config.policy.clone());
+        let directory = config.device_plugin_dir.clone();
+        let directory = directory.unwrap_or_else(default_device_plugin_dir);
         let telemetry = DeviceTelemetry::of(host.kind);
-        let devices = runtime.block_on(NodeDevices::start(catalog.clone(), host))?;
-        let resources = advertised_resource::resources(&catalog, &devices.published());
-        let directory = config.device_plugin_dir.unwrap_or_else(default_device_plugin_dir);
+        let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
+        let reload = ConfigReload::start(source, config, files, reload_signal)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
         if let Some(Monitoring { address, pod_resources }) = monitoring {
             let scrape = ScrapeSources {
                 devices: devices.published(),
+                reloads: reload.status(),
                 host_name: scrape::host_name(),
                 pods: PodAttribution::new(pod_resources),
                 processes: ContainerProcesses::of_host(),
                 telemetry,
             };
-            let event_loop = runtime.handle().clone();
+            let event_loop = event_loop.handle().clone();
             monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
         }
+        devices.follow(reload);
         let config = RunConfig { directory, takeover };
-        runtime.block_on(serve(devices, resources, config, signal, readiness))
+        event_loop.block_on(serve(devices, config, signal, readiness))
     }
+}
+
+fn signal_failure(error: std::io::Error, signals: &str) -> Failure {
+    Failure::runtime(anyhow::Error::new(error).context(format!("cannot listen for {signals}")))
 }
 
 async fn serve(
     devices: NodeDevices,
-    resources: Vec<Arc<dyn kubelet::Resource>>,
     config: RunConfig,
     signal: impl Future<Output = &'static str>,
     readiness: watch::Sender<kubelet::Readiness>,
@@ -190,7 +210,7 @@ async fn serve(
         "starting"
     );
     tokio::select! {
-        ended = kubelet::run(config, resources, UnixSockets, shutdown, readiness) => {
+        ended = kubelet::run(config, devices.served(), UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)
         }
         ended = devices.run() => Err(ended.into()),

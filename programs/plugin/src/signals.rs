@@ -1,4 +1,4 @@
-//! The shutdown signals of the operating system.
+//! The signals of the operating system: to shut down, and to read the configuration again.
 
 use std::io;
 
@@ -46,6 +46,37 @@ pub(crate) fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>
             () = SERVICE_STOP.notified() => "service stop",
         }
     })
+}
+
+/// SIGHUP, which requests to read the configuration again. It does not exist on Windows.
+pub(crate) struct ReloadSignal(#[cfg(unix)] tokio::signal::unix::Signal);
+
+impl ReloadSignal {
+    /// From now on, the signal does not terminate the process.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> io::Result<ReloadSignal> {
+        use tokio::signal::unix::{SignalKind, signal};
+        signal(SignalKind::hangup()).map(ReloadSignal)
+    }
+
+    #[cfg(windows)]
+    #[allow(clippy::unnecessary_wraps, reason = "as on Unix")]
+    pub(crate) fn listen() -> io::Result<ReloadSignal> {
+        Ok(ReloadSignal())
+    }
+
+    /// Completes when the signal arrives. Signals that arrive at the same time may count as one.
+    #[cfg(unix)]
+    pub(crate) async fn received(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    #[cfg(windows)]
+    pub(crate) async fn received(&mut self) {
+        std::future::pending::<()>().await;
+    }
 }
 
 #[cfg(windows)]

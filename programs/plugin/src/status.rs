@@ -3,7 +3,7 @@
 //! It queries the daemon over the daemon's own sockets, so that an exec probe detects a
 //! daemon that hangs or was killed as well as one that waits for the kubelet.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -82,6 +82,8 @@ struct Answers {
     /// The status of each resource, by name. Of several daemons the best counts, since the
     /// old daemon of a rolling update still runs when the new one is ready.
     resources: BTreeMap<String, ResourceStatus>,
+    /// Why the newest configuration of a daemon is not active, each reason once.
+    rejected_configurations: BTreeSet<String>,
     /// The sockets on which a process listens but does not answer in time.
     busy: Vec<PathBuf>,
     /// The sockets of daemons that wait until another daemon has ended.
@@ -107,6 +109,9 @@ impl Answers {
     fn add(&mut self, socket: &Path, report: StatusReport) {
         if report.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
             self.waiting.push(socket.to_owned());
+        }
+        if !report.rejected_configuration.is_empty() {
+            self.rejected_configurations.insert(report.rejected_configuration);
         }
         for resource in report.resources {
             let known = self.resources.get(&resource.name);
@@ -134,6 +139,9 @@ struct Report {
     busy_sockets: Vec<String>,
     /// The paths of the sockets of daemons that wait until another daemon has ended.
     waiting_sockets: Vec<String>,
+    /// Why the newest configuration is not active; the previous one is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rejected_configurations: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -172,13 +180,14 @@ impl View {
 }
 
 impl Report {
-    fn of(Answers { resources, busy, waiting }: &Answers) -> Report {
+    fn of(Answers { resources, rejected_configurations, busy, waiting }: &Answers) -> Report {
         let paths = |sockets: &[PathBuf]| sockets.iter().map(|s| s.display().to_string()).collect();
         Report {
             ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
             resources: resources.values().map(View::of).collect(),
             busy_sockets: paths(busy),
             waiting_sockets: paths(waiting),
+            rejected_configurations: rejected_configurations.iter().cloned().collect(),
         }
     }
 }
@@ -199,12 +208,24 @@ fn text(report: &Report, directory: &Path) -> String {
     for socket in &report.waiting_sockets {
         let _ = writeln!(text, "waiting: the daemon at {socket} waits until another one has ended");
     }
+    for error in &report.rejected_configurations {
+        text.push_str(&rejected_line(error));
+    }
     text
 }
 
-/// A line for each resource, as the readiness page shows it.
-pub(crate) fn resource_lines(resources: &[ResourceStatus]) -> String {
-    resources.iter().map(|resource| line(&View::of(resource))).collect()
+/// The lines of a daemon's status, as the readiness page shows them.
+pub(crate) fn status_lines(report: &StatusReport) -> String {
+    let mut text: String =
+        report.resources.iter().map(|resource| line(&View::of(resource))).collect();
+    if !report.rejected_configuration.is_empty() {
+        text.push_str(&rejected_line(&report.rejected_configuration));
+    }
+    text
+}
+
+fn rejected_line(error: &str) -> String {
+    format!("configuration rejected, the previous one is active: {}\n", printable(error))
 }
 
 fn line(resource: &View) -> String {
@@ -265,7 +286,9 @@ mod tests {
 
     #[test]
     fn a_daemon_that_waits_for_another_one_does_not_hide_it() {
-        let report = |phase| StatusReport { resources: vec![resource(phase, "")], claim: None };
+        let resources = |phase| vec![resource(phase, "")];
+        let report =
+            |phase| StatusReport { resources: resources(phase), ..StatusReport::default() };
         let waiting = report(Phase::WaitingForOtherDaemon);
         for (phase, ready) in [(Phase::Ready, true), (Phase::WaitingForKubelet, false)] {
             let mut answers = Answers::default();
@@ -285,6 +308,28 @@ mod tests {
             (report.ready, report.resources[0].state),
             (false, "waiting for another daemon")
         );
+    }
+
+    #[test]
+    fn a_rejected_configuration_is_reported_and_the_daemon_stays_ready() {
+        let mut answers = Answers::default();
+        for _ in 0..2 {
+            let report = StatusReport {
+                resources: vec![resource(Phase::Ready, "")],
+                rejected_configuration: "config.yaml:1: unknown key `x`".to_owned(),
+                ..StatusReport::default()
+            };
+            answers.add(Path::new("/x/wddm-1.sock"), report);
+        }
+        let report = Report::of(&answers);
+        assert!(report.ready);
+        assert_eq!(
+            text(&report, Path::new("/x")),
+            "example.com/gpu: the kubelet received the device list\n\
+             configuration rejected, the previous one is active: config.yaml:1: unknown key `x`\n"
+        );
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["rejectedConfigurations"][0], "config.yaml:1: unknown key `x`");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! directory.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use devices::{
@@ -48,7 +48,7 @@ impl Node {
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let node = Node { folder, shape };
         std::fs::create_dir(node.directory())?;
-        std::fs::write(node.config(), format!("multitenancy: {}\n", shape.slots / GPUS))?;
+        node.set_replicas(shape.slots / GPUS)?;
         node.set_host(FirstGpu::Healthy)?;
         Ok(node)
     }
@@ -70,6 +70,11 @@ impl Node {
     #[must_use]
     pub fn inventory(&self) -> PathBuf {
         self.folder.path().join("host.yaml")
+    }
+
+    /// Replaces the configuration atomically, by a rename.
+    pub fn set_replicas(&self, replicas: usize) -> Result<()> {
+        self.replace(&self.config(), format!("multitenancy: {replicas}\n").as_bytes())
     }
 
     /// Replaces the inventory atomically, by a rename.
@@ -101,9 +106,14 @@ impl Node {
 
     /// Replaces the inventory by these bytes atomically, by a rename.
     pub fn set_inventory(&self, text: &[u8]) -> Result<()> {
+        self.replace(&self.inventory(), text)
+    }
+
+    fn replace(&self, file: &Path, text: &[u8]) -> Result<()> {
         let new = self.folder.path().join("new.yaml");
         std::fs::write(&new, text)?;
-        std::fs::rename(&new, self.inventory()).context("cannot replace the inventory")
+        let what = || format!("cannot replace `{}`", file.display());
+        std::fs::rename(&new, file).with_context(what)
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use kubelet::http2::{self, Client};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, Health, KUBELET_SOCKET, PreferredRequest,
-    Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError, Takeover, Transport,
+    Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError, Served, Takeover, Transport,
 };
 use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet_double::v1beta1::{
@@ -75,8 +75,9 @@ impl Node {
             let config = RunConfig { directory: DIRECTORY.into(), takeover: Takeover::Wait };
             let (readiness, mut ready) = watch::channel(Readiness::default());
             let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(Gpus::default())];
+            let served = Served::fixed(resources);
             let running =
-                kubelet::run(config, resources, host.clone(), std::future::pending(), readiness);
+                kubelet::run(config, served, host.clone(), std::future::pending(), readiness);
             let plugin = tokio::spawn(running);
             ready.wait_for(Readiness::is_ready).await.expect("the plugin runs");
             (plugin, kubelet)

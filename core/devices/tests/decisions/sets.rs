@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use devices::{Adapter, Catalog, DeviceSet, Health, Luid, Moment, UnhealthyReason};
+use devices::{
+    Adapter, Catalog, DeviceMatch, DeviceSet, Health, Luid, Moment, ResourceDevices, ResourceRule,
+    UnhealthyReason, Vendor,
+};
 
-use crate::hosts::{NVIDIA, catalog, gpu, host, wddm};
+use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, wddm};
 
 fn at(seconds: u64) -> Moment {
     Moment(Duration::from_secs(seconds))
@@ -70,6 +73,61 @@ fn without_a_grace_time_a_removed_device_is_dropped_immediately() {
     let catalog = catalog([policy]);
     let set = step(&catalog, None, vec![gpu(1, NVIDIA)], 5);
     assert_eq!(health(&step(&catalog, Some(&set), vec![], 5)), []);
+}
+
+/// Each resource with its devices and the number of its slots.
+fn resources(set: &DeviceSet) -> Vec<(&str, Vec<i64>, usize)> {
+    let luids = |r: &ResourceDevices| r.entries().iter().map(|e| e.device.luid.0).collect();
+    let resources = set.resources.iter();
+    resources.map(|r| (r.spec.name.as_str(), luids(r), r.slots().count())).collect()
+}
+
+/// A policy with a rule for each name, which claims the devices of a vendor.
+fn with_rules(replicas: u32, rules: &[(&str, Vendor)]) -> Catalog {
+    let rule = |(name, vendor): &(&str, Vendor)| ResourceRule {
+        name: name.parse().unwrap(),
+        matches: DeviceMatch { vendor: Some(*vendor), ..DeviceMatch::default() },
+        replicas: None,
+        allocation: None,
+    };
+    let mut policy = wddm(replicas);
+    policy.rules = rules.iter().map(rule).collect();
+    catalog([policy])
+}
+
+#[test]
+fn a_new_policy_takes_devices_away_at_once_and_keeps_the_grace_time_of_removed_ones() {
+    let own = "directx.microsoft.com/display";
+    let seen = || vec![gpu(1, NVIDIA), gpu(2, AMD)];
+    let plain = catalog([wddm(1)]);
+    let all = vec![gpu(1, NVIDIA), gpu(2, AMD), gpu(3, NVIDIA)];
+    let set = step(&plain, Some(&step(&plain, None, all, 0)), seen(), 10);
+    assert_eq!(resources(&set), [(own, vec![1001, 1002, 1003], 3)]);
+
+    let rules = with_rules(2, &[("a/nvidia", Vendor::Nvidia), ("a/amd", Vendor::Amd)]);
+    let set = set.reconfigured(rules.offer(&host(seen())), at(20));
+    let (nvidia, amd) = (("a/nvidia", vec![1001], 2), ("a/amd", vec![1002], 2));
+    assert_eq!(resources(&set), [(own, vec![1003], 2), nvidia.clone(), amd.clone()]);
+    assert_eq!(set.deadline(), Some(at(70)));
+    let set = step(&rules, Some(&set), seen(), 70);
+    assert_eq!(resources(&set), [(own, vec![], 0), nvidia.clone(), amd.clone()]);
+
+    let set = set.reconfigured(plain.offer(&host(seen())), at(80));
+    assert_eq!(resources(&set), [(own, vec![1001, 1002], 2)]);
+    assert_eq!(set.deadline(), None);
+}
+
+#[test]
+fn a_resource_is_followed_by_its_name() {
+    let seen = || vec![gpu(1, NVIDIA), gpu(2, AMD)];
+    let rules = with_rules(1, &[("a/nvidia", Vendor::Nvidia), ("a/amd", Vendor::Amd)]);
+    let set = step(&rules, None, seen(), 0);
+    let other_order = with_rules(1, &[("a/amd", Vendor::Amd), ("a/nvidia", Vendor::Nvidia)]);
+    let set = set.reconfigured(other_order.offer(&host(seen())), at(1));
+    let set = step(&other_order, Some(&set), vec![gpu(2, AMD)], 2);
+    assert_eq!(resources(&set)[1..], [("a/amd", vec![1002], 1), ("a/nvidia", vec![1001], 1)]);
+    let name = "a/nvidia".parse().unwrap();
+    assert_eq!(set.resource(&name).unwrap().entries()[0].device.luid, Luid(1001));
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn report(claim: Option<Claim>, resource: &str, phase: Phase) -> Answer {
         phase: phase.into(),
         ..ResourceStatus::default()
     };
-    Answer::Report(StatusReport { resources: vec![status], claim })
+    Answer::Report(StatusReport { resources: vec![status], claim, ..StatusReport::default() })
 }
 
 fn other(name: &str, answer: Answer) -> OtherSocket {

@@ -18,6 +18,8 @@ pub(crate) enum BindReason {
     RegistrationFailed,
     /// The socket stopped accepting connections.
     EndpointEnded,
+    /// Another object serves the resource.
+    ResourceReplaced,
     /// Another daemon serves the resource, so the stream must end.
     Outranked,
     /// Another daemon that may have registered the resource has ended.
@@ -35,6 +37,7 @@ impl BindReason {
             BindReason::NoStream => "kubelet did not call ListAndWatch",
             BindReason::RegistrationFailed => "previous registration failed",
             BindReason::EndpointEnded => "plugin socket stopped accepting connections",
+            BindReason::ResourceReplaced => "resource replaced",
             BindReason::Outranked => "another daemon takes the resource over",
             BindReason::OtherDaemonEnded => "another daemon with the resource has ended",
         }

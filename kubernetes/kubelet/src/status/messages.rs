@@ -22,6 +22,9 @@ pub struct StatusReport {
     /// none.
     #[prost(message, optional, tag = "2")]
     pub claim: Option<Claim>,
+    /// Why the newest configuration is not active. Empty if it is.
+    #[prost(string, tag = "3")]
+    pub rejected_configuration: String,
 }
 
 impl StatusReport {
@@ -112,6 +115,10 @@ impl StatusReport {
                 }
             }
         });
-        StatusReport { resources: resources.collect(), claim: None }
+        StatusReport {
+            resources: resources.collect(),
+            claim: None,
+            rejected_configuration: readiness.rejected_configuration.clone().unwrap_or_default(),
+        }
     }
 }

@@ -22,6 +22,7 @@ const MISSING_DIRECTORY: &str = "start kubelet, which creates its device plugin 
 impl<T: Transport> Supervisor<T> {
     /// Checks the sockets and carries out every step that is due.
     pub(super) fn advance(&mut self) {
+        self.forget_ended();
         let kubelet = self.find_kubelet();
         self.carry_out_steps(kubelet);
         // Other daemons find this one by its sockets, so these exist before it searches for others.
@@ -148,8 +149,8 @@ impl<T: Transport> Supervisor<T> {
         });
     }
 
-    /// Closes a socket that was replaced by another one.
-    fn close_endpoint(&mut self, id: EndpointId) {
+    /// Closes a socket that was replaced by another one, or whose resource was removed.
+    pub(super) fn close_endpoint(&mut self, id: EndpointId) {
         if let Some(attempt) = self.attempts.remove(&id) {
             attempt.abort();
         }

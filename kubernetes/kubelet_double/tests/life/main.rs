@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod changes;
 mod ends;
 mod kubelets;
 mod other_daemons;

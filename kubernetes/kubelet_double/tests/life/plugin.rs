@@ -11,7 +11,7 @@ use kubelet::http2::{self, Client};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, DeviceSpec, Health, KUBELET_SOCKET,
     PreferredRequest, Readiness, Refusal, RefusalKind, Resource, ResourceState, RunConfig,
-    RunError, Takeover, Transport,
+    RunError, Served, Takeover, Transport,
 };
 use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet_double::{Host, InMemory, ResourceView};
@@ -219,6 +219,7 @@ pub(crate) struct Plugin {
     stop: Option<oneshot::Sender<()>>,
     pub(crate) task: JoinHandle<Result<(), RunError>>,
     pub(crate) readiness: watch::Receiver<Readiness>,
+    pub(crate) served: watch::Sender<Served>,
 }
 
 impl Plugin {
@@ -242,8 +243,9 @@ impl Plugin {
             let _ = stopped.await;
         };
         let config = RunConfig { directory: directory.as_ref().to_owned(), takeover };
-        let running = kubelet::run(config, resources, transport, shutdown, readiness_in);
-        Plugin { stop: Some(stop), task: tokio::spawn(running), readiness }
+        let (served, serving) = watch::channel(Served { resources, rejected_configuration: None });
+        let running = kubelet::run(config, serving, transport, shutdown, readiness_in);
+        Plugin { stop: Some(stop), task: tokio::spawn(running), readiness, served }
     }
 
     pub(crate) async fn wait_until_ready(&self) {

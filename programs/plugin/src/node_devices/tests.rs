@@ -2,6 +2,7 @@
 
 use super::*;
 
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use devices::{AdapterSource, ChangeCallback, SourceError};
@@ -10,7 +11,6 @@ use kubelet_double::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
 use crate::adapter_reader::Message;
-use crate::advertised_resource;
 use crate::read_schedule::HostKind;
 use crate::test_log::Log;
 
@@ -110,6 +110,11 @@ fn catalog() -> Catalog {
     Catalog::new(settings::load(&flags, &settings::EmptyEnvironment).unwrap().policy)
 }
 
+/// The list of the first resource.
+fn list(devices: &NodeDevices) -> watch::Receiver<Arc<DeviceList>> {
+    devices.served().borrow().resources[0].devices()
+}
+
 async fn healths(list: &mut watch::Receiver<Arc<DeviceList>>) -> Vec<String> {
     use prost::Message;
     tokio::time::timeout(LIMIT * 10, list.changed()).await.unwrap().unwrap();
@@ -133,14 +138,13 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     let source = FakeSource::with(Ok(two_gpus()));
     let release = source.hang();
     let devices = start_on_hung_host(source.access(HostKind::Live)).await;
-    let published = devices.published();
-    let resources = advertised_resource::resources(&catalog(), &published);
     let sockets = InMemory::default();
     let directory = std::path::Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
     let (readiness, ready) = watch::channel(Readiness::default());
     let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait };
-    let plugin = kubelet::run(config, resources, sockets, std::future::pending(), readiness);
+    let served = devices.served();
+    let plugin = kubelet::run(config, served, sockets, std::future::pending(), readiness);
     let capacity = |capacity| {
         let kubelet = &kubelet;
         async move {
@@ -172,10 +176,11 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
 #[tokio::test]
 async fn a_host_that_is_read_in_time_is_published_with_its_devices_at_once() {
     let source = FakeSource::with(Ok(two_gpus()));
-    let published = source.start().await.published();
+    let devices = source.start().await;
+    let published = devices.published();
     assert_eq!(published.pending(), None);
     assert_eq!(published.set().resources[0].entries().len(), 2);
-    assert_eq!(published.list(0).borrow().len(), 2);
+    assert_eq!(list(&devices).borrow().len(), 2);
 }
 
 #[tokio::test]
@@ -188,7 +193,7 @@ async fn a_first_read_that_fails_is_repeated_and_its_reason_is_reported() {
     assert_eq!(published.pending().as_deref(), Some(reason));
     let text = log.text();
     assert!(text.contains("cannot read adapters; advertising no devices"), "{text}");
-    let mut list = published.list(0);
+    let mut list = list(&devices);
     list.borrow_and_update();
     source.set_next_read(Ok(two_gpus()));
     let running = tokio::spawn(devices.run());
@@ -226,7 +231,7 @@ async fn a_burst_of_changes_causes_one_read_and_a_failed_read_changes_nothing() 
     let source = FakeSource::with(Ok(two_gpus()));
     let devices = source.start().await;
     let published = devices.published();
-    let mut list = published.list(0);
+    let mut list = list(&devices);
     list.borrow_and_update();
     let running = tokio::spawn(devices.run());
     assert_eq!(source.reads(), 1);
@@ -255,7 +260,7 @@ async fn a_live_host_with_an_unsettled_adapter_is_read_again_without_a_notificat
     incomplete.adapters[1].pnp = None;
     let source = FakeSource::with(Ok(incomplete));
     let devices = start(source.access(HostKind::Live)).await;
-    let mut list = devices.published().list(0);
+    let mut list = list(&devices);
     assert_eq!(list.borrow_and_update().len(), 1);
     source.set_next_read(Ok(two_gpus()));
     let running = tokio::spawn(devices.run());
@@ -280,7 +285,7 @@ fn read(cause: Cause, snapshot: HostSnapshot) -> Message {
 #[tokio::test(start_paused = true)]
 async fn a_missing_device_is_dropped_after_its_grace_time() {
     let (devices, send) = with_reads_from_test(two_gpus());
-    let mut list = devices.published().list(0);
+    let mut list = list(&devices);
     list.borrow_and_update();
     let running = tokio::spawn(devices.run());
     let started = Instant::now();
@@ -298,7 +303,7 @@ async fn a_missing_device_is_dropped_after_its_grace_time() {
 #[tokio::test(start_paused = true)]
 async fn a_device_that_returns_within_its_grace_time_is_kept() {
     let (devices, send) = with_reads_from_test(two_gpus());
-    let mut list = devices.published().list(0);
+    let mut list = list(&devices);
     list.borrow_and_update();
     let _running = tokio::spawn(devices.run());
     assert!(send.send(read(Cause::Change, one_gpu())).is_ok());
@@ -338,8 +343,8 @@ async fn uuids_arrive_later_and_change_no_list() {
     access.read_uuids = Some(Arc::new(slow_nvml));
     let devices = start(access).await;
     let published = devices.published();
-    let mut sets = published.sets.subscribe();
-    let list = published.list(0);
+    let mut sets = published.sets();
+    let list = list(&devices);
     let uuid = |published: &PublishedDevices| {
         published.set().resources[0].entries()[0].device.cuda_uuid.clone()
     };
@@ -366,7 +371,7 @@ async fn a_hung_host_compute_service_delays_only_its_own_answer() {
     access.read_schemas = Some(Arc::new(read_schemas));
     let devices = start(access).await;
     let published = devices.published();
-    let mut list = published.list(0);
+    let mut list = list(&devices);
     assert_eq!(list.borrow_and_update().len(), 2);
     let _running = tokio::spawn(devices.run());
     assert_eq!(published.set().host.hcs_schemas, []);

@@ -24,8 +24,8 @@ use kubelet_double::{
 use tokio::sync::{oneshot, watch};
 
 use crate::arguments::{DriverModels, Input};
-use crate::node_devices::{NodeDevices, PublishedDevices};
-use crate::{advertised_resource, config, event_loop};
+use crate::node_devices::NodeDevices;
+use crate::{config, event_loop};
 
 use pod_argument::PodArgument;
 use report::{ContainerView, PodView, Report, ResourceView};
@@ -67,9 +67,8 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let notices = config.notices.clone();
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
-    let catalog = Catalog::new(config.policy);
-    let devices = NodeDevices::fixed(catalog.clone(), snapshot)?;
-    let mut report = runtime.block_on(simulate(&catalog, &devices, &arguments.pods))?;
+    let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
+    let mut report = runtime.block_on(simulate(&devices, &arguments.pods))?;
     report.notes.splice(0..0, notices);
     match arguments.output {
         OutputFormat::Text => cli::print(&report.to_string()),
@@ -86,22 +85,16 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 }
 
 /// Registers, admits the pods, and reports.
-async fn simulate(
-    catalog: &Catalog,
-    devices: &NodeDevices,
-    pods: &[PodArgument],
-) -> Result<Report, Failure> {
-    let published = devices.published();
+async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Report, Failure> {
     if uds::is_supported() {
         let directory = tempfile::Builder::new().prefix("dxsim").tempdir().map_err(|error| {
             let what = "cannot create a temporary directory for sockets";
             Failure::runtime(anyhow::Error::new(error).context(what))
         })?;
-        simulate_over(UnixSockets, directory.path(), catalog, &published, pods).await
+        simulate_over(UnixSockets, directory.path(), devices, pods).await
     } else {
         let directory = Path::new("/simulated");
-        let mut report =
-            simulate_over(InMemory::default(), directory, catalog, &published, pods).await?;
+        let mut report = simulate_over(InMemory::default(), directory, devices, pods).await?;
         report.notes.push(
             "this host has no AF_UNIX sockets; plugin and kubelet were connected in memory"
                 .to_owned(),
@@ -114,8 +107,7 @@ async fn simulate(
 async fn simulate_over<H: Host>(
     sockets: H,
     directory: &Path,
-    catalog: &Catalog,
-    published: &PublishedDevices,
+    devices: &NodeDevices,
     pods: &[PodArgument],
 ) -> Result<Report, Failure> {
     let options = Options { platform: Platform::Windows, ..Options::default() };
@@ -124,15 +116,10 @@ async fn simulate_over<H: Host>(
     let (stop, stopped) = oneshot::channel::<()>();
     let (readiness, _) = watch::channel(Readiness::default());
     let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait };
-    let plugin = kubelet::run(
-        config,
-        advertised_resource::resources(catalog, published),
-        sockets,
-        async { drop(stopped.await) },
-        readiness,
-    );
+    let plugin =
+        kubelet::run(config, devices.served(), sockets, async { drop(stopped.await) }, readiness);
     let scenario = async {
-        let outcome = scenario(&kubelet, published, pods).await;
+        let outcome = scenario(&kubelet, &devices.published().set(), pods).await;
         kubelet.stop().await;
         // The plugin waits for this, or has ended with an error.
         let _ = stop.send(());
@@ -146,10 +133,9 @@ async fn simulate_over<H: Host>(
 /// Waits for the device lists, admits the pods one after the other and reports.
 async fn scenario<H: Host>(
     kubelet: &KubeletDouble<H>,
-    published: &PublishedDevices,
+    set: &DeviceSet,
     pods: &[PodArgument],
 ) -> Result<Report, Failure> {
-    let set = published.set();
     let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
     let listed = tokio::time::timeout(REGISTRATION_LIMIT, kubelet.wait_for_lists(&names)).await;
     let advertised = listed.map_err(|_| {
@@ -164,11 +150,11 @@ async fn scenario<H: Host>(
     let mut report = Report {
         resources: advertised.into_iter().map(ResourceView::of).collect(),
         pods: Vec::new(),
-        notes: node_notes(&set),
+        notes: node_notes(set),
     };
     for requests in grouped(&pods) {
         let outcome = admit(kubelet, requests).await;
-        report.pods.extend(views(requests, &outcome, &set));
+        report.pods.extend(views(requests, &outcome, set));
     }
     Ok(report)
 }

@@ -52,7 +52,7 @@ impl Daemon {
         KubeletDouble::start(UnixSockets, self.directory(), Options::default()).unwrap()
     }
 
-    fn directory(&self) -> std::path::PathBuf {
+    pub(crate) fn directory(&self) -> std::path::PathBuf {
         self.folder.path().join("kubelet")
     }
 
@@ -81,7 +81,7 @@ impl Daemon {
     }
 
     /// Asks it to shut down and returns its exit status and log.
-    fn terminate(mut self) -> (Option<i32>, String) {
+    pub(crate) fn terminate(mut self) -> (Option<i32>, String) {
         let status = self.stop();
         let stderr = self.child.stderr.take().unwrap();
         (status, std::io::read_to_string(stderr).unwrap())

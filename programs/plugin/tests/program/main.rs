@@ -13,5 +13,6 @@ mod harness;
 mod log_delivery;
 mod monitoring;
 mod reference;
+mod reload;
 mod shutdown_request;
 mod two_daemons;

@@ -15,7 +15,7 @@ const NO_ENDPOINT: &str =
     if cfg!(windows) { r"\\.\pipe\no-kubelet" } else { "/nowhere/kubelet.sock" };
 
 /// The status and the body of a page.
-fn get(address: SocketAddr, path: &str) -> (u16, String) {
+pub(crate) fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -26,14 +26,14 @@ fn get(address: SocketAddr, path: &str) -> (u16, String) {
 }
 
 /// The address that the daemon logs.
-fn address(daemon: &mut Daemon) -> SocketAddr {
+pub(crate) fn address(daemon: &mut Daemon) -> SocketAddr {
     let line = daemon.wait_for_line("serving /metrics");
     let (_, address) = line.split_once("address=").unwrap();
     address.trim().parse().unwrap()
 }
 
 #[track_caller]
-fn assert_has(text: &str, series: &str) {
+pub(crate) fn assert_has(text: &str, series: &str) {
     assert!(text.lines().any(|line| line == series), "no `{series}` in:\n{text}");
 }
 

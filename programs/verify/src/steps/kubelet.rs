@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use kubelet::{
     ContainerResponse, DeviceList, KUBELET_SOCKET, PreferredRequest, Readiness, Refusal,
-    RefusalKind, Resource, ResourceState, RunConfig, Takeover, Transport as _, UnixSockets,
+    RefusalKind, Resource, ResourceState, RunConfig, Served, Takeover, Transport as _, UnixSockets,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -42,7 +42,7 @@ pub(crate) async fn run(directory: &Path, stop: &Stop) -> Finding {
         // An error means that the observer has ended.
         let _ = ended.await;
     };
-    let serving = kubelet::run(config, resources, UnixSockets, shutdown, send);
+    let serving = kubelet::run(config, Served::fixed(resources), UnixSockets, shutdown, send);
     let observing = async {
         let observed = observe(&mut readiness, stop).await;
         drop(end);

@@ -1,4 +1,4 @@
-//! How long it takes until a change of the adapters reaches the kubelet.
+//! How long it takes until a change of the adapters or of the configuration reaches the kubelet.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,22 +15,41 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The budget, in milliseconds.
 const LIMIT: f64 = 100.0;
 
+/// What changes.
+#[derive(Clone, Copy)]
+enum Changed {
+    /// A GPU becomes unhealthy or healthy again.
+    Host,
+    /// Each GPU gets one replica less, or one more.
+    Configuration,
+}
+
 pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     let mut rows = Vec::new();
-    for shape in [SHARED, MANY] {
-        let values = measure_shape(program, shape, effort.times(60)).await?;
-        let row = Row::new(format!("change to list, {} slots", shape.slots), "ms", values)?;
-        rows.push(row.within(LIMIT, AppliesTo::Percentile99));
+    for (changed, name) in
+        [(Changed::Host, "change to list"), (Changed::Configuration, "configuration to list")]
+    {
+        for shape in [SHARED, MANY] {
+            let values = measure_shape(program, shape, changed, effort.times(60)).await?;
+            let row = Row::new(format!("{name}, {} slots", shape.slots), "ms", values)?;
+            rows.push(row.within(LIMIT, AppliesTo::Percentile99));
+        }
     }
     Ok(Group {
         title: "Changes",
         how: "From the rename that replaces the inventory, in which one GPU becomes unhealthy or \
-              healthy again, until the kubelet has received and decoded the device list.",
+              healthy again, or the configuration, which changes the number of replicas, until \
+              the kubelet has received and decoded the device list.",
         rows,
     })
 }
 
-async fn measure_shape(program: &Path, shape: Shape, times: usize) -> Result<Vec<f64>> {
+async fn measure_shape(
+    program: &Path,
+    shape: Shape,
+    changed: Changed,
+    times: usize,
+) -> Result<Vec<f64>> {
     let node = Node::new(shape)?;
     let mut kubelet = MinimalKubelet::start(&node.directory())?;
     let _program = Program::start(program, &node)?;
@@ -38,14 +57,27 @@ async fn measure_shape(program: &Path, shape: Shape, times: usize) -> Result<Vec
     let mut values = Vec::new();
     for n in 0..times {
         sleep(PAUSE).await;
-        let (first, healthy) = match n % 2 {
-            0 => (FirstGpu::Unhealthy, shape.slots - shape.slots / GPUS),
-            _ => (FirstGpu::Healthy, shape.slots),
-        };
-        node.set_host(first)?;
+        let healthy = change(&node, shape, changed, n)?;
         let changed = Instant::now();
         let list = kubelet.list(RESOURCE, healthy).await?;
         values.push(milliseconds(list.received_at.duration_since(changed)));
     }
     Ok(values)
+}
+
+/// Makes a change, and in every second round the reverse one. Returns how many slots are healthy
+/// then.
+fn change(node: &Node, shape: Shape, changed: Changed, round: usize) -> Result<usize> {
+    let replicas = shape.slots / GPUS;
+    match (changed, round % 2) {
+        (Changed::Host, 0) => node.set_host(FirstGpu::Unhealthy)?,
+        (Changed::Host, _) => node.set_host(FirstGpu::Healthy)?,
+        (Changed::Configuration, 0) => node.set_replicas(replicas - 1)?,
+        (Changed::Configuration, _) => node.set_replicas(replicas)?,
+    }
+    Ok(match (changed, round % 2) {
+        (Changed::Host, 0) => shape.slots - replicas,
+        (Changed::Configuration, 0) => shape.slots - GPUS,
+        (Changed::Host | Changed::Configuration, _) => shape.slots,
+    })
 }

@@ -1,7 +1,7 @@
-//! Follows a file through change notifications of the operating system.
+//! Follows files through change notifications of the operating system.
 //!
 //! One thread owns the watches and calls back; it sleeps until something happens in a watched
-//! folder. A change is reported when the file can be read. Dropping the watch stops the thread.
+//! folder. A change is reported when the files can be read. Dropping the watch stops the thread.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,11 +11,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use devices::ChangeCallback;
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
-use crate::stillness::{CHANGE_LIMIT, Change, Settling, Stillness, stamp};
+use crate::stillness::{CHANGE_LIMIT, Change, KeepsChanging, Settling, Stillness, stamp};
 use crate::symlinks::WatchList;
 
 /// When to retry a folder that could not be watched.
@@ -24,13 +23,16 @@ const RETRY: Duration = Duration::from_secs(1);
 /// waiting for [`RETRY`].
 const MAX_PASSES: usize = 8;
 
-/// A file whose changes are reported.
+/// Files whose changes are reported, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct FileWatch {
+pub struct FileWatch {
     messages: Sender<Message>,
     thread: Option<JoinHandle<()>>,
     stillness: Arc<Stillness>,
 }
+
+/// Called on the thread of the watch.
+type OnChange = Box<dyn Fn() + Send>;
 
 enum Message {
     Event(notify::Result<Event>),
@@ -38,11 +40,16 @@ enum Message {
 }
 
 impl FileWatch {
-    /// Calls `on_change` after every change of `path` from now on.
-    pub(crate) fn start(path: &Path, on_change: ChangeCallback) -> notify::Result<FileWatch> {
-        if path.file_name().is_none() {
-            return Err(notify::Error::path_not_found().add_path(path.to_owned()));
-        }
+    /// Calls `on_change` after every change of the files `paths` from now on. It must return
+    /// immediately.
+    ///
+    /// # Errors
+    /// A path has no file name, or the operating system cannot watch the folder of a file.
+    pub fn start<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        on_change: impl Fn() + Send + 'static,
+    ) -> notify::Result<FileWatch> {
+        let paths: Vec<PathBuf> = paths.into_iter().map(absolute).collect::<Result<_, _>>()?;
         let (sender, messages) = channel();
         let events = sender.clone();
         let watcher = notify::recommended_watcher(move |event| {
@@ -54,22 +61,35 @@ impl FileWatch {
         let stillness = Arc::new(Stillness::default());
         let mut follower = Follower {
             stillness: stillness.clone(),
-            path: std::path::absolute(path)?,
+            paths,
             watcher,
             list: WatchList::default(),
             watched: BTreeSet::new(),
         };
         follower.rewatch()?;
+        let on_change: OnChange = Box::new(on_change);
         let thread = std::thread::Builder::new()
-            .name("inventory-watch".to_owned())
+            .name("file-watch".to_owned())
             .spawn(move || follower.run(&messages, &on_change))?;
         Ok(FileWatch { messages: sender, thread: Some(thread), stillness })
     }
 
-    /// Whether somebody writes the file.
-    pub(crate) fn stillness(&self) -> &Stillness {
-        &self.stillness
+    /// The result of `read` from a moment at which nobody wrote the files. Waits for that moment,
+    /// and repeats `read` if somebody wrote in the meantime.
+    ///
+    /// # Errors
+    /// The files have been changing for ten seconds.
+    pub fn read_still<T>(&self, read: impl FnMut() -> T) -> Result<T, KeepsChanging> {
+        self.stillness.read(read)
     }
+}
+
+fn absolute(path: impl AsRef<Path>) -> notify::Result<PathBuf> {
+    let path = path.as_ref();
+    if path.file_name().is_none() {
+        return Err(notify::Error::path_not_found().add_path(path.to_owned()));
+    }
+    Ok(std::path::absolute(path)?)
 }
 
 impl Drop for FileWatch {
@@ -85,7 +105,7 @@ impl Drop for FileWatch {
     }
 }
 
-/// Reading a file, as the source itself does, is not a change.
+/// Reading a file, as the owner of the watch does, is not a change.
 fn is_change(event: &notify::Result<Event>) -> bool {
     match event {
         Ok(event) => match event.kind {
@@ -97,7 +117,7 @@ fn is_change(event: &notify::Result<Event>) -> bool {
 }
 
 struct Follower {
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     stillness: Arc<Stillness>,
     watcher: RecommendedWatcher,
     /// The state for which the watches were set.
@@ -106,7 +126,7 @@ struct Follower {
 }
 
 impl Follower {
-    fn run(mut self, messages: &Receiver<Message>, on_change: &ChangeCallback) {
+    fn run(mut self, messages: &Receiver<Message>, on_change: &OnChange) {
         let mut complete = true;
         loop {
             let settled = match self.next(messages, complete) {
@@ -137,15 +157,15 @@ impl Follower {
         }
     }
 
-    /// Waits until the file can be read. A file that keeps changing is reported once, as a
+    /// Waits until the files can be read. A file that keeps changing is reported once, as a
     /// change; reading it then is an error.
     fn settle(
         &mut self,
         first: Change,
         messages: &Receiver<Message>,
-        on_change: &ChangeCallback,
+        on_change: &OnChange,
     ) -> Next {
-        let mut settling = Settling::new(first, Instant::now(), stamp(&self.path));
+        let mut settling = Settling::new(first, Instant::now(), stamp(&self.paths));
         let mut reported = None;
         loop {
             let since = settling.written_since();
@@ -154,13 +174,13 @@ impl Follower {
             match messages.recv_timeout(wait) {
                 Ok(Message::Event(event)) => {
                     if let Next::Change(change) = self.evaluate(&event) {
-                        settling.add(change, Instant::now(), stamp(&self.path));
+                        settling.add(change, Instant::now(), stamp(&self.paths));
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return Next::Stop,
             }
-            if settling.is_settled(Instant::now(), stamp(&self.path)) {
+            if settling.is_settled(Instant::now(), stamp(&self.paths)) {
                 return Next::Nothing;
             }
             if since.is_some_and(|since| since.elapsed() >= CHANGE_LIMIT) && reported != since {
@@ -170,7 +190,7 @@ impl Follower {
         }
     }
 
-    /// Whether an event concerns the file, a link on the way to it, or a watched folder
+    /// Whether an event concerns a file, a link on the way to it, or a watched folder
     /// itself. Lost events and errors count as changes.
     fn evaluate(&mut self, event: &notify::Result<Event>) -> Next {
         let Ok(event) = event else { return Next::Change(Change::Written) };
@@ -214,7 +234,7 @@ impl Follower {
     fn rewatch(&mut self) -> notify::Result<()> {
         let mut result = Ok(());
         for _ in 0..MAX_PASSES {
-            let list = WatchList::for_file(&self.path)?;
+            let list = WatchList::for_files(&self.paths);
             let same = list == self.list;
             self.list = list;
             let before = self.watched.clone();

@@ -1,11 +1,11 @@
-//! When a changed file can be read.
+//! When changed files can be read.
 //!
 //! A file that is renamed into place is complete at once. One that is written in place may
 //! be cut anywhere, and YAML that is cut between two list items is valid; such a file is
 //! read after nothing has changed for a while. [`Settling`] decides, from values; the thread
 //! that follows the file announces the result to readers through [`Stillness`].
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -28,19 +28,30 @@ pub(crate) enum Change {
     Written,
 }
 
-/// What changes with the content of a file: length, time of the last write, and time of
-/// creation, which another file has. `None` if it cannot be looked at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Stamp(Option<(u64, Option<SystemTime>, Option<SystemTime>)>);
+/// What changes with the content of files: length, time of the last write, and time of creation,
+/// which another file has. `None` for a file that cannot be looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp(Vec<Option<FileStamp>>);
 
-/// The stamp of the file at `path`.
-pub(crate) fn stamp(path: &Path) -> Stamp {
-    let metadata = path.metadata().ok();
-    Stamp(metadata.map(|found| (found.len(), found.modified().ok(), found.created().ok())))
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct FileStamp {
+    length: u64,
+    written: Option<SystemTime>,
+    created: Option<SystemTime>,
+}
+
+/// The stamp of the files at `paths`.
+pub(crate) fn stamp(paths: &[PathBuf]) -> Stamp {
+    let of_file = |path: &PathBuf| {
+        let found = path.metadata().ok()?;
+        let (written, created) = (found.modified().ok(), found.created().ok());
+        Some(FileStamp { length: found.len(), written, created })
+    };
+    Stamp(paths.iter().map(of_file).collect())
 }
 
 /// A file that has changed and may not be complete.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settling {
     change: Change,
     first: Instant,
@@ -107,10 +118,10 @@ struct State {
     writes: u64,
 }
 
-/// The file has been changing for too long.
+/// A file has been changing for too long.
 #[derive(Debug, thiserror::Error)]
 #[error("the file has not stopped changing for {} s", CHANGE_LIMIT.as_secs())]
-pub(crate) struct KeepsChanging;
+pub struct KeepsChanging;
 
 impl Stillness {
     /// Announces the state of the file.
@@ -158,7 +169,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn stamp_of(length: u64) -> Stamp {
-        Stamp(Some((length, None, None)))
+        Stamp(vec![Some(FileStamp { length, ..FileStamp::default() })])
     }
 
     /// When a file can be read that changes at these times (in milliseconds), each time

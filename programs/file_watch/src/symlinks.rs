@@ -1,4 +1,4 @@
-//! The folders that decide which file a path refers to.
+//! The folders that decide which files paths refer to.
 //!
 //! A file reached through symbolic links, as every file of a mounted `ConfigMap` is, changes
 //! when any link on the way changes.
@@ -10,23 +10,25 @@ use std::path::{Component, Path, PathBuf};
 /// Linux's limit of symbolic links in one path (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
-/// The folders to watch for changes of the file that a path refers to, and the relevant
+/// The folders to watch for changes of the files that paths refer to, and the relevant
 /// names in them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct WatchList {
-    /// Existing folders that contain the file or a link on the way to it or, if a folder is
+    /// Existing folders that contain a file or a link on the way to it or, if a folder is
     /// missing, its nearest existing ancestor.
     pub(crate) folders: BTreeSet<PathBuf>,
-    /// The names of the file and of those links.
+    /// The names of the files and of those links.
     pub(crate) names: BTreeSet<OsString>,
 }
 
 impl WatchList {
-    /// Resolves `path` after making it absolute.
-    pub(crate) fn for_file(path: &Path) -> std::io::Result<WatchList> {
+    /// Resolves `paths`, which are absolute.
+    pub(crate) fn for_files(paths: &[PathBuf]) -> WatchList {
         let mut list = WatchList::default();
-        list.follow(&std::path::absolute(path)?);
-        Ok(list)
+        for path in paths {
+            list.follow(path);
+        }
+        list
     }
 
     fn follow(&mut self, path: &Path) {

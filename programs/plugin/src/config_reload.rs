@@ -1,0 +1,172 @@
+//! Changes of the configuration while the daemon runs: which are applied, and what became of them.
+//!
+//! In come configurations from [`ConfigWatch`] and SIGHUP; out go valid ones with a different
+//! policy, and a [`ReloadStatus`].
+
+use cli::Failure;
+use devices::DriverModel;
+use settings::Config;
+use tokio::sync::watch;
+
+use crate::config::{self, ConfigSource, FileRead};
+use crate::config_changes::{KeyChange, changed_keys};
+use crate::config_watch::{ConfigWatch, Trigger, Update};
+use crate::signals::ReloadSignal;
+
+/// The longest error that is reported to a client, in characters. An error may quote the file.
+const MAX_ERROR: usize = 1024;
+
+/// What became of the configurations that were read since the start.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ReloadStatus {
+    /// How many were applied.
+    pub(crate) applied: u64,
+    /// How many were rejected.
+    pub(crate) rejected: u64,
+    /// Why the newest one is not active, if it is not.
+    pub(crate) last_error: Option<String>,
+}
+
+/// The configuration of a daemon and its changes.
+pub(crate) struct ConfigReload {
+    following: Option<Following>,
+    status: watch::Sender<ReloadStatus>,
+}
+
+struct Following {
+    active: Config,
+    watch: ConfigWatch,
+    signal: ReloadSignal,
+}
+
+/// A change of the configuration.
+pub(crate) enum ConfigChange {
+    /// A valid configuration: answer with [`ConfigReload::applied`] or [`ConfigReload::rejected`].
+    Valid(Box<Config>),
+    /// Only the status has changed.
+    Status,
+    /// The thread that follows the files has panicked.
+    Ended,
+}
+
+impl ConfigReload {
+    /// A configuration that does not change.
+    pub(crate) fn none() -> ConfigReload {
+        ConfigReload { following: None, status: watch::Sender::default() }
+    }
+
+    /// Follows `source`, which was `active` and consisted of `files` at the start.
+    pub(crate) fn start(
+        source: ConfigSource,
+        active: Config,
+        files: Vec<FileRead>,
+        signal: ReloadSignal,
+    ) -> Result<ConfigReload, Failure> {
+        let watch = ConfigWatch::start(source, files).map_err(|error| {
+            let what = "cannot start the thread that follows the configuration";
+            Failure::runtime(anyhow::Error::new(error).context(what))
+        })?;
+        let following = Some(Following { active, watch, signal });
+        Ok(ConfigReload { following, ..ConfigReload::none() })
+    }
+
+    /// The status and its changes.
+    pub(crate) fn status(&self) -> watch::Receiver<ReloadStatus> {
+        self.status.subscribe()
+    }
+
+    /// Why the newest configuration is not active, if it is not.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.status.borrow().last_error.clone()
+    }
+
+    /// The next change. Never completes if the configuration does not change. Nothing is lost if
+    /// this is dropped before it completes.
+    pub(crate) async fn next(&mut self) -> ConfigChange {
+        loop {
+            let Some(following) = &mut self.following else { return std::future::pending().await };
+            tokio::select! {
+                update = following.watch.updates.recv() => {
+                    let Some(update) = update else { return ConfigChange::Ended };
+                    if let Some(change) = self.evaluate(update) {
+                        return change;
+                    }
+                }
+                () = following.signal.received() => {
+                    tracing::info!(signal = "SIGHUP", "reading the configuration again");
+                    // An error means that the thread has panicked.
+                    let _ = following.watch.requests.send(Trigger::Requested);
+                }
+            }
+        }
+    }
+
+    fn evaluate(&mut self, update: Update) -> Option<ConfigChange> {
+        let following = self.following.as_mut()?;
+        match update.result {
+            Err(failure) => self.rejected(&failure),
+            Ok(config) if config.policy != following.active.policy => {
+                return Some(ConfigChange::Valid(config));
+            }
+            Ok(config) => {
+                // The same policy, perhaps on other lines.
+                following.active = *config;
+                let rejected = self.status.borrow().last_error.is_some();
+                if !rejected && update.trigger != Trigger::Requested {
+                    return None;
+                }
+                tracing::info!("the active configuration is up to date");
+                self.status.send_if_modified(|status| status.last_error.take().is_some());
+            }
+        }
+        Some(ConfigChange::Status)
+    }
+
+    /// The configuration was applied.
+    pub(crate) fn applied(&mut self, config: Config) {
+        let Some(following) = &mut self.following else { return };
+        for change in changed_keys(&following.active, &config) {
+            let KeyChange { model, key, before, after } = change;
+            let model = model.map(DriverModel::name);
+            tracing::info!(model, key, before, value = after, "configuration changed");
+        }
+        for notice in config.notices.iter().filter(|n| !following.active.notices.contains(n)) {
+            config::log_notice(notice);
+        }
+        following.active = config;
+        self.status.send_modify(|status| {
+            status.applied += 1;
+            status.last_error = None;
+        });
+        tracing::info!(applied = self.status.borrow().applied, "configuration applied");
+    }
+
+    /// The configuration cannot be applied.
+    pub(crate) fn rejected(&mut self, failure: &Failure) {
+        let (error, hint) = (failure.chain(), failure.hint_text());
+        self.status.send_modify(|status| {
+            status.rejected += 1;
+            status.last_error = Some(reported(&error, hint));
+        });
+        let rejected = self.status.borrow().rejected;
+        tracing::warn!(
+            error,
+            hint,
+            rejected,
+            "configuration rejected; the previous configuration stays active"
+        );
+    }
+}
+
+/// An error for clients, with its hint.
+fn reported(error: &str, hint: Option<&str>) -> String {
+    let mut text: String = error.chars().take(MAX_ERROR).collect();
+    if let Some(hint) = hint {
+        text.push_str("; hint: ");
+        text.push_str(hint);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

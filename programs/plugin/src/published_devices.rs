@@ -1,0 +1,75 @@
+//! The published device set, which every stream and every call reads.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use devices::DeviceSet;
+use metrics::PluginMetrics;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::adapter_reader::Activity;
+
+/// The published set.
+#[derive(Clone)]
+pub(crate) struct PublishedDevices {
+    sets: watch::Sender<Arc<DeviceSet>>,
+    /// What the reader is doing, until there is a first snapshot.
+    first_discovery: Arc<Mutex<Option<Activity>>>,
+    metrics: PluginMetrics,
+    last_allocation: watch::Sender<Option<Instant>>,
+}
+
+impl PublishedDevices {
+    /// Publishes a set before the first snapshot, while the reader is doing `activity`.
+    pub(crate) fn unknown(set: DeviceSet, activity: Activity) -> PublishedDevices {
+        PublishedDevices {
+            sets: watch::Sender::new(Arc::new(set)),
+            first_discovery: Arc::new(Mutex::new(Some(activity))),
+            metrics: PluginMetrics::default(),
+            last_allocation: watch::Sender::default(),
+        }
+    }
+
+    /// The current set.
+    pub(crate) fn set(&self) -> Arc<DeviceSet> {
+        self.sets.borrow().clone()
+    }
+
+    /// Replaces the set.
+    pub(crate) fn publish(&self, set: DeviceSet) {
+        self.sets.send_replace(Arc::new(set));
+    }
+
+    /// The current set and its changes.
+    #[cfg(test)]
+    pub(crate) fn sets(&self) -> watch::Receiver<Arc<DeviceSet>> {
+        self.sets.subscribe()
+    }
+
+    /// Why the devices are not known yet; `None` if they are.
+    pub(crate) fn pending(&self) -> Option<String> {
+        let activity = self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner);
+        let activity = activity.as_ref()?.text();
+        Some(format!("the first discovery has not completed: {activity}"))
+    }
+
+    /// What happens to the devices is counted here.
+    pub(crate) fn metrics(&self) -> &PluginMetrics {
+        &self.metrics
+    }
+
+    /// Records that devices were allocated now.
+    pub(crate) fn allocated(&self) {
+        self.last_allocation.send_replace(Some(Instant::now()));
+    }
+
+    /// When devices were allocated the last time.
+    pub(crate) fn last_allocation(&self) -> Option<Instant> {
+        *self.last_allocation.borrow()
+    }
+
+    /// The devices are known from now on.
+    pub(crate) fn set_known(&self) {
+        *self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}

@@ -1,0 +1,179 @@
+//! The configuration of a running daemon.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kubelet_double::{KubeletDouble, PodRequest};
+
+use crate::daemon::{DISPLAY, Daemon, LIMIT, display, status, until};
+use crate::monitoring;
+
+const NPU: &str = "directx.microsoft.com/npu";
+
+/// A daemon with a configuration file that a test may replace.
+struct Configured {
+    daemon: Daemon,
+    file: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Configured {
+    fn start(text: &str) -> Configured {
+        Configured::start_with(text, &[])
+    }
+
+    fn start_with(text: &str, flags: &[&str]) -> Configured {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, text).unwrap();
+        let flags = [&["--config", file.to_str().unwrap()], flags].concat();
+        let daemon = Daemon::start(&flags);
+        Configured { daemon, file, _folder: folder }
+    }
+
+    /// Replaces the file atomically, by a rename.
+    fn configure(&self, text: &str) {
+        let new = self.file.with_extension("new");
+        std::fs::write(&new, text).unwrap();
+        // On Windows that fails while the daemon reads the file.
+        let started = Instant::now();
+        while let Err(error) = std::fs::rename(&new, &self.file) {
+            assert!(started.elapsed() < LIMIT, "{error}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Waits until `status` reports that the daemon is ready, and a rejected configuration with this
+/// text, or none.
+async fn until_rejected(directory: &Path, expected: Option<&str>) -> String {
+    let started = Instant::now();
+    loop {
+        let (code, report) = status(directory);
+        let error = report["rejectedConfigurations"][0].as_str();
+        if code == Some(0)
+            && error.is_some() == expected.is_some()
+            && error.unwrap_or_default().contains(expected.unwrap_or_default())
+        {
+            return error.unwrap_or_default().to_owned();
+        }
+        assert!(started.elapsed() < LIMIT, "{expected:?}: {report}");
+        tokio::time::sleep(Duration::from_millis(40)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_valid_configuration_is_applied_and_an_invalid_one_is_rejected() {
+    if uds::skips_test() {
+        return;
+    }
+    let configured = Configured::start("multitenancy: 2");
+    let daemon = &configured.daemon;
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((4, 4))).await;
+    assert!(kubelet.admit(PodRequest::single("running", DISPLAY, 1)).await.is_admitted());
+
+    configured.configure("multitenancy: 3");
+    until(&kubelet, "more replicas", |v| display(v) == Some((6, 6))).await;
+    let rule = format!("resources: [{{name: {NPU}, match: {{minMemoryMiB: 1000000}}}}]");
+    configured.configure(&format!("multitenancy: 3\n{rule}"));
+    until(&kubelet, "a new resource", |v| v.iter().any(|v| v.name == NPU)).await;
+
+    configured.configure("multitenancy: 3\nnonsense: true");
+    let error = until_rejected(&daemon.directory(), Some("nonsense")).await;
+    assert!(error.contains("config.yaml:2"), "{error}");
+    configured.configure("multitenancy: 65536");
+    let error = until_rejected(&daemon.directory(), Some("too large")).await;
+    assert!(error.contains("; hint: a kubelet accepts 4 MiB"), "{error}");
+    assert_eq!(display(&kubelet.resources()), Some((6, 6)));
+
+    configured.configure("multitenancy: 1");
+    until(&kubelet, "valid again", |v| display(v) == Some((2, 2))).await;
+    until_rejected(&daemon.directory(), None).await;
+    assert_eq!((kubelet.registrations(DISPLAY), kubelet.registrations(NPU)), (1, 1));
+    let registered = |kubelet: &KubeletDouble<_>| {
+        let views = kubelet.resources();
+        views.iter().any(|v| v.name == NPU && v.allocatable > 0)
+    };
+    assert!(!registered(&kubelet));
+
+    let (code, log) = configured.daemon.terminate();
+    assert_eq!(code, Some(0), "{log}");
+    let changed = r#"key="multitenancy" before="2" value="3""#;
+    assert!(log.contains(changed), "{log}");
+    assert_eq!(log.matches("configuration rejected").count(), 2, "{log}");
+    assert!(log.contains("resource removed"), "{log}");
+}
+
+#[tokio::test]
+async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
+    if uds::skips_test() {
+        return;
+    }
+    let rule = format!("resources: [{{name: {NPU}, match: {{minMemoryMiB: 1000000}}}}]");
+    let mut configured = Configured::start_with(&rule, &["--listen", "127.0.0.1:0"]);
+    let address = monitoring::address(&mut configured.daemon);
+    let kubelet = configured.daemon.kubelet();
+    let directory = configured.daemon.directory();
+    until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
+    // The text of a scrape may be half a second old.
+    let metrics = || {
+        std::thread::sleep(Duration::from_secs(1));
+        monitoring::get(address, "/metrics").1
+    };
+    let of_rule = format!("resource=\"{NPU}\"");
+    let is_current = |text: &str| {
+        let name = "directx_device_plugin_config_last_reload_successful";
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.ends_with(" 1.0")
+    };
+    let text = metrics();
+    assert!(text.contains(&of_rule), "{text}");
+    assert!(is_current(&text), "{text}");
+
+    configured.configure("nonsense: true");
+    until_rejected(&directory, Some("nonsense")).await;
+    let (status, text) = monitoring::get(address, "/readyz");
+    assert_eq!(status, 200, "{text}");
+    assert!(text.contains("configuration rejected, the previous one is active: "), "{text}");
+    assert!(text.contains("nonsense"), "{text}");
+    assert!(!is_current(&metrics()));
+
+    configured.configure("multitenancy: 2");
+    until_rejected(&directory, None).await;
+    let text = metrics();
+    assert!(!text.contains(&of_rule), "{text}");
+    assert!(is_current(&text), "{text}");
+    for result in ["applied", "rejected"] {
+        let series = format!("directx_device_plugin_config_reloads_total{{result=\"{result}\"}} 1");
+        monitoring::assert_has(&text, &series);
+    }
+}
+
+/// By default it would terminate the daemon.
+#[cfg(unix)]
+#[tokio::test]
+async fn sighup_reads_the_configuration_again_and_does_not_terminate() {
+    let configured = Configured::start("multitenancy: 2");
+    let kubelet = configured.daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((4, 4))).await;
+    let hang_up = || async {
+        let kill = format!("kill -HUP {}", configured.daemon.child.id());
+        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+    hang_up().await;
+    configured.configure("nonsense: true");
+    until_rejected(&configured.daemon.directory(), Some("nonsense")).await;
+    hang_up().await;
+    configured.configure("multitenancy: 3");
+    hang_up().await;
+    until(&kubelet, "more replicas", |v| display(v) == Some((6, 6))).await;
+    assert_eq!(kubelet.registrations(DISPLAY), 1);
+    let (code, log) = configured.daemon.terminate();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("the active configuration is up to date"), "{log}");
+    // Once because the file changed, and once on request.
+    assert_eq!(log.matches("configuration rejected").count(), 2, "{log}");
+    assert_eq!(log.matches("configuration applied").count(), 1, "{log}");
+}
