@@ -5,6 +5,7 @@
 //! as [`Panicked`].
 
 mod authority_rewriter;
+mod byte_stream;
 mod calls;
 mod client;
 mod close_signal;
@@ -15,6 +16,7 @@ mod unwritten;
 
 use std::any::Any;
 
+pub use byte_stream::ByteStream;
 pub use client::{Client, Driver, connect};
 pub use close_signal::{CloseSignal, Closer, close_signal};
 

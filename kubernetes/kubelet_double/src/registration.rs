@@ -158,7 +158,7 @@ async fn dial<T: Host>(
     Ok((client, lost))
 }
 
-async fn dial_until_connected<T: Host>(host: &T, socket: &Path) -> (Client, Driver<T::Stream>) {
+async fn dial_until_connected<T: Host>(host: &T, socket: &Path) -> (Client, Driver) {
     let mut delay = FIRST_REDIAL;
     loop {
         if let Ok(io) = host.connect(socket).await

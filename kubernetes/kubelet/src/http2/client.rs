@@ -9,9 +9,9 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::body::Body;
 
+use super::byte_stream::{AnyStream, ByteStream};
 use super::calls::Calls;
 
 /// Makes calls while the connection's [`Driver`] is polled. It works with the clients that tonic
@@ -44,18 +44,12 @@ impl tower_service::Service<Request<Body>> for Client {
 /// Transfers the bytes of a connection and completes when the connection ends. Dropping it closes
 /// the connection.
 #[must_use = "calls make no progress unless the driver is polled"]
-pub struct Driver<Io>
-where
-    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    connection: http2::Connection<TokioIo<Io>, Body, Calls>,
+pub struct Driver {
+    connection: http2::Connection<TokioIo<AnyStream>, Body, Calls>,
     calls: Calls,
 }
 
-impl<Io> Future for Driver<Io>
-where
-    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+impl Future for Driver {
     /// The error that ended the connection, or `None` if the peer closed it.
     type Output = Option<hyper::Error>;
 
@@ -72,10 +66,11 @@ where
 ///
 /// # Errors
 /// The connection was lost.
-pub async fn connect<Io>(io: Io) -> io::Result<(Client, Driver<Io>)>
-where
-    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+pub async fn connect(io: impl ByteStream) -> io::Result<(Client, Driver)> {
+    connect_any(Box::new(io)).await
+}
+
+async fn connect_any(io: AnyStream) -> io::Result<(Client, Driver)> {
     let calls = Calls::default();
     let (client, connection) = http2::Builder::new(calls.clone())
         .handshake(TokioIo::new(io))

@@ -11,11 +11,11 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use tonic::body::Body;
 
 use super::Panicked;
+use super::byte_stream::{AnyStream, ByteStream};
 use super::calls::Calls;
 use super::close_signal::CloseSignal;
 use super::rewriting_stream::RewritingStream;
@@ -63,27 +63,45 @@ impl Default for ConnectionLimits {
 /// # Errors
 /// A call panicked. A lost connection or invalid data from the peer is not an error, and is only
 /// logged.
-pub async fn serve_connection<Io, S>(
-    io: Io,
+pub async fn serve_connection<S>(
+    io: impl ByteStream,
     service: S,
-    mut close_signal: CloseSignal,
+    close_signal: CloseSignal,
     limits: ConnectionLimits,
     task: &str,
 ) -> Result<(), Panicked>
 where
-    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     S: tower_service::Service<
             Request<Incoming>,
             Response = Response<Body>,
             Error = Infallible,
             Future: Send + 'static,
-        > + Clone,
+        > + Clone
+        + Send
+        + 'static,
 {
+    let answer = move |request| -> Answer { Box::pin(service.clone().call(request)) };
+    serve_any(Box::new(io), Box::new(answer), close_signal, limits, task).await
+}
+
+/// The answer to a call.
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// A service of any kind, so that HTTP/2 is compiled once and not for each kind.
+type AnyService = Box<dyn Fn(Request<Incoming>) -> Answer + Send>;
+
+async fn serve_any(
+    io: AnyStream,
+    service: AnyService,
+    mut close_signal: CloseSignal,
+    limits: ConnectionLimits,
+    task: &str,
+) -> Result<(), Panicked> {
     let calls = Calls::default();
     let unwritten = Unwritten::default();
     let mut unread = UnreadTimer::new(unwritten.clone(), limits.unread);
     let service = service_fn(move |request| {
-        let (response, unwritten) = (service.clone().call(request), unwritten.clone());
+        let (response, unwritten) = (service(request), unwritten.clone());
         async {
             Ok::<_, Infallible>(response.await?.map(|body| RecordedBody::new(body, unwritten)))
         }
