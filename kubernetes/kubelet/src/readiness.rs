@@ -34,6 +34,9 @@ pub struct ResourceReadiness {
     pub state: ResourceState,
     /// Why the devices are not known yet; see [`Resource::pending`](crate::Resource::pending).
     pub pending: Option<String>,
+    /// How many registrations a kubelet accepted, by cause; the causes are words such as
+    /// `startup` and `kubelet_replaced`.
+    pub registrations: Vec<(&'static str, u64)>,
 }
 
 /// The registration state of a resource with the current kubelet.
@@ -73,6 +76,7 @@ mod tests {
                 name: "example.com/gpu".to_owned(),
                 state: ResourceState::ListDelivered,
                 pending: pending.map(str::to_owned),
+                registrations: Vec::new(),
             }],
             rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
         };

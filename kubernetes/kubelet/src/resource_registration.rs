@@ -18,7 +18,7 @@ mod bind_reason;
 mod handover;
 mod standing;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -61,6 +61,8 @@ pub(crate) struct ResourceRegistration {
     /// When and why the last socket was bound.
     bound_at: Instant,
     bound_for: BindReason,
+    /// How many registrations the kubelet accepted, by the reason for the socket.
+    registrations: BTreeMap<BindReason, u64>,
     backoff: Backoff,
     bind_backoff: Backoff,
     handover: Handover,
@@ -118,6 +120,7 @@ impl ResourceRegistration {
             bind_at: now,
             bound_at: now,
             bound_for: BindReason::Startup,
+            registrations: BTreeMap::new(),
             backoff: Backoff::default(),
             bind_backoff: Backoff::default(),
             handover: Handover::new(now),
@@ -127,6 +130,11 @@ impl ResourceRegistration {
 
     pub(crate) fn endpoint(&self) -> Option<EndpointId> {
         self.endpoint
+    }
+
+    /// How many registrations the kubelet accepted, by the reason for the socket.
+    pub(crate) fn registrations(&self) -> Vec<(&'static str, u64)> {
+        self.registrations.iter().map(|(reason, count)| (reason.label(), *count)).collect()
     }
 
     pub(crate) fn state(&self) -> &ResourceState {
@@ -276,6 +284,7 @@ impl ResourceRegistration {
     pub(crate) fn registered(&mut self, now: Instant) {
         let Link::Registering { kubelet, stream } = self.link else { return };
         self.link = Link::Registered { kubelet, since: now, stream };
+        *self.registrations.entry(self.bound_for).or_default() += 1;
         match stream {
             Stream::NotOpened | Stream::Open => self.state = ResourceState::Registered,
             Stream::ListDelivered => self.state = ResourceState::ListDelivered,

@@ -355,6 +355,7 @@ impl<T: Transport> Supervisor<T> {
             name: m.resource.name().to_owned(),
             state: m.registration.state().clone(),
             pending: m.resource.pending(),
+            registrations: m.registration.registrations(),
         };
         let now = Readiness {
             resources: self.resources.iter().map(state).collect(),

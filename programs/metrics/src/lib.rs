@@ -14,5 +14,5 @@ mod sheet;
 
 pub use catalog::{METRICS, Metric, MetricKind};
 pub use exposition::{Format, render};
-pub use plugin_metrics::PluginMetrics;
+pub use plugin_metrics::{PluginMetrics, REFUSAL_REASONS};
 pub use scrape::{ContainerProcess, Holder, Reading, ReloadCounts, Scrape};

@@ -27,6 +27,20 @@ pub(crate) struct RefusalLabels {
     pub(crate) reason: &'static str,
 }
 
+/// The values of the label `reason` of refusals in metrics.
+pub const REFUSAL_REASONS: [&str; 10] = [
+    "no_devices",
+    "malformed_id",
+    "replica_out_of_range",
+    "unknown_device",
+    "unhealthy",
+    "shared_request",
+    "several_devices",
+    "no_device_class",
+    "different_classes",
+    "no_location_path",
+];
+
 /// The counters. A clone counts into the same ones.
 #[derive(Clone, Debug)]
 pub struct PluginMetrics {
@@ -55,6 +69,10 @@ impl PluginMetrics {
     /// Creates the time series of a resource, so that they exist before the first event.
     pub fn add_resource(&self, resource: &str) {
         let label = label(resource);
+        for reason in REFUSAL_REASONS {
+            let labels = RefusalLabels { resource: resource.to_owned(), reason };
+            drop(self.refusals.get_or_create(&labels));
+        }
         drop(self.allocations.get_or_create(&label));
         drop(self.allocate_seconds.get_or_create(&label));
         drop(self.list_updates.get_or_create(&label));
@@ -66,6 +84,9 @@ impl PluginMetrics {
         self.allocations.remove(&label);
         self.allocate_seconds.remove(&label);
         self.list_updates.remove(&label);
+        for reason in REFUSAL_REASONS {
+            self.refusals.remove(&RefusalLabels { resource: resource.to_owned(), reason });
+        }
     }
 
     /// Counts the answer to an Allocate call for one container: an allocation, or the reason of
@@ -81,6 +102,7 @@ impl PluginMetrics {
         match outcome {
             Ok(()) => _ = self.allocations.get_or_create(&label).inc(),
             Err(reason) => {
+                debug_assert!(REFUSAL_REASONS.contains(&reason), "{reason}");
                 let labels = RefusalLabels { resource: label.resource, reason };
                 self.refusals.get_or_create(&labels).inc();
             }

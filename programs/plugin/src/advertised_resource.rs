@@ -205,7 +205,7 @@ fn refuse(error: &PlanError) -> Refusal {
     Refusal::new(kind, error)
 }
 
-/// The label `reason` of a refusal in metrics.
+/// The label `reason` of a refusal in metrics, one of [`metrics::REFUSAL_REASONS`].
 fn refusal_reason(error: &PlanError) -> &'static str {
     match error {
         PlanError::NoSlots => "no_devices",

@@ -47,6 +47,11 @@ impl ScrapeSources {
             (r.name.clone(), delivered)
         };
         let resources: Vec<_> = readiness.resources.iter().map(resource).collect();
+        let registrations: Vec<_> = readiness
+            .resources
+            .iter()
+            .flat_map(|r| r.registrations.iter().map(|(cause, n)| (r.name.clone(), *cause, *n)))
+            .collect();
         let scrape = Scrape {
             host_name: &self.host_name,
             version: env!("CARGO_PKG_VERSION"),
@@ -56,7 +61,7 @@ impl ScrapeSources {
             holders: holders.as_deref(),
             processes: &processes,
             resources: &resources,
-            registrations: &[],
+            registrations: &registrations,
             reloads: self.reloads(),
             log_lines_dropped: log_queue::dropped_lines(),
             readings: &self.readings(),

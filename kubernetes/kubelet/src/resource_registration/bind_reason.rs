@@ -1,7 +1,7 @@
 //! Why a resource gets a new socket.
 
 /// Why a new socket is bound.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum BindReason {
     /// The resource has no socket yet.
     Startup,
@@ -40,6 +40,21 @@ impl BindReason {
             BindReason::ResourceReplaced => "resource replaced",
             BindReason::Outranked => "another daemon takes the resource over",
             BindReason::OtherDaemonEnded => "another daemon with the resource has ended",
+        }
+    }
+    /// The reason as the value of a label.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            BindReason::Startup => "startup",
+            BindReason::SocketLost => "socket_lost",
+            BindReason::KubeletReplaced => "kubelet_replaced",
+            BindReason::StreamEnded => "stream_ended",
+            BindReason::NoStream => "no_stream",
+            BindReason::RegistrationFailed => "registration_failed",
+            BindReason::EndpointEnded => "endpoint_ended",
+            BindReason::ResourceReplaced => "resource_replaced",
+            BindReason::Outranked => "outranked",
+            BindReason::OtherDaemonEnded => "other_daemon_ended",
         }
     }
 }
