@@ -31,8 +31,8 @@ const TICK: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Tests `api` in this process and writes the outcome for the parent.
-pub(crate) fn work(api: Api, effort: &Effort) -> Result<(), Failure> {
-    let outcome = measure::test(apis::open(api), *effort);
+pub(crate) fn work(api: Api, effort: Effort) -> Result<(), Failure> {
+    let outcome = measure::test(apis::open(api), effort);
     let line = serde_json::to_string(&outcome).map_err(Failure::runtime)?;
     // A driver may have written half a line.
     cli::print(&format!("\n{MARKER}{line}\n"))

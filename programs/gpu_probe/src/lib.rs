@@ -10,6 +10,7 @@ mod api;
 mod apis;
 mod arguments;
 mod child;
+mod help;
 mod library;
 mod measure;
 mod outcome;
@@ -22,41 +23,41 @@ mod workload;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
 use cli::Failure;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Request};
 use crate::report::Report;
 
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&arguments()))
+    cli::run(run)
 }
 
-/// The definition that parses the arguments, for the reference page.
+/// The reference page of the program.
 #[must_use]
-pub fn command() -> clap::Command {
-    Arguments::command()
+pub fn reference() -> String {
+    help::markdown()
 }
 
-fn arguments() -> Arguments {
-    let matches = Arguments::command().color(cli::color_choice()).get_matches();
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+fn run() -> Result<ExitCode, Failure> {
+    let request = arguments::parse(std::env::args_os().skip(1)).map_err(|error| {
+        let hint = error.hint();
+        Failure::usage(error).hint(hint)
+    })?;
+    match request {
+        Request::Help => cli::print(&help::text())?,
+        Request::Version => cli::print(concat!("gpu-probe ", env!("CARGO_PKG_VERSION"), "\n"))?,
+        Request::Work(api, effort) => child::work(api, effort)?,
+        Request::Test(arguments) => return test(&arguments),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
-fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(shell) = arguments.completions.shell {
-        cli::write_completions(shell, Arguments::command())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if let Some(api) = arguments.child {
-        child::work(api, &arguments.work())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let selected = arguments.selected()?;
+fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let expected = arguments.expected()?;
-    let tests: Vec<_> = selected
+    let tests: Vec<_> = arguments
+        .selected()
         .into_iter()
         .map(|api| {
             let start = Instant::now();

@@ -13,7 +13,7 @@ const RUN: Duration = Duration::from_millis(50);
 const MOST_REPEATS: u32 = 1_000;
 
 /// How much the devices compute.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
     /// The time that the API computes in addition, divided among its devices.
     pub(crate) burn: Option<Duration>,

@@ -20,6 +20,7 @@ const TEST_PROGRAMS: [(&str, &[&str]); 11] = [
     ("dxcore_double", &["--test", "documented"]),
     ("wine_bed", &["--test", "hot_plug"]),
     ("doctor", &["--lib"]),
+    ("gpu_probe", &["--lib"]),
     ("plugin", &["--lib"]),
     ("xtask", &["--bins"]),
 ];

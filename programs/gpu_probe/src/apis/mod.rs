@@ -4,11 +4,14 @@
 //! driver that crashes while it cleans up would hide what worked.
 
 mod cuda;
+#[cfg(windows)]
+mod directx;
 mod nvml;
 mod opencl;
 mod vulkan;
 
 use crate::api::Api;
+#[cfg(not(windows))]
 use crate::outcome::Fault;
 use crate::session::{Refusal, Session};
 
@@ -19,6 +22,17 @@ pub(crate) fn open(api: Api) -> Result<Session, Refusal> {
         Api::Opencl => opencl::open(),
         Api::Cuda => cuda::open(),
         Api::Nvml => nvml::open(),
-        _ => Err(Refusal::Absent(Fault::new("not on this operating system"))),
+        Api::D3dkmt | Api::Dxgi | Api::Dxcore | Api::D3d11 | Api::D3d12 => directx(api),
     }
+}
+
+#[cfg(windows)]
+fn directx(api: Api) -> Result<Session, Refusal> {
+    directx::open(api)
+}
+
+#[cfg(not(windows))]
+fn directx(api: Api) -> Result<Session, Refusal> {
+    let fault = Fault::new(format!("API `{}` exists only on Windows", api.name()));
+    Err(Refusal::Absent(fault))
 }

@@ -8,6 +8,7 @@ mod software;
 
 use std::process::Command;
 
+#[cfg(target_os = "linux")]
 use serde_json::Value;
 
 /// The output of one run.
@@ -26,6 +27,7 @@ impl Outcome {
     }
 
     /// The document that `--output json` printed.
+    #[cfg(target_os = "linux")]
     fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
     }

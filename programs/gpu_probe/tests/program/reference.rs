@@ -10,7 +10,7 @@ const UPDATE: &str = "UPDATE_REFERENCE";
 #[test]
 fn the_reference_page_is_up_to_date() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/gpu-probe.md");
-    let defined = cli::markdown(&gpu_probe::command());
+    let defined = gpu_probe::reference();
     if std::env::var_os(UPDATE).is_some() {
         std::fs::write(&file, &defined).unwrap();
     }
@@ -26,8 +26,6 @@ fn help_has_examples_and_hides_what_the_child_gets() {
     assert!(!help.stdout.contains("--child"), "{help}");
     let version = Outcome::of(&mut probe(&["--version"]));
     assert!(version.stdout.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")));
-    let completions = Outcome::of(&mut probe(&["--completions", "powershell"]));
-    assert!(completions.stdout.contains("--allow-software"), "{completions}");
 }
 
 fn usage_error(arguments: &[&str]) -> String {
@@ -39,13 +37,12 @@ fn usage_error(arguments: &[&str]) -> String {
 #[test]
 fn an_unknown_api_exits_2_with_the_nearest_name() {
     let error = usage_error(&["cud"]);
-    assert!(error.contains("invalid value 'cud'"), "{error}");
-    assert!(error.contains("a similar value exists: 'cuda'"), "{error}");
+    assert_eq!(error, "error: unknown API `cud`\nhint: did you mean `cuda`?\n");
 }
 
 #[test]
 fn wrong_values_exit_2() {
-    assert!(usage_error(&["--burn", "0"]).contains("'--burn <SECONDS>'"));
+    assert!(usage_error(&["--burn", "0"]).contains("--burn has `0`, expected "));
     assert!(usage_error(&["--expect=x"]).contains("--expect has `x`, which is neither"));
     let error = usage_error(&["--expect"]);
     assert!(error.starts_with("error: DIRECTX_VISIBLE_DEVICES names no allocated adapter\nhint: "));
