@@ -6,6 +6,7 @@
 //! hanging driver or a crashing library costs one line of the report.
 
 mod advice;
+mod agreement;
 mod api;
 mod apis;
 mod arguments;

@@ -8,6 +8,7 @@ use printable::printable;
 use serde::Serialize;
 
 use crate::advice;
+use crate::agreement::{self, Difference};
 use crate::api::Api;
 use crate::outcome::{DeviceOutcome, Fault, Kind, Library, Measurement, Outcome};
 use crate::verdict::{Demands, Verdict, judge};
@@ -26,6 +27,8 @@ pub(crate) struct Test {
 pub(crate) struct Report {
     verdict: &'static str,
     apis: Vec<Row>,
+    /// Adapters that not all lists of Windows contain. They fail no test.
+    differences: Vec<Difference>,
     visibility: Option<Visibility>,
 }
 
@@ -51,7 +54,9 @@ impl Report {
         let works = rows.iter().any(|row| row.verdict == Verdict::Ok.name())
             && !rows.iter().any(|row| row.is_failure)
             && visibility.as_ref().is_none_or(|visibility| visibility.is_as_allocated);
-        Report { verdict: if works { "ok" } else { "failed" }, apis: rows, visibility }
+        let differences = agreement::differences(&outcomes);
+        let verdict = if works { "ok" } else { "failed" };
+        Report { verdict, apis: rows, differences, visibility }
     }
 
     pub(crate) fn is_success(&self) -> bool {
@@ -83,6 +88,9 @@ impl Report {
                     push_fault(&mut text, "    ", fault);
                 }
             }
+        }
+        for difference in &self.differences {
+            push_difference(&mut text, difference);
         }
         if let Some(visibility) = &self.visibility {
             push_visibility(&mut text, visibility);
@@ -166,6 +174,15 @@ fn measurement(measurement: &Measurement) -> String {
     };
     let text = format!("{name} {value:.digits$} {unit}");
     text.trim_end().to_owned()
+}
+
+fn push_difference(text: &mut String, difference: &Difference) {
+    let Difference { luid, listed_by, not_listed_by } = difference;
+    let (listed, missing) = (listed_by.join(" and "), not_listed_by.join(" and "));
+    let _ = writeln!(text, "note: LUID {luid} is listed by {listed}, but not by {missing}");
+    if let Some(meaning) = difference.meaning() {
+        let _ = writeln!(text, "  {meaning}");
+    }
 }
 
 fn push_visibility(text: &mut String, visibility: &Visibility) {
@@ -260,6 +277,26 @@ mod tests {
         assert!(text.contains("adapters failed         1 allocated, 1 visible\n"), "{text}");
         assert!(text.contains("  error: LUID 5 was allocated, but no API lists it\n"), "{text}");
         assert!(text.contains("  error: LUID 70000 is visible, but was not allocated\n"), "{text}");
+    }
+
+    #[test]
+    fn lists_that_differ_are_noted_and_fail_nothing() {
+        let listed = |devices| Outcome::Listed { library: library("x.dll"), devices };
+        let time = Duration::from_millis(1);
+        let (dxgi, dxcore) = (listed(vec![gpu("T4", None)]), listed(vec![]));
+        let tests = [
+            Test { api: Api::Dxgi, outcome: dxgi.clone(), time },
+            Test { api: Api::Dxcore, outcome: dxcore, time },
+        ];
+        let demands = Demands { software: Software::Refused, selection: Selection::Installed };
+        let text = Report::new(&tests, demands, None).text();
+        assert!(text.contains("note: LUID 70000 is listed by dxgi, but not by dxcore\n"), "{text}");
+        let same = [
+            Test { api: Api::Dxgi, outcome: dxgi.clone(), time },
+            Test { api: Api::D3dkmt, outcome: dxgi, time },
+        ];
+        let report = Report::new(&same, demands, None);
+        assert!(report.is_success() && !report.text().contains("note: "));
     }
 
     #[test]

@@ -17,7 +17,8 @@ use windows::Win32::Graphics::Dxgi::Common::DXGI_FORMAT_R32_TYPELESS;
 use windows::Win32::Graphics::Dxgi::IDXGIAdapter1;
 use windows::core::{HRESULT, Interface};
 
-use super::{check, dxgi, failed, feature_level, shader};
+use super::com::{check, failed, feature_level};
+use super::{dxgi, shader};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{Fault, Measurement};

@@ -11,7 +11,8 @@ use windows::Win32::Graphics::Direct3D::{
 use windows::Win32::Graphics::Direct3D12::ID3D12Device;
 use windows::core::{GUID, HRESULT, IUnknown, Interface};
 
-use super::{Adapter, check, create, dxcore, dxgi, feature_level};
+use super::com::{Adapter, check, create, feature_level};
+use super::{dxcore, dxgi};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Measurement};

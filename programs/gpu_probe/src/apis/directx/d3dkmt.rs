@@ -8,7 +8,7 @@ use windows::Wdk::Graphics::Direct3D::{
 };
 use windows::Win32::Foundation::NTSTATUS;
 
-use super::{number, until_null};
+use super::com::{number, until_null};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind};

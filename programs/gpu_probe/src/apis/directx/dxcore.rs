@@ -12,7 +12,7 @@ use windows::Win32::Graphics::DXCore::{
 };
 use windows::core::{GUID, HRESULT};
 
-use super::{Adapter, create, driver_version, failed, number};
+use super::com::{Adapter, create, driver_version, failed, number};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind};

@@ -8,7 +8,7 @@ use windows::Win32::Graphics::Dxgi::{
 };
 use windows::core::{GUID, HRESULT, Interface};
 
-use super::{Adapter, create, driver_version, failed, number, until_null};
+use super::com::{Adapter, create, driver_version, failed, number, until_null};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind};

@@ -7,7 +7,7 @@ use std::ptr::{null, null_mut};
 use windows::Win32::Graphics::Direct3D::ID3DBlob;
 use windows::core::{HRESULT, Interface};
 
-use super::check;
+use super::com::check;
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::Fault;

@@ -28,7 +28,8 @@ use windows::Win32::Graphics::Dxgi::Common::{DXGI_FORMAT_UNKNOWN, DXGI_SAMPLE_DE
 use windows::Win32::System::Threading::{CreateEventW, INFINITE, WaitForSingleObject};
 use windows::core::Interface;
 
-use super::super::{failed, shader};
+use super::super::com::failed;
+use super::super::shader;
 use crate::outcome::Fault;
 use crate::workload::{BYTES, GROUPS, WORDS};
 
