@@ -5,8 +5,8 @@
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cli::Failure;
@@ -76,9 +76,7 @@ fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
         let _ = child.kill();
         wait(&mut child, GRACE)?;
     }
-    let text = |output: Option<Receiver<String>>| {
-        output.and_then(|output| output.recv_timeout(GRACE).ok()).unwrap_or_default()
-    };
+    let text = |reader: Option<Reader>| reader.map(Reader::finish).unwrap_or_default();
     Ok(Ended { status, stdout: text(stdout), stderr: text(stderr) })
 }
 
@@ -96,11 +94,29 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// Reads a child's output on a thread. Nobody waits for the thread: a process that the child
-/// started may keep the pipe open.
-fn collect(pipe: impl Read + Send + 'static) -> Receiver<String> {
+/// A thread that reads a child's output.
+struct Reader {
+    text: Receiver<String>,
+    thread: JoinHandle<()>,
+}
+
+impl Reader {
+    /// The output. The thread may go on: a process that the child started may keep the pipe open.
+    fn finish(self) -> String {
+        let text = self.text.recv_timeout(GRACE).unwrap_or_default();
+        // No thread should end while this process exits: under Wine, such a run once had the exit
+        // status 0 after a failed test.
+        if self.text.recv_timeout(GRACE) == Err(RecvTimeoutError::Disconnected) {
+            // A panic would have been printed.
+            let _ = self.thread.join();
+        }
+        text
+    }
+}
+
+fn collect(pipe: impl Read + Send + 'static) -> Reader {
     let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || {
+    let thread = thread::spawn(move || {
         let mut pipe = pipe;
         let mut bytes = Vec::new();
         // What was read before an error still counts.
@@ -109,7 +125,7 @@ fn collect(pipe: impl Read + Send + 'static) -> Receiver<String> {
         // A full pipe would stop the child.
         let _ = io::copy(&mut pipe, &mut io::sink());
     });
-    receiver
+    Reader { text: receiver, thread }
 }
 
 impl Ended {
