@@ -12,6 +12,7 @@ mod deny;
 mod doc_commands;
 mod folder_users;
 mod fuzz;
+mod gpu_suite;
 mod image;
 mod image_suite;
 mod import_cycles;

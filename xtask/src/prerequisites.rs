@@ -80,6 +80,25 @@ pub(crate) fn for_image_tests() -> Result<()> {
     ])
 }
 
+/// Installs software devices for Vulkan and `OpenCL`, and the compiler of the Vulkan shader.
+pub(crate) fn for_gpu_tests() -> Result<()> {
+    // The paths of libraries depend on the machine; these files do not.
+    install(&[
+        Tool { program: "/usr/share/doc/libvulkan1/copyright", package: "libvulkan1" },
+        Tool {
+            program: "/usr/share/doc/mesa-vulkan-drivers/copyright",
+            package: "mesa-vulkan-drivers",
+        },
+        Tool {
+            program: "/usr/share/doc/ocl-icd-libopencl1/copyright",
+            package: "ocl-icd-libopencl1",
+        },
+        Tool { program: "/etc/OpenCL/vendors/pocl.icd", package: "pocl-opencl-icd" },
+        Tool { program: "glslangValidator", package: "glslang-tools" },
+        Tool { program: "spirv-opt", package: "spirv-tools" },
+    ])
+}
+
 /// Fails unless Go is installed. `purpose` says what Go builds here.
 pub(crate) fn require_go(purpose: &str, version: &str) -> Result<()> {
     if process::stdout(Command::new("go").arg("version")).is_none() {

@@ -15,7 +15,7 @@ use crate::workspace;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The built file, the name that it is shipped as, and its description.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 9] = [
     (
         "directx-device-plugin.exe",
         "directx-device-plugin.exe",
@@ -42,6 +42,7 @@ const FILES: [(&str, &str, &str); 8] = [
         "Host Compute Service capabilities",
     ),
     ("test-device-discovery.exe", "test-device-discovery.exe", "DirectX device discovery test"),
+    ("gpu-probe.exe", "gpu-probe.exe", "GPU API test for containers"),
     (
         "directx-programs.exe",
         "directx-programs.exe",

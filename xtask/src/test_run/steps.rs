@@ -6,8 +6,8 @@ use crate::process::run;
 use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 use crate::{
-    attack, book, clients, deny, doc_commands, fuzz, image_suite, import_cycles, imports,
-    kubelet_suite, layers, manifests, prerequisites, release, version_info, wine_suite,
+    attack, book, clients, deny, doc_commands, fuzz, gpu_suite, image_suite, import_cycles,
+    imports, kubelet_suite, layers, manifests, prerequisites, release, version_info, wine_suite,
 };
 
 /// One check.
@@ -148,6 +148,13 @@ pub(super) const STEPS: &[Step] = &[
         run: Run::Whole(attack::check),
     },
     Step {
+        name: "gpu",
+        about: "gpu-probe with software devices",
+        kind: Kind::Full,
+        needs: Needs::Linux("the software devices are those of Debian"),
+        run: Run::Whole(gpu_suite::check),
+    },
+    Step {
         name: "manifests",
         about: "deployment manifests and the Helm chart",
         kind: Kind::Full,
@@ -263,13 +270,13 @@ mod tests {
 
     #[test]
     fn windows_skips_what_needs_another_system() {
-        let skipped = ["docs", "fuzz", "attack", "manifests", "image", "release", "wine"];
+        let skipped = ["docs", "fuzz", "attack", "gpu", "manifests", "image", "release", "wine"];
         assert_eq!(skipped_on("windows", "x86_64"), skipped);
     }
 
     #[test]
     fn other_systems_also_skip_the_kubelet() {
-        let skipped = ["docs", "kubelet", "attack", "image", "release", "wine"];
+        let skipped = ["docs", "kubelet", "attack", "gpu", "image", "release", "wine"];
         assert_eq!(skipped_on("macos", "aarch64"), skipped);
     }
 }

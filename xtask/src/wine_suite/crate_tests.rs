@@ -10,7 +10,7 @@ use crate::process::{last_lines, line};
 use crate::workspace::{self, cargo};
 
 /// Packages with such tests, and the arguments that select the test program.
-const TEST_PROGRAMS: [(&str, &[&str]); 11] = [
+const TEST_PROGRAMS: [(&str, &[&str]); 12] = [
     ("discovery_dll", &["--lib"]),
     ("discovery_dll", &["--test", "c_abi"]),
     ("uds", &["--lib"]),
@@ -20,6 +20,7 @@ const TEST_PROGRAMS: [(&str, &[&str]); 11] = [
     ("dxcore_double", &["--test", "documented"]),
     ("wine_bed", &["--test", "hot_plug"]),
     ("doctor", &["--lib"]),
+    ("gpu_probe", &["--lib"]),
     ("plugin", &["--lib"]),
     ("xtask", &["--bins"]),
 ];

@@ -11,6 +11,7 @@ mod daemon;
 mod device_manager;
 mod discovery_tools;
 mod doctor;
+mod gpu_probe;
 mod host_variants;
 mod large_inventories;
 mod programs;
@@ -110,6 +111,7 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
     tests.extend(device_manager::tests()?);
     tests.extend(doctor::tests());
     tests.extend(discovery_tools::tests()?);
+    tests.extend(gpu_probe::tests());
     tests.retain(|test| test.name.contains(part));
     if tests.is_empty() {
         bail!("no test name contains `{part}`");

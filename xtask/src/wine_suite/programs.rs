@@ -14,7 +14,7 @@ use crate::workspace::{self, cargo};
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The packages whose programs the suite runs.
-const PACKAGES: [&str; 2] = ["--package", "plugin"];
+const PACKAGES: [&str; 4] = ["--package", "plugin", "--package", "gpu_probe"];
 
 pub(super) struct Programs<'a> {
     /// The host that Windows programs run on.

@@ -1,0 +1,204 @@
+//! Tests one API in a child process, so that a crash or a hang of a driver ends only that.
+//!
+//! The child is this program with a hidden argument. It writes its outcome as one line of JSON
+//! behind a marker to standard output, because drivers write there too.
+
+use std::io::{self, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use cli::Failure;
+
+use crate::api::Api;
+use crate::apis;
+use crate::arguments::Arguments;
+use crate::measure::{self, Effort};
+use crate::outcome::{Fault, Outcome};
+
+/// Begins the line with the outcome.
+const MARKER: &str = "gpu-probe-outcome:";
+
+/// How much of a child's output is kept.
+const OUTPUT_LIMIT: u64 = 1 << 20;
+
+/// How often a child is checked for its end.
+const TICK: Duration = Duration::from_millis(5);
+
+/// How long a child's output may take to arrive after its end, and a killed child to end: a
+/// process that hangs in a driver cannot be ended at all.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Tests `api` in this process and writes the outcome for the parent.
+pub(crate) fn work(api: Api, effort: Effort) -> Result<(), Failure> {
+    let outcome = measure::test(apis::open(api), effort);
+    let line = serde_json::to_string(&outcome).map_err(Failure::runtime)?;
+    // A driver may have written half a line.
+    cli::print(&format!("\n{MARKER}{line}\n"))
+}
+
+/// Tests `api` in a child process.
+pub(crate) fn run(api: Api, arguments: &Arguments) -> Outcome {
+    let broken = |fault| Outcome::Broken { library: None, fault };
+    let program = match std::env::current_exe() {
+        Ok(program) => program,
+        Err(error) => return broken(cannot_start(&error)),
+    };
+    let mut command = Command::new(program);
+    command.args(arguments.for_child(api)).stdin(Stdio::null());
+    match supervise(&mut command, arguments.time_limit()) {
+        Ok(ended) => ended.outcome(arguments.time_limit()),
+        Err(error) => broken(cannot_start(&error)),
+    }
+}
+
+fn cannot_start(error: &io::Error) -> Fault {
+    Fault::new(format!("cannot start the process that tests this API: {error}"))
+}
+
+/// A child that ended or was ended.
+#[derive(Debug)]
+struct Ended {
+    /// `None`: it exceeded the time limit.
+    status: Option<ExitStatus>,
+    stdout: String,
+    stderr: String,
+}
+
+fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let stdout = child.stdout.take().map(collect);
+    let stderr = child.stderr.take().map(collect);
+    let status = wait(&mut child, limit)?;
+    if status.is_none() {
+        // It may have ended by itself since.
+        let _ = child.kill();
+        wait(&mut child, GRACE)?;
+    }
+    let text = |reader: Option<Reader>| reader.map(Reader::finish).unwrap_or_default();
+    Ok(Ended { status, stdout: text(stdout), stderr: text(stderr) })
+}
+
+/// Waits for the end of `child`, at most for `limit`.
+fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() >= limit {
+            return Ok(None);
+        }
+        thread::sleep(TICK);
+    }
+}
+
+/// A thread that reads a child's output.
+struct Reader {
+    text: Receiver<String>,
+    thread: JoinHandle<()>,
+}
+
+impl Reader {
+    /// The output. The thread may go on: a process that the child started may keep the pipe open.
+    fn finish(self) -> String {
+        let text = self.text.recv_timeout(GRACE).unwrap_or_default();
+        // No thread should end while this process exits: under Wine, such a run once had the exit
+        // status 0 after a failed test.
+        if self.text.recv_timeout(GRACE) == Err(RecvTimeoutError::Disconnected) {
+            // A panic would have been printed.
+            let _ = self.thread.join();
+        }
+        text
+    }
+}
+
+fn collect(pipe: impl Read + Send + 'static) -> Reader {
+    let (sender, receiver) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let mut pipe = pipe;
+        let mut bytes = Vec::new();
+        // What was read before an error still counts.
+        let _ = (&mut pipe).take(OUTPUT_LIMIT).read_to_end(&mut bytes);
+        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
+        // A full pipe would stop the child.
+        let _ = io::copy(&mut pipe, &mut io::sink());
+    });
+    Reader { text: receiver, thread }
+}
+
+impl Ended {
+    fn outcome(&self, limit: Duration) -> Outcome {
+        let line = self.stdout.lines().find_map(|line| line.strip_prefix(MARKER));
+        // A driver that crashes while it is unloaded has computed before.
+        if let Some(outcome) = line.and_then(|line| serde_json::from_str(line).ok()) {
+            return outcome;
+        }
+        let fault = match self.status {
+            None => Fault::new(format!("no result within {} s; the test was ended", limit.as_secs()))
+                .hint("the driver hangs: restart the container or the node; `--time-limit` raises the limit"),
+            Some(status) => {
+                let last = self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
+                let last = last.map(|line| format!(": {line}")).unwrap_or_default();
+                Fault::new(format!("the process that tests this API ended with {status}{last}"))
+                    .hint("the API's library or driver crashed: check the driver's version")
+            }
+        };
+        Outcome::Broken { library: None, fault }
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    fn ended(script: &str, limit: Duration) -> Ended {
+        supervise(Command::new("sh").args(["-c", script]), limit).unwrap()
+    }
+
+    fn message(script: &str, limit: Duration) -> String {
+        match ended(script, limit).outcome(limit) {
+            Outcome::Broken { fault, .. } => fault.message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn the_outcome_is_found_among_the_output_of_a_driver() {
+        let json = serde_json::to_string(&Outcome::Absent(Fault::new("x"))).unwrap();
+        let script = format!("echo noise; echo '{MARKER}{json}'; echo more; kill -9 $$");
+        assert_eq!(ended(&script, LONG).outcome(LONG), Outcome::Absent(Fault::new("x")));
+    }
+
+    #[test]
+    fn a_hang_is_ended_and_reported() {
+        let limit = Duration::from_secs(1);
+        assert_eq!(message("exec sleep 600", limit), "no result within 1 s; the test was ended");
+    }
+
+    #[test]
+    fn a_crash_is_reported_with_the_last_line_of_the_driver() {
+        let found = message("echo first >&2; echo 'bad thing ' >&2; kill -6 $$", LONG);
+        assert!(found.contains("signal: 6"), "{found}");
+        assert!(found.ends_with(": bad thing"), "{found}");
+        assert!(message("exit 3", LONG).ends_with("ended with exit status: 3"));
+    }
+
+    #[test]
+    fn a_child_that_writes_much_is_not_stopped() {
+        let script = "head -c 3000000 /dev/zero; exit 4";
+        assert!(message(script, LONG).ends_with("exit status: 4"));
+    }
+
+    #[test]
+    fn a_process_that_keeps_the_pipe_open_does_not_hold_the_report() {
+        let start = Instant::now();
+        let found = message("sleep 600 & echo $! >&2; exit 5", LONG);
+        assert!(found.contains("exit status: 5"), "{found}");
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
+}

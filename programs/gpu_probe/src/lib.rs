@@ -1,0 +1,72 @@
+//! `gpu-probe`: uses every GPU API of a container for a moment, verifies the results on the CPU
+//! and reports what works, what does not and why.
+//!
+//! Input: the arguments, and the GPU libraries that this system has. Output: a report as text or
+//! JSON, and an exit status. Each API runs in a process of its own with a time limit, so that a
+//! hanging driver or a crashing library costs one line of the report.
+
+mod advice;
+mod agreement;
+mod api;
+mod apis;
+mod arguments;
+mod child;
+mod help;
+mod library;
+mod measure;
+mod outcome;
+mod report;
+mod session;
+mod verdict;
+mod visibility;
+mod workload;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use cli::Failure;
+
+use crate::arguments::{Arguments, Request};
+use crate::report::Report;
+
+/// Runs the program with this process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    cli::run(run)
+}
+
+/// The reference page of the program.
+#[must_use]
+pub fn reference() -> String {
+    help::markdown()
+}
+
+fn run() -> Result<ExitCode, Failure> {
+    let request = arguments::parse(std::env::args_os().skip(1)).map_err(|error| {
+        let hint = error.hint();
+        Failure::usage(error).hint(hint)
+    })?;
+    match request {
+        Request::Help => cli::print(&help::text())?,
+        Request::Version => cli::print(concat!("gpu-probe ", env!("CARGO_PKG_VERSION"), "\n"))?,
+        Request::Work(api, effort) => child::work(api, effort)?,
+        Request::Test(arguments) => return test(&arguments),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let expected = arguments.expected()?;
+    let tests: Vec<_> = arguments
+        .selected()
+        .into_iter()
+        .map(|api| {
+            let start = Instant::now();
+            let outcome = child::run(api, arguments);
+            report::Test { api, outcome, time: start.elapsed() }
+        })
+        .collect();
+    let report = Report::new(&tests, arguments.demands(), expected.as_ref());
+    report.print(arguments.output)?;
+    Ok(if report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

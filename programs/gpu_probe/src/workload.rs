@@ -1,0 +1,111 @@
+//! The computation that every API runs, and its verification on the CPU.
+//!
+//! Word `i` of the result is [`mix`] applied [`ROUNDS`] times to `i + 1`. Integers have one right
+//! result on every device, and a result that is wrong in one bit differs in half of its bits.
+//! `kernels/` contains the same computation for each API.
+
+use std::sync::OnceLock;
+
+use crate::outcome::Fault;
+
+/// The words of a result. Every kernel has 1,024 groups of 64 threads.
+pub(crate) const WORDS: usize = 65_536;
+/// The threads of a group.
+pub(crate) const GROUP: u32 = 64;
+/// The groups of a kernel.
+pub(crate) const GROUPS: u32 = 1_024;
+/// The size of a result.
+pub(crate) const BYTES: usize = WORDS * size_of::<u32>();
+/// How often [`mix`] is applied to each word.
+const ROUNDS: u32 = 256;
+/// The integer operations of [`mix`].
+const OPERATIONS: u32 = 8;
+
+/// The integer operations of one run of the kernel.
+pub(crate) fn operations() -> f64 {
+    f64::from(GROUP) * f64::from(GROUPS) * f64::from(ROUNDS) * f64::from(OPERATIONS)
+}
+
+/// The finalizer of `MurmurHash3`: each bit of the input changes about half of the output.
+const fn mix(mut word: u32) -> u32 {
+    word ^= word >> 16;
+    word = word.wrapping_mul(0x85eb_ca6b);
+    word ^= word >> 13;
+    word = word.wrapping_mul(0xc2b2_ae35);
+    word ^ (word >> 16)
+}
+
+/// The right result.
+pub(crate) fn expected() -> &'static [u32] {
+    static EXPECTED: OnceLock<Vec<u32>> = OnceLock::new();
+    EXPECTED.get_or_init(|| {
+        (1..=GROUP * GROUPS).map(|start| (0..ROUNDS).fold(start, |word, _| mix(word))).collect()
+    })
+}
+
+/// Compares a device's result with the CPU's.
+pub(crate) fn verify(result: &[u32]) -> Result<(), Fault> {
+    compare(result, expected())
+}
+
+/// Compares a device's points in the quarter of a circle with the CPU's. The words of each step
+/// are the points of a thread: two coordinates of 15 bits.
+pub(crate) fn verify_hits(hits: &[u32]) -> Result<(), Fault> {
+    let is_hit = |word: u32| {
+        let (x, y) = (word & 0x7fff, word >> 16 & 0x7fff);
+        u32::from(x * x + y * y < 1 << 30)
+    };
+    let count = |start| {
+        let step = |(word, hits)| (mix(word), hits + is_hit(mix(word)));
+        (0..ROUNDS).fold((start, 0), |state, _| step(state)).1
+    };
+    let expected: Vec<u32> = (1..=GROUP * GROUPS).map(count).collect();
+    compare(hits, &expected)
+}
+
+/// The estimate of π from the points of all threads.
+pub(crate) fn pi(hits: &[u32]) -> f64 {
+    let hits: f64 = hits.iter().map(|hits| f64::from(*hits)).sum();
+    4.0 * hits / (f64::from(GROUP * GROUPS) * f64::from(ROUNDS))
+}
+
+fn compare(result: &[u32], expected: &[u32]) -> Result<(), Fault> {
+    if result.len() != expected.len() {
+        let (found, wanted) = (result.len(), expected.len());
+        return Err(Fault::new(format!("wrong result: {found} words instead of {wanted}")));
+    }
+    let wrong = || result.iter().zip(expected).enumerate().filter(|(_, (a, b))| a != b);
+    let Some((index, (found, wanted))) = wrong().next() else { return Ok(()) };
+    Err(Fault::new(format!(
+        "wrong result: {} of {WORDS} words differ; word {index} is {found:#010x} instead of \
+         {wanted:#010x}",
+        wrong().count()
+    ))
+    .hint("check the device's memory and driver: the device computes, but not correctly"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wrong_bit_is_found_and_named() {
+        let mut result = expected().to_vec();
+        assert_eq!(verify(&result), Ok(()));
+        result[17] ^= 1;
+        let message = verify(&result).unwrap_err().message;
+        assert!(message.starts_with("wrong result: 1 of 65536 words differ; word 17 is "));
+    }
+
+    #[test]
+    fn a_result_that_is_cut_is_wrong() {
+        let message = verify(&expected()[1..]).unwrap_err().message;
+        assert_eq!(message, "wrong result: 65535 words instead of 65536");
+    }
+
+    #[test]
+    fn the_mixing_function_is_that_of_murmurhash3() {
+        // The first words are those of the reference implementation, `fmix32`.
+        assert_eq!([mix(0), mix(1), mix(2)], [0, 0x514e_28b7, 0x30f4_c306]);
+    }
+}

@@ -1,0 +1,56 @@
+//! Help, version, wrong usage and the reference page.
+
+use std::path::Path;
+
+use crate::{Outcome, probe};
+
+/// If set, the test writes the reference page instead of comparing it.
+const UPDATE: &str = "UPDATE_REFERENCE";
+
+#[test]
+fn the_reference_page_is_up_to_date() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/gpu-probe.md");
+    let defined = gpu_probe::reference();
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::write(&file, &defined).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
+    assert_eq!(written, defined, "{}: set {UPDATE}=1 to update it", file.display());
+}
+
+#[test]
+fn help_has_examples_and_hides_what_the_child_gets() {
+    let help = Outcome::of(&mut probe(&["--help"]));
+    assert_eq!(help.code, Some(0), "{help}");
+    assert!(help.stdout.contains("\nExamples:\n"), "{help}");
+    assert!(!help.stdout.contains("--child"), "{help}");
+    let version = Outcome::of(&mut probe(&["--version"]));
+    assert!(version.stdout.ends_with(concat!(" ", env!("CARGO_PKG_VERSION"), "\n")));
+}
+
+fn usage_error(arguments: &[&str]) -> String {
+    let outcome = Outcome::of(&mut probe(arguments));
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{outcome}");
+    outcome.stderr
+}
+
+#[test]
+fn an_unknown_api_exits_2_with_the_nearest_name() {
+    let error = usage_error(&["cud"]);
+    assert_eq!(error, "error: unknown API `cud`\nhint: did you mean `cuda`?\n");
+}
+
+#[test]
+fn wrong_values_exit_2() {
+    assert!(usage_error(&["--burn", "0"]).contains("--burn has `0`, expected "));
+    assert!(usage_error(&["--expect=x"]).contains("--expect has `x`, which is neither"));
+    let error = usage_error(&["--expect"]);
+    assert!(error.starts_with("error: DIRECTX_VISIBLE_DEVICES names no allocated adapter\nhint: "));
+}
+
+#[cfg(not(windows))]
+#[test]
+fn apis_of_windows_exit_2_elsewhere() {
+    let error = usage_error(&["d3d12"]);
+    assert!(error.starts_with("error: API `d3d12` exists only on Windows\nhint: "), "{error}");
+}

@@ -1,0 +1,14 @@
+//! `gpu-probe` with real libraries: Mesa's software Vulkan and pocl, and the tools that made its
+//! kernels.
+
+use anyhow::Result;
+
+use crate::prerequisites;
+use crate::process::run;
+use crate::workspace::cargo;
+
+/// Runs the tests that need the libraries; the others belong to the step `unit`.
+pub(crate) fn check() -> Result<()> {
+    prerequisites::for_gpu_tests()?;
+    run(cargo().args(["test", "--quiet", "--package", "gpu_probe", "--", "--ignored"]))
+}
