@@ -88,11 +88,14 @@ impl<'de> Deserialize<'de> for ParsedPairs {
 }
 
 /// The text of a node.
-fn text(node: &Node) -> Result<String, String> {
+fn text(node: Node) -> Result<String, String> {
     let as_written =
         |number: String| (u64::try_from(number.len()) == Ok(node.width)).then_some(number);
     let number = match &node.value {
-        Value::Text(text) => return Ok(text.clone()),
+        Value::Text(_) => match node.value {
+            Value::Text(text) => return Ok(text),
+            _ => None,
+        },
         Value::Whole(number) => as_written(number.to_string()),
         Value::Fraction(number) => as_written(number.to_string()),
         Value::Boolean(_) => None,
@@ -204,9 +207,9 @@ pub(crate) fn duplicate_key(key: &str) -> String {
     format!("duplicate key `{}`", key.escape_debug())
 }
 
-/// Reads a value from a node.
-pub(crate) struct NodeDeserializer<'n> {
-    node: &'n Node,
+/// Reads a value from a node, and frees the node meanwhile.
+pub(crate) struct NodeDeserializer {
+    node: Node,
     keys: KeyCase,
 }
 
@@ -217,30 +220,30 @@ enum KeyCase {
     Any,
 }
 
-impl<'n> NodeDeserializer<'n> {
-    pub(crate) fn new(node: &'n Node) -> Self {
+impl NodeDeserializer {
+    pub(crate) fn new(node: Node) -> Self {
         NodeDeserializer { node, keys: KeyCase::Exact }
     }
 
-    fn mapping(&self) -> Result<&'n Pairs, NodeError> {
-        match &self.node.value {
+    fn mapping(self) -> Result<Pairs, NodeError> {
+        match self.node.value {
             Value::Mapping(pairs) => Ok(pairs),
             _ => Err(NodeError::new("expected a mapping")),
         }
     }
 }
 
-impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
+impl<'de> Deserializer<'de> for NodeDeserializer {
     type Error = NodeError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
-        match &self.node.value {
+        match self.node.value {
             Value::Null => visitor.visit_unit(),
-            Value::Boolean(value) => visitor.visit_bool(*value),
-            Value::Whole(number) => visitor.visit_i128(*number),
-            Value::Fraction(number) => visitor.visit_f64(*number),
-            Value::Text(text) => visitor.visit_str(text),
-            Value::List(nodes) => visitor.visit_seq(Elements { nodes, index: 0 }),
+            Value::Boolean(value) => visitor.visit_bool(value),
+            Value::Whole(number) => visitor.visit_i128(number),
+            Value::Fraction(number) => visitor.visit_f64(number),
+            Value::Text(text) => visitor.visit_string(text),
+            Value::List(nodes) => visitor.visit_seq(Elements::new(nodes)),
             Value::Mapping(pairs) => visitor.visit_map(Mapping::new(pairs, None)),
         }
     }
@@ -283,7 +286,8 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
         visitor: V,
     ) -> Result<V::Value, NodeError> {
         if name == WITH_LINE {
-            return visitor.visit_seq(WithLine { node: self.node, given: 0 });
+            return visitor
+                .visit_seq(WithLine { line: Some(self.node.line), node: Some(self.node) });
         }
         self.deserialize_any(visitor)
     }
@@ -303,8 +307,8 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, NodeError> {
-        match &self.node.value {
-            Value::List(nodes) => visitor.visit_seq(Elements { nodes, index: 0 }),
+        match self.node.value {
+            Value::List(nodes) => visitor.visit_seq(Elements::new(nodes)),
             _ => Err(NodeError::new("expected a list")),
         }
     }
@@ -320,64 +324,66 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
 }
 
 /// The elements of a list.
-struct Elements<'n> {
-    nodes: &'n [Node],
-    index: usize,
+struct Elements {
+    nodes: std::iter::Enumerate<std::vec::IntoIter<Node>>,
 }
 
-impl<'de> SeqAccess<'de> for Elements<'_> {
+impl Elements {
+    fn new(nodes: Vec<Node>) -> Elements {
+        Elements { nodes: nodes.into_iter().enumerate() }
+    }
+}
+
+impl<'de> SeqAccess<'de> for Elements {
     type Error = NodeError;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, NodeError> {
-        let index = self.index;
-        let Some(node) = self.nodes.get(index) else { return Ok(None) };
-        self.index += 1;
+        let Some((index, node)) = self.nodes.next() else { return Ok(None) };
+        let line = node.line;
         let read = seed.deserialize(NodeDeserializer::new(node)).map(Some);
-        read.map_err(|error| error.at(node.line).within(Step::Element(index)))
+        read.map_err(|error| error.at(line).within(Step::Element(index)))
     }
 }
 
 /// The line of a value, then the value.
-struct WithLine<'n> {
-    node: &'n Node,
-    given: u8,
+struct WithLine {
+    line: Option<u32>,
+    node: Option<Node>,
 }
 
-impl<'de> SeqAccess<'de> for WithLine<'_> {
+impl<'de> SeqAccess<'de> for WithLine {
     type Error = NodeError;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, NodeError> {
-        self.given += 1;
-        match self.given {
-            1 => {
-                let line: U32Deserializer<NodeError> = self.node.line.into_deserializer();
-                seed.deserialize(line).map(Some)
-            }
-            2 => seed.deserialize(NodeDeserializer::new(self.node)).map(Some),
-            _ => Ok(None),
+        if let Some(line) = self.line.take() {
+            let line: U32Deserializer<NodeError> = line.into_deserializer();
+            return seed.deserialize(line).map(Some);
         }
+        let node = self.node.take().map(NodeDeserializer::new);
+        node.map(|node| seed.deserialize(node)).transpose()
     }
 }
 
 /// The keys and values of a mapping.
-struct Mapping<'n> {
-    pairs: &'n [(Key, Node)],
-    index: usize,
+struct Mapping {
+    pairs: std::vec::IntoIter<(Key, Node)>,
+    /// The value of the key that was read.
+    value: Option<(Key, Node)>,
     /// The keys of a struct whose keys may be written in any case.
     known: Option<&'static [&'static str]>,
     /// Those that were read.
     seen: Vec<&'static str>,
 }
 
-impl<'n> Mapping<'n> {
-    fn new(pairs: &'n [(Key, Node)], known: Option<&'static [&'static str]>) -> Self {
-        Mapping { pairs, index: 0, known, seen: Vec::new() }
+impl Mapping {
+    fn new(pairs: Pairs, known: Option<&'static [&'static str]>) -> Self {
+        Mapping { pairs: pairs.into_iter(), value: None, known, seen: Vec::new() }
     }
 
     /// The spelling of a key in the struct.
@@ -392,28 +398,34 @@ impl<'n> Mapping<'n> {
     }
 }
 
-impl<'de> MapAccess<'de> for Mapping<'_> {
+impl<'de> MapAccess<'de> for Mapping {
     type Error = NodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, NodeError> {
-        let Some((key, _)) = self.pairs.get(self.index) else { return Ok(None) };
+        let Some((key, node)) = self.pairs.next() else { return Ok(None) };
         let read = self.spelling(&key.text).and_then(|text| {
             let text: StrDeserializer<'_, NodeError> = text.into_deserializer();
             seed.deserialize(text)
         });
-        read.map(Some).map_err(|error| {
-            let error = error.at(key.line);
-            if self.known.is_some() { error } else { error.within(Step::Key(key.text.clone())) }
-        })
+        match read {
+            Ok(read) => {
+                self.value = Some((key, node));
+                Ok(Some(read))
+            }
+            Err(error) if self.known.is_some() => Err(error.at(key.line)),
+            Err(error) => Err(error.at(key.line).within(Step::Key(key.text))),
+        }
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, NodeError> {
-        let (key, node) = &self.pairs[self.index];
-        self.index += 1;
+        let Some((key, node)) = self.value.take() else {
+            return Err(NodeError::new("a value without a key"));
+        };
+        let line = node.line;
         let read = seed.deserialize(NodeDeserializer::new(node));
-        read.map_err(|error| error.at(node.line).within(Step::Key(key.text.clone())))
+        read.map_err(|error| error.at(line).within(Step::Key(key.text)))
     }
 }

@@ -19,12 +19,14 @@ pub const MAX_VALUES: usize = 500_000;
 /// A file without content reads as an empty mapping.
 pub fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ReadError> {
     let tree = tree(name, bytes)?;
-    T::deserialize(NodeDeserializer::new(&tree)).map_err(|error| {
-        if matches!(&tree.value, Value::Mapping(pairs) if pairs.is_empty()) {
+    let line = tree.line;
+    let is_empty = matches!(&tree.value, Value::Mapping(pairs) if pairs.is_empty());
+    T::deserialize(NodeDeserializer::new(tree)).map_err(|error| {
+        if is_empty {
             return ReadError::at_line(name, 1, "the file is empty");
         }
         let path = error.path();
-        let line = error.line.unwrap_or(tree.line);
+        let line = error.line.unwrap_or(line);
         let read = ReadError::at_line(name, line, error.what).with_path(path);
         match error.hint {
             Some(hint) => read.with_hint(hint),

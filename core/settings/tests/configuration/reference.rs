@@ -34,7 +34,15 @@ fn every_key_and_variable_is_described_and_no_other() {
     assert_eq!(names("key"), all);
     assert_eq!(names("condition"), keys("resources:\n- name: a/b\n  match:\n    "));
     assert_eq!(names("variable"), settings::VARIABLES);
-    let flags = ["--driver-model", "--config", "--inventory", "--device-plugin-dir"];
+    let flags = [
+        "--driver-model",
+        "--config",
+        "--inventory",
+        "--device-plugin-dir",
+        "--replace",
+        "--listen",
+        "--pod-resources",
+    ];
     assert_eq!(names("flag"), flags);
 }
 
