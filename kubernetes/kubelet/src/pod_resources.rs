@@ -1,7 +1,7 @@
 //! Which container holds which device, from the kubelet's `PodResources` API, version v1.
 //!
 //! Input: the kubelet's endpoint, a socket or, on Windows, a named pipe. Output: an [`Attribution`]
-//! of device IDs to containers. [`list`] asks once, and [`PodAttribution`] keeps the last answer
+//! of device IDs to containers. [`list()`] asks once, and [`PodAttribution`] keeps the last answer
 //! for metrics: it asks only while somebody reads it, and far less often than the kubelet allows.
 //! Kubelets have the API on Windows since 1.28, and on Linux since 1.20.
 

@@ -51,7 +51,7 @@ impl OtherDaemons {
         self.claim
     }
 
-    /// The next call of [`Supervisor::search_for_other_daemons`] searches.
+    /// The next call of `Supervisor::search_for_other_daemons` searches.
     pub(super) fn search_is_due(&mut self) {
         self.next_search = NextSearch::Due;
     }
