@@ -157,7 +157,7 @@ func (c *container) mustAcceptCommands() {
 func (c *container) capacity(inventory string) map[string]int64 {
 	c.t.Helper()
 	configuration := slices.DeleteFunc(slices.Clone(c.arguments), func(argument string) bool {
-		return strings.HasPrefix(argument, "--listen=")
+		return strings.HasPrefix(argument, "--listen=") || argument == "--replace"
 	})
 	arguments := append([]string{"simulate", "--output", "json", "--inventory", inventoryPath(inventory)}, configuration...)
 	output, err := c.run(arguments...)

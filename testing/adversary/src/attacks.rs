@@ -28,6 +28,8 @@ pub(crate) struct Attack {
     pub(crate) log: LogOutput,
     pub(crate) kubelet: Kubelet,
     pub(crate) leaves: Host,
+    /// What the daemon may occupy in addition, in MiB, because it keeps a larger host.
+    pub(crate) host_mib: f64,
     /// Whether it is part of all attacks together.
     pub(crate) joins_others: bool,
     /// Runs until the target's time is over, and returns how often it repeated what it does. An
@@ -63,6 +65,7 @@ const fn attack(
         log: LogOutput::Read,
         kubelet: Kubelet::Throughout,
         leaves: Host::Healthy,
+        host_mib: 0.0,
         joins_others: true,
         run,
     }
@@ -120,6 +123,8 @@ pub(crate) const ATTACKS: &[Attack] = &[
     )),
     Attack {
         configuration: sizes::rules,
+        // The inventory, two device sets, and the devices that are removed within the grace time.
+        host_mib: 96.0,
         ..alone(attack(
             "many-adapters",
             "10,000 adapters come and go, with 1,000 rules",

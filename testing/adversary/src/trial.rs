@@ -32,7 +32,7 @@ const LINES_PER_SECOND: f64 = 20.0;
 
 /// The lines of the start, and of some kinds those that the daemon writes before it suppresses
 /// repetitions.
-const FIRST_LINES: f64 = 400.0;
+const FIRST_LINES: f64 = 600.0;
 
 /// The longest log line in bytes: that of the daemon and the end of a line.
 const LINE_BYTES: usize = 65 * 1024;
@@ -140,7 +140,8 @@ impl Trial<'_> {
         actions: u64,
     ) -> Result<Outcome> {
         observed.check_host(target, self.attacks[0].leaves).await;
-        observed.check_recovery(self.memory_mib)?;
+        let host_mib = self.attacks.iter().map(|attack| attack.host_mib).sum();
+        observed.check_recovery(self.memory_mib, host_mib)?;
         let (peak, last) = (observed.daemon.peak(), observed.daemon.resident());
         observed.stop();
         observed.log.finish();
@@ -240,7 +241,8 @@ impl Observed {
     }
 
     /// Waits until memory and files are returned.
-    fn check_recovery(&mut self, memory_mib: f64) -> Result<()> {
+    fn check_recovery(&mut self, memory_mib: f64, host_mib: f64) -> Result<()> {
+        let memory_mib = memory_mib + host_mib;
         let since = Instant::now();
         loop {
             if let Some(status) = self.daemon.ended()? {
@@ -250,7 +252,7 @@ impl Observed {
             let files = self.daemon.open_files().unwrap_or(usize::MAX);
             let memory = self.daemon.resident().unwrap_or(f64::INFINITY);
             let files_back = files <= self.files_before + RETAINED_FILES;
-            let memory_back = memory <= self.memory_before + RETAINED_MIB;
+            let memory_back = memory <= self.memory_before + RETAINED_MIB + host_mib;
             if files_back && memory_back {
                 break;
             }
