@@ -95,7 +95,7 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newContainer(t, found.daemonSets[1], found.configMaps)
-		_, err = c.run(append([]string{"simulate", "--inventory", inventoryPath(twoT4)}, c.arguments...)...)
+		_, err = c.run(append([]string{"simulate", "--inventory", inventoryPath(twoT4)}, c.configuration()...)...)
 		if err == nil || !strings.Contains(err.Error(), change.message) {
 			t.Errorf("got %v, expected an error with %q", err, change.message)
 		}
@@ -106,7 +106,7 @@ func TestInvalidConfigurationIsRefused(t *testing.T) {
 func TestUnusedConfigurationIsFound(t *testing.T) {
 	for _, change := range []struct{ file, from, to, unused string }{
 		{"ack.yml", "DIRECTX_GPU_MATCH_NAME", "DIRECTX_GPU_MATCH_NAMES", "variable DIRECTX_GPU_MATCH_NAMES"},
-		{"nvidia-gpu.yml", "serve, --config, ", "serve] # ", "etc/directx-device-plugins/config.yaml"},
+		{"nvidia-gpu.yml", "serve, --replace, --config, ", "serve] # ", "etc/directx-device-plugins/config.yaml"},
 	} {
 		found, err := admit(strings.Replace(read(t, "deploy/"+change.file), change.from, change.to, 1))
 		if err != nil {

@@ -152,14 +152,18 @@ func (c *container) mustAcceptCommands() {
 	}
 }
 
+// configuration returns the arguments that `simulate` has, too.
+func (c *container) configuration() []string {
+	return slices.DeleteFunc(slices.Clone(c.arguments), func(argument string) bool {
+		return strings.HasPrefix(argument, "--listen=") || argument == "--replace"
+	})
+}
+
 // capacity runs `simulate` with the container's configuration on a recorded host, and returns
 // the number of advertised devices of each resource.
 func (c *container) capacity(inventory string) map[string]int64 {
 	c.t.Helper()
-	configuration := slices.DeleteFunc(slices.Clone(c.arguments), func(argument string) bool {
-		return strings.HasPrefix(argument, "--listen=") || argument == "--replace"
-	})
-	arguments := append([]string{"simulate", "--output", "json", "--inventory", inventoryPath(inventory)}, configuration...)
+	arguments := append([]string{"simulate", "--output", "json", "--inventory", inventoryPath(inventory)}, c.configuration()...)
 	output, err := c.run(arguments...)
 	if err != nil {
 		c.t.Fatal(err)
