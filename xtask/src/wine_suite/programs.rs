@@ -56,8 +56,15 @@ pub(super) fn stdout(command: &mut Command) -> Result<String> {
 }
 
 /// Runs `command` to its end, and kills it if it does not exit in time.
+///
+/// Wine 10 sometimes loses the exit status of a process, which then seems to be 0. So a command
+/// that prints an error and seems to succeed is run once more.
 pub(super) fn output(command: &mut Command) -> Result<Output> {
-    output_within(DEADLINE, command)
+    let result = output_within(DEADLINE, command)?;
+    if result.status.success() && result.stderr.starts_with(b"error: ") {
+        return output_within(DEADLINE, command);
+    }
+    Ok(result)
 }
 
 /// An error that shows where `found` differs from `expected`.
