@@ -39,7 +39,7 @@ impl MetricKind {
 }
 
 /// The labels of a device, and those of the only container that holds it.
-const DEVICE: &[&str] = &[
+pub const DEVICE_LABELS: &[&str] = &[
     "gpu",
     "UUID",
     "pci_bus_id",
@@ -93,18 +93,18 @@ metrics! {
         "container", "kind",
     ], "The most memory that can be used, in bytes",
         "DXCore properties DedicatedAdapterMemory and SharedSystemMemory, otherwise the commit limit";
-    DEVICE_TEMPERATURE = Gauge "directx_device_temperature_celsius" DEVICE,
+    DEVICE_TEMPERATURE = Gauge "directx_device_temperature_celsius" DEVICE_LABELS,
         "Temperature in degrees Celsius",
         "DXCore state AdapterTemperatureCelsius, otherwise KMTQAITYPE_ADAPTERPERFDATA";
-    DEVICE_POWER = Gauge "directx_device_power_ratio" DEVICE,
+    DEVICE_POWER = Gauge "directx_device_power_ratio" DEVICE_LABELS,
         "Power draw as a fraction of the limit of the device", "KMTQAITYPE_ADAPTERPERFDATA";
-    DEVICE_FAN = Gauge "directx_device_fan_speed_rpm" DEVICE,
+    DEVICE_FAN = Gauge "directx_device_fan_speed_rpm" DEVICE_LABELS,
         "Speed of the fan in revolutions per minute", "KMTQAITYPE_ADAPTERPERFDATA";
     DEVICE_CLOCK = Gauge "directx_device_clock_hertz" &[
         "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
         "container", "clock",
     ], "Clock frequency in hertz", "DXCore states EngineFrequencyHertz and MemoryFrequencyHertz";
-    DEVICE_RESETS = Counter "directx_device_resets_total" DEVICE,
+    DEVICE_RESETS = Counter "directx_device_resets_total" DEVICE_LABELS,
         "Resets after the driver stopped responding (TDR), since the device was started",
         "D3DKMTQueryStatistics, TdrDetectedCount";
     PROCESS_INFO = Gauge "directx_container_process_info" &[

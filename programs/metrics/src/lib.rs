@@ -12,7 +12,7 @@ mod plugin_metrics;
 mod scrape;
 mod sheet;
 
-pub use catalog::{METRICS, Metric, MetricKind};
+pub use catalog::{DEVICE_LABELS, METRICS, Metric, MetricKind};
 pub use exposition::{Format, render};
 pub use plugin_metrics::{PluginMetrics, REFUSAL_REASONS};
 pub use scrape::{ContainerProcess, Holder, Reading, ReloadCounts, Scrape};

@@ -37,15 +37,7 @@ impl Sheet {
         metric: Metric,
         values: impl IntoIterator<Item = (Labels, f64)>,
     ) {
-        let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
-        let mut values = values.into_iter().peekable();
-        if values.peek().is_none() {
-            return;
-        }
-        for (labels, value) in values {
-            family.get_or_create(&labels).set(value);
-        }
-        self.add(metric, family);
+        self.family(metric, values, |gauge: &Gauge<f64, AtomicU64>, value| _ = gauge.set(value));
     }
 
     /// Adds counters of whole numbers, if there are any.
@@ -54,15 +46,7 @@ impl Sheet {
         metric: Metric,
         values: impl IntoIterator<Item = (Labels, u64)>,
     ) {
-        let family = Family::<Labels, Counter>::default();
-        let mut values = values.into_iter().peekable();
-        if values.peek().is_none() {
-            return;
-        }
-        for (labels, value) in values {
-            family.get_or_create(&labels).inc_by(value);
-        }
-        self.add(metric, family);
+        self.family(metric, values, |counter: &Counter, value| _ = counter.inc_by(value));
     }
 
     /// Adds counters of seconds, if there are any.
@@ -71,15 +55,29 @@ impl Sheet {
         metric: Metric,
         values: impl IntoIterator<Item = (Labels, f64)>,
     ) {
-        let family = Family::<Labels, Counter<f64, AtomicU64>>::default();
-        let mut values = values.into_iter().peekable();
-        if values.peek().is_none() {
-            return;
-        }
+        let add = |counter: &Counter<f64, AtomicU64>, value| _ = counter.inc_by(value);
+        self.family(metric, values, add);
+    }
+
+    /// Adds one time series for each of the `values`, if there are any.
+    fn family<S, V>(
+        &mut self,
+        metric: Metric,
+        values: impl IntoIterator<Item = (Labels, V)>,
+        set: impl Fn(&S, V),
+    ) where
+        S: Default,
+        Family<Labels, S>: Encode,
+    {
+        let family = Family::<Labels, S>::default();
+        let mut is_empty = true;
         for (labels, value) in values {
-            family.get_or_create(&labels).inc_by(value);
+            set(&family.get_or_create(&labels), value);
+            is_empty = false;
         }
-        self.add(metric, family);
+        if !is_empty {
+            self.add(metric, family);
+        }
     }
 
     /// The text in the format `OpenMetrics`.

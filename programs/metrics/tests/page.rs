@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use metrics::METRICS;
+use metrics::{DEVICE_LABELS, METRICS};
 
 const BEGIN: &str = "<!-- generated from programs/metrics/src/catalog.rs: UPDATE_REFERENCE=1 cargo test -p metrics -->\n";
 const END: &str = "<!-- end -->\n";
@@ -37,18 +37,7 @@ fn table() -> String {
 }
 
 fn is_device_label(label: &str) -> bool {
-    let labels = [
-        "gpu",
-        "UUID",
-        "pci_bus_id",
-        "device",
-        "modelName",
-        "Hostname",
-        "namespace",
-        "pod",
-        "container",
-    ];
-    labels.contains(&label)
+    DEVICE_LABELS.contains(&label)
 }
 
 #[test]
