@@ -3,8 +3,6 @@
 package kubelet
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -45,13 +43,7 @@ func newKubelet(topologyPolicy string, numaNodes []int) (*kubelet, error) {
 // machineFor returns NUMA nodes in cadvisor's type; see the same function for the newest
 // kubelet.
 func machineFor[Node any](_ func([]Node, topologymanager.Store) (*devicemanager.ManagerImpl, error), ids []int) []Node {
-	nodes := make([]Node, len(ids))
-	for i, id := range ids {
-		if err := json.Unmarshal(fmt.Appendf(nil, `{"node_id": %d}`, id), &nodes[i]); err != nil {
-			panic(err) // only a number in the text varies
-		}
-	}
-	return nodes
+	return machineNodes[Node](ids)
 }
 
 func (k *kubelet) start(activePods func() []*v1.Pod) error {
@@ -66,18 +58,6 @@ func (k *kubelet) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
 	return k.admission.Admit(&lifecycle.PodAdmitAttributes{Pod: pod})
 }
 
-// allUnhealthy is the message for a pod that requests one device of a resource without
-// healthy devices.
-func allUnhealthy(resource string) string {
-	return refusal("no healthy devices present; cannot allocate unhealthy devices " + resource)
-}
-
-// unhealthySinceAllocation is the message for a pod whose devices became unhealthy after
-// they were allocated to it.
-func unhealthySinceAllocation(resource string) string {
-	return refusal("previously allocated devices are no longer healthy; cannot allocate unhealthy devices " + resource)
-}
-
 func (k *kubelet) capacity() (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable, _ = k.devices.GetCapacity()
 	return capacity, allocatable
@@ -86,15 +66,6 @@ func (k *kubelet) capacity() (capacity, allocatable v1.ResourceList) {
 // healthyIDs returns the ids of a resource's healthy devices, in any order.
 func (k *kubelet) healthyIDs(resource string) ([]string, error) {
 	return slices.Collect(maps.Keys(k.devices.GetAllocatableDevices()[resource])), nil
-}
-
-// deviceIDs returns the ids of the devices that are allocated to a container, in any order.
-func (k *kubelet) deviceIDs(pod *v1.Pod, container string) []string {
-	ids := []string{}
-	for _, devices := range k.devices.GetDevices(string(pod.UID), container) {
-		ids = slices.AppendSeq(ids, maps.Keys(devices))
-	}
-	return ids
 }
 
 // hints returns the sets of NUMA nodes that suit a container, for a resource.
