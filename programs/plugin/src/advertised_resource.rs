@@ -244,9 +244,9 @@ fn response(plan: Plan) -> ContainerResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config;
     use crate::node_devices::NodeDevices;
-    use crate::test_log::Log;
+    use daemon::config;
+    use daemon::test_log::Log;
     use devices::Catalog;
     use std::path::PathBuf;
 

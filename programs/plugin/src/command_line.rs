@@ -5,13 +5,13 @@ use devices::DriverModel;
 
 use crate::doctor_command::DoctorArguments;
 use crate::list_devices::DevicesArguments;
-use crate::logging::{LOG_LEVEL, LogArguments, LogDestination, LogLevel};
 use crate::record::RecordArguments;
 use crate::serve::{DaemonArguments, ServeArguments};
 use crate::service_command::ServiceArguments;
 use crate::simulate::SimulateArguments;
 use crate::status::StatusArguments;
 use crate::verify_command::VerifyArguments;
+use daemon::logging::{LOG_LEVEL, LogArguments, LogDestination, LogLevel};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -13,7 +13,7 @@ use kubelet::pod_resources::Attribution;
 use tokio::time::{Instant, timeout};
 use win32::container_processes::{ContainerName, ContainerProcess, ContainerProcessesError};
 
-use crate::background_query::BackgroundQuery;
+use daemon::background_query::BackgroundQuery;
 
 /// How old an answer may get.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -167,7 +167,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_log::Log;
+    use daemon::test_log::Log;
     use std::sync::atomic::AtomicU32;
     use std::sync::mpsc::{Sender, channel};
 

@@ -14,8 +14,8 @@ use devices::{Luid, Telemetry};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::overdue::Overdue;
-use crate::read_schedule::HostKind;
+use daemon::overdue::Overdue;
+use daemon::read_schedule::HostKind;
 
 /// Reads adapters. It blocks, perhaps for ever.
 pub(crate) type ReadTelemetry =

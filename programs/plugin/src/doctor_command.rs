@@ -6,7 +6,8 @@ use clap::Args;
 use cli::{Failure, OutputFormat};
 use doctor::ImageVersion;
 
-use crate::arguments::{DevicePluginDir, DriverModels, Input};
+use crate::arguments::DevicePluginDir;
+use daemon::arguments::{DriverModels, Input};
 
 const EXAMPLES: &str = "\
 Exits with 1 if there is a problem, and with 0 if there are only warnings. Every line is

@@ -16,9 +16,9 @@ use kubelet::{Readiness, RunConfig, Takeover};
 use kubelet_double::{Host, InMemory, KubeletDouble, Options};
 use tokio::sync::watch;
 
-use crate::config;
-use crate::host_access::HostAccess;
 use crate::node_devices::NodeDevices;
+use daemon::config;
+use daemon::host_access::HostAccess;
 
 /// The limit for each wait.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -5,56 +5,37 @@
 //! standard output, logs to standard error or a file, and an exit status: 0 success, 1 failure,
 //! 2 wrong usage or configuration.
 
-mod adapter_reader;
 mod advertised_resource;
 mod arguments;
-mod background_query;
-mod change_log;
+#[cfg(test)]
+mod blocked_connect_tests;
 mod command_line;
-mod config;
-mod config_changes;
-mod config_reload;
-mod config_watch;
 mod container_processes;
 mod device_telemetry;
 mod doctor_command;
-mod event_loop;
-mod gpu_uuids;
-mod hcs_schemas;
-mod host_access;
 #[cfg(all(test, windows))]
 mod hot_plug;
 mod list_devices;
-mod log_file;
-mod log_line;
-mod log_pacing;
-mod log_queue;
 mod logged_mounts;
-mod logging;
 mod monitoring;
 mod node_devices;
-mod overdue;
 mod published_devices;
-mod read_schedule;
 mod record;
 mod scrape;
 mod serve;
 mod service_command;
-mod signals;
 mod simulate;
 mod status;
-#[cfg(test)]
-mod test_log;
 mod verify_command;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 use cli::Failure;
+use daemon::logging::{self, LogLevel};
 use devices::DriverModel;
 
 use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_command};
-use crate::logging::LogLevel;
 
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]

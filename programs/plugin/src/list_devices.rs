@@ -12,7 +12,7 @@ use devices::{
 use printable::{printable, printable_display};
 use serde::Serialize;
 
-use crate::change_log;
+use daemon::change_log;
 
 /// The options of `devices`.
 #[derive(Args, Debug)]

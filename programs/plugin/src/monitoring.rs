@@ -19,10 +19,10 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
-use crate::change_log::RepeatedText;
-use crate::event_loop;
 use crate::scrape::ScrapeSources;
 use crate::status;
+use daemon::change_log::RepeatedText;
+use daemon::event_loop;
 
 /// How long to wait until listening is tried again.
 const RETRY: Duration = Duration::from_secs(5);

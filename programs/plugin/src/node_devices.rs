@@ -9,21 +9,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cli::Failure;
-use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment, ResourceDevices};
+use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment, ResourceDevices, ResourceName};
 use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::adapter_reader::{AdapterReader, Read, ReaderEnded};
 use crate::advertised_resource::AdvertisedResource;
-use crate::change_log::{self, RepeatedText};
-use crate::config_reload::{ConfigChange, ConfigReload};
-use crate::gpu_uuids::{GpuUuidReader, GpuUuids};
-use crate::hcs_schemas::HcsSchemaReader;
-use crate::host_access::HostAccess;
 use crate::logged_mounts::LoggedMounts;
 use crate::published_devices::PublishedDevices;
-use crate::read_schedule::Cause;
+use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
+use daemon::change_log::{self, RepeatedText};
+use daemon::config_reload::{ConfigChange, ConfigReload};
+use daemon::gpu_uuids::{GpuUuidReader, GpuUuids};
+use daemon::hcs_schemas::HcsSchemaReader;
+use daemon::host_access::HostAccess;
+use daemon::read_schedule::Cause;
 
 /// How long the start waits for the first snapshot, which takes milliseconds on a healthy host.
 /// If the daemon did not wait, the kubelet would show no devices for a moment after each
@@ -330,7 +330,7 @@ impl NodeDevices {
         for ((resource, list), spec) in self.resources.iter().zip(lists).zip(specs) {
             match list {
                 Ok(list) => resource.publish(list),
-                Err(error) => change_log::log_list_too_large(&spec.spec.name, error),
+                Err(error) => log_list_too_large(&spec.spec.name, error),
             }
         }
     }
@@ -348,6 +348,11 @@ impl NodeDevices {
         let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn kubelet::Resource>);
         self.served.send_modify(|served| served.resources = resources.collect());
     }
+}
+
+/// Logs a list that the kubelet would refuse.
+fn log_list_too_large(resource: &ResourceName, error: ListTooLarge) {
+    tracing::error!(%resource, %error, "device list too large; keeping the previous list");
 }
 
 /// Refuses a list that the kubelet would refuse.

@@ -7,7 +7,7 @@ use metrics::PluginMetrics;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::adapter_reader::Activity;
+use daemon::adapter_reader::Activity;
 
 /// The published set.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cli::Failure;
 
-use crate::change_log;
+use daemon::change_log;
 
 /// The options of `record`.
 #[derive(Args, Debug)]

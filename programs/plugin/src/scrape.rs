@@ -9,11 +9,11 @@ use kubelet::{Readiness, ResourceState};
 use metrics::{ContainerProcess, Format, Holder, Reading, ReloadCounts, Scrape, render};
 use tokio::sync::watch;
 
-use crate::config_reload::ReloadStatus;
 use crate::container_processes::{self, ContainerProcesses};
 use crate::device_telemetry::{DeviceTelemetry, TelemetryCounters};
-use crate::log_queue;
 use crate::published_devices::PublishedDevices;
+use daemon::config_reload::ReloadStatus;
+use daemon::log_queue;
 
 /// Where the values of a scrape come from.
 pub(crate) struct ScrapeSources {

@@ -17,19 +17,20 @@ use kubelet::{RunConfig, Takeover, UnixSockets, default_device_plugin_dir};
 use settings::Config;
 use tokio::sync::watch;
 
-use crate::arguments::{DevicePluginDir, DriverModels, Input};
-use crate::config::{ConfigSource, FileRead, Reading};
-use crate::config_reload::ConfigReload;
+use crate::arguments::DevicePluginDir;
 use crate::container_processes::ContainerProcesses;
 use crate::device_telemetry::DeviceTelemetry;
-use crate::event_loop::EventLoop;
-use crate::host_access::HostAccess;
-use crate::logging::LogDestination;
 use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
-use crate::signals::ReloadSignal;
-use crate::{config, event_loop, logging, signals};
+use daemon::arguments::{DriverModels, Input};
+use daemon::config::{ConfigSource, FileRead, Reading};
+use daemon::config_reload::ConfigReload;
+use daemon::event_loop::EventLoop;
+use daemon::host_access::HostAccess;
+use daemon::logging::LogDestination;
+use daemon::signals::ReloadSignal;
+use daemon::{config, event_loop, logging, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]

@@ -11,10 +11,10 @@ use anyhow::anyhow;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli::Failure;
 
-use crate::logging::{self, LogArguments, LogDestination, LogLevel};
 #[cfg(windows)]
 use crate::serve;
 use crate::serve::ServeArguments;
+use daemon::logging::{self, LogArguments, LogDestination, LogLevel};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -160,7 +160,7 @@ mod system {
     use service_manager::{NewService, Outcome, ServiceError};
 
     use super::{NAME, serve};
-    use crate::signals;
+    use daemon::signals;
 
     pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
         let program = std::env::current_exe()

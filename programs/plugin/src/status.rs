@@ -19,8 +19,8 @@ use printable::printable;
 use serde::Serialize;
 
 use crate::advertised_resource::model_socket_prefix;
-use crate::arguments::DriverModels;
-use crate::event_loop;
+use daemon::arguments::DriverModels;
+use daemon::event_loop;
 
 /// The options of `status`.
 #[derive(Args, Debug)]

@@ -7,8 +7,9 @@ use clap::Args;
 use cli::Failure;
 use verify::{ContainerRequest, OutputFormat, Step};
 
-use crate::arguments::{DevicePluginDir, DriverModels, Input};
-use crate::{event_loop, signals};
+use crate::arguments::DevicePluginDir;
+use daemon::arguments::{DriverModels, Input};
+use daemon::{event_loop, signals};
 
 const EXAMPLES: &str = "\
 Exits with 1 if a step failed, and with 0 if there are only warnings. Everything that it

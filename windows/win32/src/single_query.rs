@@ -5,16 +5,10 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The query that is running, if there is one.
-pub(crate) struct SingleQuery<T>(Mutex<Option<Query<T>>>);
-
-struct Query<T> {
-    answer: Receiver<T>,
-    thread: JoinHandle<()>,
-}
+pub(crate) struct SingleQuery<T>(Mutex<Option<Receiver<T>>>);
 
 impl<T: Send + 'static> SingleQuery<T> {
     pub(crate) const fn new() -> Self {
@@ -29,16 +23,11 @@ impl<T: Send + 'static> SingleQuery<T> {
         query: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let query = running.take().or_else(|| start(query))?;
-        match query.answer.recv_timeout(limit) {
-            Ok(answer) => {
-                // The process may exit next. Wine loses the exit status if a thread ends at that
-                // moment.
-                let _ = query.thread.join();
-                Some(answer)
-            }
+        let answer = running.take().or_else(|| start(query))?;
+        match answer.recv_timeout(limit) {
+            Ok(answer) => Some(answer),
             Err(RecvTimeoutError::Timeout) => {
-                *running = Some(query);
+                *running = Some(answer);
                 None
             }
             // The query panicked.
@@ -47,14 +36,14 @@ impl<T: Send + 'static> SingleQuery<T> {
     }
 }
 
-fn start<T: Send + 'static>(query: impl FnOnce() -> T + Send + 'static) -> Option<Query<T>> {
+fn start<T: Send + 'static>(query: impl FnOnce() -> T + Send + 'static) -> Option<Receiver<T>> {
     let (send, answer) = channel();
     let run = move || {
         // The caller may have ended.
         let _ = send.send(query());
     };
-    let thread = std::thread::Builder::new().name("query".to_owned()).spawn(run).ok()?;
-    Some(Query { answer, thread })
+    std::thread::Builder::new().name("query".to_owned()).spawn(run).ok()?;
+    Some(answer)
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod daemon;
 mod device_manager;
 mod discovery_tools;
 mod doctor;
-mod exit_status;
 mod gpu_probe;
 mod host_variants;
 mod large_inventories;
@@ -109,7 +108,6 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
     tests.extend(daemon::tests());
     tests.extend(service::tests());
     tests.extend(colors::tests());
-    tests.extend(exit_status::tests());
     tests.extend(device_manager::tests()?);
     tests.extend(doctor::tests());
     tests.extend(discovery_tools::tests()?);

@@ -1,7 +1,7 @@
 use std::sync::mpsc::{Sender, channel};
 
 use super::*;
-use crate::test_log::Log;
+use daemon::test_log::Log;
 
 const LUID: Luid = Luid(7);
 /// Longer than a thread takes to start on a slow machine; ends a test that hangs.

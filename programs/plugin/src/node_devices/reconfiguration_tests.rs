@@ -6,8 +6,8 @@ use devices::DriverModel;
 use kubelet::{Readiness, Resource, RunConfig, Takeover};
 use kubelet_double::{InMemory, KubeletDouble, Options, PodRequest};
 
-use crate::config;
-use crate::test_log::Log;
+use daemon::config;
+use daemon::test_log::Log;
 
 const DISPLAY: &str = "directx.microsoft.com/display";
 const DIRECTORY: &str = "/kubelet";

@@ -10,9 +10,9 @@ use kubelet::{Readiness, RunConfig, Takeover};
 use kubelet_double::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
-use crate::adapter_reader::Message;
-use crate::read_schedule::HostKind;
-use crate::test_log::Log;
+use daemon::adapter_reader::Message;
+use daemon::read_schedule::HostKind;
+use daemon::test_log::Log;
 
 /// Much longer than anything takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -23,9 +23,9 @@ use kubelet_double::{
 };
 use tokio::sync::{oneshot, watch};
 
-use crate::arguments::{DriverModels, Input};
 use crate::node_devices::NodeDevices;
-use crate::{config, event_loop};
+use daemon::arguments::{DriverModels, Input};
+use daemon::{config, event_loop};
 
 use pod_argument::PodArgument;
 use report::{ContainerView, PodView, Report, ResourceView};

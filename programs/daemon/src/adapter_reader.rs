@@ -21,19 +21,21 @@ use crate::read_schedule::{Cause, HostKind, Outcome, ReadSchedule};
 const DEBOUNCE: Duration = Duration::from_millis(20);
 
 /// Opens the host. It runs on the thread that reads, because even that may block.
-pub(crate) type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, Failure> + Send>;
+pub type OpenSource = Box<dyn FnOnce() -> Result<Box<dyn AdapterSource>, Failure> + Send>;
 
 /// A read of the host.
-pub(crate) struct Read {
-    pub(crate) cause: Cause,
-    pub(crate) result: Result<HostSnapshot, SourceError>,
+pub struct Read {
+    /// Why the host was read.
+    pub cause: Cause,
+    /// What the host has.
+    pub result: Result<HostSnapshot, SourceError>,
     /// How long the read took.
-    pub(crate) duration: Duration,
+    pub duration: Duration,
 }
 
 /// Why there are no more reads.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ReaderEnded {
+pub enum ReaderEnded {
     /// The host cannot be opened, for example because this Windows has no `DXCore`.
     #[error("cannot open the host")]
     NotOpened(Failure),
@@ -44,10 +46,11 @@ pub(crate) enum ReaderEnded {
 
 /// What the thread is doing, as text, for log and status.
 #[derive(Clone, Default)]
-pub(crate) struct Activity(Arc<Mutex<String>>);
+pub struct Activity(Arc<Mutex<String>>);
 
 impl Activity {
-    pub(crate) fn text(&self) -> String {
+    /// The text; empty before the thread has begun.
+    pub fn text(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -57,14 +60,17 @@ impl Activity {
 }
 
 /// What the thread sends.
-pub(crate) enum Message {
+pub enum Message {
+    /// A read has begun.
     Began,
+    /// A read has ended.
     Ended(Box<Read>),
+    /// There are no reads.
     NotOpened(Failure),
 }
 
 /// The connection to the thread.
-pub(crate) struct AdapterReader {
+pub struct AdapterReader {
     messages: mpsc::UnboundedReceiver<Message>,
     activity: Activity,
     /// The read that has not ended.
@@ -74,7 +80,7 @@ pub(crate) struct AdapterReader {
 
 impl AdapterReader {
     /// Starts the thread, which opens the host, watches it and reads it.
-    pub(crate) fn start(open: OpenSource, host: HostKind) -> std::io::Result<AdapterReader> {
+    pub fn start(open: OpenSource, host: HostKind) -> std::io::Result<AdapterReader> {
         let (send, messages) = mpsc::unbounded_channel();
         let reader = AdapterReader::new(messages);
         let activity = reader.activity.clone();
@@ -89,7 +95,8 @@ impl AdapterReader {
     }
 
     /// A reader that receives `messages`.
-    pub(crate) fn new(messages: mpsc::UnboundedReceiver<Message>) -> AdapterReader {
+    #[must_use]
+    pub fn new(messages: mpsc::UnboundedReceiver<Message>) -> AdapterReader {
         AdapterReader {
             messages,
             activity: Activity::default(),
@@ -99,17 +106,19 @@ impl AdapterReader {
     }
 
     /// What the thread is doing.
-    pub(crate) fn activity(&self) -> Activity {
+    #[must_use]
+    pub fn activity(&self) -> Activity {
         self.activity.clone()
     }
 
     /// Whether a read has succeeded.
-    pub(crate) fn known_devices(&self) -> KnownDevices {
+    #[must_use]
+    pub fn known_devices(&self) -> KnownDevices {
         self.known_devices
     }
 
     /// The next read. Logs a read that takes too long.
-    pub(crate) async fn next(&mut self) -> Result<Box<Read>, ReaderEnded> {
+    pub async fn next(&mut self) -> Result<Box<Read>, ReaderEnded> {
         loop {
             let message = match &mut self.read {
                 None => self.messages.recv().await,

@@ -18,17 +18,17 @@ const MAX_ERROR: usize = 1024;
 
 /// What became of the configurations that were read since the start.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ReloadStatus {
+pub struct ReloadStatus {
     /// How many were applied.
-    pub(crate) applied: u64,
+    pub applied: u64,
     /// How many were rejected.
-    pub(crate) rejected: u64,
+    pub rejected: u64,
     /// Why the newest one is not active, if it is not.
-    pub(crate) last_error: Option<String>,
+    pub last_error: Option<String>,
 }
 
 /// The configuration of a daemon and its changes.
-pub(crate) struct ConfigReload {
+pub struct ConfigReload {
     following: Option<Following>,
     status: watch::Sender<ReloadStatus>,
 }
@@ -40,7 +40,7 @@ struct Following {
 }
 
 /// A change of the configuration.
-pub(crate) enum ConfigChange {
+pub enum ConfigChange {
     /// A valid configuration: answer with [`ConfigReload::applied`] or [`ConfigReload::rejected`].
     Valid(Box<Config>),
     /// Only the status has changed.
@@ -51,12 +51,13 @@ pub(crate) enum ConfigChange {
 
 impl ConfigReload {
     /// A configuration that does not change.
-    pub(crate) fn none() -> ConfigReload {
+    #[must_use]
+    pub fn none() -> ConfigReload {
         ConfigReload { following: None, status: watch::Sender::default() }
     }
 
     /// Follows `source`, which was `active` and consisted of `files` at the start.
-    pub(crate) fn start(
+    pub fn start(
         source: ConfigSource,
         active: Config,
         files: Vec<FileRead>,
@@ -71,18 +72,20 @@ impl ConfigReload {
     }
 
     /// The status and its changes.
-    pub(crate) fn status(&self) -> watch::Receiver<ReloadStatus> {
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<ReloadStatus> {
         self.status.subscribe()
     }
 
     /// Why the newest configuration is not active, if it is not.
-    pub(crate) fn last_error(&self) -> Option<String> {
+    #[must_use]
+    pub fn last_error(&self) -> Option<String> {
         self.status.borrow().last_error.clone()
     }
 
     /// The next change. Never completes if the configuration does not change. Nothing is lost if
     /// this is dropped before it completes.
-    pub(crate) async fn next(&mut self) -> ConfigChange {
+    pub async fn next(&mut self) -> ConfigChange {
         loop {
             let Some(following) = &mut self.following else { return std::future::pending().await };
             tokio::select! {
@@ -123,7 +126,7 @@ impl ConfigReload {
     }
 
     /// The configuration was applied.
-    pub(crate) fn applied(&mut self, config: Config) {
+    pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
         for change in changed_keys(&following.active, &config) {
             let KeyChange { model, key, before, after } = change;
@@ -142,7 +145,7 @@ impl ConfigReload {
     }
 
     /// The configuration cannot be applied.
-    pub(crate) fn rejected(&mut self, failure: &Failure) {
+    pub fn rejected(&mut self, failure: &Failure) {
         let (error, hint) = (failure.chain(), failure.hint_text());
         self.status.send_modify(|status| {
             status.rejected += 1;

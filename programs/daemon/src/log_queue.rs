@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 /// The largest size of the queue in bytes. The memory of the daemon must not grow while nothing
@@ -41,16 +41,16 @@ const STACK_BYTES: usize = 256 * 1024;
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
 /// How many log lines this process has dropped so far.
-pub(crate) fn dropped_lines() -> u64 {
+pub fn dropped_lines() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
 
 /// Returns the line that reports how many lines are missing.
-pub(crate) type DropReport = Box<dyn Fn(u64) -> Vec<u8> + Send>;
+pub type DropReport = Box<dyn Fn(u64) -> Vec<u8> + Send>;
 
 /// Log lines that wait for the writer thread. Each call of `write` adds one line.
 #[derive(Default)]
-pub(crate) struct LogQueue {
+pub struct LogQueue {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -88,28 +88,24 @@ struct Next {
 }
 
 /// Closes the queue when dropped, and waits for a limited time until it is written.
-pub(crate) struct LogFlush {
-    queue: Arc<LogQueue>,
-    /// `None` after it was joined.
-    writer: Option<JoinHandle<()>>,
-}
+pub struct LogFlush(Arc<LogQueue>);
 
 impl LogQueue {
     /// Starts the thread that writes the queue to `out`.
     ///
     /// # Errors
     /// The operating system cannot start a thread.
-    pub(crate) fn start(
+    pub fn start(
         out: impl Write + Send + 'static,
         report: DropReport,
     ) -> io::Result<(Arc<LogQueue>, LogFlush)> {
         let queue = Arc::<LogQueue>::default();
         let written = Arc::clone(&queue);
-        let writer = thread::Builder::new()
+        thread::Builder::new()
             .name("log writer".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || write_queue(&written, &mut LineWriter::new(out), &report))?;
-        Ok((Arc::clone(&queue), LogFlush { queue, writer: Some(writer) }))
+        Ok((Arc::clone(&queue), LogFlush(queue)))
     }
 
     fn add(&self, line: &[u8]) {
@@ -176,16 +172,10 @@ impl Write for &LogQueue {
 
 impl Drop for LogFlush {
     fn drop(&mut self) {
-        self.queue.set_phase(Phase::Closing);
+        self.0.set_phase(Phase::Closing);
         let writing = |state: &mut State| state.phase != Phase::Closed;
-        let queue = &self.queue;
         // Lines that are not written in time are lost.
-        let waited = queue.changed.wait_timeout_while(queue.lock(), FLUSH_LIMIT, writing);
-        let closed = waited.is_ok_and(|(state, _)| state.phase == Phase::Closed);
-        if closed && let Some(writer) = self.writer.take() {
-            // The process exits next. Wine loses the exit status if a thread ends at that moment.
-            let _ = writer.join();
-        }
+        drop(self.0.changed.wait_timeout_while(self.0.lock(), FLUSH_LIMIT, writing));
     }
 }
 

@@ -18,7 +18,7 @@ const SAFETY_READ: Duration = Duration::from_secs(300);
 
 /// The kind of host that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HostKind {
+pub enum HostKind {
     /// This Windows host.
     Live,
     /// An inventory file. It changes only with a notification.
@@ -27,7 +27,7 @@ pub(crate) enum HostKind {
 
 /// Why the host is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// It was not read yet.
     Start,
     /// It may have changed.
@@ -40,7 +40,7 @@ pub(crate) enum Cause {
 
 /// The outcome of a read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// The host could not be read or watched.
     Failed,
     /// The host was read; these adapters are unsettled.
@@ -49,14 +49,15 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// The outcome of a read that returned `snapshot`.
-    pub(crate) fn of(snapshot: &HostSnapshot) -> Outcome {
+    #[must_use]
+    pub fn of(snapshot: &HostSnapshot) -> Outcome {
         Outcome::Read(snapshot.unsettled())
     }
 }
 
 /// The schedule of one host.
 #[derive(Debug)]
-pub(crate) struct ReadSchedule {
+pub struct ReadSchedule {
     host: HostKind,
     last: Outcome,
     retry: Option<Duration>,
@@ -64,13 +65,15 @@ pub(crate) struct ReadSchedule {
 
 impl ReadSchedule {
     /// A schedule for a host that was not read yet.
-    pub(crate) fn new(host: HostKind) -> ReadSchedule {
+    #[must_use]
+    pub fn new(host: HostKind) -> ReadSchedule {
         ReadSchedule { host, last: Outcome::Read(Vec::new()), retry: None }
     }
 
     /// How long to wait after a read, and the cause of the next read if nothing changes by
     /// then. `None`: only a change leads to the next read.
-    pub(crate) fn after(&mut self, cause: Cause, outcome: Outcome) -> Option<(Duration, Cause)> {
+    #[must_use]
+    pub fn after(&mut self, cause: Cause, outcome: Outcome) -> Option<(Duration, Cause)> {
         if cause == Cause::Change || outcome != self.last {
             self.retry = None;
         }

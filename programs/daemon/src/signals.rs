@@ -5,7 +5,7 @@ use std::io;
 /// Completes with the name of the signal when this process is to shut down: SIGTERM or
 /// SIGINT. The handlers are installed when this function returns.
 #[cfg(unix)]
-pub(crate) fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
+pub fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -31,7 +31,7 @@ pub(crate) fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>
 ///   receive it when any user logs off, and must keep running (`HandlerRoutine`; the option `-Xrs`
 ///   of Java exists for this).
 #[cfg(windows)]
-pub(crate) fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
+pub fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::windows;
     let mut c = windows::ctrl_c()?;
     let mut pause = windows::ctrl_break()?;
@@ -49,32 +49,32 @@ pub(crate) fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>
 }
 
 /// SIGHUP, which requests to read the configuration again. It does not exist on Windows.
-pub(crate) struct ReloadSignal(#[cfg(unix)] tokio::signal::unix::Signal);
+pub struct ReloadSignal(#[cfg(unix)] tokio::signal::unix::Signal);
 
 impl ReloadSignal {
     /// From now on, the signal does not terminate the process.
     #[cfg(unix)]
-    pub(crate) fn listen() -> io::Result<ReloadSignal> {
+    pub fn listen() -> io::Result<ReloadSignal> {
         use tokio::signal::unix::{SignalKind, signal};
         signal(SignalKind::hangup()).map(ReloadSignal)
     }
 
     #[cfg(windows)]
     #[allow(clippy::unnecessary_wraps, reason = "as on Unix")]
-    pub(crate) fn listen() -> io::Result<ReloadSignal> {
+    pub fn listen() -> io::Result<ReloadSignal> {
         Ok(ReloadSignal())
     }
 
     /// Completes when the signal arrives. Signals that arrive at the same time may count as one.
     #[cfg(unix)]
-    pub(crate) async fn received(&mut self) {
+    pub async fn received(&mut self) {
         if self.0.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
     }
 
     #[cfg(windows)]
-    pub(crate) async fn received(&mut self) {
+    pub async fn received(&mut self) {
         std::future::pending::<()>().await;
     }
 }
@@ -85,6 +85,6 @@ static SERVICE_STOP: tokio::sync::Notify = tokio::sync::Notify::const_new();
 /// Completes the shutdown signal, also one that is created later: the service manager stops this
 /// process.
 #[cfg(windows)]
-pub(crate) fn request_service_stop() {
+pub fn request_service_stop() {
     SERVICE_STOP.notify_one();
 }

@@ -11,13 +11,13 @@ use devices::{Adapter, PnpId, Vendor};
 use crate::background_query::BackgroundQuery;
 
 /// Reads the UUIDs of NVIDIA devices. It blocks, perhaps for seconds.
-pub(crate) type ReadGpuUuids = Arc<dyn Fn(&[Adapter]) -> GpuUuids + Send + Sync>;
+pub type ReadGpuUuids = Arc<dyn Fn(&[Adapter]) -> GpuUuids + Send + Sync>;
 
 /// UUIDs (`GPU-…`) by `PnP` id.
-pub(crate) type GpuUuids = BTreeMap<PnpId, String>;
+pub type GpuUuids = BTreeMap<PnpId, String>;
 
 /// Asks NVML, where there is one, about the NVIDIA devices of the newest snapshot.
-pub(crate) struct GpuUuidReader {
+pub struct GpuUuidReader {
     read: Option<ReadGpuUuids>,
     query: BackgroundQuery<GpuUuids>,
     /// The NVIDIA adapters of the newest snapshot.
@@ -39,7 +39,8 @@ enum State {
 
 impl GpuUuidReader {
     /// A reader that asks `read`, or never answers.
-    pub(crate) fn new(read: Option<ReadGpuUuids>) -> GpuUuidReader {
+    #[must_use]
+    pub fn new(read: Option<ReadGpuUuids>) -> GpuUuidReader {
         let effect = "containers get no CUDA_VISIBLE_DEVICES for devices that changed";
         GpuUuidReader {
             read,
@@ -51,7 +52,7 @@ impl GpuUuidReader {
 
     /// Requests the UUIDs of `adapters`, unless the answer is known;
     /// [`next`](GpuUuidReader::next) returns them.
-    pub(crate) fn request(&mut self, adapters: &[Adapter]) {
+    pub fn request(&mut self, adapters: &[Adapter]) {
         let has_uuid = |a: &&Adapter| {
             a.pnp.is_some() && Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia
         };
@@ -73,7 +74,7 @@ impl GpuUuidReader {
     }
 
     /// The next answer. Never completes without a request.
-    pub(crate) async fn next(&mut self) -> GpuUuids {
+    pub async fn next(&mut self) -> GpuUuids {
         let uuids = self.query.answer().await;
         match self.state {
             State::Asked if uuids.is_empty() => self.state = State::Unknown,

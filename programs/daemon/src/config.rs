@@ -13,26 +13,28 @@ use settings::{Config, Environment, Flags, Origin, ProcessEnvironment};
 /// Where the configuration of this process comes from. The options and the environment stay as
 /// they are; the files may change.
 #[derive(Clone, Debug)]
-pub(crate) struct ConfigSource(Flags);
+pub struct ConfigSource(Flags);
 
 /// The configuration at one moment.
-pub(crate) struct Reading {
+pub struct Reading {
     /// An invalid configuration is wrong usage.
-    pub(crate) result: Result<Config, Failure>,
+    pub result: Result<Config, Failure>,
     /// Every file that was looked for.
-    pub(crate) files: Vec<FileRead>,
+    pub files: Vec<FileRead>,
 }
 
 /// A file that was looked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct FileRead {
-    pub(crate) path: PathBuf,
-    pub(crate) content: FileContent,
+pub struct FileRead {
+    /// Where it was looked for.
+    pub path: PathBuf,
+    /// What was found.
+    pub content: FileContent,
 }
 
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum FileContent {
+pub enum FileContent {
     /// The file does not exist.
     Missing,
     /// A hash of its content.
@@ -43,7 +45,8 @@ pub(crate) enum FileContent {
 
 impl ConfigSource {
     /// The configuration for these options.
-    pub(crate) fn new(
+    #[must_use]
+    pub fn new(
         driver_models: &[DriverModel],
         config: Option<PathBuf>,
         device_plugin_dir: Option<PathBuf>,
@@ -52,7 +55,8 @@ impl ConfigSource {
     }
 
     /// Reads and checks the configuration.
-    pub(crate) fn read(&self) -> Reading {
+    #[must_use]
+    pub fn read(&self) -> Reading {
         let environment = RecordedReads::default();
         let result = settings::load(&self.0, &environment).map_err(|error| {
             let hint = error.hint().map(str::to_owned);
@@ -64,7 +68,7 @@ impl ConfigSource {
 }
 
 /// Reads and checks the configuration. An invalid one is wrong usage.
-pub(crate) fn load(
+pub fn load(
     driver_models: &[DriverModel],
     config: Option<&Path>,
     device_plugin_dir: Option<PathBuf>,
@@ -112,7 +116,7 @@ impl Environment for RecordedReads {
 }
 
 /// Logs every value, defaults at a lower level, and the values that have no effect.
-pub(crate) fn log(config: &Config) {
+pub fn log(config: &Config) {
     for value in &config.effective {
         let model = value.model.map(DriverModel::name);
         let (key, setting, origin) = (value.key, value.value.as_str(), &value.origin);
@@ -128,6 +132,6 @@ pub(crate) fn log(config: &Config) {
 }
 
 /// Logs a part of the configuration that has no effect.
-pub(crate) fn log_notice(notice: &str) {
+pub fn log_notice(notice: &str) {
     tracing::warn!(%notice, "part of the configuration has no effect");
 }

@@ -20,22 +20,22 @@ use crate::log_queue::{LogFlush, LogQueue, dropped_lines};
 /// The options of every command that concern logs. They come after the command's own in
 /// its help.
 #[derive(Args, Debug, Clone)]
-pub(crate) struct LogArguments {
+pub struct LogArguments {
     /// Log format
     #[arg(long, global = true, value_enum, value_name = "FORMAT", display_order = 1000)]
     #[arg(default_value_t = LogFormat::Text)]
-    pub(crate) log_format: LogFormat,
+    pub log_format: LogFormat,
     /// Minimum log level [default: info for serve, warn for other commands]
     #[arg(long, global = true, value_enum, value_name = "LEVEL", display_order = 1001)]
-    pub(crate) log_level: Option<LogLevel>,
+    pub log_level: Option<LogLevel>,
 }
 
 /// The id of the argument `--log-level`.
-pub(crate) const LOG_LEVEL: &str = "log_level";
+pub const LOG_LEVEL: &str = "log_level";
 
 /// The format of log lines.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LogFormat {
+pub enum LogFormat {
     /// Human-readable
     Text,
     /// One JSON object per line
@@ -44,7 +44,7 @@ pub(crate) enum LogFormat {
 
 /// The minimum level of log lines.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LogLevel {
+pub enum LogLevel {
     /// Errors only
     Error,
     /// Also conditions that an administrator should act on
@@ -59,7 +59,7 @@ pub(crate) enum LogLevel {
 
 /// Where log lines go.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum LogDestination {
+pub enum LogDestination {
     /// To standard error. The thread that logs waits for a slow reader, so that all lines come
     /// before the result: for commands that print one.
     Stderr,
@@ -74,7 +74,7 @@ pub(crate) enum LogDestination {
 ///
 /// # Errors
 /// The log file cannot be opened, or the operating system cannot start a thread.
-pub(crate) fn start(
+pub fn start(
     arguments: &LogArguments,
     default_level: LogLevel,
     destination: &LogDestination,
@@ -101,7 +101,7 @@ pub(crate) fn start(
 }
 
 /// Logs why the daemon ends, where standard error is not the log.
-pub(crate) fn log_failure(failure: &Failure) {
+pub fn log_failure(failure: &Failure) {
     tracing::error!(error = failure.chain(), hint = failure.hint_text(), "the daemon failed");
 }
 
@@ -209,7 +209,7 @@ mod tests {
     fn missing_lines_are_reported_in_the_format_of_the_log() {
         let report = |format| String::from_utf8(drop_report(format, Color::Plain, 3)).unwrap();
         let text = report(LogFormat::Text);
-        assert!(text.contains(" WARN plugin::logging: log lines dropped count=3 total="), "{text}");
+        assert!(text.contains(" WARN daemon::logging: log lines dropped count=3 total="), "{text}");
         assert!(text.ends_with('\n') && text.lines().count() == 1, "{text}");
         let json: serde_json::Value = serde_json::from_str(&report(LogFormat::Json)).unwrap();
         assert_eq!((&json["message"], &json["count"]), (&"log lines dropped".into(), &3.into()));

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::overdue::Overdue;
 
 /// A query and its current run.
-pub(crate) struct BackgroundQuery<A> {
+pub struct BackgroundQuery<A> {
     name: &'static str,
     /// What follows for containers while there is no answer.
     effect: &'static str,
@@ -23,17 +23,19 @@ struct Run<A> {
 
 impl<A: Send + 'static> BackgroundQuery<A> {
     /// A query that is not running.
-    pub(crate) fn new(name: &'static str, effect: &'static str) -> BackgroundQuery<A> {
+    #[must_use]
+    pub fn new(name: &'static str, effect: &'static str) -> BackgroundQuery<A> {
         BackgroundQuery { name, effect, run: None }
     }
 
     /// Whether the last run has not ended.
-    pub(crate) fn is_running(&self) -> bool {
+    #[must_use]
+    pub fn is_running(&self) -> bool {
         self.run.is_some()
     }
 
     /// Runs `query` on a new thread. The last run must have ended.
-    pub(crate) fn start(&mut self, query: impl FnOnce() -> A + Send + 'static) {
+    pub fn start(&mut self, query: impl FnOnce() -> A + Send + 'static) {
         debug_assert!(!self.is_running(), "a query has at most one thread");
         let (send, answer) = oneshot::channel();
         let run = move || {
@@ -50,7 +52,7 @@ impl<A: Send + 'static> BackgroundQuery<A> {
 
     /// Waits for the answer of the current run. Never completes without one. Logs a run that
     /// takes too long.
-    pub(crate) async fn answer(&mut self) -> A {
+    pub async fn answer(&mut self) -> A {
         while let Some(run) = &mut self.run {
             tokio::select! {
                 biased;

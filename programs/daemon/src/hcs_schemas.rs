@@ -14,13 +14,13 @@ use win32::hcs::HcsError;
 use crate::background_query::BackgroundQuery;
 
 /// Asks the service. It blocks, perhaps for ever.
-pub(crate) type ReadHcsSchemas = Arc<dyn Fn() -> Result<Vec<HcsSchema>, HcsError> + Send + Sync>;
+pub type ReadHcsSchemas = Arc<dyn Fn() -> Result<Vec<HcsSchema>, HcsError> + Send + Sync>;
 
 /// The delay between two queries.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Asks the service, where there is one.
-pub(crate) struct HcsSchemaReader {
+pub struct HcsSchemaReader {
     read: Option<ReadHcsSchemas>,
     query: BackgroundQuery<Result<Vec<HcsSchema>, HcsError>>,
     ask_at: Option<Instant>,
@@ -28,14 +28,15 @@ pub(crate) struct HcsSchemaReader {
 
 impl HcsSchemaReader {
     /// A reader that asks `read` at once, or never answers.
-    pub(crate) fn new(read: Option<ReadHcsSchemas>) -> HcsSchemaReader {
+    #[must_use]
+    pub fn new(read: Option<ReadHcsSchemas>) -> HcsSchemaReader {
         let effect = "the Windows build decides whether containers get devices by location path";
         let ask_at = read.as_ref().map(|_| Instant::now());
         HcsSchemaReader { read, query: BackgroundQuery::new("HCS", effect), ask_at }
     }
 
     /// The schemas, once. Never completes a second time.
-    pub(crate) async fn next(&mut self) -> Vec<HcsSchema> {
+    pub async fn next(&mut self) -> Vec<HcsSchema> {
         loop {
             if let (Some(at), Some(read)) = (self.ask_at, &self.read) {
                 sleep_until(at).await;

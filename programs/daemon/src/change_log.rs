@@ -5,13 +5,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use devices::{
-    AdapterWarning, DeviceSet, Health, ListedDevice, Luid, ResourceDevices, ResourceName, Skipped,
-    WarningEffect,
+    AdapterWarning, DeviceSet, Health, ListedDevice, Luid, ResourceDevices, Skipped, WarningEffect,
 };
-use kubelet::ListTooLarge;
 
 /// Logs the differences between the set `before` and the set `after`.
-pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
+pub fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
     for resource in &after.resources {
         let old = before.and_then(|set| set.resource(&resource.spec.name));
         if old.is_none_or(|old| counts(old) != counts(resource)) {
@@ -48,7 +46,7 @@ pub(crate) fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
 
 /// Logs which adapters could not be read, or only in part, unless the last snapshot had the
 /// same problem.
-pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
+pub fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
     let known: HashSet<(Luid, &str)> = before.iter().map(|w| (w.luid, w.text.as_str())).collect();
     for warning in after.iter().filter(|w| !known.contains(&(w.luid, w.text.as_str()))) {
         let (luid, reason) = (warning.luid, warning.text.as_str());
@@ -62,7 +60,7 @@ pub(crate) fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWa
 }
 
 /// Logs a failed read of the host.
-pub(crate) fn log_read_failure(known: KnownDevices, error: &str) {
+pub fn log_read_failure(known: KnownDevices, error: &str) {
     match known {
         KnownDevices::None => {
             tracing::error!(error, "cannot read adapters; advertising no devices");
@@ -74,7 +72,7 @@ pub(crate) fn log_read_failure(known: KnownDevices, error: &str) {
 }
 
 /// Logs a read that has not ended after this time.
-pub(crate) fn log_slow_read(known: KnownDevices, step: &str, waited: Duration) {
+pub fn log_slow_read(known: KnownDevices, step: &str, waited: Duration) {
     let waited_s = waited.as_secs();
     match known {
         KnownDevices::None => tracing::warn!(
@@ -92,7 +90,7 @@ pub(crate) fn log_slow_read(known: KnownDevices, step: &str, waited: Duration) {
 
 /// Whether any devices are known from an earlier read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum KnownDevices {
+pub enum KnownDevices {
     /// No read has succeeded.
     None,
     /// Those of the last read that succeeded.
@@ -101,25 +99,20 @@ pub(crate) enum KnownDevices {
 
 /// A text that is logged again only after 1, 2, 4, 8 and so on repetitions.
 #[derive(Default)]
-pub(crate) struct RepeatedText {
+pub struct RepeatedText {
     text: String,
     count: u32,
 }
 
 impl RepeatedText {
     /// Whether to log `text` this time.
-    pub(crate) fn is_due(&mut self, text: &str) -> bool {
+    pub fn is_due(&mut self, text: &str) -> bool {
         if self.text != text {
             *self = RepeatedText { text: text.to_owned(), count: 0 };
         }
         self.count = self.count.saturating_add(1);
         self.count.is_power_of_two()
     }
-}
-
-/// Logs a list that the kubelet would refuse.
-pub(crate) fn log_list_too_large(resource: &ResourceName, error: ListTooLarge) {
-    tracing::error!(%resource, %error, "device list too large; keeping the previous list");
 }
 
 /// Devices, healthy devices, and slots per device.

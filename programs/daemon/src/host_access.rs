@@ -10,14 +10,15 @@ use crate::hcs_schemas::ReadHcsSchemas;
 use crate::read_schedule::HostKind;
 
 /// The access to a host. Nothing was read yet, and each part can block.
-pub(crate) struct HostAccess {
-    pub(crate) kind: HostKind,
+pub struct HostAccess {
+    /// A live host or an inventory.
+    pub kind: HostKind,
     /// The adapters.
-    pub(crate) open: OpenSource,
+    pub open: OpenSource,
     /// The schema versions of the Host Compute Service; an inventory contains them.
-    pub(crate) read_schemas: Option<ReadHcsSchemas>,
+    pub read_schemas: Option<ReadHcsSchemas>,
     /// The UUIDs of NVIDIA devices; an inventory has none.
-    pub(crate) read_uuids: Option<ReadGpuUuids>,
+    pub read_uuids: Option<ReadGpuUuids>,
 }
 
 impl HostAccess {
@@ -25,7 +26,7 @@ impl HostAccess {
     ///
     /// # Errors
     /// The inventory is missing or malformed.
-    pub(crate) fn of(inventory: Option<&Path>) -> Result<HostAccess, Failure> {
+    pub fn of(inventory: Option<&Path>) -> Result<HostAccess, Failure> {
         let Some(path) = inventory else { return Ok(HostAccess::live()) };
         let source = cli::open_host(Some(path))?;
         Ok(HostAccess {

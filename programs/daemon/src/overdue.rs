@@ -12,24 +12,26 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
 
 /// A call that has not returned.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Overdue {
+pub struct Overdue {
     since: Instant,
     report_after: Duration,
 }
 
 impl Overdue {
     /// A call that begins at `since`.
-    pub(crate) fn new(since: Instant) -> Overdue {
+    #[must_use]
+    pub fn new(since: Instant) -> Overdue {
         Overdue { since, report_after: LIMIT }
     }
 
     /// When to report the call, if it has not returned by then.
-    pub(crate) fn due(&self) -> Instant {
+    #[must_use]
+    pub fn due(&self) -> Instant {
         self.since + self.report_after
     }
 
     /// How long the call has taken at `now`, when it is reported.
-    pub(crate) fn report(&mut self, now: Instant) -> Duration {
+    pub fn report(&mut self, now: Instant) -> Duration {
         let taken = now - self.since;
         self.report_after = taken + taken.min(LONGEST_INTERVAL);
         taken

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tracing::subscriber::DefaultGuard;
 
 /// The lines that this thread logs while the value exists.
-pub(crate) struct Log {
+pub struct Log {
     lines: Lines,
     _guard: DefaultGuard,
 }
@@ -15,7 +15,9 @@ pub(crate) struct Log {
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    pub(crate) fn start() -> Log {
+    /// Begins to collect.
+    #[must_use]
+    pub fn start() -> Log {
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber =
@@ -23,7 +25,12 @@ impl Log {
         Log { lines, _guard: tracing::subscriber::set_default(subscriber.finish()) }
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// What was logged so far.
+    ///
+    /// # Panics
+    /// A line is not UTF-8.
+    #[must_use]
+    pub fn text(&self) -> String {
         String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap()
     }
 }

@@ -1,0 +1,39 @@
+//! The labels of NVIDIA's GPU Feature Discovery, on which workloads for Linux select nodes.
+
+use devices::DeviceSet;
+
+use crate::label_value::label_value;
+use crate::labels::{Labels, is_nvidia, nvidia_version, sharing_strategy};
+use crate::model::{Model, models};
+
+/// The labels of a node with these devices; none without NVIDIA devices.
+pub(crate) fn labels(set: &DeviceSet) -> Labels {
+    let models = models(set, |device| is_nvidia(device.vendor));
+    let Some(model) = models.first() else { return Labels::new() };
+    let count: usize = models.iter().map(|model| model.count).sum();
+    let mut labels: Vec<(&str, Option<String>)> = vec![
+        ("nvidia.com/gpu.count", Some(count.to_string())),
+        ("nvidia.com/gpu.product", label_value(&product(model))),
+        ("nvidia.com/gpu.memory", model.memory_mib.map(|mib| mib.to_string())),
+        ("nvidia.com/gpu.replicas", Some(model.replicas.to_string())),
+        ("nvidia.com/gpu.sharing-strategy", Some(sharing_strategy(model).to_owned())),
+    ];
+    if let Some((major, minor)) = model.driver_version.map(nvidia_version) {
+        labels.push(("nvidia.com/cuda.driver-version.full", Some(format!("{major}.{minor:02}"))));
+        labels.push(("nvidia.com/cuda.driver-version.major", Some(major.to_string())));
+        labels.push(("nvidia.com/cuda.driver-version.minor", Some(format!("{minor:02}"))));
+    }
+    labels.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// As in GPU Feature Discovery, the product says that its devices are shared, unless the name of
+/// the resource does.
+fn product(model: &Model) -> String {
+    let is_marked = model.replicas.get() > 1 && !model.is_renamed;
+    // Room for the mark, within the 63 characters of a value.
+    if is_marked {
+        format!("{}-SHARED", model.name.get(..56).unwrap_or(&model.name))
+    } else {
+        model.name.clone()
+    }
+}

@@ -1,0 +1,18 @@
+//! What a node object says about the devices of its node.
+//!
+//! In comes a device set; out go labels, a condition, and Events for what has changed. Nothing in
+//! this crate does I/O, reads a clock, or knows how a cluster is reached.
+
+mod condition;
+mod device_events;
+mod feature_discovery_labels;
+mod label_value;
+mod labels;
+mod model;
+
+pub use condition::{CONDITION, Condition, ConditionStatus, condition};
+pub use device_events::{DeviceEvent, EventReason, device_events};
+pub use label_value::label_value;
+pub use labels::{
+    CONFIGURATION_LABEL, LABELS, LabelFamily, LabelSource, Labels, NVIDIA_PREFIXES, PREFIX, labels,
+};

@@ -1,0 +1,25 @@
+//! Groups of options that several programs and commands have.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use devices::DriverModel;
+
+/// `--driver-model`.
+#[derive(Args, Debug, Clone)]
+pub struct DriverModels {
+    /// Driver model to advertise: wddm, mcdm or legacy; repeatable [default: wddm and mcdm]
+    #[arg(long = "driver-model", value_name = "MODEL")]
+    pub driver_models: Vec<DriverModel>,
+}
+
+/// Where configuration and adapters come from.
+#[derive(Args, Debug, Clone)]
+pub struct Input {
+    /// Configuration file (YAML)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Inventory (a recorded host) to use instead of this host
+    #[arg(long, value_name = "FILE")]
+    pub inventory: Option<PathBuf>,
+}

@@ -1,0 +1,29 @@
+//! What programs need that follow a host and a configuration until they are shut down.
+//!
+//! In come options, files, signals and a host, each part of which may hang; out go configurations
+//! and snapshots of the host in the order of their changes, and a log that never stops its
+//! program.
+
+pub mod adapter_reader;
+pub mod arguments;
+pub mod background_query;
+pub mod change_log;
+pub mod config;
+mod config_changes;
+pub mod config_reload;
+mod config_watch;
+pub mod event_loop;
+pub mod gpu_uuids;
+pub mod hcs_schemas;
+pub mod host_access;
+mod log_file;
+mod log_line;
+mod log_pacing;
+pub mod log_queue;
+pub mod logging;
+pub mod overdue;
+pub mod read_schedule;
+pub mod signals;
+#[cfg(any(test, feature = "test_log"))]
+#[allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
+pub mod test_log;

@@ -1,0 +1,10 @@
+//! Links a Windows version resource into the program.
+
+use version_resource::{CompileError, Program, link_to_programs};
+
+fn main() -> Result<(), CompileError> {
+    link_to_programs(&[Program {
+        name: "directx-feature-discovery",
+        description: "Node labels for DirectX devices",
+    }])
+}

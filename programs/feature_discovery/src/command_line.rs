@@ -1,0 +1,47 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Parser};
+use cli::Completions;
+use daemon::arguments::{DriverModels, Input};
+use daemon::logging::LogArguments;
+use node_report::LabelFamily;
+
+const EXAMPLES: &str = "\
+Examples:
+  See which labels a recorded host would get, on any machine:
+    directx-feature-discovery --print --inventory host.yaml
+  Write the labels for Node Feature Discovery, and follow changes:
+    directx-feature-discovery --output features.d/directx";
+
+/// Labels a Kubernetes node with what is known about its DirectX devices
+#[derive(Parser, Debug)]
+#[command(name = "directx-feature-discovery", version, after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("destination"))]
+pub(crate) struct CommandLine {
+    #[command(flatten)]
+    pub(crate) models: DriverModels,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    /// Print the labels and exit
+    #[arg(long, group = "destination")]
+    pub(crate) print: bool,
+    /// File to write the labels to, in the format of Node Feature Discovery's local features
+    #[arg(long, value_name = "FILE", group = "destination")]
+    pub(crate) output: Option<PathBuf>,
+    /// Also set the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices
+    #[arg(long)]
+    gfd_labels: bool,
+    #[command(flatten)]
+    pub(crate) completions: Completions,
+    #[command(flatten)]
+    pub(crate) logs: LogArguments,
+}
+
+impl CommandLine {
+    /// Which labels the node gets.
+    pub(crate) fn label_family(&self) -> LabelFamily {
+        if self.gfd_labels { LabelFamily::WithNvidia } else { LabelFamily::Directx }
+    }
+}

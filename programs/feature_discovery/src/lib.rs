@@ -1,0 +1,104 @@
+//! `directx-feature-discovery`: labels a node with what is known about its DirectX devices.
+//!
+//! In come the options, the configuration and the host of the device plugin; out go labels.
+
+mod command_line;
+mod label_file;
+mod node_devices;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+use cli::Failure;
+use daemon::config::ConfigSource;
+use daemon::config_reload::ConfigReload;
+use daemon::event_loop::EventLoop;
+use daemon::host_access::HostAccess;
+use daemon::logging::{self, LogDestination, LogLevel};
+use daemon::signals::ReloadSignal;
+use daemon::{config, event_loop, signals};
+use devices::{Catalog, DeviceSet, Moment};
+
+use crate::command_line::CommandLine;
+use crate::node_devices::NodeDevices;
+
+/// Runs the program with the arguments of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    cli::run(|| {
+        let matches = CommandLine::command().color(cli::color_choice()).get_matches();
+        let line = CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
+        if let Some(shell) = line.completions.shell {
+            cli::write_completions(shell, CommandLine::command())?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        run(&line).map(|()| ExitCode::SUCCESS)
+    })
+}
+
+/// The definition that parses the arguments, for the reference page.
+#[must_use]
+pub fn command() -> clap::Command {
+    CommandLine::command()
+}
+
+fn run(line: &CommandLine) -> Result<(), Failure> {
+    if let Some(file) = &line.output {
+        let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
+        return follow(line, file);
+    }
+    logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
+    if line.print {
+        return print(line);
+    }
+    let error = anyhow::anyhow!("no destination for the labels");
+    Err(Failure::usage(error).hint("use `--print` or `--output FILE`"))
+}
+
+/// `--print`.
+fn print(line: &CommandLine) -> Result<(), Failure> {
+    let snapshot = cli::read_host(line.input.inventory.as_deref())?;
+    let config = config::load(&line.models.driver_models, line.input.config.as_deref(), None)?;
+    let offer = Catalog::new(config.policy).offer(&snapshot);
+    let set = DeviceSet::next(None, offer, Moment::default());
+    cli::print(&label_file::text(&node_report::labels(&set, line.label_family())))
+}
+
+/// `--output`: writes the labels whenever they change, until a shutdown signal.
+fn follow(line: &CommandLine, file: &Path) -> Result<(), Failure> {
+    let event_loop = event_loop::build()?;
+    let _entered = event_loop.enter();
+    let shutdown = signals::shutdown_signal().map_err(|error| {
+        Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
+    })?;
+    let mut devices = devices(line, &event_loop)?;
+    event_loop.block_on(async {
+        tokio::select! {
+            failure = label_file::follow(&mut devices, file, line.label_family()) => Err(failure),
+            signal = shutdown => {
+                tracing::info!(signal, "shutting down");
+                Ok(())
+            }
+        }
+    })
+}
+
+/// Starts to follow the host and the configuration.
+fn devices(line: &CommandLine, _entered: &EventLoop) -> Result<NodeDevices, Failure> {
+    let signal = ReloadSignal::listen().map_err(|error| {
+        Failure::runtime(anyhow::Error::new(error).context("cannot listen for SIGHUP"))
+    })?;
+    let host = HostAccess::of(line.input.inventory.as_deref())?;
+    let models = &line.models.driver_models;
+    let source = ConfigSource::new(models, line.input.config.clone(), None);
+    let reading = source.read();
+    let active = reading.result?;
+    config::log(&active);
+    let catalog = Catalog::new(active.policy.clone());
+    let reload = ConfigReload::start(source, active, reading.files, signal)?;
+    NodeDevices::start(catalog, host, reload).map_err(|error| {
+        let what = "cannot start the thread that reads adapters";
+        Failure::runtime(anyhow::Error::new(error).context(what))
+    })
+}
