@@ -129,13 +129,18 @@ fn within<T: Send + 'static>(
     if others >= MAX_STUCK_READS {
         return Err(ReadFailure::Stuck(others).into());
     }
-    std::thread::Builder::new().name("read-file".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name("read-file".to_owned()).spawn(move || {
         let result = read();
         drop(slot);
         // The receiver is gone after its time limit.
         let _ = send.send(result);
     })?;
-    result.recv_timeout(limit).map_err(|error| match error {
+    let received = result.recv_timeout(limit);
+    if received.is_ok() {
+        // The process may exit next. Wine loses the exit status if a thread ends at that moment.
+        let _ = thread.join();
+    }
+    received.map_err(|error| match error {
         RecvTimeoutError::Timeout => ReadFailure::TimedOut(limit).into(),
         RecvTimeoutError::Disconnected => io::Error::other("the thread that reads it panicked"),
     })?

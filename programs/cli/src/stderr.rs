@@ -28,9 +28,12 @@ fn write_within<W: Write + 'static>(limit: Duration, out: fn() -> W, text: &str)
         // Fails if the limit has passed.
         let _ = done.send(());
     });
-    if writer.is_ok() {
-        // Either the text was written, or the limit has passed and the text is lost.
-        let _ = wait.recv_timeout(limit);
+    // Either the text was written, or the limit has passed and the text is lost.
+    if let Ok(writer) = writer
+        && wait.recv_timeout(limit).is_ok()
+    {
+        // The process exits next. Wine loses the exit status if a thread ends at that moment.
+        let _ = writer.join();
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// The largest size of the queue in bytes. The memory of the daemon must not grow while nothing
@@ -88,7 +88,11 @@ struct Next {
 }
 
 /// Closes the queue when dropped, and waits for a limited time until it is written.
-pub struct LogFlush(Arc<LogQueue>);
+pub struct LogFlush {
+    queue: Arc<LogQueue>,
+    /// `None` after it was joined.
+    writer: Option<JoinHandle<()>>,
+}
 
 impl LogQueue {
     /// Starts the thread that writes the queue to `out`.
@@ -101,11 +105,11 @@ impl LogQueue {
     ) -> io::Result<(Arc<LogQueue>, LogFlush)> {
         let queue = Arc::<LogQueue>::default();
         let written = Arc::clone(&queue);
-        thread::Builder::new()
+        let writer = thread::Builder::new()
             .name("log writer".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || write_queue(&written, &mut LineWriter::new(out), &report))?;
-        Ok((Arc::clone(&queue), LogFlush(queue)))
+        Ok((Arc::clone(&queue), LogFlush { queue, writer: Some(writer) }))
     }
 
     fn add(&self, line: &[u8]) {
@@ -172,10 +176,16 @@ impl Write for &LogQueue {
 
 impl Drop for LogFlush {
     fn drop(&mut self) {
-        self.0.set_phase(Phase::Closing);
+        self.queue.set_phase(Phase::Closing);
         let writing = |state: &mut State| state.phase != Phase::Closed;
+        let queue = &self.queue;
         // Lines that are not written in time are lost.
-        drop(self.0.changed.wait_timeout_while(self.0.lock(), FLUSH_LIMIT, writing));
+        let waited = queue.changed.wait_timeout_while(queue.lock(), FLUSH_LIMIT, writing);
+        let closed = waited.is_ok_and(|(state, _)| state.phase == Phase::Closed);
+        if closed && let Some(writer) = self.writer.take() {
+            // The process exits next. Wine loses the exit status if a thread ends at that moment.
+            let _ = writer.join();
+        }
     }
 }
 

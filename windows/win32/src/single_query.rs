@@ -5,10 +5,16 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The query that is running, if there is one.
-pub(crate) struct SingleQuery<T>(Mutex<Option<Receiver<T>>>);
+pub(crate) struct SingleQuery<T>(Mutex<Option<Query<T>>>);
+
+struct Query<T> {
+    answer: Receiver<T>,
+    thread: JoinHandle<()>,
+}
 
 impl<T: Send + 'static> SingleQuery<T> {
     pub(crate) const fn new() -> Self {
@@ -23,11 +29,16 @@ impl<T: Send + 'static> SingleQuery<T> {
         query: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = running.take().or_else(|| start(query))?;
-        match answer.recv_timeout(limit) {
-            Ok(answer) => Some(answer),
+        let query = running.take().or_else(|| start(query))?;
+        match query.answer.recv_timeout(limit) {
+            Ok(answer) => {
+                // The process may exit next. Wine loses the exit status if a thread ends at that
+                // moment.
+                let _ = query.thread.join();
+                Some(answer)
+            }
             Err(RecvTimeoutError::Timeout) => {
-                *running = Some(answer);
+                *running = Some(query);
                 None
             }
             // The query panicked.
@@ -36,14 +47,14 @@ impl<T: Send + 'static> SingleQuery<T> {
     }
 }
 
-fn start<T: Send + 'static>(query: impl FnOnce() -> T + Send + 'static) -> Option<Receiver<T>> {
+fn start<T: Send + 'static>(query: impl FnOnce() -> T + Send + 'static) -> Option<Query<T>> {
     let (send, answer) = channel();
     let run = move || {
         // The caller may have ended.
         let _ = send.send(query());
     };
-    std::thread::Builder::new().name("query".to_owned()).spawn(run).ok()?;
-    Some(answer)
+    let thread = std::thread::Builder::new().name("query".to_owned()).spawn(run).ok()?;
+    Some(Query { answer, thread })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod daemon;
 mod device_manager;
 mod discovery_tools;
 mod doctor;
+mod exit_status;
 mod gpu_probe;
 mod host_variants;
 mod large_inventories;
@@ -108,6 +109,7 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
     tests.extend(daemon::tests());
     tests.extend(service::tests());
     tests.extend(colors::tests());
+    tests.extend(exit_status::tests());
     tests.extend(device_manager::tests()?);
     tests.extend(doctor::tests());
     tests.extend(discovery_tools::tests()?);
