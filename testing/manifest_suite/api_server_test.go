@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,8 +21,11 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
+	"k8s.io/kubernetes/pkg/registry/apps/deployment"
+	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
 )
 
@@ -33,6 +37,8 @@ var strict = serializer.NewCodecFactory(legacyscheme.Scheme, serializer.EnableSt
 type objects struct {
 	daemonSets []*appsv1.DaemonSet
 	configMaps []*corev1.ConfigMap
+	// pods are those of Jobs and Deployments.
+	pods []corev1.PodSpec
 }
 
 // admit decodes a manifest and passes each object to the API server's own creation strategy.
@@ -63,6 +69,12 @@ func admit(manifest string) (objects, error) {
 		case *corev1.ConfigMap:
 			found.configMaps = append(found.configMaps, object)
 			err = create(configmap.Strategy, object)
+		case *batchv1.Job:
+			found.pods = append(found.pods, object.Spec.Template.Spec)
+			err = create(job.Strategy, object)
+		case *appsv1.Deployment:
+			found.pods = append(found.pods, object.Spec.Template.Spec)
+			err = create(deployment.Strategy, object)
 		default:
 			err = fmt.Errorf("unexpected object %T", object)
 		}

@@ -1,4 +1,4 @@
-//! `gpu-probe` with real libraries: Mesa's software Vulkan and pocl, and the tools that made its
+//! `gpu-probe` with real libraries: Mesa's software Vulkan and OpenGL, and pocl, and the tools that made its
 //! kernels.
 
 use anyhow::Result;

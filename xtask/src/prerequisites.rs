@@ -94,6 +94,9 @@ pub(crate) fn for_gpu_tests() -> Result<()> {
             package: "ocl-icd-libopencl1",
         },
         Tool { program: "/etc/OpenCL/vendors/pocl.icd", package: "pocl-opencl-icd" },
+        Tool { program: "/usr/share/doc/libegl1/copyright", package: "libegl1" },
+        Tool { program: "/usr/share/doc/libegl-mesa0/copyright", package: "libegl-mesa0" },
+        Tool { program: "/usr/share/doc/libgl1-mesa-dri/copyright", package: "libgl1-mesa-dri" },
         Tool { program: "glslangValidator", package: "glslang-tools" },
         Tool { program: "spirv-opt", package: "spirv-tools" },
     ])

@@ -10,13 +10,14 @@ pub(crate) enum Api {
     D3d12,
     Vulkan,
     Opencl,
+    Opengl,
     Cuda,
     Nvml,
 }
 
 impl Api {
     /// Every API, in the order of the report.
-    pub(crate) const ALL: [Api; 9] = [
+    pub(crate) const ALL: [Api; 10] = [
         Api::D3dkmt,
         Api::Dxgi,
         Api::Dxcore,
@@ -24,6 +25,7 @@ impl Api {
         Api::D3d12,
         Api::Vulkan,
         Api::Opencl,
+        Api::Opengl,
         Api::Cuda,
         Api::Nvml,
     ];
@@ -38,6 +40,7 @@ impl Api {
             Api::D3d12 => "d3d12",
             Api::Vulkan => "vulkan",
             Api::Opencl => "opencl",
+            Api::Opengl => "opengl",
             Api::Cuda => "cuda",
             Api::Nvml => "nvml",
         }
@@ -53,6 +56,7 @@ impl Api {
             Api::D3d12 => "Direct3D 12 compute shader",
             Api::Vulkan => "Vulkan compute shader",
             Api::Opencl => "OpenCL kernel",
+            Api::Opengl => "OpenGL compute shader",
             Api::Cuda => "CUDA kernel, Monte Carlo π and memory bandwidth",
             Api::Nvml => "GPUs and utilization from NVIDIA's management library",
         }

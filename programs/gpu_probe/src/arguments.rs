@@ -312,4 +312,23 @@ mod tests {
             assert!(!is_unknown, "{name}");
         }
     }
+
+    #[test]
+    fn the_arguments_of_the_examples_are_accepted() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/gpu-probe");
+        let mut tested = 0;
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let arguments = text.lines().find_map(|line| line.trim().strip_prefix("args: ["));
+            let Some(arguments) = arguments.and_then(|list| list.strip_suffix(']')) else {
+                continue;
+            };
+            let error = parse(arguments.split(", ").map(OsString::from)).err();
+            let is_known = matches!(error, None | Some(UsageError::OnlyOnWindows(_)));
+            assert!(is_known, "{}: {error:?}", path.display());
+            tested += 1;
+        }
+        assert!(tested > 3, "{tested} examples name APIs");
+    }
 }

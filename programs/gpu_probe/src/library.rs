@@ -12,9 +12,27 @@ use crate::session::Refusal;
 
 /// A library that stays loaded until the process ends: drivers have threads of their own, which a
 /// library that is unloaded would end with a crash.
+#[derive(Clone, Copy)]
 pub(crate) struct Loaded {
     handle: &'static Handle,
     name: &'static str,
+}
+
+/// Finds functions by their names.
+pub(crate) trait Symbols {
+    /// The address of a function.
+    fn function(&self, symbol: &'static str) -> Result<*mut (), Fault>;
+}
+
+impl Symbols for Loaded {
+    fn function(&self, symbol: &'static str) -> Result<*mut (), Fault> {
+        // SAFETY: the address is only read; whoever calls the function states its type.
+        let found = unsafe { self.handle.get::<*mut ()>(symbol) };
+        found.map(|address| *address).map_err(|_| {
+            Fault::new(format!("{} has no function `{symbol}`", self.name))
+                .hint("the library is too old or not the driver's: check the driver's version")
+        })
+    }
 }
 
 impl Loaded {
@@ -34,16 +52,6 @@ impl Loaded {
             }
         }
         Err(unusable.unwrap_or_else(|| Refusal::Absent(advice::absent(api, names))))
-    }
-
-    /// The address of a function.
-    pub(crate) fn function(&self, symbol: &'static str) -> Result<*mut (), Fault> {
-        // SAFETY: the address is only read; whoever calls the function states its type.
-        let found = unsafe { self.handle.get::<*mut ()>(symbol) };
-        found.map(|address| *address).map_err(|_| {
-            Fault::new(format!("{} has no function `{symbol}`", self.name))
-                .hint("the library is too old or not the driver's: check the driver's version")
-        })
     }
 
     /// What reports say about it.
@@ -105,7 +113,9 @@ macro_rules! functions {
         struct $name { $($field: unsafe extern "system" fn($($argument),*) -> $result,)* }
 
         impl $name {
-            fn load(library: &$crate::library::Loaded) -> Result<$name, $crate::outcome::Fault> {
+            fn load(
+                library: &impl $crate::library::Symbols,
+            ) -> Result<$name, $crate::outcome::Fault> {
                 Ok($name {
                     $($field: {
                         let address = library.function($symbol)?;

@@ -10,17 +10,25 @@ pub(super) struct Example {
     pub(super) program: &'static str,
 }
 
-pub(super) const EXAMPLES: &[Example] = &[Example {
-    name: "device-discovery",
-    description: "Lists the DirectX devices that a container sees",
-    files: &[
-        "directx-device-discovery.dll",
-        "test-device-discovery.exe",
-        "test-device-discovery-cpp.exe",
-        "test-device-discovery-go.exe",
-    ],
-    program: "test-device-discovery.exe",
-}];
+pub(super) const EXAMPLES: &[Example] = &[
+    Example {
+        name: "device-discovery",
+        description: "Lists the DirectX devices that a container sees",
+        files: &[
+            "directx-device-discovery.dll",
+            "test-device-discovery.exe",
+            "test-device-discovery-cpp.exe",
+            "test-device-discovery-go.exe",
+        ],
+        program: "test-device-discovery.exe",
+    },
+    Example {
+        name: "gpu-probe",
+        description: "Uses every GPU API of a container for a moment and reports what works",
+        files: &["gpu-probe.exe"],
+        program: "gpu-probe.exe",
+    },
+];
 
 #[cfg(test)]
 mod tests {

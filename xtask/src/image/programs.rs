@@ -22,11 +22,13 @@ struct Shipped {
 const ALL: &str = "directx-programs.exe";
 
 /// Every file, also under the names that earlier device plugins used.
-const SHIPPED: [Shipped; 9] = [
+const SHIPPED: [Shipped; 10] = [
     Shipped { name: "directx-device-plugin.exe", built: &[ALL, "directx-device-plugin.exe"] },
     Shipped { name: "device-plugin-wddm.exe", built: &[ALL, "device-plugin-wddm.exe"] },
     Shipped { name: "device-plugin-mcdm.exe", built: &[ALL, "device-plugin-mcdm.exe"] },
     Shipped { name: "gen-device-mounts.exe", built: &[ALL, "gen-device-mounts.exe"] },
+    // A file of its own: it is copied into the images of users, and is a seventh of the size.
+    Shipped { name: "gpu-probe.exe", built: &["gpu-probe.exe"] },
     Shipped { name: "query-hcs-capabilities.exe", built: &[ALL, "query-hcs-capabilities.exe"] },
     Shipped { name: "test-device-discovery.exe", built: &[ALL, "test-device-discovery.exe"] },
     // The real clients if somebody has built them; otherwise the program in Rust, which
@@ -46,7 +48,7 @@ const SHIPPED: [Shipped; 9] = [
 ];
 
 /// The packages that contain the programs.
-pub(super) const PACKAGES: [&str; 2] = ["multicall", "discovery_dll"];
+pub(super) const PACKAGES: [&str; 3] = ["multicall", "discovery_dll", "gpu_probe"];
 
 /// The names of all files in the plugin's image.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {

@@ -108,6 +108,9 @@ fn check_linux_archive(folder: &Path, document: &str) -> Result<()> {
     };
     let version = output(&["--version"])?;
     ensure!(version.contains(VERSION), "the program has the version `{}`", version.trim_end());
+    let mut probe = Command::new(unpacked.join("bin/gpu-probe"));
+    let version = stdout(probe.arg("--version")).context("gpu-probe --version failed")?;
+    ensure!(version.contains(VERSION), "gpu-probe has the version `{}`", version.trim_end());
     let report = output(&["simulate", "--inventory", INVENTORY])?;
     ensure!(
         report.contains("directx.microsoft.com/display"),

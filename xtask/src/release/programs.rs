@@ -16,8 +16,8 @@ use crate::{prerequisites, workspace};
 pub(super) const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The packages whose programs the archives contain.
-pub(super) const WINDOWS_PACKAGES: [&str; 2] = ["multicall", "discovery_dll"];
-pub(super) const LINUX_PACKAGES: [&str; 1] = ["multicall"];
+pub(super) const WINDOWS_PACKAGES: [&str; 3] = ["multicall", "discovery_dll", "gpu_probe"];
+pub(super) const LINUX_PACKAGES: [&str; 2] = ["multicall", "gpu_probe"];
 
 /// The file of the package `multicall`.
 const ALL: &str = "directx-programs";
@@ -31,6 +31,9 @@ pub(super) const NAMES: [(&str, &str); 6] = [
     ("query-hcs-capabilities", "--completions"),
     ("test-device-discovery", "--completions"),
 ];
+
+/// The program that is a file of its own, for images of users. It has no completions.
+const PROBE: &str = "gpu-probe";
 
 /// The shells and the ends of the names of their completion scripts. Each script lies
 /// under the name by which its shell finds it.
@@ -49,6 +52,9 @@ pub(super) fn windows() -> Result<Files> {
         .iter()
         .map(|(name, _)| (format!("{name}.exe"), File::program(program.clone())))
         .collect();
+    let probe = format!("{PROBE}.exe");
+    let probe_bytes = read(&folder.join(&probe))?;
+    files.insert(probe, File::program(probe_bytes));
     let library = read(&folder.join("directx_device_discovery.dll"))?;
     files.insert(LIBRARY.to_owned(), File::program(library));
     Ok(files)
@@ -63,8 +69,12 @@ pub(super) fn linux() -> Result<Files> {
     run(&mut build)?;
     let folder = workspace::target_dir().join(LINUX_TARGET).join("release");
     let program = read(&folder.join(ALL))?;
-    let files = NAMES.iter();
-    Ok(files.map(|(name, _)| (format!("bin/{name}"), File::program(program.clone()))).collect())
+    let mut files: Files = NAMES
+        .iter()
+        .map(|(name, _)| (format!("bin/{name}"), File::program(program.clone())))
+        .collect();
+    files.insert(format!("bin/{PROBE}"), File::program(read(&folder.join(PROBE))?));
+    Ok(files)
 }
 
 /// The completion scripts of all programs. `programs` are those of [`linux`].
@@ -228,7 +238,8 @@ mod tests {
     fn the_archives_contain_every_program_of_the_image() {
         let clients = ["test-device-discovery-cpp.exe", "test-device-discovery-go.exe", LIBRARY];
         for name in crate::image::program_names() {
-            let is_program = NAMES.iter().any(|(program, _)| format!("{program}.exe") == name);
+            let mut programs = NAMES.iter().map(|(program, _)| *program).chain([PROBE]);
+            let is_program = programs.any(|program| format!("{program}.exe") == name);
             assert!(is_program || clients.contains(&name), "{name}");
         }
     }

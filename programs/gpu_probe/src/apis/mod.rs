@@ -8,6 +8,7 @@ mod cuda;
 mod directx;
 mod nvml;
 mod opencl;
+mod opengl;
 mod vulkan;
 
 use crate::api::Api;
@@ -20,6 +21,7 @@ pub(crate) fn open(api: Api) -> Result<Session, Refusal> {
     match api {
         Api::Vulkan => vulkan::open(),
         Api::Opencl => opencl::open(),
+        Api::Opengl => opengl::open(),
         Api::Cuda => cuda::open(),
         Api::Nvml => nvml::open(),
         Api::D3dkmt | Api::Dxgi | Api::Dxcore | Api::D3d11 | Api::D3d12 => directx(api),

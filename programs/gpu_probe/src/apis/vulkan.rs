@@ -7,7 +7,7 @@ use ash::vk;
 use ash::{Device, Entry, Instance, StaticFn};
 
 use crate::api::Api;
-use crate::library::Loaded;
+use crate::library::{Loaded, Symbols};
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Kernel, Refusal, Session, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};

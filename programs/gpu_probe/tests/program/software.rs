@@ -44,6 +44,24 @@ fn opencl_computes() {
 }
 
 #[test]
+#[ignore = "needs Mesa's software OpenGL; `cargo xtask test gpu` installs it"]
+fn opengl_computes() {
+    let row = report("opengl");
+    let name = row["devices"][0]["name"].as_str().unwrap();
+    assert!(name.starts_with("llvmpipe"), "{row}");
+    assert!(row["library"]["path"].as_str().unwrap().contains("libEGL.so.1"), "{row}");
+}
+
+#[test]
+#[ignore = "needs the EGL loader; `cargo xtask test gpu` installs it"]
+fn an_opengl_loader_without_drivers_says_so() {
+    let mut command = probe(&["opengl"]);
+    let outcome = Outcome::of(command.env("__EGL_VENDOR_LIBRARY_FILENAMES", "/nonexistent.json"));
+    assert_eq!(outcome.code, Some(1), "{outcome}");
+    assert!(outcome.stdout.contains("opengl   no-device "), "{outcome}");
+}
+
+#[test]
 #[ignore = "needs the Vulkan loader; `cargo xtask test gpu` installs it"]
 fn a_vulkan_loader_without_drivers_says_so() {
     let mut command = probe(&["vulkan"]);
