@@ -2,11 +2,14 @@
 //!
 //! In come the options, the configuration and the host of the device plugin; out go labels.
 
+mod cluster_access;
 mod command_line;
+mod event_queue;
 mod label_file;
 mod node_devices;
+mod node_state;
+mod reporter;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -44,16 +47,17 @@ pub fn command() -> clap::Command {
 }
 
 fn run(line: &CommandLine) -> Result<(), Failure> {
-    if let Some(file) = &line.output {
-        let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
-        return follow(line, file);
-    }
-    logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
     if line.print {
+        logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
         return print(line);
     }
-    let error = anyhow::anyhow!("no destination for the labels");
-    Err(Failure::usage(error).hint("use `--print` or `--output FILE`"))
+    let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
+    if let Some(file) = &line.output {
+        let family = line.label_family();
+        return follow(line, async |devices| label_file::follow(devices, file, family).await);
+    }
+    let reporter = cluster_access::reporter(line)?;
+    follow(line, async |devices| reporter.run(devices).await.into())
 }
 
 /// `--print`.
@@ -65,17 +69,21 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     cli::print(&label_file::text(&node_report::labels(&set, line.label_family())))
 }
 
-/// `--output`: writes the labels whenever they change, until a shutdown signal.
-fn follow(line: &CommandLine, file: &Path) -> Result<(), Failure> {
+/// Follows the devices with `work` until it fails, or until a shutdown signal.
+fn follow(
+    line: &CommandLine,
+    work: impl AsyncFnOnce(&mut NodeDevices) -> Failure,
+) -> Result<(), Failure> {
     let event_loop = event_loop::build()?;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal().map_err(|error| {
         Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
     })?;
     let mut devices = devices(line, &event_loop)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     event_loop.block_on(async {
         tokio::select! {
-            failure = label_file::follow(&mut devices, file, line.label_family()) => Err(failure),
+            failure = work(&mut devices) => Err(failure),
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");
                 Ok(())
