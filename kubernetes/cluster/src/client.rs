@@ -10,10 +10,9 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use serde_json::Value;
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 
 use crate::ClusterError;
-use crate::connection::Connection;
+use crate::connection::{Connection, Security};
 use crate::server::Access;
 use crate::tls;
 
@@ -25,7 +24,7 @@ pub(crate) const MAX_ANSWER: usize = 4 << 20;
 /// A client of one API server.
 pub struct Client {
     access: Access,
-    tls: TlsConnector,
+    security: Security,
     program: String,
     connection: Option<Connection>,
 }
@@ -62,8 +61,20 @@ impl Client {
     /// # Errors
     /// The certificates cannot be used.
     pub fn new(access: Access, program: &str) -> io::Result<Client> {
-        let tls = tls::connector(&access)?;
-        Ok(Client { access, tls, program: program.to_owned(), connection: None })
+        let security = Security::Tls(tls::connector(&access)?);
+        Ok(Client { access, security, program: program.to_owned(), connection: None })
+    }
+
+    /// A client of a server without TLS.
+    #[cfg(test)]
+    pub(crate) fn without_tls(access: Access) -> Client {
+        Client { access, security: Security::None, program: "test".to_owned(), connection: None }
+    }
+
+    /// Connects to another port from now on.
+    #[cfg(test)]
+    pub(crate) fn redirect(&mut self, port: u16) {
+        self.access.server.port = port;
     }
 
     /// The namespace of this program's own objects.
@@ -88,22 +99,25 @@ impl Client {
         // The server closes connections that are idle, perhaps at this moment: a call that breaks
         // on an old connection is repeated on a new one. Every call may be repeated.
         if let Some(connection) = self.connection.take().filter(|open| !open.has_ended()) {
-            match self.exchange_on(connection, call).await {
+            let request = self.request(call)?;
+            match self.exchange_on(connection, request, call).await {
                 Err(ClusterError::Lost { .. }) => {}
                 answer => return answer,
             }
         }
+        let request = self.request(call)?;
         let connection = self.connect().await?;
-        self.exchange_on(connection, call).await
+        self.exchange_on(connection, request, call).await
     }
 
     async fn exchange_on(
         &mut self,
         mut connection: Connection,
+        request: Request<Full<Bytes>>,
         call: &Call,
     ) -> Result<Vec<u8>, ClusterError> {
         let lost = |source| ClusterError::Lost { request: call.name(), source };
-        let answer = connection.send(self.request(call)?).await.map_err(lost)?;
+        let answer = connection.send(request).await.map_err(lost)?;
         let (head, mut body) = answer.into_parts();
         let mut bytes = Vec::new();
         while let Some(data) = connection.data(&mut body).await.map_err(lost)? {
@@ -119,7 +133,7 @@ impl Client {
 
     async fn connect(&self) -> Result<Connection, ClusterError> {
         let server = &self.access.server;
-        Connection::open(server, &self.tls)
+        Connection::open(server, &self.security)
             .await
             .map_err(|source| ClusterError::Connect { server: server.to_string(), source })
     }
@@ -127,9 +141,10 @@ impl Client {
     /// Starts an answer that does not end, on a connection of its own.
     pub(crate) async fn stream(&self, call: &Call) -> Result<(Connection, Incoming), ClusterError> {
         let start = async {
+            let request = self.request(call)?;
             let mut connection = self.connect().await?;
             let lost = |source| ClusterError::Lost { request: call.name(), source };
-            let answer = connection.send(self.request(call)?).await.map_err(lost)?;
+            let answer = connection.send(request).await.map_err(lost)?;
             let (head, mut body) = answer.into_parts();
             if head.status.is_success() {
                 return Ok((connection, body));

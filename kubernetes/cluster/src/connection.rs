@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -25,6 +26,15 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
+/// How a connection is protected.
+pub(crate) enum Security {
+    /// By TLS.
+    Tls(TlsConnector),
+    /// Not at all: a server of a test.
+    #[cfg(test)]
+    None,
+}
+
 /// A connection.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
@@ -34,13 +44,22 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Connects to `server`, which must prove its identity.
-    pub(crate) async fn open(server: &Server, tls: &TlsConnector) -> io::Result<Connection> {
+    pub(crate) async fn open(server: &Server, security: &Security) -> io::Result<Connection> {
         let stream = TcpStream::connect((server.host.as_str(), server.port)).await?;
         stream.set_nodelay(true)?;
         let keep_alive = TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(KEEP_ALIVE);
         SockRef::from(&stream).set_tcp_keepalive(&keep_alive)?;
         let name = ServerName::try_from(server.certified_name.clone()).map_err(io::Error::other)?;
-        let stream = tls.connect(name, stream).await?;
+        match security {
+            Security::Tls(tls) => Connection::over(tls.connect(name, stream).await?).await,
+            #[cfg(test)]
+            Security::None => Connection::over(stream).await,
+        }
+    }
+
+    async fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> io::Result<Connection> {
         let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
         Ok(Connection { sender, driver: Some(Box::pin(driver)) })
     }

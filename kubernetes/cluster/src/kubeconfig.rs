@@ -109,9 +109,9 @@ impl Reader {
         let namespace = context.namespace.map(|namespace| namespace.0);
         Ok(Access {
             server: self.server(&cluster)?,
-            authorities: self.authorities(&cluster)?,
             client: self.client(&user)?,
             credentials: self.credentials(user)?,
+            authorities: self.authorities(&cluster)?,
             namespace: namespace.unwrap_or_else(|| "default".to_owned()),
         })
     }

@@ -14,6 +14,8 @@ mod kubeconfig;
 mod node;
 mod retry;
 mod server;
+#[cfg(test)]
+mod tests;
 mod time;
 mod tls;
 mod watch;

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Parser};
+use clap::{ArgGroup, Command, CommandFactory, Parser};
 use cli::Completions;
 use daemon::arguments::{DriverModels, Input};
-use daemon::logging::LogArguments;
+use daemon::logging::{LOG_LEVEL, LogArguments};
 use node_report::LabelFamily;
 
 const EXAMPLES: &str = "\
@@ -48,6 +48,15 @@ pub(crate) struct CommandLine {
     pub(crate) completions: Completions,
     #[command(flatten)]
     pub(crate) logs: LogArguments,
+}
+
+/// The definition that parses the arguments.
+pub(crate) fn command() -> Command {
+    // `mut_arg` would move the argument behind all others.
+    CommandLine::command().mut_args(|argument| match argument.get_id().as_str() {
+        LOG_LEVEL => argument.help("Minimum log level [default: info; warn with --print]"),
+        _ => argument,
+    })
 }
 
 impl CommandLine {

@@ -12,7 +12,7 @@ mod reporter;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use cli::Failure;
 use daemon::config::ConfigSource;
 use daemon::config_reload::ConfigReload;
@@ -30,10 +30,10 @@ use crate::node_devices::NodeDevices;
 #[must_use]
 pub fn main() -> ExitCode {
     cli::run(|| {
-        let matches = CommandLine::command().color(cli::color_choice()).get_matches();
+        let matches = command_line::command().color(cli::color_choice()).get_matches();
         let line = CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
         if let Some(shell) = line.completions.shell {
-            cli::write_completions(shell, CommandLine::command())?;
+            cli::write_completions(shell, command_line::command())?;
             return Ok(ExitCode::SUCCESS);
         }
         run(&line).map(|()| ExitCode::SUCCESS)
@@ -43,7 +43,7 @@ pub fn main() -> ExitCode {
 /// The definition that parses the arguments, for the reference page.
 #[must_use]
 pub fn command() -> clap::Command {
-    CommandLine::command()
+    command_line::command()
 }
 
 fn run(line: &CommandLine) -> Result<(), Failure> {

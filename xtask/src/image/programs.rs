@@ -22,10 +22,14 @@ struct Shipped {
 const ALL: &str = "directx-programs.exe";
 
 /// Every file, also under the names that earlier device plugins used.
-const SHIPPED: [Shipped; 9] = [
+const SHIPPED: [Shipped; 10] = [
     Shipped { name: "directx-device-plugin.exe", built: &[ALL, "directx-device-plugin.exe"] },
     Shipped { name: "device-plugin-wddm.exe", built: &[ALL, "device-plugin-wddm.exe"] },
     Shipped { name: "device-plugin-mcdm.exe", built: &[ALL, "device-plugin-mcdm.exe"] },
+    Shipped {
+        name: "directx-feature-discovery.exe",
+        built: &[ALL, "directx-feature-discovery.exe"],
+    },
     Shipped { name: "gen-device-mounts.exe", built: &[ALL, "gen-device-mounts.exe"] },
     Shipped { name: "query-hcs-capabilities.exe", built: &[ALL, "query-hcs-capabilities.exe"] },
     Shipped { name: "test-device-discovery.exe", built: &[ALL, "test-device-discovery.exe"] },
