@@ -20,6 +20,7 @@
 //! ```
 
 mod config;
+mod config_choice;
 mod config_files;
 mod device_classes;
 mod display;
@@ -35,6 +36,7 @@ mod values;
 mod variables;
 
 pub use config::{Config, Flags, load};
+pub use config_choice::{ConfigChoice, ConfigName, ConfigNameError, MAX_CONFIG_NAME, NamedConfigs};
 pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment};
 pub use error::SettingsError;
 pub use origin::{Effective, Origin};

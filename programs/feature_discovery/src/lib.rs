@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 use clap::FromArgMatches;
 use cli::Failure;
-use daemon::config::ConfigSource;
-use daemon::config_reload::ConfigReload;
+use daemon::config::{ConfigSource, StartReading};
+use daemon::config_reload::{ConfigReload, ReloadParts};
 use daemon::event_loop::EventLoop;
 use daemon::host_access::HostAccess;
 use daemon::logging::{self, LogDestination, LogLevel};
@@ -63,7 +63,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
 /// `--print`.
 fn print(line: &CommandLine) -> Result<(), Failure> {
     let snapshot = cli::read_host(line.input.inventory.as_deref())?;
-    let config = config::load(&line.models.driver_models, line.input.config.as_deref(), None)?;
+    let config = config::load(&line.models.driver_models, line.input.config.choice())?;
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
     cli::print(&label_file::text(&node_report::labels(&set, line.label_family())))
@@ -99,12 +99,11 @@ fn devices(line: &CommandLine, _entered: &EventLoop) -> Result<NodeDevices, Fail
     })?;
     let host = HostAccess::of(line.input.inventory.as_deref())?;
     let models = &line.models.driver_models;
-    let source = ConfigSource::new(models, line.input.config.clone(), None);
-    let reading = source.read();
-    let active = reading.result?;
+    let source = ConfigSource::new(models, line.input.config.choice(), None);
+    let StartReading { config: active, files, problem } = source.read_at_start()?;
     config::log(&active);
     let catalog = Catalog::new(active.policy.clone());
-    let reload = ConfigReload::start(source, active, reading.files, signal)?;
+    let reload = ConfigReload::start(ReloadParts { source, files, problem, signal }, active)?;
     NodeDevices::start(catalog, host, reload).map_err(|error| {
         let what = "cannot start the thread that reads adapters";
         Failure::runtime(anyhow::Error::new(error).context(what))
