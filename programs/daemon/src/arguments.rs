@@ -57,6 +57,12 @@ impl ConfigOptions {
         }
     }
 
+    /// `--config-selection`.
+    #[must_use]
+    pub fn selection(&self) -> Option<&Path> {
+        self.config_selection.as_deref()
+    }
+
     /// The paths among the options, each with its option.
     #[must_use]
     pub fn paths(&self) -> Vec<(&'static str, &Path)> {

@@ -6,6 +6,7 @@ use cli::Failure;
 use cluster::{AccountEnvironment, Client, in_cluster, read_kubeconfig};
 
 use crate::command_line::CommandLine;
+use crate::config_selection::SelectionFile;
 use crate::node_state::MANAGER;
 use crate::reporter::{Report, Reporter};
 
@@ -27,8 +28,13 @@ pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
         Failure::usage(error).hint_if_any(hint)
     })?;
     let client = Client::new(access, MANAGER).map_err(unusable)?;
-    let report =
-        Report { node, family: line.label_family(), startup_taint: line.startup_taint.clone() };
+    let selection = line.select_config.then(|| line.input.config.selection()).flatten();
+    let report = Report {
+        node,
+        family: line.label_family(),
+        startup_taint: line.startup_taint.clone(),
+        selection: selection.map(|path| SelectionFile::new(path.to_owned())),
+    };
     Ok(Reporter::new(report, client))
 }
 

@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use cluster::Event;
-use node_report::{DeviceEvent, EventReason};
+use node_report::DeviceEvent;
 use tokio::time::Instant;
 
 /// How many Events a node may report at once.
@@ -17,11 +17,14 @@ const INTERVAL: Duration = Duration::from_secs(6);
 /// How many different Events wait at most; a node with more devices reports the newest.
 const MAX_WAITING: usize = 64;
 
+/// The reason of the Event about a configuration that cannot be used.
+const CONFIGURATION_REJECTED: &str = "DirectXConfigurationRejected";
+
 /// The Events that are still to be reported.
 pub(crate) struct EventQueue {
     waiting: VecDeque<Event>,
     /// How often each has happened.
-    counts: HashMap<(EventReason, String), u64>,
+    counts: HashMap<(&'static str, String), u64>,
     allowed: u32,
     /// Since when `allowed` counts.
     since: Instant,
@@ -34,17 +37,32 @@ impl EventQueue {
 
     /// Adds what has happened to a device.
     pub(crate) fn add(&mut self, event: DeviceEvent) {
-        let subject = event.device.to_string();
-        let count = self.counts.entry((event.reason, subject.clone())).or_insert(0);
-        *count += 1;
-        let event = Event {
+        self.push(Event {
             reason: event.reason.name(),
             action: "Discover",
             is_warning: event.reason.is_warning(),
             note: event.note,
-            subject,
-            count: *count,
-        };
+            subject: event.device.to_string(),
+            count: 1,
+        });
+    }
+
+    /// Adds a configuration that cannot be used.
+    pub(crate) fn add_rejection(&mut self, note: String) {
+        self.push(Event {
+            reason: CONFIGURATION_REJECTED,
+            action: "Configure",
+            is_warning: true,
+            note,
+            subject: "configuration".to_owned(),
+            count: 1,
+        });
+    }
+
+    fn push(&mut self, mut event: Event) {
+        let count = self.counts.entry((event.reason, event.subject.clone())).or_insert(0);
+        *count += 1;
+        event.count = *count;
         let same =
             |other: &&mut Event| (other.reason, &other.subject) == (event.reason, &event.subject);
         if let Some(waiting) = self.waiting.iter_mut().find(same) {
@@ -85,6 +103,8 @@ impl EventQueue {
 
 #[cfg(test)]
 mod tests {
+    use node_report::EventReason;
+
     use super::*;
     use devices::PnpId;
 
@@ -119,6 +139,16 @@ mod tests {
         assert_eq!(queue.first(), None);
         queue.add(event(1));
         assert_eq!(queue.first().map(|event| event.count), Some(1001));
+    }
+
+    #[test]
+    fn a_rejected_configuration_is_a_warning_of_its_own() {
+        let mut queue = EventQueue::new(Instant::now());
+        queue.add_rejection("no configuration is named `x`".to_owned());
+        queue.add_rejection("no configuration is named `y`".to_owned());
+        let event = queue.first().unwrap();
+        assert_eq!((event.reason, event.count), ("DirectXConfigurationRejected", 2));
+        assert!(event.is_warning && event.note.contains("`y`"), "{event:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod cluster_access;
 mod command_line;
+mod config_selection;
 mod event_queue;
 mod label_file;
 mod node_devices;

@@ -13,6 +13,7 @@ use devices::DeviceSet;
 use node_report::{LabelFamily, device_events};
 use tokio::time::{Instant, sleep_until};
 
+use crate::config_selection::{LABEL, Rejections, SelectionFile};
 use crate::event_queue::EventQueue;
 use crate::node_devices::{NodeDevices, NodeDevicesError};
 use crate::node_state::{Change, Desired, MANAGER, next_change};
@@ -27,6 +28,8 @@ pub(crate) struct Report {
     pub(crate) family: LabelFamily,
     /// The key of the taint to remove once pods can use the devices.
     pub(crate) startup_taint: Option<String>,
+    /// The file that names the configuration, if a label of the node selects it.
+    pub(crate) selection: Option<SelectionFile>,
 }
 
 /// Keeps one node object up to date.
@@ -56,6 +59,7 @@ struct Attempts {
 enum Step {
     Devices(Result<Arc<DeviceSet>, NodeDevicesError>),
     Node(Result<Option<Node>, ClusterError>),
+    Rejected(String),
     TimePassed,
 }
 
@@ -77,19 +81,27 @@ impl Reporter {
 
     /// Runs until the devices can no longer be followed.
     pub(crate) async fn run(mut self, devices: &mut NodeDevices) -> NodeDevicesError {
+        let mut rejections = Rejections::of(devices.config_status());
         loop {
             let wait = self.write().await;
-            match self.step(devices, wait).await {
+            match self.step(devices, &mut rejections, wait).await {
                 Step::Devices(Ok(set)) => self.devices_changed(set),
                 Step::Devices(Err(error)) => return error,
                 Step::Node(node) => self.node_changed(node),
-                Step::TimePassed => {}
+                Step::Rejected(error) => self.events.add_rejection(error),
+                Step::TimePassed => self.select_configuration(),
             }
         }
     }
 
     /// Waits for something that `write` may act on; at most until `wait`.
-    async fn step(&mut self, devices: &mut NodeDevices, wait: Option<Instant>) -> Step {
+    async fn step(
+        &mut self,
+        devices: &mut NodeDevices,
+        rejections: &mut Rejections,
+        wait: Option<Instant>,
+    ) -> Step {
+        let selection = self.report.selection.as_ref().and_then(SelectionFile::retry);
         let reading_waits = self.reading.next;
         let node = async {
             if let Some(at) = reading_waits {
@@ -100,7 +112,9 @@ impl Reporter {
         tokio::select! {
             set = devices.next() => Step::Devices(set),
             node = node => Step::Node(node),
+            error = rejections.next() => Step::Rejected(error),
             () = until(wait) => Step::TimePassed,
+            () = until(selection) => Step::TimePassed,
         }
     }
 
@@ -120,6 +134,7 @@ impl Reporter {
                 self.reading.succeeded("following the node object");
                 if self.node.as_ref().is_none_or(|known| !node.is_older_than(known)) {
                     self.node = Some(node);
+                    self.select_configuration();
                 }
             }
             Ok(None) => {
@@ -127,6 +142,12 @@ impl Reporter {
                 self.node = None;
             }
             Err(error) => self.reading.failed("cannot follow the node object", &error),
+        }
+    }
+
+    fn select_configuration(&mut self) {
+        if let (Some(selection), Some(node)) = (&mut self.report.selection, &self.node) {
+            selection.follow(node.label(LABEL));
         }
     }
 
