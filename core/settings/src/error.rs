@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use documents::ReadError;
 
-use crate::config_choice::ConfigNameError;
+use crate::config_name::ConfigNameError;
 use crate::origin::Origin;
 
 /// Why a configuration cannot be used.

@@ -21,7 +21,7 @@ fn flags(default: Option<&str>) -> Flags {
     let named = NamedConfigs {
         directory: "/named".into(),
         selection: Some("/selection".into()),
-        default: default.map(|name| name.parse().unwrap()),
+        default: default.map(|name| name.parse().expect("a valid name")),
     };
     let driver_models = vec![DriverModel::Wddm];
     Flags { driver_models, config: ConfigChoice::Named(named), ..Flags::default() }
