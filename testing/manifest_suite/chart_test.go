@@ -151,6 +151,12 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"no configuration of an existing ConfigMap selected", "config: {name: x}", "config.default selects no configuration: set config.default"},
 		{"configuration that does not exist", "config: {default: c, map: {a: '', b: ''}}",
 			`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
+		{"selection among no configurations", "config: {byNodeLabel: true}", "config.default selects no configuration: set config.default"},
+		{"configuration that no label can select", "config: {byNodeLabel: true, default: a, map: {a: '', .b: ''}}",
+			`config.byNodeLabel: ".b" cannot be the value of a label`},
+		{"default that no label can select", "config: {byNodeLabel: true, name: x, default: _a}",
+			`config.byNodeLabel: "_a" cannot be the value of a label`},
+		{"selection that is no boolean", "config: {byNodeLabel: label, map: {a: ''}}", "at '/config/byNodeLabel': got string, want boolean"},
 		{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
 			`pools[0] (x) selects the configuration "c", which config.map does not have`},
 	} {

@@ -97,6 +97,24 @@ var variants = []struct {
 		},
 	},
 	{
+		name: "a configuration that the label of the node selects",
+		values: "config:\n  byNodeLabel: true\n  map: {shared: 'multitenancy: 4', exclusive: 'multitenancy: 1'}\n" +
+			"  default: exclusive\npools:\n- {name: a, nodeSelector: {pool: a}, config: shared}\n- {name: b, nodeSelector: {pool: b}}",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin-a", twoT4, map[string]int64{display: 8, compute: 0}},
+			{"gpus-directx-device-plugin-b", twoT4, map[string]int64{display: 2, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			for selected, capacity := range map[string]int64{"shared": 8, "exclusive": 2, "": 2} {
+				c := newContainer(t, found.daemonSets[1], found.configMaps)
+				c.selectConfiguration(selected)
+				c.mustAdvertise(twoT4, map[string]int64{display: capacity, compute: 0})
+			}
+			volume := found.daemonSets[0].Spec.Template.Spec.Volumes[0]
+			mustEqual(t, "number of chosen keys", strconv.Itoa(len(volume.ConfigMap.Items)), "0")
+		},
+	},
+	{
 		name:   "an existing ConfigMap",
 		values: "config:\n  name: from-elsewhere\n  default: shared",
 		others: []*corev1.ConfigMap{{

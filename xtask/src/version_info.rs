@@ -15,7 +15,7 @@ use crate::workspace;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The built file, the name that it is shipped as, and its description.
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 10] = [
     (
         "directx-device-plugin.exe",
         "directx-device-plugin.exe",
@@ -30,6 +30,11 @@ const FILES: [(&str, &str, &str); 9] = [
         "device-plugin-mcdm.exe",
         "device-plugin-mcdm.exe",
         "DirectX device plugin for Kubernetes (MCDM devices)",
+    ),
+    (
+        "directx-feature-discovery.exe",
+        "directx-feature-discovery.exe",
+        "Node labels for DirectX devices",
     ),
     (
         "gen-device-mounts.exe",

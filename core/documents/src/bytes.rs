@@ -10,8 +10,11 @@ use crate::ReadError;
 /// adapter takes some hundred KiB.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// Decodes the bytes of the file `name`.
-pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<String, ReadError> {
+/// The text in the bytes of the file `name`.
+///
+/// # Errors
+/// The bytes are no text, or too many.
+pub fn text(name: &str, bytes: &[u8]) -> Result<String, ReadError> {
     if bytes.len() > MAX_BYTES {
         let what = format!("the file is larger than {} MiB", MAX_BYTES >> 20);
         return Err(ReadError::of_file(name, what));
@@ -52,23 +55,23 @@ mod tests {
         let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
         let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
         for bytes in [little.as_slice(), &big, "a😀".as_bytes(), "\u{FEFF}a😀".as_bytes()] {
-            assert_eq!(decode("f", bytes), Ok("a😀".to_owned()));
+            assert_eq!(text("f", bytes), Ok("a😀".to_owned()));
         }
     }
 
     #[test]
     fn malformed_text_is_an_error_with_its_line() {
-        let error = decode("f.yaml", b"a: 1\nb: \xFF\n").unwrap_err().to_string();
+        let error = text("f.yaml", b"a: 1\nb: \xFF\n").unwrap_err().to_string();
         assert_eq!(error, "f.yaml:2: the file is not valid UTF-8");
         for malformed in [&b"\xFF\xFEa"[..], b"\xFF\xFE\x00\xD8"] {
-            let error = decode("f.yaml", malformed).unwrap_err().to_string();
+            let error = text("f.yaml", malformed).unwrap_err().to_string();
             assert_eq!(error, "f.yaml: the file is not valid UTF-16");
         }
     }
 
     #[test]
     fn a_file_over_the_limit_is_an_error() {
-        let error = decode("f.yaml", &vec![b' '; MAX_BYTES + 1]).unwrap_err().to_string();
+        let error = text("f.yaml", &vec![b' '; MAX_BYTES + 1]).unwrap_err().to_string();
         assert_eq!(error, "f.yaml: the file is larger than 16 MiB");
     }
 }

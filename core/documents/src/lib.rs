@@ -36,7 +36,7 @@ mod text_or_list;
 mod value;
 mod write;
 
-pub use bytes::MAX_BYTES;
+pub use bytes::{MAX_BYTES, text};
 pub use closest::closest;
 pub use entries::Entries;
 pub use error::{Place, ReadError};

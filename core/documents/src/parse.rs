@@ -37,7 +37,7 @@ pub fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ReadErr
 
 /// The file as a tree.
 fn tree(name: &str, bytes: &[u8]) -> Result<Node, ReadError> {
-    let text = bytes::decode(name, bytes)?;
+    let text = bytes::text(name, bytes)?;
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(&text);
     if is_empty(text) {
         return Ok(Node { value: Value::Mapping(Vec::new()), line: 1, width: 0 });

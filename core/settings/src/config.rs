@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use devices::{DriverModel, Policy};
 
+use crate::config_choice::{ChosenFile, ConfigChoice};
 use crate::config_files;
 use crate::model::{ModelSettings, model_settings};
 use crate::origin::{Effective, Origin, Sourced};
@@ -16,8 +17,8 @@ use crate::{Environment, SettingsError, resources};
 pub struct Flags {
     /// `--driver-model`, in the order given; empty means wddm and mcdm.
     pub driver_models: Vec<DriverModel>,
-    /// `--config`: the one file for all driver models.
-    pub config: Option<PathBuf>,
+    /// `--config` or `--config-directory`: the file for all driver models.
+    pub config: ConfigChoice,
     /// `--device-plugin-dir`.
     pub device_plugin_dir: Option<PathBuf>,
 }
@@ -41,14 +42,16 @@ pub struct Config {
 /// The first thing that is wrong, with its flag, variable, or file, line and key.
 pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, SettingsError> {
     let mut models: Vec<ModelSettings> = Vec::new();
+    let chosen = flags.config.file(environment)?;
     for model in driver_models(flags)? {
         let variables = Variables { model, environment };
-        let file = config_files::settings(&variables, flags.config.as_deref())?;
+        let file = config_files::settings(&variables, chosen.as_ref())?;
         models.push(model_settings(&variables, &file)?);
     }
     resources::check(&models)?;
     let directory = directory(flags, environment, &models)?;
     let mut effective: Vec<Effective> = Vec::new();
+    effective.extend(chosen.as_ref().and_then(ChosenFile::effective));
     effective.extend(directory.as_ref().map(|directory| Effective {
         model: None,
         key: "device-plugin-dir",

@@ -1,8 +1,9 @@
 //! The configuration file of each driver model.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::config_choice::ChosenFile;
 use crate::file::{FileSettings, read_file};
 use crate::variables::Variables;
 use crate::{Environment, SettingsError};
@@ -14,17 +15,16 @@ const MACHINE_FOLDER: &str =
 /// The default files of a driver model, in the order in which they are tried.
 const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// The settings of the file for one driver model; empty if no file exists. `config` is
-/// `--config`, which applies to every driver model.
+/// The settings of the file for one driver model; empty if no file exists. `chosen` is
+/// the file of the command line, which applies to every driver model.
 pub(crate) fn settings(
     variables: &Variables<'_>,
-    config: Option<&Path>,
+    chosen: Option<&ChosenFile>,
 ) -> Result<FileSettings, SettingsError> {
     let environment = variables.environment;
-    if let Some(path) = config {
-        let bytes = environment
-            .read(path)
-            .map_err(|source| SettingsError::File { path: path.to_owned(), source })?;
+    if let Some(chosen) = chosen {
+        let path = chosen.path();
+        let bytes = environment.read(path).map_err(|source| chosen.unreadable(source))?;
         return Ok(read_file(path, &bytes)?);
     }
     if let Some(path) = variables.config_file()? {

@@ -39,6 +39,18 @@ struct Following {
     signal: ReloadSignal,
 }
 
+/// What a daemon that has read its configuration needs to follow it.
+pub struct ReloadParts {
+    /// Where the configuration comes from.
+    pub source: ConfigSource,
+    /// Every file that was looked for.
+    pub files: Vec<FileRead>,
+    /// Why the selected configuration is not active, if it is not.
+    pub problem: Option<Failure>,
+    /// Requests to read the configuration again.
+    pub signal: ReloadSignal,
+}
+
 /// A change of the configuration.
 pub enum ConfigChange {
     /// A valid configuration: answer with [`ConfigReload::applied`] or [`ConfigReload::rejected`].
@@ -56,19 +68,19 @@ impl ConfigReload {
         ConfigReload { following: None, status: watch::Sender::default() }
     }
 
-    /// Follows `source`, which was `active` and consisted of `files` at the start.
-    pub fn start(
-        source: ConfigSource,
-        active: Config,
-        files: Vec<FileRead>,
-        signal: ReloadSignal,
-    ) -> Result<ConfigReload, Failure> {
+    /// Follows a configuration that was `active` at the start.
+    pub fn start(parts: ReloadParts, active: Config) -> Result<ConfigReload, Failure> {
+        let ReloadParts { source, files, problem, signal } = parts;
         let watch = ConfigWatch::start(source, files).map_err(|error| {
             let what = "cannot start the thread that follows the configuration";
             Failure::runtime(anyhow::Error::new(error).context(what))
         })?;
         let following = Some(Following { active, watch, signal });
-        Ok(ConfigReload { following, ..ConfigReload::none() })
+        let mut reload = ConfigReload { following, ..ConfigReload::none() };
+        if let Some(problem) = problem {
+            reload.rejected(&problem);
+        }
+        Ok(reload)
     }
 
     /// The status and its changes.
@@ -112,7 +124,8 @@ impl ConfigReload {
                 return Some(ConfigChange::Valid(config));
             }
             Ok(config) => {
-                // The same policy, perhaps on other lines.
+                // The same policy, perhaps on other lines or with another name.
+                log_changes(&following.active, &config);
                 following.active = *config;
                 let rejected = self.status.borrow().last_error.is_some();
                 if !rejected && update.trigger != Trigger::Requested {
@@ -128,11 +141,7 @@ impl ConfigReload {
     /// The configuration was applied.
     pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
-        for change in changed_keys(&following.active, &config) {
-            let KeyChange { model, key, before, after } = change;
-            let model = model.map(DriverModel::name);
-            tracing::info!(model, key, before, value = after, "configuration changed");
-        }
+        log_changes(&following.active, &config);
         for notice in config.notices.iter().filter(|n| !following.active.notices.contains(n)) {
             config::log_notice(notice);
         }
@@ -161,6 +170,13 @@ impl ConfigReload {
     }
 }
 
+fn log_changes(before: &Config, after: &Config) {
+    for KeyChange { model, key, before, after } in changed_keys(before, after) {
+        let model = model.map(DriverModel::name);
+        tracing::info!(model, key, before, value = after, "configuration changed");
+    }
+}
+
 /// An error for clients, with its hint.
 fn reported(error: &str, hint: Option<&str>) -> String {
     let mut text: String = error.chars().take(MAX_ERROR).collect();
@@ -171,5 +187,7 @@ fn reported(error: &str, hint: Option<&str>) -> String {
     text
 }
 
+#[cfg(test)]
+mod named_tests;
 #[cfg(test)]
 mod tests;

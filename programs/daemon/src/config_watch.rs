@@ -1,9 +1,9 @@
 //! The thread that reads the configuration again when its files may have changed.
 //!
 //! In come notifications of the operating system and requests; out goes each configuration that
-//! differs from the last one. A file that is missing is not a change: on Windows, the kubelet
-//! updates the volume of a `ConfigMap` by removing a link and creating it again. Nobody waits for
-//! the thread.
+//! differs from the last one. A file that is missing for a moment is not a change: on Windows, the
+//! kubelet updates the volume of a `ConfigMap` by removing a link and creating it again. Nobody
+//! waits for the thread.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl ConfigWatch {
         let (send, updates) = mpsc::unbounded_channel();
         let notify = requests.clone();
         std::thread::Builder::new().name("configuration".to_owned()).spawn(move || {
-            run(&source, ReadFilter::new(files), notify, &triggers, &send);
+            run(&source, ReadFilter::new(files), &notify, &triggers, &send);
         })?;
         Ok(ConfigWatch { requests, updates })
     }
@@ -61,30 +61,26 @@ impl ConfigWatch {
 fn run(
     source: &ConfigSource,
     mut filter: ReadFilter,
-    notify: Sender<Trigger>,
+    notify: &Sender<Trigger>,
     triggers: &Receiver<Trigger>,
     updates: &mpsc::UnboundedSender<Update>,
 ) {
-    let paths = filter.last.iter().map(|file| file.path.clone());
-    let watch = FileWatch::start(paths, move || {
-        // Without a receiver, this thread has ended.
-        let _ = notify.send(Trigger::FilesChanged);
-    });
-    if let Err(error) = &watch {
-        let interval_s = REREAD_INTERVAL.as_secs();
-        tracing::warn!(%error, interval_s, "cannot watch the configuration files; reading them at intervals");
-    }
-    let read = || match &watch {
-        Ok(watch) => watch.read_still(|| source.read()),
-        Err(_) => Ok(source.read()),
-    };
+    let mut watched = Watched::start(paths(&filter.last), notify);
     // The files may have changed before they were watched.
     let mut trigger = Trigger::FilesChanged;
     loop {
-        if let Some(update) = filter.update(trigger, read())
+        let reading = watched.read(source);
+        let looked_for = reading.as_ref().ok().map(|reading| paths(&reading.files));
+        if let Some(update) = filter.update(trigger, reading)
             && updates.send(update).is_err()
         {
             return;
+        }
+        if let Some(paths) = looked_for.filter(|paths| *paths != watched.paths) {
+            // The selection names another file, which may have changed before it is watched.
+            watched = Watched::start(paths, notify);
+            trigger = Trigger::FilesChanged;
+            continue;
         }
         trigger = match triggers.recv_timeout(REREAD_INTERVAL) {
             Ok(trigger) => triggers.try_iter().fold(trigger, Trigger::max),
@@ -95,6 +91,39 @@ fn run(
             return;
         }
     }
+}
+
+/// The files whose changes are reported.
+struct Watched {
+    paths: Vec<PathBuf>,
+    /// `None` if the operating system refuses; the files are then read at intervals.
+    watch: Option<FileWatch>,
+}
+
+impl Watched {
+    fn start(paths: Vec<PathBuf>, notify: &Sender<Trigger>) -> Watched {
+        let notify = notify.clone();
+        let watch = FileWatch::start(&paths, move || {
+            // Without a receiver, the thread of the configuration has ended.
+            let _ = notify.send(Trigger::FilesChanged);
+        });
+        let watch = watch.inspect_err(|error| {
+            let interval_s = REREAD_INTERVAL.as_secs();
+            tracing::warn!(%error, interval_s, "cannot watch the configuration files; reading them at intervals");
+        });
+        Watched { paths, watch: watch.ok() }
+    }
+
+    fn read(&self, source: &ConfigSource) -> Result<Reading, KeepsChanging> {
+        match &self.watch {
+            Some(watch) => watch.read_still(|| source.read()),
+            None => Ok(source.read()),
+        }
+    }
+}
+
+fn paths(files: &[FileRead]) -> Vec<PathBuf> {
+    files.iter().map(|file| file.path.clone()).collect()
 }
 
 /// Lets a configuration pass that differs from the last one, and one that was requested.
@@ -126,8 +155,7 @@ impl ReadFilter {
         };
         if let Some(path) = self.missing(&files) {
             let path = path.to_owned();
-            self.report_missing(trigger, &path);
-            return None;
+            return self.missing_update(trigger, &path);
         }
         self.missing_reported = false;
         if files == self.last && trigger != Trigger::Requested {
@@ -149,20 +177,21 @@ impl ReadFilter {
     }
 
     /// A file that is being replaced returns long before the next read without a notification.
-    fn report_missing(&mut self, trigger: Trigger, path: &Path) {
+    fn missing_update(&mut self, trigger: Trigger, path: &Path) -> Option<Update> {
         let is_due = match trigger {
             Trigger::FilesChanged => false,
             Trigger::TimePassed => !self.missing_reported,
             Trigger::Requested => true,
         };
-        if is_due {
-            self.missing_reported = true;
-            tracing::warn!(
-                file = %path.display(),
-                hint = "restore the file, or restart the plugin to run without it",
-                "configuration file is missing; the current configuration stays active"
-            );
+        if !is_due {
+            return None;
         }
+        self.missing_reported = true;
+        // The file is an update when it returns, whatever it contains.
+        self.last.clear();
+        let error = anyhow::anyhow!("the configuration file `{}` is missing", path.display());
+        let hint = "restore the file, or restart the plugin to run without it";
+        Some(Update { trigger, result: Err(Failure::usage(error).hint(hint)) })
     }
 }
 
@@ -173,8 +202,9 @@ fn existing(files: &[FileRead]) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use settings::ConfigChoice;
+
     use super::*;
-    use crate::test_log::Log;
 
     const FILE: &str = "/etc/config.yaml";
 
@@ -183,7 +213,7 @@ mod tests {
         let content = if content == 0 { FileContent::Missing } else { FileContent::Hash(content) };
         let result = match content {
             FileContent::Missing => Err(Failure::usage(anyhow::anyhow!("no such file"))),
-            _ => ConfigSource::new(&[], None, None).read().result,
+            _ => ConfigSource::new(&[], ConfigChoice::PerModel, None).read().result,
         };
         Reading { result, files: vec![FileRead { path: FILE.into(), content }] }
     }
@@ -204,21 +234,21 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_no_update_and_is_reported_if_it_stays_missing() {
-        let log = Log::start();
+    fn a_missing_file_is_no_update_unless_it_stays_missing() {
         let mut filter = filter();
-        let mut reports = |trigger, content| {
-            assert!(filter.update(trigger, Ok(reading(content))).is_none());
-            log.text().matches("configuration file is missing").count()
+        let mut update = |trigger, content| {
+            let update = filter.update(trigger, Ok(reading(content)))?;
+            Some(update.result.err().map(|failure| failure.chain()))
         };
-        assert_eq!(reports(Trigger::FilesChanged, 0), 0);
-        assert_eq!(reports(Trigger::FilesChanged, 1), 0);
-        assert_eq!(reports(Trigger::TimePassed, 0), 1);
-        assert_eq!(reports(Trigger::TimePassed, 0), 1);
-        assert_eq!(reports(Trigger::Requested, 0), 2);
-        assert_eq!(reports(Trigger::FilesChanged, 1), 2);
-        assert_eq!(reports(Trigger::TimePassed, 0), 3);
-        assert!(log.text().contains(FILE), "{}", log.text());
+        let missing = Some(Some(format!("the configuration file `{FILE}` is missing")));
+        assert_eq!(update(Trigger::FilesChanged, 0), None);
+        assert_eq!(update(Trigger::FilesChanged, 1), None);
+        assert_eq!(update(Trigger::TimePassed, 0), missing);
+        assert_eq!(update(Trigger::TimePassed, 0), None);
+        assert_eq!(update(Trigger::Requested, 0), missing);
+        // The same content: it is valid again.
+        assert_eq!(update(Trigger::FilesChanged, 1), Some(None));
+        assert_eq!(update(Trigger::TimePassed, 0), missing);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use devices::DriverModel;
+use settings::ConfigChoice;
 
 use crate::image::ImageVersion;
 
@@ -12,7 +13,7 @@ pub struct Request {
     /// The driver models that `serve` runs with; none means its default.
     pub driver_models: Vec<DriverModel>,
     /// The configuration file that `serve` runs with.
-    pub config: Option<PathBuf>,
+    pub config: ConfigChoice,
     /// An inventory to check instead of this host.
     pub inventory: Option<PathBuf>,
     /// The kubelet's device plugin directory, if it is not the default one.

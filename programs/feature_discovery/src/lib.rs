@@ -2,17 +2,21 @@
 //!
 //! In come the options, the configuration and the host of the device plugin; out go labels.
 
+mod cluster_access;
 mod command_line;
+mod config_selection;
+mod event_queue;
 mod label_file;
 mod node_devices;
+mod node_state;
+mod reporter;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use cli::Failure;
-use daemon::config::ConfigSource;
-use daemon::config_reload::ConfigReload;
+use daemon::config::{ConfigSource, StartReading};
+use daemon::config_reload::{ConfigReload, ReloadParts};
 use daemon::event_loop::EventLoop;
 use daemon::host_access::HostAccess;
 use daemon::logging::{self, LogDestination, LogLevel};
@@ -27,10 +31,10 @@ use crate::node_devices::NodeDevices;
 #[must_use]
 pub fn main() -> ExitCode {
     cli::run(|| {
-        let matches = CommandLine::command().color(cli::color_choice()).get_matches();
+        let matches = command_line::command().color(cli::color_choice()).get_matches();
         let line = CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
         if let Some(shell) = line.completions.shell {
-            cli::write_completions(shell, CommandLine::command())?;
+            cli::write_completions(shell, command_line::command())?;
             return Ok(ExitCode::SUCCESS);
         }
         run(&line).map(|()| ExitCode::SUCCESS)
@@ -40,42 +44,47 @@ pub fn main() -> ExitCode {
 /// The definition that parses the arguments, for the reference page.
 #[must_use]
 pub fn command() -> clap::Command {
-    CommandLine::command()
+    command_line::command()
 }
 
 fn run(line: &CommandLine) -> Result<(), Failure> {
-    if let Some(file) = &line.output {
-        let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
-        return follow(line, file);
-    }
-    logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
     if line.print {
+        logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
         return print(line);
     }
-    let error = anyhow::anyhow!("no destination for the labels");
-    Err(Failure::usage(error).hint("use `--print` or `--output FILE`"))
+    let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
+    if let Some(file) = &line.output {
+        let family = line.label_family();
+        return follow(line, async |devices| label_file::follow(devices, file, family).await);
+    }
+    let reporter = cluster_access::reporter(line)?;
+    follow(line, async |devices| reporter.run(devices).await.into())
 }
 
 /// `--print`.
 fn print(line: &CommandLine) -> Result<(), Failure> {
     let snapshot = cli::read_host(line.input.inventory.as_deref())?;
-    let config = config::load(&line.models.driver_models, line.input.config.as_deref(), None)?;
+    let config = config::load(&line.models.driver_models, line.input.config.choice())?;
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
     cli::print(&label_file::text(&node_report::labels(&set, line.label_family())))
 }
 
-/// `--output`: writes the labels whenever they change, until a shutdown signal.
-fn follow(line: &CommandLine, file: &Path) -> Result<(), Failure> {
+/// Follows the devices with `work` until it fails, or until a shutdown signal.
+fn follow(
+    line: &CommandLine,
+    work: impl AsyncFnOnce(&mut NodeDevices) -> Failure,
+) -> Result<(), Failure> {
     let event_loop = event_loop::build()?;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal().map_err(|error| {
         Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
     })?;
     let mut devices = devices(line, &event_loop)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     event_loop.block_on(async {
         tokio::select! {
-            failure = label_file::follow(&mut devices, file, line.label_family()) => Err(failure),
+            failure = work(&mut devices) => Err(failure),
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");
                 Ok(())
@@ -91,12 +100,11 @@ fn devices(line: &CommandLine, _entered: &EventLoop) -> Result<NodeDevices, Fail
     })?;
     let host = HostAccess::of(line.input.inventory.as_deref())?;
     let models = &line.models.driver_models;
-    let source = ConfigSource::new(models, line.input.config.clone(), None);
-    let reading = source.read();
-    let active = reading.result?;
+    let source = ConfigSource::new(models, line.input.config.choice(), None);
+    let StartReading { config: active, files, problem } = source.read_at_start()?;
     config::log(&active);
     let catalog = Catalog::new(active.policy.clone());
-    let reload = ConfigReload::start(source, active, reading.files, signal)?;
+    let reload = ConfigReload::start(ReloadParts { source, files, problem, signal }, active)?;
     NodeDevices::start(catalog, host, reload).map_err(|error| {
         let what = "cannot start the thread that reads adapters";
         Failure::runtime(anyhow::Error::new(error).context(what))

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use cli::Failure;
 use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
 use daemon::change_log::{self, RepeatedText};
-use daemon::config_reload::{ConfigChange, ConfigReload};
+use daemon::config_reload::{ConfigChange, ConfigReload, ReloadStatus};
 use daemon::hcs_schemas::HcsSchemaReader;
 use daemon::host_access::HostAccess;
 use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Follows the devices of the node.
@@ -71,6 +72,11 @@ impl NodeDevices {
             origin: Instant::now(),
             set: None,
         })
+    }
+
+    /// What becomes of the configurations.
+    pub(crate) fn config_status(&self) -> watch::Receiver<ReloadStatus> {
+        self.configuration.status()
     }
 
     /// The next device set. Nothing is lost if this is dropped before it completes.

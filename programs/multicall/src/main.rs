@@ -17,10 +17,11 @@ type Main = fn() -> ExitCode;
 
 /// The names, and what runs under them. The clients in C++ and in Go print the same as
 /// `test-device-discovery`.
-const PROGRAMS: [(&str, Main); 8] = [
+const PROGRAMS: [(&str, Main); 9] = [
     ("directx-device-plugin", plugin::main),
     ("device-plugin-wddm", || plugin::main_for(DriverModel::Wddm)),
     ("device-plugin-mcdm", || plugin::main_for(DriverModel::Mcdm)),
+    ("directx-feature-discovery", feature_discovery::main),
     ("gen-device-mounts", tools::mounts::main),
     ("query-hcs-capabilities", tools::hcs::main),
     ("test-device-discovery", tools::discovery::main),

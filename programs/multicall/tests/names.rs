@@ -29,6 +29,7 @@ fn every_name_runs_its_program() {
         "directx-device-plugin",
         "device-plugin-wddm",
         "device-plugin-mcdm",
+        "directx-feature-discovery",
         "gen-device-mounts",
         "query-hcs-capabilities",
         "test-device-discovery",

@@ -167,6 +167,7 @@ impl NodeDevices {
     /// Follows changes of the configuration from now on.
     pub(crate) fn follow(&mut self, configuration: ConfigReload) {
         self.configuration = configuration;
+        self.serve_rejected_configuration();
     }
 
     /// The resources, with their lists.
@@ -278,6 +279,11 @@ impl NodeDevices {
                 Err(error) => self.configuration.rejected(&error.into()),
             }
         }
+        self.serve_rejected_configuration();
+    }
+
+    /// Hands the reason why the newest configuration is not active to the supervisor.
+    fn serve_rejected_configuration(&self) {
         let rejected = self.configuration.last_error();
         self.served.send_if_modified(|served| {
             let changed = served.rejected_configuration != rejected;

@@ -24,8 +24,8 @@ use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
 use daemon::arguments::{DriverModels, Input};
-use daemon::config::{ConfigSource, FileRead, Reading};
-use daemon::config_reload::ConfigReload;
+use daemon::config::{ConfigSource, StartReading};
+use daemon::config_reload::{ConfigReload, ReloadParts};
 use daemon::event_loop::EventLoop;
 use daemon::host_access::HostAccess;
 use daemon::logging::LogDestination;
@@ -69,9 +69,7 @@ pub(crate) struct Daemon {
     event_loop: EventLoop,
     host: HostAccess,
     config: Config,
-    source: ConfigSource,
-    files: Vec<FileRead>,
-    reload_signal: ReloadSignal,
+    reload: ReloadParts,
     monitoring: Option<Monitoring>,
     takeover: Takeover,
 }
@@ -98,13 +96,12 @@ impl ServeArguments {
         let DaemonArguments { input, directory, log_file, listen: _, pod_resources: _, replace: _ } =
             &self.daemon;
         let paths = [
-            ("--config", &input.config),
             ("--inventory", &input.inventory),
             ("--device-plugin-dir", &directory.device_plugin_dir),
             ("--log-file", log_file),
         ];
         let given = paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
-        given.collect()
+        input.config.paths().into_iter().chain(given).collect()
     }
 }
 
@@ -146,21 +143,21 @@ impl DaemonArguments {
         };
         let Input { config, inventory } = self.input;
         let host = HostAccess::of(inventory.as_deref())?;
-        let source = ConfigSource::new(driver_models, config, self.directory.device_plugin_dir);
-        let Reading { result, files } = source.read();
-        let config = result?;
+        let source =
+            ConfigSource::new(driver_models, config.choice(), self.directory.device_plugin_dir);
+        let StartReading { config, files, problem } = source.read_at_start()?;
         let pod_resources = self.pod_resources.unwrap_or_default();
         let monitoring = self.listen.map(|address| Monitoring { address, pod_resources });
         let takeover = if self.replace { Takeover::Replace } else { Takeover::Wait };
-        Ok(Daemon { event_loop, host, config, source, files, reload_signal, monitoring, takeover })
+        let reload = ReloadParts { source, files, problem, signal: reload_signal };
+        Ok(Daemon { event_loop, host, config, reload, monitoring, takeover })
     }
 }
 
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { event_loop, host, config, source, files, reload_signal, monitoring, takeover } =
-            self;
+        let Daemon { event_loop, host, config, reload, monitoring, takeover } = self;
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
         let signal = signals::shutdown_signal()
@@ -171,7 +168,7 @@ impl Daemon {
         let directory = directory.unwrap_or_else(default_device_plugin_dir);
         let telemetry = DeviceTelemetry::of(host.kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
-        let reload = ConfigReload::start(source, config, files, reload_signal)?;
+        let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
         if let Some(Monitoring { address, pod_resources }) = monitoring {
             let scrape = ScrapeSources {

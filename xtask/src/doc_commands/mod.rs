@@ -34,7 +34,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(600);
 const SHOWN_LINES: usize = 30;
 
 /// The packages whose programs users call.
-const PACKAGES: [&str; 3] = ["plugin", "tools", "gpu_probe"];
+const PACKAGES: [&str; 4] = ["plugin", "tools", "gpu_probe", "feature_discovery"];
 
 /// Runs the commands of every document, and reports all failures.
 pub(crate) fn check() -> Result<()> {

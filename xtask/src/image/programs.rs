@@ -26,6 +26,10 @@ const SHIPPED: [Shipped; 10] = [
     Shipped { name: "directx-device-plugin.exe", built: &[ALL, "directx-device-plugin.exe"] },
     Shipped { name: "device-plugin-wddm.exe", built: &[ALL, "device-plugin-wddm.exe"] },
     Shipped { name: "device-plugin-mcdm.exe", built: &[ALL, "device-plugin-mcdm.exe"] },
+    Shipped {
+        name: "directx-feature-discovery.exe",
+        built: &[ALL, "directx-feature-discovery.exe"],
+    },
     Shipped { name: "gen-device-mounts.exe", built: &[ALL, "gen-device-mounts.exe"] },
     // A file of its own: it is copied into the images of users, and is a seventh of the size.
     Shipped { name: "gpu-probe.exe", built: &["gpu-probe.exe"] },

@@ -23,10 +23,11 @@ pub(super) const LINUX_PACKAGES: [&str; 2] = ["multicall", "gpu_probe"];
 const ALL: &str = "directx-programs";
 
 /// The names under which [`ALL`] is shipped, and how each prints its completions.
-pub(super) const NAMES: [(&str, &str); 6] = [
+pub(super) const NAMES: [(&str, &str); 7] = [
     ("directx-device-plugin", "completions"),
     ("device-plugin-wddm", "--completions"),
     ("device-plugin-mcdm", "--completions"),
+    ("directx-feature-discovery", "--completions"),
     ("gen-device-mounts", "--completions"),
     ("query-hcs-capabilities", "--completions"),
     ("test-device-discovery", "--completions"),

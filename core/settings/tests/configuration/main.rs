@@ -2,5 +2,6 @@
 
 mod environment;
 mod files;
+mod named;
 mod reference;
 mod sources;

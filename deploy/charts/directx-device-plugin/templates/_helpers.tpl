@@ -70,11 +70,26 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- if and (not $name) (eq (len $known) 1) -}}
 {{- $name = first $known -}}
 {{- end -}}
-{{- if and (not $name) (or $config.name $known) -}}
+{{- if and (not $name) (or $config.name $known $config.byNodeLabel) -}}
 {{- fail (printf "%s selects no configuration: set config.default%s" .where (ternary "" (printf " to one of: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
 {{- if and $name (not $config.name) (not (hasKey $config.map $name)) -}}
 {{- fail (printf "%s selects the configuration %q, which config.map does not have%s" .where $name (ternary "" (printf "; it has: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
+{{- if $config.byNodeLabel -}}
+{{- range ternary $known (list $name) (empty $config.name) -}}
+{{- if or (gt (len .) 63) (not (regexMatch "^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$" .)) -}}
+{{- fail (printf "config.byNodeLabel: %q cannot be the value of a label: it must have at most 63 characters, and start and end with a letter or digit" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $name -}}
+{{- end -}}
+
+{{/* The options that select a configuration by the node's label; the argument is the default. The selection is a file of
+the host, so that it outlives the pods: a new pod starts with it, also while the API server is away. */}}
+{{- define "directx-device-plugin.selectionArguments" -}}
+- '--config-directory=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins'
+- '--config-default={{ . }}'
+- '--config-selection=C:\var\lib\directx-device-plugin\config-selection'
 {{- end -}}

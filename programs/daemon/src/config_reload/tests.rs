@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use settings::ConfigChoice;
 use tokio::time::timeout;
 
 use super::*;
+use crate::config::StartReading;
 use crate::test_log::Log;
 
 /// Much longer than a notification takes.
@@ -14,10 +16,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Longer than it takes until a change is noticed.
 const PAUSE: Duration = Duration::from_millis(700);
 
-struct Followed {
-    reload: ConfigReload,
-    path: PathBuf,
-    _folder: tempfile::TempDir,
+pub(super) struct Followed {
+    pub(super) reload: ConfigReload,
+    pub(super) path: PathBuf,
+    pub(super) _folder: tempfile::TempDir,
 }
 
 /// Follows `path` in a folder that `set_up` has filled.
@@ -25,12 +27,15 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
     let folder = tempfile::tempdir().unwrap();
     set_up(folder.path());
     let path = folder.path().join(path);
-    let source = ConfigSource::new(&[DriverModel::Wddm], Some(path.clone()), None);
-    let reading = source.read();
-    let active = reading.result.unwrap();
-    let signal = ReloadSignal::listen().unwrap();
-    let reload = ConfigReload::start(source, active, reading.files, signal).unwrap();
+    let reload = start(ConfigChoice::File(path.clone()));
     Followed { reload, path, _folder: folder }
+}
+
+pub(super) fn start(config: ConfigChoice) -> ConfigReload {
+    let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
+    let StartReading { config, files, problem } = source.read_at_start().unwrap();
+    let signal = ReloadSignal::listen().unwrap();
+    ConfigReload::start(ReloadParts { source, files, problem, signal }, config).unwrap()
 }
 
 fn follow_file(text: &str) -> Followed {
@@ -40,7 +45,7 @@ fn follow_file(text: &str) -> Followed {
 impl Followed {
     /// Waits for the next change and applies it. Returns the replicas of a configuration that was
     /// applied.
-    async fn apply(&mut self) -> Option<u32> {
+    pub(super) async fn apply(&mut self) -> Option<u32> {
         let change = timeout(LIMIT, self.reload.next()).await.expect("a change");
         self.handle(change)
     }
@@ -52,12 +57,12 @@ impl Followed {
         Some(replicas)
     }
 
-    async fn stays_the_same(&mut self) {
+    pub(super) async fn stays_the_same(&mut self) {
         let change = timeout(PAUSE, self.reload.next()).await.ok();
         assert!(change.is_none(), "{:?}", change.and_then(|change| self.handle(change)));
     }
 
-    fn replace(&self, text: &str) {
+    pub(super) fn replace(&self, text: &str) {
         let new = self.path.with_extension("new");
         fs::write(&new, text).unwrap();
         // On Windows that fails while the thread reads the file.
@@ -68,7 +73,7 @@ impl Followed {
         }
     }
 
-    fn status(&self) -> ReloadStatus {
+    pub(super) fn status(&self) -> ReloadStatus {
         self.reload.status().borrow().clone()
     }
 }

@@ -16,7 +16,9 @@ fn catalog(text: &str) -> Catalog {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    Catalog::new(config::load(&[DriverModel::Wddm], Some(&file), None).unwrap().policy)
+    Catalog::new(
+        config::load(&[DriverModel::Wddm], settings::ConfigChoice::File(file)).unwrap().policy,
+    )
 }
 
 /// A host with two NVIDIA GPUs.

@@ -12,6 +12,7 @@ mod harness;
 #[cfg(unix)]
 mod log_delivery;
 mod monitoring;
+mod named;
 mod reference;
 mod reload;
 mod shutdown_request;

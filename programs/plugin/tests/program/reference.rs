@@ -77,6 +77,9 @@ fn help_lists_own_options_first_then_logging_then_help() {
             &[
                 "--driver-model",
                 "--config",
+                "--config-directory",
+                "--config-selection",
+                "--config-default",
                 "--inventory",
                 "--device-plugin-dir",
                 "--log-file",
@@ -85,7 +88,19 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--replace",
             ][..],
         ),
-        ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
+        (
+            "simulate",
+            &[
+                "--pod",
+                "--config",
+                "--config-directory",
+                "--config-selection",
+                "--config-default",
+                "--inventory",
+                "--driver-model",
+                "--output",
+            ],
+        ),
         ("devices", &["--filter", "--inventory", "--output"]),
         ("record", &["--output", "--inventory"]),
         (
@@ -93,6 +108,9 @@ fn help_lists_own_options_first_then_logging_then_help() {
             &[
                 "--image-os-version",
                 "--config",
+                "--config-directory",
+                "--config-selection",
+                "--config-default",
                 "--inventory",
                 "--driver-model",
                 "--device-plugin-dir",
@@ -107,6 +125,9 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--image",
                 "--namespace",
                 "--config",
+                "--config-directory",
+                "--config-selection",
+                "--config-default",
                 "--inventory",
                 "--driver-model",
                 "--device-plugin-dir",
@@ -127,6 +148,9 @@ fn help_lists_own_options_first_then_logging_then_help() {
     assert_eq!(options(&stdout(program, &["--help"])), last);
     let own = [
         "--config",
+        "--config-directory",
+        "--config-selection",
+        "--config-default",
         "--inventory",
         "--device-plugin-dir",
         "--log-file",

@@ -46,7 +46,7 @@ impl Configured {
 
 /// Waits until `status` reports that the daemon is ready, and a rejected configuration with this
 /// text, or none.
-async fn until_rejected(directory: &Path, expected: Option<&str>) -> String {
+pub(crate) async fn until_rejected(directory: &Path, expected: Option<&str>) -> String {
     let started = Instant::now();
     loop {
         let (code, report) = status(directory);

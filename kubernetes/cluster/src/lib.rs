@@ -1,0 +1,31 @@
+//! A client of the Kubernetes API server for a program that reports on its own node.
+//!
+//! In come the account of a pod or a kubeconfig file, and what a node object is to say; out go
+//! the requests, each within a time limit, and the reason of every failure. It does not know what
+//! is reported.
+
+mod client;
+mod connection;
+mod credentials;
+mod error;
+mod event;
+mod in_cluster;
+mod kubeconfig;
+mod node;
+mod retry;
+mod server;
+#[cfg(test)]
+mod tests;
+mod time;
+mod tls;
+mod watch;
+
+pub use client::Client;
+pub use error::ClusterError;
+pub use event::Event;
+pub use in_cluster::{ACCOUNT_FOLDER, AccountEnvironment, in_cluster};
+pub use kubeconfig::read_kubeconfig;
+pub use node::{Condition, Node, Taint};
+pub use retry::Retry;
+pub use server::{Access, ConfigError};
+pub use watch::NodeWatch;

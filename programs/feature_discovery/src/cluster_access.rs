@@ -1,0 +1,43 @@
+//! The cluster and the node that the options and the environment describe.
+
+use std::io;
+
+use cli::Failure;
+use cluster::{AccountEnvironment, Client, in_cluster, read_kubeconfig};
+
+use crate::command_line::CommandLine;
+use crate::config_selection::SelectionFile;
+use crate::node_state::MANAGER;
+use crate::reporter::{Report, Reporter};
+
+/// A reporter for this node.
+pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
+    let node = line.node_name.clone().or_else(|| std::env::var("NODE_NAME").ok());
+    let node = node.filter(|name| !name.is_empty()).ok_or_else(|| {
+        Failure::usage(anyhow::anyhow!("the name of the node is unknown")).hint(
+            "use `--node-name NAME` or the variable NODE_NAME; `--print` and `--output FILE` need \
+             no cluster",
+        )
+    })?;
+    let access = match &line.kubeconfig {
+        Some(file) => read_kubeconfig(file),
+        None => in_cluster(&AccountEnvironment::of_process()),
+    };
+    let access = access.map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        Failure::usage(error).hint_if_any(hint)
+    })?;
+    let client = Client::new(access, MANAGER).map_err(unusable)?;
+    let selection = line.select_config.then(|| line.input.config.selection()).flatten();
+    let report = Report {
+        node,
+        family: line.label_family(),
+        startup_taint: line.startup_taint.clone(),
+        selection: selection.map(|path| SelectionFile::new(path.to_owned())),
+    };
+    Ok(Reporter::new(report, client))
+}
+
+fn unusable(error: io::Error) -> Failure {
+    Failure::usage(anyhow::Error::new(error).context("cannot use the access to the cluster"))
+}

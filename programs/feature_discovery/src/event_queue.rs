@@ -1,0 +1,165 @@
+//! The Events that are still to be reported. Pure.
+//!
+//! A device that changes all the time must not flood the API server: what repeats becomes one
+//! Event with a count, and a node reports a limited number in a minute.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use cluster::Event;
+use node_report::DeviceEvent;
+use tokio::time::Instant;
+
+/// How many Events a node may report at once.
+const BURST: u32 = 10;
+/// The time in which it may report one more.
+const INTERVAL: Duration = Duration::from_secs(6);
+/// How many different Events wait at most; a node with more devices reports the newest.
+const MAX_WAITING: usize = 64;
+
+/// The reason of the Event about a configuration that cannot be used.
+const CONFIGURATION_REJECTED: &str = "DirectXConfigurationRejected";
+
+/// The Events that are still to be reported.
+pub(crate) struct EventQueue {
+    waiting: VecDeque<Event>,
+    /// How often each has happened.
+    counts: HashMap<(&'static str, String), u64>,
+    allowed: u32,
+    /// Since when `allowed` counts.
+    since: Instant,
+}
+
+impl EventQueue {
+    pub(crate) fn new(now: Instant) -> EventQueue {
+        EventQueue { waiting: VecDeque::new(), counts: HashMap::new(), allowed: BURST, since: now }
+    }
+
+    /// Adds what has happened to a device.
+    pub(crate) fn add(&mut self, event: DeviceEvent) {
+        self.push(Event {
+            reason: event.reason.name(),
+            action: "Discover",
+            is_warning: event.reason.is_warning(),
+            note: event.note,
+            subject: event.device.to_string(),
+            count: 1,
+        });
+    }
+
+    /// Adds a configuration that cannot be used.
+    pub(crate) fn add_rejection(&mut self, note: String) {
+        self.push(Event {
+            reason: CONFIGURATION_REJECTED,
+            action: "Configure",
+            is_warning: true,
+            note,
+            subject: "configuration".to_owned(),
+            count: 1,
+        });
+    }
+
+    fn push(&mut self, mut event: Event) {
+        let count = self.counts.entry((event.reason, event.subject.clone())).or_insert(0);
+        *count += 1;
+        event.count = *count;
+        let same =
+            |other: &&mut Event| (other.reason, &other.subject) == (event.reason, &event.subject);
+        if let Some(waiting) = self.waiting.iter_mut().find(same) {
+            *waiting = event;
+            return;
+        }
+        if self.waiting.len() == MAX_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(event);
+    }
+
+    /// The next Event to report.
+    pub(crate) fn first(&self) -> Option<&Event> {
+        self.waiting.front()
+    }
+
+    /// When the next Event may be reported, if there is one.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Instant> {
+        self.waiting.front()?;
+        let earned = (now - self.since).as_millis() / INTERVAL.as_millis();
+        let earned = u32::try_from(earned).unwrap_or(u32::MAX);
+        if self.allowed.saturating_add(earned) >= BURST {
+            (self.allowed, self.since) = (BURST, now);
+        } else {
+            self.allowed += earned;
+            self.since += INTERVAL * earned;
+        }
+        Some(if self.allowed > 0 { now } else { self.since + INTERVAL })
+    }
+
+    /// The first Event was reported.
+    pub(crate) fn reported(&mut self) {
+        self.waiting.pop_front();
+        self.allowed = self.allowed.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use node_report::EventReason;
+
+    use super::*;
+    use devices::PnpId;
+
+    fn event(device: u32) -> DeviceEvent {
+        let device = PnpId::new(format!("PCI\\VEN_10DE&DEV_1EB8\\{device}"));
+        let note = "device is unhealthy".to_owned();
+        DeviceEvent { device, reason: EventReason::Unhealthy, note }
+    }
+
+    /// How many Events are reported within `time`, if each is reported when it may be.
+    fn reported(queue: &mut EventQueue, start: Instant, time: Duration) -> u64 {
+        let (mut now, mut count) = (start, 0);
+        while let Some(due) = queue.due(now).filter(|due| *due <= start + time) {
+            if due > now {
+                now = due;
+            } else {
+                queue.reported();
+                count += 1;
+            }
+        }
+        count
+    }
+
+    #[test]
+    fn a_device_that_changes_all_the_time_is_one_event_with_a_count() {
+        let mut queue = EventQueue::new(Instant::now());
+        for _ in 0..1000 {
+            queue.add(event(1));
+        }
+        assert_eq!(queue.first().map(|event| event.count), Some(1000));
+        queue.reported();
+        assert_eq!(queue.first(), None);
+        queue.add(event(1));
+        assert_eq!(queue.first().map(|event| event.count), Some(1001));
+    }
+
+    #[test]
+    fn a_rejected_configuration_is_a_warning_of_its_own() {
+        let mut queue = EventQueue::new(Instant::now());
+        queue.add_rejection("no configuration is named `x`".to_owned());
+        queue.add_rejection("no configuration is named `y`".to_owned());
+        let event = queue.first().unwrap();
+        assert_eq!((event.reason, event.count), ("DirectXConfigurationRejected", 2));
+        assert!(event.is_warning && event.note.contains("`y`"), "{event:?}");
+    }
+
+    #[test]
+    fn a_storm_is_limited_in_number_and_in_time() {
+        let start = Instant::now();
+        let mut queue = EventQueue::new(start);
+        for device in 0..1000 {
+            queue.add(event(device));
+        }
+        assert_eq!(reported(&mut queue, start, Duration::ZERO), 10);
+        assert_eq!(reported(&mut queue, start, Duration::from_secs(60)), 10);
+        assert_eq!(reported(&mut queue, start, Duration::from_secs(3600)), 44);
+    }
+}

@@ -1,0 +1,241 @@
+//! Keeps the node object as the devices are.
+//!
+//! In come device sets and the node object, whenever either changes; out go as few requests as
+//! possible. A failed request is repeated after growing, random delays, for ever: nothing that
+//! happens to the API server ends this program.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use cluster::{Client, ClusterError, Node, NodeWatch, Retry};
+use daemon::change_log::RepeatedText;
+use devices::DeviceSet;
+use node_report::{LabelFamily, device_events};
+use tokio::time::{Instant, sleep_until};
+
+use crate::config_selection::{LABEL, Rejections, SelectionFile};
+use crate::event_queue::EventQueue;
+use crate::node_devices::{NodeDevices, NodeDevicesError};
+use crate::node_state::{Change, Desired, MANAGER, next_change};
+
+/// How long the same change is not repeated. Another program may undo it each time.
+const REPEAT: Duration = Duration::from_secs(30);
+
+/// What to report about which node.
+pub(crate) struct Report {
+    /// The name of the node object.
+    pub(crate) node: String,
+    pub(crate) family: LabelFamily,
+    /// The key of the taint to remove once pods can use the devices.
+    pub(crate) startup_taint: Option<String>,
+    /// The file that names the configuration, if a label of the node selects it.
+    pub(crate) selection: Option<SelectionFile>,
+}
+
+/// Keeps one node object up to date.
+pub(crate) struct Reporter {
+    report: Report,
+    client: Client,
+    watch: NodeWatch,
+    node: Option<Node>,
+    set: Option<Arc<DeviceSet>>,
+    desired: Option<Desired>,
+    events: EventQueue,
+    last_change: Option<(Change, Instant)>,
+    reading: Attempts,
+    writing: Attempts,
+}
+
+/// The attempts to reach the API server for one purpose.
+#[derive(Default)]
+struct Attempts {
+    retry: Retry,
+    /// Not before this time.
+    next: Option<Instant>,
+    failures: RepeatedText,
+}
+
+/// What happens next.
+enum Step {
+    Devices(Result<Arc<DeviceSet>, NodeDevicesError>),
+    Node(Result<Option<Node>, ClusterError>),
+    Rejected(String),
+    TimePassed,
+}
+
+impl Reporter {
+    pub(crate) fn new(report: Report, client: Client) -> Reporter {
+        Reporter {
+            watch: NodeWatch::new(&report.node),
+            report,
+            client,
+            node: None,
+            set: None,
+            desired: None,
+            events: EventQueue::new(Instant::now()),
+            last_change: None,
+            reading: Attempts::default(),
+            writing: Attempts::default(),
+        }
+    }
+
+    /// Runs until the devices can no longer be followed.
+    pub(crate) async fn run(mut self, devices: &mut NodeDevices) -> NodeDevicesError {
+        let mut rejections = Rejections::of(devices.config_status());
+        loop {
+            let wait = self.write().await;
+            match self.step(devices, &mut rejections, wait).await {
+                Step::Devices(Ok(set)) => self.devices_changed(set),
+                Step::Devices(Err(error)) => return error,
+                Step::Node(node) => self.node_changed(node),
+                Step::Rejected(error) => self.events.add_rejection(error),
+                Step::TimePassed => self.select_configuration(),
+            }
+        }
+    }
+
+    /// Waits for something that `write` may act on; at most until `wait`.
+    async fn step(
+        &mut self,
+        devices: &mut NodeDevices,
+        rejections: &mut Rejections,
+        wait: Option<Instant>,
+    ) -> Step {
+        let selection = self.report.selection.as_ref().and_then(SelectionFile::retry);
+        let reading_waits = self.reading.next;
+        let node = async {
+            if let Some(at) = reading_waits {
+                sleep_until(at).await;
+            }
+            self.watch.next(&self.client).await
+        };
+        tokio::select! {
+            set = devices.next() => Step::Devices(set),
+            node = node => Step::Node(node),
+            error = rejections.next() => Step::Rejected(error),
+            () = until(wait) => Step::TimePassed,
+            () = until(selection) => Step::TimePassed,
+        }
+    }
+
+    fn devices_changed(&mut self, set: Arc<DeviceSet>) {
+        if let Some(before) = &self.set {
+            for event in device_events(before, &set) {
+                self.events.add(event);
+            }
+        }
+        self.desired = Some(Desired::of(&set, self.report.family));
+        self.set = Some(set);
+    }
+
+    fn node_changed(&mut self, node: Result<Option<Node>, ClusterError>) {
+        match node {
+            Ok(Some(node)) => {
+                self.reading.succeeded("following the node object");
+                if self.node.as_ref().is_none_or(|known| !node.is_older_than(known)) {
+                    self.node = Some(node);
+                    self.select_configuration();
+                }
+            }
+            Ok(None) => {
+                tracing::warn!(node = self.report.node, "the node object was deleted");
+                self.node = None;
+            }
+            Err(error) => self.reading.failed("cannot follow the node object", &error),
+        }
+    }
+
+    fn select_configuration(&mut self) {
+        if let (Some(selection), Some(node)) = (&mut self.report.selection, &self.node) {
+            selection.follow(node.label(LABEL));
+        }
+    }
+
+    /// Sends what is due, and returns when there may be more.
+    async fn write(&mut self) -> Option<Instant> {
+        loop {
+            let now = Instant::now();
+            if let Some(at) = self.writing.next.filter(|at| *at > now) {
+                return Some(at);
+            }
+            let node = self.node.as_ref()?;
+            let taint = self.report.startup_taint.as_deref();
+            let change = next_change(node, self.desired.as_ref()?, taint);
+            let repeats = self.last_change.as_ref().filter(|last| Some(&last.0) == change.as_ref());
+            let change_due = repeats.map_or(now, |(_, at)| *at + REPEAT);
+            let event_due = self.events.due(now);
+            let written = match change {
+                Some(change) if change_due <= now => self.change(change).await,
+                _ if event_due.is_some_and(|at| at <= now) => self.report_event().await,
+                Some(_) => return Some(event_due.map_or(change_due, |at| at.min(change_due))),
+                None => return event_due,
+            };
+            match written {
+                Ok(()) => self.writing.succeeded("the API server accepts changes of the node"),
+                Err(error) => self.writing.failed("cannot change the node object", &error),
+            }
+        }
+    }
+
+    async fn change(&mut self, change: Change) -> Result<(), ClusterError> {
+        let Some(node) = &self.node else { return Ok(()) };
+        let (name, client) = (&self.report.node, &mut self.client);
+        let changed = match &change {
+            Change::Labels(labels) => client.apply_labels(name, MANAGER, labels).await,
+            Change::Condition(condition) => {
+                client.apply_condition(name, MANAGER, node, condition, SystemTime::now()).await
+            }
+            Change::Taints(taints) => client.set_taints(name, MANAGER, node, taints).await,
+        }?;
+        match &change {
+            Change::Labels(labels) => tracing::info!(labels = labels.len(), "labels applied"),
+            Change::Condition(condition) => tracing::info!(
+                status = condition.status,
+                reason = condition.reason,
+                "condition set"
+            ),
+            Change::Taints(_) => {
+                tracing::info!(taint = self.report.startup_taint, "startup taint removed");
+            }
+        }
+        self.node = Some(changed);
+        self.last_change = Some((change, Instant::now()));
+        Ok(())
+    }
+
+    async fn report_event(&mut self) -> Result<(), ClusterError> {
+        let (Some(node), Some(event)) = (&self.node, self.events.first()) else { return Ok(()) };
+        let now = SystemTime::now();
+        self.client.report(&self.report.node, node, MANAGER, event, now).await?;
+        tracing::info!(reason = event.reason, device = event.subject, "Event reported");
+        self.events.reported();
+        Ok(())
+    }
+}
+
+impl Attempts {
+    fn succeeded(&mut self, what: &str) {
+        if self.next.take().is_some() {
+            tracing::info!("{what} again");
+        }
+        self.retry.succeeded();
+        self.failures = RepeatedText::default();
+    }
+
+    fn failed(&mut self, what: &str, error: &ClusterError) {
+        let delay = self.retry.failed(error.retry_after());
+        self.next = Some(Instant::now() + delay);
+        let (text, hint) = (cli::error_chain(error), error.hint());
+        if self.failures.is_due(&text) {
+            let retry_in_s = delay.as_secs_f32();
+            tracing::warn!(error = text, hint, retry_in_s, "{what}");
+        }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,126 @@
+//! Where labels go, and what is refused.
+
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use crate::{program, recorded, run};
+
+const T4: &str = "\
+directx.microsoft.com/count=2
+directx.microsoft.com/count.NVIDIA-Tesla-T4=2
+directx.microsoft.com/driver-model=wddm
+directx.microsoft.com/hcs-schema=2.5
+directx.microsoft.com/memory=15360
+directx.microsoft.com/product=NVIDIA-Tesla-T4
+directx.microsoft.com/replicas=1
+directx.microsoft.com/sharing-strategy=none
+directx.microsoft.com/vendor=nvidia
+directx.microsoft.com/windows-build=10.0.20348.1547
+";
+
+fn inventory() -> String {
+    recorded("aws-t4-two.yaml").display().to_string()
+}
+
+#[test]
+fn print_prints_the_labels_and_ends() {
+    let (status, out, err) = run(&["--print", "--inventory", &inventory()]);
+    assert_eq!((status, out.as_str(), err.as_str()), (Some(0), T4, ""));
+    let (_, out, _) = run(&["--print", "--gfd-labels", "--inventory", &inventory()]);
+    assert!(out.starts_with(T4) && out.contains("\nnvidia.com/gpu.count=2\n"), "{out}");
+    // The driver model decides which devices are advertised.
+    let (_, out, _) = run(&["--print", "--driver-model", "mcdm", "--inventory", &inventory()]);
+    assert!(out.starts_with("directx.microsoft.com/count=0\n"), "{out}");
+}
+
+/// Ends the program when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until `file` contains `text`.
+fn until(file: &Path, text: &str) {
+    let start = Instant::now();
+    loop {
+        let found = std::fs::read_to_string(file).unwrap_or_default();
+        if found.contains(text) {
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(30), "no {text} in {found}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_file_follows_the_host_and_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (host, config, file) = (path("host.yaml"), path("config.yaml"), path("labels"));
+    std::fs::copy(recorded("aws-t4-two.yaml"), &host).unwrap();
+    std::fs::write(&config, "multitenancy: 1\n").unwrap();
+    let mut command = program();
+    command.arg("--output").arg(&file).arg("--inventory").arg(&host).arg("--config").arg(&config);
+    let _running = Running(command.spawn().unwrap());
+    until(&file, "replicas=1\n");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), T4);
+    std::fs::write(&config, "multitenancy: 4\n").unwrap();
+    until(&file, "replicas=4\n");
+    std::fs::copy(recorded("made-up-two-vendors.yaml"), &host).unwrap();
+    until(&file, "count.NVIDIA-A10-24Q=1\n");
+}
+
+/// Fails with status 2 and these parts in its error.
+fn refuses(arguments: &[&str], parts: &[&str]) {
+    let (status, out, err) = run(arguments);
+    assert_eq!((status, out.as_str()), (Some(2), ""), "{err}");
+    for part in parts {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named_with_a_hint() {
+    refuses(&[], &["the name of the node is unknown", "hint: use `--node-name NAME`"]);
+    refuses(
+        &["--node-name", "n"],
+        &["KUBERNETES_SERVICE_HOST is not set", "hint: name a kubeconfig file"],
+    );
+    refuses(
+        &["--node-name", "n", "--kubeconfig", "/no/such/file"],
+        &["cannot read `/no/such/file`", "hint: "],
+    );
+    refuses(&["--print", "--kubeconfig", "x"], &["cannot be used with"]);
+    refuses(&["--print", "--inventory", "/no/such/host.yaml"], &["/no/such/host.yaml"]);
+}
+
+#[test]
+fn a_kubeconfig_file_that_cannot_be_used_is_refused_with_file_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    let valid = "\
+current-context: a
+contexts: [{name: a, context: {cluster: b, user: c}}]
+clusters: [{name: b, cluster: {server: 'https://127.0.0.1:1', certificate-authority-data: eA==}}]
+users: [{name: c, user: {token: t}}]
+";
+    for (from, to, part) in [
+        ("current-context: a", "current-context: z", "contexts: `z` does not exist"),
+        ("cluster: b, user", "cluster: z, user", "clusters: `z` does not exist"),
+        ("user: c}", "user: z}", "users: `z` does not exist"),
+        ("https://", "http://", "server: `http://127.0.0.1:1` is not the URL of an API server"),
+        ("token: t", "exec: {}", "the user has neither a token nor a client certificate"),
+        ("eA==", "'!'", "certificate-authority-data: the value is not base64"),
+        (", certificate-authority-data: eA==", "", "the cluster has no certificate authority"),
+        ("a", "a", "certificate-authority: no certificate in PEM format"),
+    ] {
+        std::fs::write(&file, valid.replacen(from, to, 1)).unwrap();
+        let path = file.display().to_string();
+        refuses(&["--node-name", "n", "--kubeconfig", &path], &[part, &path, "hint: "]);
+    }
+}
