@@ -15,6 +15,7 @@ mod device_set;
 mod driver_date;
 mod driver_store_folder;
 mod environment_hints;
+mod held_devices;
 mod host;
 mod model;
 mod mounts;
@@ -45,6 +46,7 @@ pub use device_class::{DeviceClass, DeviceClassError};
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
 pub use driver_date::{DriverDate, DriverDateError};
 pub use driver_store_folder::{StoreFolderError, SystemRoot, SystemRootError, check_store_folder};
+pub use held_devices::HeldDevices;
 pub use host::{
     DiscoveredFrom, HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64,
 };

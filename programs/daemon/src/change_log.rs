@@ -122,6 +122,13 @@ fn counts(resource: &ResourceDevices) -> (usize, usize, NonZeroU32) {
 }
 
 fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {
+    if entry.is_removed_and_held() && !old.is_some_and(ListedDevice::is_removed_and_held) {
+        tracing::warn!(
+            device = %entry.device.id,
+            hint = "delete the pod, or bring the device back",
+            "a container holds a removed device; it stays listed as unhealthy"
+        );
+    }
     match entry.health {
         health if old.is_some_and(|old| old.health == health) => {}
         Health::Unhealthy(reason) => {

@@ -2,6 +2,7 @@
 //! moment of a scrape.
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use devices::Luid;
 use kubelet::pod_resources::{Attribution, PodAttribution};
@@ -22,7 +23,7 @@ pub(crate) struct ScrapeSources {
     /// The name of the node.
     pub(crate) host_name: String,
     /// Who holds the devices.
-    pub(crate) pods: PodAttribution,
+    pub(crate) pods: Arc<PodAttribution>,
     pub(crate) processes: ContainerProcesses,
     /// What the devices do.
     pub(crate) telemetry: DeviceTelemetry,
