@@ -5,6 +5,7 @@
 //! does I/O, reads a clock or the environment, or logs.
 
 mod adapter;
+mod allocated_drivers;
 mod case_folding;
 mod copy_to_vm;
 mod decimal;
@@ -39,6 +40,7 @@ pub use adapter::{
     Adapter, AdapterKind, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
     DriverVersionError, HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
 };
+pub use allocated_drivers::{AllocatedDrivers, is_driver_replaced};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
 pub use destination::{Destination, DestinationError};
 pub use device::{Device, Health, NoStoreFolder, StoreFolder, Support, UnhealthyReason};

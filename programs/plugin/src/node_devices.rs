@@ -408,6 +408,8 @@ fn list(resource: &Arc<ResourceDevices>) -> Result<DeviceList, ListTooLarge> {
 }
 
 #[cfg(test)]
+mod driver_tests;
+#[cfg(test)]
 mod reconfiguration_tests;
 #[cfg(test)]
 mod removal_tests;
