@@ -183,3 +183,45 @@ func TestMetricsHaveThePodsOfTheKubelet(t *testing.T) {
 	n.remove(train)
 	mustHold(slices.DeleteFunc(expected, func(text string) bool { return strings.Contains(text, "/train/") }))
 }
+
+// mustReport fails unless this is the health of each of a pod's devices in the pod's status.
+func mustReport(t *testing.T, n *node, pod *v1.Pod, expected v1.ResourceHealthStatus) {
+	t.Helper()
+	status := v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: mainContainer}}}
+	n.kubelet.devices.UpdateAllocatedResourcesStatus(klog.Background(), pod, &status)
+	devices := 0
+	for _, resource := range status.ContainerStatuses[0].AllocatedResourcesStatus {
+		for _, device := range resource.Resources {
+			devices++
+			if device.Health != expected {
+				t.Errorf("the kubelet reports %s as %s, expected %s", device.ResourceID, device.Health, expected)
+			}
+		}
+	}
+	if devices == 0 {
+		t.Errorf("the kubelet reports no device of pod %s", pod.Name)
+	}
+}
+
+// The kubelet reports a held device that is not listed as healthy. Therefore a removed device stays
+// listed as long as a pod holds it.
+func TestRemovedDeviceStaysListedWhileAPodHoldsIt(t *testing.T) {
+	nodeLog.start(t)
+	h := copyInventory(t, twoGPUs)
+	n := startNode(t)
+	endpoint := startPodResources(t, n)
+	common := arguments{inventory: h.path, config: writeConfig(t, "removalGraceSeconds: 1\n")}
+	p := startPlugin(t, common, "--pod-resources", endpoint)
+	eventually(t, p, display, devices(2, 2), displayCount(n))
+	pod := n.mustAdmit(podFor("render", display, 1))
+	mustReport(t, n, pod, v1.ResourceHealthStatusHealthy)
+
+	h.removeAdapter(1)
+	h.removeAdapter(0)
+	eventually(t, p, display, devices(2, 0), displayCount(n))
+	// The device that no pod holds is dropped.
+	took := eventually(t, p, display, devices(1, 0), displayCount(n))
+	t.Logf("dropped after %v", took)
+	mustStay(t, display, devices(1, 0), displayCount(n), 3*time.Second)
+	mustReport(t, n, pod, v1.ResourceHealthStatusUnhealthy)
+}

@@ -271,6 +271,13 @@ pub struct DriverStore {
     pub copy_to_vm: BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>,
 }
 
+impl DriverStore {
+    /// Whether the driver names files and the folder has none at all.
+    pub(crate) fn lacks_files(&self) -> bool {
+        !self.copy_to_vm.is_empty() && self.files == StoreFiles::Listed(BTreeSet::new())
+    }
+}
+
 /// What is known about the files in a driver store folder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreFiles {

@@ -53,6 +53,10 @@ pub enum UnhealthyReason {
     /// The `PnP` manager reports a problem code (Microsoft's "Device Manager error
     /// messages"; 43 is a device that stopped itself).
     ProblemCode(u32),
+    /// The driver names files and its folder is empty or missing, as while it is being replaced.
+    NoDriverFiles,
+    /// Windows lists the adapter of the device, but it cannot be read.
+    Unreadable,
     /// The host no longer reports the device.
     Removed,
 }
@@ -61,6 +65,12 @@ impl fmt::Display for UnhealthyReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             UnhealthyReason::ProblemCode(code) => write!(f, "Windows reports problem code {code}"),
+            UnhealthyReason::NoDriverFiles => {
+                f.write_str("the driver store folder is missing or empty")
+            }
+            UnhealthyReason::Unreadable => {
+                f.write_str("the adapter cannot be read, as while its driver is being updated")
+            }
             UnhealthyReason::Removed => f.write_str("the host no longer reports the device"),
         }
     }
@@ -117,12 +127,13 @@ pub struct Device {
 pub(crate) struct DriverFiles {
     store: Result<Arc<StoreFolder>, NoStoreFolder>,
     runtime_files: Arc<RuntimeFiles>,
+    health: Health,
 }
 
 /// Those of an adapter whose folder was not found.
 impl Default for DriverFiles {
     fn default() -> DriverFiles {
-        DriverFiles { store: Err(NoStoreFolder::Unknown), runtime_files: Arc::default() }
+        DriverFiles::none(NoStoreFolder::Unknown)
     }
 }
 
@@ -131,8 +142,7 @@ impl DriverFiles {
     /// container.
     pub(crate) fn of(store: &DriverStore, host: &HostFacts) -> DriverFiles {
         if let Err(error) = check_store_folder(&store.path, &host.system_root) {
-            let error = NoStoreFolder::Rejected(Arc::new(error));
-            return DriverFiles { store: Err(error), runtime_files: Arc::default() };
+            return DriverFiles::none(NoStoreFolder::Rejected(Arc::new(error)));
         }
         let runtime_files = match host.discovered_from {
             DiscoveredFrom::Host => RuntimeFiles::of(store),
@@ -141,7 +151,16 @@ impl DriverFiles {
         DriverFiles {
             store: Ok(Arc::new(StoreFolder::of(store))),
             runtime_files: Arc::new(runtime_files),
+            health: if store.lacks_files() && host.discovered_from == DiscoveredFrom::Host {
+                Health::Unhealthy(UnhealthyReason::NoDriverFiles)
+            } else {
+                Health::Healthy
+            },
         }
+    }
+
+    fn none(reason: NoStoreFolder) -> DriverFiles {
+        DriverFiles { store: Err(reason), runtime_files: Arc::default(), health: Health::Healthy }
     }
 }
 
@@ -211,7 +230,7 @@ impl Device {
             ),
             cuda_uuid: None,
             health: match pnp.problem_code {
-                0 => Health::Healthy,
+                0 => files.health,
                 code => Health::Unhealthy(UnhealthyReason::ProblemCode(code)),
             },
             runtime_files: files.runtime_files,

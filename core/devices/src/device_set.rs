@@ -1,22 +1,27 @@
-//! The device set: the devices that are advertised at one moment, including devices
-//! that were removed a short time ago.
+//! The device set: the devices that are advertised at one moment, including removed devices
+//! whose grace time has not expired or that a container holds.
 //!
-//! Each set is computed from the previous set, the newest offer and the time; nothing
-//! here reads a clock.
+//! Each set is computed from the previous set, the newest offer, the time and, when a grace time
+//! expires, the devices that containers hold; nothing here reads a clock.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
 use crate::environment_hints::DeviceHints;
 use crate::mounts::{DeviceMounts, MountTable};
+use crate::selection::SkipReason::Unreadable;
 use crate::slot::split;
 use crate::{
-    Device, Health, HostFacts, ModelPolicy, NumaTopology, Offer, PnpId, ResourceName,
-    ResourceOffer, ResourceRule, ResourceSpec, RuntimeFiles, Skipped, SlotId, UnhealthyReason,
-    Vendor,
+    Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, NumaTopology, Offer, PnpId,
+    ResourceName, ResourceOffer, ResourceRule, ResourceSpec, RuntimeFiles, Skipped, SlotId,
+    UnhealthyReason, Vendor,
 };
+
+/// When a removed device that a container holds is reviewed again. Until the container ends, the
+/// kubelet is asked this often.
+const REVIEW_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A point in time on a monotonic clock, as the time since an arbitrary origin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -57,9 +62,17 @@ pub struct ListedDevice {
     pub policy: Arc<ModelPolicy>,
     /// Health; [`UnhealthyReason::Removed`] if the newest offer does not contain the device.
     pub health: Health,
-    removed_since: Option<Moment>,
+    removal: Option<Removal>,
     mounts: Arc<MountTable>,
     pub(crate) hints: Arc<DeviceHints>,
+}
+
+/// The state of a device that the host no longer reports.
+#[derive(Clone, Copy, Debug)]
+struct Removal {
+    since: Moment,
+    /// When to review it again; `None` until a container was found to hold it.
+    held_until: Option<Moment>,
 }
 
 /// Where a slot ID leads.
@@ -102,7 +115,8 @@ pub enum SlotError {
 }
 
 impl DeviceSet {
-    /// The set that follows `previous`, given the newest `offer` at time `now`.
+    /// The set that follows `previous`, given the newest `offer` at time `now`. Removed devices
+    /// stay until a [review](DeviceSet::reviewed) drops them.
     #[must_use]
     pub fn next(previous: Option<&DeviceSet>, offer: Offer, now: Moment) -> DeviceSet {
         let present: BTreeSet<String> = offer
@@ -111,20 +125,22 @@ impl DeviceSet {
             .flat_map(|r| &r.devices)
             .map(|(device, _)| fold_case(device.id.as_str()))
             .collect();
+        let unreadable = offer.skipped.iter().filter(|s| matches!(s.reason, Unreadable(_)));
+        let unreadable: HashSet<Luid> = unreadable.map(|skipped| skipped.luid).collect();
         DeviceSet::of(offer, |spec| {
             let before = previous.and_then(|set| set.resource(&spec.name));
-            before.map(|r| r.removed(&present, now)).unwrap_or_default()
+            before.map(|r| r.removed(&present, &unreadable, now)).unwrap_or_default()
         })
     }
 
-    /// The set that follows this one at time `now` when the policy changes. `offer` is what the
+    /// The set that follows this one when the policy changes. `offer` is what the
     /// new policy makes of the snapshot that this set was computed from. A device that it does not
     /// contain was not removed from the host, so it has no grace time.
     #[must_use]
-    pub fn reconfigured(&self, offer: Offer, now: Moment) -> DeviceSet {
+    pub fn reconfigured(&self, offer: Offer) -> DeviceSet {
         DeviceSet::of(offer, |spec| {
             let before = self.resource(&spec.name);
-            before.map(|r| r.still_removed(now).collect()).unwrap_or_default()
+            before.map(|r| r.still_removed().collect()).unwrap_or_default()
         })
     }
 
@@ -150,11 +166,19 @@ impl DeviceSet {
         self.index_by_name.get(name).map(|&n| &self.resources[n])
     }
 
-    /// When the next removed device must be dropped, if there is one: the time to call
-    /// [`DeviceSet::next`] again, with the same offer.
+    /// When to [review](DeviceSet::reviewed) removed devices, if there are any.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
-        self.resources.iter().flat_map(|r| r.entries.iter().filter_map(|e| r.drop_at(e))).min()
+        self.resources.iter().flat_map(|r| r.entries.iter().filter_map(|e| r.review_at(e))).min()
+    }
+
+    /// The set at time `now` without the removed devices whose grace time has expired. Those that
+    /// are `held` stay, because a kubelet reports a held device that is not listed as healthy.
+    /// `None`: it is not known which devices are held, so the grace time alone decides.
+    #[must_use]
+    pub fn reviewed(&self, held: Option<&HeldDevices>, now: Moment) -> DeviceSet {
+        let resources = self.resources.iter().map(|resource| resource.reviewed(held, now));
+        DeviceSet { resources: resources.collect(), ..self.clone() }
     }
 }
 
@@ -180,7 +204,7 @@ impl ResourceDevices {
             .into_iter()
             .map(|(device, policy)| ListedDevice {
                 health: device.health,
-                removed_since: None,
+                removal: None,
                 mounts: tables.of(&device, &policy),
                 hints: Arc::new(DeviceHints::of(&device)),
                 device,
@@ -188,36 +212,70 @@ impl ResourceDevices {
             })
             .collect();
         entries.extend(removed);
+        ResourceDevices::with(offer.spec, entries)
+    }
+
+    fn with(spec: Arc<ResourceSpec>, entries: Vec<ListedDevice>) -> ResourceDevices {
         let ids = entries.iter().enumerate();
         let index_by_id = ids.map(|(n, entry)| (entry.device.id.as_str().to_owned(), n)).collect();
-        ResourceDevices { spec: offer.spec, entries, index_by_id }
+        ResourceDevices { spec, entries, index_by_id }
     }
 
-    /// The devices of this set that are not `present` and whose grace time has not expired.
-    fn removed(&self, present: &BTreeSet<String>, now: Moment) -> Vec<ListedDevice> {
+    /// The devices of this set that are not `present`. Windows lists the adapters that are
+    /// `unreadable`.
+    fn removed(
+        &self,
+        present: &BTreeSet<String>,
+        unreadable: &HashSet<Luid>,
+        now: Moment,
+    ) -> Vec<ListedDevice> {
         let absent =
             |entry: &&ListedDevice| !present.contains(&fold_case(entry.device.id.as_str()));
-        self.entries
-            .iter()
-            .filter(absent)
-            .map(|entry| ListedDevice {
-                removed_since: Some(entry.removed_since.unwrap_or(now)),
-                health: Health::Unhealthy(UnhealthyReason::Removed),
+        let reason = |luid| {
+            if unreadable.contains(luid) {
+                UnhealthyReason::Unreadable
+            } else {
+                UnhealthyReason::Removed
+            }
+        };
+        let removed = self.entries.iter().filter(absent).map(|entry| ListedDevice {
+            removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),
+            health: Health::Unhealthy(reason(&entry.device.luid)),
+            ..entry.clone()
+        });
+        removed.collect()
+    }
+
+    /// The devices of this set that the host does not have.
+    fn still_removed(&self) -> impl Iterator<Item = ListedDevice> {
+        self.entries.iter().filter(|entry| entry.removal.is_some()).cloned()
+    }
+
+    /// These devices after a [review](DeviceSet::reviewed).
+    fn reviewed(self: &Arc<Self>, held: Option<&HeldDevices>, now: Moment) -> Arc<ResourceDevices> {
+        let is_due = |entry: &ListedDevice| self.review_at(entry).is_some_and(|at| at <= now);
+        if !self.entries.iter().any(is_due) {
+            return Arc::clone(self);
+        }
+        let is_held = |entry: &ListedDevice| {
+            held.is_some_and(|held| held.contains(&self.spec.name, &entry.device.id))
+        };
+        let next = Moment(now.0.saturating_add(REVIEW_INTERVAL));
+        let stays = |entry: &ListedDevice| match entry.removal {
+            Some(removal) if is_due(entry) => is_held(entry).then(|| ListedDevice {
+                removal: Some(Removal { held_until: Some(next), ..removal }),
                 ..entry.clone()
-            })
-            .filter(|entry| self.drop_at(entry).is_none_or(|at| now < at))
-            .collect()
+            }),
+            _ => Some(entry.clone()),
+        };
+        let entries = self.entries.iter().filter_map(stays).collect();
+        Arc::new(ResourceDevices::with(Arc::clone(&self.spec), entries))
     }
 
-    /// The devices of this set that the host does not have and whose grace time has not expired.
-    fn still_removed(&self, now: Moment) -> impl Iterator<Item = ListedDevice> {
-        let listed = move |entry: &&ListedDevice| self.drop_at(entry).is_some_and(|at| now < at);
-        self.entries.iter().filter(listed).cloned()
-    }
-
-    fn drop_at(&self, entry: &ListedDevice) -> Option<Moment> {
-        let Moment(removed) = entry.removed_since?;
-        Some(Moment(removed.saturating_add(self.spec.removal_grace)))
+    fn review_at(&self, entry: &ListedDevice) -> Option<Moment> {
+        let Removal { since: Moment(since), held_until } = entry.removal?;
+        let grace_expires = Moment(since.saturating_add(self.spec.removal_grace));
+        Some(held_until.map_or(grace_expires, |until| until.max(grace_expires)))
     }
 
     /// Its devices; removed devices come last.
@@ -267,6 +325,12 @@ impl ResourceDevices {
 }
 
 impl ListedDevice {
+    /// Whether the host no longer reports the device and a container was found to hold it.
+    #[must_use]
+    pub fn is_removed_and_held(&self) -> bool {
+        self.removal.is_some_and(|removal| removal.held_until.is_some())
+    }
+
     /// The mounts of this device, for an allocation.
     pub(crate) fn device_mounts(&self) -> DeviceMounts<'_> {
         DeviceMounts { luid: self.device.luid, table: &self.mounts, policy: &self.policy.container }

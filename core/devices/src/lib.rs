@@ -5,6 +5,7 @@
 //! does I/O, reads a clock or the environment, or logs.
 
 mod adapter;
+mod allocated_drivers;
 mod case_folding;
 mod copy_to_vm;
 mod decimal;
@@ -15,6 +16,7 @@ mod device_set;
 mod driver_date;
 mod driver_store_folder;
 mod environment_hints;
+mod held_devices;
 mod host;
 mod model;
 mod mounts;
@@ -38,6 +40,7 @@ pub use adapter::{
     Adapter, AdapterKind, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
     DriverVersionError, HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
 };
+pub use allocated_drivers::{AllocatedDrivers, is_driver_replaced};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
 pub use destination::{Destination, DestinationError};
 pub use device::{Device, Health, NoStoreFolder, StoreFolder, Support, UnhealthyReason};
@@ -45,6 +48,7 @@ pub use device_class::{DeviceClass, DeviceClassError};
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
 pub use driver_date::{DriverDate, DriverDateError};
 pub use driver_store_folder::{StoreFolderError, SystemRoot, SystemRootError, check_store_folder};
+pub use held_devices::HeldDevices;
 pub use host::{
     DiscoveredFrom, HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64,
 };

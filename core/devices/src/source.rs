@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{Adapter, AdapterKind, HostFacts, Luid, NodeSoftware, PnpId};
+use crate::{Adapter, AdapterKind, DriverStore, HostFacts, Luid, NodeSoftware, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,9 +37,14 @@ impl HostSnapshot {
             .adapters
             .iter()
             .filter(|adapter| adapter.kind == AdapterKind::Hardware && adapter.pnp.is_none());
+        let without_files = self
+            .adapters
+            .iter()
+            .filter(|adapter| adapter.driver_store.as_ref().is_some_and(DriverStore::lacks_files));
         skipped
             .map(|warning| (warning.luid, Unsettled::Unreadable))
             .chain(without_device.map(|adapter| (adapter.luid, Unsettled::NoDevice)))
+            .chain(without_files.map(|adapter| (adapter.luid, Unsettled::NoDriverFiles)))
             .collect()
     }
 }
@@ -51,6 +56,8 @@ pub enum Unsettled {
     Unreadable,
     /// No `PnP` device has the LUID of the hardware adapter yet.
     NoDevice,
+    /// The driver store folder of the adapter is missing or empty.
+    NoDriverFiles,
 }
 
 /// A problem that a source had with one adapter.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use devices::{
     AdapterWarning, DeviceSet, Health, ListedDevice, Luid, ResourceDevices, Skipped, WarningEffect,
+    is_driver_replaced,
 };
 
 /// Logs the differences between the set `before` and the set `after`.
@@ -22,6 +23,7 @@ pub fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
         for entry in resource.entries() {
             let old = old.and_then(|old| old.entry(&entry.device.id));
             log_health(old, entry);
+            log_driver(old, entry);
             if old.is_none() {
                 log_rejected_files(entry);
             }
@@ -122,6 +124,13 @@ fn counts(resource: &ResourceDevices) -> (usize, usize, NonZeroU32) {
 }
 
 fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {
+    if entry.is_removed_and_held() && !old.is_some_and(ListedDevice::is_removed_and_held) {
+        tracing::warn!(
+            device = %entry.device.id,
+            hint = "delete the pod, or bring the device back",
+            "a container holds a removed device; it stays listed as unhealthy"
+        );
+    }
     match entry.health {
         health if old.is_some_and(|old| old.health == health) => {}
         Health::Unhealthy(reason) => {
@@ -134,6 +143,23 @@ fn log_health(old: Option<&ListedDevice>, entry: &ListedDevice) {
             );
         }
     }
+}
+
+fn log_driver(old: Option<&ListedDevice>, entry: &ListedDevice) {
+    let Some(old) = old.filter(|old| is_driver_replaced(&old.device, &entry.device)) else {
+        return;
+    };
+    let version = |entry: &ListedDevice| entry.device.driver_version.map(|v| v.to_string());
+    let folder = |entry: &ListedDevice| {
+        entry.device.driver_store.as_ref().ok().map(|store| store.path.clone())
+    };
+    tracing::warn!(
+        device = %entry.device.id,
+        version = version(entry), previous_version = version(old),
+        folder = folder(entry), previous_folder = folder(old),
+        hint = "delete the pods that hold the device: they use the previous driver",
+        "the driver of a device was replaced"
+    );
 }
 
 fn log_rejected_files(entry: &ListedDevice) {

@@ -94,7 +94,7 @@ impl NodeDevices {
                 read = self.reader.next() => self.apply_read(read?),
                 schemas = self.schema_reader.next() => self.apply_schemas(schemas),
                 change = self.configuration.next() => self.apply_configuration(change)?,
-                () = grace_expired => self.advance(),
+                () = grace_expired => self.review(),
             };
             if let Some(set) = set {
                 return Ok(set);
@@ -144,10 +144,10 @@ impl NodeDevices {
         self.catalog = Catalog::new(config.policy.clone());
         self.configuration.applied(*config);
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
-        let (offer, now) = (self.catalog.offer(snapshot), self.now());
+        let offer = self.catalog.offer(snapshot);
         let set = match &self.set {
-            Some(before) => before.reconfigured(offer, now),
-            None => DeviceSet::next(None, offer, now),
+            Some(before) => before.reconfigured(offer),
+            None => DeviceSet::next(None, offer, self.now()),
         };
         Ok(Some(self.publish(set)))
     }
@@ -156,6 +156,13 @@ impl NodeDevices {
     fn advance(&mut self) -> Option<Arc<DeviceSet>> {
         let offer = self.catalog.offer(self.snapshot.as_ref()?);
         let set = DeviceSet::next(self.set.as_deref(), offer, self.now());
+        Some(self.publish(set))
+    }
+
+    /// The set without the removed devices whose grace time has expired. Whether a pod holds one
+    /// does not matter here.
+    fn review(&mut self) -> Option<Arc<DeviceSet>> {
+        let set = self.set.as_ref()?.reviewed(None, self.now());
         Some(self.publish(set))
     }
 

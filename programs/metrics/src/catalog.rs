@@ -78,6 +78,11 @@ metrics! {
         "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "resource", "namespace",
         "pod", "container",
     ], "Replicas of the device that the container holds", "the kubelet's PodResources API";
+    DEVICE_OUTDATED = Gauge "directx_device_outdated_driver_replicas" &[
+        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "resource", "namespace",
+        "pod", "container",
+    ], "Replicas that the container was allocated with a driver that has been replaced since",
+        "Allocate calls, and the kubelet's PodResources API";
     DEVICE_ENGINE = Counter "directx_device_engine_busy_seconds_total" &[
         "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
         "container", "engine", "engine_type",

@@ -11,7 +11,7 @@ use devices::{
 };
 
 use crate::catalog;
-use crate::scrape::{Holder, Scrape};
+use crate::scrape::{HeldDriver, Holder, Scrape};
 use crate::sheet::{Labels, Sheet, labels};
 
 /// Namespace, pod and container.
@@ -28,6 +28,8 @@ struct Measured<'a> {
     labels: Labels,
     /// The containers that hold replicas of it in this resource, and how many.
     held_by: BTreeMap<Container<'a>, u32>,
+    /// Of these, those with a driver that has been replaced since the allocation.
+    outdated: BTreeMap<Container<'a>, u32>,
     /// Whether an earlier resource has the same device.
     repeated: bool,
     telemetry: Option<&'a Telemetry>,
@@ -43,7 +45,10 @@ pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
         .iter()
         .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
     sheet.gauges(catalog::DEVICE_REPLICAS, replicas);
-    sheet.gauges(catalog::DEVICE_ALLOCATED, devices.iter().flat_map(Measured::allocated));
+    let allocated = |d| Measured::held(d, &d.held_by);
+    sheet.gauges(catalog::DEVICE_ALLOCATED, devices.iter().flat_map(allocated));
+    let outdated = |d| Measured::held(d, &d.outdated);
+    sheet.gauges(catalog::DEVICE_OUTDATED, devices.iter().flat_map(outdated));
     add_telemetry(sheet, &once);
     let processes = scrape.processes.iter().map(|process| {
         let id = process.process_id.to_string();
@@ -79,7 +84,8 @@ fn add_telemetry(sheet: &mut Sheet, devices: &[&Measured<'_>]) {
 
 /// The devices of all resources. A device has the same number in every resource.
 fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
-    let held = held_slots(scrape);
+    let held = held_slots(scrape, |_| true);
+    let outdated = held_slots(scrape, |holder| holder.driver == HeldDriver::Outdated);
     let mut numbers: HashMap<&PnpId, usize> = HashMap::new();
     let mut devices = Vec::new();
     for resource in &scrape.devices.resources {
@@ -97,6 +103,11 @@ fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
                 labels: with(&identity, &holder_labels(by_resource)),
                 identity,
                 held_by: by_resource.and_then(|held| held.get(name)).cloned().unwrap_or_default(),
+                outdated: outdated
+                    .get(device.id.as_str())
+                    .and_then(|held| held.get(name))
+                    .cloned()
+                    .unwrap_or_default(),
                 repeated: number < next,
                 telemetry: scrape.telemetry.get(&device.luid),
             });
@@ -123,10 +134,14 @@ fn holder_labels<'a>(by_resource: Option<&HeldBy<'a>>) -> [(&'static str, &'a st
 /// Resource → the containers that hold replicas of one device, and how many.
 type HeldBy<'a> = BTreeMap<&'a str, BTreeMap<Container<'a>, u32>>;
 
-/// Device → who holds it.
-fn held_slots<'a>(scrape: &'a Scrape<'_>) -> HashMap<&'a str, HeldBy<'a>> {
+/// Device → who holds it, as far as the holders are `wanted`.
+fn held_slots<'a>(
+    scrape: &'a Scrape<'_>,
+    wanted: impl Fn(&Holder) -> bool,
+) -> HashMap<&'a str, HeldBy<'a>> {
     let mut held: HashMap<&str, HeldBy<'_>> = HashMap::new();
-    let holders: BTreeSet<&Holder> = scrape.holders.unwrap_or_default().iter().collect();
+    let holders = scrape.holders.unwrap_or_default().iter();
+    let holders: BTreeSet<&Holder> = holders.filter(|holder| wanted(holder)).collect();
     for holder in holders {
         let Some((device, _replica)) = holder.slot.rsplit_once('\\') else { continue };
         let container = (&*holder.namespace, &*holder.pod, &*holder.container);
@@ -188,8 +203,12 @@ impl<'a> Measured<'a> {
         (with(&self.labels, &[("reason", &reason)]), value)
     }
 
-    fn allocated(&self) -> impl Iterator<Item = (Labels, f64)> + use<'_, 'a> {
-        self.held_by.iter().map(|((namespace, pod, container), count)| {
+    /// A series for each container among `holders` of this device.
+    fn held<'m>(
+        &'m self,
+        holders: &'m BTreeMap<Container<'a>, u32>,
+    ) -> impl Iterator<Item = (Labels, f64)> + use<'m, 'a> {
+        holders.iter().map(|((namespace, pod, container), count)| {
             let holder = [
                 ("resource", self.resource),
                 ("namespace", namespace),

@@ -46,6 +46,18 @@ pub struct Holder {
     pub pod: String,
     /// The name of the container.
     pub container: String,
+    /// The driver that it uses.
+    pub driver: HeldDriver,
+}
+
+/// Which driver a container uses of a device.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum HeldDriver {
+    /// The one that the device has, or it is not known.
+    #[default]
+    Current,
+    /// One that has been replaced since the allocation.
+    Outdated,
 }
 
 /// A process of a container that holds a device.

@@ -10,7 +10,8 @@ use devices::{
     Catalog, DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry,
 };
 use metrics::{
-    ContainerProcess, Format, Holder, METRICS, PluginMetrics, Reading, ReloadCounts, Scrape, render,
+    ContainerProcess, Format, HeldDriver, Holder, METRICS, PluginMetrics, Reading, ReloadCounts,
+    Scrape, render,
 };
 
 const FIRST: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&D8";
@@ -76,6 +77,7 @@ fn holder(slot: &str, pod: &str) -> Holder {
         namespace: "team-a".to_owned(),
         pod: pod.to_owned(),
         container: "main".to_owned(),
+        driver: HeldDriver::Current,
     }
 }
 
@@ -123,7 +125,9 @@ fn series<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
-    let text = text("", &[holder(&format!(r"{FIRST}\0"), "one")], Format::Prometheus);
+    let holder = holder(&format!(r"{FIRST}\0"), "one");
+    let holder = Holder { driver: HeldDriver::Outdated, ..holder };
+    let text = text("", &[holder], Format::Prometheus);
     for metric in METRICS {
         let kind = format!("# TYPE {} {}\n", metric.name, metric.kind.name());
         assert_eq!(text.matches(&kind).count(), 1, "{kind}{text}");
@@ -176,6 +180,21 @@ fn a_shared_device_belongs_to_no_single_container() {
     assert!(
         allocated.len() == 2 && allocated.iter().all(|s| s.ends_with("} 1.0")),
         "{allocated:?}"
+    );
+}
+
+#[test]
+fn only_replicas_with_an_earlier_driver_are_outdated() {
+    let outdated = Holder { driver: HeldDriver::Outdated, ..holder(&format!(r"{FIRST}\2"), "one") };
+    let holders =
+        [holder(&format!(r"{FIRST}\0"), "one"), holder(&format!(r"{FIRST}\1"), "two"), outdated];
+    let text = text("multitenancy: 4", &holders, Format::Prometheus);
+    let series = series(&text, "directx_device_outdated_driver_replicas");
+    assert!(
+        series.len() == 1
+            && series[0].contains(r#"pod="one",container="main"#)
+            && series[0].ends_with("} 1.0"),
+        "{series:?}"
     );
 }
 

@@ -175,7 +175,7 @@ impl kubelet::Resource for AdvertisedResource {
         let outcome = plan.as_ref().map(|_| ()).map_err(refusal_reason);
         self.devices.metrics().allocate_answered(self.name(), outcome, began.elapsed());
         let plan = plan.map_err(|error| refuse(&error))?;
-        self.devices.allocated();
+        self.devices.allocated(resource, ids);
         self.log(&plan);
         Ok(response(plan))
     }

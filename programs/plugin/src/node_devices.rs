@@ -1,20 +1,23 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
 //! In come snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
-//! devices and changes of the configuration, each from a separate thread that may hang; out go one
-//! published [`DeviceSet`], and the resources with the encoded list of each. This is the only
+//! devices, the devices that containers hold and changes of the configuration, each from a separate
+//! thread that may hang; out go one published [`DeviceSet`], and the resources with the encoded list of each. This is the only
 //! writer of the set and of the resources.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use cli::Failure;
-use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment, ResourceDevices, ResourceName};
+use devices::{
+    Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices, ResourceName,
+};
 use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::advertised_resource::AdvertisedResource;
+use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::logged_mounts::LoggedMounts;
 use crate::published_devices::PublishedDevices;
 use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
@@ -36,6 +39,7 @@ pub(crate) struct NodeDevices {
     reader: AdapterReader,
     schema_reader: HcsSchemaReader,
     uuid_reader: GpuUuidReader,
+    holders: DeviceHolders,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
     /// The schemas of a live host, once it has returned them.
@@ -91,6 +95,7 @@ enum Event {
     Schemas(Vec<HcsSchema>),
     Uuids(GpuUuids),
     GraceExpired,
+    Held(Option<HeldDevices>),
     Configuration(ConfigChange),
 }
 
@@ -150,6 +155,7 @@ impl NodeDevices {
             reader,
             schema_reader: HcsSchemaReader::new(None),
             uuid_reader: GpuUuidReader::new(None),
+            holders: DeviceHolders::unknown(),
             snapshot,
             schemas: None,
             failures: RepeatedText::default(),
@@ -170,6 +176,11 @@ impl NodeDevices {
         self.serve_rejected_configuration();
     }
 
+    /// Asks from now on which devices containers hold, before it drops removed ones.
+    pub(crate) fn ask_holders(&mut self, ask: AskHolders) {
+        self.holders = DeviceHolders::new(ask);
+    }
+
     /// The resources, with their lists.
     pub(crate) fn served(&self) -> watch::Receiver<Served> {
         self.served.subscribe()
@@ -180,8 +191,8 @@ impl NodeDevices {
         self.published.clone()
     }
 
-    /// Follows the host and the configuration, and drops devices whose grace time has expired,
-    /// until that is no longer possible.
+    /// Follows the host and the configuration, and drops removed devices, until that is no longer
+    /// possible.
     pub(crate) async fn run(mut self) -> NodeDevicesError {
         loop {
             match self.event().await {
@@ -199,7 +210,8 @@ impl NodeDevices {
                     self.snapshot.gpu_uuids = uuids;
                     self.advance();
                 }
-                Ok(Event::GraceExpired) => self.advance(),
+                Ok(Event::GraceExpired) => self.holders.ask(self.published.last_allocation()),
+                Ok(Event::Held(held)) => self.review(held.as_ref()),
                 Ok(Event::Configuration(ConfigChange::Ended)) => {
                     return NodeDevicesError::ConfigWatch;
                 }
@@ -210,7 +222,7 @@ impl NodeDevices {
     }
 
     async fn event(&mut self) -> Result<Event, ReaderEnded> {
-        let deadline = self.published.set().deadline();
+        let deadline = self.published.set().deadline().filter(|_| !self.holders.is_asked());
         let origin = self.origin;
         let grace_expired = async {
             match deadline {
@@ -222,6 +234,7 @@ impl NodeDevices {
             read = self.reader.next() => read.map(Event::Read),
             schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
             uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
+            held = self.holders.next() => Ok(Event::Held(held)),
             () = grace_expired => Ok(Event::GraceExpired),
             change = self.configuration.next() => Ok(Event::Configuration(change)),
         }
@@ -296,7 +309,7 @@ impl NodeDevices {
     /// nothing if the kubelet would refuse a list.
     fn reconfigure(&mut self, catalog: Catalog) -> Result<(), NodeDevicesError> {
         let before = self.published.set();
-        let set = before.reconfigured(catalog.offer(&self.snapshot), self.now());
+        let set = before.reconfigured(catalog.offer(&self.snapshot));
         let lists = lists(&set);
         check_sizes(&set, &lists)?;
         if self.published.pending().is_none() {
@@ -320,6 +333,15 @@ impl NodeDevices {
         }
         let before = self.published.set();
         let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), self.now());
+        change_log::log_changes(Some(&before), &set);
+        let lists = lists(&set);
+        self.publish(set, lists);
+    }
+
+    /// Publishes the set without the removed devices whose time is up.
+    fn review(&self, held: Option<&HeldDevices>) {
+        let before = self.published.set();
+        let set = before.reviewed(held, self.now());
         change_log::log_changes(Some(&before), &set);
         let lists = lists(&set);
         self.publish(set, lists);
@@ -392,6 +414,10 @@ fn list(resource: &Arc<ResourceDevices>) -> Result<DeviceList, ListTooLarge> {
 }
 
 #[cfg(test)]
+mod driver_tests;
+#[cfg(test)]
 mod reconfiguration_tests;
+#[cfg(test)]
+mod removal_tests;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! The published device set, which every stream and every call reads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use devices::DeviceSet;
+use devices::{AllocatedDrivers, DeviceSet, ResourceDevices, ResourceName};
 use metrics::PluginMetrics;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -17,6 +17,7 @@ pub(crate) struct PublishedDevices {
     first_discovery: Arc<Mutex<Option<Activity>>>,
     metrics: PluginMetrics,
     last_allocation: watch::Sender<Option<Instant>>,
+    allocated_drivers: Arc<Mutex<AllocatedDrivers>>,
 }
 
 impl PublishedDevices {
@@ -27,6 +28,7 @@ impl PublishedDevices {
             first_discovery: Arc::new(Mutex::new(Some(activity))),
             metrics: PluginMetrics::default(),
             last_allocation: watch::Sender::default(),
+            allocated_drivers: Arc::default(),
         }
     }
 
@@ -37,6 +39,7 @@ impl PublishedDevices {
 
     /// Replaces the set.
     pub(crate) fn publish(&self, set: DeviceSet) {
+        self.allocated_drivers().keep_listed(&set);
         self.sets.send_replace(Arc::new(set));
     }
 
@@ -58,9 +61,20 @@ impl PublishedDevices {
         &self.metrics
     }
 
-    /// Records that devices were allocated now.
-    pub(crate) fn allocated(&self) {
+    /// Records that these slots of the resource were allocated now.
+    pub(crate) fn allocated(&self, resource: &ResourceDevices, slots: &[String]) {
+        self.allocated_drivers().record(resource, slots.iter().map(String::as_str));
         self.last_allocation.send_replace(Some(Instant::now()));
+    }
+
+    /// Whether a slot was allocated with another driver than its device has in `set`.
+    pub(crate) fn is_outdated(&self, set: &DeviceSet, resource: &ResourceName, slot: &str) -> bool {
+        self.allocated_drivers().is_outdated(set, resource, slot)
+    }
+
+    fn allocated_drivers(&self) -> MutexGuard<'_, AllocatedDrivers> {
+        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
+        self.allocated_drivers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When devices were allocated the last time.

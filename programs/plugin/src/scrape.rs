@@ -2,11 +2,14 @@
 //! moment of a scrape.
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
-use devices::Luid;
+use devices::{DeviceSet, Luid};
 use kubelet::pod_resources::{Attribution, PodAttribution};
 use kubelet::{Readiness, ResourceState};
-use metrics::{ContainerProcess, Format, Holder, Reading, ReloadCounts, Scrape, render};
+use metrics::{
+    ContainerProcess, Format, HeldDriver, Holder, Reading, ReloadCounts, Scrape, render,
+};
 use tokio::sync::watch;
 
 use crate::container_processes::{self, ContainerProcesses};
@@ -22,7 +25,7 @@ pub(crate) struct ScrapeSources {
     /// The name of the node.
     pub(crate) host_name: String,
     /// Who holds the devices.
-    pub(crate) pods: PodAttribution,
+    pub(crate) pods: Arc<PodAttribution>,
     pub(crate) processes: ContainerProcesses,
     /// What the devices do.
     pub(crate) telemetry: DeviceTelemetry,
@@ -34,7 +37,7 @@ impl ScrapeSources {
         let pods = self.pods.current(self.devices.last_allocation()).await;
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
-        let holders = pods.as_deref().map(|pods| holders(pods, &own));
+        let holders = pods.as_deref().map(|pods| self.holders(pods, &own, &devices));
         let luids = devices.resources.iter().flat_map(|resource| resource.entries());
         let luids: BTreeSet<Luid> = luids.map(|entry| entry.device.luid).collect();
         let luids: Vec<Luid> = luids.into_iter().collect();
@@ -67,6 +70,28 @@ impl ScrapeSources {
             readings: &self.readings(),
         };
         render(self.devices.metrics(), &scrape, format)
+    }
+
+    /// The slots of `own` resources that containers hold.
+    fn holders(&self, pods: &Attribution, own: &HashSet<&str>, set: &DeviceSet) -> Vec<Holder> {
+        let held = pods.iter().filter(|(resource, ..)| own.contains(resource));
+        let driver = |resource: &str, slot: &str| {
+            let is_outdated = |name| self.devices.is_outdated(set, &name, slot);
+            if resource.parse().is_ok_and(is_outdated) {
+                HeldDriver::Outdated
+            } else {
+                HeldDriver::Current
+            }
+        };
+        held.map(|(resource, slot, holder)| Holder {
+            resource: resource.to_owned(),
+            slot: slot.to_owned(),
+            namespace: holder.namespace.clone(),
+            pod: holder.pod.clone(),
+            container: holder.container.clone(),
+            driver: driver(resource, slot),
+        })
+        .collect()
     }
 
     fn reloads(&self) -> ReloadCounts {
@@ -109,19 +134,6 @@ impl ScrapeSources {
         let telemetry = [("telemetry", "other", failures), ("telemetry", "timeout", timeouts)];
         pods.chain(processes).chain(telemetry).map(reading).collect()
     }
-}
-
-/// The slots of `own` resources that containers hold.
-fn holders(pods: &Attribution, own: &HashSet<&str>) -> Vec<Holder> {
-    let held = pods.iter().filter(|(resource, ..)| own.contains(resource));
-    held.map(|(resource, slot, holder)| Holder {
-        resource: resource.to_owned(),
-        slot: slot.to_owned(),
-        namespace: holder.namespace.clone(),
-        pod: holder.pod.clone(),
-        container: holder.container.clone(),
-    })
-    .collect()
 }
 
 /// The name of the node: `NODE_NAME`, which manifests set, otherwise the computer's name.

@@ -6,6 +6,7 @@
 //! ends both.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::arguments::DevicePluginDir;
 use crate::container_processes::ContainerProcesses;
+use crate::device_holders::ask_kubelet;
 use crate::device_telemetry::DeviceTelemetry;
 use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
@@ -54,9 +56,9 @@ pub(crate) struct DaemonArguments {
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<ListenAddress>,
-    /// Where the kubelet serves pod resources, for metrics: a socket, on Windows a named pipe [default:
-    /// that of the kubelet]
-    #[arg(long, value_name = "PATH", requires = "listen",
+    /// Where the kubelet serves pod resources, which tell who holds a device: a socket, on Windows a
+    /// named pipe [default: that of the kubelet]
+    #[arg(long, value_name = "PATH",
         value_parser = PathBufValueParser::new().try_map(Endpoint::new))]
     pod_resources: Option<Endpoint>,
     /// Take over resources that another daemon on this node serves, instead of waiting until it ends
@@ -70,14 +72,9 @@ pub(crate) struct Daemon {
     host: HostAccess,
     config: Config,
     reload: ReloadParts,
-    monitoring: Option<Monitoring>,
-    takeover: Takeover,
-}
-
-/// The options of metrics and probes.
-struct Monitoring {
-    address: ListenAddress,
+    monitoring: Option<ListenAddress>,
     pod_resources: Endpoint,
+    takeover: Takeover,
 }
 
 impl ServeArguments {
@@ -146,18 +143,22 @@ impl DaemonArguments {
         let source =
             ConfigSource::new(driver_models, config.choice(), self.directory.device_plugin_dir);
         let StartReading { config, files, problem } = source.read_at_start()?;
-        let pod_resources = self.pod_resources.unwrap_or_default();
-        let monitoring = self.listen.map(|address| Monitoring { address, pod_resources });
-        let takeover = if self.replace { Takeover::Replace } else { Takeover::Wait };
-        let reload = ReloadParts { source, files, problem, signal: reload_signal };
-        Ok(Daemon { event_loop, host, config, reload, monitoring, takeover })
+        Ok(Daemon {
+            event_loop,
+            host,
+            config,
+            reload: ReloadParts { source, files, problem, signal: reload_signal },
+            monitoring: self.listen,
+            pod_resources: self.pod_resources.unwrap_or_default(),
+            takeover: if self.replace { Takeover::Replace } else { Takeover::Wait },
+        })
     }
 }
 
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { event_loop, host, config, reload, monitoring, takeover } = self;
+        let Daemon { event_loop, host, config, reload, .. } = self;
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
         let signal = signals::shutdown_signal()
@@ -168,14 +169,16 @@ impl Daemon {
         let directory = directory.unwrap_or_else(default_device_plugin_dir);
         let telemetry = DeviceTelemetry::of(host.kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
+        let pods = Arc::new(PodAttribution::new(self.pod_resources));
+        devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
         let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
-        if let Some(Monitoring { address, pod_resources }) = monitoring {
+        if let Some(address) = self.monitoring {
             let scrape = ScrapeSources {
                 devices: devices.published(),
                 reloads: reload.status(),
                 host_name: scrape::host_name(),
-                pods: PodAttribution::new(pod_resources),
+                pods,
                 processes: ContainerProcesses::of_host(),
                 telemetry,
             };
@@ -183,7 +186,7 @@ impl Daemon {
             monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
         }
         devices.follow(reload);
-        let config = RunConfig { directory, takeover };
+        let config = RunConfig { directory, takeover: self.takeover };
         event_loop.block_on(serve(devices, config, signal, readiness))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use devices::{Catalog, DeviceSet, EngineKind, EngineTelemetry, MemoryUse, Moment, Telemetry};
-use metrics::{Format, Holder, PluginMetrics, ReloadCounts, Scrape, render};
+use metrics::{Format, HeldDriver, Holder, PluginMetrics, ReloadCounts, Scrape, render};
 
 /// 2026-01-01, 00:00 UTC.
 pub(crate) const START: u64 = 1_767_225_600;
@@ -74,6 +74,7 @@ fn scrape(devices: &DeviceSet, counters: &PluginMetrics, second: u64) -> String 
             namespace: "studio".to_owned(),
             pod: ["render-7c9f", "transcode-0"][number as usize % 2].to_owned(),
             container: "main".to_owned(),
+            driver: HeldDriver::Current,
         });
     }
     if (2400..2400 + INTERVAL).contains(&second) {

@@ -32,6 +32,8 @@ pub(crate) trait Host {
     fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, WindowsError>;
     /// The `CopyToVm*` keys in a driver key and in its direct subkeys.
     fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, WindowsError>;
+    /// Whether a folder exists. A folder that cannot be examined counts as existing.
+    fn has_folder(&self, path: &str) -> bool;
     /// The Windows folder, `C:\Windows`.
     fn system_root(&self) -> &str;
 }
@@ -165,7 +167,14 @@ fn driver_store(
         Some(key) => copy_to_vm(host, key, notes)?,
         None => BTreeMap::new(),
     };
-    Ok(Some(DriverStore { path, files: StoreFiles::OnDisk, copy_to_vm }))
+    // While a driver is replaced, the path can be that of a folder that does not exist (yet).
+    let files = if host.has_folder(&path) {
+        StoreFiles::OnDisk
+    } else {
+        notes.push(format!("driver store folder `{path}` does not exist"));
+        StoreFiles::Listed(BTreeSet::new())
+    };
+    Ok(Some(DriverStore { path, files, copy_to_vm }))
 }
 
 fn copy_to_vm(

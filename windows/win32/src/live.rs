@@ -1,6 +1,7 @@
 //! Reads the data of the assembly from the running Windows.
 
 use std::io;
+use std::path::Path;
 
 use devices::{
     Attributes, CopyToVmKey, CopyToVmKind, DriverKey, LocationPath, Luid, PnpDevice, PnpId,
@@ -102,6 +103,10 @@ impl<A: AdapterSet> Host for LiveHost<'_, A> {
             }
         }
         Ok(keys)
+    }
+
+    fn has_folder(&self, path: &str) -> bool {
+        !matches!(Path::new(path).try_exists(), Ok(false))
     }
 
     fn system_root(&self) -> &str {

@@ -44,6 +44,10 @@ impl<H: Host> Host for ReportedHost<'_, H> {
         self.host.copy_to_vm(key)
     }
 
+    fn has_folder(&self, path: &str) -> bool {
+        self.host.has_folder(path)
+    }
+
     fn system_root(&self) -> &str {
         self.host.system_root()
     }

@@ -49,6 +49,14 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
     }
 }
 
+/// A GPU whose driver store folder does not exist, as Windows may report it while a driver is
+/// replaced.
+pub(crate) fn without_driver_files(n: i64) -> Adapter {
+    let mut gpu = gpu(n, NVIDIA);
+    gpu.driver_store.as_mut().unwrap().files = StoreFiles::Listed([].into());
+    gpu
+}
+
 pub(crate) fn npu(n: i64) -> Adapter {
     Adapter {
         attributes: [Attribute::D3d12GenericMl, Attribute::Npu].into_iter().collect(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up its host should panic")]
 
 mod additional_mounts;
+mod allocated_drivers;
 mod device_classes;
 mod hosts;
 mod offers;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use devices::{
-    Adapter, Catalog, DeviceMatch, DeviceSet, Health, Luid, Moment, ResourceDevices, ResourceRule,
-    UnhealthyReason, Vendor,
+    Adapter, AdapterWarning, Catalog, DeviceMatch, DeviceSet, Health, HeldDevices, HostSnapshot,
+    Luid, Moment, ResourceDevices, ResourceRule, StoreFiles, UnhealthyReason, Vendor,
+    WarningEffect,
 };
 
-use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, wddm};
+use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, wddm, without_driver_files};
 
 fn at(seconds: u64) -> Moment {
     Moment(Duration::from_secs(seconds))
@@ -48,7 +49,8 @@ fn a_removed_device_is_unhealthy_for_the_grace_time_and_then_dropped() {
     let still = step(&catalog, Some(&one), vec![gpu(2, NVIDIA)], 69);
     assert_eq!(health(&still), [(1002, Health::Healthy), removed]);
     assert_eq!(still.deadline(), Some(at(70)));
-    let dropped = step(&catalog, Some(&still), vec![gpu(2, NVIDIA)], 70);
+    assert_eq!(health(&still.reviewed(None, at(69))), [(1002, Health::Healthy), removed]);
+    let dropped = still.reviewed(None, at(70));
     assert_eq!(health(&dropped), [(1002, Health::Healthy)]);
     assert_eq!(dropped.deadline(), None);
 }
@@ -66,13 +68,86 @@ fn a_device_that_returns_with_another_luid_is_healthy() {
     assert_eq!(set.deadline(), None);
 }
 
+/// What can be seen of a driver that is replaced: the adapter cannot be read, or disappears, or has a
+/// problem code, or has no files; afterwards it has another LUID.
 #[test]
-fn without_a_grace_time_a_removed_device_is_dropped_immediately() {
+fn a_device_is_unhealthy_while_its_driver_is_replaced() {
+    let catalog = catalog([wddm(1)]);
+    let set = step(&catalog, None, vec![gpu(1, NVIDIA)], 0);
+    let text = "the driver is being updated".to_owned();
+    let warning = AdapterWarning { luid: Luid(1001), text, effect: WarningEffect::Skipped };
+    let updating = HostSnapshot { warnings: vec![warning], ..host(vec![]) };
+    let set = DeviceSet::next(Some(&set), catalog.offer(&updating), at(1));
+    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Unreadable))]);
+    let set = step(&catalog, Some(&set), vec![], 2);
+    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Removed))]);
+    assert_eq!(set.deadline(), Some(at(61)), "one grace time for both");
+    let without_files = |luid| Adapter { luid: Luid(luid), ..without_driver_files(1) };
+    let set = step(&catalog, Some(&set), vec![without_files(5)], 3);
+    assert_eq!(health(&set), [(5, Health::Unhealthy(UnhealthyReason::NoDriverFiles))]);
+    let mut problem = without_files(5);
+    problem.pnp.as_mut().unwrap().problem_code = 10;
+    let set = step(&catalog, Some(&set), vec![problem], 4);
+    assert_eq!(health(&set), [(5, Health::Unhealthy(UnhealthyReason::ProblemCode(10)))]);
+    let new = Adapter { luid: Luid(5), ..gpu(1, NVIDIA) };
+    assert_eq!(health(&step(&catalog, Some(&set), vec![new], 5)), [(5, Health::Healthy)]);
+}
+
+/// Some drivers name no files, and some folders hold only a part of those that are named.
+#[test]
+fn a_device_with_some_or_no_named_files_is_healthy() {
+    let mut some = without_driver_files(1);
+    let store = some.driver_store.as_mut().unwrap();
+    store.files = StoreFiles::Listed(["runtime32.dll".to_owned()].into());
+    let mut none = without_driver_files(2);
+    none.driver_store.as_mut().unwrap().copy_to_vm.clear();
+    let set = step(&catalog([wddm(1)]), None, vec![some, none], 0);
+    assert_eq!(health(&set), [(1001, Health::Healthy), (1002, Health::Healthy)]);
+}
+
+#[test]
+fn without_a_grace_time_a_removed_device_is_reviewed_immediately() {
     let mut policy = wddm(1);
     policy.removal_grace = Duration::ZERO;
     let catalog = catalog([policy]);
     let set = step(&catalog, None, vec![gpu(1, NVIDIA)], 5);
-    assert_eq!(health(&step(&catalog, Some(&set), vec![], 5)), []);
+    let set = step(&catalog, Some(&set), vec![], 5);
+    assert_eq!(set.deadline(), Some(at(5)));
+    assert_eq!(health(&set.reviewed(None, at(5))), []);
+}
+
+/// A kubelet reports a device that a pod holds as healthy when it is no longer listed.
+#[test]
+fn a_removed_device_stays_unhealthy_as_long_as_a_container_holds_it() {
+    let catalog = catalog([wddm(2)]);
+    let seen = vec![gpu(1, NVIDIA), gpu(2, NVIDIA), gpu(3, NVIDIA)];
+    let all = step(&catalog, None, seen, 0);
+    let set = step(&catalog, Some(&all), vec![gpu(3, NVIDIA)], 10);
+    let held = HeldDevices::of_slots([
+        ("directx.microsoft.com/display", r"PCI\VEN_10DE\1&0\1"),
+        ("example.com/other", r"PCI\VEN_10DE\2&0\0"),
+        ("directx.microsoft.com/display", "no slot ID"),
+    ]);
+    let set = set.reviewed(Some(&held), at(70));
+    let kept = (1001, Health::Unhealthy(UnhealthyReason::Removed));
+    assert_eq!(health(&set), [(1003, Health::Healthy), kept]);
+    assert_eq!(set.deadline(), Some(at(100)));
+    assert!(set.resources[0].entries()[1].is_removed_and_held());
+
+    // New snapshots and configurations do not drop it either, and the kubelet is asked again.
+    let set = step(&catalog, Some(&set), vec![gpu(3, NVIDIA)], 80);
+    let set = set.reconfigured(catalog.offer(&host(vec![gpu(3, NVIDIA)])));
+    assert_eq!((health(&set).len(), set.deadline()), (2, Some(at(100))));
+    assert_eq!(health(&set.reviewed(Some(&HeldDevices::default()), at(99))).len(), 2);
+    let ended = set.reviewed(Some(&HeldDevices::default()), at(100));
+    assert_eq!(health(&ended), [(1003, Health::Healthy)]);
+    assert_eq!(health(&set.reviewed(None, at(100))), [(1003, Health::Healthy)]);
+
+    // A device that returns is healthy, and a later removal has its own grace time.
+    let back = step(&catalog, Some(&set), vec![gpu(1, NVIDIA), gpu(3, NVIDIA)], 100);
+    assert_eq!(health(&back), [(1001, Health::Healthy), (1003, Health::Healthy)]);
+    let again = step(&catalog, Some(&back), vec![gpu(3, NVIDIA)], 200);
+    assert_eq!(again.deadline(), Some(at(260)));
 }
 
 /// Each resource with its devices and the number of its slots.
@@ -105,14 +180,14 @@ fn a_new_policy_takes_devices_away_at_once_and_keeps_the_grace_time_of_removed_o
     assert_eq!(resources(&set), [(own, vec![1001, 1002, 1003], 3)]);
 
     let rules = with_rules(2, &[("a/nvidia", Vendor::Nvidia), ("a/amd", Vendor::Amd)]);
-    let set = set.reconfigured(rules.offer(&host(seen())), at(20));
+    let set = set.reconfigured(rules.offer(&host(seen())));
     let (nvidia, amd) = (("a/nvidia", vec![1001], 2), ("a/amd", vec![1002], 2));
     assert_eq!(resources(&set), [(own, vec![1003], 2), nvidia.clone(), amd.clone()]);
     assert_eq!(set.deadline(), Some(at(70)));
-    let set = step(&rules, Some(&set), seen(), 70);
+    let set = step(&rules, Some(&set), seen(), 70).reviewed(None, at(70));
     assert_eq!(resources(&set), [(own, vec![], 0), nvidia.clone(), amd.clone()]);
 
-    let set = set.reconfigured(plain.offer(&host(seen())), at(80));
+    let set = set.reconfigured(plain.offer(&host(seen())));
     assert_eq!(resources(&set), [(own, vec![1001, 1002], 2)]);
     assert_eq!(set.deadline(), None);
 }
@@ -123,7 +198,7 @@ fn a_resource_is_followed_by_its_name() {
     let rules = with_rules(1, &[("a/nvidia", Vendor::Nvidia), ("a/amd", Vendor::Amd)]);
     let set = step(&rules, None, seen(), 0);
     let other_order = with_rules(1, &[("a/amd", Vendor::Amd), ("a/nvidia", Vendor::Nvidia)]);
-    let set = set.reconfigured(other_order.offer(&host(seen())), at(1));
+    let set = set.reconfigured(other_order.offer(&host(seen())));
     let set = step(&other_order, Some(&set), vec![gpu(2, AMD)], 2);
     assert_eq!(resources(&set)[1..], [("a/amd", vec![1002], 1), ("a/nvidia", vec![1001], 1)]);
     let name = "a/nvidia".parse().unwrap();

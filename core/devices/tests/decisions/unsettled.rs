@@ -2,7 +2,7 @@
 
 use devices::{Adapter, AdapterKind, AdapterWarning, HostSnapshot, Luid, Unsettled, WarningEffect};
 
-use crate::hosts::{NVIDIA, gpu};
+use crate::hosts::{NVIDIA, gpu, without_driver_files};
 
 fn warning(luid: i64, effect: WarningEffect) -> AdapterWarning {
     AdapterWarning { luid: Luid(luid), text: "the driver is being updated".to_owned(), effect }
@@ -12,11 +12,15 @@ fn warning(luid: i64, effect: WarningEffect) -> AdapterWarning {
 fn adapters_that_are_unreadable_or_have_no_device_are_unsettled() {
     let without_device = Adapter { pnp: None, ..gpu(2, NVIDIA) };
     let snapshot = HostSnapshot {
-        adapters: vec![gpu(1, NVIDIA), without_device],
+        adapters: vec![gpu(1, NVIDIA), without_device, without_driver_files(3)],
         warnings: vec![warning(7, WarningEffect::Skipped)],
         ..HostSnapshot::default()
     };
-    let expected = [(Luid(7), Unsettled::Unreadable), (Luid(1002), Unsettled::NoDevice)];
+    let expected = [
+        (Luid(7), Unsettled::Unreadable),
+        (Luid(1002), Unsettled::NoDevice),
+        (Luid(1003), Unsettled::NoDriverFiles),
+    ];
     assert_eq!(snapshot.unsettled(), expected);
 }
 

@@ -70,8 +70,12 @@ fn one_device(device: &Device) -> Check {
             let what = format!("problem code {code}: {}; {}", problem.meaning, driver(device));
             Subject::Device.problem(what, problem.advice)
         }
-        Health::Unhealthy(UnhealthyReason::Removed) => {
-            Subject::Device.problem("the device disappeared", "check the host's device list")
+        Health::Unhealthy(reason @ UnhealthyReason::NoDriverFiles) => Subject::Device.problem(
+            format!("{reason}; {}", driver(device)),
+            "wait until the driver is installed, otherwise reinstall it and restart the host",
+        ),
+        Health::Unhealthy(reason @ (UnhealthyReason::Unreadable | UnhealthyReason::Removed)) => {
+            Subject::Device.problem(reason.to_string(), "check the host's device list")
         }
     };
     check.of(name)

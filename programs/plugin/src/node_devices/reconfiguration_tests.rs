@@ -12,7 +12,7 @@ use daemon::test_log::Log;
 const DISPLAY: &str = "directx.microsoft.com/display";
 const DIRECTORY: &str = "/kubelet";
 
-fn catalog(text: &str) -> Catalog {
+pub(super) fn catalog_of(text: &str) -> Catalog {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
@@ -25,7 +25,7 @@ fn catalog(text: &str) -> Catalog {
 fn node(text: &str) -> NodeDevices {
     let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
     let snapshot = inventory::parse("aws-t4-two.yaml", host).unwrap();
-    NodeDevices::fixed(catalog(text), snapshot).unwrap()
+    NodeDevices::fixed(catalog_of(text), snapshot).unwrap()
 }
 
 fn resources(devices: &NodeDevices) -> Vec<Arc<dyn Resource>> {
@@ -44,17 +44,17 @@ fn resources_appear_disappear_and_change_their_replicas() {
     let display = resources(&devices)[0].clone();
     let mut list = display.devices();
     list.borrow_and_update();
-    devices.reconfigure(catalog("multitenancy: 3")).unwrap();
+    devices.reconfigure(catalog_of("multitenancy: 3")).unwrap();
     assert!(list.has_changed().unwrap());
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 6)]);
 
     let rules = "resources: [{name: a/t4, match: {vendor: nvidia}, multitenancy: 2}]";
-    devices.reconfigure(catalog(rules)).unwrap();
+    devices.reconfigure(catalog_of(rules)).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 0), ("a/t4".to_owned(), 4)]);
     let rule = resources(&devices)[1].clone();
     let ids = [r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\4&1A2B3C4D&0&00000008\0".to_owned()];
 
-    devices.reconfigure(catalog("multitenancy: 2")).unwrap();
+    devices.reconfigure(catalog_of("multitenancy: 2")).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 4)]);
     assert!(Arc::ptr_eq(&display, &resources(&devices)[0]), "its stream would end");
     // A call may still be on its way when the resource is removed.
@@ -69,7 +69,7 @@ fn the_resource_of_a_rule_with_another_number_stays_the_same() {
     let (amd, nvidia) = (rule("amd"), rule("nvidia"));
     let mut devices = node(&format!("resources: [{nvidia}]"));
     let before = resources(&devices)[1].clone();
-    devices.reconfigure(catalog(&format!("resources: [{amd}, {nvidia}]"))).unwrap();
+    devices.reconfigure(catalog_of(&format!("resources: [{amd}, {nvidia}]"))).unwrap();
     assert!(Arc::ptr_eq(&before, &resources(&devices)[2]));
     assert_eq!(lists(&devices)[2], ("a/nvidia".to_owned(), 2));
 }
@@ -79,7 +79,7 @@ fn the_resource_of_a_rule_with_another_number_stays_the_same() {
 fn a_name_that_moves_from_a_rule_to_a_driver_model_is_another_resource() {
     let mut devices = node("resources: [{name: a/b, match: {vendor: amd}}]");
     assert_eq!(resources(&devices)[1].socket_prefix(), "directx-rule0");
-    devices.reconfigure(catalog("resourceName: a/b")).unwrap();
+    devices.reconfigure(catalog_of("resourceName: a/b")).unwrap();
     assert_eq!(lists(&devices), [("a/b".to_owned(), 2)]);
     assert_eq!(resources(&devices)[0].socket_prefix(), "wddm");
 }
@@ -87,7 +87,7 @@ fn a_name_that_moves_from_a_rule_to_a_driver_model_is_another_resource() {
 #[test]
 fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
     let mut devices = node("");
-    let error = devices.reconfigure(catalog("multitenancy: 65536")).unwrap_err();
+    let error = devices.reconfigure(catalog_of("multitenancy: 65536")).unwrap_err();
     assert!(error.to_string().contains(DISPLAY), "{error}");
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 2)]);
     assert_eq!(devices.published().set().resources[0].spec.sharing.replicas.get(), 1);
@@ -96,8 +96,8 @@ fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
 #[tokio::test]
 async fn devices_that_are_not_known_yet_get_the_newest_configuration() {
     let (_send, messages) = mpsc::unbounded_channel();
-    let mut devices = NodeDevices::new(catalog(""), AdapterReader::new(messages));
-    devices.reconfigure(catalog("multitenancy: 3")).unwrap();
+    let mut devices = NodeDevices::new(catalog_of(""), AdapterReader::new(messages));
+    devices.reconfigure(catalog_of("multitenancy: 3")).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 0)]);
     assert!(devices.published().pending().is_some());
     let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
@@ -132,10 +132,10 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
         let running = kubelet.admit(PodRequest::single("running", DISPLAY, 1)).await;
         assert!(running.is_admitted(), "{running:?}");
         let rules = "multitenancy: 3\nresources: [{name: a/b, match: {vendor: amd}}]";
-        devices.reconfigure(catalog(rules)).unwrap();
+        devices.reconfigure(catalog_of(rules)).unwrap();
         allocatable(DISPLAY, 6).await;
         allocatable("a/b", 0).await;
-        devices.reconfigure(catalog("multitenancy: 3")).unwrap();
+        devices.reconfigure(catalog_of("multitenancy: 3")).unwrap();
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!((kubelet.registrations(DISPLAY), kubelet.registrations("a/b")), (1, 1));
         let rest = kubelet.admit(PodRequest::single("rest", DISPLAY, 5)).await;

@@ -94,12 +94,12 @@ async fn start_on_hung_host(access: HostAccess) -> NodeDevices {
     NodeDevices::start_within(Duration::from_millis(20), catalog(), access).await.unwrap()
 }
 
-fn two_gpus() -> HostSnapshot {
+pub(super) fn two_gpus() -> HostSnapshot {
     let text = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
     inventory::parse("aws-t4-two.yaml", text).unwrap()
 }
 
-fn one_gpu() -> HostSnapshot {
+pub(super) fn one_gpu() -> HostSnapshot {
     let mut snapshot = two_gpus();
     snapshot.adapters.truncate(1);
     snapshot
@@ -111,11 +111,11 @@ fn catalog() -> Catalog {
 }
 
 /// The list of the first resource.
-fn list(devices: &NodeDevices) -> watch::Receiver<Arc<DeviceList>> {
+pub(super) fn list(devices: &NodeDevices) -> watch::Receiver<Arc<DeviceList>> {
     devices.served().borrow().resources[0].devices()
 }
 
-async fn healths(list: &mut watch::Receiver<Arc<DeviceList>>) -> Vec<String> {
+pub(super) async fn healths(list: &mut watch::Receiver<Arc<DeviceList>>) -> Vec<String> {
     use prost::Message;
     tokio::time::timeout(LIMIT * 10, list.changed()).await.unwrap().unwrap();
     let list = list.borrow_and_update().clone();
@@ -123,7 +123,7 @@ async fn healths(list: &mut watch::Receiver<Arc<DeviceList>>) -> Vec<String> {
     message.devices.into_iter().map(|device| device.health).collect()
 }
 
-async fn until(what: &str, condition: impl Fn() -> bool) {
+pub(super) async fn until(what: &str, condition: impl Fn() -> bool) {
     let started = std::time::Instant::now();
     while !condition() {
         assert!(started.elapsed() < LIMIT, "{what}");
@@ -269,7 +269,9 @@ async fn a_live_host_with_an_unsettled_adapter_is_read_again_without_a_notificat
 }
 
 /// Devices of a node whose reads a test sends itself, on the paused clock.
-fn with_reads_from_test(snapshot: HostSnapshot) -> (NodeDevices, mpsc::UnboundedSender<Message>) {
+pub(super) fn with_reads_from_test(
+    snapshot: HostSnapshot,
+) -> (NodeDevices, mpsc::UnboundedSender<Message>) {
     let (send, messages) = mpsc::unbounded_channel();
     let mut devices = NodeDevices::new(catalog(), AdapterReader::new(messages));
     devices
@@ -278,7 +280,7 @@ fn with_reads_from_test(snapshot: HostSnapshot) -> (NodeDevices, mpsc::Unbounded
     (devices, send)
 }
 
-fn read(cause: Cause, snapshot: HostSnapshot) -> Message {
+pub(super) fn read(cause: Cause, snapshot: HostSnapshot) -> Message {
     Message::Ended(Box::new(Read { cause, result: Ok(snapshot), duration: Duration::ZERO }))
 }
 

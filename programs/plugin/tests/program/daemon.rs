@@ -57,7 +57,7 @@ impl Daemon {
     }
 
     /// Replaces the inventory atomically, by a rename.
-    fn rewrite(&self, change: impl Fn(String) -> String) {
+    pub(crate) fn rewrite(&self, change: impl Fn(String) -> String) {
         let path = self.folder.path().join("host.yaml");
         let text = change(std::fs::read_to_string(&path).unwrap());
         std::fs::write(path.with_extension("new"), text).unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
-use metrics::{Format, Holder, PluginMetrics, ReloadCounts, Scrape, render};
+use metrics::{Format, HeldDriver, Holder, PluginMetrics, ReloadCounts, Scrape, render};
 use tokio::time::sleep;
 
 use super::decisions;
@@ -87,6 +87,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         namespace: "namespace".to_owned(),
         pod: format!("pod-of-{}", slot.id.device),
         container: "container".to_owned(),
+        driver: HeldDriver::Current,
     };
     let holders: Vec<Holder> = resource.slots().map(holder).collect();
     let metrics = PluginMetrics::default();

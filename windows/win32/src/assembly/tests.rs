@@ -42,6 +42,7 @@ struct TestHost {
     adapters: Vec<TestAdapter>,
     linked: Vec<(Luid, u32, Device)>,
     system_root: String,
+    missing_folder: Option<&'static str>,
 }
 
 fn device(n: u32) -> Device {
@@ -86,6 +87,7 @@ fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
         adapters: adapters.into_iter().collect(),
         linked: Vec::new(),
         system_root: r"C:\Windows".to_owned(),
+        missing_folder: None,
     }
 }
 
@@ -172,6 +174,10 @@ impl Host for TestHost {
         Ok(CopyToVmKeys { read: keys.iter().map(key).collect(), unreadable: Vec::new() })
     }
 
+    fn has_folder(&self, path: &str) -> bool {
+        self.missing_folder != Some(path)
+    }
+
     fn system_root(&self) -> &str {
         &self.system_root
     }
@@ -194,6 +200,17 @@ fn an_adapter_is_joined_with_its_device_and_driver() {
     assert_eq!((store.path.as_str(), &store.files), (FOLDER, &StoreFiles::OnDisk));
     let value = &store.copy_to_vm[&"CopyToVmOverwrite".parse().unwrap()]["00"];
     assert_eq!(value, &CopyToVmValue::Single("nvcuda.dll".to_owned()));
+}
+
+/// The path can change before the folder is complete.
+#[test]
+fn a_driver_store_folder_that_does_not_exist_has_no_files() {
+    let replaced = TestHost { missing_folder: Some(FOLDER), ..host([test_adapter(1)]) };
+    let snapshot = replaced.read();
+    let text = format!("driver store folder `{FOLDER}` does not exist");
+    assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, text.as_str())]);
+    let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
+    assert_eq!((store.path.as_str(), &store.files), (FOLDER, &StoreFiles::Listed(BTreeSet::new())));
 }
 
 #[test]
