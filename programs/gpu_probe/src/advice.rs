@@ -10,6 +10,10 @@ const RUNTIME_FILES: &str = "see runtime-files in docs/troubleshooting.md";
 pub(crate) fn absent(api: Api, names: &[&str]) -> Fault {
     let fault = Fault::new(format!("{} not found", names.join(" and ")));
     match api {
+        Api::Directml => fault.hint(
+            "the base image has no DirectML: use mcr.microsoft.com/windows/server, or put \
+             DirectML.dll into the image",
+        ),
         _ if api.is_directx() => fault.hint(
             "the base image has no Direct3D: use mcr.microsoft.com/windows/server or \
              mcr.microsoft.com/windows",

@@ -8,6 +8,7 @@ pub(crate) enum Api {
     Dxcore,
     D3d11,
     D3d12,
+    Directml,
     Vulkan,
     Opencl,
     Opengl,
@@ -17,12 +18,13 @@ pub(crate) enum Api {
 
 impl Api {
     /// Every API, in the order of the report.
-    pub(crate) const ALL: [Api; 10] = [
+    pub(crate) const ALL: [Api; 11] = [
         Api::D3dkmt,
         Api::Dxgi,
         Api::Dxcore,
         Api::D3d11,
         Api::D3d12,
+        Api::Directml,
         Api::Vulkan,
         Api::Opencl,
         Api::Opengl,
@@ -38,6 +40,7 @@ impl Api {
             Api::Dxcore => "dxcore",
             Api::D3d11 => "d3d11",
             Api::D3d12 => "d3d12",
+            Api::Directml => "directml",
             Api::Vulkan => "vulkan",
             Api::Opencl => "opencl",
             Api::Opengl => "opengl",
@@ -54,6 +57,7 @@ impl Api {
             Api::Dxcore => "adapters that DXCore lists",
             Api::D3d11 => "Direct3D 11 compute shader",
             Api::D3d12 => "Direct3D 12 compute shader",
+            Api::Directml => "DirectML: 100 runs of a small convolutional network",
             Api::Vulkan => "Vulkan compute shader",
             Api::Opencl => "OpenCL kernel",
             Api::Opengl => "OpenGL compute shader",
@@ -64,7 +68,10 @@ impl Api {
 
     /// Whether it is a part of Windows.
     pub(crate) fn is_directx(self) -> bool {
-        matches!(self, Api::D3dkmt | Api::Dxgi | Api::Dxcore | Api::D3d11 | Api::D3d12)
+        matches!(
+            self,
+            Api::D3dkmt | Api::Dxgi | Api::Dxcore | Api::D3d11 | Api::D3d12 | Api::Directml
+        )
     }
 
     /// Whether this operating system can have it.

@@ -24,7 +24,9 @@ pub(crate) fn open(api: Api) -> Result<Session, Refusal> {
         Api::Opengl => opengl::open(),
         Api::Cuda => cuda::open(),
         Api::Nvml => nvml::open(),
-        Api::D3dkmt | Api::Dxgi | Api::Dxcore | Api::D3d11 | Api::D3d12 => directx(api),
+        Api::D3dkmt | Api::Dxgi | Api::Dxcore | Api::D3d11 | Api::D3d12 | Api::Directml => {
+            directx(api)
+        }
     }
 }
 
