@@ -14,11 +14,14 @@ pub(crate) enum Api {
     Opengl,
     Cuda,
     Nvml,
+    Nvenc,
+    Amf,
+    Qsv,
 }
 
 impl Api {
     /// Every API, in the order of the report.
-    pub(crate) const ALL: [Api; 11] = [
+    pub(crate) const ALL: [Api; 14] = [
         Api::D3dkmt,
         Api::Dxgi,
         Api::Dxcore,
@@ -30,6 +33,9 @@ impl Api {
         Api::Opengl,
         Api::Cuda,
         Api::Nvml,
+        Api::Nvenc,
+        Api::Amf,
+        Api::Qsv,
     ];
 
     /// Its name on the command line and in reports.
@@ -46,6 +52,9 @@ impl Api {
             Api::Opengl => "opengl",
             Api::Cuda => "cuda",
             Api::Nvml => "nvml",
+            Api::Nvenc => "nvenc",
+            Api::Amf => "amf",
+            Api::Qsv => "qsv",
         }
     }
 
@@ -63,6 +72,9 @@ impl Api {
             Api::Opengl => "OpenGL compute shader",
             Api::Cuda => "CUDA kernel, Monte Carlo π and memory bandwidth",
             Api::Nvml => "GPUs and utilization from NVIDIA's management library",
+            Api::Nvenc => "NVIDIA's video encoder: ten frames of H.264",
+            Api::Amf => "AMD's video encoder: start of its runtime",
+            Api::Qsv => "Intel Quick Sync Video: a session and the codecs",
         }
     }
 

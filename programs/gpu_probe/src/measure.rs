@@ -51,7 +51,6 @@ fn device(candidate: Candidate, burn: Option<Duration>) -> DeviceOutcome {
             measurements = values;
             Ok(())
         }
-        #[cfg(windows)]
         Work::Test(test) => test().map(|values| measurements = values),
         Work::Kernel(mut kernel) => compute(&mut *kernel, burn, &mut measurements),
     };

@@ -24,7 +24,6 @@ pub(crate) struct Candidate {
 pub(crate) enum Work {
     /// It computes.
     Kernel(Box<dyn Kernel>),
-    #[cfg(windows)]
     /// It has a test of its own, which verifies what the device does.
     Test(Box<dyn FnOnce() -> Result<Vec<Measurement>, Fault>>),
     /// The API only lists devices, with these values.
