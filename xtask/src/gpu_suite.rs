@@ -1,5 +1,5 @@
-//! `gpu-probe` with real libraries: Mesa's software Vulkan and OpenGL, and pocl, and the tools that made its
-//! kernels.
+//! `gpu-probe` with real libraries: Mesa's software Vulkan and OpenGL, and pocl, the tools that made
+//! its kernels, and the headers of encoders.
 
 use anyhow::Result;
 

@@ -97,6 +97,8 @@ pub(crate) fn for_gpu_tests() -> Result<()> {
         Tool { program: "/usr/share/doc/libegl1/copyright", package: "libegl1" },
         Tool { program: "/usr/share/doc/libegl-mesa0/copyright", package: "libegl-mesa0" },
         Tool { program: "/usr/share/doc/libgl1-mesa-dri/copyright", package: "libgl1-mesa-dri" },
+        Tool { program: "/usr/include/ffnvcodec/nvEncodeAPI.h", package: "libffmpeg-nvenc-dev" },
+        Tool { program: "/usr/include/vpl/mfxvideo.h", package: "libvpl-dev" },
         Tool { program: "glslangValidator", package: "glslang-tools" },
         Tool { program: "spirv-opt", package: "spirv-tools" },
     ])

@@ -10,17 +10,26 @@ const RUNTIME_FILES: &str = "see runtime-files in docs/troubleshooting.md";
 pub(crate) fn absent(api: Api, names: &[&str]) -> Fault {
     let fault = Fault::new(format!("{} not found", names.join(" and ")));
     match api {
+        Api::Directml => fault.hint(
+            "the base image has no DirectML: use mcr.microsoft.com/windows/server, or put \
+             DirectML.dll into the image",
+        ),
         _ if api.is_directx() => fault.hint(
             "the base image has no Direct3D: use mcr.microsoft.com/windows/server or \
              mcr.microsoft.com/windows",
         ),
-        Api::Cuda | Api::Nvml => fault.hint(format!(
-            "if the GPU is NVIDIA's, its driver's files are not mounted: {RUNTIME_FILES}"
-        )),
+        Api::Cuda | Api::Nvml | Api::Nvenc => fault.hint(vendor("NVIDIA")),
+        Api::Amf => fault.hint(vendor("AMD")),
+        Api::Qsv => fault.hint(vendor("Intel")),
         _ => fault.hint(format!(
             "neither the image nor the driver's mounted files contain the loader: {RUNTIME_FILES}"
         )),
     }
+}
+
+/// What a library of a vendor's driver means that is missing.
+fn vendor(name: &str) -> String {
+    format!("if the GPU is {name}'s, its driver's files are not mounted: {RUNTIME_FILES}")
 }
 
 /// The fault of a library that exists and does not load.
@@ -42,14 +51,15 @@ pub(crate) fn is_missing(name: &str, error: &str) -> bool {
 pub(crate) fn refine(api: Api, fault: Fault, all: &[(Api, &Outcome)]) -> Fault {
     let other = match api {
         Api::Cuda => Api::Nvml,
-        Api::Nvml => Api::Cuda,
+        Api::Nvml | Api::Nvenc => Api::Cuda,
         _ => return fault,
     };
     let has_other = all.iter().any(|(a, outcome)| {
         *a == other
             && matches!(outcome, Outcome::Listed { .. } | Outcome::Broken { library: Some(_), .. })
     });
-    if !has_other {
+    // Without a hint, the library exists, and its devices lack what it needs.
+    if !has_other || fault.hint.is_none() {
         return fault;
     }
     let hint = format!(

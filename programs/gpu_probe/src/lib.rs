@@ -14,6 +14,8 @@ mod child;
 mod help;
 mod library;
 mod measure;
+#[cfg(any(windows, test))]
+mod network;
 mod outcome;
 mod report;
 mod session;

@@ -51,6 +51,7 @@ fn device(candidate: Candidate, burn: Option<Duration>) -> DeviceOutcome {
             measurements = values;
             Ok(())
         }
+        Work::Test(test) => test().map(|values| measurements = values),
         Work::Kernel(mut kernel) => compute(&mut *kernel, burn, &mut measurements),
     };
     DeviceOutcome { info: candidate.info, fault: result.err(), measurements }

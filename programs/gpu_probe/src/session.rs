@@ -24,6 +24,8 @@ pub(crate) struct Candidate {
 pub(crate) enum Work {
     /// It computes.
     Kernel(Box<dyn Kernel>),
+    /// It has a test of its own, which verifies what the device does.
+    Test(Box<dyn FnOnce() -> Result<Vec<Measurement>, Fault>>),
     /// The API only lists devices, with these values.
     Listed(Vec<Measurement>),
     /// It could not be opened.

@@ -27,7 +27,7 @@ pub(crate) fn operations() -> f64 {
 }
 
 /// The finalizer of `MurmurHash3`: each bit of the input changes about half of the output.
-const fn mix(mut word: u32) -> u32 {
+pub(crate) const fn mix(mut word: u32) -> u32 {
     word ^= word >> 16;
     word = word.wrapping_mul(0x85eb_ca6b);
     word ^= word >> 13;

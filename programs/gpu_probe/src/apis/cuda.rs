@@ -91,7 +91,35 @@ pub(crate) fn open() -> Result<Session, Refusal> {
     Ok(Session { library: library.describe(version(functions)), candidates })
 }
 
+/// A context, or why there is none.
+type Context = Result<Handle, Fault>;
+
+/// A context on every device, for libraries that use CUDA.
+pub(super) fn contexts() -> Result<Vec<(DeviceInfo, Context)>, Refusal> {
+    let library = Loaded::open(Api::Cuda, &NAMES)?;
+    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
+    let luids = WindowsFunctions::load(&library).ok();
+    let count = count(functions).map_err(|fault| library.broken(fault))?;
+    let context = |ordinal| {
+        let mut device = 0;
+        // SAFETY: the driver was initialized.
+        let status = unsafe { (functions.device)(&raw mut device, ordinal) };
+        let found = functions.check("cuDeviceGet", status);
+        let info = describe(functions, luids, device);
+        (info, found.and_then(|()| functions.create_context(device)))
+    };
+    Ok((0..count).map(context).collect())
+}
+
 impl Functions {
+    fn create_context(self, device: Device) -> Result<Handle, Fault> {
+        let mut context = null_mut();
+        // SAFETY: the device was listed. The new context is current until another one is.
+        let status = unsafe { (self.context)(&raw mut context, 0, device) };
+        self.check("cuCtxCreate", status)?;
+        Ok(context)
+    }
+
     fn check(self, call: &str, status: i32) -> Result<(), Fault> {
         if status == 0 {
             return Ok(());
@@ -172,10 +200,8 @@ struct Computation {
 
 impl Computation {
     fn open(functions: Functions, device: Device) -> Result<Box<dyn Kernel>, Fault> {
-        let (mut context, mut module) = (null_mut(), null_mut());
-        // SAFETY: the device was listed. The new context is current until another one is.
-        let status = unsafe { (functions.context)(&raw mut context, 0, device) };
-        functions.check("cuCtxCreate", status)?;
+        let context = functions.create_context(device)?;
+        let mut module = null_mut();
         let source = CString::new(SOURCE).map_err(|error| Fault::new(error.to_string()))?;
         // SAFETY: PTX is a text that ends with a NUL.
         let status = unsafe { (functions.module)(&raw mut module, source.as_ptr().cast()) };

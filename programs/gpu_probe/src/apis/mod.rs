@@ -6,6 +6,7 @@
 mod cuda;
 #[cfg(windows)]
 mod directx;
+mod encoders;
 mod nvml;
 mod opencl;
 mod opengl;
@@ -24,7 +25,12 @@ pub(crate) fn open(api: Api) -> Result<Session, Refusal> {
         Api::Opengl => opengl::open(),
         Api::Cuda => cuda::open(),
         Api::Nvml => nvml::open(),
-        Api::D3dkmt | Api::Dxgi | Api::Dxcore | Api::D3d11 | Api::D3d12 => directx(api),
+        Api::Nvenc => encoders::nvenc::open(),
+        Api::Amf => encoders::amf::open(),
+        Api::Qsv => encoders::qsv::open(),
+        Api::D3dkmt | Api::Dxgi | Api::Dxcore | Api::D3d11 | Api::D3d12 | Api::Directml => {
+            directx(api)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! CUDA and NVML with libraries of this test: what a driver computes, and every way it can fail.
+//! CUDA and NVML with libraries of these tests: what a driver computes, and every way it can fail.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -20,26 +20,29 @@ fn compile(source: &str, folder: &Path, library: &str, flags: &[&str]) {
     assert!(status.success());
 }
 
-/// A folder with both libraries.
-fn libraries() -> &'static Path {
+/// A folder with all libraries.
+pub(crate) fn libraries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpu-libraries");
         std::fs::create_dir_all(&folder).unwrap();
         compile("cuda.rs", &folder, "libcuda.so.1", &[]);
         compile("nvml.rs", &folder, "libnvidia-ml.so.1", &[]);
+        compile("nvenc.rs", &folder, "libnvidia-encode.so.1", &[]);
+        compile("amf.rs", &folder, "libamfrt64.so.1", &[]);
+        compile("qsv.rs", &folder, "libmfx-gen.so.1.2", &[]);
         folder
     })
 }
 
-fn run(arguments: &[&str], folder: &Path, fault: &str) -> Outcome {
+pub(crate) fn run(arguments: &[&str], folder: &Path, fault: &str) -> Outcome {
     let mut command = probe(arguments);
     command.env("LD_LIBRARY_PATH", folder).env("GPU_PROBE_DOUBLE", fault);
     Outcome::of(&mut command)
 }
 
 /// The only API of the report of `api` with a library that has this fault.
-fn row(api: &str, fault: &str) -> Value {
+pub(crate) fn row(api: &str, fault: &str) -> Value {
     let outcome = run(&[api, "--output", "json"], libraries(), fault);
     let json = outcome.json();
     let row = json["apis"][0].clone();

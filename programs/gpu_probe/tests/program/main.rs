@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 mod doubles;
+mod encoders;
 mod reference;
 mod software;
 

@@ -47,6 +47,7 @@ fn explain(code: u32) -> (&'static str, &'static str) {
     const LOST: &str = "the driver was reset or the device was removed: restart the container, and \
                         check the device on the node";
     match code {
+        0x8000_4001 => (" (E_NOTIMPL)", ""),
         0x8000_4002 => (" (E_NOINTERFACE)", ""),
         0x8007_000e => (" (E_OUTOFMEMORY)", ""),
         0x8007_0057 => (" (E_INVALIDARG)", ""),

@@ -19,6 +19,7 @@ use crate::outcome::{DeviceInfo, Fault, Measurement};
 use crate::session::{Candidate, Kernel, Refusal, Session, Work};
 
 mod commands;
+pub(super) mod queue;
 
 use self::commands::Commands;
 
@@ -40,12 +41,25 @@ const LEVELS: [D3D_FEATURE_LEVEL; 3] =
 pub(super) fn open() -> Result<Session, Refusal> {
     let library = Loaded::open(Api::D3d12, &["d3d12.dll"])?;
     let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let adapters = adapters().map_err(|fault| library.broken(fault))?;
+    let adapters = devices(&library).map_err(|fault| library.broken(fault))?;
     let candidates = adapters.into_iter().map(|adapter| Candidate {
-        work: Work::from(Computation::open(functions, &adapter.object)),
+        work: Work::from(
+            adapter.object.and_then(|(device, level)| Computation::open(functions, &device, level)),
+        ),
         info: adapter.info,
     });
     Ok(Session { candidates: candidates.collect(), library: library.describe(None) })
+}
+
+/// A device with its feature level.
+type Device = (ID3D12Device, D3D_FEATURE_LEVEL);
+
+/// A device of every adapter.
+pub(super) fn devices(library: &Loaded) -> Result<Vec<Adapter<Result<Device, Fault>>>, Fault> {
+    let functions = Functions::load(library)?;
+    let device =
+        |Adapter { info, object }| Adapter { info, object: create_device(functions, &object) };
+    Ok(adapters()?.into_iter().map(device).collect())
 }
 
 /// The adapters of DXGI, then those that only `DXCore` lists. The fault is that of DXGI, if neither
@@ -85,9 +99,12 @@ struct Computation {
 }
 
 impl Computation {
-    fn open(functions: Functions, adapter: &IUnknown) -> Result<Box<dyn Kernel>, Fault> {
-        let (device, level) = create_device(functions, adapter)?;
-        let commands = Commands::new(&device, |description, blob| {
+    fn open(
+        functions: Functions,
+        device: &ID3D12Device,
+        level: D3D_FEATURE_LEVEL,
+    ) -> Result<Box<dyn Kernel>, Fault> {
+        let commands = Commands::new(device, |description, blob| {
             let mut errors = null_mut();
             // SAFETY: the caller passes a complete description of version 1.
             check("D3D12SerializeRootSignature", unsafe {
@@ -99,10 +116,7 @@ impl Computation {
 }
 
 /// The device with the highest level that the adapter supports.
-fn create_device(
-    functions: Functions,
-    adapter: &IUnknown,
-) -> Result<(ID3D12Device, D3D_FEATURE_LEVEL), Fault> {
+fn create_device(functions: Functions, adapter: &IUnknown) -> Result<Device, Fault> {
     let mut refused = Fault::new("no feature level is supported");
     for level in LEVELS {
         // SAFETY: the adapter is a live object.

@@ -7,6 +7,7 @@ mod com;
 mod d3d11;
 mod d3d12;
 mod d3dkmt;
+mod directml;
 mod dxcore;
 mod dxgi;
 mod shader;
@@ -21,6 +22,7 @@ pub(crate) fn open(api: Api) -> Result<Session, Refusal> {
         Api::Dxgi => dxgi::open(),
         Api::Dxcore => dxcore::open(),
         Api::D3d11 => d3d11::open(),
+        Api::Directml => directml::open(),
         _ => d3d12::open(),
     }
 }
