@@ -8,6 +8,7 @@ mod bench;
 mod book;
 mod cache;
 mod clients;
+mod cluster_suite;
 mod deny;
 mod doc_commands;
 mod folder_users;

@@ -6,8 +6,9 @@ use crate::process::run;
 use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 use crate::{
-    attack, book, clients, deny, doc_commands, fuzz, gpu_suite, image_suite, import_cycles,
-    imports, kubelet_suite, layers, manifests, prerequisites, release, version_info, wine_suite,
+    attack, book, clients, cluster_suite, deny, doc_commands, fuzz, gpu_suite, image_suite,
+    import_cycles, imports, kubelet_suite, layers, manifests, prerequisites, release, version_info,
+    wine_suite,
 };
 
 /// One check.
@@ -141,6 +142,13 @@ pub(super) const STEPS: &[Step] = &[
         run: Run::Parts(kubelet_suite::check),
     },
     Step {
+        name: "cluster",
+        about: "a Kubernetes cluster: API server, scheduler, controllers, kubelets",
+        kind: Kind::Full,
+        needs: Needs::Linux("the cluster uses mount namespaces"),
+        run: Run::Whole(cluster_suite::check),
+    },
+    Step {
         name: "attack",
         about: "the daemon under attack, in a short form",
         kind: Kind::Full,
@@ -270,13 +278,14 @@ mod tests {
 
     #[test]
     fn windows_skips_what_needs_another_system() {
-        let skipped = ["docs", "fuzz", "attack", "gpu", "manifests", "image", "release", "wine"];
+        let skipped =
+            ["docs", "fuzz", "cluster", "attack", "gpu", "manifests", "image", "release", "wine"];
         assert_eq!(skipped_on("windows", "x86_64"), skipped);
     }
 
     #[test]
     fn other_systems_also_skip_the_kubelet() {
-        let skipped = ["docs", "kubelet", "attack", "gpu", "image", "release", "wine"];
+        let skipped = ["docs", "kubelet", "cluster", "attack", "gpu", "image", "release", "wine"];
         assert_eq!(skipped_on("macos", "aarch64"), skipped);
     }
 }

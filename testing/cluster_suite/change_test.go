@@ -1,0 +1,57 @@
+package cluster
+
+import (
+	"testing"
+)
+
+// A GPU that disappears cannot be requested any more, and the kubelet reports it to the pod that
+// holds it. Both end when it returns.
+func TestRemovedGPUReturns(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "removal", "removalGraceSeconds: 5")
+	pods := []pod{n.create("first", 1).mustRun(), n.create("second", 1).mustRun()}
+	gpu := n.host.removeGPU(0)
+	n.mustHave(2, 1)
+	eventually(t, "unhealthy devices of pods", 1, func() int { return unhealthy(pods) })
+
+	n.host.returnGPU(gpu)
+	n.mustHave(2, 2)
+	eventually(t, "unhealthy devices of pods", 0, func() int { return unhealthy(pods) })
+	for _, p := range pods {
+		if state := p.state(); state != "Running" {
+			t.Errorf("pod %s: %s", p.name, state)
+		}
+	}
+}
+
+// unhealthy counts the devices that the kubelet reports as unhealthy in the status of pods.
+func unhealthy(pods []pod) int {
+	found := 0
+	for _, p := range pods {
+		for _, container := range p.object().Status.ContainerStatuses {
+			for _, resource := range container.AllocatedResourcesStatus {
+				for _, device := range resource.Resources {
+					if device.Health != "Healthy" {
+						found++
+					}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// A new configuration changes the node's capacity, and waiting pods are placed.
+func TestReloadChangesTheNode(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "reload", "multitenancy: 1")
+	running := n.create("running", 2).mustRun()
+	waiting := n.create("waiting", 1).mustWait("Insufficient " + display)
+	incarnation := running.incarnation()
+	n.configure("multitenancy: 2")
+	n.mustHave(4, 4)
+	waiting.mustRun()
+	if now := running.incarnation(); now != incarnation {
+		t.Errorf("the running pod was %s, and is %s", incarnation, now)
+	}
+}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var metricsAddress = regexp.MustCompile(`serving /metrics.* address=(\S+)`)
+
+// scrape returns the metrics of the node's plugin.
+func (n *node) scrape() string {
+	n.t.Helper()
+	log, err := os.ReadFile(n.plugin.log)
+	found := metricsAddress.FindAllSubmatch(log, -1)
+	if err != nil || found == nil {
+		n.t.Fatalf("the plugin's log has no address of metrics: %v\n%s", err, log)
+	}
+	response, err := http.Get(fmt.Sprintf("http://%s/metrics", found[len(found)-1][1]))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		n.t.Fatalf("the scrape failed: %s %v", response.Status, err)
+	}
+	return string(text)
+}
+
+var podLabel = regexp.MustCompile(`[{,]pod="([^"]*)"`)
+
+// holders returns the pods that hold devices, sorted, according to the metrics of the plugin.
+func (n *node) holders() string {
+	n.t.Helper()
+	var pods []string
+	for line := range strings.Lines(n.scrape()) {
+		if found := podLabel.FindStringSubmatch(line); strings.HasPrefix(line, "directx_device_allocated_replicas{") && found != nil {
+			pods = append(pods, found[1])
+		}
+	}
+	slices.Sort(pods)
+	return strings.Join(pods, " ")
+}
+
+// The metrics have the names of the pods that hold devices.
+func TestMetricsHavePodNames(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "metrics", "")
+	first, second := n.create("first", 1).mustRun(), n.create("second", 1).mustRun()
+	eventually(t, "holders", first.name+" "+second.name, n.holders)
+	first.delete()
+	eventually(t, "holders", second.name, n.holders)
+}

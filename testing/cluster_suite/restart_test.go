@@ -1,0 +1,93 @@
+package cluster
+
+import (
+	"testing"
+)
+
+// After the plugin has been killed, its devices are unhealthy until another plugin registers.
+// Running pods keep theirs.
+func TestPluginRestarts(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "plugin-restart", "")
+	running := n.create("running", 1).mustRun()
+	incarnation := running.incarnation()
+	n.plugin.kill()
+	n.mustHave(2, 0)
+	waiting := n.create("waiting", 1).mustWait("Insufficient " + display)
+	n.startPlugin()
+	n.mustHave(2, 2)
+	waiting.mustRun()
+	if now := running.incarnation(); now != incarnation {
+		t.Errorf("the running pod was %s, and is %s", incarnation, now)
+	}
+	n.create("late", 1).mustWait("Insufficient " + display)
+}
+
+// Pods and their devices survive a restart of the kubelet, which the plugin registers with again.
+func TestKubeletRestarts(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "kubelet-restart", "")
+	plain := n.create("plain", 0).mustRun()
+	running := n.create("running", 1).mustRun()
+	incarnation, given := running.incarnation(), n.container(running, plain).text()
+	n.kubelet.kill()
+	eventually(t, "the node", false, n.ready)
+	n.startKubelet()
+	eventually(t, "the node", true, n.ready)
+	n.mustHave(2, 2)
+	second := n.create("second", 1).mustRun()
+	if now := running.incarnation(); now != incarnation {
+		t.Errorf("the running pod was %s, and is %s", incarnation, now)
+	}
+	if got := n.container(second, plain).text(); got == given {
+		t.Errorf("two pods have the same device: %s", got)
+	}
+	n.create("late", 1).mustWait("Insufficient " + display)
+}
+
+// After a reboot, a kubelet on Windows starts the containers of a pod again with what the plugin
+// returned before the reboot, and does not wait for the plugin.
+func TestRebootedNodeUsesEarlierAllocations(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "reboot", "")
+	plain := n.create("plain", 0).mustRun()
+	running := n.create("running", 1).mustRun()
+	given := n.container(running, plain).text()
+	n.reboot()
+	eventually(t, "restarts of pod "+running.name, 1, running.restarts)
+	running.mustRun()
+	if got := n.container(running, plain).text(); got != given {
+		t.Errorf("after the reboot, the runtime received\n%s\nexpected\n%s", got, given)
+	}
+	n.startPlugin()
+	n.mustHave(2, 2)
+	n.create("second", 1).mustRun()
+	n.create("late", 1).mustWait("Insufficient " + display)
+}
+
+// With the feature gate WindowsCPUAndMemoryAffinity, the kubelet checks the devices of pods when
+// it starts. If the plugin has not registered yet, the pods fail, and their controller has to
+// create others.
+func TestRebootedNodeWithAffinityFailsPods(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "reboot-affinity", "")
+	n.kubeletOptions = []string{"--affinity"}
+	n.startAll()
+	running := n.create("running", 1).mustRun()
+	n.reboot()
+	eventually(t, "pod "+running.name, "Failed (UnexpectedAdmissionError)", running.state)
+	n.startPlugin()
+	n.mustHave(2, 2)
+	n.create("replacement", 2).mustRun()
+}
+
+// reboot kills the node's programs and starts its runtime, which then has no containers, and its
+// kubelet, but not the plugin.
+func (n *node) reboot() {
+	n.t.Helper()
+	n.plugin.kill()
+	n.kubelet.kill()
+	n.runtime.kill()
+	n.startRuntime()
+	n.startKubelet()
+}
