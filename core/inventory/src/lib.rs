@@ -73,7 +73,7 @@ mod read;
 mod write;
 
 pub use error::InventoryError;
-pub use read::{parse, read};
+pub use read::{parse, parse_file, read, read_file};
 pub use write::{WriteError, to_yaml};
 
 /// The `schema` of every inventory this crate reads and writes.

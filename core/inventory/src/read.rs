@@ -19,9 +19,18 @@ use crate::format::{
 
 /// Reads the inventory in the file `path`.
 pub fn read(path: &Path) -> Result<HostSnapshot, InventoryError> {
-    let bytes = documents::read_bytes(path)
-        .map_err(|source| InventoryError::File { path: path.to_owned(), source })?;
-    Ok(parse_bytes(&path.display().to_string(), &bytes)?)
+    parse_file(path, &read_file(path)?)
+}
+
+/// The bytes of the file `path`.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, InventoryError> {
+    documents::read_bytes(path)
+        .map_err(|source| InventoryError::File { path: path.to_owned(), source })
+}
+
+/// Reads an inventory from the bytes of the file `path`.
+pub fn parse_file(path: &Path, bytes: &[u8]) -> Result<HostSnapshot, InventoryError> {
+    Ok(parse_bytes(&path.display().to_string(), bytes)?)
 }
 
 /// Reads an inventory, YAML or JSON; errors call it `name`.

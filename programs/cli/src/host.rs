@@ -8,6 +8,9 @@ use devices::{
     check_store_folder,
 };
 
+use inventory::InventoryError;
+use inventory_source::InventorySource;
+
 use crate::Failure;
 
 /// Opens the inventory at `inventory`, or this host's adapters where there is none.
@@ -17,8 +20,8 @@ use crate::Failure;
 pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Failure> {
     match inventory {
         Some(path) => {
-            read_inventory(path)?;
-            Ok(Box::new(inventory_source::InventorySource::new(path)))
+            let source = InventorySource::open(path).map_err(inventory_failure)?;
+            Ok(Box::new(source))
         }
         None => this_host(),
     }
@@ -45,10 +48,12 @@ fn with_host_facts(snapshot: HostSnapshot) -> HostSnapshot {
 
 /// Reads an inventory. One that is missing or malformed is wrong usage.
 pub fn read_inventory(path: &Path) -> Result<HostSnapshot, Failure> {
-    inventory::read(path).map_err(|error| {
-        let hint = error.hint().map(str::to_owned);
-        Failure::usage(error).hint_if_any(hint)
-    })
+    inventory::read(path).map_err(inventory_failure)
+}
+
+fn inventory_failure(error: InventoryError) -> Failure {
+    let hint = error.hint().map(str::to_owned);
+    Failure::usage(error).hint_if_any(hint)
 }
 
 /// Lists the files of every driver store folder that `snapshot` leaves on disk, as the

@@ -53,6 +53,20 @@ pub enum FileContent {
     Unreadable(String),
 }
 
+impl FileContent {
+    fn of(read: &io::Result<Vec<u8>>) -> FileContent {
+        match read {
+            Ok(bytes) => {
+                let mut hasher = DefaultHasher::new();
+                bytes.hash(&mut hasher);
+                FileContent::Hash(hasher.finish())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Missing,
+            Err(error) => FileContent::Unreadable(error.to_string()),
+        }
+    }
+}
+
 impl ConfigSource {
     /// The configuration for these options.
     #[must_use]
@@ -88,6 +102,15 @@ impl ConfigSource {
         let ConfigChoice::Named(named) = &mut flags.config else { return None };
         named.selection.take()?;
         Some(ConfigSource(flags))
+    }
+
+    /// Reads and checks the configuration, unless `files` are all as they were: they, the options
+    /// and the environment determine it.
+    pub(crate) fn read_if_changed(&self, files: &[FileRead]) -> Option<Reading> {
+        let is_same =
+            |file: &FileRead| FileContent::of(&ProcessEnvironment.read(&file.path)) == file.content;
+        let unchanged = !files.is_empty() && files.iter().all(is_same);
+        (!unchanged).then(|| self.read())
     }
 
     /// Reads and checks the configuration.
@@ -135,16 +158,7 @@ impl Environment for RecordedReads {
             return Ok(bytes);
         }
         let result = ProcessEnvironment.read(path);
-        let content = match &result {
-            Ok(bytes) => {
-                let mut hasher = DefaultHasher::new();
-                bytes.hash(&mut hasher);
-                FileContent::Hash(hasher.finish())
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Missing,
-            Err(error) => FileContent::Unreadable(error.to_string()),
-        };
-        let file = FileRead { path: path.to_owned(), content };
+        let file = FileRead { path: path.to_owned(), content: FileContent::of(&result) };
         self.0.borrow_mut().push((file, result.as_ref().ok().cloned()));
         result
     }
@@ -169,4 +183,26 @@ pub fn log(config: &Config) {
 /// Logs a part of the configuration that has no effect.
 pub fn log_notice(notice: &str) {
     tracing::warn!(%notice, "part of the configuration has no effect");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_as_they_were_are_not_evaluated_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        let write = |text: &str| std::fs::write(&file, text).unwrap();
+        write("multitenancy: 2\n");
+        let source = ConfigSource::new(&[DriverModel::Wddm], ConfigChoice::File(file.clone()), None);
+        let files = source.read().files;
+        assert!(source.read_if_changed(&files).is_none());
+        assert!(source.read_if_changed(&[]).is_some());
+        write("multitenancy: 3\n");
+        let changed = source.read_if_changed(&files).unwrap().files;
+        assert!(changed != files && source.read_if_changed(&changed).is_none());
+        std::fs::remove_file(&file).unwrap();
+        assert!(source.read_if_changed(&changed).unwrap().result.is_err());
+    }
 }

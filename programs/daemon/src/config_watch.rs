@@ -69,9 +69,14 @@ fn run(
     // The files may have changed before they were watched.
     let mut trigger = Trigger::FilesChanged;
     loop {
-        let reading = watched.read(source);
-        let looked_for = reading.as_ref().ok().map(|reading| paths(&reading.files));
-        if let Some(update) = filter.update(trigger, reading)
+        let reading = watched.read(|| match trigger {
+            Trigger::Requested => Some(source.read()),
+            Trigger::FilesChanged | Trigger::TimePassed => source.read_if_changed(&filter.last),
+        });
+        let reading = reading.transpose();
+        let looked_for = reading.as_ref().and_then(|r| Some(paths(&r.as_ref().ok()?.files)));
+        if let Some(reading) = reading
+            && let Some(update) = filter.update(trigger, reading)
             && updates.send(update).is_err()
         {
             return;
@@ -114,10 +119,10 @@ impl Watched {
         Watched { paths, watch: watch.ok() }
     }
 
-    fn read(&self, source: &ConfigSource) -> Result<Reading, KeepsChanging> {
+    fn read<T>(&self, mut read: impl FnMut() -> T) -> Result<T, KeepsChanging> {
         match &self.watch {
-            Some(watch) => watch.read_still(|| source.read()),
-            None => Ok(source.read()),
+            Some(watch) => watch.read_still(read),
+            None => Ok(read()),
         }
     }
 }

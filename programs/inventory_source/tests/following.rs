@@ -221,6 +221,29 @@ fn a_dropped_source_makes_no_calls() {
 }
 
 #[test]
+fn a_file_that_changes_after_it_was_opened_is_read_again() {
+    let folder = folder();
+    let file = folder.path().join("host.yaml");
+    let opened = |changes: &[&[i64]]| {
+        write(&file, &[1]);
+        let mut source = InventorySource::open(&file).expect("the inventory is valid");
+        let mut luids = || {
+            let snapshot = source.snapshot().expect("the inventory is valid");
+            snapshot.adapters.iter().map(|a| a.luid.0).collect::<Vec<_>>()
+        };
+        let mut seen = Vec::new();
+        for change in changes {
+            write(&file, change);
+            seen.push(luids());
+        }
+        seen
+    };
+    assert_eq!(opened(&[&[1], &[1]]), [[1], [1]]);
+    assert_eq!(opened(&[&[2], &[1]]), [[2], [1]]);
+    assert_eq!(opened(&[&[1], &[2]]), [[1], [2]]);
+}
+
+#[test]
 fn a_path_without_a_file_name_cannot_be_watched() {
     let mut source = InventorySource::new("/");
     assert!(source.watch(Box::new(|| {})).is_err());
