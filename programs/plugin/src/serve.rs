@@ -102,6 +102,18 @@ impl ServeArguments {
     }
 }
 
+/// From now on, SIGHUP does not terminate this process, which will be a daemon. A daemon that
+/// starts reads the configuration anyway.
+pub(crate) fn survive_reload_signal() {
+    // The signal stays handled without the event loop. The daemon reports an error when it listens.
+    if cfg!(unix)
+        && let Ok(event_loop) = event_loop::build()
+    {
+        let _entered = event_loop.enter();
+        let _ = ReloadSignal::listen();
+    }
+}
+
 /// Runs the daemon until it receives a shutdown signal.
 pub(crate) fn run(arguments: ServeArguments) -> Result<(), Failure> {
     let log = arguments.log_destination();
@@ -135,7 +147,6 @@ impl DaemonArguments {
         let event_loop = event_loop::build()?;
         let reload_signal = {
             let _entered = event_loop.enter();
-            // Early, so that the signal does not end a daemon that starts.
             ReloadSignal::listen().map_err(|error| signal_failure(error, "SIGHUP"))?
         };
         let Input { config, inventory } = self.input;

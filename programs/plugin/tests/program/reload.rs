@@ -177,3 +177,37 @@ async fn sighup_reads_the_configuration_again_and_does_not_terminate() {
     assert_eq!(log.matches("configuration rejected").count(), 2, "{log}");
     assert_eq!(log.matches("configuration applied").count(), 1, "{log}");
 }
+
+/// The start of this daemon waits for a reader of its log before it does anything else.
+#[cfg(target_os = "linux")]
+#[test]
+fn sighup_does_not_terminate_a_daemon_that_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let run = |program: &str, arguments: &[&str]| {
+        assert!(std::process::Command::new(program).args(arguments).status().unwrap().success());
+    };
+    run("mkfifo", &[log.to_str().unwrap()]);
+    let mut daemon = Daemon::start(&["--log-file", log.to_str().unwrap()]);
+    let status = PathBuf::from(format!("/proc/{}/status", daemon.child.id()));
+    // The lowest bit of the mask of caught signals is signal 1, SIGHUP (proc(5)).
+    let catches_sighup = || {
+        let text = std::fs::read_to_string(&status).unwrap();
+        let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1
+    };
+    let started = Instant::now();
+    while !catches_sighup() {
+        assert!(started.elapsed() < LIMIT, "the daemon does not handle SIGHUP");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    run("kill", &["-HUP", &daemon.child.id().to_string()]);
+    let reader = std::thread::spawn(move || std::fs::read_to_string(log));
+    while std::fs::read_dir(daemon.directory()).unwrap().next().is_none() {
+        assert!(started.elapsed() < LIMIT, "the daemon does not listen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(daemon.stop(), Some(0));
+    let log = reader.join().unwrap().unwrap();
+    assert!(log.contains("shutting down"), "{log}");
+}
