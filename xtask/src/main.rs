@@ -21,6 +21,7 @@ mod imports;
 mod kubelet_suite;
 mod layers;
 mod manifests;
+mod metrics_suite;
 mod prerequisites;
 mod process;
 mod process_lock;

@@ -7,8 +7,8 @@ use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 use crate::{
     attack, book, clients, cluster_suite, deny, doc_commands, fuzz, gpu_suite, image_suite,
-    import_cycles, imports, kubelet_suite, layers, manifests, prerequisites, release, version_info,
-    wine_suite,
+    import_cycles, imports, kubelet_suite, layers, manifests, metrics_suite, prerequisites,
+    release, version_info, wine_suite,
 };
 
 /// One check.
@@ -147,6 +147,13 @@ pub(super) const STEPS: &[Step] = &[
         kind: Kind::Full,
         needs: Needs::Linux("the cluster uses mount namespaces"),
         run: Run::Whole(cluster_suite::check),
+    },
+    Step {
+        name: "metrics",
+        about: "the metrics, read by Prometheus' own parsers",
+        kind: Kind::Full,
+        needs: Needs::Anything,
+        run: Run::Whole(metrics_suite::check),
     },
     Step {
         name: "attack",
