@@ -5,6 +5,7 @@
 //! reported after it has stopped changing; one that is renamed into place, at once. Network file
 //! systems report no changes.
 
+mod folders;
 mod stillness;
 mod symlinks;
 mod watch;

@@ -5,15 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
-
+use crate::folders::{EventKind, FolderEvent, FolderWatcher};
 use crate::stillness::{CHANGE_LIMIT, Change, KeepsChanging, Settling, Stillness, stamp};
 use crate::symlinks::WatchList;
 
@@ -35,7 +34,7 @@ pub struct FileWatch {
 type OnChange = Box<dyn Fn() + Send>;
 
 enum Message {
-    Event(notify::Result<Event>),
+    Event(FolderEvent),
     Stop,
 }
 
@@ -48,15 +47,13 @@ impl FileWatch {
     pub fn start<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         on_change: impl Fn() + Send + 'static,
-    ) -> notify::Result<FileWatch> {
+    ) -> io::Result<FileWatch> {
         let paths: Vec<PathBuf> = paths.into_iter().map(absolute).collect::<Result<_, _>>()?;
         let (sender, messages) = channel();
         let events = sender.clone();
-        let watcher = notify::recommended_watcher(move |event| {
-            if is_change(&event) {
-                // The receiving thread may be stopping.
-                let _ = events.send(Message::Event(event));
-            }
+        let watcher = FolderWatcher::new(move |event| {
+            // The receiving thread may be stopping.
+            let _ = events.send(Message::Event(event));
         })?;
         let stillness = Arc::new(Stillness::default());
         let mut follower = Follower {
@@ -84,12 +81,13 @@ impl FileWatch {
     }
 }
 
-fn absolute(path: impl AsRef<Path>) -> notify::Result<PathBuf> {
+fn absolute(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     let path = path.as_ref();
     if path.file_name().is_none() {
-        return Err(notify::Error::path_not_found().add_path(path.to_owned()));
+        let what = format!("`{}` names no file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
-    Ok(std::path::absolute(path)?)
+    std::path::absolute(path)
 }
 
 impl Drop for FileWatch {
@@ -105,21 +103,10 @@ impl Drop for FileWatch {
     }
 }
 
-/// Reading a file, as the owner of the watch does, is not a change.
-fn is_change(event: &notify::Result<Event>) -> bool {
-    match event {
-        Ok(event) => match event.kind {
-            EventKind::Access(kind) => kind == AccessKind::Close(AccessMode::Write),
-            _ => true,
-        },
-        Err(_) => true,
-    }
-}
-
 struct Follower {
     paths: Vec<PathBuf>,
     stillness: Arc<Stillness>,
-    watcher: RecommendedWatcher,
+    watcher: FolderWatcher,
     /// The state for which the watches were set.
     list: WatchList,
     watched: BTreeSet<PathBuf>,
@@ -191,31 +178,31 @@ impl Follower {
     }
 
     /// Whether an event concerns a file, a link on the way to it, or a watched folder
-    /// itself. Lost events and errors count as changes.
-    fn evaluate(&mut self, event: &notify::Result<Event>) -> Next {
-        let Ok(event) = event else { return Next::Change(Change::Written) };
+    /// itself. Lost events count as changes.
+    fn evaluate(&mut self, event: &FolderEvent) -> Next {
         let replaced = self.forget_replaced(event);
         let names = |path: &PathBuf| {
             let name = path.file_name().unwrap_or(OsStr::new(""));
             self.list.names.iter().any(|n| n.eq_ignore_ascii_case(name))
         };
-        let lost = event.need_rescan() || event.paths.is_empty();
+        let lost = event.kind == EventKind::Unknown;
         if replaced || lost || event.paths.iter().any(names) {
-            Next::Change(change(event.kind))
+            Next::Change(event.kind.change())
         } else {
             Next::Nothing
         }
     }
 
     /// A watch follows its folder when that is renamed or removed; a new folder of the same
-    /// name needs a new watch. Returns whether that happened.
-    fn forget_replaced(&mut self, event: &Event) -> bool {
-        if change(event.kind) == Change::Written && !event.kind.is_create() {
+    /// name needs a new watch. Returns whether that happened, or may have.
+    fn forget_replaced(&mut self, event: &FolderEvent) -> bool {
+        if event.kind == EventKind::Written {
             return false;
         }
         let is_in = |folder: &PathBuf| {
             let folder = folder.as_os_str();
-            event.paths.iter().any(|path| path.as_os_str().eq_ignore_ascii_case(folder))
+            event.kind == EventKind::Unknown
+                || event.paths.iter().any(|path| path.as_os_str().eq_ignore_ascii_case(folder))
         };
         let (stale, kept) = std::mem::take(&mut self.watched).into_iter().partition(is_in);
         self.watched = kept;
@@ -225,13 +212,12 @@ impl Follower {
 
     fn unwatch(&mut self, folders: &BTreeSet<PathBuf>) {
         for folder in folders {
-            // A deleted folder has no watch any more.
-            let _ = self.watcher.unwatch(folder);
+            self.watcher.unwatch(folder);
         }
     }
 
     /// Watches exactly the relevant folders; repeats until they no longer change.
-    fn rewatch(&mut self) -> notify::Result<()> {
+    fn rewatch(&mut self) -> io::Result<()> {
         let mut result = Ok(());
         for _ in 0..MAX_PASSES {
             let list = WatchList::for_files(&self.paths);
@@ -246,12 +232,12 @@ impl Follower {
         result
     }
 
-    fn watch_folders(&mut self) -> notify::Result<()> {
+    fn watch_folders(&mut self) -> io::Result<()> {
         let stale: BTreeSet<PathBuf> = &self.watched - &self.list.folders;
         self.unwatch(&stale);
         self.watched = &self.watched - &stale;
         for folder in &self.list.folders - &self.watched {
-            self.watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+            self.watcher.watch(&folder)?;
             self.watched.insert(folder);
         }
         Ok(())
@@ -262,11 +248,4 @@ enum Next {
     Change(Change),
     Nothing,
     Stop,
-}
-
-fn change(kind: EventKind) -> Change {
-    match kind {
-        EventKind::Modify(ModifyKind::Name(_)) | EventKind::Remove(_) => Change::Replaced,
-        _ => Change::Written,
-    }
 }
