@@ -243,7 +243,7 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if name != "image" && name != "config" && name != "metrics" {
+		if name != "image" && name != "config" && name != "metrics" && name != "featureDiscovery" {
 			expected = append(expected, name)
 			continue
 		}

@@ -55,6 +55,16 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end -}}
 
+{{/* The service account of the feature discovery, and its role for Events in the namespace default. */}}
+{{- define "directx-device-plugin.accountName" -}}
+{{- printf "%s-discovery" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
+{{- end -}}
+
+{{/* The names of the objects that belong to no namespace, and of those in the namespace default. */}}
+{{- define "directx-device-plugin.clusterName" -}}
+{{- printf "%s.%s" (include "directx-device-plugin.accountName" .) (include "directx-device-plugin.namespace" .) -}}
+{{- end -}}
+
 {{- define "directx-device-plugin.configMapName" -}}
 {{- default (include "directx-device-plugin.fullname" .) .Values.config.name -}}
 {{- end -}}
