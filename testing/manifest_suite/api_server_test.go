@@ -49,8 +49,8 @@ type objects struct {
 	daemonSets []*appsv1.DaemonSet
 	configMaps []*corev1.ConfigMap
 	// pods are those of Jobs and Deployments.
-	pods []corev1.PodSpec
-	account    access
+	pods    []corev1.PodSpec
+	account access
 }
 
 // access is what describes the rights of a service account.
