@@ -45,6 +45,15 @@ func TestFeatureDiscovery(t *testing.T) {
 	if !reflect.DeepEqual(rules(manifest), rules(chart)) {
 		t.Error("the policies of the manifest and of the chart differ")
 	}
+	selecting := mustRender(t, enabled[:strings.Index(enabled, "config:")]+
+		"config: {byNodeLabel: true, default: a, map: {a: '', b: ''}}")
+	for _, container := range selecting.daemonSets[0].Spec.Template.Spec.Containers {
+		words := strings.Join(container.Args, " ")
+		if !strings.Contains(words, " --config-default=a --config-selection=") ||
+			strings.Contains(words, " --select-config") != isDiscovery(container) {
+			t.Errorf("%s does not follow the label of the node: %s", container.Name, words)
+		}
+	}
 	if without := mustRender(t, strings.Replace(enabled, "enabled: true", "enabled: true, admissionPolicy: false", 1)); len(without.account.policies) != 0 {
 		t.Error("the policy cannot be left out")
 	}
