@@ -96,10 +96,15 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- $name -}}
 {{- end -}}
 
-{{/* The options that select a configuration by the node's label; the argument is the default. The selection is a file of
-the host, so that it outlives the pods: a new pod starts with it, also while the API server is away. */}}
-{{- define "directx-device-plugin.selectionArguments" -}}
+{{/* The options for a configuration, which both containers of a pod have. The argument has `root` and `config`, the name or
+nothing. A selection is a file of the host, so that it outlives the pods: a new pod starts with it, also while the API
+server is away. */}}
+{{- define "directx-device-plugin.configArguments" -}}
+{{- if and .config .root.Values.config.byNodeLabel -}}
 - '--config-directory=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins'
-- '--config-default={{ . }}'
+- '--config-default={{ .config }}'
 - '--config-selection=C:\var\lib\directx-device-plugin\config-selection'
+{{- else if .config -}}
+- '--config=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins\config.yaml'
+{{- end -}}
 {{- end -}}
