@@ -87,6 +87,9 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- fail (printf "%s selects the configuration %q, which config.map does not have%s" .where $name (ternary "" (printf "; it has: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
 {{- if $config.byNodeLabel -}}
+{{- if not .root.Values.featureDiscovery.enabled -}}
+{{- fail "config.byNodeLabel needs featureDiscovery.enabled: its container reads the label" -}}
+{{- end -}}
 {{- range ternary $known (list $name) (empty $config.name) -}}
 {{- if or (gt (len .) 63) (not (regexMatch "^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$" .)) -}}
 {{- fail (printf "config.byNodeLabel: %q cannot be the value of a label: it must have at most 63 characters, and start and end with a letter or digit" .) -}}
