@@ -10,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -20,13 +22,22 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/admissionregistration/install"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install"
 	_ "k8s.io/kubernetes/pkg/apis/batch/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
+	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
 	"k8s.io/kubernetes/pkg/registry/apps/deployment"
 	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
+	"k8s.io/kubernetes/pkg/registry/core/serviceaccount"
+	"k8s.io/kubernetes/pkg/registry/rbac/clusterrole"
+	"k8s.io/kubernetes/pkg/registry/rbac/clusterrolebinding"
+	"k8s.io/kubernetes/pkg/registry/rbac/role"
+	"k8s.io/kubernetes/pkg/registry/rbac/rolebinding"
 )
 
 // strict decodes as the API server does with fieldValidation=Strict: unknown and duplicate
@@ -38,7 +49,18 @@ type objects struct {
 	daemonSets []*appsv1.DaemonSet
 	configMaps []*corev1.ConfigMap
 	// pods are those of Jobs and Deployments.
-	pods []corev1.PodSpec
+	pods    []corev1.PodSpec
+	account access
+}
+
+// access is what describes the rights of a service account.
+type access struct {
+	accounts     []*corev1.ServiceAccount
+	clusterRoles []*rbacv1.ClusterRole
+	roles        []*rbacv1.Role
+	subjects     []rbacv1.Subject
+	policies     []*admissionv1.ValidatingAdmissionPolicy
+	bindings     []*admissionv1.ValidatingAdmissionPolicyBinding
 }
 
 // admit decodes a manifest and passes each object to the API server's own creation strategy.
@@ -76,11 +98,40 @@ func admit(manifest string) (objects, error) {
 			found.pods = append(found.pods, object.Spec.Template.Spec)
 			err = create(deployment.Strategy, object)
 		default:
-			err = fmt.Errorf("unexpected object %T", object)
+			err = found.account.admit(object)
 		}
 		if err != nil {
 			return found, err
 		}
+	}
+}
+
+// admit validates one object.
+func (a *access) admit(object runtime.Object) error {
+	switch object := object.(type) {
+	case *corev1.ServiceAccount:
+		a.accounts = append(a.accounts, object)
+		return create(serviceaccount.Strategy, object)
+	case *rbacv1.ClusterRole:
+		a.clusterRoles = append(a.clusterRoles, object)
+		return create(clusterrole.Strategy, object)
+	case *rbacv1.ClusterRoleBinding:
+		a.subjects = append(a.subjects, object.Subjects...)
+		return create(clusterrolebinding.Strategy, object)
+	case *rbacv1.Role:
+		a.roles = append(a.roles, object)
+		return create(role.Strategy, object)
+	case *rbacv1.RoleBinding:
+		a.subjects = append(a.subjects, object.Subjects...)
+		return create(rolebinding.Strategy, object)
+	case *admissionv1.ValidatingAdmissionPolicy:
+		a.policies = append(a.policies, object)
+		return create(validatingadmissionpolicy.NewStrategy(nil, nil), object)
+	case *admissionv1.ValidatingAdmissionPolicyBinding:
+		a.bindings = append(a.bindings, object)
+		return create(validatingadmissionpolicybinding.NewStrategy(nil, nil, nil), object)
+	default:
+		return fmt.Errorf("unexpected object %T", object)
 	}
 }
 
@@ -101,7 +152,10 @@ func create(strategy rest.RESTCreateStrategy, object runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	if accessor.GetNamespace() == "" {
+	if strategy.NamespaceScoped() != (accessor.GetNamespace() != "") {
+		if !strategy.NamespaceScoped() {
+			return fmt.Errorf("%T %s has a namespace", object, accessor.GetName())
+		}
 		return fmt.Errorf("%T %s has no namespace", object, accessor.GetName())
 	}
 	internal, err := legacyscheme.Scheme.ConvertToVersion(object, runtime.InternalGroupVersioner)

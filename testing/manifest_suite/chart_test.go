@@ -151,11 +151,13 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"no configuration of an existing ConfigMap selected", "config: {name: x}", "config.default selects no configuration: set config.default"},
 		{"configuration that does not exist", "config: {default: c, map: {a: '', b: ''}}",
 			`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
-		{"selection among no configurations", "config: {byNodeLabel: true}", "config.default selects no configuration: set config.default"},
-		{"configuration that no label can select", "config: {byNodeLabel: true, default: a, map: {a: '', .b: ''}}",
+		{"selection among no configurations", "config: {byNodeLabel: true}\nfeatureDiscovery: {enabled: true}", "config.default selects no configuration: set config.default"},
+		{"configuration that no label can select", "config: {byNodeLabel: true, default: a, map: {a: '', .b: ''}}\nfeatureDiscovery: {enabled: true}",
 			`config.byNodeLabel: ".b" cannot be the value of a label`},
-		{"default that no label can select", "config: {byNodeLabel: true, name: x, default: _a}",
+		{"default that no label can select", "config: {byNodeLabel: true, name: x, default: _a}\nfeatureDiscovery: {enabled: true}",
 			`config.byNodeLabel: "_a" cannot be the value of a label`},
+		{"selection without the container that reads the label", "config: {byNodeLabel: true, map: {a: ''}}",
+			"config.byNodeLabel needs featureDiscovery.enabled: its container reads the label"},
 		{"selection that is no boolean", "config: {byNodeLabel: label, map: {a: ''}}", "at '/config/byNodeLabel': got string, want boolean"},
 		{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
 			`pools[0] (x) selects the configuration "c", which config.map does not have`},
@@ -243,7 +245,7 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if name != "image" && name != "config" && name != "metrics" {
+		if name != "image" && name != "config" && name != "metrics" && name != "featureDiscovery" {
 			expected = append(expected, name)
 			continue
 		}

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ var variants = []struct {
 	},
 	{
 		name: "a configuration that the label of the node selects",
-		values: "config:\n  byNodeLabel: true\n  map: {shared: 'multitenancy: 4', exclusive: 'multitenancy: 1'}\n" +
+		values: "featureDiscovery: {enabled: true}\nconfig:\n  byNodeLabel: true\n  map: {shared: 'multitenancy: 4', exclusive: 'multitenancy: 1'}\n" +
 			"  default: exclusive\npools:\n- {name: a, nodeSelector: {pool: a}, config: shared}\n- {name: b, nodeSelector: {pool: b}}",
 		advertised: []advertisement{
 			{"gpus-directx-device-plugin-a", twoT4, map[string]int64{display: 8, compute: 0}},
@@ -110,8 +111,17 @@ var variants = []struct {
 				c.selectConfiguration(selected)
 				c.mustAdvertise(twoT4, map[string]int64{display: capacity, compute: 0})
 			}
-			volume := found.daemonSets[0].Spec.Template.Spec.Volumes[0]
-			mustEqual(t, "number of chosen keys", strconv.Itoa(len(volume.ConfigMap.Items)), "0")
+			pod := found.daemonSets[0].Spec.Template.Spec
+			mustEqual(t, "number of chosen keys", strconv.Itoa(len(pod.Volumes[0].ConfigMap.Items)), "0")
+			// The other container reads the label, and uses the same configuration.
+			discovery := pod.Containers[slices.IndexFunc(pod.Containers, isDiscovery)]
+			if !slices.Contains(discovery.Args, "--select-config") {
+				t.Errorf("nothing writes the selection: %q", discovery.Args)
+			}
+			labels := printedLabels(t, found.daemonSets[0], found.configMaps)
+			if !strings.Contains(labels, "directx.microsoft.com/replicas=4\n") {
+				t.Errorf("the labels are those of another configuration:\n%s", labels)
+			}
 		},
 	},
 	{

@@ -9,5 +9,6 @@
 // place of %CONTAINER_SANDBOX_MOUNT_POINT%.
 //
 //	export DIRECTX_DEVICE_PLUGIN=/path/to/directx-device-plugin HELM=/path/to/helm
+//	export DIRECTX_FEATURE_DISCOVERY=/path/to/directx-feature-discovery
 //	go test -count=1 ./...
 package manifests

@@ -12,15 +12,18 @@ import (
 
 // The programs under test, by the environment variables that name them.
 var (
-	program string
-	helm    string
+	program   string
+	discovery string
+	helm      string
 )
 
 // repository is the root of the repository.
 const repository = "../.."
 
 func TestMain(m *testing.M) {
-	for variable, path := range map[string]*string{"DIRECTX_DEVICE_PLUGIN": &program, "HELM": &helm} {
+	for variable, path := range map[string]*string{
+		"DIRECTX_DEVICE_PLUGIN": &program, "DIRECTX_FEATURE_DISCOVERY": &discovery, "HELM": &helm,
+	} {
 		found, err := exec.LookPath(os.Getenv(variable))
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "error: %s is not the path of a program: %v\n", variable, err)

@@ -35,11 +35,14 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 		must(label != "node.kubernetes.io/windows-build", "the pods run only on one Windows build")
 	}
 	must(pod.HostNetwork, "hostNetwork is not true")
-	must(pod.AutomountServiceAccountToken != nil && !*pod.AutomountServiceAccountToken, "the pods get a token for the API server")
-	must(pod.ServiceAccountName == "", "the pods have a service account")
+	discovers := slices.ContainsFunc(pod.Containers, isDiscovery)
+	must(pod.AutomountServiceAccountToken != nil && *pod.AutomountServiceAccountToken == discovers, "the pods get a token for the API server, or need one")
+	must((pod.ServiceAccountName != "") == discovers, "the pods have a service account, or need one")
 	must(pod.PriorityClassName == "system-node-critical", "the pods may be evicted: priority class %q", pod.PriorityClassName)
 	must(len(pod.Tolerations) > 0, "the pods do not run on tainted nodes")
-	must(len(pod.InitContainers) == 0 && len(pod.Containers) == 1, "the pods have more than one container")
+	must(len(pod.InitContainers) == 0, "the pods have init containers")
+	plugins := slices.DeleteFunc(slices.Clone(pod.Containers), isDiscovery)
+	must(len(plugins) <= 1 && len(pod.Containers) <= len(plugins)+1, "the pods have more than one container")
 
 	windows := &corev1.WindowsSecurityContextOptions{}
 	if pod.SecurityContext != nil && pod.SecurityContext.WindowsOptions != nil {
@@ -51,7 +54,30 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 		must(volume.ConfigMap != nil, "volume %s is not a ConfigMap", volume.Name)
 	}
 
-	container := pod.Containers[0]
+	for _, container := range pod.Containers {
+		found = append(found, containerFaults(container)...)
+	}
+
+	update := daemonSet.Spec.UpdateStrategy
+	if update.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		must(update.RollingUpdate.MaxSurge.IntValue() == 0, "an update runs two plugins on one node")
+	}
+	return found
+}
+
+// isDiscovery reports whether a container labels its node.
+func isDiscovery(container corev1.Container) bool {
+	return container.Name == "directx-feature-discovery"
+}
+
+// containerFaults returns what is wrong with a container.
+func containerFaults(container corev1.Container) []string {
+	var found []string
+	must := func(condition bool, format string, arguments ...any) {
+		if !condition {
+			found = append(found, fmt.Sprintf(format, arguments...))
+		}
+	}
 	must(container.SecurityContext == nil, "the container changes the security context of the pod")
 	listens := slices.ContainsFunc(container.Args, func(argument string) bool { return strings.HasPrefix(argument, "--listen=") })
 	must(listens == (len(container.Ports) == 1), "the ports of the container are not those that the program listens on")
@@ -59,18 +85,13 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 		must(!list.Cpu().IsZero() && !list.Memory().IsZero(), "resources.%s lacks cpu or memory", name)
 	}
 	for name, probe := range map[string]*corev1.Probe{"readinessProbe": container.ReadinessProbe, "livenessProbe": container.LivenessProbe} {
-		must(probe != nil && probe.Exec != nil, "%s has no command", name)
+		must(isDiscovery(container) || probe != nil && probe.Exec != nil, "%s has no command", name)
 	}
 	// containerd runs the command of a HostProcess container by `cmd /c`, which gives these
 	// characters a meaning of its own.
 	for _, word := range words(container) {
 		rest := strings.ReplaceAll(word, mountPoint, "")
 		must(!strings.ContainsAny(rest, "&%^|<>\" "), "cmd does not pass on the argument %q unchanged", word)
-	}
-
-	update := daemonSet.Spec.UpdateStrategy
-	if update.Type == appsv1.RollingUpdateDaemonSetStrategyType {
-		must(update.RollingUpdate.MaxSurge.IntValue() == 0, "an update runs two plugins on one node")
 	}
 	return found
 }

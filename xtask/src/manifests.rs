@@ -26,11 +26,15 @@ const TIME_LIMIT: &str = "-timeout=15m";
 pub(crate) fn check() -> Result<()> {
     prerequisites::require_go("helm and the API server's validation", "1.26")?;
     kubelet_suite::check_go_format(&folder())?;
-    run(cargo().args(["build", "--quiet", "--package=plugin", "--bin=directx-device-plugin"]))?;
+    let programs = ["--bin=directx-device-plugin", "--bin=directx-feature-discovery"];
+    run(cargo()
+        .args(["build", "--quiet", "--package=plugin", "--package=feature_discovery"])
+        .args(programs))?;
     let helm = helm()?;
     let mut test = Command::new("go");
     test.current_dir(folder())
         .env("DIRECTX_DEVICE_PLUGIN", workspace::native_program("directx-device-plugin"))
+        .env("DIRECTX_FEATURE_DISCOVERY", workspace::native_program("directx-feature-discovery"))
         .env("HELM", helm)
         .args(["test", "-count=1", TIME_LIMIT, "./..."]);
     run(&mut test)

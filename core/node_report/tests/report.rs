@@ -192,6 +192,6 @@ fn a_removed_device_is_an_event_and_stays_labelled_for_its_grace_time() {
     let count =
         |set: &DeviceSet| labels(set, LabelFamily::Directx)["directx.microsoft.com/count"].clone();
     assert_eq!(count(&removed), "2");
-    let expired = DeviceSet::next(Some(&removed), catalog.offer(&without), at(3600));
+    let expired = removed.reviewed(None, at(3600));
     assert_eq!(count(&expired), "1");
 }

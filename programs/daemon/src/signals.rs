@@ -59,6 +59,7 @@ impl ReloadSignal {
         signal(SignalKind::hangup()).map(ReloadSignal)
     }
 
+    /// Does nothing, as there is no such signal.
     #[cfg(windows)]
     #[allow(clippy::unnecessary_wraps, reason = "as on Unix")]
     pub fn listen() -> io::Result<ReloadSignal> {
@@ -73,6 +74,7 @@ impl ReloadSignal {
         }
     }
 
+    /// Never completes, as there is no such signal.
     #[cfg(windows)]
     pub async fn received(&mut self) {
         std::future::pending::<()>().await;

@@ -55,6 +55,16 @@ app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end -}}
 
+{{/* The service account of the feature discovery, and its role for Events in the namespace default. */}}
+{{- define "directx-device-plugin.accountName" -}}
+{{- printf "%s-discovery" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
+{{- end -}}
+
+{{/* The names of the objects that belong to no namespace, and of those in the namespace default. */}}
+{{- define "directx-device-plugin.clusterName" -}}
+{{- printf "%s.%s" (include "directx-device-plugin.accountName" .) (include "directx-device-plugin.namespace" .) -}}
+{{- end -}}
+
 {{- define "directx-device-plugin.configMapName" -}}
 {{- default (include "directx-device-plugin.fullname" .) .Values.config.name -}}
 {{- end -}}
@@ -77,6 +87,9 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- fail (printf "%s selects the configuration %q, which config.map does not have%s" .where $name (ternary "" (printf "; it has: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
 {{- if $config.byNodeLabel -}}
+{{- if not .root.Values.featureDiscovery.enabled -}}
+{{- fail "config.byNodeLabel needs featureDiscovery.enabled: its container reads the label" -}}
+{{- end -}}
 {{- range ternary $known (list $name) (empty $config.name) -}}
 {{- if or (gt (len .) 63) (not (regexMatch "^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$" .)) -}}
 {{- fail (printf "config.byNodeLabel: %q cannot be the value of a label: it must have at most 63 characters, and start and end with a letter or digit" .) -}}
@@ -86,10 +99,15 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- $name -}}
 {{- end -}}
 
-{{/* The options that select a configuration by the node's label; the argument is the default. The selection is a file of
-the host, so that it outlives the pods: a new pod starts with it, also while the API server is away. */}}
-{{- define "directx-device-plugin.selectionArguments" -}}
+{{/* The options for a configuration, which both containers of a pod have. The argument has `root` and `config`, the name or
+nothing. A selection is a file of the host, so that it outlives the pods: a new pod starts with it, also while the API
+server is away. */}}
+{{- define "directx-device-plugin.configArguments" -}}
+{{- if and .config .root.Values.config.byNodeLabel -}}
 - '--config-directory=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins'
-- '--config-default={{ . }}'
+- '--config-default={{ .config }}'
 - '--config-selection=C:\var\lib\directx-device-plugin\config-selection'
+{{- else if .config -}}
+- '--config=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins\config.yaml'
+{{- end -}}
 {{- end -}}

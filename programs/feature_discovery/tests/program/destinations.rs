@@ -75,6 +75,25 @@ fn a_file_follows_the_host_and_the_configuration() {
     until(&file, "count.NVIDIA-A10-24Q=1\n");
 }
 
+#[test]
+fn the_selected_configuration_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (configs, selection, file) = (path("configs"), path("selection"), path("labels"));
+    std::fs::create_dir(&configs).unwrap();
+    std::fs::write(configs.join("default"), "multitenancy: 2").unwrap();
+    std::fs::write(configs.join("shared"), "multitenancy: 4").unwrap();
+    // It does not keep the program from starting.
+    std::fs::write(&selection, "unknown").unwrap();
+    let mut command = program();
+    command.arg("--output").arg(&file).arg("--inventory").arg(inventory());
+    command.arg("--config-directory").arg(&configs).arg("--config-selection").arg(&selection);
+    let _running = Running(command.spawn().unwrap());
+    until(&file, "replicas=2\n");
+    std::fs::write(&selection, "shared").unwrap();
+    until(&file, "replicas=4\n");
+}
+
 /// Fails with status 2 and these parts in its error.
 fn refuses(arguments: &[&str], parts: &[&str]) {
     let (status, out, err) = run(arguments);
@@ -96,6 +115,9 @@ fn what_is_missing_is_named_with_a_hint() {
         &["cannot read `/no/such/file`", "hint: "],
     );
     refuses(&["--print", "--kubeconfig", "x"], &["cannot be used with"]);
+    refuses(&["--node-name", "n", "--select-config"], &["--config-selection <FILE>"]);
+    let selection = ["--config-directory", "x", "--config-selection", "y", "--select-config"];
+    refuses(&[&["--print"][..], &selection].concat(), &["cannot be used with"]);
     refuses(&["--print", "--inventory", "/no/such/host.yaml"], &["/no/such/host.yaml"]);
 }
 
