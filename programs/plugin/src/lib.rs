@@ -20,6 +20,7 @@ mod list_devices;
 mod logged_mounts;
 mod monitoring;
 mod node_devices;
+mod outdated_drivers;
 mod published_devices;
 mod record;
 mod scrape;

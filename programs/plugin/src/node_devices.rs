@@ -12,6 +12,7 @@ use cli::Failure;
 use devices::{
     Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices, ResourceName,
 };
+use kubelet::pod_resources::Attribution;
 use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
@@ -19,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::logged_mounts::LoggedMounts;
+use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::PublishedDevices;
 use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
 use daemon::change_log::{self, RepeatedText};
@@ -40,6 +42,7 @@ pub(crate) struct NodeDevices {
     schema_reader: HcsSchemaReader,
     uuid_reader: GpuUuidReader,
     holders: DeviceHolders,
+    outdated: OutdatedDrivers,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
     /// The schemas of a live host, once it has returned them.
@@ -94,8 +97,8 @@ enum Event {
     Read(Box<Read>),
     Schemas(Vec<HcsSchema>),
     Uuids(GpuUuids),
-    GraceExpired,
-    Held(Option<HeldDevices>),
+    ReviewDue,
+    Holders(Option<Arc<Attribution>>),
     Configuration(ConfigChange),
 }
 
@@ -156,6 +159,7 @@ impl NodeDevices {
             schema_reader: HcsSchemaReader::new(None),
             uuid_reader: GpuUuidReader::new(None),
             holders: DeviceHolders::unknown(),
+            outdated: OutdatedDrivers::default(),
             snapshot,
             schemas: None,
             failures: RepeatedText::default(),
@@ -210,8 +214,8 @@ impl NodeDevices {
                     self.snapshot.gpu_uuids = uuids;
                     self.advance();
                 }
-                Ok(Event::GraceExpired) => self.holders.ask(self.published.last_allocation()),
-                Ok(Event::Held(held)) => self.review(held.as_ref()),
+                Ok(Event::ReviewDue) => self.holders.ask(self.published.last_allocation()),
+                Ok(Event::Holders(holders)) => self.review(holders.as_deref()),
                 Ok(Event::Configuration(ConfigChange::Ended)) => {
                     return NodeDevicesError::ConfigWatch;
                 }
@@ -222,9 +226,10 @@ impl NodeDevices {
     }
 
     async fn event(&mut self) -> Result<Event, ReaderEnded> {
-        let deadline = self.published.set().deadline().filter(|_| !self.holders.is_asked());
+        let deadlines = [self.published.set().deadline(), self.outdated.due()];
+        let deadline = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
         let origin = self.origin;
-        let grace_expired = async {
+        let review_due = async {
             match deadline {
                 Some(Moment(at)) => tokio::time::sleep_until(origin + at).await,
                 None => std::future::pending().await,
@@ -234,8 +239,8 @@ impl NodeDevices {
             read = self.reader.next() => read.map(Event::Read),
             schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
             uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
-            held = self.holders.next() => Ok(Event::Held(held)),
-            () = grace_expired => Ok(Event::GraceExpired),
+            holders = self.holders.next() => Ok(Event::Holders(holders)),
+            () = review_due => Ok(Event::ReviewDue),
             change = self.configuration.next() => Ok(Event::Configuration(change)),
         }
     }
@@ -327,7 +332,7 @@ impl NodeDevices {
     }
 
     /// Publishes the set that follows from the newest snapshot and the time.
-    fn advance(&self) {
+    fn advance(&mut self) {
         if self.published.pending().is_some() {
             return;
         }
@@ -336,15 +341,21 @@ impl NodeDevices {
         change_log::log_changes(Some(&before), &set);
         let lists = lists(&set);
         self.publish(set, lists);
+        self.outdated.set_published(&self.published, self.now());
     }
 
-    /// Publishes the set without the removed devices whose time is up.
-    fn review(&self, held: Option<&HeldDevices>) {
+    /// Publishes the set without the removed devices whose time is up, and reports containers
+    /// that use a driver which was replaced.
+    fn review(&mut self, holders: Option<&Attribution>) {
+        let held = holders.map(|holders| {
+            HeldDevices::of_slots(holders.iter().map(|(resource, slot, _)| (resource, slot)))
+        });
         let before = self.published.set();
-        let set = before.reviewed(held, self.now());
+        let set = before.reviewed(held.as_ref(), self.now());
         change_log::log_changes(Some(&before), &set);
         let lists = lists(&set);
         self.publish(set, lists);
+        self.outdated.report(holders, &self.published, self.now());
     }
 
     fn now(&self) -> Moment {
