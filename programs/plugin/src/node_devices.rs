@@ -13,12 +13,13 @@ use devices::{
     Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices, ResourceName,
 };
 use kubelet::pod_resources::Attribution;
-use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
+use kubelet::{DeviceList, ListTooLarge, Served};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
+use crate::device_lists::lists;
 use crate::logged_mounts::LoggedMounts;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::PublishedDevices;
@@ -342,6 +343,7 @@ impl NodeDevices {
         let lists = lists(&set);
         self.publish(set, lists);
         self.outdated.set_published(&self.published, self.now());
+        self.serve_notices();
     }
 
     /// Publishes the set without the removed devices whose time is up, and reports containers
@@ -356,6 +358,7 @@ impl NodeDevices {
         let lists = lists(&set);
         self.publish(set, lists);
         self.outdated.report(holders, &self.published, self.now());
+        self.serve_notices();
     }
 
     fn now(&self) -> Moment {
@@ -380,6 +383,16 @@ impl NodeDevices {
         let new = |spec| AdvertisedResource::new(spec, &self.published, &self.logged_mounts);
         let resource = |spec| existing(spec).unwrap_or_else(|| Arc::new(new(spec)));
         set.resources.iter().map(|devices| resource(&devices.spec)).collect()
+    }
+
+    /// Hands the containers with a driver that was replaced to the status.
+    fn serve_notices(&self) {
+        let notices = self.outdated.notices();
+        self.served.send_if_modified(|served| {
+            let changed = served.notices != notices;
+            served.notices = notices;
+            changed
+        });
     }
 
     /// Hands the resources to the supervisor.
@@ -407,21 +420,6 @@ fn check_sizes(
         Some(error) => Err(error),
         None => Ok(()),
     }
-}
-
-fn lists(set: &DeviceSet) -> Vec<Result<DeviceList, ListTooLarge>> {
-    set.resources.iter().map(list).collect()
-}
-
-fn list(resource: &Arc<ResourceDevices>) -> Result<DeviceList, ListTooLarge> {
-    DeviceList::new(resource.slots().map(|slot| AdvertisedDevice {
-        id: slot.id.to_string(),
-        health: match slot.health {
-            devices::Health::Healthy => kubelet::Health::Healthy,
-            devices::Health::Unhealthy(_) => kubelet::Health::Unhealthy,
-        },
-        numa_node: slot.numa_node,
-    }))
 }
 
 #[cfg(test)]

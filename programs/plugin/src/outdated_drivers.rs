@@ -24,13 +24,30 @@ pub(crate) struct OutdatedDrivers {
     /// When to ask for holders; `None` while no slot is outdated, or if the kubelet does not report
     /// holders.
     due: Option<Moment>,
-    logged: BTreeSet<Holder>,
+    containers: BTreeSet<Holder>,
 }
+
+/// How many containers the status names.
+const NAMED: usize = 32;
 
 impl OutdatedDrivers {
     /// When to ask for holders.
     pub(crate) fn due(&self) -> Option<Moment> {
         self.due
+    }
+
+    /// The containers, for the status.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let named = self.containers.iter().take(NAMED).map(|Holder { namespace, pod, container }| {
+            format!(
+                "container {container} of pod {namespace}/{pod} uses a driver that was replaced; \
+                 delete the pod"
+            )
+        });
+        let more = self.containers.len().saturating_sub(NAMED);
+        let more =
+            (more > 0).then(|| format!("{more} more containers use a driver that was replaced"));
+        named.chain(more).collect()
     }
 
     /// Takes note of a new device set.
@@ -57,17 +74,17 @@ impl OutdatedDrivers {
             match holders.holder(resource.as_str(), &slot) {
                 None => devices.forget_allocation(&resource, &slot),
                 Some(holder) => {
-                    if !self.logged.contains(holder) && held.insert(holder.clone()) {
+                    let is_new = held.insert(holder.clone()) && !self.containers.contains(holder);
+                    if is_new {
                         log(holder, &slot);
                     }
-                    held.insert(holder.clone());
                 }
             }
         }
         if !held.is_empty() {
             self.due = Some(after(now, INTERVAL));
         }
-        self.logged = held;
+        self.containers = held;
     }
 }
 

@@ -88,9 +88,12 @@ async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
     assert_eq!(text.matches("a container uses a driver that was replaced").count(), 1, "{text}");
     assert!(text.contains("pod=\"render\"") && text.contains("hint="), "{text}");
     assert_eq!(devices.published.outdated_slots().len(), 1);
+    let notice = "container x of pod x/render uses a driver that was replaced; delete the pod";
+    assert_eq!(devices.served().borrow().notices, [notice]);
     assert!(devices.outdated.due().unwrap() > settled, "the kubelet is asked again");
     devices.review(Some(&Attribution::default()));
     assert_eq!(devices.published.outdated_slots(), []);
+    assert!(devices.served().borrow().notices.is_empty());
     assert_eq!(devices.outdated.due(), None);
 }
 
