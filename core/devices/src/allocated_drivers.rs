@@ -75,6 +75,28 @@ impl AllocatedDrivers {
         });
     }
 
+    /// Every slot that was allocated with another driver than its device has in `set`.
+    #[must_use]
+    pub fn outdated(&self, set: &DeviceSet) -> Vec<(ResourceName, String)> {
+        let slots = self.0.iter().flat_map(|(name, uses)| {
+            let ids = uses.iter().flat_map(|(id, of_device)| {
+                let replicas = of_device.iter().flat_map(|(_, replicas)| replicas);
+                replicas.map(move |replica| format!("{id}\\{replica}"))
+            });
+            ids.map(move |slot| (name.clone(), slot))
+        });
+        slots.filter(|(name, slot)| self.is_outdated(set, name, slot)).collect()
+    }
+
+    /// Forgets the allocation of a slot, because its container has ended.
+    pub fn forget(&mut self, resource: &ResourceName, slot: &str) {
+        let Some((id, replica)) = split(slot) else { return };
+        let of_device = self.0.get_mut(resource).and_then(|uses| uses.get_mut(id));
+        for (_, replicas) in of_device.into_iter().flatten() {
+            replicas.remove(&replica);
+        }
+    }
+
     /// Whether this slot was allocated with another driver than its device has in `set`. False if
     /// the allocation is not known.
     #[must_use]

@@ -148,10 +148,11 @@ impl DriverFiles {
             DiscoveredFrom::Host => RuntimeFiles::of(store),
             DiscoveredFrom::Container => RuntimeFiles::default(),
         };
+        let lacks_files = store.lacks_files() && host.discovered_from == DiscoveredFrom::Host;
         DriverFiles {
             store: Ok(Arc::new(StoreFolder::of(store))),
             runtime_files: Arc::new(runtime_files),
-            health: if store.lacks_files() && host.discovered_from == DiscoveredFrom::Host {
+            health: if lacks_files {
                 Health::Unhealthy(UnhealthyReason::NoDriverFiles)
             } else {
                 Health::Healthy

@@ -232,11 +232,8 @@ impl ResourceDevices {
         let absent =
             |entry: &&ListedDevice| !present.contains(&fold_case(entry.device.id.as_str()));
         let reason = |luid| {
-            if unreadable.contains(luid) {
-                UnhealthyReason::Unreadable
-            } else {
-                UnhealthyReason::Removed
-            }
+            let is_listed = unreadable.contains(luid);
+            if is_listed { UnhealthyReason::Unreadable } else { UnhealthyReason::Removed }
         };
         let removed = self.entries.iter().filter(absent).map(|entry| ListedDevice {
             removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),

@@ -12,6 +12,8 @@ pub struct Readiness {
     /// Why the newest configuration is not active, if it is not. The resources are served with the
     /// previous one, so this does not make them less ready.
     pub rejected_configuration: Option<String>,
+    /// What an administrator should know, a line each. It makes no resource less ready.
+    pub notices: Vec<String>,
 }
 
 impl Readiness {
@@ -79,6 +81,7 @@ mod tests {
                 registrations: Vec::new(),
             }],
             rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
+            notices: vec!["a notice".to_owned()],
         };
         assert!(readiness(None).is_ready());
         assert!(!readiness(Some("the first discovery has not completed")).is_ready());

@@ -71,13 +71,15 @@ pub struct Served {
     pub resources: Vec<Arc<dyn Resource>>,
     /// Why the newest configuration is not active, for the status.
     pub rejected_configuration: Option<String>,
+    /// What an administrator should know, a line each, for the status.
+    pub notices: Vec<String>,
 }
 
 impl Served {
     /// Resources that never change.
     #[must_use]
     pub fn fixed(resources: Vec<Arc<dyn Resource>>) -> watch::Receiver<Served> {
-        watch::channel(Served { resources, rejected_configuration: None }).1
+        watch::channel(Served { resources, ..Served::default() }).1
     }
 }
 
@@ -357,10 +359,13 @@ impl<T: Transport> Supervisor<T> {
             pending: m.resource.pending(),
             registrations: m.registration.registrations(),
         };
+        let served = self.served.borrow();
         let now = Readiness {
             resources: self.resources.iter().map(state).collect(),
-            rejected_configuration: self.served.borrow().rejected_configuration.clone(),
+            rejected_configuration: served.rejected_configuration.clone(),
+            notices: served.notices.clone(),
         };
+        drop(served);
         self.readiness.send_if_modified(|before| {
             let changed = *before != now;
             *before = now;

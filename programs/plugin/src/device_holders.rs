@@ -1,6 +1,7 @@
-//! Which devices containers hold, asked when the grace time of a removed device has expired.
+//! Which devices containers hold, asked when the grace time of a removed device has expired, and
+//! while containers use a driver that was replaced.
 //!
-//! In comes the kubelet's `PodResources` API; out go the devices, or `None` if the kubelet does not
+//! In comes the kubelet's `PodResources` API; out go the holders, or `None` if the kubelet does not
 //! report them in time. The question is asked on a thread of its own and shares its answers with
 //! the metrics, so that however many devices disappear, the kubelet is asked at most once a second.
 
@@ -9,8 +10,7 @@ use std::time::Duration;
 
 use daemon::background_query::BackgroundQuery;
 use daemon::event_loop;
-use devices::HeldDevices;
-use kubelet::pod_resources::PodAttribution;
+use kubelet::pod_resources::{Attribution, PodAttribution};
 use tokio::time::{Instant, sleep_until};
 
 /// How long to wait for an answer. The kubelet gets half a second, and after that the grace time
@@ -19,14 +19,13 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// Asks which devices are held, for a node whose last allocation was at this time. It blocks,
 /// perhaps for ever.
-pub(crate) type AskHolders = Arc<dyn Fn(Option<Instant>) -> Option<HeldDevices> + Send + Sync>;
+pub(crate) type AskHolders = Arc<dyn Fn(Option<Instant>) -> Option<Arc<Attribution>> + Send + Sync>;
 
 /// Asks the kubelet.
 pub(crate) fn ask_kubelet(pods: Arc<PodAttribution>) -> AskHolders {
     Arc::new(move |last_allocation| {
         let event_loop = event_loop::build().ok()?;
-        let pods = event_loop.block_on(pods.current(last_allocation))?;
-        Some(HeldDevices::of_slots(pods.iter().map(|(resource, slot, _)| (resource, slot))))
+        event_loop.block_on(pods.current(last_allocation))
     })
 }
 
@@ -34,7 +33,7 @@ pub(crate) fn ask_kubelet(pods: Arc<PodAttribution>) -> AskHolders {
 pub(crate) struct DeviceHolders {
     /// `None`: there is no kubelet to ask.
     ask: Option<AskHolders>,
-    query: BackgroundQuery<Option<HeldDevices>>,
+    query: BackgroundQuery<Option<Arc<Attribution>>>,
     /// Until when to wait for the answer; `None` if nothing was asked.
     until: Option<Instant>,
     limit: Duration,
@@ -73,7 +72,7 @@ impl DeviceHolders {
     }
 
     /// Waits for the answer. Never completes if nothing was asked.
-    pub(crate) async fn next(&mut self) -> Option<HeldDevices> {
+    pub(crate) async fn next(&mut self) -> Option<Arc<Attribution>> {
         loop {
             let until = self.until;
             let too_late = async {
@@ -96,6 +95,19 @@ impl DeviceHolders {
     }
 }
 
+/// A pod that holds each of these slots of a resource.
+#[cfg(test)]
+pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
+    use kubelet::pod_resources::{Assignment, Holder};
+    let name = || "x".to_owned();
+    let holder = || Holder { namespace: name(), pod: "render".to_owned(), container: name() };
+    Attribution::new(slots.iter().map(|(resource, slot)| Assignment {
+        holder: Arc::new(holder()),
+        resource: (*resource).to_owned(),
+        device_ids: vec![(*slot).to_owned()],
+    }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,8 +117,8 @@ mod tests {
     /// Much longer than anything takes on a slow machine.
     const ENOUGH: Duration = Duration::from_secs(20);
 
-    fn held() -> HeldDevices {
-        HeldDevices::of_slots([("example.com/gpu", r"PCI\A\0")])
+    fn held() -> Arc<Attribution> {
+        Arc::new(attribution(&[("example.com/gpu", r"PCI\A\0")]))
     }
 
     /// Holders whose answer a test releases.

@@ -12,6 +12,7 @@ mod blocked_connect_tests;
 mod command_line;
 mod container_processes;
 mod device_holders;
+mod device_lists;
 mod device_telemetry;
 mod doctor_command;
 #[cfg(all(test, windows))]
@@ -20,6 +21,7 @@ mod list_devices;
 mod logged_mounts;
 mod monitoring;
 mod node_devices;
+mod outdated_drivers;
 mod published_devices;
 mod record;
 mod scrape;

@@ -12,13 +12,16 @@ use cli::Failure;
 use devices::{
     Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices, ResourceName,
 };
-use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
+use kubelet::pod_resources::Attribution;
+use kubelet::{DeviceList, ListTooLarge, Served};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
+use crate::device_lists::lists;
 use crate::logged_mounts::LoggedMounts;
+use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::PublishedDevices;
 use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
 use daemon::change_log::{self, RepeatedText};
@@ -40,6 +43,7 @@ pub(crate) struct NodeDevices {
     schema_reader: HcsSchemaReader,
     uuid_reader: GpuUuidReader,
     holders: DeviceHolders,
+    outdated: OutdatedDrivers,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
     /// The schemas of a live host, once it has returned them.
@@ -94,8 +98,8 @@ enum Event {
     Read(Box<Read>),
     Schemas(Vec<HcsSchema>),
     Uuids(GpuUuids),
-    GraceExpired,
-    Held(Option<HeldDevices>),
+    ReviewDue,
+    Holders(Option<Arc<Attribution>>),
     Configuration(ConfigChange),
 }
 
@@ -156,6 +160,7 @@ impl NodeDevices {
             schema_reader: HcsSchemaReader::new(None),
             uuid_reader: GpuUuidReader::new(None),
             holders: DeviceHolders::unknown(),
+            outdated: OutdatedDrivers::default(),
             snapshot,
             schemas: None,
             failures: RepeatedText::default(),
@@ -210,8 +215,8 @@ impl NodeDevices {
                     self.snapshot.gpu_uuids = uuids;
                     self.advance();
                 }
-                Ok(Event::GraceExpired) => self.holders.ask(self.published.last_allocation()),
-                Ok(Event::Held(held)) => self.review(held.as_ref()),
+                Ok(Event::ReviewDue) => self.holders.ask(self.published.last_allocation()),
+                Ok(Event::Holders(holders)) => self.review(holders.as_deref()),
                 Ok(Event::Configuration(ConfigChange::Ended)) => {
                     return NodeDevicesError::ConfigWatch;
                 }
@@ -222,9 +227,10 @@ impl NodeDevices {
     }
 
     async fn event(&mut self) -> Result<Event, ReaderEnded> {
-        let deadline = self.published.set().deadline().filter(|_| !self.holders.is_asked());
+        let deadlines = [self.published.set().deadline(), self.outdated.due()];
+        let deadline = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
         let origin = self.origin;
-        let grace_expired = async {
+        let review_due = async {
             match deadline {
                 Some(Moment(at)) => tokio::time::sleep_until(origin + at).await,
                 None => std::future::pending().await,
@@ -234,8 +240,8 @@ impl NodeDevices {
             read = self.reader.next() => read.map(Event::Read),
             schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
             uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
-            held = self.holders.next() => Ok(Event::Held(held)),
-            () = grace_expired => Ok(Event::GraceExpired),
+            holders = self.holders.next() => Ok(Event::Holders(holders)),
+            () = review_due => Ok(Event::ReviewDue),
             change = self.configuration.next() => Ok(Event::Configuration(change)),
         }
     }
@@ -327,7 +333,7 @@ impl NodeDevices {
     }
 
     /// Publishes the set that follows from the newest snapshot and the time.
-    fn advance(&self) {
+    fn advance(&mut self) {
         if self.published.pending().is_some() {
             return;
         }
@@ -336,15 +342,23 @@ impl NodeDevices {
         change_log::log_changes(Some(&before), &set);
         let lists = lists(&set);
         self.publish(set, lists);
+        self.outdated.set_published(&self.published, self.now());
+        self.serve_notices();
     }
 
-    /// Publishes the set without the removed devices whose time is up.
-    fn review(&self, held: Option<&HeldDevices>) {
+    /// Publishes the set without the removed devices whose time is up, and reports containers
+    /// that use a driver which was replaced.
+    fn review(&mut self, holders: Option<&Attribution>) {
+        let held = holders.map(|holders| {
+            HeldDevices::of_slots(holders.iter().map(|(resource, slot, _)| (resource, slot)))
+        });
         let before = self.published.set();
-        let set = before.reviewed(held, self.now());
+        let set = before.reviewed(held.as_ref(), self.now());
         change_log::log_changes(Some(&before), &set);
         let lists = lists(&set);
         self.publish(set, lists);
+        self.outdated.report(holders, &self.published, self.now());
+        self.serve_notices();
     }
 
     fn now(&self) -> Moment {
@@ -369,6 +383,16 @@ impl NodeDevices {
         let new = |spec| AdvertisedResource::new(spec, &self.published, &self.logged_mounts);
         let resource = |spec| existing(spec).unwrap_or_else(|| Arc::new(new(spec)));
         set.resources.iter().map(|devices| resource(&devices.spec)).collect()
+    }
+
+    /// Hands the containers with a driver that was replaced to the status.
+    fn serve_notices(&self) {
+        let notices = self.outdated.notices();
+        self.served.send_if_modified(|served| {
+            let changed = served.notices != notices;
+            served.notices = notices;
+            changed
+        });
     }
 
     /// Hands the resources to the supervisor.
@@ -396,21 +420,6 @@ fn check_sizes(
         Some(error) => Err(error),
         None => Ok(()),
     }
-}
-
-fn lists(set: &DeviceSet) -> Vec<Result<DeviceList, ListTooLarge>> {
-    set.resources.iter().map(list).collect()
-}
-
-fn list(resource: &Arc<ResourceDevices>) -> Result<DeviceList, ListTooLarge> {
-    DeviceList::new(resource.slots().map(|slot| AdvertisedDevice {
-        id: slot.id.to_string(),
-        health: match slot.health {
-            devices::Health::Healthy => kubelet::Health::Healthy,
-            devices::Health::Unhealthy(_) => kubelet::Health::Unhealthy,
-        },
-        numa_node: slot.numa_node,
-    }))
 }
 
 #[cfg(test)]

@@ -72,6 +72,17 @@ impl PublishedDevices {
         self.allocated_drivers().is_outdated(set, resource, slot)
     }
 
+    /// The slots that were allocated with another driver than their device has.
+    pub(crate) fn outdated_slots(&self) -> Vec<(ResourceName, String)> {
+        let set = self.set();
+        self.allocated_drivers().outdated(&set)
+    }
+
+    /// Forgets the allocation of a slot, because its container has ended.
+    pub(crate) fn forget_allocation(&self, resource: &ResourceName, slot: &str) {
+        self.allocated_drivers().forget(resource, slot);
+    }
+
     fn allocated_drivers(&self) -> MutexGuard<'_, AllocatedDrivers> {
         // Every change under this lock is complete, so a poisoned lock still holds a valid state.
         self.allocated_drivers.lock().unwrap_or_else(PoisonError::into_inner)

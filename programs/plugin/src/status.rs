@@ -84,6 +84,8 @@ struct Answers {
     resources: BTreeMap<String, ResourceStatus>,
     /// Why the newest configuration of a daemon is not active, each reason once.
     rejected_configurations: BTreeSet<String>,
+    /// What an administrator should know, each notice once.
+    notices: BTreeSet<String>,
     /// The sockets on which a process listens but does not answer in time.
     busy: Vec<PathBuf>,
     /// The sockets of daemons that wait until another daemon has ended.
@@ -113,6 +115,7 @@ impl Answers {
         if !report.rejected_configuration.is_empty() {
             self.rejected_configurations.insert(report.rejected_configuration);
         }
+        self.notices.extend(report.notices);
         for resource in report.resources {
             let known = self.resources.get(&resource.name);
             if known.is_none_or(|known| rank(known) < rank(&resource)) {
@@ -142,6 +145,9 @@ struct Report {
     /// Why the newest configuration is not active; the previous one is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rejected_configurations: Vec<String>,
+    /// What an administrator should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -180,7 +186,8 @@ impl View {
 }
 
 impl Report {
-    fn of(Answers { resources, rejected_configurations, busy, waiting }: &Answers) -> Report {
+    fn of(answers: &Answers) -> Report {
+        let Answers { resources, rejected_configurations, notices, busy, waiting } = answers;
         let paths = |sockets: &[PathBuf]| sockets.iter().map(|s| s.display().to_string()).collect();
         Report {
             ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
@@ -188,6 +195,7 @@ impl Report {
             busy_sockets: paths(busy),
             waiting_sockets: paths(waiting),
             rejected_configurations: rejected_configurations.iter().cloned().collect(),
+            notices: notices.iter().cloned().collect(),
         }
     }
 }
@@ -211,7 +219,7 @@ fn text(report: &Report, directory: &Path) -> String {
     for error in &report.rejected_configurations {
         text.push_str(&rejected_line(error));
     }
-    text
+    text + &notice_lines(&report.notices)
 }
 
 /// The lines of a daemon's status, as the readiness page shows them.
@@ -221,7 +229,11 @@ pub(crate) fn status_lines(report: &StatusReport) -> String {
     if !report.rejected_configuration.is_empty() {
         text.push_str(&rejected_line(&report.rejected_configuration));
     }
-    text
+    text + &notice_lines(&report.notices)
+}
+
+fn notice_lines(notices: &[String]) -> String {
+    notices.iter().map(|notice| printable(notice).into_owned() + "\n").collect()
 }
 
 fn rejected_line(error: &str) -> String {
@@ -317,6 +329,7 @@ mod tests {
             let report = StatusReport {
                 resources: vec![resource(Phase::Ready, "")],
                 rejected_configuration: "config.yaml:1: unknown key `x`".to_owned(),
+                notices: vec!["a\nnotice".to_owned()],
                 ..StatusReport::default()
             };
             answers.add(Path::new("/x/wddm-1.sock"), report);
@@ -326,7 +339,8 @@ mod tests {
         assert_eq!(
             text(&report, Path::new("/x")),
             "example.com/gpu: the kubelet received the device list\n\
-             configuration rejected, the previous one is active: config.yaml:1: unknown key `x`\n"
+             configuration rejected, the previous one is active: config.yaml:1: unknown key `x`\n\
+             a\\nnotice\n"
         );
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rejectedConfigurations"][0], "config.yaml:1: unknown key `x`");

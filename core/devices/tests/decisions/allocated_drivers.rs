@@ -35,6 +35,10 @@ fn a_slot_is_outdated_from_the_replacement_of_the_driver_until_its_next_allocati
     assert_eq!(outdated(&drivers, &new), [false, true]);
     assert_eq!(outdated(&drivers, &old), [true, false], "the driver was rolled back");
     assert_eq!(outdated(&drivers, &set(vec![])), [false, false], "the device is gone");
+    let outdated_slots = |drivers: &AllocatedDrivers| drivers.outdated(&new);
+    assert_eq!(outdated_slots(&drivers), [(display(), SECOND_REPLICA.to_owned())]);
+    drivers.forget(&display(), SECOND_REPLICA);
+    assert_eq!(outdated_slots(&drivers), []);
     // A slot that was allocated before this plugin started is not known.
     assert_eq!(outdated(&AllocatedDrivers::default(), &new), [false, false]);
 }

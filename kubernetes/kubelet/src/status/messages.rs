@@ -25,6 +25,9 @@ pub struct StatusReport {
     /// Why the newest configuration is not active. Empty if it is.
     #[prost(string, tag = "3")]
     pub rejected_configuration: String,
+    /// What an administrator should know, a line each.
+    #[prost(string, repeated, tag = "4")]
+    pub notices: Vec<String>,
 }
 
 impl StatusReport {
@@ -119,6 +122,7 @@ impl StatusReport {
             resources: resources.collect(),
             claim: None,
             rejected_configuration: readiness.rejected_configuration.clone().unwrap_or_default(),
+            notices: readiness.notices.clone(),
         }
     }
 }

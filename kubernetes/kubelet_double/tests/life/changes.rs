@@ -109,9 +109,12 @@ async fn a_rejected_configuration_is_reported_and_changes_no_stream() {
     let rejected = "config.yaml:1: unknown key";
     plugin.served.send_modify(|served| served.rejected_configuration = Some(rejected.to_owned()));
     plugin.wait_for(|r| r.rejected_configuration.as_deref() == Some(rejected)).await;
+    plugin.served.send_modify(|served| served.notices = vec!["a notice".to_owned()]);
+    plugin.wait_for(|r| r.notices == ["a notice"]).await;
     assert!(plugin.readiness.borrow().is_ready());
     let answers = query_all(&node.host, &sockets(&node.host)).await;
-    assert_eq!(answers[0].as_ref().unwrap().rejected_configuration, rejected);
+    let report = answers[0].as_ref().unwrap();
+    assert_eq!((&*report.rejected_configuration, &*report.notices[0]), (rejected, "a notice"));
     assert_eq!(kubelet.registrations(GPU), 1);
 }
 

@@ -243,7 +243,7 @@ impl Plugin {
             let _ = stopped.await;
         };
         let config = RunConfig { directory: directory.as_ref().to_owned(), takeover };
-        let (served, serving) = watch::channel(Served { resources, rejected_configuration: None });
+        let (served, serving) = watch::channel(Served { resources, ..Served::default() });
         let running = kubelet::run(config, serving, transport, shutdown, readiness_in);
         Plugin { stop: Some(stop), task: tokio::spawn(running), readiness, served }
     }

@@ -8,6 +8,8 @@ use kubelet::PreferredRequest;
 
 use daemon::test_log::Log;
 
+use crate::device_holders::attribution;
+
 const OLD: &str = "nvgridsw_aws.inf_amd64_1b50ef32b191cff1";
 const NEW: &str = "nvgridsw_aws.inf_amd64_0000000000000002";
 
@@ -22,6 +24,13 @@ fn replaced() -> HostSnapshot {
     snapshot
 }
 
+/// The slot of each device.
+fn slots() -> Vec<String> {
+    let snapshot = two_gpus();
+    let ids = snapshot.adapters.iter().map(|a| a.pnp.as_ref().unwrap().id.to_string() + r"\0");
+    ids.collect()
+}
+
 /// The kubelet asks for the preferred devices first and allocates later.
 #[tokio::test]
 async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
@@ -33,11 +42,7 @@ async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
         devices.served().borrow().resources[0].clone()
     };
     let resource = read(two_gpus());
-    let available: Vec<String> = two_gpus()
-        .adapters
-        .iter()
-        .map(|adapter| adapter.pnp.as_ref().unwrap().id.to_string() + r"\0")
-        .collect();
+    let available = slots();
     let request = PreferredRequest { available: &available, must_include: &[], size: 2 };
     let mut preferred = resource.prefer(request).unwrap();
     preferred.sort_by_key(|id| available.iter().position(|other| other == id));
@@ -58,6 +63,38 @@ async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
     let text = log.text();
     assert_eq!(text.matches("the driver of a device was replaced").count(), 2, "{text}");
     assert!(text.contains(OLD) && text.contains(NEW) && text.contains("hint="), "{text}");
+}
+
+/// The log names each container once, until it has ended.
+#[tokio::test]
+async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
+    let log = Log::start();
+    let (mut devices, _send) = with_reads_from_test(two_gpus());
+    let resource = devices.served().borrow().resources[0].clone();
+    let ids = slots();
+    for id in &ids {
+        resource.allocate(std::slice::from_ref(id)).unwrap();
+    }
+    assert_eq!(devices.outdated.due(), None);
+    let read = Read { cause: Cause::Change, result: Ok(replaced()), duration: Duration::ZERO };
+    devices.apply_read(read).unwrap();
+    let settled = devices.outdated.due().unwrap();
+    // The container with the second device has ended.
+    let holders = attribution(&[("directx.microsoft.com/display", &ids[0])]);
+    for _ in 0..2 {
+        devices.review(Some(&holders));
+    }
+    let text = log.text();
+    assert_eq!(text.matches("a container uses a driver that was replaced").count(), 1, "{text}");
+    assert!(text.contains("pod=\"render\"") && text.contains("hint="), "{text}");
+    assert_eq!(devices.published.outdated_slots().len(), 1);
+    let notice = "container x of pod x/render uses a driver that was replaced; delete the pod";
+    assert_eq!(devices.served().borrow().notices, [notice]);
+    assert!(devices.outdated.due().unwrap() > settled, "the kubelet is asked again");
+    devices.review(Some(&Attribution::default()));
+    assert_eq!(devices.published.outdated_slots(), []);
+    assert!(devices.served().borrow().notices.is_empty());
+    assert_eq!(devices.outdated.due(), None);
 }
 
 #[tokio::test]

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use daemon::test_log::Log;
 
+use crate::device_holders::attribution;
+
 /// Devices without a grace time, and how often it was asked who holds them.
-fn node(held: Option<HeldDevices>) -> (NodeDevices, impl Fn(HostSnapshot), Arc<AtomicUsize>) {
+fn node(held: Option<Arc<Attribution>>) -> (NodeDevices, impl Fn(HostSnapshot), Arc<AtomicUsize>) {
     let (mut devices, send) = with_reads_from_test(two_gpus());
     devices.reconfigure(catalog_of("removalGraceSeconds: 0")).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
@@ -23,9 +25,9 @@ fn node(held: Option<HeldDevices>) -> (NodeDevices, impl Fn(HostSnapshot), Arc<A
 }
 
 /// The second device, held by a container.
-fn second_held() -> HeldDevices {
+fn second_held() -> Arc<Attribution> {
     let id = two_gpus().adapters[1].pnp.as_ref().unwrap().id.to_string() + r"\0";
-    HeldDevices::of_slots([("directx.microsoft.com/display", id.as_str())])
+    Arc::new(attribution(&[("directx.microsoft.com/display", &id)]))
 }
 
 #[tokio::test]
@@ -54,7 +56,7 @@ async fn a_removed_device_stays_listed_while_a_container_holds_it() {
 
 #[tokio::test]
 async fn a_removed_device_that_nobody_holds_is_dropped_after_its_grace_time() {
-    for held in [Some(HeldDevices::default()), None] {
+    for held in [Some(Arc::default()), None] {
         let (devices, send, asked) = node(held);
         let mut list = list(&devices);
         list.borrow_and_update();
