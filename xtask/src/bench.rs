@@ -12,7 +12,9 @@ use crate::workspace::{self, cargo};
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     // Separate builds: in one build, cargo would give the program the dependency features
     // that only the measuring program needs.
-    for (package, program) in [("plugin", "directx-device-plugin"), ("bench", "bench")] {
+    for (package, program) in
+        [("plugin", "directx-device-plugin"), ("gpu_probe", "gpu-probe"), ("bench", "bench")]
+    {
         run(cargo().args([
             "build",
             "--quiet",

@@ -284,7 +284,7 @@ mod tests {
         for (words, message, hint) in [
             (&["cud"][..], "unknown API `cud`", "did you mean `cuda`?"),
             (&["--brun=3"], "unknown option `--brun`", "did you mean `--burn`?"),
-            (&["x"], "unknown API `x`", "the APIs are d3dkmt, "),
+            (&["zz"], "unknown API `zz`", "the APIs are d3dkmt, "),
             (&["--burn"], "--burn needs a value", "`gpu-probe --help` lists"),
             (
                 &["--burn", "0"],

@@ -11,6 +11,7 @@ mod api;
 mod apis;
 mod arguments;
 mod child;
+mod file_version;
 mod help;
 mod library;
 mod measure;

@@ -7,6 +7,7 @@ use libloading::Library as Handle;
 
 use crate::advice;
 use crate::api::Api;
+use crate::file_version;
 use crate::outcome::{Fault, Library};
 use crate::session::Refusal;
 
@@ -47,7 +48,8 @@ impl Loaded {
                 Err(error) => cli::error_chain(&error),
             };
             if unusable.is_none() && !advice::is_missing(name, &error) {
-                let library = Library { path: (*name).to_owned(), version: None };
+                let path = (*name).to_owned();
+                let library = Library { path, file_version: None, version: None };
                 unusable = Some(Refusal::Broken(library, advice::unusable(&error)));
             }
         }
@@ -57,7 +59,7 @@ impl Loaded {
     /// What reports say about it.
     pub(crate) fn describe(&self, version: Option<String>) -> Library {
         let path = self.path().unwrap_or_else(|| self.name.to_owned());
-        Library { path, version }
+        Library { file_version: file_version::read(&path), path, version }
     }
 
     /// The refusal of an API whose library was loaded.
@@ -91,11 +93,12 @@ impl Loaded {
     }
 }
 
-/// The file that is mapped for the library `name`, in the format of `/proc/PID/maps`. The mapped
-/// file may have a longer version number than the name.
+/// The file that is mapped for the library `name`, in the format of `/proc/PID/maps`. The name is
+/// often a link to a file with another version: `libcuda.so.1` to `libcuda.so.550.54`.
 #[cfg(target_os = "linux")]
 fn mapped_path(maps: &str, name: &Path) -> Option<String> {
     let name = name.file_name()?.to_str()?;
+    let name = name.find(".so").map_or(name, |end| &name[..end + 3]);
     let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
     let is_library = |path: &&str| {
         let file = path.rsplit('/').next().unwrap_or(path);
@@ -148,5 +151,10 @@ mod tests {
         let found = |name| mapped_path(maps, Path::new(name));
         assert_eq!(found("libvulkan.so.1").as_deref(), Some("/opt/a b/libvulkan.so.1.3.239"));
         assert_eq!(found("libcuda.so.1"), None);
+        let maps = "7f00-7f01 r--p 00000000 fe:00 1 /usr/lib/libcuda.so.550.54\n";
+        assert_eq!(
+            mapped_path(maps, Path::new("libcuda.so.1")).as_deref(),
+            Some("/usr/lib/libcuda.so.550.54")
+        );
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     fn outcome(failing: u32, kind: Kind, burn: Option<Duration>) -> DeviceOutcome {
         let info = DeviceInfo { kind, ..DeviceInfo::default() };
         let work = Work::Kernel(Box::new(Double { runs: 0, failing }));
-        let library = Library { path: "x".into(), version: None };
+        let library = Library { path: "x".into(), file_version: None, version: None };
         let session = Session { library, candidates: vec![Candidate { info, work }] };
         match test(Ok(session), Effort { burn, software: Software::Refused }) {
             Outcome::Listed { mut devices, .. } => devices.remove(0),

@@ -134,9 +134,12 @@ fn row(test: &Test, all: &[(Api, &Outcome)], demands: Demands) -> Row {
 /// The library, or why there is none.
 fn headline(row: &Row) -> String {
     let text = match (&row.library, &row.fault) {
-        (Some(Library { path, version }), _) => {
-            let version = version.as_ref().map(|version| format!(", {version}"));
-            format!("{path}{}, {} ms", version.unwrap_or_default(), row.milliseconds)
+        (Some(Library { path, file_version, version }), _) => {
+            // The path may end with it.
+            let file = file_version.iter().filter(|version| !path.ends_with(*version));
+            let parts = file.map(|version| format!(", file version {version}"));
+            let parts = parts.chain(version.iter().map(|version| format!(", {version}")));
+            format!("{path}{}, {} ms", parts.collect::<String>(), row.milliseconds)
         }
         (None, Some(fault)) => fault.message.clone(),
         (None, None) => String::new(),
@@ -206,7 +209,8 @@ mod tests {
     use crate::verdict::{Selection, Software};
 
     fn library(path: &str) -> Library {
-        Library { path: path.into(), version: Some("1.3".into()) }
+        let file_version = Some("31.0.15.5362".into());
+        Library { path: path.into(), file_version, version: Some("1.3".into()) }
     }
 
     fn gpu(name: &str, fault: Option<Fault>) -> DeviceOutcome {
@@ -249,7 +253,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "vulkan   ok             vulkan-1.dll, 1.3, 12 ms",
+                "vulkan   ok             vulkan-1.dll, file version 31.0.15.5362, 1.3, 12 ms",
                 "  Tesla\\u{1b} T4, LUID 70000, 16384 MiB, driver 553.62, first run 1.23 ms",
                 "nvml     absent         nvml.dll not found",
                 "  hint: if the GPU is NVIDIA's, its driver's files are not mounted: see \
@@ -303,6 +307,7 @@ mod tests {
     fn the_json_has_the_documented_keys() {
         let value = serde_json::to_value(report(None, None)).unwrap();
         assert_eq!(value["verdict"], "ok");
+        assert_eq!(value["apis"][0]["library"]["fileVersion"], "31.0.15.5362");
         let device = &value["apis"][0]["devices"][0];
         assert_eq!(device["luid"], 70_000);
         assert_eq!(device["kind"], "hardware");

@@ -103,7 +103,7 @@ mod tests {
             fault: fault.map(Fault::new),
             measurements: Vec::new(),
         };
-        let library = Library { path: "x".into(), version: None };
+        let library = Library { path: "x".into(), file_version: None, version: None };
         let devices = devices.iter().map(device).collect();
         judge(&Outcome::Listed { library, devices }, software).0
     }

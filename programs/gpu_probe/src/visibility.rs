@@ -118,7 +118,7 @@ mod tests {
             fault: None,
             measurements: Vec::new(),
         };
-        let library = Library { path: "x".into(), version: None };
+        let library = Library { path: "x".into(), file_version: None, version: None };
         Outcome::Listed { library, devices: devices.iter().map(device).collect() }
     }
 

@@ -22,7 +22,7 @@ struct Shipped {
 const ALL: &str = "directx-programs.exe";
 
 /// Every file, also under the names that earlier device plugins used.
-const SHIPPED: [Shipped; 10] = [
+const SHIPPED: [Shipped; 11] = [
     Shipped { name: "directx-device-plugin.exe", built: &[ALL, "directx-device-plugin.exe"] },
     Shipped { name: "device-plugin-wddm.exe", built: &[ALL, "device-plugin-wddm.exe"] },
     Shipped { name: "device-plugin-mcdm.exe", built: &[ALL, "device-plugin-mcdm.exe"] },

@@ -95,6 +95,39 @@ fn containers_get_one_device_and_all_devices_and_list_what_they_see() {
 }
 
 #[test]
+fn gpu_probe_beside_the_program_is_copied_for_the_container() {
+    let containerd = Containerd::new("exit 0");
+    // The program is started from a folder with a `gpu-probe`.
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("directx-device-plugin");
+    std::fs::copy(program().get_program(), &plugin).unwrap();
+    let arguments = ["--", "gpu-probe", "--expect", "d3d12"];
+    let given = containerd.verify(&arguments);
+    let run = || {
+        let mut command = Command::new(&plugin);
+        command.args(given.get_args());
+        for (name, value) in given.get_envs() {
+            value.map(|value| command.env(name, value));
+        }
+        outcome(&command.output().unwrap())
+    };
+    let (status, out, _) = run();
+    assert_eq!(status, Some(0), "{out}");
+    let from_image = containerd.log();
+    assert!(from_image[0].ends_with(" gpu-probe --expect d3d12"), "{from_image:?}");
+    assert!(!from_image[0].contains("directx-verify,"), "{from_image:?}");
+    std::fs::write(folder.path().join("gpu-probe"), "program").unwrap();
+    let (status, out, _) = run();
+    assert_eq!(status, Some(0), "{out}");
+    let log = containerd.log();
+    let line = log.last().unwrap();
+    assert!(line.contains(r",dst=C:\directx-verify,options=ro example.com/image:1 "), "{line}");
+    assert!(line.ends_with(r" C:\directx-verify\gpu-probe.exe --expect d3d12"), "{line}");
+    assert!(out.contains("wddm, 1 device: the command ended with exit code 0"), "{out}");
+    assert_eq!(containerd.left(), Vec::<String>::new());
+}
+
+#[test]
 fn a_container_that_does_not_see_its_device_fails() {
     let folder = tempfile::tempdir().unwrap();
     let second = folder.path().join("second.yaml");

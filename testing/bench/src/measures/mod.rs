@@ -5,6 +5,7 @@ mod changes;
 mod decisions;
 mod group;
 mod idle;
+mod probe;
 mod restarts;
 mod scrape;
 mod size;
@@ -27,11 +28,12 @@ pub(crate) enum Measure {
     Idle,
     Decisions,
     Scrape,
+    Probe,
 }
 
 impl Measure {
     /// All groups, in the order of the report.
-    pub(crate) const ALL: [Measure; 8] = [
+    pub(crate) const ALL: [Measure; 9] = [
         Measure::Size,
         Measure::Startup,
         Measure::Calls,
@@ -40,6 +42,7 @@ impl Measure {
         Measure::Idle,
         Measure::Decisions,
         Measure::Scrape,
+        Measure::Probe,
     ];
 
     /// The name on the command line.
@@ -53,6 +56,7 @@ impl Measure {
             Measure::Idle => "idle",
             Measure::Decisions => "decisions",
             Measure::Scrape => "scrape",
+            Measure::Probe => "probe",
         }
     }
 
@@ -74,6 +78,7 @@ impl Measure {
             Measure::Idle => idle::measure(program, effort).await,
             Measure::Decisions => decisions::measure(effort),
             Measure::Scrape => scrape::measure(program, effort).await,
+            Measure::Probe => probe::measure(program, effort),
         }
     }
 }

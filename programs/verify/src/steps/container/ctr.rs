@@ -19,11 +19,17 @@ const REMOVE_LIMIT: Duration = Duration::from_secs(15);
 const FOLDER: &str = r"C:\directx-verify";
 const FILE: &str = "directx-device-plugin.exe";
 
+/// The program of this project that tests GPU APIs. Release and image have it beside this one.
+const PROBE: &str = "gpu-probe";
+const PROBE_FILE: &str = "gpu-probe.exe";
+
 /// The program that runs in the container.
 pub(super) enum Program {
     /// A copy of this program. In a `HostProcess` container the program itself is in a folder
     /// that containerd does not see.
     This(TempDir),
+    /// A copy of `gpu-probe`, with these arguments.
+    Probe(TempDir, Vec<String>),
     /// The command of the request.
     Given(Vec<String>),
 }
@@ -31,19 +37,22 @@ pub(super) enum Program {
 impl Program {
     /// The program for a request's command, which is empty for this program.
     pub(super) fn for_command(command: &[String]) -> io::Result<Program> {
-        if !command.is_empty() {
-            return Ok(Program::Given(command.to_vec()));
+        let this = std::env::current_exe()?;
+        let Some((name, arguments)) = command.split_first() else {
+            return Ok(Program::This(copy(&this, FILE)?));
+        };
+        let probe = this.with_file_name(format!("{PROBE}{}", std::env::consts::EXE_SUFFIX));
+        if [PROBE, PROBE_FILE].contains(&name.as_str()) && probe.is_file() {
+            return Ok(Program::Probe(copy(&probe, PROBE_FILE)?, arguments.to_vec()));
         }
-        let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir()?;
-        std::fs::copy(std::env::current_exe()?, folder.path().join(FILE))?;
-        Ok(Program::This(folder))
+        Ok(Program::Given(command.to_vec()))
     }
 
     /// The mount that the program needs.
     fn flags(&self) -> Vec<String> {
         match self {
             Program::Given(_) => Vec::new(),
-            Program::This(folder) => {
+            Program::This(folder) | Program::Probe(folder, _) => {
                 let source = folder.path().display().to_string();
                 vec!["--mount".to_owned(), ctr_mount(&source, FOLDER)]
             }
@@ -53,12 +62,22 @@ impl Program {
     fn command(&self) -> Vec<String> {
         match self {
             Program::Given(command) => command.clone(),
+            Program::Probe(_, arguments) => {
+                [vec![format!(r"{FOLDER}\{PROBE_FILE}")], arguments.clone()].concat()
+            }
             Program::This(_) => {
                 let program = format!(r"{FOLDER}\{FILE}");
                 [program.as_str(), "devices", "--output", "json"].map(str::to_owned).to_vec()
             }
         }
     }
+}
+
+/// A folder with a copy of `program`, which is called `name`.
+fn copy(program: &Path, name: &str) -> io::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir()?;
+    std::fs::copy(program, folder.path().join(name))?;
+    Ok(folder)
 }
 
 /// `ctr`, with the options of every command.
