@@ -49,6 +49,14 @@ func (h *host) removeGPU(index int) any {
 	return removed
 }
 
+// setProblem sets the PnP problem code of an adapter's device; 0 means a working device.
+func (h *host) setProblem(index, code int) {
+	h.t.Helper()
+	adapter := h.document["adapters"].([]any)[index].(map[string]any)
+	adapter["pnp"].(map[string]any)["problemCode"] = code
+	h.write()
+}
+
 // returnGPU adds a removed adapter.
 func (h *host) returnGPU(adapter any) {
 	h.t.Helper()

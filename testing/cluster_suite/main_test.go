@@ -16,11 +16,17 @@ import (
 // waitLimit bounds every wait for something that takes seconds on an idle machine.
 const waitLimit = time.Minute
 
+// statusPeriod is how often a kubelet of the cluster looks for changes of its node.
+const statusPeriod = time.Second
+
 // programs are what the tests run, by the environment variables that name them.
-var programs = map[string]string{"CONTROL_PLANE": "", "DIRECTX_DEVICE_PLUGIN": ""}
+var programs = map[string]string{
+	"CONTROL_PLANE": "", "DIRECTX_DEVICE_PLUGIN": "", "DIRECTX_FEATURE_DISCOVERY": "",
+}
 
 func controlPlane() string { return programs["CONTROL_PLANE"] }
 func plugin() string       { return programs["DIRECTX_DEVICE_PLUGIN"] }
+func discovery() string    { return programs["DIRECTX_FEATURE_DISCOVERY"] }
 
 var (
 	// folder is the cluster's folder.
@@ -60,6 +66,9 @@ func run(m *testing.M) (code int, err error) {
 	defer cluster.kill()
 	if err := connect(cluster); err != nil {
 		return 1, fmt.Errorf("%w\n%s", err, tail(cluster.log))
+	}
+	if err := applyManifest(accountManifest); err != nil {
+		return 1, fmt.Errorf("%s: %w", accountManifest, err)
 	}
 	version, err := api.Discovery().ServerVersion()
 	if err != nil {
