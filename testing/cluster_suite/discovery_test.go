@@ -124,6 +124,7 @@ func (n *node) events() string {
 func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "discovery", "")
+	n.host.set(0, "driverVersion", "31.0.15.2824")
 	a := n.account(accountName)
 	n.patch(`{"metadata": {"labels": {"example.com/team": "graphics"}}}`)
 	n.startDiscovery(a, apiServerPort(), n.name)
@@ -146,6 +147,8 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
 	eventually(t, "Events", "DirectXDeviceRecovered DirectXDeviceUnhealthy", n.events)
 
+	n.host.set(0, "driverVersion", "32.0.15.5222")
+	eventually(t, "Events", "DirectXDeviceDriverChanged DirectXDeviceRecovered DirectXDeviceUnhealthy", n.events)
 	n.configure("multitenancy: 4")
 	n.mustHaveLabels()
 	// Whoever else sets one of the labels, or removes it, does not win.

@@ -14,7 +14,7 @@ import (
 )
 
 // waitLimit bounds every wait for something that takes seconds on an idle machine.
-const waitLimit = time.Minute
+const waitLimit = 2 * time.Minute
 
 // statusPeriod is how often a kubelet of the cluster looks for changes of its node.
 const statusPeriod = time.Second
@@ -88,8 +88,8 @@ func connect(cluster *process) error {
 		if err := cluster.alive(); err != nil {
 			return err
 		}
-		if time.Since(start) > 2*waitLimit {
-			return fmt.Errorf("the cluster is not ready after %v", 2*waitLimit)
+		if time.Since(start) > waitLimit {
+			return fmt.Errorf("the cluster is not ready after %v", waitLimit)
 		}
 	}
 	var err error
