@@ -2,17 +2,23 @@ package cluster
 
 import (
 	"testing"
+	"time"
 )
 
 // A GPU that disappears cannot be requested any more, and the kubelet reports it to the pod that
-// holds it. Both end when it returns.
+// holds it, also after the grace time. Both end when it returns.
 func TestRemovedGPUReturns(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, "removal", "removalGraceSeconds: 5")
+	n := startNode(t, "removal", "removalGraceSeconds: 1")
 	pods := []pod{n.create("first", 1).mustRun(), n.create("second", 1).mustRun()}
 	gpu := n.host.removeGPU(0)
 	n.mustHave(2, 1)
 	eventually(t, "unhealthy devices of pods", 1, func() int { return unhealthy(pods) })
+	// The kubelet reports a device that is no longer listed as healthy.
+	time.Sleep(3 * time.Second)
+	if got := unhealthy(pods); got != 1 {
+		t.Errorf("after the grace time, %d devices of pods are unhealthy, expected 1", got)
+	}
 
 	n.host.returnGPU(gpu)
 	n.mustHave(2, 2)

@@ -1,5 +1,6 @@
-// Package cluster runs the program directx-device-plugin in a Kubernetes cluster: etcd, the API
-// server, the scheduler, the controller manager and kubelets of the newest release.
+// Package cluster runs the programs directx-device-plugin and directx-feature-discovery in a
+// Kubernetes cluster: etcd, the API server, the scheduler, the controller manager and kubelets of
+// the newest release.
 //
 // The folder control_plane contains the cluster as one program. The kubelets are complete, except
 // that they manage devices only, as on Windows, and use Kubernetes' own fake runtime: it runs
@@ -11,5 +12,6 @@
 //	go build -o /path/to/control-plane ./control_plane
 //	export CONTROL_PLANE=/path/to/control-plane
 //	export DIRECTX_DEVICE_PLUGIN=/path/to/directx-device-plugin
+//	export DIRECTX_FEATURE_DISCOVERY=/path/to/directx-feature-discovery
 //	go test -count=1 .
 package cluster

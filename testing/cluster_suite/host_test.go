@@ -49,6 +49,24 @@ func (h *host) removeGPU(index int) any {
 	return removed
 }
 
+func (h *host) adapter(index int) map[string]any {
+	return h.document["adapters"].([]any)[index].(map[string]any)
+}
+
+// set changes a key of an adapter.
+func (h *host) set(index int, key string, value any) {
+	h.t.Helper()
+	h.adapter(index)[key] = value
+	h.write()
+}
+
+// setProblem sets the PnP problem code of an adapter's device; 0 means a working device.
+func (h *host) setProblem(index, code int) {
+	h.t.Helper()
+	h.adapter(index)["pnp"].(map[string]any)["problemCode"] = code
+	h.write()
+}
+
 // returnGPU adds a removed adapter.
 func (h *host) returnGPU(adapter any) {
 	h.t.Helper()

@@ -14,13 +14,19 @@ import (
 )
 
 // waitLimit bounds every wait for something that takes seconds on an idle machine.
-const waitLimit = time.Minute
+const waitLimit = 2 * time.Minute
+
+// statusPeriod is how often a kubelet of the cluster looks for changes of its node.
+const statusPeriod = time.Second
 
 // programs are what the tests run, by the environment variables that name them.
-var programs = map[string]string{"CONTROL_PLANE": "", "DIRECTX_DEVICE_PLUGIN": ""}
+var programs = map[string]string{
+	"CONTROL_PLANE": "", "DIRECTX_DEVICE_PLUGIN": "", "DIRECTX_FEATURE_DISCOVERY": "",
+}
 
 func controlPlane() string { return programs["CONTROL_PLANE"] }
 func plugin() string       { return programs["DIRECTX_DEVICE_PLUGIN"] }
+func discovery() string    { return programs["DIRECTX_FEATURE_DISCOVERY"] }
 
 var (
 	// folder is the cluster's folder.
@@ -61,6 +67,9 @@ func run(m *testing.M) (code int, err error) {
 	if err := connect(cluster); err != nil {
 		return 1, fmt.Errorf("%w\n%s", err, tail(cluster.log))
 	}
+	if err := applyManifest(accountManifest); err != nil {
+		return 1, fmt.Errorf("%s: %w", accountManifest, err)
+	}
 	version, err := api.Discovery().ServerVersion()
 	if err != nil {
 		return 1, err
@@ -79,8 +88,8 @@ func connect(cluster *process) error {
 		if err := cluster.alive(); err != nil {
 			return err
 		}
-		if time.Since(start) > 2*waitLimit {
-			return fmt.Errorf("the cluster is not ready after %v", 2*waitLimit)
+		if time.Since(start) > waitLimit {
+			return fmt.Errorf("the cluster is not ready after %v", waitLimit)
 		}
 	}
 	var err error

@@ -32,11 +32,13 @@ pub(crate) fn check() -> Result<()> {
     prerequisites::require_go("the Kubernetes cluster", "1.26")?;
     kubelet_suite::check_go_format(&folder())?;
     run(cargo().args(["build", "--quiet", "--package=plugin", "--bin=directx-device-plugin"]))?;
+    run(cargo().args(["build", "--quiet", "--package=feature_discovery"]))?;
     let control_plane = control_plane()?;
     let mut test = Command::new("go");
     test.current_dir(folder())
         .env("CONTROL_PLANE", control_plane)
         .env(kubelet_suite::PROGRAM_VARIABLE, workspace::native_program("directx-device-plugin"))
+        .env("DIRECTX_FEATURE_DISCOVERY", workspace::native_program("directx-feature-discovery"))
         .args(["test", "-count=1", "-v", TIME_LIMIT, PARALLEL]);
     if !prerequisites::is_root() {
         // The programs mount folders, which needs a user that is root in its namespace.

@@ -103,7 +103,12 @@ impl Reporter {
     ) -> Step {
         let selection = self.report.selection.as_ref().and_then(SelectionFile::retry);
         let reading_waits = self.reading.next;
+        let has_devices = self.set.is_some();
         let node = async {
+            if !has_devices {
+                // The first devices would interrupt the connect, which would begin again.
+                return std::future::pending().await;
+            }
             if let Some(at) = reading_waits {
                 sleep_until(at).await;
             }

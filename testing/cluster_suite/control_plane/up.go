@@ -22,10 +22,10 @@ const startLimit = 2 * time.Minute
 
 const auditPolicyFile = "audit-policy.yaml"
 
-// auditPolicy logs each request once.
+// auditPolicy logs each request once, and a watch when it begins and when it ends.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
+omitStages: [RequestReceived]
 rules:
 - level: Metadata
 `

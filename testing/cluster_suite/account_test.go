@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// accountName is the service account of the manifest.
+	accountName = "directx-feature-discovery"
+	// systemNamespace is the one of the manifest.
+	systemNamespace = "kube-system"
+	// accountFolder is where a container finds its account, below a root.
+	accountFolder = "var/run/secrets/kubernetes.io/serviceaccount"
+)
+
+// account is the account of a pod on a node: what the kubelet has mounted for the pod.
+type account struct {
+	// root is what a container of the pod sees as /.
+	root string
+}
+
+// account returns the account of a pod on this node. The kubelet requests the token with its own
+// certificate, and the API server writes the name of the node into it.
+func (n *node) account(serviceAccount string) account {
+	n.t.Helper()
+	spec := n.podSpec(0)
+	yes := true
+	spec.NodeName, spec.NodeSelector = n.name, nil
+	spec.AutomountServiceAccountToken = &yes
+	spec.ServiceAccountName = serviceAccount
+	spec.Tolerations = []v1.Toleration{{Operator: v1.TolerationOpExists}}
+	object := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: n.name + "-" + serviceAccount}, Spec: spec}
+	created, err := api.CoreV1().Pods(systemNamespace).Create(context.Background(), object, metav1.CreateOptions{})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	volumes := filepath.Join(n.folder, "root/pods", string(created.UID), "volumes/kubernetes.io~projected")
+	a := account{filepath.Join(n.folder, "account-of-"+serviceAccount)}
+	for _, name := range []string{"token", "ca.crt", "namespace"} {
+		var text []byte
+		eventually(n.t, name+" in "+volumes, true, func() bool {
+			found, _ := filepath.Glob(filepath.Join(volumes, "*", name))
+			if len(found) > 0 {
+				text, _ = os.ReadFile(found[0])
+			}
+			return len(text) > 0
+		})
+		a.write(n.t, name, text)
+	}
+	return a
+}
+
+func (a account) write(t *testing.T, name string, text []byte) {
+	t.Helper()
+	folder := filepath.Join(a.root, accountFolder)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	replaceFile(t, filepath.Join(folder, name), text)
+}
+
+func (a account) token(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(a.root, accountFolder, "token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// client returns a client of the API server that uses the account.
+func (a account) client(t *testing.T) *kubernetes.Clientset {
+	t.Helper()
+	config := rest.AnonymousClientConfig(administrator)
+	config.BearerToken = string(a.token(t))
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// apiServer returns the address of the API server.
+func apiServer() string {
+	return strings.TrimPrefix(administrator.Host, "https://")
+}
+
+// request is a line of the API server's audit log.
+type request struct {
+	Stage string `json:"stage"`
+	Verb  string `json:"verb"`
+	User  struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Object struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+}
+
+// requests returns the requests for this node object that the account has sent.
+func (n *node) requests(serviceAccount string) []string {
+	n.t.Helper()
+	file, err := os.Open(filepath.Join(folder, "audit.log"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer file.Close()
+	found := []string{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r request
+		// A watch has a second line when it ends.
+		if json.Unmarshal(lines.Bytes(), &r) != nil || (r.Verb == "watch" && r.Stage != "ResponseStarted") {
+			continue
+		}
+		if r.User.Username == "system:serviceaccount:"+systemNamespace+":"+serviceAccount && r.Object.Name == n.name {
+			found = append(found, strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/"))
+		}
+	}
+	return found
+}
