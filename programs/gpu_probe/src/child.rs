@@ -14,6 +14,7 @@ use cli::Failure;
 use crate::api::Api;
 use crate::apis;
 use crate::arguments::Arguments;
+use crate::file_version;
 use crate::measure::{self, Effort};
 use crate::outcome::{Fault, Outcome};
 
@@ -32,7 +33,10 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Tests `api` in this process and writes the outcome for the parent.
 pub(crate) fn work(api: Api, effort: Effort) -> Result<(), Failure> {
-    let outcome = measure::test(apis::open(api), effort);
+    let mut outcome = measure::test(apis::open(api), effort);
+    if let Some(library) = outcome.library_mut() {
+        library.file_version = file_version::read(&library.path);
+    }
     let line = serde_json::to_string(&outcome).map_err(Failure::runtime)?;
     // A driver may have written half a line.
     cli::print(&format!("\n{MARKER}{line}\n"))

@@ -7,7 +7,6 @@ use libloading::Library as Handle;
 
 use crate::advice;
 use crate::api::Api;
-use crate::file_version;
 use crate::outcome::{Fault, Library};
 use crate::session::Refusal;
 
@@ -59,7 +58,7 @@ impl Loaded {
     /// What reports say about it.
     pub(crate) fn describe(&self, version: Option<String>) -> Library {
         let path = self.path().unwrap_or_else(|| self.name.to_owned());
-        Library { file_version: file_version::read(&path), path, version }
+        Library { path, file_version: None, version }
     }
 
     /// The refusal of an API whose library was loaded.

@@ -45,6 +45,17 @@ pub(crate) enum Outcome {
     Listed { library: Library, devices: Vec<DeviceOutcome> },
 }
 
+impl Outcome {
+    /// The library, if there is one.
+    pub(crate) fn library_mut(&mut self) -> Option<&mut Library> {
+        match self {
+            Outcome::Absent(_) => None,
+            Outcome::Broken { library, .. } => library.as_mut(),
+            Outcome::Listed { library, .. } => Some(library),
+        }
+    }
+}
+
 /// A device and how it computed.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 #[serde(rename_all = "camelCase")]

@@ -49,7 +49,10 @@ fn opengl_computes() {
     let row = report("opengl");
     let name = row["devices"][0]["name"].as_str().unwrap();
     assert!(name.starts_with("llvmpipe"), "{row}");
-    assert!(row["library"]["path"].as_str().unwrap().contains("libEGL.so.1"), "{row}");
+    let library = &row["library"];
+    let path = library["path"].as_str().unwrap();
+    assert!(path.contains("libEGL.so.1"), "{row}");
+    assert_eq!(path.split_once(".so.").unwrap().1, library["fileVersion"], "{row}");
 }
 
 #[test]

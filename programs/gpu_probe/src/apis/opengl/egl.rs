@@ -4,7 +4,7 @@
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 
-use super::Opened;
+use super::opened::Opened;
 use crate::api::Api;
 use crate::library::{Loaded, Symbols, functions};
 use crate::outcome::Fault;
@@ -79,7 +79,7 @@ impl Symbols for Context {
 }
 
 /// Loads `libEGL` and creates the contexts.
-pub(super) fn open() -> Result<Opened, Refusal> {
+pub(super) fn open() -> Result<Opened<Context>, Refusal> {
     let library = Loaded::open(Api::Opengl, &NAMES)?;
     let broken = |fault| library.broken(fault);
     let functions = Functions::load(&library).map_err(broken)?;

@@ -6,6 +6,7 @@ use std::ptr::null;
 
 #[cfg(not(windows))]
 mod egl;
+mod opened;
 #[cfg(windows)]
 mod wgl;
 
@@ -14,8 +15,9 @@ use self::egl as platform;
 #[cfg(windows)]
 use self::wgl as platform;
 
+use self::opened::Opened;
 use self::platform::Context;
-use crate::library::{Loaded, functions};
+use crate::library::functions;
 use crate::outcome::{DeviceInfo, Fault, Kind};
 use crate::session::{Candidate, Kernel, Refusal, Session, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};
@@ -70,13 +72,6 @@ functions! {
         dispatch = "glDispatchCompute" fn(u32, u32, u32) -> ();
         barrier = "glMemoryBarrier" fn(u32) -> ();
     }
-}
-
-/// The library of a platform, its version, and the contexts that it could create.
-struct Opened {
-    library: Loaded,
-    version: Option<String>,
-    contexts: Vec<Result<Context, Fault>>,
 }
 
 /// Loads OpenGL and opens a kernel in every context.

@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::io;
 use std::ptr::null_mut;
 
-use super::Opened;
+use super::opened::Opened;
 use crate::api::Api;
 use crate::library::{Loaded, Symbols, functions};
 use crate::outcome::Fault;
@@ -77,7 +77,7 @@ impl Symbols for Context {
 }
 
 /// Loads `opengl32.dll` and creates the context.
-pub(super) fn open() -> Result<Opened, Refusal> {
+pub(super) fn open() -> Result<Opened<Context>, Refusal> {
     let library = Loaded::open(Api::Opengl, &["opengl32.dll"])?;
     let windows = Loaded::open(Api::Opengl, &["user32.dll"])?;
     let formats = Loaded::open(Api::Opengl, &["gdi32.dll"])?;
