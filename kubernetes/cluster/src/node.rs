@@ -40,6 +40,12 @@ impl Taint {
 }
 
 impl Node {
+    /// The node object `object`.
+    #[must_use]
+    pub fn new(object: Value) -> Node {
+        Node(object)
+    }
+
     /// The value of a label.
     #[must_use]
     pub fn label(&self, name: &str) -> Option<&str> {

@@ -73,3 +73,81 @@ pub(crate) fn next_change(
 fn advertises(node: &Node, resources: &[String]) -> bool {
     resources.iter().all(|resource| node.allocatable(resource).is_some_and(|count| count > 0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const TAINT: &str = "directx.microsoft.com/not-ready";
+
+    fn desired() -> Desired {
+        let condition = Condition {
+            kind: CONDITION.to_owned(),
+            status: "True".to_owned(),
+            reason: "AllHealthy".to_owned(),
+            message: "1 of 1 devices are healthy".to_owned(),
+        };
+        let labels = Labels::from([("a/b".to_owned(), "c".to_owned())]);
+        Desired { labels, condition, resources: vec!["x/display".to_owned()] }
+    }
+
+    /// A node that says everything, and has the startup taint and another.
+    fn complete() -> Value {
+        json!({
+            "metadata": {
+                "labels": {"a/b": "c", "other": "stays"},
+                "managedFields": [{"manager": MANAGER, "operation": "Apply",
+                    "fieldsV1": {"f:metadata": {"f:labels": {"f:a/b": {}}}}}],
+            },
+            "spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}, {"key": "other"}]},
+            "status": {
+                "allocatable": {"x/display": "1"},
+                "conditions": [{"type": "Ready", "status": "False"}, {"type": CONDITION,
+                    "status": "True", "reason": "AllHealthy",
+                    "message": "1 of 1 devices are healthy", "lastHeartbeatTime": "earlier"}],
+            },
+        })
+    }
+
+    fn next(node: Value, taint: Option<&str>) -> Option<Change> {
+        next_change(&Node::new(node), &desired(), taint)
+    }
+
+    #[test]
+    fn a_node_that_says_everything_needs_no_request() {
+        assert_eq!(next(complete(), None), None);
+    }
+
+    #[test]
+    fn an_empty_node_gets_labels_and_then_the_condition() {
+        assert_eq!(next(json!({}), None), Some(Change::Labels(desired().labels)));
+        let mut node = complete();
+        node["status"]["conditions"] = json!([]);
+        assert_eq!(next(node, None), Some(Change::Condition(desired().condition)));
+    }
+
+    #[test]
+    fn what_somebody_else_changes_is_corrected() {
+        let mut node = complete();
+        node["metadata"]["labels"]["a/b"] = json!("wrong");
+        assert!(matches!(next(node, None), Some(Change::Labels(_))));
+        let mut node = complete();
+        node["status"]["conditions"][1]["status"] = json!("False");
+        assert!(matches!(next(node, None), Some(Change::Condition(_))));
+    }
+
+    #[test]
+    fn only_the_startup_taint_is_removed_and_only_once_pods_can_use_the_devices() {
+        let Some(Change::Taints(rest)) = next(complete(), Some(TAINT)) else {
+            panic!("the taint stays")
+        };
+        assert_eq!(rest.iter().map(Taint::key).collect::<Vec<_>>(), ["other"]);
+        for allocatable in [json!({}), json!({"x/display": "0"}), json!({"x/compute": "1"})] {
+            let mut node = complete();
+            node["status"]["allocatable"] = allocatable;
+            assert_eq!(next(node, Some(TAINT)), None);
+        }
+        assert_eq!(next(complete(), Some("another/key")), None);
+    }
+}
