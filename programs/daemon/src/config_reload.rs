@@ -1,6 +1,6 @@
 //! Changes of the configuration while the daemon runs: which are applied, and what became of them.
 //!
-//! In come configurations from [`ConfigWatch`] and SIGHUP; out go valid ones with a different
+//! In come configurations from `ConfigWatch` and SIGHUP; out go valid ones with a different
 //! policy, and a [`ReloadStatus`].
 
 use cli::Failure;

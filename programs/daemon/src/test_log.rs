@@ -1,9 +1,10 @@
 //! A log that a test reads.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use tracing::subscriber::DefaultGuard;
+use tracing::Dispatch;
+use tracing::subscriber::{DefaultGuard, NoSubscriber};
 
 /// The lines that this thread logs while the value exists.
 pub struct Log {
@@ -18,6 +19,10 @@ impl Log {
     /// Begins to collect.
     #[must_use]
     pub fn start() -> Log {
+        // While there is only one subscriber, a line that another thread logs first is off for
+        // every thread if that other thread has no subscriber.
+        static SECOND: OnceLock<Dispatch> = OnceLock::new();
+        SECOND.get_or_init(|| Dispatch::new(NoSubscriber::default()));
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber =
