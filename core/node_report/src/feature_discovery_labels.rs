@@ -1,14 +1,13 @@
 //! The labels of NVIDIA's GPU Feature Discovery, on which workloads for Linux select nodes.
 
-use devices::DeviceSet;
+use devices::{DeviceSet, DriverVersion, Vendor};
 
-use crate::label_value::label_value;
-use crate::labels::{Labels, is_nvidia, nvidia_version, sharing_strategy};
+use crate::label_value::{Labels, label_value};
 use crate::model::{Model, models};
 
 /// The labels of a node with these devices; none without NVIDIA devices.
 pub(crate) fn labels(set: &DeviceSet) -> Labels {
-    let models = models(set, |device| is_nvidia(device.vendor));
+    let models = models(set, |device| device.vendor == Vendor::Nvidia);
     let Some(model) = models.first() else { return Labels::new() };
     let count: usize = models.iter().map(|model| model.count).sum();
     let mut labels: Vec<(&str, Option<String>)> = vec![
@@ -16,7 +15,7 @@ pub(crate) fn labels(set: &DeviceSet) -> Labels {
         ("nvidia.com/gpu.product", label_value(&product(model))),
         ("nvidia.com/gpu.memory", model.memory_mib.map(|mib| mib.to_string())),
         ("nvidia.com/gpu.replicas", Some(model.replicas.to_string())),
-        ("nvidia.com/gpu.sharing-strategy", Some(sharing_strategy(model).to_owned())),
+        ("nvidia.com/gpu.sharing-strategy", Some(model.sharing_strategy().to_owned())),
     ];
     if let Some((major, minor)) = model.driver_version.map(nvidia_version) {
         labels.push(("nvidia.com/cuda.driver-version.full", Some(format!("{major}.{minor:02}"))));
@@ -36,4 +35,10 @@ fn product(model: &Model) -> String {
     } else {
         model.name.clone()
     }
+}
+
+/// NVIDIA's own version of a driver: the last five digits of the version that Windows reports.
+fn nvidia_version(DriverVersion(version): DriverVersion) -> (u64, u64) {
+    let digits = (version >> 16 & 0xFFFF) % 10 * 10_000 + (version & 0xFFFF) % 10_000;
+    (digits / 100, digits % 100)
 }

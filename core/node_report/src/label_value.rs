@@ -1,5 +1,10 @@
 //! Text as the value of a label.
 
+use std::collections::BTreeMap;
+
+/// Names and values of labels.
+pub type Labels = BTreeMap<String, String>;
+
 /// The longest value of a label, in characters (`LabelValueMaxLength` of Kubernetes).
 const MAX: usize = 63;
 

@@ -1,12 +1,10 @@
 //! The labels of a node.
 
-use std::collections::BTreeMap;
-
-use devices::{DeviceSet, DriverVersion, Vendor};
+use devices::DeviceSet;
 
 use crate::feature_discovery_labels;
-use crate::label_value::label_value;
-use crate::model::{Model, models};
+use crate::label_value::{Labels, label_value};
+use crate::model::models;
 
 /// The prefix of the labels of this project.
 pub const PREFIX: &str = "directx.microsoft.com/";
@@ -16,9 +14,6 @@ pub const CONFIGURATION_LABEL: &str = "directx.microsoft.com/device-plugin.confi
 
 /// How the labels begin that NVIDIA's GPU Feature Discovery defines.
 pub const NVIDIA_PREFIXES: [&str; 2] = ["nvidia.com/gpu.", "nvidia.com/cuda.driver-version."];
-
-/// Names and values of labels.
-pub type Labels = BTreeMap<String, String>;
 
 /// Which labels a node gets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -145,26 +140,10 @@ pub fn labels(set: &DeviceSet, family: LabelFamily) -> Labels {
         add("driver-date", model.driver_date.map(|date| date.to_string()));
         add("driver-model", Some(model.drivers.to_string()));
         add("replicas", Some(model.replicas.to_string()));
-        add("sharing-strategy", Some(sharing_strategy(model).to_owned()));
+        add("sharing-strategy", Some(model.sharing_strategy().to_owned()));
     }
     if family == LabelFamily::WithNvidia {
         labels.extend(feature_discovery_labels::labels(set));
     }
     labels
-}
-
-/// Windows divides the time of a shared device among its processes.
-pub(crate) fn sharing_strategy(model: &Model) -> &'static str {
-    if model.replicas.get() > 1 { "time-slicing" } else { "none" }
-}
-
-/// NVIDIA's own version of a driver: the last five digits of the version that Windows reports.
-pub(crate) fn nvidia_version(DriverVersion(version): DriverVersion) -> (u64, u64) {
-    let digits = (version >> 16 & 0xFFFF) % 10 * 10_000 + (version & 0xFFFF) % 10_000;
-    (digits / 100, digits % 100)
-}
-
-/// Whether a device is NVIDIA's.
-pub(crate) fn is_nvidia(vendor: Vendor) -> bool {
-    vendor == Vendor::Nvidia
 }

@@ -12,7 +12,7 @@ mod model;
 
 pub use condition::{CONDITION, Condition, ConditionStatus, condition};
 pub use device_events::{DeviceEvent, EventReason, device_events};
-pub use label_value::label_value;
+pub use label_value::{Labels, label_value};
 pub use labels::{
-    CONFIGURATION_LABEL, LABELS, LabelFamily, LabelSource, Labels, NVIDIA_PREFIXES, PREFIX, labels,
+    CONFIGURATION_LABEL, LABELS, LabelFamily, LabelSource, NVIDIA_PREFIXES, PREFIX, labels,
 };

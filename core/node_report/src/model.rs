@@ -54,6 +54,11 @@ pub(crate) fn models(set: &DeviceSet, is_counted: impl Fn(&Device) -> bool) -> V
 }
 
 impl Model {
+    /// Windows divides the time of a shared device among its processes.
+    pub(crate) fn sharing_strategy(&self) -> &'static str {
+        if self.replicas.get() > 1 { "time-slicing" } else { "none" }
+    }
+
     fn of(entry: &ListedDevice, resource: &ResourceDevices) -> Model {
         let device = &entry.device;
         Model {
