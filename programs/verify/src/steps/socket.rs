@@ -17,8 +17,8 @@ use crate::stop::Stop;
 const READINGS: usize = 15;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The bytes that travel in each direction: more than one read returns.
-static MESSAGE: [u8; 64 * 1024] = [0xA5; 64 * 1024];
+/// How many bytes travel in each direction: more than one read returns.
+const MESSAGE_LENGTH: usize = 64 * 1024;
 
 /// Why sockets do not work.
 #[derive(Debug, thiserror::Error)]
@@ -159,10 +159,11 @@ async fn transfer<S>(from: &mut S, to: &mut S) -> Result<(), SocketError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut received = vec![0; MESSAGE.len()];
-    let (sent, read) = tokio::join!(from.write_all(&MESSAGE), to.read_exact(&mut received));
+    let message = vec![0xA5; MESSAGE_LENGTH];
+    let mut received = vec![0; MESSAGE_LENGTH];
+    let (sent, read) = tokio::join!(from.write_all(&message), to.read_exact(&mut received));
     sent.and(read.map(drop)).map_err(SocketError::Exchange)?;
-    if received == MESSAGE { Ok(()) } else { Err(SocketError::OtherBytes) }
+    if received == message { Ok(()) } else { Err(SocketError::OtherBytes) }
 }
 
 async fn stable_identity(path: &Path) -> Result<Identity, SocketError> {
