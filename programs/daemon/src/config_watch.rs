@@ -21,6 +21,10 @@ use crate::config::{ConfigSource, FileContent, FileRead, Reading};
 /// none.
 const REREAD_INTERVAL: Duration = Duration::from_secs(60);
 
+/// How long to wait for a file that had changed before it was watched, because somebody may be in
+/// the middle of writing it. From then on, its changes are reported.
+const SETTLING_TIME: Duration = Duration::from_millis(200);
+
 /// Why the configuration is read, in the order of importance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Trigger {
@@ -68,12 +72,17 @@ fn run(
     let mut watched = Watched::start(paths(&filter.last), notify);
     // The files may have changed before they were watched.
     let mut trigger = Trigger::FilesChanged;
+    let mut watch_is_new = true;
     loop {
         let reading = watched.read(|| match trigger {
             Trigger::Requested => Some(source.read()),
             Trigger::FilesChanged | Trigger::TimePassed => source.read_if_changed(&filter.last),
         });
         let reading = reading.transpose();
+        if std::mem::take(&mut watch_is_new) && reading.is_some() {
+            std::thread::sleep(SETTLING_TIME);
+            continue;
+        }
         let looked_for = reading.as_ref().and_then(|r| Some(paths(&r.as_ref().ok()?.files)));
         if let Some(reading) = reading
             && let Some(update) = filter.update(trigger, reading)
@@ -84,7 +93,7 @@ fn run(
         if let Some(paths) = looked_for.filter(|paths| *paths != watched.paths) {
             // The selection names another file, which may have changed before it is watched.
             watched = Watched::start(paths, notify);
-            trigger = Trigger::FilesChanged;
+            (trigger, watch_is_new) = (Trigger::FilesChanged, true);
             continue;
         }
         trigger = match triggers.recv_timeout(REREAD_INTERVAL) {

@@ -32,8 +32,15 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
 }
 
 pub(super) fn start(config: ConfigChoice) -> ConfigReload {
+    start_after(config, || {})
+}
+
+/// Starts to follow the configuration. `meanwhile` runs after it was read, and before its files are
+/// watched.
+fn start_after(config: ConfigChoice, meanwhile: impl FnOnce()) -> ConfigReload {
     let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
     let StartReading { config, files, problem } = source.read_at_start().unwrap();
+    meanwhile();
     let signal = ReloadSignal::listen().unwrap();
     ConfigReload::start(ReloadParts { source, files, problem, signal }, config).unwrap()
 }
@@ -125,6 +132,19 @@ async fn edits_in_quick_succession_are_applied_once() {
     assert_eq!(followed.apply().await, Some(9));
     followed.stays_the_same().await;
     assert_eq!(followed.status().applied, 1);
+}
+
+/// A program that writes a file in place makes it empty first.
+#[tokio::test]
+async fn a_file_that_is_being_written_when_the_daemon_starts_is_not_applied_in_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.yaml");
+    fs::write(&path, "multitenancy: 2").unwrap();
+    let reload = start_after(ConfigChoice::File(path.clone()), || fs::write(&path, "").unwrap());
+    std::thread::sleep(Duration::from_millis(50));
+    fs::write(&path, "multitenancy: 9").unwrap();
+    let mut followed = Followed { reload, path, _folder: folder };
+    assert_eq!(followed.apply().await, Some(9));
 }
 
 #[tokio::test]
