@@ -33,6 +33,18 @@ func (n *node) scrape() string {
 	return string(text)
 }
 
+// podUID returns the UID of a pod that holds a device, according to the metrics of the plugin.
+func (n *node) podUID(p pod) string {
+	n.t.Helper()
+	label := regexp.MustCompile(`^directx_pod_info\{namespace="[^"]*",pod="` + p.name + `",pod_uid="([^"]*)"\} 1\n`)
+	for line := range strings.Lines(n.scrape()) {
+		if found := label.FindStringSubmatch(line); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
+
 var podLabel = regexp.MustCompile(`[{,]pod="([^"]*)"`)
 
 // holders returns the pods that hold devices, sorted, according to the metrics of the plugin.
@@ -48,12 +60,15 @@ func (n *node) holders() string {
 	return strings.Join(pods, " ")
 }
 
-// The metrics have the names of the pods that hold devices.
+// The metrics have the names and the UIDs of the pods that hold devices.
 func TestMetricsHavePodNames(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "metrics", "")
 	first, second := n.create("first", 1).mustRun(), n.create("second", 1).mustRun()
 	eventually(t, "holders", first.name+" "+second.name, n.holders)
+	for _, holder := range []pod{first, second} {
+		eventually(t, "the UID of "+holder.name, string(holder.object().UID), func() string { return n.podUID(holder) })
+	}
 	first.delete()
 	eventually(t, "holders", second.name, n.holders)
 }

@@ -3,13 +3,15 @@
 //! Input: the kubelet's endpoint, a socket or, on Windows, a named pipe. Output: an [`Attribution`]
 //! of device IDs to containers. [`list()`] asks once, and [`PodAttribution`] keeps the last answer
 //! for metrics: it asks only while somebody reads it, and far less often than the kubelet allows.
-//! Kubelets have the API on Windows since 1.28, and on Linux since 1.20.
+//! Kubelets have the API on Windows since 1.28, and on Linux since 1.20. The UIDs of pods come from
+//! the Pods API, which kubelets have since 1.37.
 
 mod attribution;
 mod endpoint;
 mod error;
 mod list;
 mod pod_attribution;
+mod pod_uids;
 mod response;
 mod schedule;
 

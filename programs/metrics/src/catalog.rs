@@ -112,6 +112,8 @@ metrics! {
     DEVICE_RESETS = Counter "directx_device_resets_total" DEVICE_LABELS,
         "Resets after the driver stopped responding (TDR), since the device was started",
         "D3DKMTQueryStatistics, TdrDetectedCount";
+    POD_INFO = Gauge "directx_pod_info" &["namespace", "pod", "pod_uid"],
+        "Pod that holds a device, with its UID; always 1", "the Pods API of kubelets since 1.37";
     PROCESS_INFO = Gauge "directx_container_process_info" &[
         "process_id", "namespace", "pod", "container", "container_id",
     ], "Process of a container that holds a device; always 1",

@@ -50,6 +50,7 @@ pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
     let outdated = |d| Measured::held(d, &d.outdated);
     sheet.gauges(catalog::DEVICE_OUTDATED, devices.iter().flat_map(outdated));
     add_telemetry(sheet, &once);
+    add_pods(sheet, scrape.holders.unwrap_or_default());
     let processes = scrape.processes.iter().map(|process| {
         let id = process.process_id.to_string();
         let pairs = [
@@ -62,6 +63,15 @@ pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
         (labels(&pairs), 1.0)
     });
     sheet.gauges(catalog::PROCESS_INFO, processes);
+}
+
+fn add_pods(sheet: &mut Sheet, holders: &[Holder]) {
+    let pods = holders.iter().filter_map(|holder| {
+        let uid = holder.pod_uid.as_deref()?;
+        Some([("namespace", &*holder.namespace), ("pod", &*holder.pod), ("pod_uid", uid)])
+    });
+    let pods: BTreeSet<_> = pods.collect();
+    sheet.gauges(catalog::POD_INFO, pods.iter().map(|pod| (labels(pod), 1.0)));
 }
 
 fn add_telemetry(sheet: &mut Sheet, devices: &[&Measured<'_>]) {

@@ -44,6 +44,8 @@ pub struct Holder {
     pub namespace: String,
     /// The name of the pod.
     pub pod: String,
+    /// The UID of the pod, if the kubelet reports it.
+    pub pod_uid: Option<String>,
     /// The name of the container.
     pub container: String,
     /// The driver that it uses.

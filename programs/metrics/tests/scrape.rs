@@ -76,6 +76,7 @@ fn holder(slot: &str, pod: &str) -> Holder {
         slot: slot.to_owned(),
         namespace: "team-a".to_owned(),
         pod: pod.to_owned(),
+        pod_uid: Some(format!("uid-of-{pod}")),
         container: "main".to_owned(),
         driver: HeldDriver::Current,
     }

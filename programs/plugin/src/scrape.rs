@@ -88,6 +88,7 @@ impl ScrapeSources {
             slot: slot.to_owned(),
             namespace: holder.namespace.clone(),
             pod: holder.pod.clone(),
+            pod_uid: pods.pod_uid(holder).map(str::to_owned),
             container: holder.container.clone(),
             driver: driver(resource, slot),
         })

@@ -73,6 +73,7 @@ fn scrape(devices: &DeviceSet, counters: &PluginMetrics, second: u64) -> String 
             slot: format!(r"{}\0", listed.device.id),
             namespace: "studio".to_owned(),
             pod: ["render-7c9f", "transcode-0"][number as usize % 2].to_owned(),
+            pod_uid: None,
             container: "main".to_owned(),
             driver: HeldDriver::Current,
         });

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::pod_uids::PodUids;
 use super::response::{Assignment, Holder};
 
 /// The containers that hold devices, by resource and device ID.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Attribution {
     resources: HashMap<String, HashMap<String, Arc<Holder>>>,
+    uids: PodUids,
 }
 
 impl Attribution {
@@ -23,7 +25,21 @@ impl Attribution {
                 devices.entry(id).or_insert_with(|| Arc::clone(&holder));
             }
         }
-        Attribution { resources }
+        Attribution { resources, uids: PodUids::new() }
+    }
+
+    /// The same, with the UIDs of pods.
+    #[must_use]
+    pub(super) fn with_uids(self, uids: PodUids) -> Self {
+        Attribution { uids, ..self }
+    }
+
+    /// The UID of the pod of a container, if the kubelet has the Pods API.
+    #[must_use]
+    pub fn pod_uid(&self, holder: &Holder) -> Option<&str> {
+        // Two allocations for each lookup, of which a scrape has few.
+        let uid = self.uids.get(&(holder.namespace.clone(), holder.pod.clone()));
+        uid.map(String::as_str)
     }
 
     /// The container that holds a device of a resource. `device_id` is the ID that was advertised

@@ -51,6 +51,17 @@ impl Endpoint {
     pub fn path(&self) -> &Path {
         &self.0
     }
+
+    /// The endpoint of the same kubelet's Pods API (`util.LocalEndpoint` of Kubernetes). `None` if
+    /// this endpoint does not have the name that kubelets give it.
+    pub(super) fn pods_api(&self) -> Option<Endpoint> {
+        if cfg!(windows) {
+            let name = self.0.to_str()?.strip_suffix("pod-resources")?;
+            return Some(Endpoint(PathBuf::from(format!("{name}pods-api"))));
+        }
+        let folder = self.0.parent().filter(|folder| folder.ends_with("pod-resources"))?;
+        Some(Endpoint(folder.with_file_name("pods-api").join("pods-api.sock")))
+    }
 }
 
 /// Whether a path is a named pipe of this host. Windows ignores case.
@@ -100,6 +111,17 @@ mod tests {
     fn the_default_is_valid() {
         let default = Endpoint::default();
         assert_eq!(Endpoint::new(default.path()), Ok(default));
+    }
+
+    #[test]
+    fn the_pods_api_is_beside_the_pod_resources() {
+        let (path, other) = if cfg!(windows) {
+            (r"\\.\pipe\kubelet-pods-api", r"\\.\pipe\other")
+        } else {
+            ("/var/lib/kubelet/pods-api/pods-api.sock", "/run/kubelet.sock")
+        };
+        assert_eq!(Endpoint::default().pods_api(), Some(Endpoint::new(path).unwrap()));
+        assert_eq!(Endpoint::new(other).unwrap().pods_api(), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The call `v1.PodResourcesLister/List`, which returns every pod of the node.
+//! The calls of the kubelet that return every pod of the node: `v1.PodResourcesLister/List` with
+//! their devices, and `v1alpha1.Pods/ListPods`, of Kubernetes 1.37 and newer, with their UIDs.
 
 use std::time::Duration;
 
@@ -11,11 +12,13 @@ use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use super::RESPONSE_LIMIT;
 use super::endpoint::{self, Endpoint};
 use super::error::PodResourcesError;
+use super::pod_uids::{self, PodUids};
 use super::response::{self, Assignment};
 use crate::http2::{self, Client};
 
-/// The path of the call.
+/// The paths of the calls.
 const LIST: &str = "/v1.PodResourcesLister/List";
+const LIST_PODS: &str = "/v1alpha1.Pods/ListPods";
 
 /// The devices of all containers of the kubelet's node, in the kubelet's order. Connecting and
 /// answering may take `limit` together.
@@ -27,19 +30,37 @@ pub async fn list(
     endpoint: &Endpoint,
     limit: Duration,
 ) -> Result<Vec<Assignment>, PodResourcesError> {
+    Ok(response::assignments(&call(endpoint, LIST, limit).await?)?)
+}
+
+/// The UIDs of all pods of the kubelet's node, from its Pods API.
+///
+/// # Errors
+/// As for [`list()`].
+pub(super) async fn list_pod_uids(
+    endpoint: &Endpoint,
+    limit: Duration,
+) -> Result<PodUids, PodResourcesError> {
+    Ok(pod_uids::pod_uids(&call(endpoint, LIST_PODS, limit).await?)?)
+}
+
+/// The encoded response to a call with an empty request.
+async fn call(
+    endpoint: &Endpoint,
+    method: &'static str,
+    limit: Duration,
+) -> Result<Bytes, PodResourcesError> {
     let answer = async {
         let io = endpoint::connect(endpoint)
             .await
             .map_err(|error| PodResourcesError::of_connect(endpoint.path().to_owned(), error))?;
-        list_through(io).await
+        call_through(io, method).await
     };
-    let response =
-        timeout(limit, answer).await.map_err(|_| PodResourcesError::Timeout(limit))??;
-    Ok(response::assignments(&response)?)
+    timeout(limit, answer).await.map_err(|_| PodResourcesError::Timeout(limit))?
 }
 
 /// The encoded response of the kubelet at the other end of a byte stream.
-async fn list_through<Io>(io: Io) -> Result<Bytes, PodResourcesError>
+async fn call_through<Io>(io: Io, method: &'static str) -> Result<Bytes, PodResourcesError>
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -48,7 +69,7 @@ where
         let mut grpc = tonic::client::Grpc::with_origin(client, Client::origin())
             .max_decoding_message_size(RESPONSE_LIMIT);
         grpc.ready().await.map_err(lost)?;
-        let path = http::uri::PathAndQuery::from_static(LIST);
+        let path = http::uri::PathAndQuery::from_static(method);
         let response = grpc.unary(tonic::Request::new(()), path, ListCodec).await;
         Ok(response.map_err(PodResourcesError::of_call)?.into_inner())
     };

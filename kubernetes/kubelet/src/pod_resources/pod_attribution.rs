@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::attribution::Attribution;
 use super::endpoint::Endpoint;
 use super::error::{FailureReason, PodResourcesError};
-use super::list::list;
-use super::response::Assignment;
+use super::list::{list, list_pod_uids};
+use super::pod_uids::PodUids;
 use super::schedule::{Condition, MAX_AGE, is_due};
 use crate::error_chain::ErrorChain;
 
@@ -24,7 +24,7 @@ use crate::error_chain::ErrorChain;
 const WAIT: Duration = Duration::from_millis(500);
 
 /// A call of the kubelet in progress.
-type Answer = Pin<Box<dyn Future<Output = Result<Vec<Assignment>, PodResourcesError>> + Send>>;
+type Answer = Pin<Box<dyn Future<Output = Result<Attribution, PodResourcesError>> + Send>>;
 
 /// Which container holds which device, as the kubelet last reported it.
 pub struct PodAttribution {
@@ -58,7 +58,10 @@ impl PodAttribution {
     pub fn new(endpoint: Endpoint) -> Self {
         Self::asking(move || {
             let endpoint = endpoint.clone();
-            Box::pin(async move { list(&endpoint, WAIT).await })
+            Box::pin(async move {
+                let (assignments, uids) = tokio::join!(list(&endpoint, WAIT), uids(&endpoint));
+                Ok(Attribution::new(assignments?).with_uids(uids))
+            })
         })
     }
 
@@ -115,7 +118,7 @@ impl PodAttribution {
 }
 
 impl State {
-    fn finish(&mut self, answer: Result<Vec<Assignment>, PodResourcesError>, now: Instant) {
+    fn finish(&mut self, answer: Result<Attribution, PodResourcesError>, now: Instant) {
         let failure = answer.as_ref().err().map(PodResourcesError::reason);
         let condition = Condition::of(failure);
         if self.condition.is_news(condition) {
@@ -123,15 +126,22 @@ impl State {
         }
         self.condition = condition;
         match answer {
-            Ok(assignments) => {
-                self.answer = Some((now, Arc::new(Attribution::new(assignments))));
-            }
+            Ok(attribution) => self.answer = Some((now, Arc::new(attribution))),
             Err(error) => {
                 self.failures[error.reason() as usize] += 1;
                 self.answer.take_if(|(answered, _)| now - *answered > MAX_AGE);
             }
         }
     }
+}
+
+/// The UIDs of pods; none if the kubelet does not say. Nothing but labels depends on them.
+async fn uids(endpoint: &Endpoint) -> PodUids {
+    let Some(endpoint) = endpoint.pods_api() else { return PodUids::new() };
+    list_pod_uids(&endpoint, WAIT).await.unwrap_or_else(|error| {
+        tracing::debug!(error = ErrorChain(&error).to_string(), "the kubelet reports no pod UIDs");
+        PodUids::new()
+    })
 }
 
 /// Logs that the kubelet began to answer, or to fail.

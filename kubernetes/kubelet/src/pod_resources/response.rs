@@ -152,7 +152,10 @@ fn pod_names(pod: &[u8]) -> Result<(String, String), ResponseError> {
 }
 
 /// The fields of a message that have a tag. Ends after an error.
-fn fields(mut message: &[u8], wanted: u32) -> impl Iterator<Item = Result<&[u8], FieldError>> {
+pub(super) fn fields(
+    mut message: &[u8],
+    wanted: u32,
+) -> impl Iterator<Item = Result<&[u8], FieldError>> {
     std::iter::from_fn(move || {
         loop {
             match next_field(&mut message) {
@@ -169,7 +172,7 @@ fn fields(mut message: &[u8], wanted: u32) -> impl Iterator<Item = Result<&[u8],
 }
 
 /// The name in a field, safe to print.
-fn name(message: &[u8], tag: u32, what: &'static str) -> Result<String, ResponseError> {
+pub(super) fn name(message: &[u8], tag: u32, what: &'static str) -> Result<String, ResponseError> {
     let name = text(message, tag, what)?;
     if name.len() > NAME_BYTES {
         return Err(ResponseError::LongName { what, length: name.len() });

@@ -86,6 +86,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         slot: slot.id.to_string(),
         namespace: "namespace".to_owned(),
         pod: format!("pod-of-{}", slot.id.device),
+        pod_uid: Some(format!("uid-of-{}", slot.id.device)),
         container: "container".to_owned(),
         driver: HeldDriver::Current,
     };

@@ -18,6 +18,7 @@ use super::*;
 use crate::error_chain::ErrorChain;
 use crate::http2::{ConnectionLimits, close_signal, serve_connection};
 use crate::pod_resources::FailureReason;
+use crate::pod_resources::pod_uids::tests::response as uids;
 use crate::pod_resources::response::tests::{pod, response as encoded};
 
 const SOON: Duration = Duration::from_millis(200);
@@ -51,7 +52,8 @@ impl tower_service::Service<Request<Incoming>> for Service {
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        if request.uri().path() != "/v1.PodResourcesLister/List" {
+        let calls = ["/v1.PodResourcesLister/List", "/v1alpha1.Pods/ListPods"];
+        if !calls.contains(&request.uri().path()) {
             return Box::pin(ready(Ok(Status::unimplemented("unknown method").into_http())));
         }
         match self.0.clone() {
@@ -179,6 +181,15 @@ async fn the_pods_of_a_node_are_listed_again_and_again() {
 async fn a_node_without_pods_has_an_empty_list() {
     let server = start(Behavior::Answers(framed(&[])));
     assert!(list(&server.endpoint, LONG).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_uids_of_pods_are_listed() {
+    let pods = uids(&[("render", "0b1e"), ("train", "7c2f")]);
+    let server = start(Behavior::Answers(framed(&pods)));
+    let found = list_pod_uids(&server.endpoint, LONG).await.unwrap();
+    assert_eq!(found[&("default".to_owned(), "train".to_owned())], "7c2f");
+    assert_eq!(found.len(), 2);
 }
 
 #[tokio::test]

@@ -26,13 +26,14 @@ impl Kubelet {
         })
     }
 
-    async fn answer(&self) -> Result<Vec<Assignment>, PodResourcesError> {
+    async fn answer(&self) -> Result<Attribution, PodResourcesError> {
         let number = self.asked.fetch_add(1, Ordering::SeqCst);
         let failure = *self.fails.lock().unwrap();
         match failure {
             None => {
                 let name = format!("pod-{number}");
-                Ok(assignments(&response(vec![pod(&name, "example.com/gpu", &["1"])])).unwrap())
+                let response = response(vec![pod(&name, "example.com/gpu", &["1"])]);
+                Ok(Attribution::new(assignments(&response).unwrap()))
             }
             Some(FailureReason::Missing) => {
                 let missing = std::io::ErrorKind::NotFound.into();
