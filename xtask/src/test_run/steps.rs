@@ -164,7 +164,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "gpu",
-        about: "gpu-probe with software devices",
+        about: "gpu-probe with software devices, on Linux and under Wine",
         kind: Kind::Full,
         needs: Needs::Linux("the software devices are those of Debian"),
         run: Run::Whole(gpu_suite::check),

@@ -1,4 +1,5 @@
-//! A small Debian system that contains Wine, for machines whose own Wine is too old.
+//! Small Debian systems that contain Wine: one for machines whose own Wine is too old, and one with
+//! software GPUs too, which the other tests must not see.
 //!
 //! debootstrap makes it in the user's cache. Each command enters it in a mount
 //! namespace of its own, so the machine never sees what is mounted in it.
@@ -15,20 +16,51 @@ use crate::{prerequisites, process, workspace};
 /// The first Debian release whose Wine starts Rust programs.
 const SUITE: &str = "trixie";
 
-/// What is installed in addition to Debian's base.
-const PACKAGES: [&str; 2] = ["wine", "wine64"];
+/// What a root is for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    /// Windows programs.
+    Wine,
+    /// Windows programs that use a GPU: Mesa's software Vulkan and OpenGL, pocl and an X server,
+    /// without which Wine has no OpenGL and no Direct3D.
+    Graphics,
+}
+
+impl Purpose {
+    /// What is installed in addition to Debian's base.
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            Purpose::Wine => &["wine", "wine64"],
+            Purpose::Graphics => &[
+                "wine",
+                "wine64",
+                "xvfb",
+                "mesa-vulkan-drivers",
+                "libgl1-mesa-dri",
+                "libglx-mesa0",
+                "ocl-icd-libopencl1",
+                "pocl-opencl-icd",
+            ],
+        }
+    }
+
+    /// The entry's name in the cache.
+    fn entry(self) -> &'static str {
+        match self {
+            Purpose::Wine => "wine-root",
+            Purpose::Graphics => "wine-graphics-root",
+        }
+    }
+}
 
 /// Changes when a root that an older xtask made would not do.
 const VERSION: &str = "2";
-
-/// The entry's name in the cache.
-const ENTRY: &str = "wine-root";
 
 /// Where programs lie in the root, and in what debootstrap runs.
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The root's folder. If this machine has none yet, it is made now.
-pub(super) fn ready() -> Result<PathBuf> {
+pub(super) fn ready(purpose: Purpose) -> Result<PathBuf> {
     if !prerequisites::is_root() {
         bail!(
             "no usable Wine: version 9 or newer is not installed, and only root can make and enter \
@@ -36,17 +68,18 @@ pub(super) fn ready() -> Result<PathBuf> {
         );
     }
     let cache = Cache::open()?;
-    let packages = PACKAGES.join(" ");
-    let made_from = [SUITE, &packages, VERSION, std::env::consts::ARCH];
-    cache.entry(ENTRY, &made_from, |root| {
+    let (entry, packages) = (purpose.entry(), purpose.packages());
+    let names = packages.join(" ");
+    let made_from = [SUITE, &names, VERSION, std::env::consts::ARCH];
+    cache.entry(entry, &made_from, |root| {
         prerequisites::for_wine_root()?;
         eprintln!("making a Debian {SUITE} root with Wine (once per machine; a few minutes)");
-        make(root, &cache.log(ENTRY)?)
+        make(root, packages, &cache.log(entry)?)
             .with_context(|| format!("cannot make a Debian root in {}", root.display()))
     })
 }
 
-fn make(root: &Path, log: &Path) -> Result<()> {
+fn make(root: &Path, packages: &[&str], log: &Path) -> Result<()> {
     let archive = debian_archive::of_this_machine();
     let proxy = proxy();
     let prepared = |mut command: Command| {
@@ -66,7 +99,7 @@ fn make(root: &Path, log: &Path) -> Result<()> {
         command
     };
     let install = ["apt-get", "install", "--yes", "--no-install-recommends"];
-    process::run_logged(in_root(&install).args(PACKAGES), log)?;
+    process::run_logged(in_root(&install).args(packages), log)?;
     process::run_logged(&mut in_root(&["apt-get", "clean"]), log)
 }
 
@@ -104,6 +137,8 @@ const ENTER: &str = r#"
 root=$1 workspace=$2 target=$3; shift 3
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
+# pocl reads the processors from it.
+mount --rbind /sys "$root/sys"
 for folder in "$workspace" "$target"; do
     mkdir -p "$root$folder"
     mount --bind "$folder" "$root$folder"

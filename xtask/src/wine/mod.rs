@@ -2,6 +2,7 @@
 
 mod debian_archive;
 mod debian_root;
+mod display;
 mod prefix;
 mod simulated_host;
 

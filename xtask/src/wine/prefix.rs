@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::debian_root;
+use super::debian_root::{self, Purpose};
+use super::display::Display;
 use crate::process_lock::ProcessLock;
 use crate::{process, workspace};
 
@@ -34,6 +35,8 @@ const SERVER_RUNS: i32 = 2;
 pub(crate) struct Wine {
     launcher: Launcher,
     prefix: PathBuf,
+    /// Where windows are drawn; without it programs have no windows and no OpenGL.
+    display: Option<Display>,
 }
 
 #[derive(Clone)]
@@ -47,17 +50,32 @@ enum Launcher {
 impl Wine {
     /// Finds or installs Wine, and finds or makes the prefix `name`.
     pub(crate) fn ready(name: &str) -> Result<Wine> {
+        Self::with(name, || {
+            if system_version().is_some_and(|version| version >= OLDEST) {
+                return Ok(Launcher::System);
+            }
+            Ok(Launcher::Root(debian_root::ready(Purpose::Wine)?))
+        })
+    }
+
+    /// The same with software GPUs.
+    pub(crate) fn with_graphics(name: &str) -> Result<Wine> {
+        let root = || Ok(Launcher::Root(debian_root::ready(Purpose::Graphics)?));
+        let mut wine = Self::with(name, root)?;
+        let mut server = wine.tool("Xvfb");
+        server.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]);
+        wine.display = Some(Display::start(server)?);
+        Ok(wine)
+    }
+
+    fn with(name: &str, launcher: impl FnOnce() -> Result<Launcher>) -> Result<Wine> {
         if !cfg!(target_os = "linux") {
             bail!("the Wine tests run on Linux only");
         }
         let folder = workspace::target_dir().join("wine");
         fs::create_dir_all(&folder)?;
-        let launcher = if system_version().is_some_and(|version| version >= OLDEST) {
-            Launcher::System
-        } else {
-            Launcher::Root(debian_root::ready()?)
-        };
-        let wine = Wine { launcher, prefix: folder.join(name) };
+        let launcher = launcher()?;
+        let wine = Wine { launcher, prefix: folder.join(name), display: None };
         wine.make_prefix(&folder.join(format!("{name}.log")))?;
         Ok(wine)
     }
@@ -132,6 +150,9 @@ impl Wine {
         for name in ["DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH"] {
             command.env_remove(name);
         }
+        if let Some(display) = &self.display {
+            command.env("DISPLAY", &display.name);
+        }
         command
     }
 
@@ -143,8 +164,11 @@ impl Wine {
         if is_current() {
             return Ok(());
         }
-        let partial =
-            Wine { launcher: self.launcher.clone(), prefix: self.prefix.with_extension("partial") };
+        let partial = Wine {
+            launcher: self.launcher.clone(),
+            prefix: self.prefix.with_extension("partial"),
+            display: None,
+        };
         let _lock = partial.lock()?;
         if is_current() {
             return Ok(());

@@ -1,5 +1,7 @@
 //! `gpu-probe` with real libraries: Mesa's software Vulkan and OpenGL, and pocl, the tools that made
-//! its kernels, and the headers of encoders.
+//! its kernels, and the headers of encoders; then the Windows program with the same GPUs.
+
+mod under_wine;
 
 use anyhow::Result;
 
@@ -10,5 +12,6 @@ use crate::workspace::cargo;
 /// Runs the tests that need the libraries; the others belong to the step `unit`.
 pub(crate) fn check() -> Result<()> {
     prerequisites::for_gpu_tests()?;
-    run(cargo().args(["test", "--quiet", "--package", "gpu_probe", "--", "--ignored"]))
+    run(cargo().args(["test", "--quiet", "--package", "gpu_probe", "--", "--ignored"]))?;
+    under_wine::check()
 }
