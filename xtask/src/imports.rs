@@ -15,11 +15,12 @@ use object::read::pe::PeFile64;
 /// import from it. According to the function's page in Microsoft's reference
 /// (learn.microsoft.com/windows/win32/api), every Windows Server since 2012 or an earlier one
 /// has it.
-const SYSTEM: [(&str, &str); 12] = [
+const SYSTEM: [(&str, &str); 13] = [
     ("advapi32.dll", "RegOpenKeyExW"),
     // API sets: Windows resolves these names itself (win32/apiindex/windows-apisets).
     ("api-ms-win-core-synch-l1-2-0.dll", "WaitOnAddress"),
     ("api-ms-win-core-winrt-error-l1-1-0.dll", "RoOriginateErrorW"),
+    ("bcrypt.dll", "BCryptGenRandom"),
     ("bcryptprimitives.dll", "ProcessPrng"),
     // The implementation of the functions that ole32.dll exports.
     ("combase.dll", "CoCreateFreeThreadedMarshaler"),
