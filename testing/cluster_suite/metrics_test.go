@@ -36,7 +36,7 @@ func (n *node) scrape() string {
 // podUID returns the UID of a pod that holds a device, according to the metrics of the plugin.
 func (n *node) podUID(p pod) string {
 	n.t.Helper()
-	label := regexp.MustCompile(`^directx_pod_info\{namespace="[^"]*",pod="` + p.name + `",pod_uid="([^"]*)"\} 1\n`)
+	label := regexp.MustCompile(`^directx_pod_info\{namespace="[^"]*",pod="` + p.name + `",pod_uid="([^"]*)"\} 1\.0\n`)
 	for line := range strings.Lines(n.scrape()) {
 		if found := label.FindStringSubmatch(line); found != nil {
 			return found[1]
