@@ -174,7 +174,7 @@ impl DeviceSet {
 
     /// The set at time `now` without the removed devices whose grace time has expired. Those that
     /// are `held` stay, because a kubelet reports a held device that is not listed as healthy.
-    /// `None`: it is not known which devices are held, so the grace time alone decides.
+    /// `None`: it is not known which devices are held, so only the grace time decides.
     #[must_use]
     pub fn reviewed(&self, held: Option<&HeldDevices>, now: Moment) -> DeviceSet {
         let resources = self.resources.iter().map(|resource| resource.reviewed(held, now));

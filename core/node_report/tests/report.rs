@@ -115,12 +115,12 @@ fn the_condition_names_unhealthy_devices() {
     let device = snapshot.adapters[0].pnp.as_mut().unwrap();
     device.problem_code = 43;
     let id = device.id.to_string();
-    let sick = condition(&set(&snapshot));
-    assert_eq!((sick.status, sick.reason), (ConditionStatus::False, "UnhealthyDevices"));
+    let unhealthy = condition(&set(&snapshot));
+    assert_eq!((unhealthy.status, unhealthy.reason), (ConditionStatus::False, "UnhealthyDevices"));
     let expected = format!(
         "1 of 2 devices are unhealthy: {id} (NVIDIA Tesla T4): Windows reports problem code 43"
     );
-    assert_eq!(sick.message, expected);
+    assert_eq!(unhealthy.message, expected);
     let none = condition(&set(&recorded("generated/no-adapters.yaml")));
     assert_eq!((none.status, none.reason), (ConditionStatus::Unknown, "NoDevices"));
 }
@@ -151,14 +151,14 @@ fn events_are_changes_of_devices_that_both_sets_contain() {
     assert_eq!(device_events(&before, &before), []);
     assert_eq!(device_events(&DeviceSet::default(), &before), [], "an arrival is no event");
 
-    let mut sick = snapshot.clone();
-    sick.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
-    let sick = set(&sick);
+    let mut unhealthy = snapshot.clone();
+    unhealthy.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
+    let unhealthy = set(&unhealthy);
     let reasons = |before: &DeviceSet, after: &DeviceSet| -> Vec<EventReason> {
         device_events(before, after).into_iter().map(|event| event.reason).collect()
     };
-    assert_eq!(reasons(&before, &sick), [EventReason::Unhealthy]);
-    assert_eq!(reasons(&sick, &before), [EventReason::Recovered]);
+    assert_eq!(reasons(&before, &unhealthy), [EventReason::Unhealthy]);
+    assert_eq!(reasons(&unhealthy, &before), [EventReason::Recovered]);
 
     let mut updated = snapshot.clone();
     let adapter = updated.adapters.iter_mut().find(|a| a.driver_version.is_some()).unwrap();

@@ -38,18 +38,25 @@ impl MetricKind {
     }
 }
 
+/// The labels of a device and those of the only container that holds it, before labels of a metric.
+macro_rules! device_labels {
+    ($($own:literal),* $(,)?) => {
+        &[
+            "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
+            "container", $($own),*
+        ]
+    };
+}
+
+/// The labels of a device and of a resource, before labels of a metric.
+macro_rules! resource_labels {
+    ($($own:literal),* $(,)?) => {
+        &["gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "resource", $($own),*]
+    };
+}
+
 /// The labels of a device, and those of the only container that holds it.
-pub const DEVICE_LABELS: &[&str] = &[
-    "gpu",
-    "UUID",
-    "pci_bus_id",
-    "device",
-    "modelName",
-    "Hostname",
-    "namespace",
-    "pod",
-    "container",
-];
+pub const DEVICE_LABELS: &[&str] = device_labels!();
 
 macro_rules! metrics {
     ($($constant:ident = $kind:ident $name:literal $labels:expr, $help:literal, $source:literal;)*) => {
@@ -62,41 +69,34 @@ macro_rules! metrics {
 }
 
 metrics! {
-    DEVICE_INFO = Gauge "directx_device_info" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
-        "container", "luid", "vendor", "driver_version", "driver_date", "integrated", "resource",
-    ], "Device model and driver; always 1", "device discovery";
-    DEVICE_HEALTHY = Gauge "directx_device_healthy" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
-        "container", "reason",
-    ], "1 if the device can be allocated, otherwise 0 with the reason",
+    DEVICE_INFO = Gauge "directx_device_info" device_labels![
+        "luid", "vendor", "driver_version", "driver_date", "integrated", "resource",
+    ],
+        "Device model and driver; always 1", "device discovery";
+    DEVICE_HEALTHY = Gauge "directx_device_healthy" device_labels!["reason"],
+        "1 if the device can be allocated, otherwise 0 with the reason",
         "the problem code of the device, and whether Windows still lists it";
-    DEVICE_REPLICAS = Gauge "directx_device_replicas" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "resource",
-    ], "Replicas of the device that the kubelet may allocate", "configuration";
-    DEVICE_ALLOCATED = Gauge "directx_device_allocated_replicas" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "resource", "namespace",
-        "pod", "container",
-    ], "Replicas of the device that the container holds", "the kubelet's PodResources API";
-    DEVICE_OUTDATED = Gauge "directx_device_outdated_driver_replicas" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "resource", "namespace",
-        "pod", "container",
-    ], "Replicas that the container was allocated with a driver that has been replaced since",
+    DEVICE_REPLICAS = Gauge "directx_device_replicas" resource_labels![],
+        "Replicas of the device that the kubelet may allocate", "configuration";
+    DEVICE_ALLOCATED = Gauge "directx_device_allocated_replicas" resource_labels![
+        "namespace", "pod", "container",
+    ],
+        "Replicas of the device that the container holds", "the kubelet's PodResources API";
+    DEVICE_OUTDATED = Gauge "directx_device_outdated_driver_replicas" resource_labels![
+        "namespace", "pod", "container",
+    ],
+        "Replicas that the container was allocated with a driver that has been replaced since",
         "Allocate calls, and the kubelet's PodResources API";
-    DEVICE_ENGINE = Counter "directx_device_engine_busy_seconds_total" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
-        "container", "engine", "engine_type",
-    ], "Time for which the engine was busy, in seconds",
+    DEVICE_ENGINE = Counter "directx_device_engine_busy_seconds_total" device_labels![
+        "engine", "engine_type",
+    ],
+        "Time for which the engine was busy, in seconds",
         "DXCore state EngineRunningTimeMicroseconds, otherwise D3DKMTQueryStatistics";
-    DEVICE_MEMORY_USED = Gauge "directx_device_memory_used_bytes" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
-        "container", "kind",
-    ], "Memory in use, in bytes; dedicated is the device's own memory, shared is system memory",
+    DEVICE_MEMORY_USED = Gauge "directx_device_memory_used_bytes" device_labels!["kind"],
+        "Memory in use, in bytes; dedicated is the device's own memory, shared is system memory",
         "DXCore state MemoryUsageBytes, otherwise D3DKMTQueryStatistics";
-    DEVICE_MEMORY_BUDGET = Gauge "directx_device_memory_budget_bytes" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
-        "container", "kind",
-    ], "The most memory that can be used, in bytes",
+    DEVICE_MEMORY_BUDGET = Gauge "directx_device_memory_budget_bytes" device_labels!["kind"],
+        "The most memory that can be used, in bytes",
         "DXCore properties DedicatedAdapterMemory and SharedSystemMemory, otherwise the commit limit";
     DEVICE_TEMPERATURE = Gauge "directx_device_temperature_celsius" DEVICE_LABELS,
         "Temperature in degrees Celsius",
@@ -105,10 +105,8 @@ metrics! {
         "Power draw as a fraction of the limit of the device", "KMTQAITYPE_ADAPTERPERFDATA";
     DEVICE_FAN = Gauge "directx_device_fan_speed_rpm" DEVICE_LABELS,
         "Speed of the fan in revolutions per minute", "KMTQAITYPE_ADAPTERPERFDATA";
-    DEVICE_CLOCK = Gauge "directx_device_clock_hertz" &[
-        "gpu", "UUID", "pci_bus_id", "device", "modelName", "Hostname", "namespace", "pod",
-        "container", "clock",
-    ], "Clock frequency in hertz", "DXCore states EngineFrequencyHertz and MemoryFrequencyHertz";
+    DEVICE_CLOCK = Gauge "directx_device_clock_hertz" device_labels!["clock"],
+        "Clock frequency in hertz", "DXCore states EngineFrequencyHertz and MemoryFrequencyHertz";
     DEVICE_RESETS = Counter "directx_device_resets_total" DEVICE_LABELS,
         "Resets after the driver stopped responding (TDR), since the device was started",
         "D3DKMTQueryStatistics, TdrDetectedCount";

@@ -13,8 +13,8 @@ use daemon::event_loop;
 use kubelet::pod_resources::{Attribution, PodAttribution};
 use tokio::time::{Instant, sleep_until};
 
-/// How long to wait for an answer. The kubelet gets half a second, and after that the grace time
-/// alone decides.
+/// How long to wait for an answer. The kubelet gets half a second, and after that only the
+/// grace time decides.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Asks which devices are held, for a node whose last allocation was at this time. It blocks,

@@ -68,7 +68,7 @@ func runKubelet(ctx context.Context, o options) error {
 	}
 	machine := &cadvisor.Fake{NodeName: o.node}
 	go kubemark.NewHollowKubelet(flags, config, api, heartbeats, machine, images, runtime, manager).Run(ctx)
-	// A kubelet that is told to end leaves its pods as they are.
+	// A kubelet that receives a shutdown signal leaves its pods as they are.
 	<-ctx.Done()
 	return nil
 }

@@ -30,9 +30,9 @@ rules:
 - level: Metadata
 `
 
-// up runs a cluster without nodes until it is told to end or a component ends.
+// up runs a cluster without nodes until it receives a shutdown signal or a component ends.
 func up(ctx context.Context, o options) error {
-	told := ctx
+	signalled := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	pki := filepath.Join(o.folder, "pki")
@@ -72,7 +72,7 @@ func up(ctx context.Context, o options) error {
 		return err
 	}
 	<-ctx.Done()
-	if told.Err() != nil {
+	if signalled.Err() != nil {
 		return nil
 	}
 	return context.Cause(ctx)
