@@ -1,0 +1,315 @@
+//! The import table of a program, with the filter as its first library.
+//!
+//! The new table lies in a block of its own above the program's image: two lists with the
+//! only imported ordinal, the payload, the filter's descriptor and the program's own
+//! descriptors. The loader of Windows loads the filter from it as any other library.
+
+use crate::payload::{self, Payload};
+
+/// How much of a program's start is read; its headers lie in it.
+pub const HEADERS_SIZE: usize = 4096;
+
+/// The most bytes of descriptors; programs have some hundred libraries at most.
+pub const MAX_IMPORTS_SIZE: usize = 20 * 2048;
+
+/// The bytes of the payload before an import directory.
+pub const PRECEDING_SIZE: usize = payload::SIZE;
+
+/// `IMAGE_FILE_MACHINE_AMD64` and `IMAGE_NT_OPTIONAL_HDR64_MAGIC` (winnt.h).
+const AMD64: u16 = 0x8664;
+const PE32_PLUS: u16 = 0x20B;
+
+/// Offsets in `IMAGE_NT_HEADERS64`.
+const MACHINE: usize = 4;
+const MAGIC: usize = 24;
+const SIZE_OF_IMAGE: usize = 24 + 56;
+const DIRECTORY_COUNT: usize = 24 + 108;
+const DIRECTORIES: usize = 24 + 112;
+
+/// Indices of directories: imports, bound imports, import addresses, the .NET header.
+const IMPORT: usize = 1;
+const BOUND_IMPORT: usize = 11;
+const IMPORT_ADDRESSES: usize = 12;
+const CLR: usize = 14;
+
+/// `IMAGE_IMPORT_DESCRIPTOR`.
+const DESCRIPTOR_SIZE: usize = 20;
+/// Its fields: names, time, forwarder chain, library, addresses.
+const NAME: usize = 12;
+
+/// A list with ordinal 1, as in `IMAGE_THUNK_DATA64`.
+const THUNKS_SIZE: usize = 16;
+const ORDINAL_1: u64 = (1 << 63) | 1;
+const LISTS_SIZE: usize = 2 * THUNKS_SIZE;
+
+/// `IMAGE_DATA_DIRECTORY`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Directory {
+    /// Where it lies in the image.
+    pub rva: u32,
+    /// Its size in bytes.
+    pub size: u32,
+}
+
+/// Why a program's imports cannot be changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// It is not a program of Windows, or its headers are unusual.
+    NotAProgram,
+    /// It is for another processor architecture.
+    OtherArchitecture,
+    /// .NET Framework starts such programs in its own way.
+    Managed,
+}
+
+/// The parts of a program's headers that matter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Image {
+    /// The size of the program in memory.
+    pub size: u32,
+    /// The import directory.
+    pub imports: Directory,
+    /// Where the list of directories lies in the image.
+    directories: u32,
+    /// The list of import addresses.
+    addresses: Directory,
+}
+
+impl Image {
+    /// Reads the start of a program.
+    pub fn read(headers: &[u8]) -> Result<Image, Refusal> {
+        let bad = Refusal::NotAProgram;
+        let start = number(headers, 0x3C).ok_or(bad)? as usize;
+        let field = |at: usize| number(headers, start.checked_add(at)?);
+        let short = |at: usize| field(at).map(|value| value & 0xFFFF);
+        if headers.get(..2) != Some(b"MZ") || field(0) != Some(0x4550) {
+            return Err(bad);
+        }
+        if short(MACHINE) != Some(AMD64.into()) || short(MAGIC) != Some(PE32_PLUS.into()) {
+            return Err(Refusal::OtherArchitecture);
+        }
+        if field(DIRECTORY_COUNT).ok_or(bad)? as usize <= CLR {
+            return Err(bad);
+        }
+        let directory = |index: usize| {
+            let at = DIRECTORIES + index * 8;
+            Some(Directory { rva: field(at)?, size: field(at + 4)? })
+        };
+        if directory(CLR).ok_or(bad)?.rva != 0 {
+            return Err(Refusal::Managed);
+        }
+        Ok(Image {
+            size: field(SIZE_OF_IMAGE).ok_or(bad)?,
+            imports: directory(IMPORT).ok_or(bad)?,
+            directories: u32::try_from(start + DIRECTORIES).map_err(|_| bad)?,
+            addresses: directory(IMPORT_ADDRESSES).ok_or(bad)?,
+        })
+    }
+
+    /// Where the block's directories are written in the image, and the bytes there: from
+    /// the import directory to that of the import addresses. `current` is what lies there.
+    pub fn directories(&self, imports: Directory, current: &mut [u8]) -> Option<()> {
+        let mut put = |index: usize, directory: Directory| {
+            let at = (index - IMPORT) * 8;
+            current.get_mut(at..at + 4)?.copy_from_slice(&directory.rva.to_le_bytes());
+            current.get_mut(at + 4..at + 8)?.copy_from_slice(&directory.size.to_le_bytes());
+            Some(())
+        };
+        put(IMPORT, imports)?;
+        put(BOUND_IMPORT, Directory::default())?;
+        if self.addresses.rva == 0 {
+            // Windows makes this range writable while it fills in the addresses.
+            put(IMPORT_ADDRESSES, imports)?;
+        }
+        Some(())
+    }
+
+    /// Where [`Image::directories`] go in the image.
+    #[must_use]
+    pub fn directories_rva(&self) -> u32 {
+        self.directories + 8
+    }
+
+    /// Their size.
+    pub const DIRECTORIES_SIZE: usize = (IMPORT_ADDRESSES - IMPORT + 1) * 8;
+}
+
+/// The size of the descriptors at the start of `table`, without the empty one that ends
+/// them; `None` if none does.
+#[must_use]
+pub fn imports_length(table: &[u8]) -> Option<usize> {
+    let is_end = |descriptor: &[u8]| number(descriptor, NAME) == Some(0);
+    let count = table.chunks_exact(DESCRIPTOR_SIZE).position(is_end)?;
+    Some(count * DESCRIPTOR_SIZE)
+}
+
+/// The block with the new import table.
+pub struct Block;
+
+impl Block {
+    /// The size of a block for a program with `imports` bytes of descriptors.
+    #[must_use]
+    pub const fn size(imports: usize) -> usize {
+        LISTS_SIZE + payload::SIZE + DESCRIPTOR_SIZE + imports + DESCRIPTOR_SIZE
+    }
+
+    /// Writes the part of a block that lies before the program's own descriptors, for a
+    /// block at `rva` in `image`. Returns the size of that part and the new directory;
+    /// `None` if `bytes` is too small.
+    pub fn write(
+        bytes: &mut [u8],
+        rva: u32,
+        image: &Image,
+        payload: &Payload,
+        imports: usize,
+    ) -> Option<(usize, Directory)> {
+        let (lists, rest) = bytes.split_at_mut_checked(LISTS_SIZE)?;
+        lists.fill(0);
+        for list in lists.chunks_exact_mut(THUNKS_SIZE) {
+            list[..8].copy_from_slice(&ORDINAL_1.to_le_bytes());
+        }
+        let (place, rest) = rest.split_first_chunk_mut::<{ payload::SIZE }>()?;
+        place.fill(0);
+        payload.write(place, [image.imports.rva, image.imports.size]);
+        let descriptor = rest.first_chunk_mut::<DESCRIPTOR_SIZE>()?;
+        descriptor.fill(0);
+        let lists_size = u32::try_from(LISTS_SIZE).ok()?;
+        let library =
+            rva.checked_add(lists_size)?.checked_add(u32::try_from(payload::PATH).ok()?)?;
+        let addresses = rva.checked_add(u32::try_from(THUNKS_SIZE).ok()?)?;
+        for (at, value) in [(0, rva), (NAME, library), (NAME + 4, addresses)] {
+            descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        let before = LISTS_SIZE + payload::SIZE;
+        let directory = Directory {
+            rva: rva.checked_add(u32::try_from(before).ok()?)?,
+            size: u32::try_from(DESCRIPTOR_SIZE + imports + DESCRIPTOR_SIZE).ok()?,
+        };
+        Some((before + DESCRIPTOR_SIZE, directory))
+    }
+
+    /// The payload in the bytes before an import directory, and the directory that its
+    /// block replaced; `None` if a block of this filter does not start there.
+    #[must_use]
+    pub fn payload(preceding: &[u8; PRECEDING_SIZE]) -> Option<(Payload, Directory)> {
+        let (payload, [rva, size]) = Payload::read(preceding)?;
+        Some((payload, Directory { rva, size }))
+    }
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AllowedLuids, Unfiltered};
+    use proptest::prelude::*;
+
+    const START: usize = 0x80;
+
+    /// The headers of a 64-bit program.
+    fn headers() -> Vec<u8> {
+        let mut bytes = vec![0; 0x400];
+        bytes[..2].copy_from_slice(b"MZ");
+        bytes[START..START + 4].copy_from_slice(b"PE\0\0");
+        for (at, value) in [
+            (0x3C, 0x80),
+            (START + MACHINE, 0x8664),
+            (START + MAGIC, 0x20B),
+            (START + SIZE_OF_IMAGE, 0x5000),
+            (START + DIRECTORY_COUNT, 16),
+            (START + DIRECTORIES + 8 * IMPORT, 0x2000),
+            (START + DIRECTORIES + 8 * IMPORT + 4, 60),
+            (START + DIRECTORIES + 8 * BOUND_IMPORT, 0x3000),
+        ] {
+            put(&mut bytes, at, value);
+        }
+        bytes
+    }
+
+    fn put(bytes: &mut [u8], at: usize, value: u32) {
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    #[test]
+    fn only_native_64_bit_programs_are_changed() {
+        let image = Image::read(&headers()).unwrap();
+        assert_eq!(image.size, 0x5000);
+        assert_eq!(image.imports, Directory { rva: 0x2000, size: 60 });
+        let changed = |at: usize, value: u32| {
+            let mut bytes = headers();
+            put(&mut bytes, at, value);
+            Image::read(&bytes)
+        };
+        assert_eq!(changed(START + MACHINE, 0x14C), Err(Refusal::OtherArchitecture));
+        assert_eq!(changed(START + MAGIC, 0x10B), Err(Refusal::OtherArchitecture));
+        assert_eq!(changed(START + DIRECTORIES + 8 * CLR, 0x100), Err(Refusal::Managed));
+        assert_eq!(changed(START + DIRECTORY_COUNT, 2), Err(Refusal::NotAProgram));
+        assert_eq!(changed(0x3C, 0xFFFF_FFF0), Err(Refusal::NotAProgram));
+        assert_eq!(Image::read(b"MZ"), Err(Refusal::NotAProgram));
+        assert_eq!(Image::read(&headers()[1..]), Err(Refusal::NotAProgram));
+    }
+
+    #[test]
+    fn a_block_lists_the_filter_before_the_programs_own_libraries() {
+        let image = Image::read(&headers()).unwrap();
+        let allowed = AllowedLuids::new([7]).unwrap();
+        let payload = Payload::new(allowed, Unfiltered::Allow, r"C:\f.dll").unwrap();
+        let imports = 2 * DESCRIPTOR_SIZE;
+        let mut block = vec![0; Block::size(imports)];
+        let (own, directory) =
+            Block::write(&mut block, 0x10_0000, &image, &payload, imports).unwrap();
+        assert_eq!(own + imports + DESCRIPTOR_SIZE, block.len());
+        assert_eq!(directory.size as usize, 4 * DESCRIPTOR_SIZE);
+        let descriptor = (directory.rva - 0x10_0000) as usize;
+        let pointed =
+            |field: usize| number(&block, descriptor + field).unwrap() as usize - 0x10_0000;
+        assert!(block[pointed(NAME)..].starts_with(b"C:\\f.dll\0"));
+        for list in [pointed(0), pointed(NAME + 4)] {
+            assert_eq!(block[list..list + 8], ORDINAL_1.to_le_bytes());
+            assert_eq!(block[list + 8..list + 16], [0; 8]);
+        }
+        let preceding = block[descriptor - PRECEDING_SIZE..descriptor].try_into().unwrap();
+        assert_eq!(Block::payload(preceding), Some((payload, image.imports)));
+    }
+
+    #[test]
+    fn bound_imports_are_removed_and_the_address_range_stays_unless_it_is_missing() {
+        let new = Directory { rva: 0x10_0000, size: 80 };
+        let mut with_range = headers();
+        put(&mut with_range, START + DIRECTORIES + 8 * IMPORT_ADDRESSES, 0x2800);
+        for (bytes, range) in [(headers(), new.rva), (with_range, 0x2800)] {
+            let image = Image::read(&bytes).unwrap();
+            let at = image.directories_rva() as usize;
+            let mut changed = bytes.clone();
+            image.directories(new, &mut changed[at..at + Image::DIRECTORIES_SIZE]).unwrap();
+            let image = Image::read(&changed).unwrap();
+            assert_eq!((image.imports, image.addresses.rva), (new, range));
+            assert_eq!(number(&changed, START + DIRECTORIES + 8 * BOUND_IMPORT), Some(0));
+        }
+    }
+
+    #[test]
+    fn descriptors_end_with_an_empty_one() {
+        let mut table = vec![1; 3 * DESCRIPTOR_SIZE];
+        assert_eq!(imports_length(&table), None);
+        table[2 * DESCRIPTOR_SIZE..].fill(0);
+        assert_eq!(imports_length(&table), Some(2 * DESCRIPTOR_SIZE));
+        assert_eq!(imports_length(&[0; DESCRIPTOR_SIZE]), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_headers_never_panic(
+            changes in proptest::collection::vec((0_usize..0x200, any::<u8>()), 0..40),
+        ) {
+            let mut bytes = headers();
+            for (at, value) in changes {
+                bytes[at] = value;
+            }
+            let _ = Image::read(&bytes);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The decisions of the visibility filter, which lets a process see only the adapters of
+//! its container.
+//!
+//! Input: the allowed LUIDs, and bytes of the process. Output: which adapters stay
+//! visible, and the bytes that hook a function or add a library to a program's imports.
+//! Nothing here uses the standard library, because the filter has no runtime.
+
+#![cfg_attr(not(test), no_std)]
+
+mod adapters;
+mod allowed;
+mod imports;
+mod payload;
+mod stub;
+
+pub use adapters::{AdapterInfo, AdapterType, Answer, answer, is_visible, keep_visible};
+pub use allowed::{AllowedLuids, TooManyLuids};
+pub use imports::{
+    Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, PRECEDING_SIZE, Refusal,
+    imports_length,
+};
+pub use payload::{MAX_PATH_LENGTH, Payload, PayloadError, Unfiltered};
+pub use stub::{CODE_SIZE, Stub, TRAMPOLINE_SIZE, far_jump, near_jump};

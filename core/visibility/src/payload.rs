@@ -1,0 +1,190 @@
+//! What the filter is told in a process: a block of bytes that lies before the process's
+//! import table.
+
+use crate::AllowedLuids;
+
+/// Distinguishes a payload, and its version, from other bytes.
+const MAGIC: [u8; 8] = *b"DXVisib1";
+
+/// The longest path of the filter in bytes; with the NUL after it, as long as Windows' own
+/// limit.
+pub const MAX_PATH_LENGTH: usize = 259;
+
+/// Offsets of the fields.
+const FLAGS: usize = 8;
+const COUNT: usize = 12;
+const PREVIOUS: usize = 16;
+const LUIDS: usize = 24;
+pub(crate) const PATH: usize = LUIDS + AllowedLuids::BYTES;
+
+/// Its size; a multiple of 8.
+pub(crate) const SIZE: usize = PATH + 264;
+
+/// The only flag: [`Unfiltered::Refuse`].
+const REFUSE: u32 = 1;
+
+/// What happens to a process that cannot be filtered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfiltered {
+    /// It runs and sees every adapter.
+    Allow,
+    /// It does not run.
+    Refuse,
+}
+
+/// What the filter is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Payload {
+    allowed: AllowedLuids,
+    unfiltered: Unfiltered,
+    path: [u8; MAX_PATH_LENGTH + 1],
+}
+
+/// Why there can be no payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PayloadError {
+    /// The path of the filter is empty or longer than [`MAX_PATH_LENGTH`].
+    PathLength,
+    /// It is not ASCII; names of imported libraries have no certain encoding.
+    PathEncoding,
+}
+
+impl Payload {
+    /// A payload for a filter that lies at `path`, an absolute path.
+    pub fn new(
+        allowed: AllowedLuids,
+        unfiltered: Unfiltered,
+        path: &str,
+    ) -> Result<Payload, PayloadError> {
+        if path.is_empty() || path.len() > MAX_PATH_LENGTH {
+            return Err(PayloadError::PathLength);
+        }
+        if !path.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
+            return Err(PayloadError::PathEncoding);
+        }
+        let mut bytes = [0; MAX_PATH_LENGTH + 1];
+        bytes[..path.len()].copy_from_slice(path.as_bytes());
+        Ok(Payload { allowed, unfiltered, path: bytes })
+    }
+
+    /// The adapters that the process may see.
+    #[must_use]
+    pub fn allowed(&self) -> &AllowedLuids {
+        &self.allowed
+    }
+
+    /// What happens to processes that cannot be filtered.
+    #[must_use]
+    pub fn unfiltered(&self) -> Unfiltered {
+        self.unfiltered
+    }
+
+    /// The path of the filter, in ASCII.
+    #[must_use]
+    pub fn path(&self) -> &[u8] {
+        let end = self.path.iter().position(|byte| *byte == 0).unwrap_or(MAX_PATH_LENGTH);
+        &self.path[..end]
+    }
+
+    /// This payload, limited by that of an outer launcher.
+    #[must_use]
+    pub fn within(mut self, outer: &Payload) -> Payload {
+        self.allowed = self.allowed.and(&outer.allowed);
+        if outer.unfiltered == Unfiltered::Refuse {
+            self.unfiltered = Unfiltered::Refuse;
+        }
+        self
+    }
+
+    /// Writes the payload; `previous` is the import directory that it replaces, as its
+    /// address in the image and its size.
+    pub(crate) fn write(&self, bytes: &mut [u8; SIZE], previous: [u32; 2]) {
+        let flags = if self.unfiltered == Unfiltered::Refuse { REFUSE } else { 0 };
+        let count = u32::try_from(self.allowed.as_slice().len()).unwrap_or_default();
+        bytes[..FLAGS].copy_from_slice(&MAGIC);
+        for (at, value) in
+            [(FLAGS, flags), (COUNT, count), (PREVIOUS, previous[0]), (PREVIOUS + 4, previous[1])]
+        {
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        for (n, luid) in self.allowed.as_slice().iter().enumerate() {
+            let at = LUIDS + n * 8;
+            bytes[at..at + 8].copy_from_slice(&luid.to_le_bytes());
+        }
+        bytes[PATH..PATH + self.path.len()].copy_from_slice(&self.path);
+    }
+
+    /// Reads what [`Payload::write`] wrote, and the directory that it replaced; `None` for
+    /// other bytes.
+    pub(crate) fn read(bytes: &[u8; SIZE]) -> Option<(Payload, [u32; 2])> {
+        let number = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+        if bytes[..FLAGS] != MAGIC {
+            return None;
+        }
+        let count = usize::try_from(number(COUNT)?).ok()?;
+        let list = bytes.get(LUIDS..LUIDS.checked_add(count.checked_mul(8)?)?)?;
+        let luids = list.chunks_exact(8).filter_map(|luid| luid.try_into().ok());
+        let allowed = AllowedLuids::new(luids.map(i64::from_le_bytes)).ok()?;
+        let unfiltered =
+            if number(FLAGS)? & REFUSE == 0 { Unfiltered::Allow } else { Unfiltered::Refuse };
+        let path = bytes.get(PATH..=PATH + MAX_PATH_LENGTH)?.try_into().ok()?;
+        Some((Payload { allowed, unfiltered, path }, [number(PREVIOUS)?, number(PREVIOUS + 4)?]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            luids in proptest::collection::vec(any::<i64>(), 0..=64),
+            path in "[ -~]{1,259}",
+            refuse: bool,
+            previous: [u32; 2],
+        ) {
+            let unfiltered = if refuse { Unfiltered::Refuse } else { Unfiltered::Allow };
+            let allowed = AllowedLuids::new(luids).unwrap();
+            let payload = Payload::new(allowed, unfiltered, &path).unwrap();
+            prop_assert_eq!(payload.path(), path.as_bytes());
+            let mut bytes = [0; SIZE];
+            payload.write(&mut bytes, previous);
+            prop_assert_eq!(Payload::read(&bytes), Some((payload, previous)));
+        }
+
+        #[test]
+        fn other_bytes_are_refused_without_a_panic(
+            bytes in proptest::collection::vec(any::<u8>(), SIZE),
+            magic: bool,
+        ) {
+            let mut bytes: [u8; SIZE] = bytes.try_into().unwrap();
+            if magic {
+                bytes[..8].copy_from_slice(&MAGIC);
+            }
+            let found = Payload::read(&bytes);
+            prop_assert!(magic || found.is_none());
+        }
+    }
+
+    #[test]
+    fn a_path_must_be_short_ascii() {
+        let new = |path: &str| Payload::new(AllowedLuids::NONE, Unfiltered::Allow, path).err();
+        assert_eq!(new(""), Some(PayloadError::PathLength));
+        assert_eq!(new(&"a".repeat(260)), Some(PayloadError::PathLength));
+        assert_eq!(new("C:\\Ünicode.dll"), Some(PayloadError::PathEncoding));
+        assert_eq!(new("C:\\a\nb.dll"), Some(PayloadError::PathEncoding));
+    }
+
+    #[test]
+    fn an_outer_launcher_limits_an_inner_one() {
+        let payload = |luids: &[i64], unfiltered| {
+            let allowed = AllowedLuids::new(luids.iter().copied()).unwrap();
+            Payload::new(allowed, unfiltered, "C:\\filter.dll").unwrap()
+        };
+        let outer = payload(&[1, 2], Unfiltered::Refuse);
+        let inner = payload(&[2, 3], Unfiltered::Allow).within(&outer);
+        assert_eq!(inner, payload(&[2], Unfiltered::Refuse));
+    }
+}
