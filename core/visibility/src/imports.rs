@@ -7,7 +7,7 @@
 use crate::payload::{self, Payload};
 
 /// How much of a program's start is read; its headers lie in it.
-pub const HEADERS_SIZE: usize = 4096;
+pub const HEADERS_SIZE: usize = 2048;
 
 /// The most bytes of descriptors; programs have some hundred libraries at most.
 pub const MAX_IMPORTS_SIZE: usize = 20 * 2048;
@@ -150,19 +150,24 @@ impl Block {
     /// The size of a block for a program with `imports` bytes of descriptors.
     #[must_use]
     pub const fn size(imports: usize) -> usize {
-        LISTS_SIZE + payload::SIZE + DESCRIPTOR_SIZE + imports + DESCRIPTOR_SIZE
+        Block::before_imports() + imports + DESCRIPTOR_SIZE
+    }
+
+    /// The size of the part before the program's own descriptors.
+    #[must_use]
+    pub const fn before_imports() -> usize {
+        LISTS_SIZE + payload::SIZE + DESCRIPTOR_SIZE
     }
 
     /// Writes the part of a block that lies before the program's own descriptors, for a
-    /// block at `rva` in `image`. Returns the size of that part and the new directory;
-    /// `None` if `bytes` is too small.
+    /// block at `rva` in `image`. Returns the new directory; `None` if `bytes` is too small.
     pub fn write(
         bytes: &mut [u8],
         rva: u32,
         image: &Image,
         payload: &Payload,
         imports: usize,
-    ) -> Option<(usize, Directory)> {
+    ) -> Option<Directory> {
         let (lists, rest) = bytes.split_at_mut_checked(LISTS_SIZE)?;
         lists.fill(0);
         for list in lists.chunks_exact_mut(THUNKS_SIZE) {
@@ -181,11 +186,10 @@ impl Block {
             descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         let before = LISTS_SIZE + payload::SIZE;
-        let directory = Directory {
+        Some(Directory {
             rva: rva.checked_add(u32::try_from(before).ok()?)?,
             size: u32::try_from(DESCRIPTOR_SIZE + imports + DESCRIPTOR_SIZE).ok()?,
-        };
-        Some((before + DESCRIPTOR_SIZE, directory))
+        })
     }
 
     /// The payload in the bytes before an import directory, and the directory that its
@@ -259,9 +263,8 @@ mod tests {
         let payload = Payload::new(allowed, Unfiltered::Allow, r"C:\f.dll").unwrap();
         let imports = 2 * DESCRIPTOR_SIZE;
         let mut block = vec![0; Block::size(imports)];
-        let (own, directory) =
-            Block::write(&mut block, 0x10_0000, &image, &payload, imports).unwrap();
-        assert_eq!(own + imports + DESCRIPTOR_SIZE, block.len());
+        let directory = Block::write(&mut block, 0x10_0000, &image, &payload, imports).unwrap();
+        assert_eq!(Block::before_imports() + imports + DESCRIPTOR_SIZE, block.len());
         assert_eq!(directory.size as usize, 4 * DESCRIPTOR_SIZE);
         let descriptor = (directory.rva - 0x10_0000) as usize;
         let pointed =

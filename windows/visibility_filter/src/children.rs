@@ -1,0 +1,108 @@
+//! `NtCreateUserProcess`, through which every function of Windows starts a process: the new
+//! process loads the filter too.
+
+use core::ffi::c_void;
+use core::mem::transmute;
+
+use visibility::Unfiltered;
+
+use crate::hook::Hook;
+use crate::nt::{self, Handle, Status};
+use crate::process_image::{NotFiltered, filter};
+use crate::{report, state};
+
+/// `THREAD_CREATE_FLAGS_CREATE_SUSPENDED`.
+const SUSPENDED: u32 = 1;
+
+/// The hook.
+pub(crate) fn hook() -> [Hook; 1] {
+    [Hook { name: b"NtCreateUserProcess", replacement: create_user_process as Function as usize }]
+}
+
+type Pointer = *mut c_void;
+
+type Function = unsafe extern "system" fn(
+    *mut Handle,
+    *mut Handle,
+    u32,
+    u32,
+    Pointer,
+    Pointer,
+    u32,
+    u32,
+    Pointer,
+    Pointer,
+    Pointer,
+) -> Status;
+
+unsafe extern "system" fn create_user_process(
+    process: *mut Handle,
+    thread: *mut Handle,
+    process_access: u32,
+    thread_access: u32,
+    process_attributes: Pointer,
+    thread_attributes: Pointer,
+    process_flags: u32,
+    thread_flags: u32,
+    parameters: Pointer,
+    information: Pointer,
+    attributes: Pointer,
+) -> Status {
+    let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
+    // SAFETY: the address is that of the trampoline of this function.
+    let real = unsafe { transmute::<usize, Function>(state.create_process) };
+    // SAFETY: the arguments are the caller's, except that the thread starts suspended.
+    let status = unsafe {
+        real(
+            process,
+            thread,
+            process_access,
+            thread_access,
+            process_attributes,
+            thread_attributes,
+            process_flags,
+            thread_flags | SUSPENDED,
+            parameters,
+            information,
+            attributes,
+        )
+    };
+    if status < nt::STATUS_SUCCESS {
+        return status;
+    }
+    // SAFETY: a successful call has set both handles.
+    let (new_process, new_thread) = unsafe { (*process, *thread) };
+    if let Err(why) = filter(new_process, &state.payload) {
+        report_unfiltered(why, state.payload.unfiltered());
+        if state.payload.unfiltered() == Unfiltered::Refuse {
+            end(new_process, new_thread);
+            return nt::STATUS_ACCESS_DENIED;
+        }
+    }
+    if thread_flags & SUSPENDED == 0 {
+        // SAFETY: the handle is that of the new thread, which this function suspended.
+        let _ = unsafe { nt::NtResumeThread(new_thread, core::ptr::null_mut()) };
+    }
+    status
+}
+
+/// Ends a process that has not run, and closes its handles.
+fn end(process: Handle, thread: Handle) {
+    // SAFETY: the handle is that of a process that nobody knows yet.
+    let _ = unsafe { nt::NtTerminateProcess(process, nt::STATUS_ACCESS_DENIED) };
+    for handle in [thread, process] {
+        // SAFETY: the caller gets an error and therefore no handle.
+        let _ = unsafe { nt::NtClose(handle) };
+    }
+}
+
+fn report_unfiltered(why: NotFiltered, unfiltered: Unfiltered) {
+    let (reason, status) = why.reason();
+    let effect: &[u8] = match unfiltered {
+        Unfiltered::Allow => b"a child process sees every GPU: ",
+        Unfiltered::Refuse => b"a child process was not started because of --require: ",
+    };
+    let code = report::hexadecimal(status.unwrap_or_default().cast_unsigned());
+    let status: [&[u8]; 2] = if status.is_some() { [b", status ", &code] } else { [b"", b""] };
+    report::line(&[effect, reason.as_bytes(), status[0], status[1]]);
+}

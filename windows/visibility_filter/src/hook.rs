@@ -1,0 +1,107 @@
+//! Hooks functions of a system library: all of a set, or none.
+
+use visibility::{CODE_SIZE, Stub, far_jump, near_jump};
+
+use crate::memory::{Memory, REACH};
+use crate::nt::{self, Status, Text};
+
+/// Where a hook's trampoline lies after its relay, and where the next hook begins.
+const TRAMPOLINE: usize = 16;
+const SLOT: usize = 48;
+
+/// A function to hook.
+#[derive(Clone, Copy)]
+pub(crate) struct Hook {
+    pub(crate) name: &'static [u8],
+    /// The address of the function that replaces it.
+    pub(crate) replacement: usize,
+}
+
+/// Why a set of functions is not hooked.
+pub(crate) enum HookError {
+    /// The code of this function is not known.
+    UnknownCode(&'static [u8]),
+    /// Windows refused to change or run code, with this NTSTATUS.
+    Refused(Status),
+}
+
+/// A function that can be hooked.
+#[derive(Clone, Copy)]
+struct Prepared {
+    address: usize,
+    /// The jump to the relay.
+    jump: [u8; 5],
+}
+
+/// Functions that are ready to be hooked.
+pub(crate) struct Set<const N: usize> {
+    functions: [Option<Prepared>; N],
+    /// The functions as they were before; 0 for those that do not exist.
+    pub(crate) trampolines: [usize; N],
+}
+
+impl<const N: usize> Set<N> {
+    /// Writes relays and trampolines, and changes no function.
+    pub(crate) fn prepare(module: usize, hooks: [Hook; N]) -> Result<Set<N>, HookError> {
+        let memory = Memory(nt::CURRENT_PROCESS);
+        let page = near(memory, module, N * SLOT).map_err(HookError::Refused)?;
+        let mut set = Set { functions: [None; N], trampolines: [0; N] };
+        for (n, hook) in hooks.into_iter().enumerate() {
+            let Some(address) = export(module, hook.name) else { continue };
+            let mut code = [0; CODE_SIZE];
+            memory.read(address, &mut code).map_err(HookError::Refused)?;
+            let stub = Stub::of(&code, address as u64);
+            if stub == Stub::NotImplemented {
+                continue;
+            }
+            let relay = page + n * SLOT;
+            let trampoline = stub.trampoline(&code, address as u64);
+            let jump = near_jump(address as u64, relay as u64);
+            let unknown = HookError::UnknownCode(hook.name);
+            let (Some(trampoline), Some(jump)) = (trampoline, jump) else { return Err(unknown) };
+            memory.write(relay, &far_jump(hook.replacement as u64)).map_err(HookError::Refused)?;
+            memory.write(relay + TRAMPOLINE, &trampoline).map_err(HookError::Refused)?;
+            if let (Some(function), Some(place)) =
+                (set.functions.get_mut(n), set.trampolines.get_mut(n))
+            {
+                *function = Some(Prepared { address, jump });
+                *place = relay + TRAMPOLINE;
+            }
+        }
+        let access = nt::PAGE_EXECUTE_READ;
+        memory.protect(page, N * SLOT, access).map_err(HookError::Refused)?;
+        Ok(set)
+    }
+
+    /// Hooks the functions.
+    pub(crate) fn install(&self) -> Result<(), HookError> {
+        let memory = Memory(nt::CURRENT_PROCESS);
+        for Prepared { address, jump } in self.functions.iter().flatten() {
+            let access = nt::PAGE_EXECUTE_READWRITE;
+            memory.overwrite(*address, jump, access).map_err(HookError::Refused)?;
+            // SAFETY: it only makes processors read the code again.
+            let _ =
+                unsafe { nt::NtFlushInstructionCache(nt::CURRENT_PROCESS, *address, jump.len()) };
+        }
+        Ok(())
+    }
+}
+
+/// Memory that every function of `module` reaches with a near jump.
+fn near(memory: Memory, module: usize, size: usize) -> Result<usize, Status> {
+    // The largest system libraries have some megabytes.
+    const SPAN: usize = REACH - 0x400_0000;
+    memory
+        .allocate_between(module, module.saturating_add(SPAN), size)
+        .or_else(|_| memory.allocate_between(module.saturating_sub(SPAN), module, size))
+}
+
+/// The address of an exported function.
+pub(crate) fn export(module: usize, name: &[u8]) -> Option<usize> {
+    let text = Text::of(name);
+    let mut address = 0;
+    // SAFETY: `module` is a loaded library, and the pointers are those of local variables.
+    let status =
+        unsafe { nt::LdrGetProcedureAddress(module, &raw const text, 0, &raw mut address) };
+    (status == nt::STATUS_SUCCESS && address != 0).then_some(address)
+}

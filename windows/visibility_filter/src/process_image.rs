@@ -1,0 +1,199 @@
+//! Makes a process that has not run yet load the filter, by a new import table.
+
+use core::ffi::c_void;
+
+use visibility::{
+    Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, MAX_PATH_LENGTH, Payload, Refusal,
+    imports_length,
+};
+
+use crate::memory::{Memory, REACH};
+use crate::nt::{self, Handle, ObjectAttributes, Status, Text};
+
+/// Classes of `NtQueryInformationProcess`.
+const BASIC_INFORMATION: u32 = 0;
+const WOW64_INFORMATION: u32 = 26;
+const MITIGATION_POLICY: u32 = 52;
+
+/// `ProcessSignaturePolicy`, and its flags `MicrosoftSignedOnly` and `StoreSignedOnly`.
+const SIGNATURE_POLICY: u32 = 8;
+const SIGNED_ONLY: u32 = 0b11;
+
+/// Where the process environment block has the address of the program.
+const IMAGE_IN_PEB: usize = 0x10;
+
+/// How much of a program's import table is read at once.
+const CHUNK: usize = 1000;
+
+/// Why a process is not filtered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotFiltered {
+    /// A 32-bit process, or a program of another architecture.
+    OtherArchitecture,
+    /// A program of .NET Framework.
+    Managed,
+    /// The process accepts only libraries that Microsoft or its store signed.
+    SignedOnly,
+    /// The program is not as Windows makes it.
+    UnusualProgram,
+    /// The filter's file does not exist.
+    FilterMissing,
+    /// Windows refused an access to the process, with this NTSTATUS.
+    Refused(i32),
+}
+
+impl NotFiltered {
+    /// The reason as text, and the NTSTATUS if there is one.
+    #[must_use]
+    pub fn reason(self) -> (&'static str, Option<i32>) {
+        match self {
+            NotFiltered::OtherArchitecture => ("it is not a 64-bit program for x86-64", None),
+            NotFiltered::Managed => ("it is a program of .NET Framework", None),
+            NotFiltered::SignedOnly => ("it loads only libraries signed by Microsoft", None),
+            NotFiltered::UnusualProgram => ("its import table cannot be read", None),
+            NotFiltered::FilterMissing => ("the filter's file does not exist", None),
+            NotFiltered::Refused(status) => ("Windows refused access to it", Some(status)),
+        }
+    }
+}
+
+impl From<Status> for NotFiltered {
+    fn from(status: Status) -> NotFiltered {
+        NotFiltered::Refused(status)
+    }
+}
+
+impl From<Refusal> for NotFiltered {
+    fn from(refusal: Refusal) -> NotFiltered {
+        match refusal {
+            Refusal::NotAProgram => NotFiltered::UnusualProgram,
+            Refusal::OtherArchitecture => NotFiltered::OtherArchitecture,
+            Refusal::Managed => NotFiltered::Managed,
+        }
+    }
+}
+
+/// Makes a process load the filter before its program starts. `process` is a handle of a
+/// process whose only thread is suspended and has never run. If this fails, the process is
+/// as it was before.
+pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered> {
+    // A process whose imports name a missing file does not start at all.
+    if !exists(payload.path()) {
+        return Err(NotFiltered::FilterMissing);
+    }
+    if query(process, WOW64_INFORMATION, [0_usize])?[0] != 0 {
+        return Err(NotFiltered::OtherArchitecture);
+    }
+    // Windows before version 8 and Wine do not know the policy.
+    let policy = query(process, MITIGATION_POLICY, [SIGNATURE_POLICY, 0]).unwrap_or_default();
+    if policy[1] & SIGNED_ONLY != 0 {
+        return Err(NotFiltered::SignedOnly);
+    }
+    let memory = Memory(process);
+    let peb = query(process, BASIC_INFORMATION, [0_usize; 6])?[1];
+    let base = memory.number(peb + IMAGE_IN_PEB)?;
+    let mut headers = [0; HEADERS_SIZE];
+    memory.read(base, &mut headers)?;
+    let image = Image::read(&headers)?;
+    let imports = imports_size(memory, base, &image)?;
+    let size = Block::size(imports);
+    let above = base + image.size as usize;
+    let block = memory.allocate_between(above, base + REACH, size)?;
+    change_imports(memory, base, &image, block, payload, imports).inspect_err(|_| {
+        memory.free(block);
+    })
+}
+
+/// The size of the program's import descriptors.
+fn imports_size(memory: Memory, base: usize, image: &Image) -> Result<usize, NotFiltered> {
+    if image.imports.rva == 0 {
+        return Ok(0);
+    }
+    // The table of an outer launcher lies above the program and has a true size; that of a
+    // program may be near the end of its memory.
+    let Directory { rva, size: stated } = image.imports;
+    let limit = image.size.checked_sub(rva).unwrap_or(stated) as usize;
+    let mut chunk = [0; CHUNK];
+    let mut size = 0;
+    while size < limit.min(MAX_IMPORTS_SIZE) {
+        let length = (limit - size).min(CHUNK);
+        let chunk = chunk.get_mut(..length).unwrap_or_default();
+        memory.read(base + rva as usize + size, chunk)?;
+        if let Some(rest) = imports_length(chunk) {
+            return Ok(size + rest);
+        }
+        if length < CHUNK {
+            break;
+        }
+        size += CHUNK;
+    }
+    Err(NotFiltered::UnusualProgram)
+}
+
+/// Writes the block, and then the directories that refer to it.
+fn change_imports(
+    memory: Memory,
+    base: usize,
+    image: &Image,
+    block: usize,
+    payload: &Payload,
+    imports: usize,
+) -> Result<(), NotFiltered> {
+    let unusual = NotFiltered::UnusualProgram;
+    let rva = u32::try_from(block - base).map_err(|_| unusual)?;
+    let mut own = [0; Block::size(0)];
+    let directory = Block::write(&mut own, rva, image, payload, imports).ok_or(unusual)?;
+    memory.write(block, own.get(..Block::before_imports()).ok_or(unusual)?)?;
+    let mut chunk = [0; CHUNK];
+    for start in (0..imports).step_by(CHUNK) {
+        let length = (imports - start).min(CHUNK);
+        let chunk = chunk.get_mut(..length).ok_or(unusual)?;
+        memory.read(base + image.imports.rva as usize + start, chunk)?;
+        memory.write(block + Block::before_imports() + start, chunk)?;
+    }
+    let at = base + image.directories_rva() as usize;
+    let mut directories = [0; Image::DIRECTORIES_SIZE];
+    memory.read(at, &mut directories)?;
+    image.directories(directory, &mut directories).ok_or(unusual)?;
+    Ok(memory.overwrite(at, &directories, nt::PAGE_READWRITE)?)
+}
+
+/// Asks about a process; `value` goes in and comes out.
+fn query<T: Copy, const N: usize>(
+    process: Handle,
+    class: u32,
+    mut value: [T; N],
+) -> Result<[T; N], Status> {
+    let size = u32::try_from(size_of_val(&value)).unwrap_or_default();
+    let (pointer, mut returned) = (value.as_mut_ptr().cast::<c_void>(), 0);
+    // SAFETY: the kernel writes at most `size` bytes to `value`. Its elements are numbers,
+    // so every pattern of bits is valid.
+    let status =
+        unsafe { nt::NtQueryInformationProcess(process, class, pointer, size, &raw mut returned) };
+    if status == nt::STATUS_SUCCESS { Ok(value) } else { Err(status) }
+}
+
+/// Whether the file at an absolute path of ASCII characters exists.
+fn exists(path: &[u8]) -> bool {
+    const PREFIX: &[u8] = br"\??\";
+    let mut name = [0_u16; PREFIX.len() + MAX_PATH_LENGTH];
+    let characters = PREFIX.iter().chain(path);
+    for (place, character) in name.iter_mut().zip(characters) {
+        *place = u16::from(*character);
+    }
+    let text = Text::of(name.get(..PREFIX.len() + path.len()).unwrap_or_default());
+    let file = ObjectAttributes {
+        length: u32::try_from(size_of::<ObjectAttributes>()).unwrap_or_default(),
+        root: core::ptr::null_mut(),
+        name: &raw const text,
+        // OBJ_CASE_INSENSITIVE.
+        attributes: 0x40,
+        security: core::ptr::null(),
+        quality: core::ptr::null(),
+    };
+    let mut basic = [0_u64; 5];
+    // SAFETY: the structures live until the call returns, and `FILE_BASIC_INFORMATION` has
+    // 40 bytes.
+    let status = unsafe { nt::NtQueryAttributesFile(&raw const file, basic.as_mut_ptr()) };
+    status == nt::STATUS_SUCCESS
+}

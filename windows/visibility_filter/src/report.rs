@@ -1,0 +1,68 @@
+//! Lines on the process's standard error, for what is not filtered.
+
+use crate::nt::{self, Handle};
+
+/// The longest line.
+const LENGTH: usize = 400;
+
+/// Writes a line of `parts`.
+pub(crate) fn line(parts: &[&[u8]]) {
+    let mut text = [0_u8; LENGTH];
+    let mut length = 0;
+    let start: &[u8] = b"directx-visible: ";
+    for part in [start].iter().chain(parts).chain([b"\r\n".as_slice()].iter()) {
+        for byte in *part {
+            if let Some(place) = text.get_mut(length) {
+                *place = *byte;
+                length += 1;
+            }
+        }
+    }
+    if let Some(error) = standard_error() {
+        write(error, text.get(..length).unwrap_or_default());
+    }
+}
+
+/// A number as the eight hexadecimal digits that NTSTATUS codes are written with.
+pub(crate) fn hexadecimal(number: u32) -> [u8; 8] {
+    let mut digits = [0; 8];
+    for (n, digit) in digits.iter_mut().rev().enumerate() {
+        let value = (number >> (n * 4)) & 0xF;
+        *digit = b"0123456789ABCDEF".get(value as usize).copied().unwrap_or_default();
+    }
+    digits
+}
+
+fn standard_error() -> Option<Handle> {
+    // SAFETY: every process has a process environment block, which is never freed.
+    let peb = unsafe { nt::RtlGetCurrentPeb().as_ref() }?;
+    // SAFETY: the loader sets the parameters before any library runs.
+    let parameters = unsafe { peb.parameters.as_ref() }?;
+    let handle = parameters.standard_error;
+    (!handle.is_null() && handle != nt::CURRENT_PROCESS).then_some(handle)
+}
+
+fn write(file: Handle, text: &[u8]) {
+    let mut io_status = [0_usize; 2];
+    let none = core::ptr::null();
+    let length = u32::try_from(text.len()).unwrap_or_default();
+    // SAFETY: the text and the status live until the write is complete: a write that
+    // continues is waited for below. A handle that is no file is an error.
+    let status = unsafe {
+        nt::NtWriteFile(
+            file,
+            core::ptr::null_mut(),
+            none,
+            none,
+            &raw mut io_status,
+            text.as_ptr(),
+            length,
+            core::ptr::null(),
+            core::ptr::null(),
+        )
+    };
+    if status == nt::STATUS_PENDING {
+        // SAFETY: the handle is that of the write.
+        let _ = unsafe { nt::NtWaitForSingleObject(file, 0, core::ptr::null()) };
+    }
+}
