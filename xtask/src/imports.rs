@@ -96,7 +96,7 @@ fn fix(library: &str) -> &'static str {
 }
 
 /// The names of the libraries that a PE file imports, those with delayed loading included.
-fn imported(file: &[u8]) -> Result<Vec<String>> {
+pub(crate) fn imported(file: &[u8]) -> Result<Vec<String>> {
     let pe = PeFile64::parse(file)?;
     let mut names = Vec::new();
     if let Some(table) = pe.import_table()? {

@@ -31,6 +31,7 @@ mod skipped_part;
 mod stable_hash;
 mod test_run;
 mod version_info;
+mod visibility_filter;
 mod wine;
 mod wine_command;
 mod wine_suite;
@@ -92,6 +93,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[PART-OF-A-NAME]",
         about: "run the tests of the Windows programs under Wine, or those with matching names",
         run: wine_suite::command,
+    },
+    Command {
+        name: "visibility-filter",
+        arguments: "",
+        about: "build directx-visible-filter.dll, which directx-visible puts into programs",
+        run: visibility_filter::command,
     },
     Command {
         name: "image",

@@ -15,7 +15,7 @@ use crate::workspace;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The built file, the name that it is shipped as, and its description.
-const FILES: [(&str, &str, &str); 10] = [
+const FILES: [(&str, &str, &str); 11] = [
     (
         "directx-device-plugin.exe",
         "directx-device-plugin.exe",
@@ -48,6 +48,11 @@ const FILES: [(&str, &str, &str); 10] = [
     ),
     ("test-device-discovery.exe", "test-device-discovery.exe", "DirectX device discovery test"),
     ("gpu-probe.exe", "gpu-probe.exe", "GPU API test for containers"),
+    (
+        "directx-visible.exe",
+        "directx-visible.exe",
+        "Runs a program that sees only the devices of its container",
+    ),
     (
         "directx-programs.exe",
         "directx-programs.exe",

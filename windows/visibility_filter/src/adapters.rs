@@ -10,10 +10,7 @@ use visibility::{AdapterInfo, AdapterType, Answer, answer, is_visible, keep_visi
 
 use crate::hook::Hook;
 use crate::nt::{self, Status};
-use crate::state::{self, State};
-
-/// The number of hooked functions.
-pub(crate) const COUNT: usize = 6;
+use crate::state::{self, ADAPTER_FUNCTIONS, State};
 
 const ENUM: usize = 0;
 const ENUM2: usize = 1;
@@ -23,17 +20,20 @@ const OPEN_HDC: usize = 4;
 const OPEN_NAME: usize = 5;
 
 /// The functions, in the order of [`State::adapters`].
-pub(crate) fn hooks() -> [Hook; COUNT] {
+pub(crate) fn hooks() -> [Hook; ADAPTER_FUNCTIONS] {
     let hook = |name, replacement: Function| Hook { name, replacement: replacement as usize };
     [
-        hook(b"NtGdiDdDDIEnumAdapters", enum_adapters),
-        hook(b"NtGdiDdDDIEnumAdapters2", enum_adapters2),
-        hook(b"NtDxgkEnumAdapters3", enum_adapters3),
-        hook(b"NtGdiDdDDIOpenAdapterFromLuid", open_from_luid),
-        hook(b"NtGdiDdDDIOpenAdapterFromHdc", open_from_hdc),
-        hook(b"NtGdiDdDDIOpenAdapterFromDeviceName", open_from_device_name),
+        hook(c"NtGdiDdDDIEnumAdapters", enum_adapters),
+        hook(c"NtGdiDdDDIEnumAdapters2", enum_adapters2),
+        hook(c"NtDxgkEnumAdapters3", enum_adapters3),
+        hook(c"NtGdiDdDDIOpenAdapterFromLuid", open_from_luid),
+        hook(c"NtGdiDdDDIOpenAdapterFromHdc", open_from_hdc),
+        hook(c"NtGdiDdDDIOpenAdapterFromDeviceName", open_from_device_name),
     ]
 }
+
+/// The functions of [`hooks`] that every Windows has.
+pub(crate) const REQUIRED: [usize; 3] = [ENUM, ENUM2, OPEN_LUID];
 
 type Function = unsafe extern "system" fn(*mut c_void) -> Status;
 

@@ -16,7 +16,7 @@ const SUSPENDED: u32 = 1;
 
 /// The hook.
 pub(crate) fn hook() -> [Hook; 1] {
-    [Hook { name: b"NtCreateUserProcess", replacement: create_user_process as Function as usize }]
+    [Hook { name: c"NtCreateUserProcess", replacement: create_user_process as Function as usize }]
 }
 
 type Pointer = *mut c_void;

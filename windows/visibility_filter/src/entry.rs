@@ -58,17 +58,21 @@ fn payload() -> Option<Payload> {
 }
 
 fn install(payload: &Payload) -> Result<(), HookError> {
-    let gpu =
-        win32u().map(|module| Set::prepare(module, adapters::hooks()).map(|set| (module, set)));
-    let gpu = gpu.transpose()?;
+    let gpu = match win32u().map_err(HookError::Refused)? {
+        Some(module) => Some((module, adapter_hooks(module)?)),
+        None => None,
+    };
     let ntdll = ntdll().map_err(HookError::Refused)?;
     let child = Set::prepare(ntdll, children::hook())?;
-    let function = |name| gpu.as_ref().and_then(|(module, _)| export(*module, name));
+    let function = |name| match &gpu {
+        Some((module, _)) => export(*module, name).ok_or(HookError::Missing(name)),
+        None => Ok(0),
+    };
     let state = State {
         payload: *payload,
-        adapters: gpu.as_ref().map_or([0; adapters::COUNT], |(_, set)| set.trampolines),
-        close_adapter: function(b"NtGdiDdDDICloseAdapter").unwrap_or_default(),
-        query_adapter: function(b"NtGdiDdDDIQueryAdapterInfo").unwrap_or_default(),
+        adapters: gpu.as_ref().map_or([0; state::ADAPTER_FUNCTIONS], |(_, set)| set.trampolines),
+        close_adapter: function(c"NtGdiDdDDICloseAdapter")?,
+        query_adapter: function(c"NtGdiDdDDIQueryAdapterInfo")?,
         create_process: child.trampolines[0],
     };
     store(state).map_err(HookError::Refused)?;
@@ -76,6 +80,18 @@ fn install(payload: &Payload) -> Result<(), HookError> {
         set.install()?;
     }
     child.install()
+}
+
+/// The hooks of `win32u`, of which those that every Windows has must exist.
+fn adapter_hooks(module: usize) -> Result<Set<{ state::ADAPTER_FUNCTIONS }>, HookError> {
+    let hooks = adapters::hooks();
+    let set = Set::prepare(module, hooks)?;
+    for required in adapters::REQUIRED {
+        if set.trampolines[required] == 0 {
+            return Err(HookError::Missing(hooks[required].name));
+        }
+    }
+    Ok(set)
 }
 
 /// Keeps the state for the life of the process.
@@ -91,40 +107,40 @@ fn store(state: State) -> Result<(), Status> {
 
 /// `win32u.dll`, loaded if the program has not loaded it. Windows without a graphical part
 /// does not have it, and no adapters either.
-fn win32u() -> Option<usize> {
+fn win32u() -> Result<Option<usize>, Status> {
     /// `KUSER_SHARED_DATA.NtSystemRoot`, at the same address in every process.
     const SYSTEM_ROOT: *const [u16; 260] = core::ptr::without_provenance(0x7FFE_0030);
     const FILE: &[u8] = br"\System32\win32u.dll";
     // SAFETY: Windows maps this page into every process, and never changes the root.
     let root = unsafe { SYSTEM_ROOT.read() };
-    let end = root.iter().position(|character| *character == 0)?;
-    let mut path = [0_u16; 260 + FILE.len()];
+    let end = root.iter().position(|character| *character == 0).unwrap_or_default();
+    let mut path = [0_u16; 261 + FILE.len()];
     let characters = root.iter().take(end).copied().chain(FILE.iter().copied().map(u16::from));
     for (place, character) in path.iter_mut().zip(characters) {
         *place = character;
     }
-    let text = Text::of(path.get(..end + FILE.len())?);
+    let text = Text::of(path.get(..end + FILE.len()).unwrap_or_default());
     let mut module = 0;
     // SAFETY: the pointers are those of local variables. The library needs no other one, so
     // the loader can load it while it loads this one.
     let status =
         unsafe { nt::LdrLoadDll(null(), core::ptr::null_mut(), &raw const text, &raw mut module) };
-    (status == nt::STATUS_SUCCESS).then_some(module)
+    match status {
+        nt::STATUS_SUCCESS => Ok(Some(module)),
+        nt::STATUS_DLL_NOT_FOUND => Ok(None),
+        other => Err(other),
+    }
 }
 
 /// `ntdll.dll`, which every process has.
 fn ntdll() -> Result<usize, Status> {
-    const NAME: [u16; 9] = {
-        let mut name = [0; 9];
-        let text = b"ntdll.dll";
-        let mut n = 0;
-        while n < text.len() {
-            name[n] = text[n] as u16;
-            n += 1;
-        }
-        name
-    };
-    let text = Text::of(&NAME);
+    const NAME: &[u8] = b"ntdll.dll";
+    // Wine reads the name up to a zero.
+    let mut name = [0_u16; NAME.len() + 1];
+    for (place, character) in name.iter_mut().zip(NAME) {
+        *place = u16::from(*character);
+    }
+    let text = Text::of(name.get(..NAME.len()).unwrap_or_default());
     let mut module = 0;
     // SAFETY: the pointers are those of local variables.
     let status = unsafe {
@@ -141,11 +157,14 @@ fn report_error(error: &HookError, refused: bool) {
     };
     match error {
         HookError::UnknownCode(name) => {
-            report::line(&[effect, b"the code of ", name, b" is not known"]);
+            report::line(&[effect, b"the code of ", name.to_bytes(), b" is not known"]);
+        }
+        HookError::Missing(name) => {
+            report::line(&[effect, name.to_bytes(), b" is missing"]);
         }
         HookError::Refused(status) => {
             let code = report::hexadecimal(status.cast_unsigned());
-            report::line(&[effect, b"Windows does not let it change code, status ", &code]);
+            report::line(&[effect, b"Windows does not let the filter change it, status ", &code]);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Hooks functions of a system library: all of a set, or none.
 
+use core::ffi::CStr;
+
 use visibility::{CODE_SIZE, Stub, far_jump, near_jump};
 
 use crate::memory::{Memory, REACH};
@@ -12,7 +14,7 @@ const SLOT: usize = 48;
 /// A function to hook.
 #[derive(Clone, Copy)]
 pub(crate) struct Hook {
-    pub(crate) name: &'static [u8],
+    pub(crate) name: &'static CStr,
     /// The address of the function that replaces it.
     pub(crate) replacement: usize,
 }
@@ -20,7 +22,9 @@ pub(crate) struct Hook {
 /// Why a set of functions is not hooked.
 pub(crate) enum HookError {
     /// The code of this function is not known.
-    UnknownCode(&'static [u8]),
+    UnknownCode(&'static CStr),
+    /// This function does not exist, although every Windows with adapters has it.
+    Missing(&'static CStr),
     /// Windows refused to change or run code, with this NTSTATUS.
     Refused(Status),
 }
@@ -97,8 +101,9 @@ fn near(memory: Memory, module: usize, size: usize) -> Result<usize, Status> {
 }
 
 /// The address of an exported function.
-pub(crate) fn export(module: usize, name: &[u8]) -> Option<usize> {
-    let text = Text::of(name);
+pub(crate) fn export(module: usize, name: &CStr) -> Option<usize> {
+    // Wine reads the name up to its zero.
+    let text = Text::of(name.to_bytes());
     let mut address = 0;
     // SAFETY: `module` is a loaded library, and the pointers are those of local variables.
     let status =

@@ -1,6 +1,8 @@
 //! The functions and structures of `ntdll` that the filter uses, for 64-bit processes.
 //! Sources: winternl.h, phnt.
 
+#![cfg_attr(not(feature = "dll"), allow(dead_code, reason = "the launcher uses a part"))]
+
 use core::ffi::c_void;
 
 /// An NTSTATUS.
@@ -11,6 +13,7 @@ pub(crate) const STATUS_INVALID_PARAMETER: Status = 0xC000_000D_u32.cast_signed(
 pub(crate) const STATUS_BUFFER_TOO_SMALL: Status = 0xC000_0023_u32.cast_signed();
 pub(crate) const STATUS_NO_MEMORY: Status = 0xC000_0017_u32.cast_signed();
 pub(crate) const STATUS_ACCESS_DENIED: Status = 0xC000_0022_u32.cast_signed();
+pub(crate) const STATUS_DLL_NOT_FOUND: Status = 0xC000_0135_u32.cast_signed();
 pub(crate) const STATUS_PENDING: Status = 0x103;
 
 pub(crate) const MEM_COMMIT_RESERVE: u32 = 0x3000;

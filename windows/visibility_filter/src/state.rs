@@ -4,12 +4,15 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use visibility::Payload;
 
+/// The number of hooked functions of `win32u`.
+pub(crate) const ADAPTER_FUNCTIONS: usize = 6;
+
 /// The payload and the functions that the hooks replaced.
 pub(crate) struct State {
     pub(crate) payload: Payload,
-    /// The trampolines of `win32u`'s functions, in the order of `adapters::HOOKS`; 0 for a
+    /// The trampolines of `win32u`'s functions, in the order of `adapters::hooks`; 0 for a
     /// function that this Windows does not have.
-    pub(crate) adapters: [usize; crate::adapters::COUNT],
+    pub(crate) adapters: [usize; ADAPTER_FUNCTIONS],
     /// `NtGdiDdDDICloseAdapter` and `NtGdiDdDDIQueryAdapterInfo`.
     pub(crate) close_adapter: usize,
     pub(crate) query_adapter: usize,

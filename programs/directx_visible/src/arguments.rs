@@ -1,0 +1,124 @@
+//! The options before `--`.
+
+use std::ffi::OsString;
+
+use visibility::Unfiltered;
+
+use crate::failure::{Failure, USAGE};
+
+/// What to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Request {
+    Help,
+    Version,
+    /// Run the program of the raw command line.
+    Run(Unfiltered),
+    Check(Format),
+    /// Print what this process sees. `--check` starts itself with it.
+    List,
+}
+
+/// How the comparison is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// The hidden option of [`Request::List`].
+pub(crate) const LIST: &str = "--list";
+
+const USAGE_HINT: &str = "see directx-visible --help";
+
+/// Reads the options.
+pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
+    let (mut check, mut json, mut require) = (false, false, false);
+    for (n, word) in words.iter().enumerate() {
+        match word.to_str() {
+            Some("-h" | "--help") => return Ok(Request::Help),
+            Some("-V" | "--version") => return Ok(Request::Version),
+            Some("--check") => check = true,
+            Some("--json") => json = true,
+            Some("--require") => require = true,
+            Some(LIST) if words.len() == 1 => return Ok(Request::List),
+            Some("--") => {
+                if check || json {
+                    return Err(usage("--check and --json take no command"));
+                }
+                if n + 1 == words.len() {
+                    return Err(no_command());
+                }
+                return Ok(Request::Run(unfiltered(require)));
+            }
+            _ => return Err(unknown(&word.to_string_lossy())),
+        }
+    }
+    match (check, json, require) {
+        (true, _, true) => Err(usage("--check and --require cannot be combined")),
+        (true, true, false) => Ok(Request::Check(Format::Json)),
+        (true, false, false) => Ok(Request::Check(Format::Text)),
+        (false, true, _) => Err(usage("--json belongs to --check")),
+        (false, false, _) => Err(no_command()),
+    }
+}
+
+fn unfiltered(require: bool) -> Unfiltered {
+    if require { Unfiltered::Refuse } else { Unfiltered::Allow }
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::new(USAGE, message, USAGE_HINT)
+}
+
+fn no_command() -> Failure {
+    let hint = "write it after `--`, as in directx-visible -- C:\\app\\server.exe";
+    Failure::new(USAGE, "there is no command", hint)
+}
+
+fn unknown(word: &str) -> Failure {
+    if word.starts_with('-') {
+        return usage(&format!("unknown option `{}`", word.escape_debug()));
+    }
+    let message = format!("unexpected argument `{}`", word.escape_debug());
+    Failure::new(USAGE, message, "write the command after `--`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Request, String> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        parse(&words).map_err(|failure| {
+            assert_eq!(failure.code, USAGE);
+            failure.to_string()
+        })
+    }
+
+    #[test]
+    fn options_end_at_the_command() {
+        assert_eq!(parsed(&["--", "a", "--check"]), Ok(Request::Run(Unfiltered::Allow)));
+        assert_eq!(parsed(&["--require", "--", "--"]), Ok(Request::Run(Unfiltered::Refuse)));
+        assert_eq!(parsed(&["--check", "--json"]), Ok(Request::Check(Format::Json)));
+        assert_eq!(parsed(&["--check"]), Ok(Request::Check(Format::Text)));
+        assert_eq!(parsed(&["--list"]), Ok(Request::List));
+        assert_eq!(parsed(&["--require", "--help", "x"]), Ok(Request::Help));
+    }
+
+    #[test]
+    fn wrong_usage_is_named() {
+        for (words, expected) in [
+            (&[][..], "error: there is no command\nhint: write it after"),
+            (&["--require"][..], "error: there is no command"),
+            (&["--"][..], "error: there is no command"),
+            (&["cmd.exe"][..], "error: unexpected argument `cmd.exe`\nhint: write the command"),
+            (&["--requir", "--", "a"][..], "error: unknown option `--requir`"),
+            (&["--json"][..], "error: --json belongs to --check"),
+            (&["--check", "--require"][..], "error: --check and --require cannot"),
+            (&["--check", "--", "a"][..], "error: --check and --json take no command"),
+        ] {
+            let error = parsed(words).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

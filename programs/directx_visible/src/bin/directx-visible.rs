@@ -1,0 +1,5 @@
+//! `directx-visible`: runs a program that sees only the devices of its container.
+
+fn main() -> std::process::ExitCode {
+    directx_visible::main()
+}

@@ -1,0 +1,31 @@
+//! The help.
+
+pub(crate) const TEXT: &str = "\
+Runs a program that sees only the DirectX devices of its container
+
+Usage: directx-visible [--require] -- COMMAND [ARGUMENT]...
+       directx-visible --check [--json]
+
+The program and its child processes see the devices that the device plugin names in
+DIRECTX_VISIBLE_DEVICES_* and DIRECTX_VISIBLE_DEVICES, and software adapters. This
+prevents mistakes; it is not isolation.
+
+Options:
+      --require  Do not run the program, or a child process, that would see all devices
+      --check    Compare the devices that Windows lists with and without the filter with
+                 those of the container
+      --json     Print the comparison as JSON
+  -h, --help     Print help
+  -V, --version  Print version
+
+Exit codes: that of the program, or
+    1  --check found a difference
+    2  wrong usage
+  120  the variables do not name the container's devices
+  121  none of the container's devices exists any more
+  122  the filter cannot be used (with --require or --check)
+  123  the program would see all devices (with --require)
+  125  another failure of directx-visible
+  126  Windows cannot run the program
+  127  the program was not found
+";

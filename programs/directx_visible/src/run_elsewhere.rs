@@ -1,0 +1,22 @@
+//! Systems without DirectX.
+
+use visibility::Unfiltered;
+
+use crate::arguments::Format;
+use crate::failure::{Failure, OTHER};
+
+pub(crate) fn program(_: Unfiltered) -> Result<u32, Failure> {
+    Err(only_on_windows())
+}
+
+pub(crate) fn check(_: Format) -> Result<u32, Failure> {
+    Err(only_on_windows())
+}
+
+pub(crate) fn list() -> Result<u32, Failure> {
+    Err(only_on_windows())
+}
+
+fn only_on_windows() -> Failure {
+    Failure::new(OTHER, "this program runs only on Windows", "run it in a container on Windows")
+}

@@ -1,0 +1,30 @@
+//! Starts a program with the visibility filter, and waits for it.
+//!
+//! Input: a raw command line and the payload. Output: the exit code of the program. Also
+//! reads what the launcher needs to know: its own raw command line, whether the filter can
+//! be loaded, and which adapters Windows lists.
+
+// The functions of Windows are unsafe to call.
+#![cfg_attr(windows, allow(unsafe_code))]
+
+#[cfg(windows)]
+mod adapters;
+#[cfg(windows)]
+mod console;
+#[cfg(windows)]
+mod filter_file;
+#[cfg(windows)]
+mod handle;
+#[cfg(windows)]
+mod launch;
+
+#[cfg(windows)]
+pub use adapters::{Listing, listings};
+#[cfg(windows)]
+pub use console::raw_command_line;
+#[cfg(windows)]
+pub use filter_file::load as load_filter;
+#[cfg(windows)]
+pub use launch::{Child, LaunchError, Output, launch};
+#[cfg(windows)]
+pub use visibility_filter::NotFiltered;
