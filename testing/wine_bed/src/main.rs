@@ -8,6 +8,9 @@
 //!
 //! `send-shutdown` stops a program as containerd stops a `HostProcess` container.
 //!
+//! The commands from `gpu-lists` on are what the tests of the visibility filter run in
+//! filtered processes.
+//!
 //! The program does not create the adapters: `dxcore_double` simulates them.
 
 #[cfg(windows)]
@@ -22,6 +25,8 @@ mod device;
 mod driver;
 #[cfg(windows)]
 mod faults;
+#[cfg(windows)]
+mod gpu_user;
 #[cfg(windows)]
 mod host;
 #[cfg(windows)]
@@ -39,10 +44,26 @@ fn main() -> std::process::ExitCode {
         ["remove-driver-key", key] => faults::remove_driver_key(key),
         ["put-dword", key, name] => faults::put_dword(key, name),
         ["send-shutdown", program] => console_event::send_shutdown(program),
+        ["gpu-lists", luids @ ..] => gpu_user::print_lists(luids),
+        ["load-filter", file] => gpu_user::load_filter(file),
+        ["damage-and-load-filter", file] => gpu_user::damage_and_load_filter(file),
+        ["without-environment", program, arguments @ ..] => {
+            gpu_user::run_without_environment(program, arguments)
+        }
+        ["children", count, program, arguments @ ..] => {
+            gpu_user::run_children(count, program, arguments)
+        }
+        ["exit", code] => gpu_user::exit(code),
+        ["command-line", ..] => gpu_user::print_command_line(),
+        ["wait-for-shutdown"] => gpu_user::wait_for_shutdown(),
         _ => {
             eprintln!(
                 "usage: wine_bed set INVENTORY | clear | remove-driver-key {{CLASS}}\\NNNN | \
-                 put-dword {{CLASS}}\\NNNN\\KEY NAME | send-shutdown PROGRAM.exe"
+                 put-dword {{CLASS}}\\NNNN\\KEY NAME | send-shutdown PROGRAM.exe | \
+                 gpu-lists [LUID]... | load-filter DLL | damage-and-load-filter DLL | \
+                 without-environment PROGRAM [ARGUMENT]... | \
+                 children COUNT PROGRAM [ARGUMENT]... | exit CODE | command-line [ARGUMENT]... | \
+                 wait-for-shutdown"
             );
             return ExitCode::from(2);
         }

@@ -19,6 +19,7 @@ mod programs;
 mod round_trip;
 mod service;
 mod test_case;
+mod visible;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -114,6 +115,7 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
     tests.extend(doctor::tests());
     tests.extend(discovery_tools::tests()?);
     tests.extend(gpu_probe::tests());
+    tests.extend(visible::tests());
     tests.retain(|test| test.name.contains(part));
     if tests.is_empty() {
         bail!("no test name contains `{part}`");

@@ -1,12 +1,13 @@
 //! The plugin's program, built for Windows and for this machine, and what it prints.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use crate::process::{line, output_within, run};
+use crate::visibility_filter;
 use crate::wine::SimulatedHost;
 use crate::workspace::{self, cargo};
 
@@ -19,14 +20,18 @@ const PACKAGES: [&str; 4] = ["--package", "plugin", "--package", "gpu_probe"];
 pub(super) struct Programs<'a> {
     /// The host that Windows programs run on.
     pub(super) host: SimulatedHost<'a>,
+    /// The library that `directx-visible` puts into programs.
+    pub(super) filter: PathBuf,
 }
 
 impl<'a> Programs<'a> {
     pub(super) fn build(host: SimulatedHost<'a>) -> Result<Programs<'a>> {
         run(cargo().args(["build", "--quiet"]).args(PACKAGES))?;
         let target = ["--target", workspace::WINDOWS_TARGET];
-        run(cargo().args(["build", "--quiet"]).args(PACKAGES).args(target))?;
-        Ok(Programs { host })
+        let launcher = ["--package", "directx_visible"];
+        run(cargo().args(["build", "--quiet"]).args(PACKAGES).args(launcher).args(target))?;
+        let filter = visibility_filter::build()?;
+        Ok(Programs { host, filter })
     }
 
     /// `directx-device-plugin` for Windows, on the host.

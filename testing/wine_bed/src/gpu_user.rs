@@ -1,0 +1,195 @@
+//! What a program in a container does: lists and opens adapters, and starts other programs.
+
+// The functions of Windows are unsafe to call, and some are damaged on purpose.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::mem::transmute;
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use visibility::AdapterInfo;
+use windows::Win32::Foundation::{HMODULE, NTSTATUS, TRUE};
+use windows::Win32::System::Console::{CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler};
+use windows::Win32::System::Environment::GetCommandLineW;
+use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress, LoadLibraryW};
+use windows::Win32::System::Memory::{PAGE_EXECUTE_READWRITE, VirtualProtect};
+use windows::Win32::System::Threading::{GetCurrentProcess, GetProcessHandleCount};
+use windows::core::{BOOL, HSTRING, PCSTR, s, w};
+
+const TOO_SMALL: NTSTATUS = NTSTATUS(0xC000_0023_u32.cast_signed());
+
+/// The longest wait for an event.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `D3DKMT_ENUMADAPTERS`.
+#[repr(C)]
+struct EnumAdapters {
+    count: u32,
+    list: [AdapterInfo; 16],
+}
+
+/// `D3DKMT_ENUMADAPTERS2`.
+#[repr(C)]
+struct EnumAdapters2 {
+    count: u32,
+    list: *mut AdapterInfo,
+}
+
+/// `D3DKMT_OPENADAPTERFROMLUID`.
+#[repr(C)]
+struct OpenFromLuid {
+    luid: i64,
+    handle: u32,
+}
+
+/// Prints what each function lists, and whether the adapters `luids` can be opened.
+pub(crate) fn print_lists(luids: &[&str]) -> Result<()> {
+    let mut old = EnumAdapters { count: 0, list: [AdapterInfo::default(); 16] };
+    succeeds(s!("D3DKMTEnumAdapters"), &mut old)?;
+    let list = old.list.get(..old.count as usize).context("more than 16 adapters")?;
+    println!("D3DKMTEnumAdapters {}", shown(list));
+
+    let name = s!("D3DKMTEnumAdapters2");
+    let mut count = EnumAdapters2 { count: 0, list: std::ptr::null_mut() };
+    succeeds(name, &mut count)?;
+    let mut list = vec![AdapterInfo::default(); count.count as usize + 1];
+    let mut call = EnumAdapters2 { count: count.count, list: list.as_mut_ptr() };
+    succeeds(name, &mut call)?;
+    list.truncate(call.count as usize);
+    println!("D3DKMTEnumAdapters2 {} of {}", shown(&list), count.count);
+    if call.count > 1 {
+        let mut small = EnumAdapters2 { count: 1, list: list.as_mut_ptr() };
+        ensure!(status(name, &mut small)? == TOO_SMALL, "a list without room is not refused");
+    }
+    for luid in luids {
+        let mut open = OpenFromLuid { luid: luid.parse()?, handle: 0 };
+        let status = status(s!("D3DKMTOpenAdapterFromLuid"), &mut open)?;
+        println!("open {luid} {:08X} {}", status.0, if open.handle == 0 { "-" } else { "handle" });
+    }
+    Ok(())
+}
+
+fn shown(list: &[AdapterInfo]) -> String {
+    let luids: Vec<String> = list.iter().map(|adapter| adapter.luid().to_string()).collect();
+    luids.join(",")
+}
+
+fn succeeds<T>(name: PCSTR, structure: &mut T) -> Result<()> {
+    let status = status(name, structure)?;
+    ensure!(status.is_ok(), "a function of gdi32 failed with {:08X}", status.0);
+    Ok(())
+}
+
+fn status<T>(name: PCSTR, structure: &mut T) -> Result<NTSTATUS> {
+    // SAFETY: the name is null-terminated.
+    let gdi32 = unsafe { LoadLibraryW(w!("gdi32.dll")) }?;
+    // SAFETY: the library is loaded, and the name is null-terminated.
+    let function = unsafe { GetProcAddress(gdi32, name) }.context("gdi32 lacks a function")?;
+    // SAFETY: the functions named above have this signature.
+    let function = unsafe {
+        transmute::<
+            unsafe extern "system" fn() -> isize,
+            unsafe extern "system" fn(*mut c_void) -> NTSTATUS,
+        >(function)
+    };
+    // SAFETY: the structure is that of the function.
+    Ok(unsafe { function(std::ptr::from_mut(structure).cast()) })
+}
+
+/// Loads a filter beside the one that this process has, and lists adapters.
+pub(crate) fn load_filter(file: &str) -> Result<()> {
+    // SAFETY: the filter's entry point runs in a process like this one.
+    unsafe { LoadLibraryW(&HSTRING::from(file)) }?;
+    print_lists(&[])
+}
+
+/// Changes the code of a function of win32u to something unknown, and then loads a filter.
+pub(crate) fn damage_and_load_filter(file: &str) -> Result<()> {
+    // SAFETY: the name is null-terminated.
+    let win32u: HMODULE = unsafe { GetModuleHandleW(w!("win32u.dll")) }?;
+    // SAFETY: the library is loaded, and the name is null-terminated.
+    let function = unsafe { GetProcAddress(win32u, s!("NtGdiDdDDIEnumAdapters2")) };
+    let code = function.context("win32u lacks a function")? as *mut u8;
+    let mut old = windows::Win32::System::Memory::PAGE_PROTECTION_FLAGS::default();
+    // SAFETY: the page has the code of this function.
+    unsafe { VirtualProtect(code.cast(), 1, PAGE_EXECUTE_READWRITE, &raw mut old) }?;
+    // SAFETY: `nop`, which replaces the first byte of a jump; nobody calls the function.
+    unsafe { code.write(0x90) };
+    // SAFETY: the filter's entry point runs in a process like this one.
+    let loaded = unsafe { LoadLibraryW(&HSTRING::from(file)) };
+    println!("{}", if loaded.is_ok() { "loaded" } else { "refused" });
+    Ok(())
+}
+
+/// Runs a program with an empty environment.
+pub(crate) fn run_without_environment(program: &str, arguments: &[&str]) -> Result<()> {
+    let status = Command::new(program).args(arguments).env_clear().status()?;
+    ensure!(status.success(), "{program} failed with {status}");
+    Ok(())
+}
+
+/// Runs a program `count` times, and prints how many handles this process gained.
+pub(crate) fn run_children(count: &str, program: &str, arguments: &[&str]) -> Result<()> {
+    let run = || -> Result<()> {
+        let status = Command::new(program).args(arguments).status()?;
+        ensure!(status.success(), "{program} failed with {status}");
+        Ok(())
+    };
+    // The first one may load libraries.
+    run()?;
+    let before = handles()?;
+    for _ in 0..count.parse::<u32>()? {
+        run()?;
+    }
+    println!("gained {} handles", i64::from(handles()?) - i64::from(before));
+    Ok(())
+}
+
+fn handles() -> Result<u32> {
+    let mut count = 0;
+    // SAFETY: the handle is that of this process, and the place is a local variable.
+    unsafe { GetProcessHandleCount(GetCurrentProcess(), &raw mut count) }?;
+    Ok(count)
+}
+
+pub(crate) fn exit(code: &str) -> Result<()> {
+    let code: u32 = code.parse()?;
+    std::process::exit(code.cast_signed())
+}
+
+/// Prints the raw command line.
+pub(crate) fn print_command_line() -> Result<()> {
+    // SAFETY: the function has no preconditions.
+    let text = unsafe { GetCommandLineW() };
+    // SAFETY: the text is null-terminated.
+    println!("{}", unsafe { text.to_string() }?);
+    Ok(())
+}
+
+/// Prints `ready`, waits for the event with which a container runtime stops a container, and
+/// then exits with 7.
+pub(crate) fn wait_for_shutdown() -> Result<()> {
+    static EVENTS: std::sync::Mutex<Option<mpsc::Sender<()>>> = std::sync::Mutex::new(None);
+    unsafe extern "system" fn on_event(event: u32) -> BOOL {
+        let sender = EVENTS.lock().ok().and_then(|events| events.clone());
+        if event == CTRL_SHUTDOWN_EVENT
+            && let Some(sender) = sender
+        {
+            let _ = sender.send(());
+            std::thread::sleep(PATIENCE);
+        }
+        TRUE
+    }
+    let (sender, events) = mpsc::channel();
+    *EVENTS.lock().expect("nobody panics with the lock") = Some(sender);
+    // SAFETY: the function stays loaded.
+    unsafe { SetConsoleCtrlHandler(Some(on_event), true) }?;
+    println!("ready");
+    if events.recv_timeout(PATIENCE).is_err() {
+        bail!("no shutdown event");
+    }
+    std::process::exit(7)
+}
