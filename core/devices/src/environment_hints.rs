@@ -7,7 +7,11 @@ use std::collections::BTreeMap;
 
 use printable::printable;
 
-use crate::{Device, Vendor};
+use crate::{Device, ResourceName, Vendor};
+
+/// The variable with the LUIDs of a container's devices. The variable of a resource has
+/// the name of the resource after it.
+const VISIBLE_DEVICES: &str = "DIRECTX_VISIBLE_DEVICES";
 
 /// The values of `DIRECTX_DEVICE_n_*` for one device.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,9 +41,13 @@ impl DeviceHints {
     }
 }
 
-/// Adds the variables for a container's devices, in their order.
+/// Adds the variables for a container's devices of `resource`, in their order.
+///
+/// A container can request several resources, and of variables with the same name the
+/// kubelet keeps one. So the LUIDs are also in a variable that no other resource sets.
 pub(crate) fn add<'a>(
     envs: &mut BTreeMap<String, String>,
+    resource: &ResourceName,
     devices: impl Iterator<Item = (&'a Device, &'a DeviceHints)> + Clone,
 ) {
     let mut luids: Vec<&str> = Vec::new();
@@ -50,10 +58,21 @@ pub(crate) fn add<'a>(
             envs.insert(["DIRECTX_DEVICE_", &number, name].concat(), value.clone());
         }
     }
-    envs.insert("DIRECTX_VISIBLE_DEVICES".to_owned(), luids.join(","));
+    let luids = luids.join(",");
+    envs.insert(visible_devices(resource), luids.clone());
+    envs.insert(VISIBLE_DEVICES.to_owned(), luids);
     if let Some(uuids) = cuda_devices(devices.map(|(device, _)| device)) {
         envs.insert("CUDA_VISIBLE_DEVICES".to_owned(), uuids);
     }
+}
+
+/// The variable of a resource, such as
+/// `DIRECTX_VISIBLE_DEVICES_DIRECTX_MICROSOFT_COM_DISPLAY`.
+fn visible_devices(resource: &ResourceName) -> String {
+    let mut name = format!("{VISIBLE_DEVICES}_");
+    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    name.extend(resource.as_str().chars().map(word));
+    name
 }
 
 /// The UUIDs of the container's NVIDIA devices, if there are any and every UUID is

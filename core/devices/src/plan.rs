@@ -208,6 +208,7 @@ pub fn takes_location_paths(host: &HostFacts) -> bool {
 /// kubelet sends a container's device IDs in random order, and equal allocations
 /// should give equal containers.
 struct Request<'r> {
+    resource: &'r ResourceName,
     /// The devices of the slots, each once; at least one.
     entries: Vec<&'r ListedDevice>,
     /// The number of slots on each of them.
@@ -233,7 +234,7 @@ impl<'r> Request<'r> {
         }
         let (entries, slots) =
             counts.into_iter().map(|(index, slots)| (&resource.entries()[index], slots)).unzip();
-        Ok(Request { entries, slots })
+        Ok(Request { resource: &resource.spec.name, entries, slots })
     }
 
     fn replica_warnings(&self) -> impl Iterator<Item = PlanWarning> {
@@ -250,7 +251,7 @@ impl<'r> Request<'r> {
         let mut envs = BTreeMap::new();
         if first.policy.container.environment_hints == EnvironmentHints::Set {
             let devices = self.entries.iter().map(|entry| (&*entry.device, &*entry.hints));
-            environment_hints::add(&mut envs, devices);
+            environment_hints::add(&mut envs, self.resource, devices);
         }
         if legacy {
             add_legacy(&mut envs, &first.device);

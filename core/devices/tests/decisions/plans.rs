@@ -268,6 +268,7 @@ fn environment_hints_name_the_devices_and_can_be_omitted() {
         ("DIRECTX_DEVICE_0_PNP_ID", r"PCI\VEN_10DE\1&0"),
         ("DIRECTX_DEVICE_0_VENDOR", "nvidia"),
         ("DIRECTX_VISIBLE_DEVICES", "1001"),
+        ("DIRECTX_VISIBLE_DEVICES_DIRECTX_MICROSOFT_COM_DISPLAY", "1001"),
     ];
     let expected: BTreeMap<_, _> =
         expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect();

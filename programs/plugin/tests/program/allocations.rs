@@ -92,6 +92,12 @@ fn devices_of_two_resources_cause_a_warning() {
         let notes = notes(pod);
         assert!(notes.contains("warning: the kubelet drops device vpci-location"), "{notes}");
         assert!(notes.contains("devices of several resources"), "{notes}");
+        // The hints of both resources survive, although the kubelet keeps one value of a name.
+        let envs = &pod["container"]["envs"];
+        let of = |resource| envs[format!("DIRECTX_VISIBLE_DEVICES_{resource}")].as_str().unwrap();
+        let both = [of("DIRECTX_MICROSOFT_COM_DISPLAY"), of("DIRECTX_MICROSOFT_COM_COMPUTE")];
+        assert_ne!(both[0], both[1]);
+        assert!(both.contains(&envs["DIRECTX_VISIBLE_DEVICES"].as_str().unwrap()));
     }
 }
 
