@@ -223,9 +223,10 @@ pub(super) fn visibility(machine: &MachineFacts) -> Check {
         1 => Subject::Visibility.ok("the host has one GPU; containers can see no other"),
         n => Subject::Visibility.warning(
             format!("containers can see all {n} GPUs, not only the allocated one"),
-            "use one GPU per node, or let applications select by DIRECTX_VISIBLE_DEVICES, which \
-             the plugin sets (CUDA honours CUDA_VISIBLE_DEVICES, which the plugin sets where NVML \
-             reports the GPU; github.com/microsoft/Windows-Containers/issues/333)",
+            "use one GPU per node, start applications with directx-visible, which hides the other \
+             GPUs, or let them select by DIRECTX_VISIBLE_DEVICES, which the plugin sets (CUDA \
+             honours CUDA_VISIBLE_DEVICES, which the plugin sets where NVML reports the GPU; \
+             github.com/microsoft/Windows-Containers/issues/333)",
         ),
     }
 }
