@@ -29,3 +29,13 @@ Exit codes: that of the program, or
   126  Windows cannot run the program
   127  the program was not found
 ";
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_reference_page_has_the_help() {
+        let page = include_str!("../../../docs/reference/directx-visible.md");
+        let block = page.replace("\r\n", "\n");
+        assert!(block.contains(&format!("```text\n{}```", super::TEXT)), "{page}");
+    }
+}
