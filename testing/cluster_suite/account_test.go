@@ -82,13 +82,19 @@ func (a account) token(t *testing.T) []byte {
 // client returns a client of the API server that uses the account.
 func (a account) client(t *testing.T) *kubernetes.Clientset {
 	t.Helper()
-	config := rest.AnonymousClientConfig(administrator)
-	config.BearerToken = string(a.token(t))
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(a.config(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// config returns what a client needs to use the account.
+func (a account) config(t *testing.T) *rest.Config {
+	t.Helper()
+	config := rest.AnonymousClientConfig(administrator)
+	config.BearerToken = string(a.token(t))
+	return config
 }
 
 // apiServer returns the address of the API server.

@@ -53,7 +53,11 @@ func apiServerPort() string {
 // labels returns the labels of the node with our prefix, as `--print` prints them.
 func (n *node) labels() string {
 	n.t.Helper()
-	labels := n.object().Labels
+	return labelLines(n.object().Labels)
+}
+
+// labelLines returns the labels with our prefix as lines.
+func labelLines(labels map[string]string) string {
 	lines := []string{}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		if strings.HasPrefix(name, labelPrefix) {

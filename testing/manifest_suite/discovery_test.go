@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-const enabled = "featureDiscovery: {enabled: true, gfdLabels: true, startupTaint: directx.microsoft.com/not-ready}\n" +
+const enabled = "featureDiscovery: {enabled: true, gfdLabels: true, nodeFeature: true, startupTaint: directx.microsoft.com/not-ready}\n" +
 	"config: {map: {shared: 'multitenancy: 4'}}"
 
 // TestFeatureDiscovery checks the container that labels its node, and the rights of its account.
@@ -41,7 +42,9 @@ func TestFeatureDiscovery(t *testing.T) {
 			}
 		})
 	}
-	rules := func(found objects) any { return found.account.policies[0].Spec.Validations }
+	rules := func(found objects) any {
+		return [][]admissionv1.Validation{found.account.policies[0].Spec.Validations, found.account.policies[1].Spec.Validations}
+	}
 	if !reflect.DeepEqual(rules(manifest), rules(chart)) {
 		t.Error("the policies of the manifest and of the chart differ")
 	}
@@ -53,6 +56,10 @@ func TestFeatureDiscovery(t *testing.T) {
 			strings.Contains(words, " --select-config") != isDiscovery(container) {
 			t.Errorf("%s does not follow the label of the node: %s", container.Name, words)
 		}
+	}
+	without := mustRender(t, strings.Replace(enabled, "nodeFeature: true, ", "", 1))
+	if len(without.account.roles) != 1 || len(without.account.policies) != 1 {
+		t.Error("without the option, the account may change NodeFeature objects")
 	}
 	if without := mustRender(t, strings.Replace(enabled, "enabled: true", "enabled: true, admissionPolicy: false", 1)); len(without.account.policies) != 0 {
 		t.Error("the policy cannot be left out")
@@ -74,7 +81,7 @@ func mustBeRestricted(t *testing.T, found objects) {
 			t.Errorf("a role is bound to %v", subject)
 		}
 	}
-	if len(account.subjects) != 2 || len(account.clusterRoles) != 1 || len(account.roles) != 1 {
+	if len(account.subjects) != 3 || len(account.clusterRoles) != 1 || len(account.roles) != 2 {
 		t.Fatalf("the account has other roles: %+v", account)
 	}
 	if rules := account.clusterRoles[0].Rules; !reflect.DeepEqual(rules, []rbacv1.PolicyRule{
@@ -84,12 +91,15 @@ func mustBeRestricted(t *testing.T, found objects) {
 		t.Errorf("the account has the rights %+v", rules)
 	}
 	mustEqual(t, "namespace of Events", account.roles[0].Namespace, "default")
-	if len(account.policies) != 1 || len(account.bindings) != 1 {
-		t.Fatal("the account has no policy")
+	mustEqual(t, "namespace of NodeFeature objects", account.roles[1].Namespace, namespace)
+	if len(account.policies) != 2 || len(account.bindings) != 2 {
+		t.Fatalf("the account has %d policies, expected 2", len(account.policies))
 	}
-	mustEqual(t, "bound policy", account.bindings[0].Spec.PolicyName, account.policies[0].Name)
-	mustEqual(t, "restricted account", account.policies[0].Spec.MatchConditions[0].Expression,
-		"request.userInfo.username == 'system:serviceaccount:"+namespace+":"+name+"'")
+	for i, policy := range account.policies {
+		mustEqual(t, "bound policy", account.bindings[i].Spec.PolicyName, policy.Name)
+		mustEqual(t, "restricted account", policy.Spec.MatchConditions[0].Expression,
+			"request.userInfo.username == 'system:serviceaccount:"+namespace+":"+name+"'")
+	}
 }
 
 // printedLabels runs the container with `--print` on a recorded host.
@@ -113,7 +123,7 @@ func printedLabels(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*core
 	arguments := []string{"--print", "--inventory", inventoryPath(twoT4)}
 	for _, word := range spec.Args {
 		// They need a cluster.
-		if !strings.HasPrefix(word, "--startup-taint=") && word != "--select-config" {
+		if !strings.HasPrefix(word, "--startup-taint=") && word != "--select-config" && word != "--node-feature" {
 			arguments = append(arguments, (&container{root: root}).expand(word))
 		}
 	}

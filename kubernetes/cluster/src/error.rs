@@ -4,6 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The part of a request's path by which a request for a `NodeFeature` object is recognised.
+pub(crate) const NODE_FEATURES: &str = "/nodefeatures/";
+
 /// A request has failed. Each of these may be temporary.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -81,6 +84,11 @@ impl ClusterError {
             ClusterError::Connect { .. } | ClusterError::Timeout { .. } => {
                 Some("check that the API server is running and can be reached from this node")
             }
+            ClusterError::Refused { code: 404, request, .. } if request.contains(NODE_FEATURES) => {
+                Some(
+                    "install Node Feature Discovery 0.14 or newer, which defines NodeFeature, or remove `--node-feature`",
+                )
+            }
             ClusterError::Refused { code, .. } => refusal_hint(*code),
             ClusterError::Lost { .. } | ClusterError::Answer { .. } => None,
         }
@@ -114,7 +122,7 @@ fn refusal_hint(code: u16) -> Option<&'static str> {
             "the token or certificate has expired or is unknown: check the service account, or the kubeconfig file",
         ),
         403 | 422 => Some(
-            "apply the ClusterRole, ClusterRoleBinding and ValidatingAdmissionPolicy of deploy/feature-discovery.yml",
+            "apply the roles, their bindings and the ValidatingAdmissionPolicy of deploy/feature-discovery.yml",
         ),
         404 => Some("check the name of the node: `--node-name`, or the variable NODE_NAME"),
         _ => None,

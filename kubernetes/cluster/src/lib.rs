@@ -12,6 +12,7 @@ mod event;
 mod in_cluster;
 mod kubeconfig;
 mod node;
+mod node_feature;
 mod retry;
 mod server;
 #[cfg(test)]

@@ -94,7 +94,7 @@ async fn a_refusal_has_the_servers_reason_and_a_hint() {
     let status = |message: &str| json!({"kind": "Status", "message": message}).to_string();
     for (line, code, hint) in [
         ("401 Unauthorized", 401, "expired"),
-        ("403 Forbidden", 403, "ClusterRole"),
+        ("403 Forbidden", 403, "roles"),
         ("404 Not Found", 404, "--node-name"),
     ] {
         let answers = vec![vec![http(line, "", &status("the reason"))]];
@@ -111,6 +111,35 @@ async fn a_refusal_has_the_servers_reason_and_a_hint() {
     let error = apply(&mut client).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     assert!(error.to_string().ends_with("429: slow down"), "{error}");
+}
+
+async fn apply_feature(client: &mut Client) -> Result<(), ClusterError> {
+    let node = Node::new(json!({"metadata": {"uid": "1-2"}}));
+    let labels = BTreeMap::from([("a/b".to_owned(), "c".to_owned())]);
+    client.apply_node_feature("node-1", "manager", &node, &labels).await
+}
+
+#[tokio::test]
+async fn a_node_feature_belongs_to_its_node() {
+    let (mut client, requests) = serve(vec![vec![ok(&json!({}))]], Credentials::None);
+    apply_feature(&mut client).await.unwrap();
+    let request = requests.recv().unwrap();
+    let line = "PATCH /prefix/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/default/nodefeatures/\
+                manager-node-1?fieldManager=manager&force=true HTTP/1.1\r\n";
+    assert!(request.starts_with(line), "{request}");
+    let body: Value = serde_json::from_str(request.lines().last().unwrap()).unwrap();
+    assert_eq!(body["metadata"]["labels"]["nfd.node.kubernetes.io/node-name"], "node-1");
+    let owner = json!([{"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": "1-2"}]);
+    assert_eq!(body["metadata"]["ownerReferences"], owner);
+    assert_eq!(body["spec"]["labels"], json!({"a/b": "c"}));
+}
+
+#[tokio::test]
+async fn without_node_feature_discovery_the_hint_is_to_install_it() {
+    let answers = vec![vec![http("404 Not Found", "", "404 page not found\n")]];
+    let (mut client, _requests) = serve(answers, Credentials::None);
+    let error = apply_feature(&mut client).await.unwrap_err();
+    assert!(error.hint().is_some_and(|text| text.contains("--node-feature")), "{error:?}");
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use cluster::{AccountEnvironment, Client, in_cluster, read_kubeconfig};
 
 use crate::command_line::CommandLine;
 use crate::config_selection::SelectionFile;
+use crate::feature_object::FeatureObject;
 use crate::node_state::MANAGER;
 use crate::reporter::{Report, Reporter};
 
@@ -31,9 +32,10 @@ pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
     let selection = line.select_config.then(|| line.input.config.selection()).flatten();
     let report = Report {
         node,
-        family: line.label_family(),
+        family: line.labels.family(),
         startup_taint: line.startup_taint.clone(),
         selection: selection.map(|path| SelectionFile::new(path.to_owned())),
+        feature: line.labels.node_feature.then(FeatureObject::default),
     };
     Ok(Reporter::new(report, client))
 }

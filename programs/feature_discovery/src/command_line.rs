@@ -45,13 +45,24 @@ pub(crate) struct CommandLine {
     /// --config-selection, for this program and the device plugin
     #[arg(long, requires = "config_selection", conflicts_with = "destination")]
     pub(crate) select_config: bool,
-    /// Also set the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices
-    #[arg(long)]
-    gfd_labels: bool,
+    #[command(flatten)]
+    pub(crate) labels: LabelOptions,
     #[command(flatten)]
     pub(crate) completions: Completions,
     #[command(flatten)]
     pub(crate) logs: LogArguments,
+}
+
+/// Which labels, and who sets them on the node.
+#[derive(clap::Args, Debug)]
+pub(crate) struct LabelOptions {
+    /// Write the labels to a `NodeFeature` object, from which Node Feature Discovery sets them on the
+    /// node
+    #[arg(long, conflicts_with = "destination")]
+    pub(crate) node_feature: bool,
+    /// Also set the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices
+    #[arg(long)]
+    gfd_labels: bool,
 }
 
 /// The definition that parses the arguments.
@@ -63,9 +74,9 @@ pub(crate) fn command() -> Command {
     })
 }
 
-impl CommandLine {
+impl LabelOptions {
     /// Which labels the node gets.
-    pub(crate) fn label_family(&self) -> LabelFamily {
+    pub(crate) fn family(&self) -> LabelFamily {
         if self.gfd_labels { LabelFamily::WithNvidia } else { LabelFamily::Directx }
     }
 }

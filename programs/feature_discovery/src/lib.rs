@@ -6,6 +6,7 @@ mod cluster_access;
 mod command_line;
 mod config_selection;
 mod event_queue;
+mod feature_object;
 mod label_file;
 mod node_devices;
 mod node_state;
@@ -54,7 +55,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     }
     let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
     if let Some(file) = &line.output {
-        let family = line.label_family();
+        let family = line.labels.family();
         return follow(line, async |devices| label_file::follow(devices, file, family).await);
     }
     let reporter = cluster_access::reporter(line)?;
@@ -67,7 +68,7 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     let config = config::load(&line.models.driver_models, line.input.config.choice())?;
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
-    cli::print(&label_file::text(&node_report::labels(&set, line.label_family())))
+    cli::print(&label_file::text(&node_report::labels(&set, line.labels.family())))
 }
 
 /// Follows the devices with `work` until it fails, or until a shutdown signal.

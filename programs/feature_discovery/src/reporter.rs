@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config_selection::{LABEL, Rejections, SelectionFile};
 use crate::event_queue::EventQueue;
+use crate::feature_object::FeatureObject;
 use crate::node_devices::{NodeDevices, NodeDevicesError};
 use crate::node_state::{Change, Desired, MANAGER, next_change};
 
@@ -30,6 +31,8 @@ pub(crate) struct Report {
     pub(crate) startup_taint: Option<String>,
     /// The file that names the configuration, if a label of the node selects it.
     pub(crate) selection: Option<SelectionFile>,
+    /// The object for the labels, if Node Feature Discovery sets them on the node.
+    pub(crate) feature: Option<FeatureObject>,
 }
 
 /// Keeps one node object up to date.
@@ -42,6 +45,7 @@ pub(crate) struct Reporter {
     desired: Option<Desired>,
     events: EventQueue,
     last_change: Option<(Change, Instant)>,
+    labelling: Attempts,
     reading: Attempts,
     writing: Attempts,
 }
@@ -74,6 +78,7 @@ impl Reporter {
             desired: None,
             events: EventQueue::new(Instant::now()),
             last_change: None,
+            labelling: Attempts::default(),
             reading: Attempts::default(),
             writing: Attempts::default(),
         }
@@ -129,7 +134,12 @@ impl Reporter {
                 self.events.add(event);
             }
         }
-        self.desired = Some(Desired::of(&set, self.report.family));
+        let mut desired = Desired::of(&set, self.report.family);
+        if let Some(feature) = &mut self.report.feature {
+            // Labels that this program has set on the node earlier are removed.
+            feature.set_labels(std::mem::take(&mut desired.labels));
+        }
+        self.desired = Some(desired);
         self.set = Some(set);
     }
 
@@ -138,7 +148,7 @@ impl Reporter {
             Ok(Some(node)) => {
                 self.reading.succeeded("following the node object");
                 if self.node.as_ref().is_none_or(|known| !node.is_older_than(known)) {
-                    self.node = Some(node);
+                    self.set_node(node);
                     self.select_configuration();
                 }
             }
@@ -150,6 +160,13 @@ impl Reporter {
         }
     }
 
+    fn set_node(&mut self, node: Node) {
+        if let (Some(feature), Some(known)) = (&mut self.report.feature, &self.node) {
+            feature.node_changed(known, &node);
+        }
+        self.node = Some(node);
+    }
+
     fn select_configuration(&mut self) {
         if let (Some(selection), Some(node)) = (&mut self.report.selection, &self.node) {
             selection.follow(node.label(LABEL));
@@ -158,6 +175,28 @@ impl Reporter {
 
     /// Sends what is due, and returns when there may be more.
     async fn write(&mut self) -> Option<Instant> {
+        let node = self.write_node().await;
+        let feature = self.write_feature().await;
+        node.into_iter().chain(feature).min()
+    }
+
+    /// Applies the object of Node Feature Discovery. Its failures delay nothing else.
+    async fn write_feature(&mut self) -> Option<Instant> {
+        let (feature, node) = (self.report.feature.as_mut()?, self.node.as_ref()?);
+        let due = feature.due(node)?;
+        let due = self.labelling.next.map_or(due, |at| at.max(due));
+        if due > Instant::now() {
+            return Some(due);
+        }
+        match feature.apply(&mut self.client, &self.report.node, node).await {
+            Ok(()) => self.labelling.succeeded("the API server accepts the NodeFeature object"),
+            Err(error) => self.labelling.failed("cannot apply the NodeFeature object", &error),
+        }
+        self.labelling.next
+    }
+
+    /// Sends the changes of the node and the Events that are due.
+    async fn write_node(&mut self) -> Option<Instant> {
         loop {
             let now = Instant::now();
             if let Some(at) = self.writing.next.filter(|at| *at > now) {
@@ -203,7 +242,7 @@ impl Reporter {
                 tracing::info!(taint = self.report.startup_taint, "startup taint removed");
             }
         }
-        self.node = Some(changed);
+        self.set_node(changed);
         self.last_change = Some((change, Instant::now()));
         Ok(())
     }

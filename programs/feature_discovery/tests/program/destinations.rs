@@ -115,6 +115,7 @@ fn what_is_missing_is_named_with_a_hint() {
         &["cannot read `/no/such/file`", "hint: "],
     );
     refuses(&["--print", "--kubeconfig", "x"], &["cannot be used with"]);
+    refuses(&["--print", "--node-feature"], &["cannot be used with"]);
     refuses(&["--node-name", "n", "--select-config"], &["--config-selection <FILE>"]);
     let selection = ["--config-directory", "x", "--config-selection", "y", "--select-config"];
     refuses(&[&["--print"][..], &selection].concat(), &["cannot be used with"]);
