@@ -94,8 +94,8 @@ fn name(device: &Device) -> String {
     limited(&device.description, MAX_NAME).unwrap_or_else(by_ids)
 }
 
-/// WDDM for a device with a display, MCDM for one that only computes, whichever of the program's
-/// driver models advertises it.
+/// WDDM for a device with a display, MCDM for one that only computes. The driver model that the
+/// plugin was started with does not matter.
 fn driver_model(device: &Device) -> DriverModel {
     if Filter::of(DriverModel::Wddm).matches(device) {
         DriverModel::Wddm

@@ -3,12 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use metrics::{DEVICE_LABELS, METRICS};
 
 const BEGIN: &str = "<!-- generated from programs/metrics/src/catalog.rs: UPDATE_REFERENCE=1 cargo test -p metrics -->\n";
-const END: &str = "<!-- end -->\n";
 
 fn table() -> String {
     let mut table =
@@ -42,13 +40,5 @@ fn is_device_label(label: &str) -> bool {
 
 #[test]
 fn the_page_lists_every_metric() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGIN).expect("the page has the begin mark");
-    let (_, after) = rest.split_once(END).expect("the page has the end mark");
-    let expected = [before, BEGIN, &table(), END, after].concat();
-    if std::env::var_os("UPDATE_REFERENCE").is_some() {
-        std::fs::write(&path, &expected).unwrap();
-    }
-    assert!(page == expected, "{}: set UPDATE_REFERENCE=1 to update it", path.display());
+    doc_pages::assert_part("metrics.md", BEGIN, &table());
 }

@@ -1,23 +1,11 @@
 //! Help, version and completions, and the reference page in `docs/reference`.
 
-use std::path::Path;
-
 use crate::run;
-
-/// If set, the test writes the reference page instead of comparing it.
-const UPDATE: &str = "UPDATE_REFERENCE";
 
 #[test]
 fn the_reference_page_is_up_to_date() {
     let command = feature_discovery::command();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
-    let file = folder.join(format!("{}.md", command.get_name()));
-    let defined = cli::markdown(&command);
-    if std::env::var_os(UPDATE).is_some() {
-        std::fs::write(&file, &defined).unwrap();
-    }
-    let written = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-    assert_eq!(written, defined, "{}: set {UPDATE}=1 to update it", file.display());
+    doc_pages::assert_page("reference/directx-feature-discovery.md", &cli::markdown(&command));
 }
 
 #[test]

@@ -1,21 +1,10 @@
 //! Help, version, wrong usage and the reference page.
 
-use std::path::Path;
-
 use crate::{Outcome, probe};
-
-/// If set, the test writes the reference page instead of comparing it.
-const UPDATE: &str = "UPDATE_REFERENCE";
 
 #[test]
 fn the_reference_page_is_up_to_date() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/gpu-probe.md");
-    let defined = gpu_probe::reference();
-    if std::env::var_os(UPDATE).is_some() {
-        std::fs::write(&file, &defined).unwrap();
-    }
-    let written = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-    assert_eq!(written, defined, "{}: set {UPDATE}=1 to update it", file.display());
+    doc_pages::assert_page("reference/gpu-probe.md", &gpu_probe::reference());
 }
 
 #[test]

@@ -1,12 +1,8 @@
 //! Help, versions and completions of the programs, and their pages in `docs/reference`.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::harness::outcome;
-
-/// Set this variable to write the pages instead of comparing them.
-const UPDATE: &str = "UPDATE_REFERENCE";
 
 const PROGRAMS: [&str; 3] = [
     env!("CARGO_BIN_EXE_directx-device-plugin"),
@@ -16,15 +12,9 @@ const PROGRAMS: [&str; 3] = [
 
 #[test]
 fn the_reference_pages_match_the_programs() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     for command in plugin::programs() {
-        let file = folder.join(format!("{}.md", command.get_name()));
-        let defined = cli::markdown(&command);
-        if std::env::var_os(UPDATE).is_some() {
-            std::fs::write(&file, &defined).unwrap();
-        }
-        let written = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-        assert_eq!(written, defined, "{}: set {UPDATE}=1 to update it", file.display());
+        let page = format!("reference/{}.md", command.get_name());
+        doc_pages::assert_page(&page, &cli::markdown(&command));
     }
 }
 

@@ -6,22 +6,13 @@ use crate::outcome::{
     GEN_DEVICE_MOUNTS, Outcome, QUERY_HCS_CAPABILITIES, TEST_DEVICE_DISCOVERY, program,
 };
 
-/// If set, the test writes the reference pages instead of comparing them.
-const UPDATE: &str = "UPDATE_REFERENCE";
-
 const PROGRAMS: [&str; 3] = [GEN_DEVICE_MOUNTS, QUERY_HCS_CAPABILITIES, TEST_DEVICE_DISCOVERY];
 
 #[test]
 fn the_reference_pages_are_up_to_date() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     for command in tools::programs() {
-        let file = folder.join(format!("{}.md", command.get_name()));
-        let defined = cli::markdown(&command);
-        if std::env::var_os(UPDATE).is_some() {
-            std::fs::write(&file, &defined).unwrap();
-        }
-        let written = std::fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
-        assert_eq!(written, defined, "{}: set {UPDATE}=1 to update it", file.display());
+        let page = format!("reference/{}.md", command.get_name());
+        doc_pages::assert_page(&page, &cli::markdown(&command));
     }
 }
 

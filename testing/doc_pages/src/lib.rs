@@ -1,0 +1,67 @@
+//! Pages of `docs` that are generated from the code. Tests compare them, or write them.
+//!
+//! In come the name of a page and what the code says; a page that says something else fails the
+//! test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// If set, the tests write the pages instead of comparing them.
+const UPDATE: &str = "UPDATE_REFERENCE";
+/// What follows a part that is generated.
+const END: &str = "<!-- end -->\n";
+
+/// Fails unless the page `page`, a path below `docs`, has this text.
+///
+/// # Panics
+/// The page has another text, or cannot be written.
+pub fn assert_page(page: &str, expected: &str) {
+    let file = path(page);
+    let written = fs::read_to_string(&file).unwrap_or_default().replace("\r\n", "\n");
+    if std::env::var_os(UPDATE).is_some() && written != expected {
+        fs::write(&file, expected).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        return;
+    }
+    assert_eq!(written, expected, "{}: set {UPDATE}=1 to update it", file.display());
+}
+
+/// Fails unless the page `page` has this text between the line `begin` and the end mark.
+///
+/// # Panics
+/// As [`assert_page`], and if a mark is missing.
+pub fn assert_part(page: &str, begin: &str, expected: &str) {
+    let written = fs::read_to_string(path(page)).unwrap_or_default().replace("\r\n", "\n");
+    let text = replaced(&written, begin, expected);
+    assert_page(page, &text.unwrap_or_else(|| panic!("{page} needs the lines {begin}{END}")));
+}
+
+/// `page` with another text between its marks.
+fn replaced(page: &str, begin: &str, part: &str) -> Option<String> {
+    let (before, rest) = page.split_once(begin)?;
+    let (_, after) = rest.split_once(END)?;
+    Some([before, begin, part, END, after].concat())
+}
+
+fn path(page: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_replaced_between_its_marks() {
+        let page = "above\n<!-- b -->\nold\n<!-- end -->\nbelow\n";
+        let expected = "above\n<!-- b -->\nnew\n<!-- end -->\nbelow\n";
+        assert_eq!(replaced(page, "<!-- b -->\n", "new\n").as_deref(), Some(expected));
+        assert_eq!(replaced(page, "<!-- c -->\n", "new\n"), None);
+        assert_eq!(replaced("<!-- b -->\nold\n", "<!-- b -->\n", "new\n"), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "no-such-folder")]
+    fn another_text_fails() {
+        assert_page("no-such-folder/page.md", "text");
+    }
+}
