@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use object::LittleEndian as LE;
-use object::read::pe::PeFile64;
+use object::pe::{ImageNtHeaders32, ImageNtHeaders64};
+use object::read::FileKind;
+use object::read::pe::{ImageNtHeaders, PeFile};
 
 /// The libraries that the programs may import, in lower case, each with a function that they
 /// import from it. According to the function's page in Microsoft's reference
@@ -97,7 +99,14 @@ fn fix(library: &str) -> &'static str {
 
 /// The names of the libraries that a PE file imports, those with delayed loading included.
 pub(crate) fn imported(file: &[u8]) -> Result<Vec<String>> {
-    let pe = PeFile64::parse(file)?;
+    match FileKind::parse(file)? {
+        FileKind::Pe32 => imported_as::<ImageNtHeaders32>(file),
+        _ => imported_as::<ImageNtHeaders64>(file),
+    }
+}
+
+fn imported_as<Headers: ImageNtHeaders>(file: &[u8]) -> Result<Vec<String>> {
+    let pe = PeFile::<Headers>::parse(file)?;
     let mut names = Vec::new();
     if let Some(table) = pe.import_table()? {
         let mut descriptors = table.descriptors()?;
@@ -124,22 +133,35 @@ fn text(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
 
     /// Where the only section lies in memory and in the file.
     const SECTION: (u32, usize) = (0x1000, 0x200);
 
     /// A PE file that imports `normal` when it starts and `delayed` when it needs it.
     fn program(normal: &[&str], delayed: &[&str]) -> Vec<u8> {
+        program_for(Machine::X86_64, normal, delayed)
+    }
+
+    fn program_for(machine: Machine, normal: &[&str], delayed: &[&str]) -> Vec<u8> {
+        // The size and the magic number of the optional header, and where it has the number
+        // of directories (winnt.h).
+        let (size, magic, count) = match machine {
+            Machine::X86 => (224, 0x10b_u16, 92),
+            Machine::X86_64 => (240, 0x20b_u16, 108),
+        };
         let mut file = vec![0; 0x1000];
         let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
-        // DOS header, then the PE header for x86-64 with one section (winnt.h).
+        // DOS header, then the PE header with one section (winnt.h).
         put(0, b"MZ");
         put(0x3c, &0x40_u32.to_le_bytes());
-        put(0x40, b"PE\0\0\x64\x86\x01\0");
-        put(0x54, &240_u16.to_le_bytes());
-        put(0x58, &0x20b_u16.to_le_bytes());
-        put(0x58 + 108, &16_u32.to_le_bytes());
-        let section = 0x58 + 240;
+        put(0x40, b"PE\0\0");
+        put(0x44, &machine.number().to_le_bytes());
+        put(0x46, &1_u16.to_le_bytes());
+        put(0x54, &u16::to_le_bytes(size));
+        put(0x58, &magic.to_le_bytes());
+        put(0x58 + count, &16_u32.to_le_bytes());
+        let section = 0x58 + usize::from(size);
         for (at, value) in [(8, 0xe00), (12, SECTION.0), (16, 0xe00), (20, 0x200)] {
             put(section + at, &u32::to_le_bytes(value));
         }
@@ -151,8 +173,8 @@ mod tests {
         {
             let rva = |at: usize| (SECTION.0 + u32::try_from(at).unwrap()).to_le_bytes();
             if !names.is_empty() {
-                put(0x58 + 112 + directory * 8, &rva(start));
-                put(0x58 + 116 + directory * 8, &0x100_u32.to_le_bytes());
+                put(0x58 + count + 4 + directory * 8, &rva(start));
+                put(0x58 + count + 8 + directory * 8, &0x100_u32.to_le_bytes());
             }
             for (index, name) in names.iter().enumerate() {
                 put(SECTION.1 + start + index * size + name_at, &rva(free));
@@ -191,6 +213,12 @@ mod tests {
         assert!(found.contains("a.exe imports dxcore.dll, "), "{found}");
         assert!(found.contains("hint: load the library at run time"), "{found}");
         assert!(found.ends_with("hint: link with `-static`"), "{found}");
+    }
+
+    #[test]
+    fn libraries_of_32_bit_programs_are_read() {
+        let file = program_for(Machine::X86, &["ntdll.dll"], &["dxcore.dll"]);
+        assert_eq!(imported(&file).unwrap(), ["dxcore.dll", "ntdll.dll"]);
     }
 
     #[test]

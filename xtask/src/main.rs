@@ -6,6 +6,7 @@
 mod attack;
 mod bench;
 mod book;
+mod build_flags;
 mod cache;
 mod clients;
 mod cluster_suite;
@@ -20,6 +21,7 @@ mod import_cycles;
 mod imports;
 mod kubelet_suite;
 mod layers;
+mod machine;
 mod manifests;
 mod metrics_suite;
 mod prerequisites;
@@ -31,6 +33,7 @@ mod skipped_part;
 mod stable_hash;
 mod test_run;
 mod version_info;
+mod version_resource;
 mod visibility_filter;
 mod wine;
 mod wine_command;
@@ -97,7 +100,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "visibility-filter",
         arguments: "",
-        about: "build directx-visible-filter.dll, which directx-visible puts into programs",
+        about: "build the libraries that directx-visible puts into programs",
         run: visibility_filter::command,
     },
     Command {

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use object::LittleEndian as LE;
-use object::pe::RT_VERSION;
-use object::read::pe::{PeFile64, ResourceDirectoryEntryData};
+use object::pe::{ImageNtHeaders32, ImageNtHeaders64, RT_VERSION};
+use object::read::FileKind;
+use object::read::pe::{ImageNtHeaders, PeFile, ResourceDirectoryEntryData};
 
 use crate::workspace;
 
@@ -71,10 +72,8 @@ pub(crate) fn perform() -> Result<()> {
         let path = workspace::windows_build(built);
         let file =
             std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let found = read(&file)
-            .and_then(|info| info.compare(shipped, description))
-            .with_context(|| format!("wrong version resource in {}", path.display()));
-        found?;
+        check_file(&file, shipped, description)
+            .with_context(|| format!("wrong version resource in {}", path.display()))?;
     }
     Ok(())
 }
@@ -85,6 +84,12 @@ pub(crate) fn built_files() -> Vec<(String, PathBuf)> {
         ((*shipped).to_owned(), workspace::windows_build(built))
     };
     FILES.iter().map(file).collect()
+}
+
+/// Fails unless the PE file `file` has the version resource of the file that is shipped as
+/// `shipped`.
+pub(crate) fn check_file(file: &[u8], shipped: &str, description: &str) -> Result<()> {
+    read(file)?.compare(shipped, description)
 }
 
 /// Fails unless the version resource of the PE file `file` has the version of this workspace.
@@ -138,7 +143,14 @@ impl VersionInfo {
 
 /// Reads the version resource of a PE file.
 fn read(file: &[u8]) -> Result<VersionInfo> {
-    let pe = PeFile64::parse(file)?;
+    match FileKind::parse(file)? {
+        FileKind::Pe32 => read_as::<ImageNtHeaders32>(file),
+        _ => read_as::<ImageNtHeaders64>(file),
+    }
+}
+
+fn read_as<Headers: ImageNtHeaders>(file: &[u8]) -> Result<VersionInfo> {
+    let pe = PeFile::<Headers>::parse(file)?;
     let directory = pe
         .data_directories()
         .resource_directory(file, &pe.section_table())?

@@ -1,73 +1,118 @@
-//! Builds the library that `directx-visible` puts into programs.
+//! Builds the libraries that `directx-visible` puts into programs.
 //!
-//! It has no runtime: cargo makes it from the crate's library, with the crate's own entry
-//! point and a profile that does not unwind.
+//! They have no runtime: cargo makes each from the crate's library, with the crate's own
+//! entry point and a profile that does not unwind.
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
+use crate::machine::Machine;
 use crate::process::run;
 use crate::workspace::{self, cargo};
-use crate::{imports, prerequisites};
+use crate::{build_flags, imports, prerequisites, version_info, version_resource};
 
-/// The name under which the library is shipped.
-pub(crate) const FILE: &str = "directx-visible-filter.dll";
+/// A filter for the processes of one architecture.
+pub(crate) struct Filter {
+    /// The name under which it is shipped.
+    pub(crate) file: &'static str,
+    /// The target that it is built for.
+    target: &'static str,
+    /// The symbol of its entry point.
+    entry: &'static str,
+}
+
+/// Every filter. Images, releases and tests contain these.
+pub(crate) static FILTERS: [Filter; 1] = [Filter {
+    file: "directx-visible-filter.dll",
+    target: workspace::WINDOWS_TARGET,
+    entry: "DllMain",
+}];
 
 /// The profile in `Cargo.toml`.
 const PROFILE: &str = "filter";
 
-/// The most bytes that it may have: every process of a container maps it.
+/// The most bytes that a filter may have: every process of a container maps it.
 const LARGEST: usize = 20 * 1024;
+
+/// What the version resource calls a filter.
+const DESCRIPTION: &str = "Hides the devices of other containers from a program";
+
+impl Filter {
+    /// The processor of the target.
+    pub(crate) fn machine(&self) -> Machine {
+        if self.target.starts_with("i686-") { Machine::X86 } else { Machine::X86_64 }
+    }
+
+    /// Builds it and returns its path, which has the shipped name.
+    fn build(&self) -> Result<PathBuf> {
+        let folder = workspace::target_dir().join(self.target).join(PROFILE);
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        let version = env!("CARGO_PKG_VERSION");
+        let resource =
+            version_resource::compile(&folder, self.file, DESCRIPTION, version, self.machine())?;
+        let mut build = cargo();
+        build.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
+        build.args(["--features", "dll", "--crate-type", "cdylib", "--profile", PROFILE]);
+        build.args(["--target", self.target, "--"]);
+        // Without the start-up code of the C runtime.
+        build.args(["-Clink-arg=-nostartfiles", &format!("-Clink-arg=-Wl,--entry={}", self.entry)]);
+        build.arg(format!("-Clink-arg={}", resource.display()));
+        let flags = build_flags::windows().join("\u{1f}");
+        run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags))?;
+        let library = folder.join("visibility_filter.dll");
+        let content =
+            fs::read(&library).with_context(|| format!("cannot read {}", library.display()))?;
+        self.check(&content)?;
+        let shipped = folder.join(self.file);
+        fs::write(&shipped, content)
+            .with_context(|| format!("cannot write {}", shipped.display()))?;
+        Ok(shipped)
+    }
+
+    /// It is small, no other library is loaded because of it, and it says what it is.
+    fn check(&self, library: &[u8]) -> Result<()> {
+        let file = self.file;
+        if library.len() > LARGEST {
+            bail!("{file} has {} bytes, more than {LARGEST}", library.len());
+        }
+        let imported = imports::imported(library)?;
+        if imported != ["ntdll.dll"] {
+            bail!("{file} imports {}, and may import only ntdll.dll", imported.join(", "));
+        }
+        version_info::check_file(library, file, DESCRIPTION)
+    }
+}
 
 /// `cargo xtask visibility-filter`.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     if !arguments.is_empty() {
         bail!("unexpected arguments\nhint: `visibility-filter` accepts none");
     }
-    println!("{}", workspace::shown(&build()?));
+    for library in build()? {
+        println!("{}", workspace::shown(&library));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds it for Windows and returns its path.
-pub(crate) fn build() -> Result<PathBuf> {
+/// Builds every filter and returns their paths, in the order of [`FILTERS`].
+pub(crate) fn build() -> Result<Vec<PathBuf>> {
     prerequisites::for_windows_builds()?;
-    let mut build = cargo();
-    build.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
-    build.args(["--features", "dll", "--crate-type", "cdylib", "--profile", PROFILE]);
-    build.args(["--target", workspace::WINDOWS_TARGET, "--"]);
-    // Without the start-up code of the C runtime, and without the time of the build.
-    build.args(["-Clink-arg=-nostartfiles", "-Clink-arg=-Wl,--entry=DllMain"]);
-    build.arg("-Clink-arg=-Wl,--no-insert-timestamp");
-    run(&mut build)?;
-    let library = built();
-    let content =
-        fs::read(&library).with_context(|| format!("cannot read {}", library.display()))?;
-    check(&content)?;
-    let shipped = library.with_file_name(FILE);
-    fs::write(&shipped, content).with_context(|| format!("cannot write {}", shipped.display()))?;
-    Ok(shipped)
+    FILTERS.iter().map(Filter::build).collect()
 }
 
-/// It is small, and no other library is loaded because of it.
-fn check(library: &[u8]) -> Result<()> {
-    if library.len() > LARGEST {
-        bail!("{FILE} has {} bytes, more than {LARGEST}", library.len());
-    }
-    let imported = imports::imported(library)?;
-    if imported != ["ntdll.dll"] {
-        bail!("{FILE} imports {}, and may import only ntdll.dll", imported.join(", "));
+/// Builds every filter into `folder`.
+pub(crate) fn build_into(folder: &Path) -> Result<()> {
+    for library in build()? {
+        let target = folder.join(library.file_name().unwrap_or_default());
+        fs::copy(&library, &target)
+            .with_context(|| format!("cannot write {}", target.display()))?;
     }
     Ok(())
-}
-
-/// Where cargo writes it.
-fn built() -> PathBuf {
-    let folder = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(PROFILE);
-    folder.join("visibility_filter.dll")
 }
 
 #[cfg(test)]
@@ -76,8 +121,15 @@ mod tests {
 
     #[test]
     fn a_large_library_and_other_content_are_refused() {
-        let error = check(&vec![0; LARGEST + 1]).unwrap_err().to_string();
+        let error = FILTERS[0].check(&vec![0; LARGEST + 1]).unwrap_err().to_string();
         assert_eq!(error, "directx-visible-filter.dll has 20481 bytes, more than 20480");
-        assert!(check(b"no library").is_err());
+        assert!(FILTERS[0].check(b"no library").is_err());
+    }
+
+    #[test]
+    fn the_target_determines_the_machine() {
+        let machine = |target| Filter { file: "", target, entry: "" }.machine();
+        assert_eq!(machine(workspace::WINDOWS_TARGET), Machine::X86_64);
+        assert_eq!(machine("i686-pc-windows-gnu"), Machine::X86);
     }
 }

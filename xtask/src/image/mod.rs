@@ -36,7 +36,7 @@ pub(crate) use self::digest::Digest;
 pub(crate) use self::hive::check as check_hive;
 pub(crate) use self::layer::{HIVE_FOLDER, HIVES};
 pub(crate) use self::layout::{INDEX, MANIFEST};
-pub(crate) use self::programs::{names as program_names, path_flags};
+pub(crate) use self::programs::{PACKAGES as PROGRAM_PACKAGES, names as program_names};
 pub(crate) use self::security::base64;
 pub(crate) use self::source_date::civil;
 

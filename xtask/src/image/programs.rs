@@ -1,4 +1,4 @@
-//! The Windows programs that images contain.
+//! The Windows programs that images and releases contain.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::prerequisites;
+use crate::machine::Machine;
 use crate::process::run;
+use crate::visibility_filter::{self, FILTERS};
 use crate::workspace::{self, cargo};
+use crate::{build_flags, prerequisites};
 
 /// A file that the images contain.
 struct Shipped {
@@ -21,8 +23,9 @@ struct Shipped {
 /// One program that acts as each of the others, depending on its name.
 const ALL: &str = "directx-programs.exe";
 
-/// Every file, also under the names that earlier device plugins used.
-const SHIPPED: [Shipped; 11] = [
+/// Every file but the visibility filters, also under the names that earlier device plugins
+/// used.
+const SHIPPED: [Shipped; 12] = [
     Shipped { name: "directx-device-plugin.exe", built: &[ALL, "directx-device-plugin.exe"] },
     Shipped { name: "device-plugin-wddm.exe", built: &[ALL, "device-plugin-wddm.exe"] },
     Shipped { name: "device-plugin-mcdm.exe", built: &[ALL, "device-plugin-mcdm.exe"] },
@@ -33,6 +36,8 @@ const SHIPPED: [Shipped; 11] = [
     Shipped { name: "gen-device-mounts.exe", built: &[ALL, "gen-device-mounts.exe"] },
     // A file of its own: it is copied into the images of users, and is a seventh of the size.
     Shipped { name: "gpu-probe.exe", built: &["gpu-probe.exe"] },
+    // A file of its own: it is mounted into containers.
+    Shipped { name: "directx-visible.exe", built: &["directx-visible.exe"] },
     Shipped { name: "query-hcs-capabilities.exe", built: &[ALL, "query-hcs-capabilities.exe"] },
     Shipped { name: "test-device-discovery.exe", built: &[ALL, "test-device-discovery.exe"] },
     // The real clients if somebody has built them; otherwise the program in Rust, which
@@ -52,11 +57,13 @@ const SHIPPED: [Shipped; 11] = [
 ];
 
 /// The packages that contain the programs.
-pub(super) const PACKAGES: [&str; 3] = ["multicall", "discovery_dll", "gpu_probe"];
+pub(crate) const PACKAGES: [&str; 4] =
+    ["multicall", "discovery_dll", "gpu_probe", "directx_visible"];
 
 /// The names of all files in the plugin's image.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    SHIPPED.iter().map(|file| file.name)
+    let filters = FILTERS.iter().map(|filter| filter.file);
+    SHIPPED.iter().map(|file| file.name).chain(filters)
 }
 
 /// Builds the programs and returns their folder.
@@ -66,41 +73,31 @@ pub(super) fn build() -> Result<PathBuf> {
     let mut build = cargo();
     build.args(["build", "--quiet", "--release", "--locked"]).args(packages);
     build.args(["--target", workspace::WINDOWS_TARGET]);
-    build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", compiler_flags().join("\u{1f}"));
+    build
+        .env_remove("RUSTFLAGS")
+        .env("CARGO_ENCODED_RUSTFLAGS", build_flags::windows().join("\u{1f}"));
     run(&mut build)?;
-    Ok(workspace::target_dir().join(workspace::WINDOWS_TARGET).join("release"))
-}
-
-/// Flags that keep the time of the build and the paths of this machine out of the
-/// programs, so that every machine builds the same bytes.
-fn compiler_flags() -> Vec<String> {
-    // Without it, GNU ld writes the time into the header of each program.
-    [path_flags(), vec!["-Clink-arg=-Wl,--no-insert-timestamp".to_owned()]].concat()
-}
-
-/// Flags that keep the paths of this machine out of programs.
-pub(crate) fn path_flags() -> Vec<String> {
-    let cargo_home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let cargo_home = cargo_home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
-    // If several prefixes match a path, rustc uses the last one.
-    let prefixes = [
-        cargo_home.map(|path| (path, "/cargo")),
-        Some((workspace::root(), "/workspace")),
-        Some((workspace::target_dir(), "/target")),
-    ];
-    let flag =
-        |(path, name): (PathBuf, &str)| format!("--remap-path-prefix={}={name}", path.display());
-    prefixes.into_iter().flatten().map(flag).collect()
+    let folder = workspace::target_dir().join(workspace::WINDOWS_TARGET).join("release");
+    visibility_filter::build_into(&folder)?;
+    Ok(folder)
 }
 
 /// Reads the files `names` from `folder`, by their names in the image.
 pub(super) fn read(folder: &Path, names: &[&str]) -> Result<BTreeMap<String, Vec<u8>>> {
-    let files = SHIPPED.iter().filter(|file| names.contains(&file.name));
-    files.map(|file| Ok((file.name.to_owned(), read_file(folder, file)?))).collect()
+    let files = SHIPPED.iter().map(|file| (file.name, file.built, Machine::X86_64));
+    let filters = FILTERS.iter().map(|filter| {
+        let built = std::slice::from_ref(&filter.file);
+        (filter.file, built, filter.machine())
+    });
+    let wanted = files.chain(filters).filter(|(name, ..)| names.contains(name));
+    wanted
+        .map(|(name, built, machine)| Ok((name.to_owned(), read_file(folder, built, machine)?)))
+        .collect()
 }
 
-fn read_file(folder: &Path, file: &Shipped) -> Result<Vec<u8>> {
-    let mut paths = file.built.iter().map(|name| folder.join(name));
+/// Reads the first file of `built` that exists.
+fn read_file(folder: &Path, built: &[&str], machine: Machine) -> Result<Vec<u8>> {
+    let mut paths = built.iter().map(|name| folder.join(name));
     let existing = paths.clone().find(|path| path.exists());
     let path = existing.or_else(|| paths.next_back()).expect("a file has a source");
     let bytes = fs::read(&path).with_context(|| {
@@ -109,18 +106,19 @@ fn read_file(folder: &Path, file: &Shipped) -> Result<Vec<u8>> {
             path.display()
         )
     })?;
-    if !is_windows_program(&bytes) {
-        bail!("{} is not a Windows program for x86-64", path.display());
+    if !is_windows_program(&bytes, machine) {
+        bail!("{} is not a Windows program for {machine}", path.display());
     }
     Ok(bytes)
 }
 
-/// Whether `bytes` start as a PE file for the machine `IMAGE_FILE_MACHINE_AMD64` (winnt.h).
-fn is_windows_program(bytes: &[u8]) -> bool {
-    const START: [u8; 6] = [b'P', b'E', 0, 0, 0x64, 0x86];
+/// Whether `bytes` start as a PE file for `machine`.
+fn is_windows_program(bytes: &[u8], machine: Machine) -> bool {
+    let [low, high] = machine.number().to_le_bytes();
     let offset = bytes.get(OFFSET..OFFSET + 4).and_then(|field| field.try_into().ok());
     let header = offset.and_then(|field| bytes.get(u32::from_le_bytes(field) as usize..));
-    bytes.starts_with(b"MZ") && header.is_some_and(|header| header.starts_with(&START))
+    let start = [b'P', b'E', 0, 0, low, high];
+    bytes.starts_with(b"MZ") && header.is_some_and(|header| header.starts_with(&start))
 }
 
 /// Where a program has the offset of its PE header.
@@ -177,6 +175,20 @@ mod tests {
             let error = read(folder.path(), &names).unwrap_err().to_string();
             let expected = format!("{} is not a Windows program for x86-64", path.display());
             assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
+    fn the_launcher_and_every_filter_are_shipped() {
+        let launcher = ("directx-visible.exe", Machine::X86_64);
+        let filters = FILTERS.iter().map(|filter| (filter.file, filter.machine()));
+        for (name, machine) in filters.chain([launcher]) {
+            assert!(names().any(|shipped| shipped == name), "{name}");
+            let folder = tempfile::tempdir().unwrap();
+            let mut bytes = minimal_program(b"");
+            bytes[0x44..0x46].copy_from_slice(&machine.number().to_le_bytes());
+            fs::write(folder.path().join(name), bytes).unwrap();
+            assert!(read(folder.path(), &[name]).unwrap().contains_key(name), "{name}");
         }
     }
 }

@@ -196,9 +196,18 @@ mod tests {
             .iter()
             .map(|component| component["name"].as_str().unwrap())
             .collect();
-        for linked in
-            ["plugin", "tools", "discovery_dll", "win32", "tokio", "serde", "h2", "multicall"]
-        {
+        for linked in [
+            "plugin",
+            "tools",
+            "discovery_dll",
+            "win32",
+            "tokio",
+            "serde",
+            "h2",
+            "multicall",
+            "directx_visible",
+            "visibility_filter",
+        ] {
             assert!(names.contains(&linked), "{linked}: {names:?}");
         }
         // A test dependency, a procedural macro, a build dependency, another system's crate

@@ -36,7 +36,7 @@ use self::output::Output;
 use self::programs::read;
 use self::source::Source;
 use self::summary::{Artifact, Kind};
-use crate::image::PLUGIN;
+use crate::image::{PLUGIN, PROGRAM_PACKAGES};
 use crate::{prerequisites, workspace};
 
 /// `cargo xtask release`.
@@ -93,7 +93,7 @@ impl Notices {
         };
         let runtimes = notices::WINDOWS_RUNTIMES;
         Ok(Notices {
-            windows: text(workspace::WINDOWS_TARGET, &programs::WINDOWS_PACKAGES, runtimes)?,
+            windows: text(workspace::WINDOWS_TARGET, &PROGRAM_PACKAGES, runtimes)?,
             linux: text(programs::LINUX_TARGET, &programs::LINUX_PACKAGES, &[])?,
         })
     }

@@ -5,18 +5,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::archive::{File, Files};
-use crate::image::path_flags;
+use crate::build_flags;
+use crate::machine::Machine;
 use crate::process::{self, run};
-use crate::{prerequisites, workspace};
+use crate::visibility_filter::FILTERS;
+use crate::{prerequisites, version_resource, workspace};
 
 /// The target of the archive for Linux.
 pub(super) const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The packages whose programs the archives contain.
-pub(super) const WINDOWS_PACKAGES: [&str; 3] = ["multicall", "discovery_dll", "gpu_probe"];
+/// The packages whose programs the archive for Linux contains. The one for Windows contains
+/// those of the image.
 pub(super) const LINUX_PACKAGES: [&str; 2] = ["multicall", "gpu_probe"];
 
 /// The file of the package `multicall`.
@@ -33,8 +35,10 @@ pub(super) const NAMES: [(&str, &str); 7] = [
     ("test-device-discovery", "--completions"),
 ];
 
-/// The program that is a file of its own, for images of users. It has no completions.
+/// The programs that are files of their own, for containers of users. They have no
+/// completions.
 const PROBE: &str = "gpu-probe";
+const LAUNCHER: &str = "directx-visible";
 
 /// The shells and the ends of the names of their completion scripts. Each script lies
 /// under the name by which its shell finds it.
@@ -53,9 +57,11 @@ pub(super) fn windows() -> Result<Files> {
         .iter()
         .map(|(name, _)| (format!("{name}.exe"), File::program(program.clone())))
         .collect();
-    let probe = format!("{PROBE}.exe");
-    let probe_bytes = read(&folder.join(&probe))?;
-    files.insert(probe, File::program(probe_bytes));
+    let own_files = [format!("{PROBE}.exe"), format!("{LAUNCHER}.exe")].into_iter();
+    for name in own_files.chain(FILTERS.iter().map(|filter| filter.file.to_owned())) {
+        let bytes = read(&folder.join(&name))?;
+        files.insert(name, File::program(bytes));
+    }
     let library = read(&folder.join("directx_device_discovery.dll"))?;
     files.insert(LIBRARY.to_owned(), File::program(library));
     Ok(files)
@@ -66,7 +72,9 @@ pub(super) fn linux() -> Result<Files> {
     let mut build = workspace::cargo();
     build.args(["build", "--quiet", "--release", "--locked", "--target", LINUX_TARGET]);
     build.args(LINUX_PACKAGES.iter().flat_map(|package| ["--package", package]));
-    build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", path_flags().join("\u{1f}"));
+    build
+        .env_remove("RUSTFLAGS")
+        .env("CARGO_ENCODED_RUSTFLAGS", build_flags::paths().join("\u{1f}"));
     run(&mut build)?;
     let folder = workspace::target_dir().join(LINUX_TARGET).join("release");
     let program = read(&folder.join(ALL))?;
@@ -144,9 +152,10 @@ fn import_library(folder: &Path, include: &Path) -> Result<PathBuf> {
 }
 
 fn cpp_client(folder: &Path, include: &Path, imports: &Path, version: &str) -> Result<PathBuf> {
-    let name = "test-device-discovery-cpp";
-    let resource = resource(folder, name, "DirectX device discovery test (C++)", version)?;
-    let program = folder.join(format!("{name}.exe"));
+    let file = "test-device-discovery-cpp.exe";
+    let description = "DirectX device discovery test (C++)";
+    let resource = version_resource::compile(folder, file, description, version, Machine::X86_64)?;
+    let program = folder.join(file);
     let source = "programs/discovery_dll/clients/cpp/test-device-discovery.cpp";
     let mut compiler = Command::new("x86_64-w64-mingw32-g++");
     compiler.current_dir(folder).args(["-std=c++17", "-O2", "-s", "-static"]);
@@ -159,13 +168,15 @@ fn cpp_client(folder: &Path, include: &Path, imports: &Path, version: &str) -> R
 
 fn go_client(folder: &Path, version: &str) -> Result<PathBuf> {
     let name = "test-device-discovery-go";
-    let resource = resource(folder, name, "DirectX device discovery test (Go)", version)?;
+    let file = format!("{name}.exe");
+    let description = "DirectX device discovery test (Go)";
+    let resource = version_resource::compile(folder, &file, description, version, Machine::X86_64)?;
     let module = folder.join("go");
     copy_folder(&workspace::root().join("bindings/go"), &module)?;
     // Go links every `.syso` file next to the sources into the program.
     let syso = module.join("cmd").join(name).join("resource_windows_amd64.syso");
     fs::copy(&resource, &syso).with_context(|| format!("cannot write {}", syso.display()))?;
-    let program = folder.join(format!("{name}.exe"));
+    let program = folder.join(file);
     let mut go = Command::new("go");
     go.current_dir(&module).args(["build", "-trimpath", "-buildvcs=false"]);
     go.args(["-ldflags=-s -w -buildid=", "-o"]).arg(&program).arg(format!("./cmd/{name}"));
@@ -173,42 +184,6 @@ fn go_client(folder: &Path, version: &str) -> Result<PathBuf> {
     go.env("GOFLAGS", "").env("GOWORK", "off");
     run(&mut go)?;
     Ok(program)
-}
-
-/// Compiles a version resource like those of the Rust programs (`programs/version_resource`).
-fn resource(folder: &Path, name: &str, description: &str, version: &str) -> Result<PathBuf> {
-    let script = folder.join(format!("{name}.rc"));
-    fs::write(&script, resource_script(name, description, version)?)
-        .with_context(|| format!("cannot write {}", script.display()))?;
-    let object = folder.join(format!("{name}.o"));
-    let mut windres = Command::new("x86_64-w64-mingw32-windres");
-    run(windres.arg("-i").arg(&script).arg("-o").arg(&object))?;
-    Ok(object)
-}
-
-fn resource_script(name: &str, description: &str, version: &str) -> Result<String> {
-    let numbers: Vec<&str> = version.split(['.', '-', '+']).take(3).collect();
-    if numbers.len() != 3 || numbers.iter().any(|number| number.parse::<u16>().is_err()) {
-        bail!("the version `{version}` does not begin with three numbers");
-    }
-    let numbers = format!("{},0", numbers.join(","));
-    let strings = [
-        ("FileDescription", description),
-        ("FileVersion", version),
-        ("InternalName", name),
-        ("LegalCopyright", "MIT licence"),
-        ("OriginalFilename", &format!("{name}.exe")),
-        ("ProductName", "DirectX device plugin for Kubernetes"),
-        ("ProductVersion", version),
-    ];
-    let strings = strings.map(|(key, text)| format!("      VALUE \"{key}\", \"{text}\"\n"));
-    // US English, UTF-16. FILETYPE 1 is a program (VFT_APP, verrsrc.h).
-    Ok(format!(
-        "1 VERSIONINFO\nFILEVERSION {numbers}\nPRODUCTVERSION {numbers}\nFILETYPE 1\nBEGIN\n  \
-         BLOCK \"StringFileInfo\"\n  BEGIN\n    BLOCK \"040904b0\"\n    BEGIN\n{}    END\n  END\n  \
-         BLOCK \"VarFileInfo\"\n  BEGIN\n    VALUE \"Translation\", 0x409, 1200\n  END\nEND\n",
-        strings.concat()
-    ))
 }
 
 /// Copies the files of `from` and of its folders.
@@ -239,24 +214,10 @@ mod tests {
     fn the_archives_contain_every_program_of_the_image() {
         let clients = ["test-device-discovery-cpp.exe", "test-device-discovery-go.exe", LIBRARY];
         for name in crate::image::program_names() {
-            let mut programs = NAMES.iter().map(|(program, _)| *program).chain([PROBE]);
+            let mut programs = NAMES.iter().map(|(program, _)| *program).chain([PROBE, LAUNCHER]);
             let is_program = programs.any(|program| format!("{program}.exe") == name);
-            assert!(is_program || clients.contains(&name), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_resource_has_the_numbers_of_the_version() {
-        let script = resource_script("name", "text", "1.2.3-rc.1").unwrap();
-        for part in [
-            "FILEVERSION 1,2,3,0\n",
-            "\"FileVersion\", \"1.2.3-rc.1\"\n",
-            "\"OriginalFilename\", \"name.exe\"\n",
-        ] {
-            assert!(script.contains(part), "{part}: {script}");
-        }
-        for version in ["1.2", "1.2.x", "1.2.65536", ""] {
-            assert!(resource_script("name", "text", version).is_err(), "{version}");
+            let is_filter = FILTERS.iter().any(|filter| filter.file == name);
+            assert!(is_program || is_filter || clients.contains(&name), "{name}");
         }
     }
 }

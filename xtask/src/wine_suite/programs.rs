@@ -20,8 +20,8 @@ const PACKAGES: [&str; 4] = ["--package", "plugin", "--package", "gpu_probe"];
 pub(super) struct Programs<'a> {
     /// The host that Windows programs run on.
     pub(super) host: SimulatedHost<'a>,
-    /// The library that `directx-visible` puts into programs.
-    pub(super) filter: PathBuf,
+    /// The libraries that `directx-visible` puts into programs.
+    pub(super) filters: Vec<PathBuf>,
 }
 
 impl<'a> Programs<'a> {
@@ -30,8 +30,7 @@ impl<'a> Programs<'a> {
         let target = ["--target", workspace::WINDOWS_TARGET];
         let launcher = ["--package", "directx_visible"];
         run(cargo().args(["build", "--quiet"]).args(PACKAGES).args(launcher).args(target))?;
-        let filter = visibility_filter::build()?;
-        Ok(Programs { host, filter })
+        Ok(Programs { host, filters: visibility_filter::build()? })
     }
 
     /// `directx-device-plugin` for Windows, on the host.

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::programs::{Programs, output};
 use super::test_case::TestCase;
+use crate::visibility_filter::FILTERS;
 use crate::wine::windows_path;
-use crate::{visibility_filter, workspace};
+use crate::workspace;
 
 /// A host with two GPUs, and their LUIDs.
 const INVENTORY: &str = "fixtures/inventories/aws-t4-two.yaml";
@@ -61,7 +62,9 @@ impl Launcher<'_> {
         let program = workspace::windows_build("directx-visible.exe");
         fs::copy(&program, launcher.program())
             .with_context(|| format!("cannot copy {}", program.display()))?;
-        fs::copy(&programs.filter, launcher.filter())?;
+        for filter in &programs.filters {
+            fs::copy(filter, launcher.folder.join(filter.file_name().unwrap_or_default()))?;
+        }
         Ok(launcher)
     }
 
@@ -70,7 +73,7 @@ impl Launcher<'_> {
     }
 
     fn filter(&self) -> PathBuf {
-        self.folder.join(visibility_filter::FILE)
+        self.folder.join(FILTERS[0].file)
     }
 
     /// The launcher in a container that has [`SHOWN`].
