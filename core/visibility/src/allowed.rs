@@ -26,12 +26,18 @@ impl AllowedLuids {
     pub fn new(luids: impl IntoIterator<Item = i64>) -> Result<AllowedLuids, TooManyLuids> {
         let mut list = AllowedLuids::NONE;
         for luid in luids {
-            if !list.contains(luid) {
-                *list.luids.get_mut(list.count).ok_or(TooManyLuids)? = luid;
-                list.count += 1;
-            }
+            list.insert(luid)?;
         }
         Ok(list)
+    }
+
+    /// Adds `luid` unless the list contains it.
+    pub(crate) fn insert(&mut self, luid: i64) -> Result<(), TooManyLuids> {
+        if !self.contains(luid) {
+            *self.luids.get_mut(self.count).ok_or(TooManyLuids)? = luid;
+            self.count += 1;
+        }
+        Ok(())
     }
 
     /// Whether the list contains `luid`.

@@ -1,7 +1,7 @@
 //! The decisions of the visibility filter, which lets a process see only the adapters of
 //! its container.
 //!
-//! Input: the allowed LUIDs, and bytes of the process. Output: which adapters stay
+//! Input: the variables of the container or the allowed LUIDs, and bytes of the process. Output: which adapters stay
 //! visible, and the bytes that hook a function or add a library to a program's imports.
 //! Nothing here uses the standard library, because the filter has no runtime.
 
@@ -12,6 +12,7 @@ mod allowed;
 mod imports;
 mod payload;
 mod stub;
+mod variables;
 
 pub use adapters::{AdapterInfo, AdapterType, Answer, answer, is_visible, keep_visible};
 pub use allowed::{AllowedLuids, TooManyLuids};
@@ -21,3 +22,4 @@ pub use imports::{
 };
 pub use payload::{MAX_PATH_LENGTH, Payload, PayloadError, Unfiltered};
 pub use stub::{CODE_SIZE, Stub, TRAMPOLINE_SIZE, far_jump, near_jump};
+pub use variables::{AllocationError, VARIABLE, allocated};

@@ -3,12 +3,12 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use visibility::{AllowedLuids, Payload, PayloadError, Unfiltered};
+use visibility::{AllowedLuids, Payload, PayloadError, Unfiltered, allocated};
 use visible_process::{
     LaunchError, Listing, Output, launch, listings, load_filter, raw_command_line,
 };
 
-use crate::allocation::{Existing, allowed, existing, list as listed_luids};
+use crate::allocation::{Existing, existing, list as listed_luids};
 use crate::arguments::{Format, LIST};
 use crate::check::{Adapters, Listed, Report};
 use crate::command_line::after_dashes;
@@ -86,9 +86,9 @@ fn listed() -> Vec<Listed> {
 
 /// The container's devices, of which at least one exists.
 fn allocation() -> Result<AllowedLuids, Failure> {
-    let variables = std::env::vars_os();
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    let allowed = allowed(variables.map(|(name, value)| (text(name), text(value))))?;
+    let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+    let allowed = allocated(&mut variables.collect::<Vec<_>>())?;
     // A Windows that does not list its adapters cannot be compared.
     let Some(adapters) = listings().into_iter().find_map(|listing| listing.luids.ok()) else {
         return Ok(allowed);

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use cli::{Failure, OutputFormat};
 use thiserror::Error;
+use visibility::VARIABLE;
 
 use crate::api::Api;
 use crate::help::FLAGS;
 use crate::measure::Effort;
 use crate::verdict::{Demands, Selection, Software};
-use crate::visibility::{Expected, VARIABLE};
+use crate::visibility::Expected;
 
 /// The hidden option with which the program starts itself.
 const CHILD: &str = "--child";
@@ -39,10 +40,19 @@ pub(crate) struct Arguments {
     apis: Vec<Api>,
     pub(crate) output: OutputFormat,
     software: Software,
-    expect: Option<String>,
+    expect: Option<Expect>,
     burn: Option<u32>,
     time_limit: u32,
     child: Option<Api>,
+}
+
+/// Where the allocated adapters come from.
+#[derive(PartialEq, Eq, Debug)]
+enum Expect {
+    /// The variables of the container.
+    Variables,
+    /// The value of the option.
+    Value(String),
 }
 
 /// A command line that cannot be read.
@@ -150,7 +160,7 @@ impl Arguments {
                 self.software = Software::Allowed;
             }
             // Its value is optional, so it never is the next word.
-            "--expect" => self.expect = Some(value.unwrap_or_else(|| VARIABLE.to_owned())),
+            "--expect" => self.expect = Some(value.map_or(Expect::Variables, Expect::Value)),
             "--burn" => self.burn = Some(seconds("--burn", text("--burn")?, LONGEST_BURN)?),
             "--time-limit" => {
                 self.time_limit = seconds("--time-limit", text("--time-limit")?, LONGEST_LIMIT)?;
@@ -184,16 +194,21 @@ impl Arguments {
 
     /// The adapters that should be visible, if the user asks for the comparison.
     pub(crate) fn expected(&self) -> Result<Option<Expected>, Failure> {
-        let Some(value) = &self.expect else { return Ok(None) };
-        let (text, origin) = if value == VARIABLE {
-            (std::env::var(VARIABLE).unwrap_or_default(), VARIABLE)
-        } else {
-            (value.clone(), "--expect")
+        let expected = match &self.expect {
+            None => return Ok(None),
+            Some(Expect::Value(text)) => Expected::parse(text).map_err(Failure::usage),
+            Some(Expect::Variables) => {
+                let text = |text: OsString| text.to_string_lossy().into_owned();
+                let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+                Expected::of_container(&mut variables.collect::<Vec<_>>())
+                    .map_err(|error| Failure::usage(anyhow::anyhow!("{error}")))
+            }
         };
-        Expected::parse(&text, origin).map(Some).map_err(|error| {
-            Failure::usage(error).hint(format!(
+        expected.map(Some).map_err(|failure| {
+            failure.hint(format!(
                 "set `environmentHints: true` in the configuration of the device plugin, which \
-                 sets {VARIABLE}, or use `--expect=1` or `--expect=LUID,LUID`"
+                 sets {VARIABLE} and a variable for each resource, or use `--expect=1` or \
+                 `--expect=LUID,LUID`"
             ))
         })
     }
@@ -274,9 +289,9 @@ mod tests {
     #[test]
     fn an_expectation_needs_no_value_and_takes_no_api() {
         let arguments = parsed(&["--expect", "vulkan"]);
-        let found = (arguments.expect.as_deref(), arguments.apis);
-        assert_eq!(found, (Some(VARIABLE), vec![Api::Vulkan]));
-        assert_eq!(parsed(&["--expect=2"]).expect.as_deref(), Some("2"));
+        let found = (arguments.expect, arguments.apis);
+        assert_eq!(found, (Some(Expect::Variables), vec![Api::Vulkan]));
+        assert_eq!(parsed(&["--expect=2"]).expect, Some(Expect::Value("2".to_owned())));
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub(crate) const FLAGS: [Flag; 7] = [
     Flag {
         usage: "--expect[=<ALLOCATED>]",
         about: "Compare the visible adapters with the allocated ones: a number, or LUIDs separated \
-                by commas; without value those of the variable `DIRECTX_VISIBLE_DEVICES`",
+                by commas; without value those of the variables `DIRECTX_VISIBLE_DEVICES_*` and \
+                `DIRECTX_VISIBLE_DEVICES`",
     },
     Flag {
         usage: "--burn <SECONDS>",

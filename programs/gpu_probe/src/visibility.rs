@@ -5,12 +5,10 @@ use std::collections::BTreeSet;
 use devices::Luid;
 use serde::Serialize;
 use thiserror::Error;
+use visibility::{AllocationError, allocated};
 
 use crate::outcome::{Kind, Outcome};
 use crate::verdict::Software;
-
-/// The variable in which the device plugin lists the allocated devices, by their LUIDs.
-pub(crate) const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 
 /// The most adapters that are a number and not a LUID.
 const MOST_ADAPTERS: u32 = 64;
@@ -23,35 +21,42 @@ pub(crate) enum Expected {
     Luids(BTreeSet<Luid>),
 }
 
-/// A list of allocated adapters that cannot be read.
+/// A value of `--expect` that cannot be read.
 #[derive(Error, Debug)]
 pub(crate) enum ExpectedError {
-    #[error("{origin} names no allocated adapter")]
-    Empty { origin: &'static str },
+    #[error("--expect names no allocated adapter")]
+    Empty,
     #[error(
-        "{origin} has `{word}`, which is neither a LUID nor a number of adapters up to {MOST_ADAPTERS}"
+        "--expect has `{0}`, which is neither a LUID nor a number of adapters up to {MOST_ADAPTERS}"
     )]
-    Malformed { origin: &'static str, word: String },
+    Malformed(String),
 }
 
 impl Expected {
-    /// Reads LUIDs separated by commas, or, from an option, a number of adapters.
-    pub(crate) fn parse(text: &str, origin: &'static str) -> Result<Expected, ExpectedError> {
+    /// Reads LUIDs separated by commas, or a number of adapters.
+    pub(crate) fn parse(text: &str) -> Result<Expected, ExpectedError> {
         if text.trim().is_empty() {
-            return Err(ExpectedError::Empty { origin });
+            return Err(ExpectedError::Empty);
         }
         if let Ok(number) = text.trim().parse::<u32>()
-            && origin != VARIABLE
             && number <= MOST_ADAPTERS
         {
             return Ok(Expected::Number(number));
         }
         let luid = |word: &str| {
             let word = word.trim();
-            let malformed = || ExpectedError::Malformed { origin, word: word.to_owned() };
-            word.parse().map(Luid).map_err(|_| malformed())
+            word.parse().map(Luid).map_err(|_| ExpectedError::Malformed(word.to_owned()))
         };
         text.split(',').map(luid).collect::<Result<_, _>>().map(Expected::Luids)
+    }
+
+    /// The adapters that the device plugin allocated, of all resources, from the variables
+    /// of this container.
+    pub(crate) fn of_container<Text: AsRef<str> + Ord>(
+        variables: &mut [(Text, Text)],
+    ) -> Result<Expected, AllocationError<'_>> {
+        let allowed = allocated(variables)?;
+        Ok(Expected::Luids(allowed.as_slice().iter().copied().map(Luid).collect()))
     }
 }
 
@@ -123,7 +128,7 @@ mod tests {
     }
 
     fn visibility(expected: &str, outcomes: &[Outcome]) -> Visibility {
-        let expected = Expected::parse(expected, "--expect").unwrap();
+        let expected = Expected::parse(expected).unwrap();
         compare(&expected, outcomes.iter(), Software::Refused)
     }
 
@@ -152,14 +157,19 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_contains_luids_and_no_number() {
-        let parsed = Expected::parse("2", VARIABLE).unwrap();
-        assert_eq!(parsed, Expected::Luids([Luid(2)].into()));
+    fn the_adapters_of_all_resources_are_allocated() {
+        let variables = [
+            ("DIRECTX_VISIBLE_DEVICES", "2"),
+            ("DIRECTX_VISIBLE_DEVICES_EXAMPLE_COM_A", "2"),
+            ("DIRECTX_VISIBLE_DEVICES_EXAMPLE_COM_B", "-7"),
+        ];
+        let expected = Expected::of_container(&mut variables.to_vec()).unwrap();
+        assert_eq!(expected, Expected::Luids([Luid(2), Luid(-7)].into()));
     }
 
     #[test]
     fn unreadable_lists_are_named() {
-        let error = |text| Expected::parse(text, "--expect").unwrap_err().to_string();
+        let error = |text| Expected::parse(text).unwrap_err().to_string();
         assert_eq!(error(" "), "--expect names no allocated adapter");
         assert!(
             error("5,x").starts_with("--expect has `x`, which is neither "),

@@ -193,15 +193,19 @@ fn a_load_is_kept_up_for_the_given_time() {
 
 #[test]
 fn visible_adapters_are_compared_with_the_allocated_ones() {
-    let expected = |list: &str| {
+    let expected = |list: &str, of_resource: &str| {
         let mut command = probe(&["cuda", "--expect"]);
         command.env("LD_LIBRARY_PATH", libraries()).env("DIRECTX_VISIBLE_DEVICES", list);
-        Outcome::of(&mut command)
+        Outcome::of(command.env("DIRECTX_VISIBLE_DEVICES_EXAMPLE_COM_GPU", of_resource))
     };
-    let outcome = expected("70000");
+    let outcome = expected("70000", "70000");
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(outcome.stdout.contains("adapters ok             1 allocated, 1 visible\n"));
-    let outcome = expected("5");
+    let outcome = expected("5", "5");
     assert_eq!(outcome.code, Some(1), "{outcome}");
     assert!(outcome.stdout.contains("LUID 70000 is visible, but was not allocated"), "{outcome}");
+    // The kubelet kept the other resource's value of the shared variable.
+    let outcome = expected("5", "70000");
+    assert!(outcome.stdout.contains("LUID 5 was allocated"), "{outcome}");
+    assert!(outcome.stdout.contains("2 allocated, 1 visible"), "{outcome}");
 }

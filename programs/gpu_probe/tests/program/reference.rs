@@ -34,7 +34,12 @@ fn wrong_values_exit_2() {
     assert!(usage_error(&["--burn", "0"]).contains("--burn has `0`, expected "));
     assert!(usage_error(&["--expect=x"]).contains("--expect has `x`, which is neither"));
     let error = usage_error(&["--expect"]);
-    assert!(error.starts_with("error: DIRECTX_VISIBLE_DEVICES names no allocated adapter\nhint: "));
+    assert!(error.starts_with("error: DIRECTX_VISIBLE_DEVICES is not set\nhint: set"), "{error}");
+    let mut command = probe(&["--expect"]);
+    let outcome = Outcome::of(command.env("DIRECTX_VISIBLE_DEVICES_A", "all"));
+    let start = "error: DIRECTX_VISIBLE_DEVICES_A has `all`, which is not a LUID\nhint: ";
+    assert_eq!(outcome.code, Some(2), "{outcome}");
+    assert!(outcome.stderr.starts_with(start), "{outcome}");
 }
 
 #[cfg(not(windows))]
