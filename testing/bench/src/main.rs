@@ -14,9 +14,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use crate::measures::{Effort, Measure};
+use crate::measures::{Effort, Measure, WindowsPrograms};
 
-const USAGE: &str = "usage: bench PROGRAM [--quick] [--only GROUP] [--write FILE]";
+const USAGE: &str = "usage: bench PROGRAM [--quick] [--only GROUP] [--write FILE] \
+    [--windows FOLDER -- RUNNER [ARGUMENT]...]";
 
 /// The parsed command line.
 #[derive(PartialEq, Eq, Debug)]
@@ -26,6 +27,8 @@ struct Request {
     /// The groups, in the order in which they are measured.
     groups: Vec<Measure>,
     write: Option<PathBuf>,
+    /// What [`Measure::Visible`] measures.
+    windows: Option<WindowsPrograms>,
 }
 
 fn main() -> ExitCode {
@@ -38,6 +41,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
         effort: Effort::Full,
         groups: Measure::ALL.to_vec(),
         write: None,
+        windows: None,
     };
     while let Some(argument) = arguments.next() {
         match argument.to_string_lossy().as_ref() {
@@ -48,6 +52,15 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
             }
             "--write" => {
                 request.write = Some(arguments.next().context("`--write` requires a file")?.into());
+            }
+            "--windows" => {
+                let folder = arguments.next().context("`--windows` requires a folder")?.into();
+                request.windows = Some(WindowsPrograms { folder, runner: Vec::new() });
+            }
+            "--" => {
+                let windows = request.windows.as_mut().context("`--` requires `--windows`")?;
+                windows.runner = arguments.map(|word| word.to_string_lossy().into()).collect();
+                break;
             }
             other => bail!("unknown argument `{other}`"),
         }
@@ -65,7 +78,11 @@ fn measure(request: &Request) -> Result<()> {
     let mut groups = Vec::new();
     for group in &request.groups {
         eprintln!("measuring: {}", group.name());
-        groups.push(runtime.block_on(group.run(&request.program, request.effort))?);
+        groups.push(runtime.block_on(group.run(
+            &request.program,
+            request.windows.as_ref(),
+            request.effort,
+        ))?);
     }
     print!("{}", report::text(&groups));
     if let Some(path) = &request.write {
@@ -92,8 +109,17 @@ mod tests {
         assert_eq!(parsed(&["p", "--only", "calls"]).unwrap().groups, [Measure::Calls]);
         let quick = parsed(&["p", "--quick", "--write", "f"]).unwrap();
         assert_eq!((quick.effort, quick.write), (Effort::Quick, Some("f".into())));
-        for bad in [&[][..], &["p", "--write"], &["p", "x"], &["p", "--only", "x"]] {
+        for bad in
+            [&[][..], &["p", "--write"], &["p", "x"], &["p", "--only", "x"], &["p", "--", "x"]]
+        {
             assert!(parsed(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn windows_programs_have_a_folder_and_a_runner() {
+        let found = parsed(&["p", "--quick", "--windows", "f", "--", "wine", "--quick"]).unwrap();
+        let runner = vec!["wine".to_owned(), "--quick".to_owned()];
+        assert_eq!(found.windows, Some(WindowsPrograms { folder: "f".into(), runner }));
     }
 }

@@ -9,7 +9,7 @@
 //! `send-shutdown` stops a program as containerd stops a `HostProcess` container.
 //!
 //! The commands from `gpu-lists` on are what the tests of the visibility filter run in
-//! filtered processes.
+//! filtered processes. `time` measures for `cargo xtask bench`.
 //!
 //! The program does not create the adapters: `dxcore_double` simulates them.
 
@@ -31,6 +31,8 @@ mod gpu_user;
 mod host;
 #[cfg(windows)]
 mod record;
+#[cfg(windows)]
+mod timing;
 
 #[cfg(windows)]
 fn main() -> std::process::ExitCode {
@@ -56,6 +58,7 @@ fn main() -> std::process::ExitCode {
         ["exit", code] => gpu_user::exit(code),
         ["command-line", ..] => gpu_user::print_command_line(),
         ["wait-for-shutdown"] => gpu_user::wait_for_shutdown(),
+        ["time", count, program, arguments @ ..] => timing::print_times(count, program, arguments),
         _ => {
             eprintln!(
                 "usage: wine_bed set INVENTORY | clear | remove-driver-key {{CLASS}}\\NNNN | \
@@ -63,7 +66,7 @@ fn main() -> std::process::ExitCode {
                  gpu-lists [LUID]... | load-filter DLL | damage-and-load-filter DLL | \
                  without-environment PROGRAM [ARGUMENT]... | \
                  children COUNT PROGRAM [ARGUMENT]... | exit CODE | command-line [ARGUMENT]... | \
-                 wait-for-shutdown"
+                 wait-for-shutdown | time COUNT PROGRAM [ARGUMENT]..."
             );
             return ExitCode::from(2);
         }

@@ -82,9 +82,14 @@ impl Wine {
 
     /// A command that runs a Windows program, which sees the workspace on drive Z.
     pub(crate) fn command(&self, program: &Path) -> Command {
-        let mut command = self.tool("wine");
+        let mut command = self.runner();
         command.arg(program);
         command
+    }
+
+    /// The same without the program, which is its next argument.
+    pub(crate) fn runner(&self) -> Command {
+        self.tool("wine")
     }
 
     /// Drive C of the prefix.

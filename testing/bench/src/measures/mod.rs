@@ -10,12 +10,14 @@ mod restarts;
 mod scrape;
 mod size;
 mod startup;
+mod visible;
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
 pub(crate) use group::{AppliesTo, Budget, Effort, Group, Row};
+pub(crate) use visible::WindowsPrograms;
 
 /// A group of measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,11 +31,12 @@ pub(crate) enum Measure {
     Decisions,
     Scrape,
     Probe,
+    Visible,
 }
 
 impl Measure {
     /// All groups, in the order of the report.
-    pub(crate) const ALL: [Measure; 9] = [
+    pub(crate) const ALL: [Measure; 10] = [
         Measure::Size,
         Measure::Startup,
         Measure::Calls,
@@ -43,6 +46,7 @@ impl Measure {
         Measure::Decisions,
         Measure::Scrape,
         Measure::Probe,
+        Measure::Visible,
     ];
 
     /// The name on the command line.
@@ -57,6 +61,7 @@ impl Measure {
             Measure::Decisions => "decisions",
             Measure::Scrape => "scrape",
             Measure::Probe => "probe",
+            Measure::Visible => "visible",
         }
     }
 
@@ -67,8 +72,13 @@ impl Measure {
         found.with_context(|| format!("unknown group `{name}`, expected one of: {names}"))
     }
 
-    /// Runs the measurements of the group with `program`.
-    pub(crate) async fn run(self, program: &Path, effort: Effort) -> Result<Group> {
+    /// Runs the measurements of the group with `program`, or with `windows`.
+    pub(crate) async fn run(
+        self,
+        program: &Path,
+        windows: Option<&WindowsPrograms>,
+        effort: Effort,
+    ) -> Result<Group> {
         match self {
             Measure::Size => size::measure(program),
             Measure::Startup => startup::measure(program, effort).await,
@@ -79,6 +89,10 @@ impl Measure {
             Measure::Decisions => decisions::measure(effort),
             Measure::Scrape => scrape::measure(program, effort).await,
             Measure::Probe => probe::measure(program, effort),
+            Measure::Visible => {
+                let windows = windows.context("`visible` requires `--windows`")?;
+                visible::measure(windows, effort)
+            }
         }
     }
 }

@@ -1,0 +1,140 @@
+//! `directx-visible`: its size and that of its filters, and what both cost a program.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use daemon_bed::Sample;
+
+use super::group::{AppliesTo, Effort, Group, Row};
+
+/// The launcher, and the program of the test bed, which starts programs and measures them.
+const LAUNCHER: &str = "directx-visible.exe";
+const BED: &str = "wine_bed.exe";
+
+/// A program that does nothing.
+const NOTHING: [&str; 3] = [BED, "exit", "0"];
+
+/// Starts of a program in one process that measures, and how many of them come first and
+/// do not count.
+const STARTS: usize = 8;
+const WARM_UP: usize = 3;
+
+/// Windows programs, and what runs them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct WindowsPrograms {
+    /// The folder with [`LAUNCHER`], its filters and [`BED`].
+    pub(crate) folder: PathBuf,
+    /// A command to which the program and its arguments are added.
+    pub(crate) runner: Vec<String>,
+}
+
+impl WindowsPrograms {
+    /// Runs a program of the folder, and returns the milliseconds that it prints.
+    fn times(&self, words: &[&str]) -> Result<Sample> {
+        let (program, arguments) = words.split_first().context("no program")?;
+        let program = self.folder.join(program);
+        let (runner, rest) = self.runner.split_first().context("`--` requires a runner")?;
+        let mut command = Command::new(runner);
+        command.args(rest).arg(program).args(arguments);
+        let output = command.output().with_context(|| format!("cannot run `{runner}`"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}: {text}{errors}", words.join(" "));
+        // A program that is not filtered says so.
+        ensure!(errors.is_empty(), "{}: {errors}", words.join(" "));
+        milliseconds(&text)
+    }
+}
+
+/// Microseconds, one number a line, without those of the warm-up.
+fn milliseconds(text: &str) -> Result<Sample> {
+    let number = |line: &str| {
+        let number = line.trim().parse::<u32>();
+        number.map(|us| f64::from(us) / 1e3).with_context(|| format!("unexpected line `{line}`"))
+    };
+    let times = text.lines().skip(WARM_UP).map(number).collect::<Result<Vec<f64>>>()?;
+    Sample::new(times).context("no program was started")
+}
+
+pub(super) fn measure(programs: &WindowsPrograms, effort: Effort) -> Result<Group> {
+    let count = STARTS.to_string();
+    let timer = [BED, "time", &count];
+    let launcher = [LAUNCHER, "--"];
+    let plain = [&timer[..], &NOTHING].concat();
+    let visible = [&timer[..], &launcher, &NOTHING].concat();
+    let children = [&launcher[..], &timer, &NOTHING].concat();
+    let [mut alone, mut through, mut own, mut attach] = [const { Vec::new() }; 4];
+    // In turns, so that a change of the machine's load affects all.
+    for _ in 0..effort.times(40) {
+        let without = programs.times(&plain)?.median();
+        let with = programs.times(&visible)?.median();
+        let child = programs.times(&children)?.median();
+        alone.push(without);
+        through.push(with);
+        own.push(with - without);
+        attach.push(child - without);
+    }
+    let mut rows = sizes(&programs.folder)?;
+    rows.extend([
+        Row::new("start to end of a program", "ms", alone)?,
+        Row::new("the same through directx-visible", "ms", through)?,
+        Row::new("difference", "ms", own)?.within(15.0, AppliesTo::Median),
+        Row::new("filter, for each child process", "ms", attach)?,
+    ]);
+    Ok(Group { title: "Visibility", how: HOW, rows })
+}
+
+const HOW: &str = "`directx-visible`, its filter, and what they cost a program that does nothing. \
+    A Windows program starts it eight times and measures the last five; each result is the \
+    median of one such run, alternately without `directx-visible`, through it, and as a child \
+    process of a filtered program. On Linux under Wine: the times are those of Wine, which starts \
+    processes slower than Windows.";
+
+/// The sizes of the launcher and of each filter.
+fn sizes(folder: &Path) -> Result<Vec<Row>> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<_>>()?;
+    files.sort();
+    let mut rows = Vec::new();
+    for path in files {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let limit = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("dll") => 20.0,
+            Some("exe") if name == LAUNCHER => 400.0,
+            _ => continue,
+        };
+        let bytes = u32::try_from(fs::metadata(&path)?.len())?;
+        let row = Row::new(name, "KiB", vec![f64::from(bytes) / 1024.0])?;
+        rows.push(row.within(limit, AppliesTo::Median));
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_starts_do_not_count() {
+        let sample = milliseconds("9000\r\n8000\r\n7000\r\n1500\r\n2500\r\n").unwrap();
+        assert_eq!((sample.count(), sample.percentile(100)), (2, 2.5));
+        for text in ["", "1\n2\n3\n", "1\n2\n3\nx\n"] {
+            assert!(milliseconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_launcher_and_every_filter_have_a_size() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, size) in [(LAUNCHER, 2048), ("a.dll", 1024), (BED, 1), ("x.txt", 1)] {
+            fs::write(folder.path().join(name), vec![0; size]).unwrap();
+        }
+        let rows = sizes(folder.path()).unwrap();
+        let sizes: Vec<_> = rows.iter().map(|row| (&*row.what, row.sample.median())).collect();
+        assert_eq!(sizes, [("a.dll", 1.0), (LAUNCHER, 2.0)]);
+    }
+}
