@@ -81,7 +81,7 @@ fn listed() -> Vec<Listed> {
         let adapters = luids.map_or_else(Adapters::Unavailable, Adapters::Luids);
         Listed { api: String::from(api), adapters }
     };
-    listings().into_iter().map(convert).collect()
+    listings().map(convert).collect()
 }
 
 /// The container's devices, of which at least one exists.
@@ -90,7 +90,7 @@ fn allocation() -> Result<AllowedLuids, Failure> {
     let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
     let allowed = allocated(&mut variables.collect::<Vec<_>>())?;
     // A Windows that does not list its adapters cannot be compared.
-    let Some(adapters) = listings().into_iter().find_map(|listing| listing.luids.ok()) else {
+    let Some(adapters) = listings().find_map(|listing| listing.luids.ok()) else {
         return Ok(allowed);
     };
     if let Existing::Missing(missing) = existing(&allowed, &adapters)? {

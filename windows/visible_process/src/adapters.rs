@@ -20,14 +20,15 @@ pub struct Listing {
     pub luids: Result<Vec<i64>, String>,
 }
 
-/// The lists of all interfaces.
-#[must_use]
-pub fn listings() -> Vec<Listing> {
-    vec![
-        Listing { api: "D3DKMTEnumAdapters", luids: d3dkmt() },
-        Listing { api: "D3DKMTEnumAdapters2", luids: d3dkmt2() },
-        Listing { api: "DXGI", luids: dxgi() },
-    ]
+/// Asks an interface.
+type List = fn() -> Result<Vec<i64>, String>;
+
+/// The lists of all interfaces. Each is asked when its turn comes: DXGI loads many
+/// libraries, and a launcher that needs one list should not wait for them.
+pub fn listings() -> impl Iterator<Item = Listing> {
+    let interfaces: [(_, List); 3] =
+        [("D3DKMTEnumAdapters", d3dkmt), ("D3DKMTEnumAdapters2", d3dkmt2), ("DXGI", dxgi)];
+    interfaces.into_iter().map(|(api, luids)| Listing { api, luids: luids() })
 }
 
 type D3dkmt = unsafe extern "system" fn(*mut c_void) -> NTSTATUS;

@@ -187,6 +187,15 @@ mod tests {
     }
 
     #[test]
+    fn the_document_names_every_program_of_the_image() {
+        let document = fs::read_to_string(workspace::root().join(DOCUMENT)).unwrap();
+        let documented = documented_names(&document, "Windows archive");
+        for program in crate::image::program_names() {
+            assert!(documented.iter().any(|name| name == program), "{program}");
+        }
+    }
+
+    #[test]
     fn archive_and_document_must_name_the_same_files() {
         assert_eq!(error(&["x.exe", "y.exe", "lib/a"]), "");
         assert!(error(&["x.exe", "lib/a"]).contains("names `y.exe`, which is not in"));

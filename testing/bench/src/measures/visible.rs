@@ -16,6 +16,9 @@ const BED: &str = "wine_bed.exe";
 /// A program that does nothing.
 const NOTHING: [&str; 3] = [BED, "exit", "0"];
 
+/// How the line of `directx-visible --version` starts.
+const VERSION: &str = "directx-visible ";
+
 /// Starts of a program in one process that measures, and how many of them come first and
 /// do not count.
 const STARTS: usize = 8;
@@ -54,7 +57,9 @@ fn milliseconds(text: &str) -> Result<Sample> {
         let number = line.trim().parse::<u32>();
         number.map(|us| f64::from(us) / 1e3).with_context(|| format!("unexpected line `{line}`"))
     };
-    let times = text.lines().skip(WARM_UP).map(number).collect::<Result<Vec<f64>>>()?;
+    // A program that is started may print something too.
+    let lines = text.lines().filter(|line| !line.starts_with(VERSION));
+    let times = lines.skip(WARM_UP).map(number).collect::<Result<Vec<f64>>>()?;
     Sample::new(times).context("no program was started")
 }
 
@@ -65,9 +70,10 @@ pub(super) fn measure(programs: &WindowsPrograms, effort: Effort) -> Result<Grou
     let plain = [&timer[..], &NOTHING].concat();
     let visible = [&timer[..], &launcher, &NOTHING].concat();
     let children = [&launcher[..], &timer, &NOTHING].concat();
-    let [mut alone, mut through, mut own, mut attach] = [const { Vec::new() }; 4];
+    let version = [&timer[..], &[LAUNCHER, "--version"]].concat();
+    let [mut alone, mut through, mut own, mut idle, mut attach] = [const { Vec::new() }; 5];
     // In turns, so that a change of the machine's load affects all.
-    for _ in 0..effort.times(40) {
+    for _ in 0..effort.times(20) {
         let without = programs.times(&plain)?.median();
         let with = programs.times(&visible)?.median();
         let child = programs.times(&children)?.median();
@@ -75,12 +81,14 @@ pub(super) fn measure(programs: &WindowsPrograms, effort: Effort) -> Result<Grou
         through.push(with);
         own.push(with - without);
         attach.push(child - without);
+        idle.push(programs.times(&version)?.median());
     }
     let mut rows = sizes(&programs.folder)?;
     rows.extend([
         Row::new("start to end of a program", "ms", alone)?,
         Row::new("the same through directx-visible", "ms", through)?,
         Row::new("difference", "ms", own)?.within(15.0, AppliesTo::Median),
+        Row::new("directx-visible --version", "ms", idle)?,
         Row::new("filter, for each child process", "ms", attach)?,
     ]);
     Ok(Group { title: "Visibility", how: HOW, rows })
@@ -89,8 +97,9 @@ pub(super) fn measure(programs: &WindowsPrograms, effort: Effort) -> Result<Grou
 const HOW: &str = "`directx-visible`, its filter, and what they cost a program that does nothing. \
     A Windows program starts it eight times and measures the last five; each result is the \
     median of one such run, alternately without `directx-visible`, through it, and as a child \
-    process of a filtered program. On Linux under Wine: the times are those of Wine, which starts \
-    processes slower than Windows.";
+    process of a filtered program. The difference contains the start of one more process; \
+    `directx-visible --version` shows how much of it that is. The times are those of Wine on Linux, \
+    which starts processes slower than Windows.";
 
 /// The sizes of the launcher and of each filter.
 fn sizes(folder: &Path) -> Result<Vec<Row>> {
@@ -120,7 +129,8 @@ mod tests {
 
     #[test]
     fn the_first_starts_do_not_count() {
-        let sample = milliseconds("9000\r\n8000\r\n7000\r\n1500\r\n2500\r\n").unwrap();
+        let text = "directx-visible 1.0\r\n9000\r\n8000\r\n7000\r\n1500\r\n2500\r\n";
+        let sample = milliseconds(text).unwrap();
         assert_eq!((sample.count(), sample.percentile(100)), (2, 2.5));
         for text in ["", "1\n2\n3\n", "1\n2\n3\nx\n"] {
             assert!(milliseconds(text).is_err(), "{text}");
