@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::build::{self, Layout, run};
 use super::test_case::{Context, TestCase};
 use crate::image::{HIVE_FOLDER, HIVES, PLUGIN, check_hive, program_names};
-use crate::workspace;
+use crate::{imports, version_info, workspace};
 
 /// The most that the image may have, in bytes.
 const MAXIMUM: u64 = 6_000_000;
@@ -21,7 +21,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         TestCase { name: "hivexml and reglookup read its hives", run: hives },
         TestCase { name: "another folder, umask and time give the same bytes", run: reproducible },
         TestCase {
-            name: "the programs have no folder of this machine and no time",
+            name: "the programs have a version and nothing of this machine",
             run: portable_programs,
         },
     ]
@@ -170,6 +170,9 @@ fn portable_programs(context: &Context) -> Result<()> {
         }
         if bytes.starts_with(b"MZ") {
             ensure!(build_time(&bytes) == Some(0), "{name} contains the time of its build");
+            version_info::check_version(&bytes)
+                .with_context(|| format!("wrong version resource in {name}"))?;
+            imports::check_bytes(&name, &bytes)?;
         }
     }
     Ok(())
