@@ -4,6 +4,7 @@
 //! only imported ordinal, the payload, the filter's descriptor and the program's own
 //! descriptors. The loader of Windows loads the filter from it as any other library.
 
+use crate::architecture::{Architecture, number, start};
 use crate::payload::{self, Payload};
 
 /// How much of a program's start is read; its headers lie in it.
@@ -15,16 +16,8 @@ pub const MAX_IMPORTS_SIZE: usize = 20 * 2048;
 /// The bytes of the payload before an import directory.
 pub const PRECEDING_SIZE: usize = payload::SIZE;
 
-/// `IMAGE_FILE_MACHINE_AMD64` and `IMAGE_NT_OPTIONAL_HDR64_MAGIC` (winnt.h).
-const AMD64: u16 = 0x8664;
-const PE32_PLUS: u16 = 0x20B;
-
-/// Offsets in `IMAGE_NT_HEADERS64`.
-const MACHINE: usize = 4;
-const MAGIC: usize = 24;
+/// An offset in `IMAGE_NT_HEADERS64` and `IMAGE_NT_HEADERS32` (winnt.h).
 const SIZE_OF_IMAGE: usize = 24 + 56;
-const DIRECTORY_COUNT: usize = 24 + 108;
-const DIRECTORIES: usize = 24 + 112;
 
 /// Indices of directories: imports, bound imports, import addresses, the .NET header.
 const IMPORT: usize = 1;
@@ -37,9 +30,10 @@ const DESCRIPTOR_SIZE: usize = 20;
 /// Its fields: names, time, forwarder chain, library, addresses.
 const NAME: usize = 12;
 
-/// A list with ordinal 1, as in `IMAGE_THUNK_DATA64`.
+/// A list with ordinal 1, as in `IMAGE_THUNK_DATA64` and `IMAGE_THUNK_DATA32`.
 const THUNKS_SIZE: usize = 16;
-const ORDINAL_1: u64 = (1 << 63) | 1;
+const ORDINAL_1: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0x80];
+const ORDINAL_1_32: [u8; 8] = [1, 0, 0, 0x80, 0, 0, 0, 0];
 const LISTS_SIZE: usize = 2 * THUNKS_SIZE;
 
 /// `IMAGE_DATA_DIRECTORY`.
@@ -65,6 +59,8 @@ pub enum Refusal {
 /// The parts of a program's headers that matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Image {
+    /// What it is made for.
+    pub architecture: Architecture,
     /// The size of the program in memory.
     pub size: u32,
     /// The import directory.
@@ -79,29 +75,25 @@ impl Image {
     /// Reads the start of a program.
     pub fn read(headers: &[u8]) -> Result<Image, Refusal> {
         let bad = Refusal::NotAProgram;
-        let start = number(headers, 0x3C).ok_or(bad)? as usize;
+        let start = start(headers).ok_or(bad)?;
         let field = |at: usize| number(headers, start.checked_add(at)?);
-        let short = |at: usize| field(at).map(|value| value & 0xFFFF);
-        if headers.get(..2) != Some(b"MZ") || field(0) != Some(0x4550) {
-            return Err(bad);
-        }
-        if short(MACHINE) != Some(AMD64.into()) || short(MAGIC) != Some(PE32_PLUS.into()) {
-            return Err(Refusal::OtherArchitecture);
-        }
-        if field(DIRECTORY_COUNT).ok_or(bad)? as usize <= CLR {
+        let architecture = Architecture::read(headers, start).ok_or(Refusal::OtherArchitecture)?;
+        let directories = architecture.directories();
+        if field(directories - 4).ok_or(bad)? as usize <= CLR {
             return Err(bad);
         }
         let directory = |index: usize| {
-            let at = DIRECTORIES + index * 8;
+            let at = directories + index * 8;
             Some(Directory { rva: field(at)?, size: field(at + 4)? })
         };
         if directory(CLR).ok_or(bad)?.rva != 0 {
             return Err(Refusal::Managed);
         }
         Ok(Image {
+            architecture,
             size: field(SIZE_OF_IMAGE).ok_or(bad)?,
             imports: directory(IMPORT).ok_or(bad)?,
-            directories: u32::try_from(start + DIRECTORIES).map_err(|_| bad)?,
+            directories: u32::try_from(start + directories).map_err(|_| bad)?,
             addresses: directory(IMPORT_ADDRESSES).ok_or(bad)?,
         })
     }
@@ -170,17 +162,20 @@ impl Block {
     ) -> Option<Directory> {
         let (lists, rest) = bytes.split_at_mut_checked(LISTS_SIZE)?;
         lists.fill(0);
+        let ordinal = match image.architecture {
+            Architecture::X64 => ORDINAL_1,
+            Architecture::X86 => ORDINAL_1_32,
+        };
         for list in lists.chunks_exact_mut(THUNKS_SIZE) {
-            list[..8].copy_from_slice(&ORDINAL_1.to_le_bytes());
+            list[..8].copy_from_slice(&ordinal);
         }
         let (place, rest) = rest.split_first_chunk_mut::<{ payload::SIZE }>()?;
         place.fill(0);
         payload.write(place, [image.imports.rva, image.imports.size]);
         let descriptor = rest.first_chunk_mut::<DESCRIPTOR_SIZE>()?;
         descriptor.fill(0);
-        let lists_size = u32::try_from(LISTS_SIZE).ok()?;
-        let library =
-            rva.checked_add(lists_size)?.checked_add(u32::try_from(payload::PATH).ok()?)?;
+        let library = LISTS_SIZE + Payload::path_offset(image.architecture);
+        let library = rva.checked_add(u32::try_from(library).ok()?)?;
         let addresses = rva.checked_add(u32::try_from(THUNKS_SIZE).ok()?)?;
         for (at, value) in [(0, rva), (NAME, library), (NAME + 4, addresses)] {
             descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -201,96 +196,123 @@ impl Block {
     }
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::architecture::{MACHINE, MAGIC};
     use crate::{AllowedLuids, Unfiltered};
     use proptest::prelude::*;
 
     const START: usize = 0x80;
 
-    /// The headers of a 64-bit program.
-    fn headers() -> Vec<u8> {
+    /// The headers of a program.
+    fn headers(architecture: Architecture) -> Vec<u8> {
+        let (machine, magic) = match architecture {
+            Architecture::X64 => (0x8664, 0x20B),
+            Architecture::X86 => (0x14C, 0x10B),
+        };
+        let directories = START + architecture.directories();
         let mut bytes = vec![0; 0x400];
         bytes[..2].copy_from_slice(b"MZ");
         bytes[START..START + 4].copy_from_slice(b"PE\0\0");
         for (at, value) in [
             (0x3C, 0x80),
-            (START + MACHINE, 0x8664),
-            (START + MAGIC, 0x20B),
+            (START + MACHINE, machine),
+            (START + MAGIC, magic),
             (START + SIZE_OF_IMAGE, 0x5000),
-            (START + DIRECTORY_COUNT, 16),
-            (START + DIRECTORIES + 8 * IMPORT, 0x2000),
-            (START + DIRECTORIES + 8 * IMPORT + 4, 60),
-            (START + DIRECTORIES + 8 * BOUND_IMPORT, 0x3000),
+            (directories - 4, 16),
+            (directories + 8 * IMPORT, 0x2000),
+            (directories + 8 * IMPORT + 4, 60),
+            (directories + 8 * BOUND_IMPORT, 0x3000),
         ] {
             put(&mut bytes, at, value);
         }
         bytes
     }
 
+    const BOTH: [Architecture; 2] = [Architecture::X64, Architecture::X86];
+
     fn put(bytes: &mut [u8], at: usize, value: u32) {
         bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
     #[test]
-    fn only_native_64_bit_programs_are_changed() {
-        let image = Image::read(&headers()).unwrap();
-        assert_eq!(image.size, 0x5000);
-        assert_eq!(image.imports, Directory { rva: 0x2000, size: 60 });
-        let changed = |at: usize, value: u32| {
-            let mut bytes = headers();
-            put(&mut bytes, at, value);
-            Image::read(&bytes)
-        };
-        assert_eq!(changed(START + MACHINE, 0x14C), Err(Refusal::OtherArchitecture));
-        assert_eq!(changed(START + MAGIC, 0x10B), Err(Refusal::OtherArchitecture));
-        assert_eq!(changed(START + DIRECTORIES + 8 * CLR, 0x100), Err(Refusal::Managed));
-        assert_eq!(changed(START + DIRECTORY_COUNT, 2), Err(Refusal::NotAProgram));
-        assert_eq!(changed(0x3C, 0xFFFF_FFF0), Err(Refusal::NotAProgram));
+    fn only_native_programs_are_changed() {
+        for architecture in BOTH {
+            let image = Image::read(&headers(architecture)).unwrap();
+            assert_eq!((image.architecture, image.size), (architecture, 0x5000));
+            assert_eq!(image.imports, Directory { rva: 0x2000, size: 60 });
+            let changed = |at: usize, value: u32| {
+                let mut bytes = headers(architecture);
+                put(&mut bytes, at, value);
+                Image::read(&bytes)
+            };
+            let directories = START + architecture.directories();
+            assert_eq!(changed(START + MACHINE, 0xAA64), Err(Refusal::OtherArchitecture));
+            assert_eq!(changed(START + MAGIC, 0x107), Err(Refusal::OtherArchitecture));
+            assert_eq!(changed(directories - 4, 2), Err(Refusal::NotAProgram));
+            assert_eq!(changed(0x3C, 0xFFFF_FFF0), Err(Refusal::NotAProgram));
+            assert_eq!(Image::read(&headers(architecture)[1..]), Err(Refusal::NotAProgram));
+        }
+        let mut mixed = headers(Architecture::X64);
+        put(&mut mixed, START + MAGIC, 0x10B);
+        assert_eq!(Image::read(&mixed), Err(Refusal::OtherArchitecture));
         assert_eq!(Image::read(b"MZ"), Err(Refusal::NotAProgram));
-        assert_eq!(Image::read(&headers()[1..]), Err(Refusal::NotAProgram));
+    }
+
+    /// .NET Framework's compiler writes a 32-bit program, also for 64-bit processes.
+    #[test]
+    fn programs_of_the_net_framework_are_not_changed() {
+        for architecture in BOTH {
+            let mut bytes = headers(architecture);
+            put(&mut bytes, START + architecture.directories() + 8 * CLR, 0x2008);
+            assert_eq!(Image::read(&bytes), Err(Refusal::Managed));
+        }
     }
 
     #[test]
     fn a_block_lists_the_filter_before_the_programs_own_libraries() {
-        let image = Image::read(&headers()).unwrap();
         let allowed = AllowedLuids::new([7]).unwrap();
         let payload = Payload::new(allowed, Unfiltered::Allow, r"C:\f.dll").unwrap();
-        let imports = 2 * DESCRIPTOR_SIZE;
-        let mut block = vec![0; Block::size(imports)];
-        let directory = Block::write(&mut block, 0x10_0000, &image, &payload, imports).unwrap();
-        assert_eq!(Block::before_imports() + imports + DESCRIPTOR_SIZE, block.len());
-        assert_eq!(directory.size as usize, 4 * DESCRIPTOR_SIZE);
-        let descriptor = (directory.rva - 0x10_0000) as usize;
-        let pointed =
-            |field: usize| number(&block, descriptor + field).unwrap() as usize - 0x10_0000;
-        assert!(block[pointed(NAME)..].starts_with(b"C:\\f.dll\0"));
-        for list in [pointed(0), pointed(NAME + 4)] {
-            assert_eq!(block[list..list + 8], ORDINAL_1.to_le_bytes());
-            assert_eq!(block[list + 8..list + 16], [0; 8]);
+        let payload = payload.with_32_bit_filter(r"C:\f32.dll").unwrap();
+        let expected: [(_, &[u8], u64); 2] = [
+            (Architecture::X64, b"C:\\f.dll\0", (1 << 63) | 1),
+            (Architecture::X86, b"C:\\f32.dll\0", (1 << 31) | 1),
+        ];
+        for (architecture, library, ordinal) in expected {
+            let image = Image::read(&headers(architecture)).unwrap();
+            let imports = 2 * DESCRIPTOR_SIZE;
+            let mut block = vec![0; Block::size(imports)];
+            let directory = Block::write(&mut block, 0x10_0000, &image, &payload, imports).unwrap();
+            assert_eq!(Block::before_imports() + imports + DESCRIPTOR_SIZE, block.len());
+            assert_eq!(directory.size as usize, 4 * DESCRIPTOR_SIZE);
+            let descriptor = (directory.rva - 0x10_0000) as usize;
+            let pointed =
+                |field: usize| number(&block, descriptor + field).unwrap() as usize - 0x10_0000;
+            assert!(block[pointed(NAME)..].starts_with(library));
+            for list in [pointed(0), pointed(NAME + 4)] {
+                assert_eq!(block[list..list + 8], ordinal.to_le_bytes());
+                assert_eq!(block[list + 8..list + 16], [0; 8]);
+            }
+            let preceding = block[descriptor - PRECEDING_SIZE..descriptor].try_into().unwrap();
+            assert_eq!(Block::payload(preceding), Some((payload, image.imports)));
         }
-        let preceding = block[descriptor - PRECEDING_SIZE..descriptor].try_into().unwrap();
-        assert_eq!(Block::payload(preceding), Some((payload, image.imports)));
     }
 
     #[test]
     fn bound_imports_are_removed_and_the_address_range_stays_unless_it_is_missing() {
         let new = Directory { rva: 0x10_0000, size: 80 };
-        let mut with_range = headers();
-        put(&mut with_range, START + DIRECTORIES + 8 * IMPORT_ADDRESSES, 0x2800);
-        for (bytes, range) in [(headers(), new.rva), (with_range, 0x2800)] {
+        for (architecture, range) in BOTH.into_iter().flat_map(|a| [(a, 0), (a, 0x2800)]) {
+            let directories = START + architecture.directories();
+            let mut bytes = headers(architecture);
+            put(&mut bytes, directories + 8 * IMPORT_ADDRESSES, range);
             let image = Image::read(&bytes).unwrap();
             let at = image.directories_rva() as usize;
-            let mut changed = bytes.clone();
-            image.directories(new, &mut changed[at..at + Image::DIRECTORIES_SIZE]).unwrap();
-            let image = Image::read(&changed).unwrap();
-            assert_eq!((image.imports, image.addresses.rva), (new, range));
-            assert_eq!(number(&changed, START + DIRECTORIES + 8 * BOUND_IMPORT), Some(0));
+            image.directories(new, &mut bytes[at..at + Image::DIRECTORIES_SIZE]).unwrap();
+            let image = Image::read(&bytes).unwrap();
+            let expected = if range == 0 { new.rva } else { range };
+            assert_eq!((image.imports, image.addresses.rva), (new, expected));
+            assert_eq!(number(&bytes, directories + 8 * BOUND_IMPORT), Some(0));
         }
     }
 
@@ -307,8 +329,9 @@ mod tests {
         #[test]
         fn damaged_headers_never_panic(
             changes in proptest::collection::vec((0_usize..0x200, any::<u8>()), 0..40),
+            is_32_bit: bool,
         ) {
-            let mut bytes = headers();
+            let mut bytes = headers(BOTH[usize::from(is_32_bit)]);
             for (at, value) in changes {
                 bytes[at] = value;
             }

@@ -9,17 +9,23 @@
 
 mod adapters;
 mod allowed;
+mod architecture;
+mod filter_file;
 mod imports;
 mod payload;
 mod stub;
+mod stub_x86;
 mod variables;
 
 pub use adapters::{AdapterInfo, AdapterType, Answer, answer, is_visible, keep_visible};
 pub use allowed::{AllowedLuids, TooManyLuids};
+pub use architecture::Architecture;
+pub use filter_file::is_filter;
 pub use imports::{
     Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, PRECEDING_SIZE, Refusal,
     imports_length,
 };
 pub use payload::{MAX_PATH_LENGTH, Payload, PayloadError, Unfiltered};
 pub use stub::{CODE_SIZE, Stub, TRAMPOLINE_SIZE, far_jump, near_jump};
+pub use stub_x86::{TRAMPOLINE_SIZE_X86, near_jump_x86};
 pub use variables::{AllocationError, VARIABLE, allocated};

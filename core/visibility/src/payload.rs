@@ -2,9 +2,10 @@
 //! import table.
 
 use crate::AllowedLuids;
+use crate::architecture::Architecture;
 
 /// Distinguishes a payload, and its version, from other bytes.
-const MAGIC: [u8; 8] = *b"DXVisib1";
+const MAGIC: [u8; 8] = *b"DXVisib2";
 
 /// The longest path of the filter in bytes; with the NUL after it, as long as Windows' own
 /// limit.
@@ -15,10 +16,14 @@ const FLAGS: usize = 8;
 const COUNT: usize = 12;
 const PREVIOUS: usize = 16;
 const LUIDS: usize = 24;
-pub(crate) const PATH: usize = LUIDS + AllowedLuids::BYTES;
+const PATH: usize = LUIDS + AllowedLuids::BYTES;
+const PATH_32: usize = PATH + PATH_SIZE;
+
+/// The size of a path with the NUL after it.
+const PATH_SIZE: usize = MAX_PATH_LENGTH + 1;
 
 /// Its size; a multiple of 8.
-pub(crate) const SIZE: usize = PATH + 264;
+pub(crate) const SIZE: usize = PATH_32 + PATH_SIZE;
 
 /// The only flag: [`Unfiltered::Refuse`].
 const REFUSE: u32 = 1;
@@ -37,8 +42,12 @@ pub enum Unfiltered {
 pub struct Payload {
     allowed: AllowedLuids,
     unfiltered: Unfiltered,
-    path: [u8; MAX_PATH_LENGTH + 1],
+    /// The filters for 64-bit and for 32-bit programs.
+    paths: [FilterPath; 2],
 }
+
+/// A path in ASCII, with zeros after it; all zeros if there is none.
+type FilterPath = [u8; PATH_SIZE];
 
 /// Why there can be no payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,21 +59,21 @@ pub enum PayloadError {
 }
 
 impl Payload {
-    /// A payload for a filter that lies at `path`, an absolute path.
+    /// A payload for a filter that lies at `path`, an absolute path. 32-bit programs are not
+    /// filtered.
     pub fn new(
         allowed: AllowedLuids,
         unfiltered: Unfiltered,
         path: &str,
     ) -> Result<Payload, PayloadError> {
-        if path.is_empty() || path.len() > MAX_PATH_LENGTH {
-            return Err(PayloadError::PathLength);
-        }
-        if !path.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
-            return Err(PayloadError::PathEncoding);
-        }
-        let mut bytes = [0; MAX_PATH_LENGTH + 1];
-        bytes[..path.len()].copy_from_slice(path.as_bytes());
-        Ok(Payload { allowed, unfiltered, path: bytes })
+        let paths = [filter_path(path)?, [0; PATH_SIZE]];
+        Ok(Payload { allowed, unfiltered, paths })
+    }
+
+    /// This payload, with a filter for 32-bit programs that lies at `path`.
+    pub fn with_32_bit_filter(mut self, path: &str) -> Result<Payload, PayloadError> {
+        self.paths[1] = filter_path(path)?;
+        Ok(self)
     }
 
     /// The adapters that the process may see.
@@ -79,11 +88,24 @@ impl Payload {
         self.unfiltered
     }
 
-    /// The path of the filter, in ASCII.
+    /// The path of the filter for programs of this architecture, in ASCII; empty if there is
+    /// none.
     #[must_use]
-    pub fn path(&self) -> &[u8] {
-        let end = self.path.iter().position(|byte| *byte == 0).unwrap_or(MAX_PATH_LENGTH);
-        &self.path[..end]
+    pub fn path(&self, architecture: Architecture) -> &[u8] {
+        let path = match architecture {
+            Architecture::X64 => &self.paths[0],
+            Architecture::X86 => &self.paths[1],
+        };
+        let end = path.iter().position(|byte| *byte == 0).unwrap_or(MAX_PATH_LENGTH);
+        &path[..end]
+    }
+
+    /// Where [`Payload::path`] lies in a payload.
+    pub(crate) fn path_offset(architecture: Architecture) -> usize {
+        match architecture {
+            Architecture::X64 => PATH,
+            Architecture::X86 => PATH_32,
+        }
     }
 
     /// This payload, limited by that of an outer launcher.
@@ -111,7 +133,9 @@ impl Payload {
             let at = LUIDS + n * 8;
             bytes[at..at + 8].copy_from_slice(&luid.to_le_bytes());
         }
-        bytes[PATH..PATH + self.path.len()].copy_from_slice(&self.path);
+        for (at, path) in [PATH, PATH_32].into_iter().zip(&self.paths) {
+            bytes[at..at + PATH_SIZE].copy_from_slice(path);
+        }
     }
 
     /// Reads what [`Payload::write`] wrote, and the directory that it replaced; `None` for
@@ -127,9 +151,22 @@ impl Payload {
         let allowed = AllowedLuids::new(luids.map(i64::from_le_bytes)).ok()?;
         let unfiltered =
             if number(FLAGS)? & REFUSE == 0 { Unfiltered::Allow } else { Unfiltered::Refuse };
-        let path = bytes.get(PATH..=PATH + MAX_PATH_LENGTH)?.try_into().ok()?;
-        Some((Payload { allowed, unfiltered, path }, [number(PREVIOUS)?, number(PREVIOUS + 4)?]))
+        let path = |at: usize| bytes.get(at..at + PATH_SIZE)?.try_into().ok();
+        let paths = [path(PATH)?, path(PATH_32)?];
+        Some((Payload { allowed, unfiltered, paths }, [number(PREVIOUS)?, number(PREVIOUS + 4)?]))
     }
+}
+
+fn filter_path(path: &str) -> Result<FilterPath, PayloadError> {
+    if path.is_empty() || path.len() > MAX_PATH_LENGTH {
+        return Err(PayloadError::PathLength);
+    }
+    if !path.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
+        return Err(PayloadError::PathEncoding);
+    }
+    let mut bytes = [0; PATH_SIZE];
+    bytes[..path.len()].copy_from_slice(path.as_bytes());
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -142,13 +179,18 @@ mod tests {
         fn what_is_written_is_read_back(
             luids in proptest::collection::vec(any::<i64>(), 0..=64),
             path in "[ -~]{1,259}",
+            path_32 in "[ -~]{0,259}",
             refuse: bool,
             previous: [u32; 2],
         ) {
             let unfiltered = if refuse { Unfiltered::Refuse } else { Unfiltered::Allow };
             let allowed = AllowedLuids::new(luids).unwrap();
-            let payload = Payload::new(allowed, unfiltered, &path).unwrap();
-            prop_assert_eq!(payload.path(), path.as_bytes());
+            let mut payload = Payload::new(allowed, unfiltered, &path).unwrap();
+            if !path_32.is_empty() {
+                payload = payload.with_32_bit_filter(&path_32).unwrap();
+            }
+            prop_assert_eq!(payload.path(Architecture::X64), path.as_bytes());
+            prop_assert_eq!(payload.path(Architecture::X86), path_32.as_bytes());
             let mut bytes = [0; SIZE];
             payload.write(&mut bytes, previous);
             prop_assert_eq!(Payload::read(&bytes), Some((payload, previous)));
@@ -170,7 +212,12 @@ mod tests {
 
     #[test]
     fn a_path_must_be_short_ascii() {
-        let new = |path: &str| Payload::new(AllowedLuids::NONE, Unfiltered::Allow, path).err();
+        let allow = |path: &str| Payload::new(AllowedLuids::NONE, Unfiltered::Allow, path);
+        let new = |path: &str| {
+            let with_32_bit = allow(r"C:\filter.dll").unwrap().with_32_bit_filter(path).err();
+            assert_eq!(allow(path).err(), with_32_bit);
+            with_32_bit
+        };
         assert_eq!(new(""), Some(PayloadError::PathLength));
         assert_eq!(new(&"a".repeat(260)), Some(PayloadError::PathLength));
         assert_eq!(new("C:\\Ünicode.dll"), Some(PayloadError::PathEncoding));

@@ -1,4 +1,4 @@
-//! The code at the start of a system call, and the jumps that replace it.
+//! The code at the start of a system call in a 64-bit process, and the jumps that replace it.
 //!
 //! `ntdll` and `win32u` of Windows 10 and later (and of Wine) enter the kernel with
 //! `4C 8B D1 | B8 number | F6 04 25 08 03 FE 7F 01 | 75 03 | 0F 05 | C3`. A hook
@@ -18,8 +18,8 @@ const REPLACED: usize = 8;
 const FAR_JUMP_SIZE: usize = 14;
 
 /// `jmp` with a 32-bit distance.
-const NEAR_JUMP: u8 = 0xE9;
-const NEAR_JUMP_SIZE: usize = 5;
+pub(crate) const NEAR_JUMP: u8 = 0xE9;
+pub(crate) const NEAR_JUMP_SIZE: usize = 5;
 
 /// What the code of a function is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

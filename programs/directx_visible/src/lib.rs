@@ -8,6 +8,7 @@ mod arguments;
 mod check;
 mod command_line;
 mod failure;
+mod filters;
 mod help;
 #[cfg_attr(not(windows), path = "run_elsewhere.rs")]
 mod run;

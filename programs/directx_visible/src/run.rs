@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use visibility::{AllowedLuids, Payload, PayloadError, Unfiltered, allocated};
 use visible_process::{
-    LaunchError, Listing, Output, launch, listings, load_filter, raw_command_line,
+    LaunchError, Listing, Output, check_32_bit_filter, launch, listings, load_filter,
+    raw_command_line, system_folder,
 };
 
 use crate::allocation::{Existing, existing, list as listed_luids};
@@ -13,9 +14,7 @@ use crate::arguments::{Format, LIST};
 use crate::check::{Adapters, Listed, Report};
 use crate::command_line::after_dashes;
 use crate::failure::{Failure, NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER, USAGE};
-
-/// The filter's file, which lies beside this program.
-const FILTER: &str = "directx-visible-filter.dll";
+use crate::filters::{FILTER, path_of_32_bit_filter};
 
 /// `ERROR_FILE_NOT_FOUND`, `ERROR_PATH_NOT_FOUND` and `ERROR_INVALID_NAME` (winerror.h).
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
@@ -102,16 +101,32 @@ fn allocation() -> Result<AllowedLuids, Failure> {
 
 /// The payload for a filter that can be loaded.
 fn payload(allowed: &AllowedLuids, unfiltered: Unfiltered) -> Result<Payload, Failure> {
-    let path = own_path()?.with_file_name(FILTER);
-    load_filter(&path).map_err(|error| {
-        let message = format!("cannot load the filter {}: {error}", path.display());
-        no_filter(
-            message,
-            "restore the file beside directx-visible.exe, and exclude it from antivirus",
-        )
-    })?;
+    let own = own_path()?;
+    let path = own.with_file_name(FILTER);
+    load_filter(&path).map_err(|error| cannot_load(&path, &error))?;
     let text = path.to_string_lossy();
-    Payload::new(*allowed, unfiltered, &text).map_err(|error| path_failure(&path, error))
+    let payload =
+        Payload::new(*allowed, unfiltered, &text).map_err(|error| path_failure(&path, error))?;
+    Ok(with_32_bit_filter(&payload, &own).unwrap_or_else(|failure| {
+        eprintln!("directx-visible: 32-bit programs see every GPU:\n{failure}");
+        payload
+    }))
+}
+
+/// `payload` with the filter for 32-bit programs, if there is one.
+fn with_32_bit_filter(payload: &Payload, own: &Path) -> Result<Payload, Failure> {
+    let system = system_folder().unwrap_or_default();
+    let path = path_of_32_bit_filter(&own.to_string_lossy(), &system.to_string_lossy());
+    let Some(path) = path.map(PathBuf::from).filter(|path| path.exists()) else {
+        return Ok(*payload);
+    };
+    check_32_bit_filter(&path).map_err(|error| cannot_load(&path, &error))?;
+    payload.with_32_bit_filter(&path.to_string_lossy()).map_err(|error| path_failure(&path, error))
+}
+
+fn cannot_load(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot load the filter {}: {error}", path.display());
+    no_filter(message, "restore the file, and exclude it from antivirus")
 }
 
 fn path_failure(path: &Path, error: PayloadError) -> Failure {

@@ -97,7 +97,7 @@ fn adapter_hooks(module: usize) -> Result<Set<{ state::ADAPTER_FUNCTIONS }>, Hoo
 /// Keeps the state for the life of the process.
 fn store(state: State) -> Result<(), Status> {
     let memory = Memory(nt::CURRENT_PROCESS);
-    let address = memory.allocate_between(0x1_0000, usize::MAX >> 17, size_of::<State>())?;
+    let address = memory.allocate_anywhere(size_of::<State>())?;
     let place = core::ptr::with_exposed_provenance_mut::<State>(address);
     // SAFETY: the memory is new, large enough, and aligned to a page.
     unsafe { place.write(state) };
@@ -110,7 +110,8 @@ fn store(state: State) -> Result<(), Status> {
 fn win32u() -> Result<Option<usize>, Status> {
     /// `KUSER_SHARED_DATA.NtSystemRoot`, at the same address in every process.
     const SYSTEM_ROOT: *const [u16; 260] = core::ptr::without_provenance(0x7FFE_0030);
-    const FILE: &[u8] = br"\System32\win32u.dll";
+    const FILE: &[u8] =
+        if cfg!(target_arch = "x86") { br"\SysWOW64\win32u.dll" } else { br"\System32\win32u.dll" };
     // SAFETY: Windows maps this page into every process, and never changes the root.
     let root = unsafe { SYSTEM_ROOT.read() };
     let end = root.iter().position(|character| *character == 0).unwrap_or_default();

@@ -2,8 +2,9 @@
 
 use core::ffi::CStr;
 
-use visibility::{CODE_SIZE, Stub, far_jump, near_jump};
+use visibility::{CODE_SIZE, Stub};
 
+use crate::code;
 use crate::memory::{Memory, REACH};
 use crate::nt::{self, Status, Text};
 
@@ -52,18 +53,19 @@ impl<const N: usize> Set<N> {
         let mut set = Set { functions: [None; N], trampolines: [0; N] };
         for (n, hook) in hooks.into_iter().enumerate() {
             let Some(address) = export(module, hook.name) else { continue };
-            let mut code = [0; CODE_SIZE];
-            memory.read(address, &mut code).map_err(HookError::Refused)?;
-            let stub = Stub::of(&code, address as u64);
+            let mut found = [0; CODE_SIZE];
+            memory.read(address, &mut found).map_err(HookError::Refused)?;
+            let stub = code::stub(&found, address);
             if stub == Stub::NotImplemented {
                 continue;
             }
             let relay = page + n * SLOT;
-            let trampoline = stub.trampoline(&code, address as u64);
-            let jump = near_jump(address as u64, relay as u64);
+            let trampoline = code::trampoline(stub, &found, address, relay + TRAMPOLINE);
+            let jump = code::jump(address, relay);
             let unknown = HookError::UnknownCode(hook.name);
             let (Some(trampoline), Some(jump)) = (trampoline, jump) else { return Err(unknown) };
-            memory.write(relay, &far_jump(hook.replacement as u64)).map_err(HookError::Refused)?;
+            let to_hook = code::relay(relay, hook.replacement);
+            memory.write(relay, &to_hook).map_err(HookError::Refused)?;
             memory.write(relay + TRAMPOLINE, &trampoline).map_err(HookError::Refused)?;
             if let (Some(function), Some(place)) =
                 (set.functions.get_mut(n), set.trampolines.get_mut(n))

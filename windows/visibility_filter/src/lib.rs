@@ -10,27 +10,29 @@
 
 #![cfg_attr(not(test), no_std)]
 // Code of other processes and of system libraries is read and written.
-#![cfg_attr(all(windows, target_arch = "x86_64"), allow(unsafe_code))]
+#![cfg_attr(all(windows, any(target_arch = "x86_64", target_arch = "x86")), allow(unsafe_code))]
 
-#[cfg(all(windows, target_arch = "x86_64"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86")))]
 mod memory;
-#[cfg(all(windows, target_arch = "x86_64"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86")))]
 mod nt;
-#[cfg(all(windows, target_arch = "x86_64"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86")))]
 mod process_image;
 
-#[cfg(all(windows, target_arch = "x86_64", feature = "dll"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod adapters;
-#[cfg(all(windows, target_arch = "x86_64", feature = "dll"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod children;
-#[cfg(all(windows, target_arch = "x86_64", feature = "dll"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
+mod code;
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod entry;
-#[cfg(all(windows, target_arch = "x86_64", feature = "dll"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod hook;
-#[cfg(all(windows, target_arch = "x86_64", feature = "dll"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod report;
-#[cfg(all(windows, target_arch = "x86_64", feature = "dll"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod state;
 
-#[cfg(all(windows, target_arch = "x86_64"))]
+#[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86")))]
 pub use process_image::{NotFiltered, filter};

@@ -2,6 +2,8 @@
 
 use core::ffi::c_void;
 
+use visibility::Architecture;
+
 use crate::nt::{self, Handle, Region, Status};
 
 /// Windows allocates addresses in steps of 64 KiB.
@@ -26,11 +28,19 @@ impl Memory {
         if status == nt::STATUS_SUCCESS && read == size { Ok(()) } else { Err(status) }
     }
 
-    /// A 64-bit number at `address`.
-    pub(crate) fn number(self, address: usize) -> Result<usize, Status> {
+    /// A pointer at `address` in a process of `architecture`.
+    pub(crate) fn pointer(
+        self,
+        address: usize,
+        architecture: Architecture,
+    ) -> Result<usize, Status> {
         let mut bytes = [0; 8];
-        self.read(address, &mut bytes)?;
-        Ok(usize::from_le_bytes(bytes))
+        let size = match architecture {
+            Architecture::X64 => 8,
+            Architecture::X86 => 4,
+        };
+        self.read(address, bytes.get_mut(..size).unwrap_or_default())?;
+        Ok(usize::try_from(u64::from_le_bytes(bytes)).unwrap_or_default())
     }
 
     /// Writes `bytes` at `address`, whose pages must be writable.
@@ -88,6 +98,12 @@ impl Memory {
             next = end.max(next.saturating_add(GRANULARITY));
         }
         Err(nt::STATUS_NO_MEMORY)
+    }
+
+    /// Allocates writable memory anywhere.
+    #[cfg(feature = "dll")]
+    pub(crate) fn allocate_anywhere(self, size: usize) -> Result<usize, Status> {
+        self.allocate(0, size)
     }
 
     /// Frees memory of [`Memory::allocate_between`].

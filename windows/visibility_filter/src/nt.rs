@@ -1,5 +1,5 @@
-//! The functions and structures of `ntdll` that the filter uses, for 64-bit processes.
-//! Sources: winternl.h, phnt.
+//! The functions and structures of `ntdll` that the filter uses, for processes of its own
+//! architecture. Sources: winternl.h, phnt.
 
 #![cfg_attr(not(feature = "dll"), allow(dead_code, reason = "the launcher uses a part"))]
 
@@ -35,11 +35,12 @@ pub(crate) const CURRENT_PROCESS: Handle = core::ptr::without_provenance_mut(usi
 pub(crate) struct Region {
     pub(crate) base: usize,
     pub(crate) allocation_base: usize,
-    pub(crate) allocation_protect: u64,
+    /// 32 bits; in a 64-bit process with a partition number.
+    pub(crate) allocation_protect: usize,
     pub(crate) size: usize,
     pub(crate) state: u32,
     pub(crate) protect: u32,
-    pub(crate) kind: u64,
+    pub(crate) kind: u32,
 }
 
 /// `UNICODE_STRING`, and `ANSI_STRING` with bytes.
@@ -69,7 +70,11 @@ pub(crate) struct ObjectAttributes {
     pub(crate) quality: *const c_void,
 }
 
-#[link(name = "ntdll", kind = "raw-dylib")]
+#[cfg_attr(target_arch = "x86_64", link(name = "ntdll", kind = "raw-dylib"))]
+#[cfg_attr(
+    target_arch = "x86",
+    link(name = "ntdll", kind = "raw-dylib", import_name_type = "undecorated")
+)]
 unsafe extern "system" {
     pub(crate) fn NtAllocateVirtualMemory(
         process: Handle,
@@ -125,7 +130,11 @@ unsafe extern "system" {
 }
 
 #[cfg(feature = "dll")]
-#[link(name = "ntdll", kind = "raw-dylib")]
+#[cfg_attr(target_arch = "x86_64", link(name = "ntdll", kind = "raw-dylib"))]
+#[cfg_attr(
+    target_arch = "x86",
+    link(name = "ntdll", kind = "raw-dylib", import_name_type = "undecorated")
+)]
 unsafe extern "system" {
     pub(crate) fn LdrLoadDll(
         path: *const u16,
@@ -197,7 +206,11 @@ pub(crate) struct Parameters {
 // runtime, which would then be loaded into every process.
 #[cfg(feature = "dll")]
 #[expect(dead_code, reason = "only the compiler calls them")]
-#[link(name = "ntdll", kind = "raw-dylib")]
+#[cfg_attr(target_arch = "x86_64", link(name = "ntdll", kind = "raw-dylib"))]
+#[cfg_attr(
+    target_arch = "x86",
+    link(name = "ntdll", kind = "raw-dylib", import_name_type = "undecorated")
+)]
 unsafe extern "C" {
     fn memcpy(to: *mut c_void, from: *const c_void, size: usize) -> *mut c_void;
     fn memmove(to: *mut c_void, from: *const c_void, size: usize) -> *mut c_void;

@@ -3,8 +3,8 @@
 use core::ffi::c_void;
 
 use visibility::{
-    Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, MAX_PATH_LENGTH, Payload, Refusal,
-    imports_length,
+    Architecture, Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, MAX_PATH_LENGTH,
+    Payload, Refusal, imports_length,
 };
 
 use crate::memory::{Memory, REACH};
@@ -19,8 +19,13 @@ const MITIGATION_POLICY: u32 = 52;
 const SIGNATURE_POLICY: u32 = 8;
 const SIGNED_ONLY: u32 = 0b11;
 
-/// Where the process environment block has the address of the program.
+/// Where the process environment block has the address of the program, in 64-bit and in
+/// 32-bit processes.
 const IMAGE_IN_PEB: usize = 0x10;
+const IMAGE_IN_PEB_32: usize = 8;
+
+/// The end of the addresses that every 32-bit process can use.
+const END_32: usize = 0x7FFE_0000;
 
 /// How much of a program's import table is read at once.
 const CHUNK: usize = 1000;
@@ -28,8 +33,13 @@ const CHUNK: usize = 1000;
 /// Why a process is not filtered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotFiltered {
-    /// A 32-bit process, or a program of another architecture.
+    /// Neither a program for x86-64 nor one for x86.
     OtherArchitecture,
+    /// A 32-bit program, for which there is no filter.
+    No32BitFilter,
+    /// A 64-bit program that a 32-bit one starts. The memory of the one is not accessible to
+    /// the other.
+    StartedBy32Bit,
     /// A program of .NET Framework.
     Managed,
     /// The process accepts only libraries that Microsoft or its store signed.
@@ -47,7 +57,11 @@ impl NotFiltered {
     #[must_use]
     pub fn reason(self) -> (&'static str, Option<i32>) {
         match self {
-            NotFiltered::OtherArchitecture => ("it is not a 64-bit program for x86-64", None),
+            NotFiltered::OtherArchitecture => ("it is not a program for x86-64 or x86", None),
+            NotFiltered::No32BitFilter => {
+                ("it is a 32-bit program, and their filter is missing", None)
+            }
+            NotFiltered::StartedBy32Bit => ("a 32-bit program starts a 64-bit one", None),
             NotFiltered::Managed => ("it is a program of .NET Framework", None),
             NotFiltered::SignedOnly => ("it loads only libraries signed by Microsoft", None),
             NotFiltered::UnusualProgram => ("its import table cannot be read", None),
@@ -77,31 +91,51 @@ impl From<Refusal> for NotFiltered {
 /// process whose only thread is suspended and has never run. If this fails, the process is
 /// as it was before.
 pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered> {
+    let memory = Memory(process);
+    let (architecture, base) = program(process, memory)?;
     // A process whose imports name a missing file does not start at all.
-    if !exists(payload.path()) {
-        return Err(NotFiltered::FilterMissing);
-    }
-    if query(process, WOW64_INFORMATION, [0_usize])?[0] != 0 {
-        return Err(NotFiltered::OtherArchitecture);
+    match payload.path(architecture) {
+        [] => return Err(NotFiltered::No32BitFilter),
+        path if !exists(path) => return Err(NotFiltered::FilterMissing),
+        _ => {}
     }
     // Windows before version 8 and Wine do not know the policy.
     let policy = query(process, MITIGATION_POLICY, [SIGNATURE_POLICY, 0]).unwrap_or_default();
     if policy[1] & SIGNED_ONLY != 0 {
         return Err(NotFiltered::SignedOnly);
     }
-    let memory = Memory(process);
-    let peb = query(process, BASIC_INFORMATION, [0_usize; 6])?[1];
-    let base = memory.number(peb + IMAGE_IN_PEB)?;
     let mut headers = [0; HEADERS_SIZE];
     memory.read(base, &mut headers)?;
     let image = Image::read(&headers)?;
+    if image.architecture != architecture {
+        return Err(NotFiltered::UnusualProgram);
+    }
     let imports = imports_size(memory, base, &image)?;
     let size = Block::size(imports);
     let above = base + image.size as usize;
-    let block = memory.allocate_between(above, base + REACH, size)?;
+    let end = match architecture {
+        Architecture::X64 => base + REACH,
+        Architecture::X86 => END_32,
+    };
+    let block = memory.allocate_between(above, end, size)?;
     change_imports(memory, base, &image, block, payload, imports).inspect_err(|_| {
         memory.free(block);
     })
+}
+
+/// The architecture of a process, and the address of its program.
+fn program(process: Handle, memory: Memory) -> Result<(Architecture, usize), NotFiltered> {
+    let peb_32 = query(process, WOW64_INFORMATION, [0_usize])?[0];
+    if peb_32 != 0 {
+        let base = memory.pointer(peb_32 + IMAGE_IN_PEB_32, Architecture::X86)?;
+        return Ok((Architecture::X86, base));
+    }
+    if cfg!(target_arch = "x86") {
+        return Err(NotFiltered::StartedBy32Bit);
+    }
+    let peb = query(process, BASIC_INFORMATION, [0_usize; 6])?[1];
+    let base = memory.pointer(peb + IMAGE_IN_PEB, Architecture::X64)?;
+    Ok((Architecture::X64, base))
 }
 
 /// The size of the program's import descriptors.

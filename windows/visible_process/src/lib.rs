@@ -23,7 +23,7 @@ pub use adapters::{Listing, listings};
 #[cfg(windows)]
 pub use console::raw_command_line;
 #[cfg(windows)]
-pub use filter_file::load as load_filter;
+pub use filter_file::{check_32_bit as check_32_bit_filter, load as load_filter, system_folder};
 #[cfg(windows)]
 pub use launch::{Child, LaunchError, Output, launch};
 #[cfg(windows)]
