@@ -10,6 +10,7 @@
 mod adapters;
 mod allowed;
 mod architecture;
+mod exports;
 mod filter_file;
 mod imports;
 mod payload;
@@ -20,6 +21,7 @@ mod variables;
 pub use adapters::{AdapterInfo, AdapterType, Answer, answer, is_visible, keep_visible};
 pub use allowed::{AllowedLuids, TooManyLuids};
 pub use architecture::Architecture;
+pub use exports::{Export, export_32};
 pub use filter_file::is_filter;
 pub use imports::{
     Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, PRECEDING_SIZE, Refusal,

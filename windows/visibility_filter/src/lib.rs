@@ -35,4 +35,4 @@ mod report;
 mod state;
 
 #[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86")))]
-pub use process_image::{NotFiltered, filter};
+pub use process_image::{NotFiltered, environment_block_32, filter};

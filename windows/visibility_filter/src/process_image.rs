@@ -123,6 +123,16 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
     })
 }
 
+/// The address of the 32-bit process environment block of a process; `None` for a 64-bit one.
+/// `process` is a handle of a process.
+#[must_use]
+pub fn environment_block_32(process: *mut c_void) -> Option<usize> {
+    query(process, WOW64_INFORMATION, [0_usize])
+        .ok()
+        .map(|[block]| block)
+        .filter(|block| *block != 0)
+}
+
 /// The architecture of a process, and the address of its program.
 fn program(process: Handle, memory: Memory) -> Result<(Architecture, usize), NotFiltered> {
     let peb_32 = query(process, WOW64_INFORMATION, [0_usize])?[0];

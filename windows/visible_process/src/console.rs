@@ -7,17 +7,15 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use windows::Win32::Foundation::{FALSE, HANDLE, TRUE};
+use windows::Win32::Foundation::{HANDLE, TRUE};
 use windows::Win32::System::Console::{
     CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler,
 };
 use windows::Win32::System::Environment::GetCommandLineW;
-use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
-use windows::Win32::System::Threading::{
-    CreateRemoteThread, IsWow64Process, LPTHREAD_START_ROUTINE,
-};
-use windows::core::{BOOL, s, w};
+use windows::Win32::System::Threading::{CreateRemoteThread, LPTHREAD_START_ROUTINE};
+use windows::core::BOOL;
 
+use crate::control_routine;
 use crate::handle::Handle;
 
 /// The command line of this process as it was given.
@@ -56,26 +54,11 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
     }
 }
 
-/// Sends an event as a container runtime does. A 32-bit program gets none: its `CtrlRoutine`
-/// has another address, and a thread at this one would end it with an error.
+/// Sends an event as a container runtime does.
 fn send(program: HANDLE, event: u32) -> windows::core::Result<()> {
-    let mut is_32_bit = FALSE;
-    // SAFETY: the handle is open, and the place is a local variable.
-    unsafe { IsWow64Process(program, &raw mut is_32_bit) }?;
-    if is_32_bit.as_bool() {
-        return Ok(());
-    }
-    // SAFETY: kernel32.dll is loaded in every process.
-    let kernel32 = unsafe { GetModuleHandleW(w!("kernel32.dll")) }?;
-    // SAFETY: the name is null-terminated.
-    let Some(routine) = (unsafe { GetProcAddress(kernel32, s!("CtrlRoutine")) }) else {
-        return Ok(());
-    };
-    // SAFETY: CtrlRoutine is a thread function. kernel32.dll has the same address in every
-    // process of the same architecture.
-    let routine = unsafe {
-        std::mem::transmute::<unsafe extern "system" fn() -> isize, LPTHREAD_START_ROUTINE>(routine)
-    };
+    let Some(routine) = control_routine::address(program) else { return Ok(()) };
+    // SAFETY: CtrlRoutine is a thread function, and this is its address in the program.
+    let routine = unsafe { std::mem::transmute::<usize, LPTHREAD_START_ROUTINE>(routine) };
     let argument = std::ptr::without_provenance(event as usize);
     // SAFETY: the handle is open, and the routine takes the event as its pointer.
     let thread = unsafe { CreateRemoteThread(program, None, 0, routine, Some(argument), 0, None) }?;

@@ -12,6 +12,8 @@ mod adapters;
 #[cfg(windows)]
 mod console;
 #[cfg(windows)]
+mod control_routine;
+#[cfg(windows)]
 mod filter_file;
 #[cfg(windows)]
 mod handle;
