@@ -24,6 +24,10 @@ const MINGW: &[Tool] = &[
     Tool { program: "x86_64-w64-mingw32-g++", package: "g++-mingw-w64-x86-64" },
 ];
 
+/// The same for 32-bit Windows; no C++ is compiled for it.
+const MINGW_32: &[Tool] =
+    &[Tool { program: "i686-w64-mingw32-gcc", package: "gcc-mingw-w64-i686" }];
+
 /// Installs `cargo fmt` and `cargo clippy`, which a minimal Rust installation lacks.
 pub(crate) fn for_lints() -> Result<()> {
     for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
@@ -42,6 +46,12 @@ pub(crate) fn for_windows_builds() -> Result<()> {
     }
     install(MINGW)?;
     install_rust_target(workspace::WINDOWS_TARGET)
+}
+
+/// Installs what builds for 32-bit Windows need.
+pub(crate) fn for_32_bit_builds() -> Result<()> {
+    install(MINGW_32)?;
+    install_rust_target(workspace::WINDOWS_32_TARGET)
 }
 
 /// Installs a C++ compiler for libFuzzer.

@@ -14,6 +14,9 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     }
     prerequisites::for_lints()?;
     prerequisites::for_windows_builds()?;
+    if !cfg!(windows) {
+        prerequisites::for_32_bit_builds()?;
+    }
     prerequisites::for_fuzz_builds()?;
     if cfg!(target_os = "linux") {
         Wine::ready("prefix")?;

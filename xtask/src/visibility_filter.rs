@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
@@ -26,17 +26,28 @@ pub(crate) struct Filter {
 }
 
 /// Every filter. Images, releases and tests contain these.
-pub(crate) static FILTERS: [Filter; 1] = [Filter {
-    file: "directx-visible-filter.dll",
-    target: workspace::WINDOWS_TARGET,
-    entry: "DllMain",
-}];
+pub(crate) static FILTERS: [Filter; 2] = [
+    Filter {
+        file: "directx-visible-filter.dll",
+        target: workspace::WINDOWS_TARGET,
+        entry: "DllMain",
+    },
+    Filter {
+        file: "directx-visible-filter32.dll",
+        target: workspace::WINDOWS_32_TARGET,
+        entry: "_DllMain@12",
+    },
+];
 
 /// The profile in `Cargo.toml`.
 const PROFILE: &str = "filter";
 
 /// The most bytes that a filter may have: every process of a container maps it.
 const LARGEST: usize = 20 * 1024;
+
+/// Functions that the compiler calls, and that rustc imports from `ntdll` under names without
+/// the `_` of 32-bit code.
+const MEMORY_FUNCTIONS: [&str; 4] = ["memcpy", "memmove", "memset", "memcmp"];
 
 /// What the version resource calls a filter.
 const DESCRIPTION: &str = "Hides the devices of other containers from a program";
@@ -55,16 +66,11 @@ impl Filter {
         let version = env!("CARGO_PKG_VERSION");
         let resource =
             version_resource::compile(&folder, self.file, DESCRIPTION, version, self.machine())?;
-        let mut build = cargo();
-        build.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
-        build.args(["--features", "dll", "--crate-type", "cdylib", "--profile", PROFILE]);
-        build.args(["--target", self.target, "--"]);
-        // Without the start-up code of the C runtime.
-        build.args(["-Clink-arg=-nostartfiles", &format!("-Clink-arg=-Wl,--entry={}", self.entry)]);
-        build.arg(format!("-Clink-arg={}", resource.display()));
-        let flags = build_flags::windows().join("\u{1f}");
-        run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags))?;
         let library = folder.join("visibility_filter.dll");
+        match self.machine() {
+            Machine::X86_64 => self.compile(&resource)?,
+            Machine::X86 => self.compile_and_link(&folder, &resource, &library)?,
+        }
         let content =
             fs::read(&library).with_context(|| format!("cannot read {}", library.display()))?;
         self.check(&content)?;
@@ -72,6 +78,41 @@ impl Filter {
         fs::write(&shipped, content)
             .with_context(|| format!("cannot write {}", shipped.display()))?;
         Ok(shipped)
+    }
+
+    /// A cargo that compiles the crate.
+    fn cargo(&self, kind: &str) -> Command {
+        let mut build = cargo();
+        build.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
+        build.args(["--features", "dll", "--crate-type", kind, "--profile", PROFILE]);
+        let flags = build_flags::windows().join("\u{1f}");
+        build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags);
+        build.args(["--target", self.target]);
+        build
+    }
+
+    /// Has rustc make the library, without the start-up code of the C runtime.
+    fn compile(&self, resource: &Path) -> Result<()> {
+        let mut build = self.cargo("cdylib");
+        build.args(["--", "-Clink-arg=-nostartfiles"]);
+        build.arg(format!("-Clink-arg=-Wl,--entry={}", self.entry));
+        run(build.arg(format!("-Clink-arg={}", resource.display())))
+    }
+
+    /// Links the library with the compiler's linker. For 32-bit code, rustc would link libgcc's
+    /// unwinder too, and with it the C runtime.
+    fn compile_and_link(&self, folder: &Path, resource: &Path, library: &Path) -> Result<()> {
+        run(&mut self.cargo("staticlib"))?;
+        let exports = folder.join("visibility_filter.def");
+        let text = format!("LIBRARY \"{}\"\nEXPORTS\nDllMain = DllMain@12 @1\n", self.file);
+        fs::write(&exports, text).with_context(|| format!("cannot write {}", exports.display()))?;
+        let mut link = Command::new("i686-w64-mingw32-gcc");
+        link.args(["-shared", "-nostdlib", "-o"]).arg(library).args([&exports, resource]);
+        link.arg(format!("-Wl,--entry={},--undefined={}", self.entry, self.entry));
+        link.args(MEMORY_FUNCTIONS.map(|name| format!("-Wl,--defsym=_{name}={name}")));
+        link.args(["-Wl,--dynamicbase,--nxcompat,--disable-auto-image-base"]);
+        link.args(["-Wl,--gc-sections,--strip-all,--no-insert-timestamp"]);
+        run(link.arg(folder.join("libvisibility_filter.a")))
     }
 
     /// It is small, no other library is loaded because of it, and it says what it is.
@@ -102,6 +143,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
 /// Builds every filter and returns their paths, in the order of [`FILTERS`].
 pub(crate) fn build() -> Result<Vec<PathBuf>> {
     prerequisites::for_windows_builds()?;
+    prerequisites::for_32_bit_builds()?;
     FILTERS.iter().map(Filter::build).collect()
 }
 
@@ -130,6 +172,6 @@ mod tests {
     fn the_target_determines_the_machine() {
         let machine = |target| Filter { file: "", target, entry: "" }.machine();
         assert_eq!(machine(workspace::WINDOWS_TARGET), Machine::X86_64);
-        assert_eq!(machine("i686-pc-windows-gnu"), Machine::X86);
+        assert_eq!(machine(workspace::WINDOWS_32_TARGET), Machine::X86);
     }
 }

@@ -13,6 +13,9 @@ use crate::process;
 /// The target that the Windows programs are built for on other systems.
 pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 
+/// The target of the 32-bit library and of the program that tests it.
+pub(crate) const WINDOWS_32_TARGET: &str = "i686-pc-windows-gnu";
+
 /// The folder that contains the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -39,6 +42,11 @@ pub(crate) fn windows_build(file: &str) -> PathBuf {
         return native_build(file);
     }
     target_dir().join(WINDOWS_TARGET).join("debug").join(file)
+}
+
+/// A file of the debug build for 32-bit Windows.
+pub(crate) fn windows_32_build(file: &str) -> PathBuf {
+    target_dir().join(WINDOWS_32_TARGET).join("debug").join(file)
 }
 
 /// A file of the debug build for this machine.

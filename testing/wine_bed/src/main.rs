@@ -9,27 +9,28 @@
 //! `send-shutdown` stops a program as containerd stops a `HostProcess` container.
 //!
 //! The commands from `gpu-lists` on are what the tests of the visibility filter run in
-//! filtered processes. `time` measures for `cargo xtask bench`.
+//! filtered processes. As a 32-bit program it has only these. `time` measures for
+//! `cargo xtask bench`.
 //!
 //! The program does not create the adapters: `dxcore_double` simulates them.
 
-#[cfg(windows)]
+#[cfg(all(windows, target_pointer_width = "64"))]
 mod bed;
-#[cfg(windows)]
+#[cfg(all(windows, target_pointer_width = "64"))]
 mod console_event;
-#[cfg(windows)]
+#[cfg(all(windows, target_pointer_width = "64"))]
 mod contents;
-#[cfg(windows)]
+#[cfg(all(windows, target_pointer_width = "64"))]
 mod device;
-#[cfg(windows)]
+#[cfg(all(windows, target_pointer_width = "64"))]
 mod driver;
-#[cfg(windows)]
+#[cfg(all(windows, target_pointer_width = "64"))]
 mod faults;
 #[cfg(windows)]
 mod gpu_user;
-#[cfg(windows)]
+#[cfg(all(windows, target_pointer_width = "64"))]
 mod host;
-#[cfg(windows)]
+#[cfg(all(windows, target_pointer_width = "64"))]
 mod record;
 #[cfg(windows)]
 mod timing;
@@ -41,10 +42,15 @@ fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
+        #[cfg(target_pointer_width = "64")]
         ["set", inventory] => bed::set(std::path::Path::new(inventory)),
+        #[cfg(target_pointer_width = "64")]
         ["clear"] => bed::clear(),
+        #[cfg(target_pointer_width = "64")]
         ["remove-driver-key", key] => faults::remove_driver_key(key),
+        #[cfg(target_pointer_width = "64")]
         ["put-dword", key, name] => faults::put_dword(key, name),
+        #[cfg(target_pointer_width = "64")]
         ["send-shutdown", program] => console_event::send_shutdown(program),
         ["gpu-lists", luids @ ..] => gpu_user::print_lists(luids),
         ["load-filter", file] => gpu_user::load_filter(file),

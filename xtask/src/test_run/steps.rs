@@ -247,7 +247,14 @@ fn windows_lints() -> Result<()> {
     // The filter's library has an entry point of its own, which no other program may link.
     let mut filter = cargo();
     filter.args(["clippy", "--quiet", "--package", "visibility_filter", "--features", "dll"]);
-    run(workspace::for_windows(&mut filter).args(DENY_WARNINGS))
+    run(workspace::for_windows(&mut filter).args(DENY_WARNINGS))?;
+    if cfg!(windows) {
+        return Ok(());
+    }
+    prerequisites::for_32_bit_builds()?;
+    let mut filter = cargo();
+    filter.args(["clippy", "--quiet", "--package", "visibility_filter", "--features", "dll"]);
+    run(filter.args(["--target", workspace::WINDOWS_32_TARGET]).args(DENY_WARNINGS))
 }
 
 fn documentation() -> Result<()> {

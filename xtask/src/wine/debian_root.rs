@@ -44,6 +44,43 @@ impl Purpose {
         }
     }
 
+    /// Which of Wine's 32-bit libraries are installed. Wine runs 32-bit programs with its 64-bit
+    /// code and these; all of them have 600 MB. A new prefix gets them by `rundll32`.
+    fn libraries_32(self) -> &'static [&'static str] {
+        match self {
+            Purpose::Wine => &[
+                "advapi32.dll",
+                "bcryptprimitives.dll",
+                "cabinet.dll",
+                "combase.dll",
+                "coml2.dll",
+                "gdi32.dll",
+                "imm32.dll",
+                "kernel32.dll",
+                "kernelbase.dll",
+                "ktmw32.dll",
+                "msvcrt.dll",
+                "ntdll.dll",
+                "ole32.dll",
+                "oleaut32.dll",
+                "rpcrt4.dll",
+                "rundll32.exe",
+                "sechost.dll",
+                "setupapi.dll",
+                "shcore.dll",
+                "shell32.dll",
+                "shlwapi.dll",
+                "ucrtbase.dll",
+                "user32.dll",
+                "userenv.dll",
+                "version.dll",
+                "win32u.dll",
+                "ws2_32.dll",
+            ],
+            Purpose::Graphics => &[],
+        }
+    }
+
     /// The entry's name in the cache.
     fn entry(self) -> &'static str {
         match self {
@@ -70,16 +107,20 @@ pub(super) fn ready(purpose: Purpose) -> Result<PathBuf> {
     let cache = Cache::open()?;
     let (entry, packages) = (purpose.entry(), purpose.packages());
     let names = packages.join(" ");
-    let made_from = [SUITE, &names, VERSION, std::env::consts::ARCH];
+    let names_32 = purpose.libraries_32().join(" ");
+    let mut made_from = vec![SUITE, &names, VERSION, std::env::consts::ARCH];
+    if !names_32.is_empty() {
+        made_from.push(&names_32);
+    }
     cache.entry(entry, &made_from, |root| {
         prerequisites::for_wine_root()?;
         eprintln!("making a Debian {SUITE} root with Wine (once per machine; a few minutes)");
-        make(root, packages, &cache.log(entry)?)
+        make(root, purpose, &cache.log(entry)?)
             .with_context(|| format!("cannot make a Debian root in {}", root.display()))
     })
 }
 
-fn make(root: &Path, packages: &[&str], log: &Path) -> Result<()> {
+fn make(root: &Path, purpose: Purpose, log: &Path) -> Result<()> {
     let archive = debian_archive::of_this_machine();
     let proxy = proxy();
     let prepared = |mut command: Command| {
@@ -99,9 +140,28 @@ fn make(root: &Path, packages: &[&str], log: &Path) -> Result<()> {
         command
     };
     let install = ["apt-get", "install", "--yes", "--no-install-recommends"];
-    process::run_logged(in_root(&install).args(packages), log)?;
+    process::run_logged(in_root(&install).args(purpose.packages()), log)?;
+    if !purpose.libraries_32().is_empty() {
+        let install_32 = ["/bin/sh", "-ec", INSTALL_32, "install-32"];
+        process::run_logged(in_root(&install_32).args(purpose.libraries_32()), log)?;
+    }
     process::run_logged(&mut in_root(&["apt-get", "clean"]), log)
 }
+
+/// Puts the 32-bit libraries that the arguments name beside the 64-bit ones. Debian's package
+/// of 32-bit Wine would replace the program that starts 64-bit programs too.
+const INSTALL_32: &str = r#"
+from=./usr/lib/i386-linux-gnu/wine/i386-windows to=/usr/lib/x86_64-linux-gnu/wine/i386-windows
+dpkg --add-architecture i386
+apt-get update
+cd /tmp
+apt-get download libwine:i386
+for library in "$@"; do echo "$from/$library"; done > libraries-32
+mkdir -p "$to"
+dpkg-deb --fsys-tarfile libwine_*_i386.deb > libwine-32.tar
+tar --extract --file libwine-32.tar --directory "$to" --strip-components 6 --files-from libraries-32
+rm libwine_*_i386.deb libwine-32.tar libraries-32
+"#;
 
 /// The proxy in apt's configuration. One in the environment is inherited anyway.
 fn proxy() -> Option<String> {

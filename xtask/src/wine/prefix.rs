@@ -22,7 +22,7 @@ const OLDEST: u32 = 9;
 const DLL_OVERRIDES: &str = "mscoree,mshtml=;dxcore=n";
 
 /// Changes when a prefix that an older xtask made would not do.
-const PREFIX_VERSION: &str = "1\n";
+const PREFIX_VERSION: &str = "2\n";
 
 /// Seconds for which a prefix's server outlives its last program: long enough for the
 /// next command of the same user to find what the last one set up.

@@ -20,6 +20,7 @@ mod round_trip;
 mod service;
 mod test_case;
 mod visible;
+mod visible_32;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -61,7 +62,11 @@ fn perform(part: &str) -> Result<Vec<SkippedPart>> {
     // After the builds, which can take longer than an idle server runs. A server that Wine
     // starts itself stops with its program, and forgets the devices that `wine_bed` made.
     let _server = wine.start_server()?;
-    let (tests, skipped) = runnable(tests, || device_manager::has_sockets(&programs))?;
+    let (tests, skipped) = runnable(tests, |needs| match needs {
+        Needs::Nothing => Ok(true),
+        Needs::Sockets => device_manager::has_sockets(&programs),
+        Needs::Programs32 => visible_32::can_run(&programs),
+    })?;
     for SkippedPart { part, reason } in &skipped {
         println!("skipped {part:<58} {reason}");
     }
@@ -83,24 +88,25 @@ fn perform(part: &str) -> Result<Vec<SkippedPart>> {
     Ok(skipped)
 }
 
-/// The tests that this Wine can run, and the others. `has_sockets` is asked only if a test
-/// needs sockets.
+/// The tests that this Wine can run, and the others. `has` is asked once for each thing that a
+/// test needs.
 fn runnable(
-    tests: Vec<TestCase>,
-    has_sockets: impl Fn() -> Result<bool>,
+    mut tests: Vec<TestCase>,
+    has: impl Fn(Needs) -> Result<bool>,
 ) -> Result<(Vec<TestCase>, Vec<SkippedPart>)> {
-    let needs_sockets = |test: &TestCase| test.needs == Needs::Sockets;
-    if !tests.iter().any(needs_sockets) || has_sockets()? {
-        return Ok((tests, Vec::new()));
+    let mut skipped = Vec::new();
+    for needs in [Needs::Sockets, Needs::Programs32] {
+        if !tests.iter().any(|test| test.needs == needs) || has(needs)? {
+            continue;
+        }
+        let (others, run_here) = tests.into_iter().partition(|test| test.needs == needs);
+        let others: Vec<TestCase> = others;
+        let reason = needs.lacking().unwrap_or_default();
+        skipped.extend(others.into_iter().map(|test| SkippedPart::new(test.name, reason)));
+        tests = run_here;
     }
-    let (others, run_here) = tests.into_iter().partition(needs_sockets);
-    let others: Vec<TestCase> = others;
-    let skipped = others.into_iter().map(|test| SkippedPart::new(test.name, NO_SOCKETS));
-    Ok((run_here, skipped.collect()))
+    Ok((tests, skipped))
 }
-
-/// Why tests with sockets do not run.
-const NO_SOCKETS: &str = "this Wine has no AF_UNIX sockets (error 10047)";
 
 /// The tests whose names contain `part`; an error if there is none.
 fn tests(part: &str) -> Result<Vec<TestCase>> {
@@ -116,6 +122,7 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
     tests.extend(discovery_tools::tests()?);
     tests.extend(gpu_probe::tests());
     tests.extend(visible::tests());
+    tests.extend(visible_32::tests());
     tests.retain(|test| test.name.contains(part));
     if tests.is_empty() {
         bail!("no test name contains `{part}`");
@@ -127,25 +134,33 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
 mod tests {
     use super::*;
 
-    fn names(has_sockets: bool) -> (Vec<String>, Vec<String>) {
+    fn names(lacks: Needs) -> (Vec<String>, Vec<String>) {
         let test = |name: &str| TestCase::new(name, |_| Ok(()));
-        let tests = vec![test("plain"), test("sockets").needs_sockets()];
-        let (tests, skipped) = runnable(tests, || Ok(has_sockets)).unwrap();
+        let tests =
+            vec![test("plain"), test("sockets").needs_sockets(), test("32-bit").needs_32_bit()];
+        let (tests, skipped) = runnable(tests, |needs| Ok(needs != lacks)).unwrap();
         let run_here = tests.into_iter().map(|test| test.name);
         (run_here.collect(), skipped.into_iter().map(|skipped| skipped.part).collect())
     }
 
     #[test]
-    fn tests_with_sockets_run_only_where_wine_has_them() {
-        assert_eq!(names(true), (vec!["plain".into(), "sockets".into()], Vec::new()));
-        assert_eq!(names(false), (vec!["plain".into()], vec!["sockets".into()]));
+    fn tests_run_only_where_wine_has_what_they_need() {
+        for (lacks, run_here, skipped) in [
+            (Needs::Nothing, &["plain", "sockets", "32-bit"][..], &[][..]),
+            (Needs::Sockets, &["plain", "32-bit"], &["sockets"]),
+            (Needs::Programs32, &["plain", "sockets"], &["32-bit"]),
+        ] {
+            let (found, left_out) = names(lacks);
+            assert_eq!(found, run_here);
+            assert_eq!(left_out, skipped);
+        }
     }
 
     #[test]
-    fn sockets_are_looked_for_only_if_a_test_needs_them() {
+    fn wine_is_asked_only_for_what_a_test_needs() {
         let plain = vec![TestCase::new("plain", |_| Ok(()))];
-        assert_eq!(runnable(plain, || bail!("not needed")).unwrap().0.len(), 1);
+        assert_eq!(runnable(plain, |_| bail!("not needed")).unwrap().0.len(), 1);
         let sockets = vec![TestCase::new("sockets", |_| Ok(())).needs_sockets()];
-        assert!(runnable(sockets, || bail!("broken")).is_err());
+        assert!(runnable(sockets, |_| bail!("broken")).is_err());
     }
 }

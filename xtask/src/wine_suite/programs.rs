@@ -30,6 +30,8 @@ impl<'a> Programs<'a> {
         let target = ["--target", workspace::WINDOWS_TARGET];
         let launcher = ["--package", "directx_visible"];
         run(cargo().args(["build", "--quiet"]).args(PACKAGES).args(launcher).args(target))?;
+        let target = ["--target", workspace::WINDOWS_32_TARGET];
+        run(cargo().args(["build", "--quiet", "--package", "wine_bed"]).args(target))?;
         Ok(Programs { host, filters: visibility_filter::build()? })
     }
 

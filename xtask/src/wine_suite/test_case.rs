@@ -17,6 +17,19 @@ pub(super) enum Needs {
     Nothing,
     /// `AF_UNIX` sockets.
     Sockets,
+    /// 32-bit programs.
+    Programs32,
+}
+
+impl Needs {
+    /// Why tests that need it do not run where Wine lacks it; `None` for tests that always run.
+    pub(super) fn lacking(self) -> Option<&'static str> {
+        match self {
+            Needs::Nothing => None,
+            Needs::Sockets => Some("this Wine has no AF_UNIX sockets (error 10047)"),
+            Needs::Programs32 => Some("this Wine runs no 32-bit programs"),
+        }
+    }
 }
 
 type Run = Box<dyn Fn(&Programs) -> Result<()>>;
@@ -32,5 +45,10 @@ impl TestCase {
     /// The same test, for a Wine with `AF_UNIX` sockets.
     pub(super) fn needs_sockets(self) -> TestCase {
         TestCase { needs: Needs::Sockets, ..self }
+    }
+
+    /// The same test, for a Wine that runs 32-bit programs.
+    pub(super) fn needs_32_bit(self) -> TestCase {
+        TestCase { needs: Needs::Programs32, ..self }
     }
 }

@@ -15,13 +15,13 @@ use crate::workspace;
 
 /// A host with two GPUs, and their LUIDs.
 const INVENTORY: &str = "fixtures/inventories/aws-t4-two.yaml";
-const SHOWN: &str = "7098126";
-const HIDDEN: &str = "7048070";
+pub(super) const SHOWN: &str = "7098126";
+pub(super) const HIDDEN: &str = "7048070";
 
-const LISTS: [&str; 3] = ["gpu-lists", SHOWN, HIDDEN];
+pub(super) const LISTS: [&str; 3] = ["gpu-lists", SHOWN, HIDDEN];
 
 /// What `wine_bed` prints with [`LISTS`] in a filtered process.
-const FILTERED: &str = "D3DKMTEnumAdapters 7098126\nD3DKMTEnumAdapters2 7098126 of 1\n\
+pub(super) const FILTERED: &str = "D3DKMTEnumAdapters 7098126\nD3DKMTEnumAdapters2 7098126 of 1\n\
     open 7098126 00000000 handle\nopen 7048070 C000000D -\n";
 
 type Test = fn(&Programs) -> Result<()>;
@@ -35,7 +35,7 @@ pub(super) fn tests() -> Vec<TestCase> {
         ("nested launchers show what both allow", nested),
         ("exit codes are returned", exit_codes),
         ("the command line stays as it was written", command_line),
-        ("a shutdown reaches the program", shutdown),
+        ("a shutdown reaches the program", |p| shutdown(p, &bed())),
         ("many children leave no handles", many_children),
         ("a second filter chains to the first", second_filter),
         ("code that is not known is not changed", unknown_code),
@@ -47,14 +47,14 @@ pub(super) fn tests() -> Vec<TestCase> {
     tests.map(|(name, test)| TestCase::new(format!("visible: {name}"), test)).collect()
 }
 
-/// The launcher and its filter, alone in a folder.
-struct Launcher<'a> {
+/// The launcher and its filters, alone in a folder.
+pub(super) struct Launcher<'a> {
     programs: &'a Programs<'a>,
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 impl Launcher<'_> {
-    fn new<'a>(programs: &'a Programs<'a>) -> Result<Launcher<'a>> {
+    pub(super) fn new<'a>(programs: &'a Programs<'a>) -> Result<Launcher<'a>> {
         programs.host.set(&workspace::root().join(INVENTORY))?;
         let folder = workspace::target_dir().join("wine").join("visible");
         fs::create_dir_all(&folder)?;
@@ -68,16 +68,20 @@ impl Launcher<'_> {
         Ok(launcher)
     }
 
-    fn program(&self) -> PathBuf {
+    pub(super) fn program(&self) -> PathBuf {
         self.folder.join("directx-visible.exe")
     }
 
-    fn filter(&self) -> PathBuf {
+    pub(super) fn filter(&self) -> PathBuf {
         self.folder.join(FILTERS[0].file)
     }
 
+    pub(super) fn filter_32(&self) -> PathBuf {
+        self.folder.join(FILTERS[1].file)
+    }
+
     /// The launcher in a container that has [`SHOWN`].
-    fn command(&self, words: &[&str]) -> Command {
+    pub(super) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.programs.host.command(&self.program());
         command.args(words).env("DIRECTX_VISIBLE_DEVICES", SHOWN);
         command
@@ -93,23 +97,23 @@ impl Launcher<'_> {
     }
 
     /// Runs the launcher with `wine_bed` as the program.
-    fn run(&self, before: &[&str], words: &[&str]) -> Result<Output> {
+    pub(super) fn run(&self, before: &[&str], words: &[&str]) -> Result<Output> {
         let bed = bed();
         let words = [&["--"], before, &[&*bed], words].concat();
         output(&mut self.command(&words))
     }
 }
 
-fn bed() -> String {
+pub(super) fn bed() -> String {
     windows_path(&workspace::windows_build("wine_bed.exe"))
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).replace("\r\n", "\n")
 }
 
 /// The command exits with `code`, prints `stdout`, and prints lines with each of `errors`.
-fn expect(result: &Output, code: i32, stdout: &str, errors: &[&str]) -> Result<()> {
+pub(super) fn expect(result: &Output, code: i32, stdout: &str, errors: &[&str]) -> Result<()> {
     let (out, err) = (text(&result.stdout), text(&result.stderr));
     // Linux keeps the lower eight bits of an exit code.
     ensure!(result.status.code() == Some(code & 0xFF), "{}: {out}{err}", result.status);
@@ -172,11 +176,15 @@ fn command_line(programs: &Programs) -> Result<()> {
     expect(&result, 0, &format!("{raw}\n"), &[])
 }
 
-fn shutdown(programs: &Programs) -> Result<()> {
+/// A shutdown reaches `program`, which is `wine_bed`.
+pub(super) fn shutdown(programs: &Programs, program: &str) -> Result<()> {
     let launcher = Launcher::new(programs)?;
     let (own, bed) = (windows_path(&launcher.program()), bed());
     let (inner, log) = (launcher.folder.join("program.cmd"), launcher.folder.join("program.log"));
-    fs::write(&inner, format!("@{own} -- {bed} wait-for-shutdown\r\n@echo code %errorlevel%\r\n"))?;
+    fs::write(
+        &inner,
+        format!("@{own} -- {program} wait-for-shutdown\r\n@echo code %errorlevel%\r\n"),
+    )?;
     fs::write(&log, "")?;
     let (inner, log) = (windows_path(&inner), windows_path(&log));
     let lines = format!(
