@@ -17,7 +17,7 @@ var variants = []struct {
 	{name: "four replicas", config: "multitenancy: 4"},
 	{name: "four replicas, packed", config: "multitenancy: 4\nallocationPolicy: packed"},
 	{name: "one device per container", config: "multitenancy: 4\nmultiDevice: reject"},
-	{name: "with runtime files", config: "runtimeMounts: always"},
+	{name: "with runtime files and directx-visible", config: "runtimeMounts: always\nvisibility: launcher"},
 	{name: "without runtime files", config: "runtimeMounts: never"},
 	{name: "without environment hints", config: "environmentHints: false"},
 	{name: "only wddm", driverModels: []string{"wddm"}},

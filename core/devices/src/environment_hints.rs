@@ -59,7 +59,7 @@ pub(crate) fn add<'a>(
         }
     }
     let luids = luids.join(",");
-    envs.insert(visible_devices(resource), luids.clone());
+    envs.insert(visible_devices_variable(resource), luids.clone());
     envs.insert(VISIBLE_DEVICES.to_owned(), luids);
     if let Some(uuids) = cuda_devices(devices.map(|(device, _)| device)) {
         envs.insert("CUDA_VISIBLE_DEVICES".to_owned(), uuids);
@@ -67,8 +67,9 @@ pub(crate) fn add<'a>(
 }
 
 /// The variable of a resource, such as
-/// `DIRECTX_VISIBLE_DEVICES_DIRECTX_MICROSOFT_COM_DISPLAY`.
-fn visible_devices(resource: &ResourceName) -> String {
+/// `DIRECTX_VISIBLE_DEVICES_DIRECTX_MICROSOFT_COM_DISPLAY`. Two names can give the same variable.
+#[must_use]
+pub fn visible_devices_variable(resource: &ResourceName) -> String {
     let mut name = format!("{VISIBLE_DEVICES}_");
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     name.extend(resource.as_str().chars().map(word));

@@ -98,6 +98,16 @@ pub enum DiscoveredFrom {
     Container,
 }
 
+/// Where the files of the host are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HostDisk {
+    /// Not here: this is the inventory of a host.
+    #[default]
+    Elsewhere,
+    /// On the disk of this machine.
+    Here,
+}
+
 /// What is known about the host. An inventory may contain none of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostFacts {
@@ -115,6 +125,8 @@ pub struct HostFacts {
     pub discovered_from: DiscoveredFrom,
     /// The Windows folder, which contains the driver store.
     pub system_root: SystemRoot,
+    /// Where its files are.
+    pub disk: HostDisk,
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod driver_store_folder;
 mod environment_hints;
 mod held_devices;
 mod host;
+mod launcher;
 mod model;
 mod mounts;
 mod node_software;
@@ -48,10 +49,13 @@ pub use device_class::{DeviceClass, DeviceClassError};
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
 pub use driver_date::{DriverDate, DriverDateError};
 pub use driver_store_folder::{StoreFolderError, SystemRoot, SystemRootError, check_store_folder};
+pub use environment_hints::visible_devices_variable;
 pub use held_devices::HeldDevices;
 pub use host::{
-    DiscoveredFrom, HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostFacts, Wow64,
+    DiscoveredFrom, HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostDisk, HostFacts,
+    Wow64,
 };
+pub use launcher::{LAUNCHER_FILES, LauncherProblem, launcher_folder};
 pub use model::{DriverModel, DriverModelError, Vendor, VendorError};
 pub use mounts::{
     FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,
@@ -74,7 +78,7 @@ pub use plan::{
 pub use policy::{
     AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, DeviceScope,
     EnvironmentHints, ModelPolicy, MultiDevice, NumaTopology, Policy, ResourceRule, RuntimeMounts,
-    SharedRequests, Sharing,
+    SharedRequests, Sharing, Visibility,
 };
 pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
 pub use resource_name::{ResourceName, ResourceNameError};

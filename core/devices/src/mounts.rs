@@ -8,6 +8,7 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use crate::case_folding::fold_case;
 use crate::{
     AdditionalMount, AdditionalMounts, ContainerPolicy, Destination, Device, DiscoveredFrom,
     FileName, HostFacts, Luid, ModelPolicy, NoStoreFolder, RuntimeFile, RuntimeFiles,
@@ -23,8 +24,8 @@ const NVIDIA_SYSTEM32: [(&str, &str); 2] =
     [("nvidia-smi.exe", "nvidia-smi.exe"), ("vulkaninfo-x64.exe", "vulkaninfo.exe")];
 const NVIDIA_WOW64: [(&str, &str); 1] = [("vulkaninfo-x86.exe", "vulkaninfo.exe")];
 
-const SYSTEM32: &str = r"C:\Windows\System32";
-const SYSWOW64: &str = r"C:\Windows\SysWOW64";
+pub(crate) const SYSTEM32: &str = r"C:\Windows\System32";
+pub(crate) const SYSWOW64: &str = r"C:\Windows\SysWOW64";
 
 /// Where a mount candidate comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +36,8 @@ pub enum MountOrigin {
     Configuration,
     /// The defaults for the vendor.
     Default,
+    /// `visibility: launcher`.
+    Launcher,
 }
 
 impl fmt::Display for MountOrigin {
@@ -43,6 +46,7 @@ impl fmt::Display for MountOrigin {
             MountOrigin::Registry => "the driver",
             MountOrigin::Configuration => "the configuration",
             MountOrigin::Default => "the defaults",
+            MountOrigin::Launcher => "visibility: launcher",
         })
     }
 }
@@ -64,7 +68,20 @@ pub struct MountCandidate {
 }
 
 impl MountCandidate {
-    fn has_destination_of(&self, other: &MountCandidate) -> bool {
+    /// A file that was found.
+    pub(crate) fn existing(origin: MountOrigin, host_path: String, to: &str, name: &str) -> Self {
+        let destination_key = format!("{to}\\{}", fold_case(name));
+        MountCandidate {
+            host_path,
+            container_path: format!("{to}\\{name}"),
+            origin,
+            destination_hash: hash(&destination_key),
+            destination_key,
+            presence: Presence::Recorded,
+        }
+    }
+
+    pub(crate) fn has_destination_of(&self, other: &MountCandidate) -> bool {
         self.destination_hash == other.destination_hash
             && self.destination_key == other.destination_key
     }

@@ -12,7 +12,7 @@ use crate::rule_finder::RuleFinder;
 use crate::selection::{Capabilities, ModelList, check_scope, select};
 use crate::{
     Device, DeviceMatch, DriverModel, Filter, HostFacts, HostSnapshot, ModelPolicy, Policy,
-    ResourceName, ResourceRule, Sharing, SkipReason, Skipped,
+    ResourceName, ResourceRule, Sharing, SkipReason, Skipped, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -24,6 +24,8 @@ pub struct ResourceSpec {
     pub sharing: Sharing,
     /// How long a removed device stays listed.
     pub removal_grace: Duration,
+    /// Whether containers get `directx-visible`.
+    pub visibility: Visibility,
     /// Where the resource comes from.
     pub origin: ResourceOrigin,
 }
@@ -90,6 +92,7 @@ impl Catalog {
                 name: model.resource.clone(),
                 sharing: model.sharing,
                 removal_grace: model.removal_grace,
+                visibility: model.container.visibility,
                 origin,
             };
             let resource = catalog.add(&mut known, spec);
@@ -104,6 +107,7 @@ impl Catalog {
                     name: rule.name.clone(),
                     sharing: rule.sharing(model.sharing),
                     removal_grace: model.removal_grace,
+                    visibility: rule.visibility.unwrap_or(model.container.visibility),
                     origin: ResourceOrigin::Rule(number.next().unwrap_or(usize::MAX)),
                 };
                 let resource = catalog.add(&mut known, spec);
@@ -125,6 +129,12 @@ impl Catalog {
     #[must_use]
     pub fn resources(&self) -> &[Arc<ResourceSpec>] {
         &self.resources
+    }
+
+    /// Whether the containers of a resource get `directx-visible`.
+    #[must_use]
+    pub fn mounts_launcher(&self) -> bool {
+        self.resources.iter().any(|spec| spec.visibility == Visibility::Launcher)
     }
 
     /// Assigns every device of `snapshot` to its resource.

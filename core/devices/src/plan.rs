@@ -11,10 +11,11 @@ use printable::printable;
 
 use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
 use crate::environment_hints;
+use crate::launcher::{self, LauncherProblem};
 use crate::mounts::{MountPlan, resolve};
 use crate::{
     Device, DeviceClass, DriverModel, EnvironmentHints, HcsSchema, HostFacts, LocationPath,
-    ModelPolicy, MultiDevice, PnpId, ResourceName, SharedRequests,
+    ModelPolicy, MultiDevice, PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
 };
 
 /// The first HCS schema that can assign one device to a container by location path.
@@ -86,6 +87,9 @@ pub enum PlanWarning {
         /// The device.
         device: PnpId,
     },
+    /// The container does not get `directx-visible`.
+    #[error(transparent)]
+    NoLauncher(#[from] LauncherProblem),
 }
 
 /// Why an allocation is refused.
@@ -178,7 +182,7 @@ pub fn plan<'a>(
     let mut warnings = Vec::new();
     let device = grant(&request.entries, host, &mut warnings)?;
     warnings.extend(request.replica_warnings());
-    let ContainerContents { devices, mounts, envs } = request.contents(host, exists);
+    let ContainerContents { devices, mounts, envs } = request.contents(host, exists, &mut warnings);
     Ok(Plan { device, devices, mounts, envs, warnings })
 }
 
@@ -190,7 +194,7 @@ pub fn contents<'a>(
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<ContainerContents, PlanError> {
-    Ok(Request::read(resource, ids)?.contents(host, exists))
+    Ok(Request::read(resource, ids)?.contents(host, exists, &mut Vec::new()))
 }
 
 /// Whether HCS on this host supports `vpci-location-path`. A host about which nothing
@@ -208,7 +212,7 @@ pub fn takes_location_paths(host: &HostFacts) -> bool {
 /// kubelet sends a container's device IDs in random order, and equal allocations
 /// should give equal containers.
 struct Request<'r> {
-    resource: &'r ResourceName,
+    resource: &'r ResourceSpec,
     /// The devices of the slots, each once; at least one.
     entries: Vec<&'r ListedDevice>,
     /// The number of slots on each of them.
@@ -234,7 +238,7 @@ impl<'r> Request<'r> {
         }
         let (entries, slots) =
             counts.into_iter().map(|(index, slots)| (&resource.entries()[index], slots)).unzip();
-        Ok(Request { resource: &resource.spec.name, entries, slots })
+        Ok(Request { resource: &resource.spec, entries, slots })
     }
 
     fn replica_warnings(&self) -> impl Iterator<Item = PlanWarning> {
@@ -245,22 +249,32 @@ impl<'r> Request<'r> {
         })
     }
 
-    fn contents(&self, host: &HostFacts, exists: &dyn Fn(&str) -> bool) -> ContainerContents {
+    fn contents(
+        &self,
+        host: &HostFacts,
+        exists: &dyn Fn(&str) -> bool,
+        warnings: &mut Vec<PlanWarning>,
+    ) -> ContainerContents {
         let first = self.entries[0];
         let legacy = first.policy.model == DriverModel::Legacy;
         let mut envs = BTreeMap::new();
         if first.policy.container.environment_hints == EnvironmentHints::Set {
             let devices = self.entries.iter().map(|entry| (&*entry.device, &*entry.hints));
-            environment_hints::add(&mut envs, self.resource, devices);
+            environment_hints::add(&mut envs, &self.resource.name, devices);
         }
         if legacy {
             add_legacy(&mut envs, &first.device);
         }
-        let mounts = if legacy {
+        let mut mounts = if legacy {
             MountPlan::default()
         } else {
             resolve(self.entries.iter().map(|entry| entry.device_mounts()), host, exists)
         };
+        if self.resource.visibility == Visibility::Launcher {
+            let excluded = self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts);
+            let added = launcher::add(&mut mounts, &excluded.collect::<Vec<_>>(), host, exists);
+            warnings.extend(added.err().map(PlanWarning::NoLauncher));
+        }
         let devices = self.entries.iter().map(|entry| entry.device.clone()).collect();
         ContainerContents { devices, mounts, envs }
     }

@@ -98,6 +98,8 @@ pub struct ResourceRule {
     pub replicas: Option<NonZeroU32>,
     /// Allocation policy, where the rule sets it.
     pub allocation: Option<AllocationPolicy>,
+    /// Whether containers get `directx-visible`, where the rule sets it.
+    pub visibility: Option<Visibility>,
 }
 
 /// The conditions for a rule to claim a device. All conditions that are set must hold.
@@ -135,6 +137,8 @@ pub struct ContainerPolicy {
     pub device_class: Option<DeviceClass>,
     /// Whether environment variables name the container's devices.
     pub environment_hints: EnvironmentHints,
+    /// Whether containers get `directx-visible`; rules inherit it.
+    pub visibility: Visibility,
 }
 
 /// Which runtime files are mounted, and on which hosts.
@@ -183,6 +187,16 @@ pub enum EnvironmentHints {
     Set,
     /// They are not set.
     Omit,
+}
+
+/// Whether containers get the program that hides the devices of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Visibility {
+    /// They do not.
+    #[default]
+    Off,
+    /// `directx-visible` and its filter are mounted; the container's command must use it.
+    Launcher,
 }
 
 /// Whether the kubelet learns the NUMA nodes of devices.

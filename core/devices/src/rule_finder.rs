@@ -125,6 +125,7 @@ mod tests {
                 },
                 replicas: None,
                 allocation: None,
+                visibility: None,
             }
         })
     }

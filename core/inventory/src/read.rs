@@ -7,8 +7,8 @@ use std::path::Path;
 
 use devices::{
     Adapter, AdapterKind, Attachment, CopyToVmKey, CopyToVmValue, DiscoveredFrom, DriverKey,
-    DriverStore, HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice,
-    PnpId, StoreFiles, Wow64,
+    DriverStore, HardwareId, HostDisk, HostFacts, HostSnapshot, LocationPath, Luid, Placement,
+    PnpDevice, PnpId, StoreFiles, Wow64,
 };
 use documents::{Entries, NonEmpty, Place, ReadError, Spanned, Text, TextOrList};
 
@@ -101,6 +101,7 @@ fn host(file: HostFile) -> HostFacts {
             DiscoveredFrom::Host
         },
         system_root: file.system_root.map(|root| root.0).unwrap_or_default(),
+        disk: HostDisk::Elsewhere,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use devices::{
     AdditionalMounts, AllocationPolicy, DeviceClass, DeviceScope, EnvironmentHints, FileName,
-    MultiDevice, NumaTopology, ResourceName, RuntimeMounts, SharedRequests,
+    MultiDevice, NumaTopology, ResourceName, RuntimeMounts, SharedRequests, Visibility,
 };
 use documents::Names;
 
@@ -42,6 +42,12 @@ impl ValueText for Option<DeviceClass> {
 }
 
 impl ValueText for SharedRequests {
+    fn text(&self) -> String {
+        name_in_files(self)
+    }
+}
+
+impl ValueText for Visibility {
     fn text(&self) -> String {
         name_in_files(self)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use devices::{
     AdditionalMounts, AllocationPolicy, DeviceClass, DeviceScope, DriverModel, EnvironmentHints,
-    FileName, MultiDevice, NumaTopology, ResourceName, RuntimeMounts, SharedRequests,
+    FileName, MultiDevice, NumaTopology, ResourceName, RuntimeMounts, SharedRequests, Visibility,
 };
 use documents::{AnyCase, LenientFlag, Place, ReadError, Spanned};
 use serde::Deserialize;
@@ -40,6 +40,7 @@ struct ConfigurationFile {
     publish_numa: Option<Spanned<LenientFlag>>,
     removal_grace_seconds: Option<Spanned<RemovalGrace>>,
     environment_hints: Option<Spanned<LenientFlag>>,
+    visibility: Option<Spanned<Choice<Visibility>>>,
     resource_name: Option<Spanned<ResourceNameText>>,
     resources: Option<Vec<Spanned<AnyCase<RuleFile>>>>,
 }
@@ -72,6 +73,7 @@ pub(crate) struct FileSettings {
     pub(crate) numa: Option<Sourced<NumaTopology>>,
     pub(crate) removal_grace: Option<Sourced<Duration>>,
     pub(crate) hints: Option<Sourced<EnvironmentHints>>,
+    pub(crate) visibility: Option<Sourced<Visibility>>,
     pub(crate) resource: Option<Sourced<ResourceName>>,
     pub(crate) rules: Vec<FileRule>,
 }
@@ -113,6 +115,7 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadE
         hints: source.of("environmentHints", file.environment_hints, |LenientFlag(set)| {
             if set { EnvironmentHints::Set } else { EnvironmentHints::Omit }
         }),
+        visibility: source.of("visibility", file.visibility, |choice| choice.0),
         resource: source.of("resourceName", file.resource_name, |name| name.0),
         rules: file_rules(&name, file.resources.unwrap_or_default())?,
     })

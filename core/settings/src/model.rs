@@ -7,7 +7,7 @@ use std::time::Duration;
 use devices::{
     AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceClass, DeviceScope, DriverModel,
     EnvironmentHints, ModelPolicy, MultiDevice, NumaTopology, ResourceName, RuntimeMounts,
-    SharedRequests, Sharing,
+    SharedRequests, Sharing, Visibility,
 };
 
 use crate::SettingsError;
@@ -154,6 +154,7 @@ fn container(
             [file.hints.clone()],
             EnvironmentHints::default(),
         ),
+        visibility: selection.value("visibility", [file.visibility.clone()], Visibility::default()),
     })
 }
 

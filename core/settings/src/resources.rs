@@ -1,24 +1,31 @@
-//! Checks that every use of a resource name agrees about how its devices are shared.
+//! Checks that every use of a resource name agrees about what applies to its devices, and that
+//! containers can tell their resources apart.
 
 use std::time::Duration;
 
-use devices::{DriverModel, ResourceName, Sharing};
+use devices::{
+    DriverModel, EnvironmentHints, ResourceName, Sharing, Visibility, visible_devices_variable,
+};
 
 use crate::SettingsError;
 use crate::display::ValueText;
 use crate::model::ModelSettings;
 use crate::origin::Origin;
+use crate::rules::FileRule;
 
 /// What applies to all devices of a resource.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Terms {
     sharing: Sharing,
     removal_grace: Duration,
+    visibility: Visibility,
 }
 
 /// A use of a resource name.
 struct Use<'m> {
     name: &'m ResourceName,
+    /// The variable with the devices of the resource, if containers get one.
+    variable: Option<String>,
     terms: Terms,
     model: DriverModel,
     user: User,
@@ -41,13 +48,20 @@ impl Use<'_> {
     }
 }
 
-/// Refuses a resource name that two driver models or rules configure differently.
+/// Refuses a resource name that two driver models or rules configure differently, two names for
+/// which containers get the same variable, and `visibility: launcher` without variables.
 pub(crate) fn check(models: &[ModelSettings]) -> Result<(), SettingsError> {
+    models.iter().try_for_each(check_variables)?;
     let uses: Vec<Use<'_>> = models.iter().flat_map(uses_of).collect();
     for (n, this) in uses.iter().enumerate() {
-        let other = uses[..n].iter().find(|o| o.name == this.name && o.terms != this.terms);
-        if let Some(other) = other {
-            return Err(contradiction(other, this));
+        for other in &uses[..n] {
+            if other.name == this.name {
+                if other.terms != this.terms {
+                    return Err(contradiction(other, this));
+                }
+            } else if this.variable.is_some() && other.variable == this.variable {
+                return Err(same_variable(other, this));
+            }
         }
     }
     Ok(())
@@ -55,26 +69,34 @@ pub(crate) fn check(models: &[ModelSettings]) -> Result<(), SettingsError> {
 
 fn uses_of(settings: &ModelSettings) -> Vec<Use<'_>> {
     let policy = &settings.policy;
-    let own = Terms { sharing: policy.sharing, removal_grace: policy.removal_grace };
-    let mut uses = vec![Use {
-        name: &policy.resource,
+    let container = &policy.container;
+    let own = Terms {
+        sharing: policy.sharing,
+        removal_grace: policy.removal_grace,
+        visibility: container.visibility,
+    };
+    let named = |name| Use {
+        name,
+        variable: (container.environment_hints == EnvironmentHints::Set)
+            .then(|| visible_devices_variable(name)),
         terms: own,
         model: policy.model,
         user: User::Model,
         origin: settings.resource_origin.clone(),
-    }];
-    uses.extend(settings.rules.iter().map(|rule| {
+    };
+    let mut uses = vec![named(&policy.resource)];
+    uses.extend(settings.rules.iter().map(|FileRule { rule, place }| {
         let sharing = Sharing {
-            replicas: rule.rule.replicas.unwrap_or(own.sharing.replicas),
-            allocation: rule.rule.allocation.unwrap_or(own.sharing.allocation),
+            replicas: rule.replicas.unwrap_or(own.sharing.replicas),
+            allocation: rule.allocation.unwrap_or(own.sharing.allocation),
             shared_requests: own.sharing.shared_requests,
         };
+        let visibility = rule.visibility.unwrap_or(own.visibility);
         Use {
-            name: &rule.rule.name,
-            terms: Terms { sharing, ..own },
-            model: policy.model,
+            terms: Terms { sharing, visibility, ..own },
             user: User::Rule,
-            origin: Origin::File(rule.place.clone()),
+            origin: Origin::File(place.clone()),
+            ..named(&rule.name)
         }
     }));
     uses
@@ -84,8 +106,43 @@ fn contradiction(first: &Use<'_>, second: &Use<'_>) -> SettingsError {
     let (key, ours, theirs) = difference(second.terms, first.terms);
     let (name, here, there) = (second.name, second.text(), first.text());
     let what = format!("the resource `{name}` has {key} {ours} {here} and {theirs} {there}");
-    let hint = "use two names, or set the key to the same value for both";
-    match &second.origin {
+    error_at(&second.origin, what, "use two names, or set the key to the same value for both")
+}
+
+/// One of two variables with the same name would hide the devices of the other.
+fn same_variable(first: &Use<'_>, second: &Use<'_>) -> SettingsError {
+    let what = format!(
+        "the resources `{}` ({}) and `{}` ({}) have the same variable {}",
+        first.name,
+        first.text(),
+        second.name,
+        second.text(),
+        second.variable.as_deref().unwrap_or_default()
+    );
+    error_at(&second.origin, what, "use names that differ in more than case, `.`, `-`, `_` and `/`")
+}
+
+/// Refuses `directx-visible` where containers get no variables, without which it starts nothing.
+fn check_variables(settings: &ModelSettings) -> Result<(), SettingsError> {
+    let container = &settings.policy.container;
+    if container.environment_hints == EnvironmentHints::Set {
+        return Ok(());
+    }
+    let own = settings.effective.iter().find(|value| value.key == "visibility");
+    let own = own.filter(|_| container.visibility == Visibility::Launcher);
+    let rule = settings.rules.iter().find(|r| r.rule.visibility == Some(Visibility::Launcher));
+    let rule = rule.map(|rule| Origin::File(rule.place.clone()));
+    let Some(origin) = own.map(|value| value.origin.clone()).or(rule) else { return Ok(()) };
+    let what = "directx-visible needs the variables that environmentHints: false omits";
+    Err(error_at(
+        &origin,
+        what.to_owned(),
+        "remove environmentHints: false, or set visibility: off",
+    ))
+}
+
+fn error_at(origin: &Origin, what: String, hint: &'static str) -> SettingsError {
+    match origin {
         Origin::File(place) => place.error(what).with_hint(hint).into(),
         _ => SettingsError::Conflict { what, hint },
     }
@@ -100,6 +157,8 @@ fn difference(ours: Terms, theirs: Terms) -> (&'static str, String, String) {
         ("allocationPolicy", a.allocation.text(), b.allocation.text())
     } else if a.shared_requests != b.shared_requests {
         ("sharedRequests", a.shared_requests.text(), b.shared_requests.text())
+    } else if ours.visibility != theirs.visibility {
+        ("visibility", ours.visibility.text(), theirs.visibility.text())
     } else {
         ("removalGraceSeconds", ours.removal_grace.text(), theirs.removal_grace.text())
     }

@@ -2,7 +2,7 @@
 
 use devices::{
     AllocationPolicy, DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern,
-    ResourceRule, Vendor,
+    ResourceRule, Vendor, Visibility,
 };
 use documents::{AnyCase, Parsed, Place, ReadError, Spanned, present};
 use serde::Deserialize;
@@ -24,6 +24,7 @@ pub(crate) struct RuleFile {
     matches: Option<AnyCase<MatchFile>>,
     multitenancy: Option<Multitenancy>,
     allocation_policy: Option<Choice<AllocationPolicy>>,
+    visibility: Option<Choice<Visibility>>,
 }
 
 /// The keys of a rule's conditions.
@@ -89,6 +90,7 @@ fn rule(file: RuleFile) -> ResourceRule {
         matches: file.matches.map(|AnyCase(matches)| conditions(matches)).unwrap_or_default(),
         replicas: file.multitenancy.map(|count| replicas(count.0)),
         allocation: file.allocation_policy.map(|policy| policy.0),
+        visibility: file.visibility.map(|choice| choice.0),
     }
 }
 

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use devices::{
     AllocationPolicy, Destination, DeviceClass, DriverModel, FileName, MultiDevice, ResourceName,
-    RuntimeMounts, SharedRequests,
+    RuntimeMounts, SharedRequests, Visibility,
 };
 use devices::{DescriptionPattern, StorePath};
 use documents::{Advice, LenientWhole, Names, OneOf, Parsed};
@@ -50,6 +50,12 @@ impl Names<MultiDevice> for NamesInFiles {
 impl Names<SharedRequests> for NamesInFiles {
     fn names() -> impl Iterator<Item = (&'static str, SharedRequests)> {
         [("any", SharedRequests::Any), ("one", SharedRequests::One)].into_iter()
+    }
+}
+
+impl Names<Visibility> for NamesInFiles {
+    fn names() -> impl Iterator<Item = (&'static str, Visibility)> {
+        [("off", Visibility::Off), ("launcher", Visibility::Launcher)].into_iter()
     }
 }
 

@@ -12,8 +12,9 @@ use std::sync::{Arc, LazyLock};
 use devices::{
     Adapter, AdapterKind, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind,
     CopyToVmValue, Device, DeviceSet, DiscoveredFrom, DriverModel, DriverStore, HardwareId,
-    HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, Moment, Placement, Plan,
-    PnpDevice, PnpId, ResourceDevices, StoreFiles, Wow64, plan, preferred_allocation,
+    HcsSchema, HostBuild, HostFacts, HostSnapshot, LAUNCHER_FILES, LocationPath, Luid, Moment,
+    MountOrigin, Placement, Plan, PnpDevice, PnpId, ResourceDevices, StoreFiles, Wow64,
+    launcher_folder, plan, preferred_allocation,
 };
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
@@ -47,7 +48,10 @@ const STORES: &[&str] = &[
 const CONFIGURATIONS: &[(&[DriverModel], &str)] = &[
     (&[], ""),
     (&[], "multitenancy: 3\nruntimeMounts: always\nincludeIntegrated: true\npublishNuma: true"),
-    (&[], "multitenancy: 2\nallocationPolicy: packed\nmultiDevice: reject\nexcludeMounts: [A.dll]"),
+    (
+        &[],
+        "multitenancy: 2\nallocationPolicy: packed\nmultiDevice: reject\nexcludeMounts: [A.dll]\nvisibility: launcher",
+    ),
     (
         &[],
         "additionalMounts:\n  nvidia: [{source: sub\\a.dll, destination: b.dll}]\nadditionalMountsWow64:\n  nvidia: [{source: a.dll}]",
@@ -93,11 +97,18 @@ fn check_plan(resource: &Arc<ResourceDevices>, host: &HostFacts, ids: &[String])
     assert_eq!(plan, backward, "the order of slots changes the plan");
     let mut destinations = HashSet::new();
     for file in plan.mounts.mounted() {
-        assert!(is_inside_a_store(&file.host_path, &plan.devices), "{file:?}");
+        let provided = file.origin == MountOrigin::Launcher && is_launcher(&file.host_path, host);
+        assert!(provided || is_inside_a_store(&file.host_path, &plan.devices), "{file:?}");
         assert!(is_plain_file_name(&file.container_path), "{file:?}");
         assert!(destinations.insert(file.container_path.to_uppercase()), "{file:?} twice");
     }
     check_hints(&plan);
+}
+
+/// Whether the file is one of `directx-visible`, in the folder that the daemon writes.
+fn is_launcher(file: &str, host: &HostFacts) -> bool {
+    let folder = launcher_folder(&host.system_root);
+    LAUNCHER_FILES.iter().any(|name| format!("{folder}\\{name}") == file)
 }
 
 /// Whether the file is one that Windows opens below the folder of one of the devices.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use devices::{
-    AdapterSource, ChangeCallback, DiscoveredFrom, HostFacts, HostSnapshot, ReadStep, SourceError,
-    StepCallback, Wow64,
+    AdapterSource, ChangeCallback, DiscoveredFrom, HostDisk, HostFacts, HostSnapshot, ReadStep,
+    SourceError, StepCallback, Wow64,
 };
 
 use crate::adapter_sets::{DxcoreSet, KernelSet};
@@ -218,6 +218,7 @@ pub fn constant_host_facts() -> HostFacts {
             wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
             discovered_from: discovered_from(),
             system_root: version::system_root().parse().unwrap_or_default(),
+            disk: HostDisk::Here,
         }
     });
     facts.clone()

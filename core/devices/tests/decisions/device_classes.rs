@@ -92,6 +92,7 @@ fn devices_of_several_driver_models_need_the_same_class() {
         matches: DeviceMatch::default(),
         replicas: None,
         allocation: None,
+        visibility: None,
     };
     let planned = |wddm: ModelPolicy, mcdm: ModelPolicy| {
         let models = [wddm, mcdm].map(|policy| with_rules(policy, vec![rule()]));

@@ -6,6 +6,7 @@ mod additional_mounts;
 mod allocated_drivers;
 mod device_classes;
 mod hosts;
+mod launchers;
 mod offers;
 mod plans;
 mod preferred_allocations;

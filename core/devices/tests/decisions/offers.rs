@@ -10,7 +10,8 @@ use devices::{
 use crate::hosts::{AMD, NVIDIA, catalog, gpu, host, model, npu, wddm, with_rules};
 
 fn rule(name: &str, matches: DeviceMatch) -> ResourceRule {
-    ResourceRule { name: name.parse().unwrap(), matches, replicas: None, allocation: None }
+    let name = name.parse().unwrap();
+    ResourceRule { name, matches, replicas: None, allocation: None, visibility: None }
 }
 
 fn assigned(offer: &Offer) -> Vec<(String, Vec<i64>)> {

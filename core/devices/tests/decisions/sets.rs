@@ -164,6 +164,7 @@ fn with_rules(replicas: u32, rules: &[(&str, Vendor)]) -> Catalog {
         matches: DeviceMatch { vendor: Some(*vendor), ..DeviceMatch::default() },
         replicas: None,
         allocation: None,
+        visibility: None,
     };
     let mut policy = wddm(replicas);
     policy.rules = rules.iter().map(rule).collect();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use devices::{
     Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DiscoveredFrom,
-    DriverKey, DriverStore, HardwareId, HcsSchema, HostFacts, HostSnapshot, LocationPath, Luid,
-    Placement, PnpDevice, PnpId, StoreFiles, SystemRoot, Wow64,
+    DriverKey, DriverStore, HardwareId, HcsSchema, HostDisk, HostFacts, HostSnapshot, LocationPath,
+    Luid, Placement, PnpDevice, PnpId, StoreFiles, SystemRoot, Wow64,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -114,6 +114,7 @@ fn the_aws_host_has_two_tesla_t4() {
             wow64: Wow64::Present,
             discovered_from: DiscoveredFrom::Host,
             system_root: SystemRoot::default(),
+            disk: HostDisk::Elsewhere,
         },
         adapters: vec![
             tesla_t4(7_048_070, "D8", "PCIROOT(0)#PCI(1B00)", "0004"),

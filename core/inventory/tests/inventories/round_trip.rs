@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use devices::{
     Adapter, AdapterKind, Attachment, Attribute, Containerd, CopyToVmKey, CopyToVmKind,
     CopyToVmValue, DiscoveredFrom, DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId,
-    HcsFailure, HcsFailureKind, HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid,
-    NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice, PnpId, Program, StoreFiles, Wow64,
+    HcsFailure, HcsFailureKind, HcsSchema, HostBuild, HostDisk, HostFacts, HostSnapshot,
+    LocationPath, Luid, NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice, PnpId, Program,
+    StoreFiles, Wow64,
 };
 use inventory::{parse, to_yaml};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -103,6 +104,7 @@ fn host() -> impl Strategy<Value = HostFacts> {
                     wow64,
                     discovered_from,
                     system_root: root.parse().expect("a folder on a drive"),
+                    disk: HostDisk::Elsewhere,
                 }
             },
         )

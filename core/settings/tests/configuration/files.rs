@@ -3,7 +3,7 @@
 use crate::environment::{TestEnvironment, configured, effective, keys, report};
 use devices::{
     AllocationPolicy, DeviceScope, DriverModel, EnvironmentHints, FileName, MultiDevice,
-    NumaTopology, RuntimeMounts, SharedRequests, Vendor,
+    NumaTopology, RuntimeMounts, SharedRequests, Vendor, Visibility,
 };
 use proptest::prelude::*;
 
@@ -32,12 +32,14 @@ renameShared: true
 publishNuma: true
 removalGraceSeconds: 5
 environmentHints: false
+Visibility: OFF
 resourceName: example.com/gpu
 resources:
 - name: example.com/t4
   match: {vendor: nvidia, description: 'tesla t4', pciId: '10de:1eb8', minMemoryMiB: 15000, driverModel: wddm}
   multitenancy: 2
   allocationPolicy: distributed
+  VISIBILITY: Off
 - Name: example.com/slot
   Match: {LocationPath: 'PCIROOT(0)*'}
 - name: example.com/rest
@@ -79,6 +81,7 @@ fn every_key_in_any_case() {
     let rule = &policy.rules[0];
     assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
     assert_eq!(rule.allocation, Some(AllocationPolicy::Distributed));
+    assert_eq!(rule.visibility, Some(Visibility::Off));
     assert!(rule.matches.description.as_ref().unwrap().matches("NVIDIA Tesla T4"));
 }
 
@@ -156,6 +159,9 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "removalGraceSeconds: 86401".into(),
         "removalGraceSeconds: 60s".into(),
         "environmentHints: []".into(),
+        "visibility: on".into(),
+        "visibility: false".into(),
+        "visibility: launcher\nenvironmentHints: false".into(),
         "resourceName: gpu".into(),
         "resourceName: requests.x.com/gpu".into(),
         "additionalMounts: []".into(),
@@ -186,6 +192,8 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         rule("replicas: 4"),
         rule("multitenancy: -4"),
         rule("allocationPolicy: both"),
+        rule("visibility: filter"),
+        rule("visibility: launcher\nenvironmentHints: false"),
         rule("match: nvidia"),
         rule("match:"),
         condition("vendor: Advanced Micro Devices, Inc."),
@@ -216,6 +224,10 @@ fn rules_that_contradict_each_other_are_refused() {
         "resources:\n- {name: a/b, match: {vendor: amd}, allocationPolicy: packed}\n- {name: a/b, match: {vendor: intel}}",
         "resources:\n- {name: directx.microsoft.com/display, multitenancy: 3}",
         "multitenancy: 2\nresourceName: a/b\nresources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 4}",
+        "resources:\n- {name: a/b, match: {vendor: amd}, visibility: launcher}\n- {name: a/b, match: {vendor: intel}}",
+        // Two names with the same variable.
+        "resources:\n- {name: a.b/c-d, match: {vendor: amd}}\n- {name: a-b/C_d, match: {vendor: intel}}",
+        "resources:\n- {name: directx.microsoft.com/Display, match: {vendor: intel}}",
         // A rule behind one that takes everything it would.
         "resources:\n- {name: a/b}\n- {name: c/d, match: {vendor: amd}}",
         "resources:\n- {name: a/b, match: {}}\n- {name: c/d}",
@@ -249,6 +261,9 @@ fn similar_rules_are_accepted() {
         "resources:\n- {name: a/b, match: {pciId: '10de:1eb8'}}\n- {name: c/d, match: {pciId: '10de:*'}}",
         "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)'}}\n- {name: c/d, match: {locationPath: 'PCIROOT(0)*'}}",
         "resources:\n- {name: a/b, match: {driverModel: wddm}}\n- {name: c/d, match: {driverModel: mcdm}}",
+        "visibility: launcher\nresources:\n- {name: a/b, match: {vendor: amd}, visibility: launcher}\n- {name: a/b, match: {vendor: intel}}",
+        // Without variables, none is ambiguous.
+        "environmentHints: false\nresources:\n- {name: a.b/c, match: {vendor: amd}}\n- {name: a-b/c}",
     ] {
         assert!(configured(text, &BOTH).is_ok(), "{text}: {}", report(configured(text, &BOTH)));
     }
@@ -339,6 +354,27 @@ proptest! {
             prop_assert!(error.to_string().contains(&name), "{}", error);
         }
     }
+}
+
+#[test]
+fn visibility_is_for_a_driver_model_and_its_rules() {
+    let file = "visibility: launcher\nresources:\n- {name: a/b, match: {vendor: amd}, visibility: off}\n- {name: c/d, match: {vendor: intel}}";
+    let config = configured(file, &BOTH).unwrap();
+    let catalog = devices::Catalog::new(config.policy);
+    let specs = catalog.resources().iter().map(|spec| (spec.name.as_str(), spec.visibility));
+    assert_eq!(
+        specs.collect::<Vec<_>>(),
+        [
+            ("directx.microsoft.com/display", Visibility::Launcher),
+            ("directx.microsoft.com/compute", Visibility::Launcher),
+            ("a/b", Visibility::Off),
+            ("c/d", Visibility::Launcher),
+        ]
+    );
+    let uses =
+        |text| devices::Catalog::new(configured(text, &WDDM).unwrap().policy).mounts_launcher();
+    assert!(catalog.mounts_launcher() && !uses("") && !uses("visibility: off"));
+    assert!(uses("resources: [{name: a/b, match: {vendor: amd}, visibility: launcher}]"));
 }
 
 /// Helm charts and `envsubst` put values in quotes, which the earlier plugins accepted.

@@ -528,6 +528,7 @@ fn a_rule_without_a_device_is_a_warning() {
             matches: devices::DeviceMatch { min_memory_mib: Some(1 << 40), ..Default::default() },
             replicas: None,
             allocation: None,
+            visibility: None,
         };
         models[0].rules = Arc::new([rule]);
         models[0].numa = NumaTopology::Withhold;

@@ -1,8 +1,8 @@
 //! Explains a plan: which device and why, which files and why not.
 
 use devices::{
-    DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts, MountOutcome, Plan,
-    ResourceDevices, Sharing,
+    DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts, MountCandidate, MountOrigin,
+    MountOutcome, Plan, ResourceDevices, Sharing,
 };
 use kubelet_double::ContainerView;
 
@@ -83,15 +83,22 @@ fn device_entry(plan: &Plan) -> String {
 }
 
 fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
+    let mut notes = Vec::new();
+    let is_launcher = |file: &&MountCandidate| file.origin == MountOrigin::Launcher;
+    if plan.mounts.mounted().any(|file| is_launcher(&file)) {
+        notes.push(
+            "directx-visible is mounted; started with it, a program sees only these devices"
+                .to_owned(),
+        );
+    }
     let model = resource.entries().first().map(|entry| entry.policy.model);
     if model == Some(DriverModel::Legacy) {
-        return vec!["the legacy driver model mounts no files".to_owned()];
+        notes.push("the legacy driver model mounts no runtime files".to_owned());
     }
-    let mut notes = Vec::new();
     for (luid, why) in &plan.mounts.devices_without_mounts {
         notes.push(format!("no runtime files of the device with LUID {luid} are mounted: {why}"));
     }
-    let mounted = plan.mounts.mounted().count();
+    let mounted = plan.mounts.mounted().filter(|file| !is_launcher(file)).count();
     if mounted > 0 {
         notes.push(format!("{mounted} runtime files exist and are mounted read-only"));
     }

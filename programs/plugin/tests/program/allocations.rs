@@ -101,6 +101,39 @@ fn devices_of_two_resources_cause_a_warning() {
     }
 }
 
+/// A container with two resources has the launcher once, whichever answer the kubelet keeps.
+#[test]
+fn visibility_mounts_the_launcher_once_without_touching_the_disk() {
+    let (display, compute) = (pod_flag("both", DISPLAY, 1), pod_flag("both", COMPUTE, 1));
+    let launcher = [
+        r"System32\directx-visible.exe",
+        r"System32\directx-visible-filter.dll",
+        r"SysWOW64\directx-visible-filter32.dll",
+    ];
+    for (visibility, expected) in [("launcher", &launcher[..]), ("off", &[])] {
+        let config = format!("includeDetachable: true\nvisibility: {visibility}");
+        let (config, flags) = (config.as_str(), [display.as_str(), compute.as_str()]);
+        let document = Simulation { host: NPU, config, flags: &flags, ..Default::default() }.run();
+        for pod in document["pods"].as_array().unwrap() {
+            let paths = mounts(pod).into_iter().filter(|path| path.contains("directx-visible"));
+            assert_eq!(paths.collect::<Vec<_>>(), expected);
+            let explained = notes(pod).contains("directx-visible is mounted");
+            assert_eq!(explained, visibility == "launcher", "{}", notes(pod));
+            let mounts = pod["container"]["mounts"].as_array().unwrap();
+            assert!(mounts.iter().all(|mount| mount["readOnly"] == true));
+        }
+    }
+    // Rules decide for themselves, and so does the driver model `legacy`.
+    let config = "resources: [{name: example.com/one, match: {locationPath: 'PCIROOT(0)#PCI(1B00)'}, visibility: launcher}]";
+    let document = Simulation { host: T4, config, ..Default::default() }.run();
+    assert!(mounts(pod(&document, "one-1")).contains(&launcher[0]));
+    assert!(!mounts(pod(&document, "display-1")).contains(&launcher[0]));
+    let flags = ["--driver-model", "legacy"];
+    let config = "visibility: launcher";
+    let document = Simulation { host: T4, config, flags: &flags, ..Default::default() }.run();
+    assert_eq!(mounts(pod(&document, "pod-1")), launcher);
+}
+
 #[test]
 fn files_are_mounted_by_build_and_by_configuration() {
     let skip = [("WDDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "true")];

@@ -1,0 +1,86 @@
+//! The files of `directx-visible` that containers get under `visibility: launcher`.
+//!
+//! Input: the mounts of a container's runtime files, and host facts. Output: the mounts with
+//! the launcher and its filters, or why the container does not get them. They do not depend on the
+//! resource, so that several resources of one container agree.
+
+use std::sync::Arc;
+
+use crate::case_folding::fold_case;
+use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
+use crate::{FileName, HostDisk, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
+
+/// The files of the launcher, which are released beside the daemon. The last one, the filter of
+/// 32-bit programs, may be missing.
+pub const LAUNCHER_FILES: [&str; 3] =
+    ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
+
+/// The folder of the host with the launcher's files. Each version has its own, because a container
+/// keeps the paths with which it was created.
+#[must_use]
+pub fn launcher_folder(system_root: &SystemRoot) -> String {
+    let drive = system_root.as_str().split('\\').next().unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    format!(r"{drive}\ProgramData\directx-device-plugin\visible\{version}")
+}
+
+/// Why a container does not get `directx-visible`.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("directx-visible is not mounted: {file} {why}")]
+pub struct LauncherProblem {
+    file: String,
+    why: &'static str,
+}
+
+/// Adds the launcher's files to `plan`: all that a host can have, or none.
+pub(crate) fn add(
+    plan: &mut MountPlan,
+    excluded: &[&FileName],
+    host: &HostFacts,
+    exists: &dyn Fn(&str) -> bool,
+) -> Result<(), LauncherProblem> {
+    let folder = launcher_folder(&host.system_root);
+    let [program, filter, filter32] = LAUNCHER_FILES;
+    let files = [(program, SYSTEM32), (filter, SYSTEM32), (filter32, SYSWOW64)];
+    let usable = |(name, to): (&str, &str)| {
+        let source = format!("{folder}\\{name}");
+        let file = MountCandidate::existing(MountOrigin::Launcher, source, to, name);
+        match problem(&file, name, plan, excluded, host, exists) {
+            None => Ok(FileDecision { file: Arc::new(file), outcome: MountOutcome::Mounted }),
+            Some((file, why)) => Err(LauncherProblem { file, why }),
+        }
+    };
+    let [program, filter, filter32] = files.map(usable);
+    let mut added = vec![program?, filter?];
+    // Without this one, only 32-bit programs see all devices.
+    added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present));
+    plan.files.extend(added);
+    Ok(())
+}
+
+/// Which file keeps `file` from being mounted, and why.
+fn problem(
+    file: &MountCandidate,
+    name: &str,
+    plan: &MountPlan,
+    excluded: &[&FileName],
+    host: &HostFacts,
+    exists: &dyn Fn(&str) -> bool,
+) -> Option<(String, &'static str)> {
+    let path = || file.container_path.clone();
+    if excluded.iter().any(|excluded| excluded.folded() == fold_case(name)) {
+        return Some((name.to_owned(), "is in excludeMounts"));
+    }
+    if plan.mounted().any(|mounted| mounted.has_destination_of(file)) {
+        return Some((path(), "is the destination of another file"));
+    }
+    if host.disk == HostDisk::Elsewhere {
+        return None;
+    }
+    // What is in System32 of the host may also be in System32 of the container.
+    let on_host = file.container_path.replacen(r"C:\Windows", host.system_root.as_str(), 1);
+    if exists(&on_host) {
+        return Some((on_host, "exists on the host"));
+    }
+    (!exists(&file.host_path)).then(|| (file.host_path.clone(), "does not exist"))
+}
