@@ -10,9 +10,10 @@ use crate::process::{last_lines, line};
 use crate::workspace::{self, cargo};
 
 /// Packages with such tests, and the arguments that select the test program.
-const TEST_PROGRAMS: [(&str, &[&str]); 12] = [
+const TEST_PROGRAMS: [(&str, &[&str]); 13] = [
     ("discovery_dll", &["--lib"]),
     ("discovery_dll", &["--test", "c_abi"]),
+    ("access_rights", &["--lib"]),
     ("uds", &["--lib"]),
     ("kubelet", &["--lib"]),
     ("win32", &["--lib"]),

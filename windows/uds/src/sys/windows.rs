@@ -15,7 +15,6 @@
 //!
 //! [`bind_to`], [`listen`], [`accept`] and [`connect_to`] take the address family from the address.
 
-mod access;
 mod file;
 
 use std::io;
@@ -50,7 +49,7 @@ pub(crate) fn is_supported() -> bool {
 pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
     let socket = bind_to(&SockAddr::unix(path)?)?;
     remove_on_failure(path, || {
-        let restricted = access::restrict(path);
+        let restricted = access_rights::restrict_to_owner(path);
         Ok((listen(socket)?, restricted))
     })
 }
