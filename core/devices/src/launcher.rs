@@ -28,8 +28,10 @@ pub fn launcher_folder(system_root: &SystemRoot) -> String {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("directx-visible is not mounted: {file} {why}")]
 pub struct LauncherProblem {
-    file: String,
-    why: &'static str,
+    /// The file that cannot be mounted, or that is in the way.
+    pub file: String,
+    /// What is wrong with it.
+    pub why: &'static str,
 }
 
 /// Adds the launcher's files to `plan`: all that a host can have, or none.

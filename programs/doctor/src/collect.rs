@@ -6,6 +6,8 @@
 #[cfg(any(windows, test))]
 mod containerd;
 mod device_plugin_dir;
+#[cfg(any(windows, test))]
+mod launcher_files;
 #[cfg(windows)]
 mod live;
 #[cfg(any(windows, test))]
@@ -52,6 +54,7 @@ fn from_inventory(inventory: &Path) -> Result<MachineFacts, Failure> {
         host: snapshot.host.clone(),
         software: snapshot.node.clone(),
         adapters: Ok(snapshot),
+        missing_launcher_files: Vec::new(),
     })
 }
 

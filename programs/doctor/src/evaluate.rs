@@ -28,6 +28,7 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Check> {
     checks.extend(hardware::runtime_files(machine));
     checks.extend(resources::resources(facts));
     checks.push(hardware::visibility(machine));
+    checks.extend(resources::launcher(facts));
     checks.push(hardware::nvml(machine));
     checks
 }

@@ -28,6 +28,8 @@ pub(crate) struct MachineFacts {
     pub(crate) software: NodeSoftware,
     /// The adapters, with the files of every driver store folder listed.
     pub(crate) adapters: Result<HostSnapshot, CollectError>,
+    /// The files of `directx-visible` that are missing beside this program; empty for an inventory.
+    pub(crate) missing_launcher_files: Vec<&'static str>,
 }
 
 /// Why something could not be collected, and how to fix it.

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 use devices::{
-    DeviceClass, DriverModel, PlanError, PlanWarning, PnpId, PreferredAllocationError, SkipReason,
-    SlotError, UnhealthyReason,
+    DeviceClass, DriverModel, LauncherProblem, PlanError, PlanWarning, PnpId,
+    PreferredAllocationError, SkipReason, SlotError, UnhealthyReason,
 };
 
 const PAGE: &str = include_str!("../../../docs/troubleshooting.md");
@@ -67,9 +67,12 @@ fn every_refusal_of_an_allocation_is_explained() {
 #[test]
 fn every_warning_of_an_allocation_is_explained() {
     let class = DeviceClass::DISPLAY_ADAPTER;
-    for warning in
-        [PlanWarning::SeveralDevices { count: 2, class }, PlanWarning::NoLocationPathSupport(class)]
-    {
+    let launcher = LauncherProblem { file: "…".to_owned(), why: "does not exist" };
+    for warning in [
+        PlanWarning::SeveralDevices { count: 2, class },
+        PlanWarning::NoLocationPathSupport(class),
+        PlanWarning::NoLauncher(launcher),
+    ] {
         let text = warning.to_string();
         let start = text.split(" (HCS schema").next().unwrap();
         assert!(is_explained(start), "{text}");

@@ -17,6 +17,9 @@ mod device_telemetry;
 mod doctor_command;
 #[cfg(all(test, windows))]
 mod hot_plug;
+mod launcher;
+#[cfg(any(windows, test))]
+mod launcher_folder;
 mod list_devices;
 mod logged_mounts;
 mod monitoring;

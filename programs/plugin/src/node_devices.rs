@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::device_lists::lists;
+use crate::launcher::NodeLauncher;
 use crate::logged_mounts::LoggedMounts;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::PublishedDevices;
@@ -44,6 +45,7 @@ pub(crate) struct NodeDevices {
     uuid_reader: GpuUuidReader,
     holders: DeviceHolders,
     outdated: OutdatedDrivers,
+    launcher: NodeLauncher,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
     /// The schemas of a live host, once it has returned them.
@@ -161,6 +163,7 @@ impl NodeDevices {
             uuid_reader: GpuUuidReader::new(None),
             holders: DeviceHolders::unknown(),
             outdated: OutdatedDrivers::default(),
+            launcher: NodeLauncher::default(),
             snapshot,
             schemas: None,
             failures: RepeatedText::default(),
@@ -184,6 +187,13 @@ impl NodeDevices {
     /// Asks from now on which devices containers hold, before it drops removed ones.
     pub(crate) fn ask_holders(&mut self, ask: AskHolders) {
         self.holders = DeviceHolders::new(ask);
+    }
+
+    /// Provides `directx-visible` from now on.
+    #[cfg(any(windows, test))]
+    pub(crate) fn provide_launcher(&mut self, provide: impl FnOnce(&Catalog) -> NodeLauncher) {
+        self.launcher = provide(&self.catalog);
+        self.serve_notices();
     }
 
     /// The resources, with their lists.
@@ -265,6 +275,8 @@ impl NodeDevices {
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
             tracing::info!("a safety read found a change that Windows did not report");
         }
+        self.launcher.update(&self.catalog);
+        self.serve_notices();
         self.uuid_reader.request(&snapshot.adapters);
         let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
         self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
@@ -324,6 +336,9 @@ impl NodeDevices {
         for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
             self.published.metrics().remove_resource(removed.spec.name.as_str());
         }
+        // The files exist before a container can get them.
+        self.launcher.update(&catalog);
+        self.serve_notices();
         self.catalog = catalog;
         self.resources = self.resources_of(&set);
         // A new resource has its list before it is registered.
@@ -385,9 +400,11 @@ impl NodeDevices {
         set.resources.iter().map(|devices| resource(&devices.spec)).collect()
     }
 
-    /// Hands the containers with a driver that was replaced to the status.
+    /// Hands the containers with a driver that was replaced to the status, and why containers do
+    /// not get `directx-visible`.
     fn serve_notices(&self) {
-        let notices = self.outdated.notices();
+        let mut notices = self.outdated.notices();
+        notices.extend(self.launcher.notice());
         self.served.send_if_modified(|served| {
             let changed = served.notices != notices;
             served.notices = notices;

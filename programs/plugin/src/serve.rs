@@ -22,6 +22,8 @@ use crate::arguments::DevicePluginDir;
 use crate::container_processes::ContainerProcesses;
 use crate::device_holders::ask_kubelet;
 use crate::device_telemetry::DeviceTelemetry;
+#[cfg(windows)]
+use crate::launcher;
 use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
@@ -31,6 +33,8 @@ use daemon::config_reload::{ConfigReload, ReloadParts};
 use daemon::event_loop::EventLoop;
 use daemon::host_access::HostAccess;
 use daemon::logging::LogDestination;
+#[cfg(windows)]
+use daemon::read_schedule::HostKind;
 use daemon::signals::ReloadSignal;
 use daemon::{config, event_loop, logging, signals};
 
@@ -178,10 +182,16 @@ impl Daemon {
         let catalog = Catalog::new(config.policy.clone());
         let directory = config.device_plugin_dir.clone();
         let directory = directory.unwrap_or_else(default_device_plugin_dir);
-        let telemetry = DeviceTelemetry::of(host.kind);
+        let kind = host.kind;
+        let telemetry = DeviceTelemetry::of(kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
         let pods = Arc::new(PodAttribution::new(self.pod_resources));
         devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
+        #[cfg(windows)]
+        if kind == HostKind::Live {
+            let ask = ask_kubelet(Arc::clone(&pods));
+            devices.provide_launcher(|catalog| launcher::of_this_host(ask, catalog));
+        }
         let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
         if let Some(address) = self.monitoring {

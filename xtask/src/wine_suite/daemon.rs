@@ -98,14 +98,14 @@ fn stopped_like_a_container(programs: &Programs) -> Result<()> {
 }
 
 /// A running daemon and the lines of its log. It is killed when it is dropped.
-struct Daemon {
+pub(super) struct Daemon {
     child: Child,
     lines: Receiver<String>,
     seen: Vec<String>,
 }
 
 impl Daemon {
-    fn start(command: &mut Command) -> Result<Daemon> {
+    pub(super) fn start(command: &mut Command) -> Result<Daemon> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let log = BufReader::new(child.stderr.take().expect("standard error is piped"));
@@ -121,7 +121,7 @@ impl Daemon {
     }
 
     /// Waits for a log line that contains all of `words`.
-    fn expect_line(&mut self, words: &[&str]) -> Result<()> {
+    pub(super) fn expect_line(&mut self, words: &[&str]) -> Result<()> {
         let end = Instant::now() + DEADLINE;
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now()))
         {
@@ -147,7 +147,7 @@ impl Daemon {
         bail!("the daemon does not exit")
     }
 
-    fn expect_running(&mut self) -> Result<()> {
+    pub(super) fn expect_running(&mut self) -> Result<()> {
         let status = self.child.try_wait()?;
         ensure!(status.is_none(), "the daemon has exited; its log is\n{}", self.seen.join("\n"));
         Ok(())

@@ -15,6 +15,7 @@ mod exit_status;
 mod gpu_probe;
 mod host_variants;
 mod large_inventories;
+mod launcher_files;
 mod programs;
 mod round_trip;
 mod service;
@@ -123,6 +124,7 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
     tests.extend(gpu_probe::tests());
     tests.extend(visible::tests());
     tests.extend(visible_32::tests());
+    tests.extend(launcher_files::tests());
     tests.retain(|test| test.name.contains(part));
     if tests.is_empty() {
         bail!("no test name contains `{part}`");

@@ -10,9 +10,9 @@ use devices::{
 use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
-use super::nvidia;
 use super::programs::ProgramSearch;
 use super::service_command::ServiceCommand;
+use super::{launcher_files, nvidia};
 use crate::facts::{CollectError, MachineFacts};
 
 /// Collects the facts of this machine.
@@ -21,7 +21,9 @@ pub(super) fn machine() -> MachineFacts {
     let host = win32::host_facts();
     let readable = adapters.as_ref().map(|snapshot| snapshot.adapters.as_slice());
     let software = node_software(&host, readable.unwrap_or_default());
-    MachineFacts { host, software, adapters }
+    let program = std::env::current_exe().unwrap_or_default();
+    let missing_launcher_files = launcher_files::missing(&program);
+    MachineFacts { host, software, adapters, missing_launcher_files }
 }
 
 /// Collects the software of this machine, which has these facts and adapters. Runs the

@@ -35,6 +35,21 @@ pub(super) fn configuration(facts: &NodeFacts) -> Vec<Check> {
     checks
 }
 
+/// The files of `directx-visible` that are configured and missing.
+pub(super) fn launcher(facts: &NodeFacts) -> Option<Check> {
+    let missing = &facts.machine.missing_launcher_files;
+    let policy = &facts.configuration.as_ref().ok()?.policy;
+    if missing.is_empty() || !Catalog::new(policy.clone()).mounts_launcher() {
+        return None;
+    }
+    let missing = missing.join(" and ");
+    Some(Subject::Visibility.problem(
+        format!("visibility is launcher, but {missing} does not lie beside this program"),
+        "copy the file from the release into the folder of the plugin, or set visibility: off; \
+         until then containers do not get directx-visible",
+    ))
+}
+
 /// The additional mounts that are configured for a device of this host, and that the host
 /// does not get.
 fn unapplied_mounts(configuration: &Configuration, machine: &MachineFacts) -> Vec<Check> {

@@ -6,7 +6,7 @@ use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
     CopyToVmValue, Destination, DiscoveredFrom, DriverStore, HcsFailure, HcsFailureKind, HostFacts,
     HostSnapshot, Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program,
-    ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, WarningEffect, Wow64,
+    ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect, Wow64,
 };
 use win32::directory_access::{Writer, writers};
 
@@ -39,6 +39,7 @@ fn healthy() -> NodeFacts {
                 nvml: Some(nvml(&["WDDM"])),
             },
             adapters: Ok(snapshot),
+            missing_launcher_files: vec![],
         },
         image: Some("10.0.20348.x".parse().unwrap()),
         directory: Some(directory(DirectoryState::Present, SocketState::Accepting)),
@@ -517,6 +518,25 @@ fn resources_are_counted_and_skipped_adapters_have_a_reason() {
     assert_eq!((orphan[0].0, orphan[1].0), (Verdict::Problem, Verdict::Warning));
     let software = found(&|facts| adapters(facts)[0].kind = devices::AdapterKind::Software);
     assert_eq!(software.len(), 1, "{software:?}");
+}
+
+#[test]
+fn a_configured_launcher_that_is_missing_is_a_problem() {
+    let file = "directx-visible-filter.dll";
+    let with = |missing: &[&'static str], visibility| {
+        changed(Subject::Visibility, |facts| {
+            facts.machine.missing_launcher_files = missing.to_vec();
+            let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
+            Arc::make_mut(&mut models[0].container).visibility = visibility;
+        })
+    };
+    for checks in [with(&[file], Visibility::Off), with(&[], Visibility::Launcher)] {
+        assert!(checks.iter().all(|check| check.verdict == Verdict::Ok), "{checks:?}");
+    }
+    let checks = with(&[file], Visibility::Launcher);
+    let problem = checks.iter().find(|check| check.verdict == Verdict::Problem).unwrap();
+    assert!(problem.what.contains(file), "{problem:?}");
+    assert!(problem.advice.as_ref().unwrap().contains("visibility: off"), "{problem:?}");
 }
 
 #[test]

@@ -63,6 +63,39 @@ fn resources_appear_disappear_and_change_their_replicas() {
     assert_eq!(refusal.message, "resource a/t4 is no longer configured");
 }
 
+/// The mounts of a container with the first device.
+fn mounts(devices: &NodeDevices) -> Vec<String> {
+    let set = devices.published().set();
+    let id = set.resources[0].slots().next().unwrap().id.to_string();
+    let answer = resources(devices)[0].allocate(&[id]).unwrap();
+    answer.mounts.into_iter().map(|mount| mount.container_path).collect()
+}
+
+/// Devices are allocated in any case, and the status says why the files are missing.
+#[test]
+fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them() {
+    let launcher = r"C:\Windows\System32\directx-visible.exe".to_owned();
+    let mut devices = node("");
+    let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let count = Arc::clone(&calls);
+    devices.provide_launcher(|_| {
+        NodeLauncher::new(Box::new(move || {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
+        }))
+    });
+    assert!(!mounts(&devices).contains(&launcher));
+    devices.reconfigure(catalog_of("visibility: launcher")).unwrap();
+    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 1);
+    let notice = "directx-visible is not mounted: no space; hint: make room";
+    assert_eq!(devices.served().borrow().notices, [notice]);
+    // The host of this test is an inventory, where the files are not looked for.
+    assert!(mounts(&devices).contains(&launcher));
+    devices.reconfigure(catalog_of("visibility: off")).unwrap();
+    assert!(devices.served().borrow().notices.is_empty() && !mounts(&devices).contains(&launcher));
+    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
 #[test]
 fn the_resource_of_a_rule_with_another_number_stays_the_same() {
     let rule = |vendor| format!("{{name: a/{vendor}, match: {{vendor: {vendor}}}}}");

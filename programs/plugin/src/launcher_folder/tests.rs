@@ -1,0 +1,164 @@
+use super::*;
+
+const VERSION: &str = "1.2.3";
+
+/// A host and a release in a temporary folder.
+struct Bed(tempfile::TempDir);
+
+impl Bed {
+    fn new() -> Bed {
+        let bed = Bed(tempfile::tempdir().unwrap());
+        fs::create_dir(bed.source()).unwrap();
+        for name in LAUNCHER_FILES {
+            fs::write(bed.source().join(name), format!("content of {name}")).unwrap();
+        }
+        bed
+    }
+
+    fn source(&self) -> PathBuf {
+        self.0.path().join("release")
+    }
+
+    fn own(&self) -> PathBuf {
+        self.0.path().join("directx-device-plugin")
+    }
+
+    fn all(&self) -> PathBuf {
+        self.own().join("visible")
+    }
+
+    fn file(&self, n: usize) -> PathBuf {
+        self.all().join(VERSION).join(LAUNCHER_FILES[n])
+    }
+
+    fn folder(&self) -> LauncherFolder {
+        LauncherFolder::new(self.all().join(VERSION), self.source(), share)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.all().join(VERSION)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+}
+
+#[cfg(windows)]
+fn share(path: &Path) -> io::Result<()> {
+    access_rights::share_programs(path)
+}
+
+/// The mode on Unix stands for the access control list of Windows.
+#[cfg(unix)]
+fn share(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+fn error(result: Result<(), Failure>) -> String {
+    let failure = result.unwrap_err();
+    format!("{}; hint: {}", failure.chain(), failure.hint_text().unwrap())
+}
+
+#[test]
+fn the_folder_gets_the_files_and_a_damaged_copy_is_replaced() {
+    let bed = Bed::new();
+    for damage in [None, Some("cont"), Some("another content")] {
+        if let Some(damage) = damage {
+            fs::write(bed.file(1), damage).unwrap();
+            fs::write(bed.file(0).with_extension("exe.new"), "of a start that was killed").unwrap();
+        }
+        bed.folder().provide().unwrap();
+        assert_eq!(bed.names().len(), LAUNCHER_FILES.len(), "{:?}", bed.names());
+        for (n, name) in LAUNCHER_FILES.iter().enumerate() {
+            assert_eq!(fs::read_to_string(bed.file(n)).unwrap(), format!("content of {name}"));
+        }
+    }
+}
+
+/// A container that runs has the file itself, which must not change.
+#[cfg(unix)]
+#[test]
+fn an_equal_file_stays_the_same_file() {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let bed = Bed::new();
+    let identity = || fs::metadata(bed.file(0)).unwrap().ino();
+    bed.folder().provide().unwrap();
+    let before = identity();
+    bed.folder().provide().unwrap();
+    assert_eq!(identity(), before);
+}
+
+#[test]
+fn only_the_filter_of_32_bit_programs_may_be_missing() {
+    let bed = Bed::new();
+    fs::remove_file(bed.source().join(LAUNCHER_FILES[2])).unwrap();
+    bed.folder().provide().unwrap();
+    assert_eq!(bed.names().len(), 2);
+    for name in &LAUNCHER_FILES[..2] {
+        let bed = Bed::new();
+        fs::remove_file(bed.source().join(name)).unwrap();
+        let text = error(bed.folder().provide());
+        assert!(text.contains(&format!("cannot read {}", bed.source().join(name).display())));
+        assert!(text.contains("hint: directx-visible.exe and"), "{text}");
+        assert!(!bed.own().exists(), "nothing is created without the files");
+    }
+}
+
+#[test]
+fn what_somebody_else_put_there_is_not_followed() {
+    let bed = Bed::new();
+    fs::write(bed.own(), "").unwrap();
+    let text = error(bed.folder().provide());
+    assert!(text.contains("cannot create") && text.contains("it is a link or a file"), "{text}");
+    fs::remove_file(bed.own()).unwrap();
+    // A folder where a file belongs.
+    fs::create_dir_all(bed.file(0)).unwrap();
+    let text = error(bed.folder().provide());
+    assert!(text.contains(&format!("cannot write {}", bed.file(0).display())), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_not_followed() {
+    let bed = Bed::new();
+    let elsewhere = bed.0.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, bed.own()).unwrap();
+    let text = error(bed.folder().provide());
+    assert!(text.contains("it is a link or a file"), "{text}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    // A link where a file belongs is replaced, and its target stays.
+    fs::remove_file(bed.own()).unwrap();
+    fs::create_dir_all(bed.all().join(VERSION)).unwrap();
+    let target = elsewhere.join("target");
+    fs::write(&target, "x").unwrap();
+    std::os::unix::fs::symlink(&target, bed.file(0)).unwrap();
+    bed.folder().provide().unwrap();
+    assert_eq!(fs::read_to_string(&target).unwrap(), "x");
+    assert!(fs::symlink_metadata(bed.file(0)).unwrap().is_file());
+}
+
+#[test]
+fn folders_of_other_versions_are_removed_and_this_one_while_it_is_not_used() {
+    let bed = Bed::new();
+    let folder = bed.folder();
+    assert!(!folder.has_unused());
+    folder.remove_unused();
+    folder.provide().unwrap();
+    let old = ["1.2.2", "1.2.1.removed"].map(|name| bed.all().join(name));
+    for old in &old {
+        fs::create_dir(old).unwrap();
+        fs::write(old.join("a"), "").unwrap();
+    }
+    assert!(folder.has_unused());
+    folder.remove_unused();
+    assert!(!folder.has_unused() && bed.file(0).exists() && !old.iter().any(|old| old.exists()));
+    // The next daemon does not use the option.
+    assert!(bed.folder().has_unused());
+    bed.folder().remove_unused();
+    assert!(!bed.own().exists());
+}
