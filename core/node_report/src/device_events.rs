@@ -44,15 +44,17 @@ impl EventReason {
     }
 }
 
-/// What has happened to the devices that both sets contain.
+/// What has happened to the devices of `after`. A device that `before` does not contain is only
+/// worth an Event if it is unhealthy.
 #[must_use]
 pub fn device_events(before: &DeviceSet, after: &DeviceSet) -> Vec<DeviceEvent> {
     let before: HashMap<&PnpId, &ListedDevice> =
         entries(before).map(|entry| (&entry.device.id, entry)).collect();
     let mut events = Vec::new();
     for new in entries(after) {
-        if let Some(old) = before.get(&new.device.id) {
-            events.extend(changes(old, new));
+        match before.get(&new.device.id) {
+            Some(old) => events.extend(changes(old, new)),
+            None => events.extend(unhealthy(new)),
         }
     }
     events
@@ -67,10 +69,7 @@ fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
     let event = |reason, note| DeviceEvent { device: id.clone(), reason, note };
     let health = match (old.health, new.health) {
         (old, new) if old == new => None,
-        (_, Health::Unhealthy(reason)) => {
-            let note = format!("device {id} ({name}) is unhealthy: {reason}");
-            Some(event(EventReason::Unhealthy, note))
-        }
+        (_, Health::Unhealthy(_)) => unhealthy(new),
         (_, Health::Healthy) => {
             let note = format!("device {id} ({name}) is healthy again");
             Some(event(EventReason::Recovered, note))
@@ -85,4 +84,11 @@ fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
         _ => None,
     };
     health.into_iter().chain(driver).collect()
+}
+
+fn unhealthy(entry: &ListedDevice) -> Option<DeviceEvent> {
+    let Health::Unhealthy(reason) = entry.health else { return None };
+    let (device, name) = (entry.device.id.clone(), &entry.device.description);
+    let note = format!("device {device} ({name}) is unhealthy: {reason}");
+    Some(DeviceEvent { device, reason: EventReason::Unhealthy, note })
 }

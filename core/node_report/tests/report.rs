@@ -145,11 +145,11 @@ fn the_message_of_many_devices_is_limited() {
 }
 
 #[test]
-fn events_are_changes_of_devices_that_both_sets_contain() {
+fn events_are_changes_of_devices_and_unhealthy_ones_that_are_new() {
     let snapshot = recorded("made-up-two-vendors.yaml");
     let before = set(&snapshot);
     assert_eq!(device_events(&before, &before), []);
-    assert_eq!(device_events(&DeviceSet::default(), &before), [], "an arrival is no event");
+    assert_eq!(device_events(&DeviceSet::default(), &before), [], "no event: a healthy arrival");
 
     let mut unhealthy = snapshot.clone();
     unhealthy.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
@@ -159,6 +159,7 @@ fn events_are_changes_of_devices_that_both_sets_contain() {
     };
     assert_eq!(reasons(&before, &unhealthy), [EventReason::Unhealthy]);
     assert_eq!(reasons(&unhealthy, &before), [EventReason::Recovered]);
+    assert_eq!(reasons(&DeviceSet::default(), &unhealthy), [EventReason::Unhealthy]);
 
     let mut updated = snapshot.clone();
     let adapter = updated.adapters.iter_mut().find(|a| a.driver_version.is_some()).unwrap();

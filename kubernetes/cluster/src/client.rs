@@ -71,6 +71,13 @@ impl Client {
         Client { access, security: Security::None, program: "test".to_owned(), connection: None }
     }
 
+    /// A client of a server in the memory of a test.
+    #[cfg(any(test, feature = "test_server"))]
+    pub(crate) fn in_memory(access: Access, connect: crate::connection::MemoryConnect) -> Client {
+        let security = Security::Memory(connect);
+        Client { access, security, program: "test".to_owned(), connection: None }
+    }
+
     /// Connects to another port from now on.
     #[cfg(test)]
     pub(crate) fn redirect(&mut self, port: u16) {

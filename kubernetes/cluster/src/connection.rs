@@ -33,7 +33,15 @@ pub(crate) enum Security {
     /// Not at all: a server of a test.
     #[cfg(test)]
     None,
+    /// There is no network: a server in the memory of a test.
+    #[cfg(any(test, feature = "test_server"))]
+    Memory(MemoryConnect),
 }
+
+/// Connects to a server in the memory of a test.
+#[cfg(any(test, feature = "test_server"))]
+pub(crate) type MemoryConnect =
+    std::sync::Arc<dyn Fn() -> io::Result<tokio::io::DuplexStream> + Send + Sync>;
 
 /// A connection.
 pub(crate) struct Connection {
@@ -45,6 +53,10 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to `server`, which must prove its identity.
     pub(crate) async fn open(server: &Server, security: &Security) -> io::Result<Connection> {
+        #[cfg(any(test, feature = "test_server"))]
+        if let Security::Memory(connect) = security {
+            return Connection::over(connect()?).await;
+        }
         let stream = TcpStream::connect((server.host.as_str(), server.port)).await?;
         stream.set_nodelay(true)?;
         let keep_alive = TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(KEEP_ALIVE);
@@ -54,6 +66,8 @@ impl Connection {
             Security::Tls(tls) => Connection::over(tls.connect(name, stream).await?).await,
             #[cfg(test)]
             Security::None => Connection::over(stream).await,
+            #[cfg(any(test, feature = "test_server"))]
+            Security::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

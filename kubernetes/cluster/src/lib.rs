@@ -15,11 +15,15 @@ mod node;
 mod node_feature;
 mod retry;
 mod server;
+#[cfg(any(test, feature = "test_server"))]
+mod test_server;
 #[cfg(test)]
 mod tests;
 mod time;
 mod tls;
 mod watch;
+#[cfg(test)]
+mod watch_tests;
 
 pub use client::Client;
 pub use error::ClusterError;
@@ -29,4 +33,6 @@ pub use kubeconfig::read_kubeconfig;
 pub use node::{Condition, Node, Taint};
 pub use retry::Retry;
 pub use server::{Access, ConfigError};
+#[cfg(any(test, feature = "test_server"))]
+pub use test_server::TestServer;
 pub use watch::NodeWatch;

@@ -1,29 +1,43 @@
 //! Delays between attempts: they double, and are random, so that a thousand nodes do not return
 //! at the same moment.
+//!
+//! An API server that ends also ends the watches of all nodes at the same moment, so the first
+//! delay counts most.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// The first delay.
+/// The first limit of a delay.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest delay. A node must not be wrong for long after the API server has returned.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The delays of attempts that fail one after another.
-#[derive(Default)]
 pub struct Retry {
+    first: Duration,
     failures: u32,
     random: RandomState,
 }
 
+impl Default for Retry {
+    fn default() -> Retry {
+        Retry::from_limit(FIRST)
+    }
+}
+
 impl Retry {
-    /// The delay before the next attempt: between half of the limit and the limit, which doubles
-    /// with each failure; at least `wanted`, which the server may ask for.
+    /// Delays whose first limit is `first`.
+    #[must_use]
+    pub fn from_limit(first: Duration) -> Retry {
+        Retry { first, failures: 0, random: RandomState::new() }
+    }
+
+    /// The delay before the next attempt: between an eighth of the limit and the limit, which
+    /// doubles with each failure; at least `wanted`, which the server may ask for.
     pub fn failed(&mut self, wanted: Option<Duration>) -> Duration {
-        let limit = FIRST.saturating_mul(1 << self.failures.min(10)).min(LONGEST);
-        self.failures += 1;
-        let part = self.random.hash_one(self.failures) % 1000;
-        let delay = limit / 2 + limit / 2 * u32::try_from(part).unwrap_or(0) / 1000;
+        let limit = self.first.saturating_mul(1 << self.failures.min(10)).min(LONGEST);
+        self.failures = self.failures.saturating_add(1);
+        let delay = limit / 8 + random_part(&self.random, self.failures, limit / 8 * 7);
         delay + wanted.unwrap_or_default().min(LONGEST)
     }
 
@@ -31,6 +45,16 @@ impl Retry {
     pub fn succeeded(&mut self) {
         self.failures = 0;
     }
+}
+
+/// A random time below `limit`.
+pub(crate) fn random_time(limit: Duration) -> Duration {
+    random_part(&RandomState::new(), 0, limit)
+}
+
+fn random_part(random: &RandomState, attempt: u32, limit: Duration) -> Duration {
+    let part = u32::try_from(random.hash_one(attempt) % 1000).unwrap_or(0);
+    limit * part / 1000
 }
 
 #[cfg(test)]
@@ -43,7 +67,7 @@ mod tests {
         for limit in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
             let delay = retry.failed(None);
             let limit = Duration::from_secs(limit);
-            assert!(delay >= limit / 2 && delay <= limit, "{delay:?} of {limit:?}");
+            assert!(delay >= limit / 8 && delay <= limit, "{delay:?} of {limit:?}");
         }
         retry.succeeded();
         assert!(retry.failed(None) <= FIRST);
@@ -56,5 +80,10 @@ mod tests {
         let delays: std::collections::HashSet<Duration> =
             (0..20).map(|_| Retry::default().failed(None)).collect();
         assert!(delays.len() > 10, "{delays:?}");
+        // The quarters of the limit; each of them lacks all of 200 with a chance of less than 1e-13.
+        let quarter = |delay: Duration| delay.as_millis() / 250;
+        let quarters: std::collections::HashSet<u128> =
+            (0..200).map(|_| quarter(Retry::default().failed(None)).min(3)).collect();
+        assert_eq!(quarters.len(), 4, "{quarters:?}");
     }
 }

@@ -5,15 +5,22 @@ use std::time::Duration;
 use http::Method;
 use hyper::body::Incoming;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::client::{Body, Call, MAX_ANSWER, percent_encoded};
 use crate::connection::Connection;
+use crate::retry::{Retry, random_time};
 use crate::{Client, ClusterError, Node};
 
-/// How long the server keeps a watch open. The server ends it, so that connections are
-/// distributed over its replicas again.
+/// How long the server keeps a watch open at most, and at least half of it: random, so that the
+/// watches of nodes that were started together do not end together. The server ends it, so that
+/// connections are distributed over its replicas again.
 const WATCH: Duration = Duration::from_secs(3600);
+/// The limit of the pause before a watch begins again; it doubles with each watch that fails or
+/// ends early. A server that ends also ends the watches of all nodes.
+const PAUSE: Duration = Duration::from_secs(4);
+/// A watch that ends after less than this ends early.
+const EARLY: Duration = Duration::from_secs(60);
 /// How long a node that exists may take to appear.
 const FIRST: Duration = Duration::from_secs(30);
 
@@ -21,6 +28,9 @@ const FIRST: Duration = Duration::from_secs(30);
 pub struct NodeWatch {
     name: String,
     stream: Option<Stream>,
+    pauses: Retry,
+    /// No watch begins before this time.
+    next: Option<Instant>,
 }
 
 struct Stream {
@@ -29,33 +39,58 @@ struct Stream {
     buffer: Vec<u8>,
     call: Call,
     has_node: bool,
+    opened: Instant,
 }
 
 impl NodeWatch {
     /// Follows the node called `name`. Nothing is requested yet.
     #[must_use]
     pub fn new(name: &str) -> NodeWatch {
-        NodeWatch { name: name.to_owned(), stream: None }
+        let pauses = Retry::from_limit(PAUSE);
+        NodeWatch { name: name.to_owned(), stream: None, pauses, next: None }
     }
 
     /// The node now, or when it has changed; `None` if it was deleted. After an error, the next
-    /// call begins again. Nothing is lost if this is dropped before it completes, except that a
-    /// connect begins again.
+    /// call begins again after a [`pause`](NodeWatch::pause). Nothing is lost if this is dropped
+    /// before it completes, except that a connect begins again.
     pub async fn next(&mut self, client: &Client) -> Result<Option<Node>, ClusterError> {
         loop {
+            if let Some(at) = self.next {
+                sleep_until(at).await;
+                self.next = None;
+            }
             let stream = match &mut self.stream {
                 Some(stream) => stream,
-                closed => closed.insert(Stream::open(client, &self.name).await?),
+                closed => match Stream::open(client, &self.name).await {
+                    Ok(stream) => closed.insert(stream),
+                    Err(error) => return Err(self.failed(error)),
+                },
             };
             match stream.next().await {
                 Ok(Some(change)) => return Ok(change),
-                Ok(None) => self.stream = None,
-                Err(error) => {
-                    self.stream = None;
-                    return Err(error);
-                }
+                Ok(None) => self.end(None),
+                Err(error) => return Err(self.failed(error)),
             }
         }
+    }
+
+    /// How long until the next watch begins; zero if one does not wait.
+    #[must_use]
+    pub fn pause(&self) -> Duration {
+        self.next.map_or(Duration::ZERO, |at| at - Instant::now())
+    }
+
+    fn failed(&mut self, error: ClusterError) -> ClusterError {
+        self.end(error.retry_after());
+        error
+    }
+
+    /// The watch has ended, or could not begin; the server may want a pause of this length.
+    fn end(&mut self, wanted: Option<Duration>) {
+        if self.stream.take().is_some_and(|stream| stream.opened.elapsed() >= EARLY) {
+            self.pauses.succeeded();
+        }
+        self.next = Some(Instant::now() + self.pauses.failed(wanted));
     }
 }
 
@@ -64,12 +99,13 @@ impl Stream {
         // Without a version, the first event contains the node as it is.
         let path = format!(
             "/api/v1/nodes?watch=true&timeoutSeconds={}&fieldSelector=metadata.name%3D{}",
-            WATCH.as_secs(),
+            (WATCH / 2 + random_time(WATCH / 2)).as_secs(),
             percent_encoded(name)
         );
         let call = Call { method: Method::GET, path, body: Body::None };
         let (connection, body) = client.stream(&call).await?;
-        Ok(Stream { connection, body, buffer: Vec::new(), call, has_node: false })
+        let opened = Instant::now();
+        Ok(Stream { connection, body, buffer: Vec::new(), call, has_node: false, opened })
     }
 
     /// The next change; `None` at the end of the watch.

@@ -59,7 +59,10 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         return follow(line, async |devices| label_file::follow(devices, file, family).await);
     }
     let reporter = cluster_access::reporter(line)?;
-    follow(line, async |devices| reporter.run(devices).await.into())
+    follow(line, async |devices| {
+        let config_status = devices.config_status();
+        reporter.run(async || devices.next().await, config_status).await.into()
+    })
 }
 
 /// `--print`.

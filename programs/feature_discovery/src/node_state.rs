@@ -35,6 +35,11 @@ impl Desired {
             resources: usable.map(|resource| resource.spec.name.to_string()).collect(),
         }
     }
+
+    /// Whether `node` has the condition already.
+    pub(crate) fn has_condition(&self, node: &Node) -> bool {
+        node.condition(CONDITION).as_ref() == Some(&self.condition)
+    }
 }
 
 /// A change of the node object.
@@ -57,7 +62,7 @@ pub(crate) fn next_change(
     if !node.has_applied(MANAGER, &desired.labels) {
         return Some(Change::Labels(desired.labels.clone()));
     }
-    if node.condition(CONDITION).as_ref() != Some(&desired.condition) {
+    if !desired.has_condition(node) {
         return Some(Change::Condition(desired.condition.clone()));
     }
     let key = startup_taint?;

@@ -9,15 +9,20 @@ use std::time::{Duration, SystemTime};
 
 use cluster::{Client, ClusterError, Node, NodeWatch, Retry};
 use daemon::change_log::RepeatedText;
+use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
-use node_report::{LabelFamily, device_events};
+use node_report::{DeviceEvent, LabelFamily, device_events};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config_selection::{LABEL, Rejections, SelectionFile};
 use crate::event_queue::EventQueue;
 use crate::feature_object::FeatureObject;
-use crate::node_devices::{NodeDevices, NodeDevicesError};
+use crate::node_devices::NodeDevicesError;
 use crate::node_state::{Change, Desired, MANAGER, next_change};
+
+#[cfg(test)]
+mod tests;
 
 /// How long the same change is not repeated. Another program may undo it each time.
 const REPEAT: Duration = Duration::from_secs(30);
@@ -44,6 +49,8 @@ pub(crate) struct Reporter {
     set: Option<Arc<DeviceSet>>,
     desired: Option<Desired>,
     events: EventQueue,
+    /// Events about the first device set, until it is known whether an earlier run reported them.
+    first_events: Vec<DeviceEvent>,
     last_change: Option<(Change, Instant)>,
     labelling: Attempts,
     reading: Attempts,
@@ -54,7 +61,7 @@ pub(crate) struct Reporter {
 #[derive(Default)]
 struct Attempts {
     retry: Retry,
-    /// Not before this time.
+    /// Not before this time, since the last one failed.
     next: Option<Instant>,
     failures: RepeatedText,
 }
@@ -77,6 +84,7 @@ impl Reporter {
             set: None,
             desired: None,
             events: EventQueue::new(Instant::now()),
+            first_events: Vec::new(),
             last_change: None,
             labelling: Attempts::default(),
             reading: Attempts::default(),
@@ -84,12 +92,17 @@ impl Reporter {
         }
     }
 
-    /// Runs until the devices can no longer be followed.
-    pub(crate) async fn run(mut self, devices: &mut NodeDevices) -> NodeDevicesError {
-        let mut rejections = Rejections::of(devices.config_status());
+    /// Runs until `next_set`, which waits for the next device set, fails. `config_status` says what
+    /// becomes of the configurations.
+    pub(crate) async fn run(
+        mut self,
+        mut next_set: impl AsyncFnMut() -> Result<Arc<DeviceSet>, NodeDevicesError>,
+        config_status: watch::Receiver<ReloadStatus>,
+    ) -> NodeDevicesError {
+        let mut rejections = Rejections::of(config_status);
         loop {
             let wait = self.write().await;
-            match self.step(devices, &mut rejections, wait).await {
+            match self.step(&mut next_set, &mut rejections, wait).await {
                 Step::Devices(Ok(set)) => self.devices_changed(set),
                 Step::Devices(Err(error)) => return error,
                 Step::Node(node) => self.node_changed(node),
@@ -102,25 +115,21 @@ impl Reporter {
     /// Waits for something that `write` may act on; at most until `wait`.
     async fn step(
         &mut self,
-        devices: &mut NodeDevices,
+        next_set: &mut impl AsyncFnMut() -> Result<Arc<DeviceSet>, NodeDevicesError>,
         rejections: &mut Rejections,
         wait: Option<Instant>,
     ) -> Step {
         let selection = self.report.selection.as_ref().and_then(SelectionFile::retry);
-        let reading_waits = self.reading.next;
         let has_devices = self.set.is_some();
         let node = async {
             if !has_devices {
                 // The first devices would interrupt the connect, which would begin again.
                 return std::future::pending().await;
             }
-            if let Some(at) = reading_waits {
-                sleep_until(at).await;
-            }
             self.watch.next(&self.client).await
         };
         tokio::select! {
-            set = devices.next() => Step::Devices(set),
+            set = next_set() => Step::Devices(set),
             node = node => Step::Node(node),
             error = rejections.next() => Step::Rejected(error),
             () = until(wait) => Step::TimePassed,
@@ -129,9 +138,12 @@ impl Reporter {
     }
 
     fn devices_changed(&mut self, set: Arc<DeviceSet>) {
-        if let Some(before) = &self.set {
-            for event in device_events(before, &set) {
-                self.events.add(event);
+        match &self.set {
+            None => self.first_events = device_events(&DeviceSet::default(), &set),
+            Some(before) => {
+                for event in device_events(before, &set) {
+                    self.events.add(event);
+                }
             }
         }
         let mut desired = Desired::of(&set, self.report.family);
@@ -147,6 +159,7 @@ impl Reporter {
         match node {
             Ok(Some(node)) => {
                 self.reading.succeeded("following the node object");
+                self.add_first_events(&node);
                 if self.node.as_ref().is_none_or(|known| !node.is_older_than(known)) {
                     self.set_node(node);
                     self.select_configuration();
@@ -156,7 +169,19 @@ impl Reporter {
                 tracing::warn!(node = self.report.node, "the node object was deleted");
                 self.node = None;
             }
-            Err(error) => self.reading.failed("cannot follow the node object", &error),
+            Err(error) => {
+                self.reading.wait("cannot follow the node object", &error, self.watch.pause());
+            }
+        }
+    }
+
+    /// A node with the right condition had it from an earlier run, which also reported the Events.
+    fn add_first_events(&mut self, node: &Node) {
+        let events = std::mem::take(&mut self.first_events);
+        if !self.desired.as_ref().is_some_and(|desired| desired.has_condition(node)) {
+            for event in events {
+                self.events.add(event);
+            }
         }
     }
 
@@ -268,6 +293,11 @@ impl Attempts {
 
     fn failed(&mut self, what: &str, error: &ClusterError) {
         let delay = self.retry.failed(error.retry_after());
+        self.wait(what, error, delay);
+    }
+
+    /// After a failure whose delay is known.
+    fn wait(&mut self, what: &str, error: &ClusterError, delay: Duration) {
         self.next = Some(Instant::now() + delay);
         let (text, hint) = (cli::error_chain(error), error.hint());
         if self.failures.is_due(&text) {

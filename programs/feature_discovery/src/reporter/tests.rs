@@ -1,0 +1,216 @@
+//! The reporter with a server in memory and a paused clock.
+
+use std::path::Path;
+
+use cluster::TestServer;
+use daemon::test_log::Log;
+use devices::{Catalog, HostSnapshot, Moment};
+use serde_json::{Value, json};
+use settings::{EmptyEnvironment, Flags};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::sleep;
+
+use super::*;
+
+const TAINT: &str = "directx.microsoft.com/not-ready";
+const WATCH: &str = "GET /api/v1/nodes";
+const NODE: &str = "PATCH /api/v1/nodes/node-1";
+const STATUS: &str = "PATCH /api/v1/nodes/node-1/status";
+const EVENTS: &str = "POST /apis/events.k8s.io/v1/namespaces/default/events";
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn host() -> HostSnapshot {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
+    inventory::read(&folder.join("aws-t4-two.yaml")).unwrap()
+}
+
+fn set(host: &HostSnapshot) -> Arc<DeviceSet> {
+    let policy = settings::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
+    Arc::new(DeviceSet::next(None, Catalog::new(policy).offer(host), Moment::default()))
+}
+
+/// Two GPUs; the first one is unhealthy.
+fn unhealthy() -> Arc<DeviceSet> {
+    let mut host = host();
+    host.adapters[0].pnp.as_mut().unwrap().problem_code = 43;
+    set(&host)
+}
+
+/// Runs `test` while a reporter reports the devices that `test` sends.
+async fn report(server: &TestServer, test: impl AsyncFnOnce(UnboundedSender<Arc<DeviceSet>>)) {
+    let report = Report {
+        node: "node-1".to_owned(),
+        family: LabelFamily::Directx,
+        startup_taint: Some(TAINT.to_owned()),
+        selection: None,
+        feature: None,
+    };
+    let (send, mut receive) = unbounded_channel();
+    let (_config, status) = watch::channel(ReloadStatus::default());
+    let next_set = async || match receive.recv().await {
+        Some(set) => Ok(set),
+        None => Err(NodeDevicesError::ConfigWatch),
+    };
+    tokio::select! {
+        error = Reporter::new(report, server.client()).run(next_set, status) => panic!("{error}"),
+        () = test(send) => {}
+    }
+}
+
+fn heartbeat(server: &TestServer, number: u32) {
+    server.change(|node| node["status"]["images"] = number.into());
+}
+
+fn writes(server: &TestServer) -> usize {
+    server.requests().iter().filter(|request| *request != WATCH).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_needs_three_requests_and_a_restart_one() {
+    let server = TestServer::new(json!({}));
+    for expected in [&[WATCH, NODE, STATUS][..], &[WATCH]] {
+        report(&server, async |sets| {
+            sets.send(set(&host())).unwrap();
+            sleep(MINUTE).await;
+            assert_eq!(server.requests(), expected);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_while_nothing_changes() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |sets| {
+        sets.send(set(&host())).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(writes(&server), 2);
+        for number in 0..100 {
+            heartbeat(&server, number);
+            sets.send(set(&host())).unwrap();
+            sleep(5 * MINUTE).await;
+        }
+        assert_eq!(writes(&server), 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_reported_and_retried_until_it_ends() {
+    for (code, hint) in [(401, "expired"), (403, "ClusterRole"), (409, ""), (500, "")] {
+        let (log, server) = (Log::start(), TestServer::new(json!({})));
+        report(&server, async |sets| {
+            sets.send(set(&host())).unwrap();
+            sleep(MINUTE).await;
+            server.refuse(Some((code, "the reason")));
+            sets.send(unhealthy()).unwrap();
+            let _ = server.requests();
+            sleep(60 * MINUTE).await;
+            // The limits of the delays are 1, 2, 4, ... and 60 s, each at least an eighth of it.
+            let attempts = writes(&server);
+            assert!((60..500).contains(&attempts), "{attempts}");
+            let text = log.text();
+            assert!(text.contains(&format!("with {code}: the reason")), "{text}");
+            assert!(text.contains(hint), "{text}");
+            let lines = text.matches("cannot change the node object").count();
+            assert!((1..=9).contains(&lines), "{lines} lines: {text}");
+            server.refuse(None);
+            sleep(2 * MINUTE).await;
+        })
+        .await;
+        assert_eq!(server.node()["status"]["conditions"][0]["status"], "False");
+        let text = log.text();
+        assert!(text.contains("the API server accepts changes of the node again"), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_reported_and_changes_meanwhile_are_written_after_it() {
+    let (log, server) = (Log::start(), TestServer::new(json!({})));
+    report(&server, async |sets| {
+        sets.send(set(&host())).unwrap();
+        sleep(MINUTE).await;
+        server.kill();
+        // Until the connections are broken.
+        sleep(Duration::from_millis(1)).await;
+        sets.send(unhealthy()).unwrap();
+        let _ = server.requests();
+        sleep(60 * MINUTE).await;
+        assert_eq!(server.requests().len(), 0);
+        let text = log.text();
+        assert!(text.matches("cannot follow the node object").count() < 10, "{text}");
+        assert!(text.contains("cannot connect to the API server https://127.0.0.1:1"), "{text}");
+        server.start();
+        sleep(2 * MINUTE).await;
+        assert_eq!(server.requests().iter().filter(|request| *request == WATCH).count(), 1);
+    })
+    .await;
+    assert_eq!(server.node()["status"]["conditions"][0]["status"], "False");
+    assert!(log.text().contains("following the node object again"), "{}", log.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_undoes_a_change_each_time_causes_few_requests() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |sets| {
+        sets.send(set(&host())).unwrap();
+        sleep(MINUTE).await;
+        let _ = server.requests();
+        for _ in 0..600 {
+            server.change(|node| node["status"]["conditions"] = json!([]));
+            sleep(Duration::from_secs(1)).await;
+        }
+        let count = writes(&server);
+        assert!((18..=22).contains(&count), "{count}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_startup_taint_is_removed_with_the_newest_version_of_the_node() {
+    let taints = |keys: &[&str]| -> Value { keys.iter().map(|key| json!({"key": key})).collect() };
+    let node = json!({"spec": {"taints": taints(&[TAINT, "other"])}});
+    let server = TestServer::new(node);
+    report(&server, async |sets| {
+        sets.send(set(&host())).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(server.node()["spec"]["taints"], taints(&[TAINT, "other"]));
+        let _ = server.requests();
+        // The first attempt is made before the second change is known.
+        server.change(|node| {
+            node["status"]["allocatable"] = json!({"directx.microsoft.com/display": "2"});
+        });
+        server.refuse(Some((409, "the object has been modified")));
+        sleep(Duration::from_millis(1)).await;
+        server.change(|node| node["spec"]["taints"] = taints(&[TAINT, "other", "new"]));
+        server.refuse(None);
+        sleep(MINUTE).await;
+    })
+    .await;
+    assert_eq!(server.node()["spec"]["taints"], taints(&["other", "new"]));
+    assert_eq!(server.requests(), [NODE, NODE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_restart() {
+    let server = TestServer::new(json!({}));
+    for expected in [&[WATCH, NODE, STATUS, EVENTS][..], &[WATCH]] {
+        report(&server, async |sets| {
+            sets.send(unhealthy()).unwrap();
+            sleep(MINUTE).await;
+            assert_eq!(server.requests(), expected);
+        })
+        .await;
+    }
+    // The second GPU also became unhealthy while the program was not running.
+    report(&server, async |sets| {
+        let mut host = host();
+        for adapter in &mut host.adapters {
+            adapter.pnp.as_mut().unwrap().problem_code = 43;
+        }
+        sets.send(set(&host)).unwrap();
+        sleep(MINUTE).await;
+        assert_eq!(server.requests(), [WATCH, STATUS, EVENTS, EVENTS]);
+    })
+    .await;
+}
