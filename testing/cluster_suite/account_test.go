@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,42 +98,4 @@ func (a account) config(t *testing.T) *rest.Config {
 // apiServer returns the address of the API server.
 func apiServer() string {
 	return strings.TrimPrefix(administrator.Host, "https://")
-}
-
-// request is a line of the API server's audit log.
-type request struct {
-	Stage string `json:"stage"`
-	Verb  string `json:"verb"`
-	User  struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Object struct {
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-}
-
-// requests returns the requests for this node object that the account has sent.
-func (n *node) requests(serviceAccount string) []string {
-	n.t.Helper()
-	file, err := os.Open(filepath.Join(folder, "audit.log"))
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	defer file.Close()
-	found := []string{}
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r request
-		// A watch has a second line when it ends.
-		if json.Unmarshal(lines.Bytes(), &r) != nil || (r.Verb == "watch" && r.Stage != "ResponseStarted") {
-			continue
-		}
-		if r.User.Username == "system:serviceaccount:"+systemNamespace+":"+serviceAccount && r.Object.Name == n.name {
-			found = append(found, strings.TrimSuffix(r.Verb+" "+r.Object.Resource+"/"+r.Object.Subresource, "/"))
-		}
-	}
-	return found
 }

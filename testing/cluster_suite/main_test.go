@@ -21,12 +21,13 @@ const statusPeriod = time.Second
 
 // programs are what the tests run, by the environment variables that name them.
 var programs = map[string]string{
-	"CONTROL_PLANE": "", "DIRECTX_DEVICE_PLUGIN": "", "DIRECTX_FEATURE_DISCOVERY": "",
+	"CONTROL_PLANE": "", "DIRECTX_DEVICE_PLUGIN": "", "DIRECTX_FEATURE_DISCOVERY": "", "FLEET": "",
 }
 
 func controlPlane() string { return programs["CONTROL_PLANE"] }
 func plugin() string       { return programs["DIRECTX_DEVICE_PLUGIN"] }
 func discovery() string    { return programs["DIRECTX_FEATURE_DISCOVERY"] }
+func fleetProgram() string { return programs["FLEET"] }
 
 var (
 	// folder is the cluster's folder.

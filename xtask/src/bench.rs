@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: measures the release program and writes `docs/benchmarks.md`.
 //!
 //! The group `visible` measures Windows programs under Wine, in a prefix that looks like a
-//! host with two GPUs.
+//! host with two GPUs. The group `fleet` measures the API server of a cluster on this machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,10 +13,13 @@ use anyhow::{Context, Result};
 use crate::process::run;
 use crate::wine::{SimulatedHost, Wine};
 use crate::workspace::{self, cargo};
-use crate::{build_flags, prerequisites, visibility_filter};
+use crate::{build_flags, cluster_suite, prerequisites, visibility_filter};
 
 /// The group that needs Windows programs.
 const VISIBLE: &str = "visible";
+
+/// The group that needs a cluster.
+const FLEET: &str = "fleet";
 
 /// A host with two GPUs, and the LUID of the one that the measured programs see.
 const INVENTORY: &str = "fixtures/inventories/aws-t4-two.yaml";
@@ -24,30 +27,33 @@ const LUID: &str = "7098126";
 
 /// Arguments go to the measuring program, which then only prints its results.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
-    // Separate builds: in one build, cargo would give the program the dependency features
-    // that only the measuring program needs.
     for (package, program) in programs(arguments) {
-        run(cargo().args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            package,
-            "--bin",
-            program,
-        ]))?;
+        build(package, program)?;
     }
     let mut bench = Command::new(workspace::release_program("bench"));
     bench.arg(workspace::release_program("directx-device-plugin")).args(arguments);
     if arguments.is_empty() {
         bench.arg("--write").arg(workspace::root().join("docs").join("benchmarks.md"));
     }
-    if measures_visible(arguments) {
+    let folder = tempfile::tempdir()?;
+    if measures(arguments, FLEET) {
+        let figures = folder.path().join("fleet.json");
+        measure_fleet(arguments.iter().any(|word| word == "--quick"), &figures)?;
+        bench.arg("--fleet").arg(&figures);
+    }
+    if measures(arguments, VISIBLE) {
         run_with_windows(&mut bench)?;
     } else {
         run(&mut bench)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Separate builds: in one build, cargo would give a program the dependency features that only
+/// another one needs.
+fn build(package: &str, program: &str) -> Result<()> {
+    let arguments = ["build", "--quiet", "--release", "--package", package, "--bin", program];
+    run(cargo().args(arguments))
 }
 
 /// The packages to build for this machine, and their programs.
@@ -60,14 +66,26 @@ fn programs(arguments: &[OsString]) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Whether the group is measured: without `--only`, all groups are.
-fn measures_visible(arguments: &[OsString]) -> bool {
-    only(arguments).is_none_or(|group| group == VISIBLE)
+fn measures(arguments: &[OsString], group: &str) -> bool {
+    only(arguments).is_none_or(|only| only == group)
 }
 
 /// The word after `--only`.
 fn only(arguments: &[OsString]) -> Option<&OsStr> {
     let at = arguments.iter().position(|word| word == "--only")?;
     Some(arguments.get(at + 1).map_or(OsStr::new(""), OsString::as_os_str))
+}
+
+/// Runs the programs of many nodes in a cluster, and writes the figures to a file.
+fn measure_fleet(quick: bool, figures: &Path) -> Result<()> {
+    prerequisites::require_go("the Kubernetes cluster", "1.26")?;
+    build("feature_discovery", "directx-feature-discovery")?;
+    build("fleet", "fleet")?;
+    let control_plane = cluster_suite::control_plane()?;
+    let (nodes, seconds) = if quick { ("50", "2") } else { ("1000", "60") };
+    let mut test = cluster_suite::test(&control_plane, workspace::release_program);
+    test.env("FLEET_NODES", nodes).env("FLEET_SECONDS", seconds).env("FLEET_FIGURES", figures);
+    run(test.args(["-timeout=30m", "-run=^TestFleetSendsFewRequests$", "."]))
 }
 
 /// Runs `bench` with the programs of its group `visible`.
@@ -122,16 +140,18 @@ mod tests {
 
     #[test]
     fn a_group_needs_only_its_own_programs() {
-        for (words, native, windows) in [
-            (&[][..], 3, true),
-            (&["--quick"], 3, true),
-            (&["--quick", "--only", "visible"], 1, true),
-            (&["--only", "calls"], 3, false),
-            (&["--only"], 3, false),
+        for (words, native, windows, fleet) in [
+            (&[][..], 3, true, true),
+            (&["--quick"], 3, true, true),
+            (&["--quick", "--only", "visible"], 1, true, false),
+            (&["--only", "fleet"], 3, false, true),
+            (&["--only", "calls"], 3, false, false),
+            (&["--only"], 3, false, false),
         ] {
             let words: Vec<OsString> = words.iter().map(OsString::from).collect();
-            let found = (programs(&words).len(), measures_visible(&words));
-            assert_eq!(found, (native, windows), "{words:?}");
+            let found = (measures(&words, VISIBLE), measures(&words, FLEET));
+            assert_eq!(programs(&words).len(), native, "{words:?}");
+            assert_eq!(found, (windows, fleet), "{words:?}");
         }
     }
 }

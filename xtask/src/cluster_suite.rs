@@ -33,18 +33,24 @@ pub(crate) fn check() -> Result<()> {
     kubelet_suite::check_go_format(&folder())?;
     run(cargo().args(["build", "--quiet", "--package=plugin", "--bin=directx-device-plugin"]))?;
     run(cargo().args(["build", "--quiet", "--package=feature_discovery"]))?;
-    let control_plane = control_plane()?;
+    run(cargo().args(["build", "--quiet", "--package=fleet"]))?;
+    run(test(&control_plane()?, workspace::native_program).args([TIME_LIMIT, PARALLEL, "."]))
+}
+
+/// The command that runs the Go tests with the programs at these paths.
+pub(crate) fn test(control_plane: &Path, program: impl Fn(&str) -> PathBuf) -> Command {
     let mut test = Command::new("go");
     test.current_dir(folder())
         .env("CONTROL_PLANE", control_plane)
-        .env(kubelet_suite::PROGRAM_VARIABLE, workspace::native_program("directx-device-plugin"))
-        .env("DIRECTX_FEATURE_DISCOVERY", workspace::native_program("directx-feature-discovery"))
-        .args(["test", "-count=1", "-v", TIME_LIMIT, PARALLEL]);
+        .env(kubelet_suite::PROGRAM_VARIABLE, program("directx-device-plugin"))
+        .env("DIRECTX_FEATURE_DISCOVERY", program("directx-feature-discovery"))
+        .env("FLEET", program("fleet"))
+        .args(["test", "-count=1", "-v"]);
     if !prerequisites::is_root() {
         // The programs mount folders, which needs a user that is root in its namespace.
         test.arg("-exec=unshare --user --map-root-user --");
     }
-    run(test.arg("."))
+    test
 }
 
 /// The program that contains the cluster, built if it is not in the user's cache.

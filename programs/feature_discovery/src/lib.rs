@@ -11,6 +11,7 @@ mod label_file;
 mod node_devices;
 mod node_state;
 mod reporter;
+mod simulated_node;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,9 @@ use devices::{Catalog, DeviceSet, Moment};
 
 use crate::command_line::CommandLine;
 use crate::node_devices::NodeDevices;
+
+pub use node_state::MANAGER as FIELD_MANAGER;
+pub use simulated_node::report_unchanging_devices;
 
 /// Runs the program with the arguments of this process.
 #[must_use]

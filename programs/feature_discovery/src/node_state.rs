@@ -5,7 +5,7 @@ use devices::DeviceSet;
 use node_report::{CONDITION, LabelFamily, Labels};
 
 /// The field manager of labels and condition.
-pub(crate) const MANAGER: &str = "directx-feature-discovery";
+pub const MANAGER: &str = "directx-feature-discovery";
 
 /// What a node object is to say.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -16,8 +16,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::measures::{Effort, Measure, WindowsPrograms};
 
-const USAGE: &str = "usage: bench PROGRAM [--quick] [--only GROUP] [--write FILE] \
-    [--windows FOLDER -- RUNNER [ARGUMENT]...]";
+const USAGE: &str = "usage: bench PROGRAM [--quick] [--only GROUP] [--fleet FILE] \
+    [--write FILE] [--windows FOLDER -- RUNNER [ARGUMENT]...]";
 
 /// The parsed command line.
 #[derive(PartialEq, Eq, Debug)]
@@ -26,6 +26,8 @@ struct Request {
     effort: Effort,
     /// The groups, in the order in which they are measured.
     groups: Vec<Measure>,
+    /// The figures that the cluster's tests have written for simulated nodes.
+    fleet: Option<PathBuf>,
     write: Option<PathBuf>,
     /// What [`Measure::Visible`] measures.
     windows: Option<WindowsPrograms>,
@@ -40,6 +42,7 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
         program: arguments.next().context("the path of the program is missing")?.into(),
         effort: Effort::Full,
         groups: Measure::ALL.to_vec(),
+        fleet: None,
         write: None,
         windows: None,
     };
@@ -49,6 +52,9 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request> {
             "--only" => {
                 let name = arguments.next().context("`--only` requires a group")?;
                 request.groups = vec![Measure::named(&name.to_string_lossy())?];
+            }
+            "--fleet" => {
+                request.fleet = Some(arguments.next().context("`--fleet` requires a file")?.into());
             }
             "--write" => {
                 request.write = Some(arguments.next().context("`--write` requires a file")?.into());
@@ -81,6 +87,7 @@ fn measure(request: &Request) -> Result<()> {
         groups.push(runtime.block_on(group.run(
             &request.program,
             request.windows.as_ref(),
+            request.fleet.as_deref(),
             request.effort,
         ))?);
     }
@@ -109,8 +116,15 @@ mod tests {
         assert_eq!(parsed(&["p", "--only", "calls"]).unwrap().groups, [Measure::Calls]);
         let quick = parsed(&["p", "--quick", "--write", "f"]).unwrap();
         assert_eq!((quick.effort, quick.write), (Effort::Quick, Some("f".into())));
-        for bad in
-            [&[][..], &["p", "--write"], &["p", "x"], &["p", "--only", "x"], &["p", "--", "x"]]
+        assert_eq!(parsed(&["p", "--fleet", "f"]).unwrap().fleet, Some("f".into()));
+        for bad in [
+            &[][..],
+            &["p", "--write"],
+            &["p", "--fleet"],
+            &["p", "x"],
+            &["p", "--only", "x"],
+            &["p", "--", "x"],
+        ]
         {
             assert!(parsed(bad).is_err(), "{bad:?}");
         }

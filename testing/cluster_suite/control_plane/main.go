@@ -2,11 +2,13 @@
 // have a real cluster on a machine without one:
 //
 //	control_plane up --folder DIR              etcd, API server, scheduler, controller manager
+//	control_plane api-server --folder DIR --port PORT
 //	control_plane runtime --folder DIR --node NAME
 //	control_plane kubelet --folder DIR --node NAME [--affinity]
 //
 // Everything listens on loopback, keeps its files in DIR, and ends with the process that has
-// started it. DIR/kubeconfig belongs to an administrator.
+// started it. DIR/kubeconfig belongs to an administrator. The command api-server runs one more API
+// server of the cluster, which a test may kill; its audit log is DIR/audit-PORT.log.
 //
 // The kubelet and the controller manager are those of Kubernetes. The container runtime is
 // Kubernetes' own fake, in a process of its own, as on a node: containers survive a restart of the
@@ -30,15 +32,18 @@ import (
 
 // commands are what a user of the program calls. They take a folder and a node's name.
 var commands = map[string]func(context.Context, options) error{
-	"up":      up,
-	"runtime": runRuntime,
-	"kubelet": runKubelet,
+	"up":         up,
+	"api-server": runAPIServer,
+	"runtime":    runRuntime,
+	"kubelet":    runKubelet,
 }
 
 // options are the arguments of a command.
 type options struct {
 	folder string
 	node   string
+	// port is for an API server.
+	port int
 	// affinity is for a kubelet with the feature gate WindowsCPUAndMemoryAffinity.
 	affinity bool
 }
@@ -87,8 +92,12 @@ func parse(name string, arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&o.folder, "folder", "", "the only folder that is written")
-	if name != "up" {
+	needsNode := name == "runtime" || name == "kubelet"
+	if needsNode {
 		flags.StringVar(&o.node, "node", "", "the name of the node")
+	}
+	if name == "api-server" {
+		flags.IntVar(&o.port, "port", 0, "the port on loopback")
 	}
 	if name == "kubelet" {
 		flags.BoolVar(&o.affinity, "affinity", false, "allocate devices when a pod is admitted")
@@ -96,7 +105,7 @@ func parse(name string, arguments []string) (options, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
-	if o.folder == "" || (name != "up" && o.node == "") {
+	if o.folder == "" || (needsNode && o.node == "") || (name == "api-server" && o.port == 0) {
 		return o, fmt.Errorf("%s: an argument is missing; `%s -h` lists them", name, name)
 	}
 	return o, nil

@@ -15,10 +15,15 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/cli"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
 // startLimit bounds the start of a component. It takes seconds on an idle machine.
 const startLimit = 2 * time.Minute
+
+// etcdFile has the address of etcd.
+const etcdFile = "etcd.address"
 
 const auditPolicyFile = "audit-policy.yaml"
 
@@ -46,6 +51,9 @@ func up(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("etcd: %w", err)
 	}
+	if err := os.WriteFile(filepath.Join(o.folder, etcdFile), []byte(etcd), 0o644); err != nil {
+		return err
+	}
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -55,7 +63,7 @@ func up(ctx context.Context, o options) error {
 		return err
 	}
 	c := components{ctx, cancel, o.folder}
-	if err := c.start("kube-apiserver", apiServerArguments(pki, etcd, o.folder, port)...); err != nil {
+	if err := c.start("kube-apiserver", apiServerArguments(o.folder, etcd, "audit.log", port)...); err != nil {
 		return err
 	}
 	if err := awaitReady(ctx, filepath.Join(pki, "administrator.kubeconfig")); err != nil {
@@ -103,7 +111,22 @@ func issueAll(pki, server string) error {
 	return nil
 }
 
-func apiServerArguments(pki, etcd, folder string, port int) []string {
+// runAPIServer runs one more API server of the cluster in folder.
+func runAPIServer(_ context.Context, o options) error {
+	etcd, err := os.ReadFile(filepath.Join(o.folder, etcdFile))
+	if err != nil {
+		return err
+	}
+	audit := fmt.Sprintf("audit-%d.log", o.port)
+	os.Args = append([]string{"kube-apiserver"}, apiServerArguments(o.folder, string(etcd), audit, o.port)...)
+	if code := cli.Run(apiserver.NewAPIServerCommand()); code != 0 {
+		return fmt.Errorf("kube-apiserver: exit status %d", code)
+	}
+	return nil
+}
+
+func apiServerArguments(folder, etcd, audit string, port int) []string {
+	pki := filepath.Join(folder, "pki")
 	in := func(name string) string { return filepath.Join(pki, name) }
 	return []string{
 		"--bind-address=127.0.0.1",
@@ -125,7 +148,7 @@ func apiServerArguments(pki, etcd, folder string, port int) []string {
 		"--allow-privileged=true",
 		// One line for each request, with its user: tests count them.
 		"--audit-policy-file=" + filepath.Join(folder, auditPolicyFile),
-		"--audit-log-path=" + filepath.Join(folder, "audit.log"),
+		"--audit-log-path=" + filepath.Join(folder, audit),
 		"--audit-log-mode=blocking",
 	}
 }

@@ -3,6 +3,7 @@
 mod calls;
 mod changes;
 mod decisions;
+mod fleet;
 mod group;
 mod idle;
 mod probe;
@@ -32,11 +33,12 @@ pub(crate) enum Measure {
     Scrape,
     Probe,
     Visible,
+    Fleet,
 }
 
 impl Measure {
     /// All groups, in the order of the report.
-    pub(crate) const ALL: [Measure; 10] = [
+    pub(crate) const ALL: [Measure; 11] = [
         Measure::Size,
         Measure::Startup,
         Measure::Calls,
@@ -47,6 +49,7 @@ impl Measure {
         Measure::Scrape,
         Measure::Probe,
         Measure::Visible,
+        Measure::Fleet,
     ];
 
     /// The name on the command line.
@@ -62,6 +65,7 @@ impl Measure {
             Measure::Scrape => "scrape",
             Measure::Probe => "probe",
             Measure::Visible => "visible",
+            Measure::Fleet => "fleet",
         }
     }
 
@@ -72,11 +76,13 @@ impl Measure {
         found.with_context(|| format!("unknown group `{name}`, expected one of: {names}"))
     }
 
-    /// Runs the measurements of the group with `program`, or with `windows`.
+    /// Runs the measurements of the group with `program`, or with `windows`. `fleet` has the figures
+    /// of simulated nodes.
     pub(crate) async fn run(
         self,
         program: &Path,
         windows: Option<&WindowsPrograms>,
+        fleet: Option<&Path>,
         effort: Effort,
     ) -> Result<Group> {
         match self {
@@ -93,6 +99,7 @@ impl Measure {
                 let windows = windows.context("`visible` requires `--windows`")?;
                 visible::measure(windows, effort)
             }
+            Measure::Fleet => fleet::measure(fleet),
         }
     }
 }

@@ -1,0 +1,29 @@
+//! The program without a host: what it does for one of many simulated nodes.
+
+use std::sync::Arc;
+
+use cluster::Client;
+use daemon::config_reload::ReloadStatus;
+use devices::DeviceSet;
+use node_report::LabelFamily;
+use tokio::sync::watch;
+
+use crate::reporter::{Report, Reporter};
+
+/// Reports devices that never change on the node object called `node`, until it is dropped.
+pub async fn report_unchanging_devices(node: String, client: Client, devices: Arc<DeviceSet>) {
+    let report = Report {
+        node,
+        family: LabelFamily::Directx,
+        startup_taint: None,
+        selection: None,
+        feature: None,
+    };
+    let (_config, status) = watch::channel(ReloadStatus::default());
+    let mut first = Some(devices);
+    let next_set = async || match first.take() {
+        Some(devices) => Ok(devices),
+        None => std::future::pending().await,
+    };
+    Reporter::new(report, client).run(next_set, status).await;
+}

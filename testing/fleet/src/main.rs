@@ -1,0 +1,135 @@
+//! Runs `directx-feature-discovery` for many nodes in one process, as many nodes would run it.
+//!
+//! In comes a folder with one account for each node; out go the requests of the programs, each with
+//! its own account and connections. `testing/cluster_suite` starts this program, and counts the
+//! requests at the API server.
+//!
+//! It runs until it is killed. SIGHUP ends and starts the programs one after another; then the line
+//! `restarted` is written.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use cluster::{AccountEnvironment, Client, in_cluster};
+use daemon::logging::{self, LogArguments, LogDestination, LogLevel};
+use daemon::signals::ReloadSignal;
+use devices::{Catalog, DeviceSet, Moment};
+use settings::{Flags, ProcessEnvironment};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+
+/// Runs directx-feature-discovery for many nodes
+#[derive(Parser)]
+struct CommandLine {
+    /// Folder with a folder for each node, which has the node's name and contains what a container
+    /// of its pod sees as `/`
+    #[arg(long, value_name = "DIR")]
+    accounts: PathBuf,
+    /// Port of the API server on 127.0.0.1
+    #[arg(long)]
+    port: u16,
+    /// Inventory that every node has
+    #[arg(long, value_name = "FILE")]
+    inventory: PathBuf,
+    /// Time between the programs that SIGHUP restarts
+    #[arg(long, value_name = "MILLISECONDS")]
+    restart_pause: u64,
+    #[command(flatten)]
+    logs: LogArguments,
+}
+
+fn main() -> ExitCode {
+    match run(&CommandLine::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(line: &CommandLine) -> Result<()> {
+    let logged = logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr);
+    let _flush = logged.map_err(|failure| anyhow::anyhow!(failure.chain()))?;
+    let devices = devices(&line.inventory)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(LocalSet::new().run_until(async {
+        let mut restart = ReloadSignal::listen()?;
+        let mut fleet = Fleet::start(line, &devices)?;
+        println!("started");
+        loop {
+            restart.received().await;
+            fleet.restart(Duration::from_millis(line.restart_pause)).await?;
+            println!("restarted");
+        }
+    }))
+}
+
+fn devices(inventory: &Path) -> Result<Arc<DeviceSet>> {
+    let snapshot = inventory::read(inventory)
+        .with_context(|| format!("cannot read the inventory `{}`", inventory.display()))?;
+    let policy = settings::load(&Flags::default(), &ProcessEnvironment)?.policy;
+    let offer = Catalog::new(policy).offer(&snapshot);
+    Ok(Arc::new(DeviceSet::next(None, offer, Moment::default())))
+}
+
+/// The programs of all nodes.
+struct Fleet {
+    nodes: Vec<Node>,
+}
+
+/// One node and its program.
+struct Node {
+    name: String,
+    /// What a container of the node's pod sees as `/`.
+    root: PathBuf,
+    port: u16,
+    devices: Arc<DeviceSet>,
+    program: JoinHandle<()>,
+}
+
+impl Fleet {
+    /// Starts the programs of all nodes at the same time.
+    fn start(line: &CommandLine, devices: &Arc<DeviceSet>) -> Result<Fleet> {
+        let folder = &line.accounts;
+        let unreadable = || format!("cannot read the folder `{}`", folder.display());
+        let mut nodes = Vec::new();
+        for entry in std::fs::read_dir(folder).with_context(unreadable)? {
+            let entry = entry.with_context(unreadable)?;
+            let (name, root) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+            let program = start(&name, client(&root, line.port)?, devices);
+            nodes.push(Node { name, root, port: line.port, devices: devices.clone(), program });
+        }
+        Ok(Fleet { nodes })
+    }
+
+    /// Ends and starts the programs one after another, with a pause after each.
+    async fn restart(&mut self, pause: Duration) -> Result<()> {
+        for node in &mut self.nodes {
+            node.program.abort();
+            // It was cancelled, so the result says nothing.
+            let _ = (&mut node.program).await;
+            node.program = start(&node.name, client(&node.root, node.port)?, &node.devices);
+            tokio::time::sleep(pause).await;
+        }
+        Ok(())
+    }
+}
+
+fn start(name: &str, client: Client, devices: &Arc<DeviceSet>) -> JoinHandle<()> {
+    let (name, devices) = (name.to_owned(), Arc::clone(devices));
+    spawn_local(feature_discovery::report_unchanging_devices(name, client, devices))
+}
+
+/// A client with the account of one node, as the program makes it.
+fn client(root: &Path, port: u16) -> Result<Client> {
+    let environment = AccountEnvironment {
+        host: Some("127.0.0.1".to_owned()),
+        port: Some(port.to_string()),
+        roots: vec![root.to_owned()],
+    };
+    Ok(Client::new(in_cluster(&environment)?, feature_discovery::FIELD_MANAGER)?)
+}
