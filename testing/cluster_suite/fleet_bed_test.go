@@ -192,10 +192,16 @@ func (f *fleet) heartbeat(count int) {
 	})
 }
 
+// pause waits before a look at all nodes, which must not be what the machine is busy with.
+func (f *fleet) pause() {
+	time.Sleep(time.Duration(len(f.names)) * time.Millisecond)
+}
+
 // complete returns the number of nodes with labels and condition.
 func (f *fleet) complete() int {
+	f.pause()
 	selector := v1.LabelTopologyZone + "=" + fleetZone + "," + labelPrefix + "count=2"
-	nodes, err := api.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{LabelSelector: selector})
+	nodes, err := api.CoreV1().Nodes().List(context.Background(), metav1.ListOptions{LabelSelector: selector, ResourceVersion: "0"})
 	if err != nil {
 		return 0
 	}
@@ -212,6 +218,7 @@ func (f *fleet) complete() int {
 
 // watched returns the number of nodes with a watch that was accepted in this phase.
 func (f *fleet) watched() int {
+	f.pause()
 	count := 0
 	for _, seconds := range f.phase().Seconds {
 		if seconds >= 0 {
@@ -237,7 +244,7 @@ func (f *fleet) phase() phase {
 	for index, name := range f.names {
 		number[name] = index
 	}
-	p := phase{Requests: make([]int, len(f.names)), Seconds: make([]float64, len(f.names))}
+	p := phase{Requests: make([]int, len(f.names)), Refused: map[int]int{}, Seconds: make([]float64, len(f.names))}
 	for index := range p.Seconds {
 		p.Seconds[index] = -1
 	}
@@ -254,7 +261,7 @@ func (f *fleet) phase() phase {
 		p.Busiest = max(p.Busiest, perSecond[int(seconds)])
 		isAccepted := r.Response.Code < 300
 		if !isAccepted {
-			p.Refused++
+			p.Refused[r.Response.Code]++
 		}
 		if r.Verb != "watch" {
 			p.Writes++

@@ -22,8 +22,8 @@ type phase struct {
 	Requests []int `json:"requests"`
 	// Writes is the number of all nodes.
 	Writes int `json:"writes"`
-	// Refused is the number of requests of all nodes that were refused.
-	Refused int `json:"refused"`
+	// Refused is the number of requests of all nodes that were refused, by the status.
+	Refused map[int]int `json:"refused"`
 	// Seconds is when each node was served: its first watch that was accepted, since the phase began.
 	Seconds []float64 `json:"seconds"`
 	// Busiest is the largest number of requests in a second.
@@ -119,7 +119,7 @@ func report(t *testing.T, result figures) {
 		for _, requests := range phase.Requests {
 			total += requests
 		}
-		fmt.Printf("%-8s %d requests, %d writes, %d refused, at most %d in a second\n",
+		fmt.Printf("%-8s %d requests, %d writes, refused %v, at most %d in a second\n",
 			phase.name, total, phase.Writes, phase.Refused, phase.Busiest)
 	}
 }

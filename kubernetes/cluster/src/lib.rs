@@ -31,7 +31,7 @@ pub use event::Event;
 pub use in_cluster::{ACCOUNT_FOLDER, AccountEnvironment, in_cluster};
 pub use kubeconfig::read_kubeconfig;
 pub use node::{Condition, Node, Taint};
-pub use retry::Retry;
+pub use retry::{Retry, first_delay};
 pub use server::{Access, ConfigError};
 #[cfg(any(test, feature = "test_server"))]
 pub use test_server::TestServer;

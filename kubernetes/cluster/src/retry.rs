@@ -7,6 +7,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+/// How many times longer than the server's first answer a program waits at most before it writes.
+const PATIENCE: u32 = 4;
 /// The first limit of a delay.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest delay. A node must not be wrong for long after the API server has returned.
@@ -47,7 +49,16 @@ impl Retry {
     }
 }
 
+/// The delay before the first change by a program whose server took `answer_time` to answer. A server
+/// that many programs use at the same moment answers late: the more there are, the more their
+/// changes are spread.
+#[must_use]
+pub fn first_delay(answer_time: Duration) -> Duration {
+    random_time(answer_time.saturating_mul(PATIENCE).min(LONGEST))
+}
+
 /// A random time below `limit`.
+#[must_use]
 pub(crate) fn random_time(limit: Duration) -> Duration {
     random_part(&RandomState::new(), 0, limit)
 }
@@ -71,6 +82,17 @@ mod tests {
         }
         retry.succeeded();
         assert!(retry.failed(None) <= FIRST);
+    }
+
+    #[test]
+    fn the_first_changes_are_spread_by_the_answer_time_of_the_server() {
+        assert_eq!(first_delay(Duration::ZERO), Duration::ZERO);
+        for (seconds, limit) in [(1, 4), (10, 40), (100, 60)] {
+            let delays: std::collections::HashSet<Duration> =
+                (0..20).map(|_| first_delay(Duration::from_secs(seconds))).collect();
+            assert!(delays.len() > 10, "{delays:?}");
+            assert!(delays.iter().all(|delay| *delay <= Duration::from_secs(limit)), "{delays:?}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -29,6 +30,8 @@ struct State {
     requests: Vec<String>,
     refusal: Option<(u16, &'static str)>,
     is_running: bool,
+    /// How long each answer takes.
+    answer_time: Duration,
     /// How many times the watches were ended.
     ended_watches: u32,
 }
@@ -49,6 +52,7 @@ impl TestServer {
             requests: Vec::new(),
             refusal: None,
             is_running: true,
+            answer_time: Duration::ZERO,
             ended_watches: 0,
         };
         let server = TestServer(watch::Sender::new(state));
@@ -85,6 +89,11 @@ impl TestServer {
     /// Refuses every request with this status and reason, or with `None` no longer.
     pub fn refuse(&self, refusal: Option<(u16, &'static str)>) {
         self.0.send_modify(|state| state.refusal = refusal);
+    }
+
+    /// Answers each request after this time.
+    pub fn answer_after(&self, time: Duration) {
+        self.0.send_modify(|state| state.answer_time = time);
     }
 
     /// Ends all watches, as a server does that shuts down after its grace time.
@@ -132,6 +141,8 @@ impl TestServer {
     async fn serve(&self, mut io: DuplexStream) -> io::Result<()> {
         loop {
             let request = read_request(&mut io).await?;
+            let answer_time = self.0.borrow().answer_time;
+            tokio::time::sleep(answer_time).await;
             let mut answer = (500, Value::Null);
             self.0.send_modify(|state| answer = state.answer(&request));
             if answer.0 == 200 && request.path.contains("watch=true") {

@@ -31,6 +31,7 @@ pub struct NodeWatch {
     pauses: Retry,
     /// No watch begins before this time.
     next: Option<Instant>,
+    answer_time: Duration,
 }
 
 struct Stream {
@@ -47,7 +48,13 @@ impl NodeWatch {
     #[must_use]
     pub fn new(name: &str) -> NodeWatch {
         let pauses = Retry::from_limit(PAUSE);
-        NodeWatch { name: name.to_owned(), stream: None, pauses, next: None }
+        NodeWatch {
+            name: name.to_owned(),
+            stream: None,
+            pauses,
+            next: None,
+            answer_time: Duration::ZERO,
+        }
     }
 
     /// The node now, or when it has changed; `None` if it was deleted. After an error, the next
@@ -61,10 +68,16 @@ impl NodeWatch {
             }
             let stream = match &mut self.stream {
                 Some(stream) => stream,
-                closed => match Stream::open(client, &self.name).await {
-                    Ok(stream) => closed.insert(stream),
-                    Err(error) => return Err(self.failed(error)),
-                },
+                closed => {
+                    let start = Instant::now();
+                    match Stream::open(client, &self.name).await {
+                        Ok(stream) => {
+                            self.answer_time = start.elapsed();
+                            closed.insert(stream)
+                        }
+                        Err(error) => return Err(self.failed(error)),
+                    }
+                }
             };
             match stream.next().await {
                 Ok(Some(change)) => return Ok(change),
@@ -78,6 +91,12 @@ impl NodeWatch {
     #[must_use]
     pub fn pause(&self) -> Duration {
         self.next.map_or(Duration::ZERO, |at| at - Instant::now())
+    }
+
+    /// How long the server has taken to accept the newest watch, with the connect.
+    #[must_use]
+    pub fn answer_time(&self) -> Duration {
+        self.answer_time
     }
 
     fn failed(&mut self, error: ClusterError) -> ClusterError {

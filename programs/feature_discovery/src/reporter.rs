@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cluster::{Client, ClusterError, Node, NodeWatch, Retry};
+use cluster::{Client, ClusterError, Node, NodeWatch, Retry, first_delay};
 use daemon::change_log::RepeatedText;
 use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
@@ -55,6 +55,8 @@ pub(crate) struct Reporter {
     labelling: Attempts,
     reading: Attempts,
     writing: Attempts,
+    /// Nothing is written before this time; known once there was a node object.
+    first_write: Option<Instant>,
 }
 
 /// The attempts to reach the API server for one purpose.
@@ -89,6 +91,7 @@ impl Reporter {
             labelling: Attempts::default(),
             reading: Attempts::default(),
             writing: Attempts::default(),
+            first_write: None,
         }
     }
 
@@ -160,6 +163,8 @@ impl Reporter {
             Ok(Some(node)) => {
                 self.reading.succeeded("following the node object");
                 self.add_first_events(&node);
+                let answer_time = self.watch.answer_time();
+                self.first_write.get_or_insert_with(|| Instant::now() + first_delay(answer_time));
                 if self.node.as_ref().is_none_or(|known| !node.is_older_than(known)) {
                     self.set_node(node);
                     self.select_configuration();
@@ -200,6 +205,9 @@ impl Reporter {
 
     /// Sends what is due, and returns when there may be more.
     async fn write(&mut self) -> Option<Instant> {
+        if let Some(at) = self.first_write.filter(|at| *at > Instant::now()) {
+            return Some(at);
+        }
         let node = self.write_node().await;
         let feature = self.write_feature().await;
         node.into_iter().chain(feature).min()

@@ -214,3 +214,31 @@ async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_res
     })
     .await;
 }
+
+/// When a program that starts now writes to a server with this answer time.
+async fn first_write(answer_time: Duration) -> Duration {
+    let server = TestServer::new(json!({}));
+    server.answer_after(answer_time);
+    let start = Instant::now();
+    report(&server, async |sets| {
+        sets.send(set(&host())).unwrap();
+        while writes(&server) == 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    start.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_changes_of_many_nodes_are_spread_if_the_server_is_slow() {
+    assert!(first_write(Duration::ZERO).await <= Duration::from_millis(10));
+    let mut times = std::collections::HashSet::new();
+    for _ in 0..20 {
+        let time = first_write(Duration::from_secs(3)).await;
+        // The answer to the watch, the delay, and the answer to the change.
+        assert!(time >= Duration::from_secs(6) && time <= Duration::from_secs(19), "{time:?}");
+        times.insert(time.as_secs());
+    }
+    assert!(times.len() > 4, "{times:?}");
+}

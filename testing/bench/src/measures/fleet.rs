@@ -1,6 +1,7 @@
 //! What an API server receives from the feature discovery of many nodes. The cluster's tests
 //! measure it; here, their figures become a part of the report.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -27,7 +28,8 @@ struct Phase {
     /// The number of each node.
     requests: Vec<u32>,
     writes: u32,
-    refused: u32,
+    /// How many of all nodes were refused, by the status.
+    refused: BTreeMap<String, u32>,
     /// When the watch of each node was accepted; negative if none was.
     seconds: Vec<f64>,
     /// The largest number of requests in a second.
@@ -54,6 +56,7 @@ fn group(figures: &Figures) -> Result<Group> {
             .within(4.0, AppliesTo::Percentile99),
         Row::new("most requests of a node", requests, most.into_iter().collect())?
             .within(4.0, AppliesTo::Median),
+        Row::new("refused requests of all nodes", requests, start.refused())?,
         Row::new("requests in the busiest second", requests, vec![start.busiest.into()])?,
         Row::new("until all nodes are watched", "s", start.spread())?,
         Row::new(format!("{steady_seconds:.0} s of steady state: writes"), "", steady.writes())?
@@ -73,7 +76,7 @@ fn group(figures: &Figures) -> Result<Group> {
         )?
         .within(4.0, AppliesTo::Percentile99),
         Row::new("writes", "", outage.writes())?.within(1.0, AppliesTo::Median),
-        Row::new("refused requests of all nodes", requests, vec![outage.refused.into()])?,
+        Row::new("refused requests of all nodes", requests, outage.refused())?,
         Row::new("requests in the busiest second", requests, vec![outage.busiest.into()])?,
         Row::new("from the first watched node to each", "s", outage.spread())?,
     ];
@@ -100,6 +103,10 @@ impl Phase {
         vec![self.writes.into()]
     }
 
+    fn refused(&self) -> Vec<f64> {
+        vec![self.refused.values().copied().sum::<u32>().into()]
+    }
+
     /// For each node, how long after the first one its watch was accepted.
     fn spread(&self) -> Vec<f64> {
         let accepted = || self.seconds.iter().copied().filter(|seconds| *seconds >= 0.0);
@@ -114,7 +121,8 @@ mod tests {
 
     #[test]
     fn the_figures_of_the_cluster_become_rows_with_budgets() {
-        let phase = r#"{"requests": [3, 4], "writes": 5, "refused": 1, "seconds": [7.5, -1, 9], "busiest": 6}"#;
+        let phase = r#"{"requests": [3, 4], "writes": 5, "refused": {"429": 1},
+            "seconds": [7.5, -1, 9], "busiest": 6}"#;
         let text = format!(
             r#"{{"start": {phase}, "steady": {phase}, "steadySeconds": 180.2, "restart": {phase},
             "restartPauseMilliseconds": 20, "outage": {phase}, "outageSeconds": 60}}"#
