@@ -154,12 +154,12 @@ func (f *fleet) readiness() string {
 	return "ok"
 }
 
-// start starts the programs of all nodes at the same time.
-func (f *fleet) start(restartPause int) {
+// start starts the programs of all nodes one after another.
+func (f *fleet) start() {
 	f.t.Helper()
 	var err error
 	f.programs, err = startProcess(filepath.Join(folder, "fleet.log"), fleetProgram(), "--accounts", f.accounts,
-		"--port", strconv.Itoa(f.port), "--inventory", twoGPUs, "--restart-pause", strconv.Itoa(restartPause))
+		"--port", strconv.Itoa(f.port), "--inventory", twoGPUs, "--pause", strconv.Itoa(int(startPause/time.Millisecond)))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -16,6 +16,10 @@ const (
 	fleetFiguresVariable = "FLEET_FIGURES"
 )
 
+// startPause is the time between the starts of two programs. The controller of DaemonSets starts
+// fewer: with its default settings, 20 pods in a second.
+const startPause = 20 * time.Millisecond
+
 // phase is what the API server has received from the programs of all nodes in some time.
 type phase struct {
 	// Requests is the number of each node.
@@ -36,7 +40,7 @@ type figures struct {
 	Steady        phase   `json:"steady"`
 	SteadySeconds float64 `json:"steadySeconds"`
 	Restart       phase   `json:"restart"`
-	RestartPause  int     `json:"restartPauseMilliseconds"`
+	StartPause    float64 `json:"startPauseMilliseconds"`
 	Outage        phase   `json:"outage"`
 	OutageSeconds float64 `json:"outageSeconds"`
 }
@@ -49,10 +53,10 @@ func TestFleetSendsFewRequests(t *testing.T) {
 	nodes, seconds := setting(t, fleetNodesVariable, 20), setting(t, fleetSecondsVariable, 2)
 	duration := time.Duration(seconds) * time.Second
 	f := newFleet(t, nodes)
-	result := figures{RestartPause: 20, OutageSeconds: duration.Seconds()}
+	result := figures{StartPause: startPause.Seconds() * 1000, OutageSeconds: duration.Seconds()}
 
 	result.Start = f.during(func() {
-		f.start(result.RestartPause)
+		f.start()
 		eventually(t, "nodes with labels and condition", nodes, f.complete)
 	})
 	for node, requests := range result.Start.Requests {

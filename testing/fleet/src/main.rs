@@ -4,7 +4,7 @@
 //! its own account and connections. `testing/cluster_suite` starts this program, and counts the
 //! requests at the API server.
 //!
-//! It runs until it is killed. SIGHUP ends and starts the programs one after another; then the line
+//! It runs until it is killed. The line `started` is written when every program runs. SIGHUP ends and starts the programs one after another; then the line
 //! `restarted` is written.
 
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ struct CommandLine {
     /// Inventory that every node has
     #[arg(long, value_name = "FILE")]
     inventory: PathBuf,
-    /// Time between the programs that SIGHUP restarts
+    /// Time between the starts of two programs, also when SIGHUP restarts them
     #[arg(long, value_name = "MILLISECONDS")]
-    restart_pause: u64,
+    pause: u64,
     #[command(flatten)]
     logs: LogArguments,
 }
@@ -58,11 +58,12 @@ fn run(line: &CommandLine) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(LocalSet::new().run_until(async {
         let mut restart = ReloadSignal::listen()?;
-        let mut fleet = Fleet::start(line, &devices)?;
+        let pause = Duration::from_millis(line.pause);
+        let mut fleet = Fleet::start(line, &devices, pause).await?;
         println!("started");
         loop {
             restart.received().await;
-            fleet.restart(Duration::from_millis(line.restart_pause)).await?;
+            fleet.restart(pause).await?;
             println!("restarted");
         }
     }))
@@ -92,8 +93,8 @@ struct Node {
 }
 
 impl Fleet {
-    /// Starts the programs of all nodes at the same time.
-    fn start(line: &CommandLine, devices: &Arc<DeviceSet>) -> Result<Fleet> {
+    /// Starts the programs of all nodes one after another, with a pause after each.
+    async fn start(line: &CommandLine, devices: &Arc<DeviceSet>, pause: Duration) -> Result<Fleet> {
         let folder = &line.accounts;
         let unreadable = || format!("cannot read the folder `{}`", folder.display());
         let mut nodes = Vec::new();
@@ -101,6 +102,7 @@ impl Fleet {
             let entry = entry.with_context(unreadable)?;
             let (name, root) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
             let program = start(&name, client(&root, line.port)?, devices);
+            tokio::time::sleep(pause).await;
             nodes.push(Node { name, root, port: line.port, devices: devices.clone(), program });
         }
         Ok(Fleet { nodes })

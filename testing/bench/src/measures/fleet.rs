@@ -17,7 +17,7 @@ struct Figures {
     steady: Phase,
     steady_seconds: f64,
     restart: Phase,
-    restart_pause_milliseconds: u32,
+    start_pause_milliseconds: f64,
     outage: Phase,
     outage_seconds: f64,
 }
@@ -47,12 +47,12 @@ pub(super) fn measure(figures: Option<&Path>) -> Result<Group> {
 fn group(figures: &Figures) -> Result<Group> {
     let Figures { start, steady, restart, outage, .. } = figures;
     let nodes = start.requests.len();
-    let pause = figures.restart_pause_milliseconds;
+    let pause = figures.start_pause_milliseconds;
     let (steady_seconds, outage_seconds) = (figures.steady_seconds, figures.outage_seconds);
     let most = start.requests.iter().copied().max().map(f64::from);
     let requests = "requests";
     let rows = vec![
-        Row::new(format!("{nodes} starts at once: requests of a node"), requests, start.all())?
+        Row::new(format!("{nodes} starts, one every {pause} ms: requests of a node"), requests, start.all())?
             .within(4.0, AppliesTo::Percentile99),
         Row::new("most requests of a node", requests, most.into_iter().collect())?
             .within(4.0, AppliesTo::Median),
@@ -63,7 +63,7 @@ fn group(figures: &Figures) -> Result<Group> {
             .within(1.0, AppliesTo::Median),
         Row::new("reads", "", vec![f64::from(steady.total()) - f64::from(steady.writes)])?,
         Row::new(
-            format!("a restart every {pause} ms: requests of a node"),
+            format!("restarts, one every {pause} ms: requests of a node"),
             requests,
             restart.all(),
         )?
@@ -85,8 +85,8 @@ fn group(figures: &Figures) -> Result<Group> {
 
 const HOW: &str = "\
 The programs `directx-feature-discovery` of 1,000 nodes in one process, each with its own account and connections, and an API server of
-Kubernetes 1.37 on the same machine. The audit log of the API server counts the requests; their number also contains refused ones. All programs start at the same
-moment. In the steady state, every node object is changed three times by somebody else. The programs are restarted one after another. In the outage, the API
+Kubernetes 1.37 on the same machine. The audit log of the API server counts the requests; their number also contains refused ones. The programs
+start one after another; the controller of DaemonSets starts 20 pods in a second. In the steady state, every node object is changed three times by somebody else. The programs are restarted one after another. In the outage, the API
 server is killed and started again: the times are those from the first node whose watch it accepted. An API server that starts accepts connections some
 seconds before it answers, so the nodes that connect in this time are served at the same moment.";
 
@@ -125,11 +125,11 @@ mod tests {
             "seconds": [7.5, -1, 9], "busiest": 6}"#;
         let text = format!(
             r#"{{"start": {phase}, "steady": {phase}, "steadySeconds": 180.2, "restart": {phase},
-            "restartPauseMilliseconds": 20, "outage": {phase}, "outageSeconds": 60}}"#
+            "startPauseMilliseconds": 20, "outage": {phase}, "outageSeconds": 60}}"#
         );
         let group = group(&serde_json::from_str(&text).unwrap()).unwrap();
         let found = |what: &str| group.rows.iter().find(|row| row.what.contains(what)).unwrap();
-        assert_eq!(found("2 starts at once").sample.count(), 2);
+        assert_eq!(found("2 starts, one").sample.count(), 2);
         assert!(found("most requests").sample.median() >= 4.0);
         assert!(found("180 s of steady state").sample.median() >= 5.0);
         let spread = &found("from the first watched").sample;
