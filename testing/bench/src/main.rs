@@ -124,8 +124,7 @@ mod tests {
             &["p", "x"],
             &["p", "--only", "x"],
             &["p", "--", "x"],
-        ]
-        {
+        ] {
             assert!(parsed(bad).is_err(), "{bad:?}");
         }
     }

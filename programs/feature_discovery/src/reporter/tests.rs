@@ -97,7 +97,9 @@ async fn nothing_is_written_while_nothing_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_reported_and_retried_until_it_ends() {
-    for (code, hint) in [(401, "expired"), (403, "ClusterRole"), (409, ""), (500, "")] {
+    for (code, hint) in
+        [(401, "expired"), (403, "deploy/feature-discovery.yml"), (409, ""), (500, "")]
+    {
         let (log, server) = (Log::start(), TestServer::new(json!({})));
         report(&server, async |sets| {
             sets.send(set(&host())).unwrap();

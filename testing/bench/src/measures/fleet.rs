@@ -52,8 +52,12 @@ fn group(figures: &Figures) -> Result<Group> {
     let most = start.requests.iter().copied().max().map(f64::from);
     let requests = "requests";
     let rows = vec![
-        Row::new(format!("{nodes} starts, one every {pause} ms: requests of a node"), requests, start.all())?
-            .within(4.0, AppliesTo::Percentile99),
+        Row::new(
+            format!("{nodes} starts, one every {pause} ms: requests of a node"),
+            requests,
+            start.all(),
+        )?
+        .within(4.0, AppliesTo::Percentile99),
         Row::new("most requests of a node", requests, most.into_iter().collect())?
             .within(4.0, AppliesTo::Median),
         Row::new("refused requests of all nodes", requests, start.refused())?,
