@@ -58,41 +58,49 @@ fn group(figures: &Figures) -> Result<Group> {
             start.all(),
         )?
         .within(4.0, AppliesTo::Percentile99),
-        Row::new("most requests of a node", requests, most.into_iter().collect())?
+        Row::new("starts: most requests of a node", requests, most.into_iter().collect())?
             .within(4.0, AppliesTo::Median),
-        Row::new("refused requests of all nodes", requests, start.refused())?,
-        Row::new("requests in the busiest second", requests, vec![start.busiest.into()])?,
-        Row::new("until all nodes are watched", "s", start.spread())?,
-        Row::new(format!("{steady_seconds:.0} s of steady state: writes"), "", steady.writes())?
-            .within(1.0, AppliesTo::Median),
-        Row::new("reads", "", vec![f64::from(steady.total()) - f64::from(steady.writes)])?,
+        Row::new("starts: refused requests of all nodes", requests, start.refused())?,
+        Row::new("starts: requests in the busiest second", requests, vec![start.busiest.into()])?,
+        Row::new("starts: from the first watched node to each", "s", start.spread())?,
+        Row::new(
+            format!("{steady_seconds:.0} s of steady state: writes"),
+            requests,
+            steady.writes(),
+        )?
+        .within(1.0, AppliesTo::Median),
+        Row::new(
+            "steady state: reads",
+            requests,
+            vec![f64::from(steady.total()) - f64::from(steady.writes)],
+        )?,
         Row::new(
             format!("restarts, one every {pause} ms: requests of a node"),
             requests,
             restart.all(),
         )?
         .within(4.0, AppliesTo::Percentile99),
-        Row::new("writes", "", restart.writes())?.within(1.0, AppliesTo::Median),
+        Row::new("restarts: writes", requests, restart.writes())?.within(1.0, AppliesTo::Median),
         Row::new(
             format!("outage of {outage_seconds:.0} s: requests of a node"),
             requests,
             outage.all(),
         )?
         .within(4.0, AppliesTo::Percentile99),
-        Row::new("writes", "", outage.writes())?.within(1.0, AppliesTo::Median),
-        Row::new("refused requests of all nodes", requests, outage.refused())?,
-        Row::new("requests in the busiest second", requests, vec![outage.busiest.into()])?,
-        Row::new("from the first watched node to each", "s", outage.spread())?,
+        Row::new("outage: writes", requests, outage.writes())?.within(1.0, AppliesTo::Median),
+        Row::new("outage: refused requests of all nodes", requests, outage.refused())?,
+        Row::new("outage: requests in the busiest second", requests, vec![outage.busiest.into()])?,
+        Row::new("outage: from the first watched node to each", "s", outage.spread())?,
     ];
     Ok(Group { title: "API requests of many nodes", how: HOW, rows })
 }
 
 const HOW: &str = "\
 The programs `directx-feature-discovery` of 1,000 nodes in one process, each with its own account and connections, and an API server of
-Kubernetes 1.37 on the same machine. The audit log of the API server counts the requests; their number also contains refused ones. The programs
-start one after another; the controller of DaemonSets starts 20 pods in a second. In the steady state, every node object is changed three times by somebody else. The programs are restarted one after another. In the outage, the API
-server is killed and started again: the times are those from the first node whose watch it accepted. An API server that starts accepts connections some
-seconds before it answers, so the nodes that connect in this time are served at the same moment.";
+Kubernetes 1.37 on the same machine, whose audit log counts the requests, also those that it refuses. The programs start one after another;
+the controller of DaemonSets starts 20 pods in a second. In the steady state, somebody else changes every node object three times. Then the
+programs are restarted one after another. In the outage, the API server is killed and started again. A starting API server accepts
+connections some seconds before it answers, and refuses requests until it knows the roles.";
 
 impl Phase {
     fn all(&self) -> Vec<f64> {
@@ -136,7 +144,7 @@ mod tests {
         assert_eq!(found("2 starts, one").sample.count(), 2);
         assert!(found("most requests").sample.median() >= 4.0);
         assert!(found("180 s of steady state").sample.median() >= 5.0);
-        let spread = &found("from the first watched").sample;
+        let spread = &found("outage: from the first watched").sample;
         assert_eq!((spread.count(), spread.percentile(100)), (2, 1.5));
         assert!(measure(None).is_err());
     }
