@@ -90,6 +90,14 @@ pub(crate) fn for_image_tests() -> Result<()> {
     ])
 }
 
+/// Installs what downloads a package of the Python Package Index.
+pub(crate) fn for_python_packages() -> Result<()> {
+    install(&[
+        Tool { program: "pip3", package: "python3-pip" },
+        Tool { program: "python3", package: "python3" },
+    ])
+}
+
 /// Installs software devices for Vulkan and `OpenCL`, and the compiler of the Vulkan shader.
 pub(crate) fn for_gpu_tests() -> Result<()> {
     // The paths of libraries depend on the machine; these files do not.

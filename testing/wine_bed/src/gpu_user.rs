@@ -5,6 +5,7 @@
 
 use std::ffi::c_void;
 use std::mem::transmute;
+use std::os::windows::process::CommandExt as _;
 use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -16,7 +17,9 @@ use windows::Win32::System::Console::{CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler
 use windows::Win32::System::Environment::GetCommandLineW;
 use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress, LoadLibraryW};
 use windows::Win32::System::Memory::{PAGE_EXECUTE_READWRITE, VirtualProtect};
-use windows::Win32::System::Threading::{GetCurrentProcess, GetProcessHandleCount};
+use windows::Win32::System::Threading::{
+    CREATE_SUSPENDED, GetCurrentProcess, GetProcessHandleCount,
+};
 use windows::core::{BOOL, HSTRING, PCSTR, s, w};
 
 const TOO_SMALL: NTSTATUS = NTSTATUS(0xC000_0023_u32.cast_signed());
@@ -99,6 +102,34 @@ fn status<T>(name: PCSTR, structure: &mut T) -> Result<NTSTATUS> {
     Ok(unsafe { function(std::ptr::from_mut(structure).cast()) })
 }
 
+/// Lists adapters, tries to open the adapter `luid`, and prints how many handles this leaves
+/// open.
+pub(crate) fn print_open_adapters(luid: &str) -> Result<()> {
+    const LISTS: usize = 10;
+    /// Wine numbers handles from 1 or from a multiple of 64.
+    const LARGEST: u32 = 0x1_0000;
+    let mut listed = 0;
+    for _ in 0..LISTS {
+        let name = s!("D3DKMTEnumAdapters2");
+        let mut count = EnumAdapters2 { count: 0, list: std::ptr::null_mut() };
+        succeeds(name, &mut count)?;
+        let mut list = vec![AdapterInfo::default(); count.count as usize];
+        let mut call = EnumAdapters2 { count: count.count, list: list.as_mut_ptr() };
+        succeeds(name, &mut call)?;
+        let mut old = EnumAdapters { count: 0, list: [AdapterInfo::default(); 16] };
+        succeeds(s!("D3DKMTEnumAdapters"), &mut old)?;
+        listed += call.count + old.count;
+        let mut open = OpenFromLuid { luid: luid.parse()?, handle: 0 };
+        listed += u32::from(status(s!("D3DKMTOpenAdapterFromLuid"), &mut open)?.is_ok());
+    }
+    let mut open = 0;
+    for mut handle in 0..LARGEST {
+        open += u32::from(status(s!("D3DKMTCloseAdapter"), &mut handle)?.is_ok());
+    }
+    println!("{listed} handles returned, {open} open");
+    Ok(())
+}
+
 /// Loads a filter beside the one that this process has, and lists adapters.
 pub(crate) fn load_filter(file: &str) -> Result<()> {
     // SAFETY: the filter's entry point runs in a process like this one.
@@ -131,20 +162,43 @@ pub(crate) fn run_without_environment(program: &str, arguments: &[&str]) -> Resu
     Ok(())
 }
 
-/// Runs a program `count` times, and prints how many handles this process gained.
+/// Runs a program `count` times, in two threads, and prints how many handles this process
+/// gained. All but some of the programs are ended before they run, which takes less time;
+/// the filter has done its work in this process by then.
 pub(crate) fn run_children(count: &str, program: &str, arguments: &[&str]) -> Result<()> {
-    let run = || -> Result<()> {
-        let status = Command::new(program).args(arguments).status()?;
-        ensure!(status.success(), "{program} failed with {status}");
+    const EVERY: u32 = 50;
+    let children = |count: u32| -> Result<()> {
+        for n in 0..count {
+            run_child(program, arguments, n % EVERY == 0)?;
+        }
         Ok(())
     };
-    // The first one may load libraries.
-    run()?;
+    let both = |count: u32| -> Result<()> {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| children(count / 2));
+            children(count - count / 2)?;
+            other.join().expect("the thread does not panic")
+        })
+    };
+    // The first ones may load libraries.
+    both(4)?;
     let before = handles()?;
-    for _ in 0..count.parse::<u32>()? {
-        run()?;
-    }
+    both(count.parse()?)?;
     println!("gained {} handles", i64::from(handles()?) - i64::from(before));
+    Ok(())
+}
+
+fn run_child(program: &str, arguments: &[&str], to_its_end: bool) -> Result<()> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if to_its_end {
+        let status = command.status()?;
+        ensure!(status.success(), "{program} failed with {status}");
+        return Ok(());
+    }
+    let mut child = command.creation_flags(CREATE_SUSPENDED.0).spawn()?;
+    child.kill()?;
+    child.wait()?;
     Ok(())
 }
 

@@ -18,6 +18,8 @@
 mod bed;
 #[cfg(all(windows, target_pointer_width = "64"))]
 mod console_event;
+#[cfg(windows)]
+mod console_user;
 #[cfg(all(windows, target_pointer_width = "64"))]
 mod contents;
 #[cfg(all(windows, target_pointer_width = "64"))]
@@ -53,6 +55,7 @@ fn main() -> std::process::ExitCode {
         #[cfg(target_pointer_width = "64")]
         ["send-shutdown", program] => console_event::send_shutdown(program),
         ["gpu-lists", luids @ ..] => gpu_user::print_lists(luids),
+        ["open-adapters", luid] => gpu_user::print_open_adapters(luid),
         ["load-filter", file] => gpu_user::load_filter(file),
         ["damage-and-load-filter", file] => gpu_user::damage_and_load_filter(file),
         ["without-environment", program, arguments @ ..] => {
@@ -65,14 +68,19 @@ fn main() -> std::process::ExitCode {
         ["command-line", ..] => gpu_user::print_command_line(),
         ["wait-for-shutdown"] => gpu_user::wait_for_shutdown(),
         ["time", count, program, arguments @ ..] => timing::print_times(count, program, arguments),
+        ["in-console", program, arguments @ ..] => console_user::run_in_console(program, arguments),
+        ["interrupt", program, arguments @ ..] => console_user::interrupt(program, arguments),
+        ["wait-for-interrupt"] => console_user::wait_for_interrupt(),
         _ => {
             eprintln!(
                 "usage: wine_bed set INVENTORY | clear | remove-driver-key {{CLASS}}\\NNNN | \
                  put-dword {{CLASS}}\\NNNN\\KEY NAME | send-shutdown PROGRAM.exe | \
-                 gpu-lists [LUID]... | load-filter DLL | damage-and-load-filter DLL | \
+                 gpu-lists [LUID]... | open-adapters LUID | load-filter DLL | damage-and-load-filter DLL | \
                  without-environment PROGRAM [ARGUMENT]... | \
                  children COUNT PROGRAM [ARGUMENT]... | exit CODE | command-line [ARGUMENT]... | \
-                 wait-for-shutdown | time COUNT PROGRAM [ARGUMENT]..."
+                 wait-for-shutdown | time COUNT PROGRAM [ARGUMENT]... | \
+                 in-console PROGRAM [ARGUMENT]... | interrupt PROGRAM [ARGUMENT]... | \
+                 wait-for-interrupt"
             );
             return ExitCode::from(2);
         }

@@ -126,7 +126,15 @@ unsafe extern "system" {
         size: u32,
         returned: *mut u32,
     ) -> Status;
-    pub(crate) fn NtQueryAttributesFile(file: *const ObjectAttributes, basic: *mut u64) -> Status;
+    pub(crate) fn NtOpenFile(
+        file: *mut Handle,
+        access: u32,
+        attributes: *const ObjectAttributes,
+        io_status: *mut usize,
+        share: u32,
+        options: u32,
+    ) -> Status;
+    pub(crate) fn NtClose(handle: Handle) -> Status;
 }
 
 #[cfg(feature = "dll")]
@@ -157,7 +165,6 @@ unsafe extern "system" {
     pub(crate) fn NtFlushInstructionCache(process: Handle, base: usize, size: usize) -> Status;
     pub(crate) fn NtResumeThread(thread: Handle, count: *mut u32) -> Status;
     pub(crate) fn NtTerminateProcess(process: Handle, status: Status) -> Status;
-    pub(crate) fn NtClose(handle: Handle) -> Status;
     pub(crate) fn NtWaitForSingleObject(
         handle: Handle,
         alertable: u8,

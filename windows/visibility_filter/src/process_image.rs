@@ -46,8 +46,8 @@ pub enum NotFiltered {
     SignedOnly,
     /// The program is not as Windows makes it.
     UnusualProgram,
-    /// The filter's file does not exist.
-    FilterMissing,
+    /// The filter's file does not exist, or cannot be read.
+    FilterUnreadable,
     /// Windows refused an access to the process, with this NTSTATUS.
     Refused(i32),
 }
@@ -65,7 +65,7 @@ impl NotFiltered {
             NotFiltered::Managed => ("it is a program of .NET Framework", None),
             NotFiltered::SignedOnly => ("it loads only libraries signed by Microsoft", None),
             NotFiltered::UnusualProgram => ("its import table cannot be read", None),
-            NotFiltered::FilterMissing => ("the filter's file does not exist", None),
+            NotFiltered::FilterUnreadable => ("the filter's file cannot be read", None),
             NotFiltered::Refused(status) => ("Windows refused access to it", Some(status)),
         }
     }
@@ -93,10 +93,10 @@ impl From<Refusal> for NotFiltered {
 pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered> {
     let memory = Memory(process);
     let (architecture, base) = program(process, memory)?;
-    // A process whose imports name a missing file does not start at all.
+    // A process whose imports name a file that cannot be loaded does not start at all.
     match payload.path(architecture) {
         [] => return Err(NotFiltered::No32BitFilter),
-        path if !exists(path) => return Err(NotFiltered::FilterMissing),
+        path if !can_be_read(path) => return Err(NotFiltered::FilterUnreadable),
         _ => {}
     }
     // Windows before version 8 and Wine do not know the policy.
@@ -217,9 +217,15 @@ fn query<T: Copy, const N: usize>(
     if status == nt::STATUS_SUCCESS { Ok(value) } else { Err(status) }
 }
 
-/// Whether the file at an absolute path of ASCII characters exists.
-fn exists(path: &[u8]) -> bool {
+/// Whether this process can load the file at an absolute path of ASCII characters.
+fn can_be_read(path: &[u8]) -> bool {
     const PREFIX: &[u8] = br"\??\";
+    /// `FILE_READ_DATA | FILE_EXECUTE`, as for a library.
+    const ACCESS: u32 = 0x21;
+    /// `FILE_SHARE_READ | FILE_SHARE_DELETE`.
+    const SHARE: u32 = 5;
+    /// `FILE_NON_DIRECTORY_FILE`.
+    const OPTIONS: u32 = 0x40;
     let mut name = [0_u16; PREFIX.len() + MAX_PATH_LENGTH];
     let characters = PREFIX.iter().chain(path);
     for (place, character) in name.iter_mut().zip(characters) {
@@ -235,9 +241,22 @@ fn exists(path: &[u8]) -> bool {
         security: core::ptr::null(),
         quality: core::ptr::null(),
     };
-    let mut basic = [0_u64; 5];
-    // SAFETY: the structures live until the call returns, and `FILE_BASIC_INFORMATION` has
-    // 40 bytes.
-    let status = unsafe { nt::NtQueryAttributesFile(&raw const file, basic.as_mut_ptr()) };
-    status == nt::STATUS_SUCCESS
+    let (mut handle, mut io_status) = (core::ptr::null_mut(), [0_usize; 2]);
+    // SAFETY: the structures live until the call returns.
+    let status = unsafe {
+        nt::NtOpenFile(
+            &raw mut handle,
+            ACCESS,
+            &raw const file,
+            io_status.as_mut_ptr(),
+            SHARE,
+            OPTIONS,
+        )
+    };
+    if status != nt::STATUS_SUCCESS {
+        return false;
+    }
+    // SAFETY: the handle is open and belongs to this function.
+    let _ = unsafe { nt::NtClose(handle) };
+    true
 }

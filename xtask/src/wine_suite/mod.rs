@@ -22,6 +22,8 @@ mod service;
 mod test_case;
 mod visible;
 mod visible_32;
+mod visible_exits;
+mod visible_parents;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -125,6 +127,8 @@ fn tests(part: &str) -> Result<Vec<TestCase>> {
     tests.extend(visible::tests());
     tests.extend(visible_32::tests());
     tests.extend(launcher_files::tests());
+    tests.extend(visible_parents::tests());
+    tests.extend(visible_exits::tests());
     tests.retain(|test| test.name.contains(part));
     if tests.is_empty() {
         bail!("no test name contains `{part}`");
