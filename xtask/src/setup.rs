@@ -20,7 +20,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     prerequisites::for_fuzz_builds()?;
     if cfg!(target_os = "linux") {
         Wine::ready("prefix")?;
-        Wine::with_graphics("graphics")?;
+        Wine::with_graphics("two-gpus")?;
     }
     println!("ready");
     Ok(ExitCode::SUCCESS)

@@ -34,7 +34,7 @@ pub(super) fn check() -> Result<()> {
     prerequisites::for_windows_builds()?;
     let build = ["build", "--quiet", "--package", "gpu_probe", "--target"];
     run(cargo().args(build).arg(workspace::WINDOWS_TARGET))?;
-    let wine = Wine::with_graphics("graphics")?;
+    let wine = Wine::with_graphics("two-gpus")?;
     let _lock = wine.lock()?;
     let _server = wine.start_server()?;
     let probe = |arguments: &[&str]| {

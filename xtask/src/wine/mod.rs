@@ -4,6 +4,7 @@ mod debian_archive;
 mod debian_root;
 mod display;
 mod prefix;
+mod second_gpu;
 mod simulated_host;
 
 pub(crate) use self::prefix::{Wine, windows_path};

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::debian_root::{self, Purpose};
 use super::display::Display;
+use super::second_gpu;
 use crate::process_lock::ProcessLock;
 use crate::{process, workspace};
 
@@ -37,6 +38,8 @@ pub(crate) struct Wine {
     prefix: PathBuf,
     /// Where windows are drawn; without it programs have no windows and no OpenGL.
     display: Option<Display>,
+    /// The manifests of its GPUs, as in `VK_ICD_FILENAMES`; without them programs have none.
+    gpus: Option<String>,
 }
 
 #[derive(Clone)]
@@ -52,30 +55,36 @@ impl Wine {
     pub(crate) fn ready(name: &str) -> Result<Wine> {
         Self::with(name, || {
             if system_version().is_some_and(|version| version >= OLDEST) {
-                return Ok(Launcher::System);
+                return Ok((Launcher::System, None));
             }
-            Ok(Launcher::Root(debian_root::ready(Purpose::Wine)?))
+            Ok((Launcher::Root(debian_root::ready(Purpose::Wine)?), None))
         })
     }
 
-    /// The same with software GPUs.
+    /// The same with two software GPUs. Vulkan lists both, and Direct3D uses one of them.
     pub(crate) fn with_graphics(name: &str) -> Result<Wine> {
-        let root = || Ok(Launcher::Root(debian_root::ready(Purpose::Graphics)?));
-        let mut wine = Self::with(name, root)?;
+        let mut wine = Self::with(name, || {
+            let root = debian_root::ready(Purpose::Graphics)?;
+            let gpus = second_gpu::manifests(&root)?;
+            Ok((Launcher::Root(root), Some(gpus)))
+        })?;
         let mut server = wine.tool("Xvfb");
         server.args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"]);
         wine.display = Some(Display::start(server)?);
         Ok(wine)
     }
 
-    fn with(name: &str, launcher: impl FnOnce() -> Result<Launcher>) -> Result<Wine> {
+    fn with(
+        name: &str,
+        launcher: impl FnOnce() -> Result<(Launcher, Option<String>)>,
+    ) -> Result<Wine> {
         if !cfg!(target_os = "linux") {
             bail!("the Wine tests run on Linux only");
         }
         let folder = workspace::target_dir().join("wine");
         fs::create_dir_all(&folder)?;
-        let launcher = launcher()?;
-        let wine = Wine { launcher, prefix: folder.join(name), display: None };
+        let (launcher, gpus) = launcher()?;
+        let wine = Wine { launcher, prefix: folder.join(name), display: None, gpus };
         wine.make_prefix(&folder.join(format!("{name}.log")))?;
         Ok(wine)
     }
@@ -152,11 +161,14 @@ impl Wine {
         command.env("XDG_RUNTIME_DIR", "/tmp");
         // No window should open even on a machine with a screen, and cargo's library path
         // is not for Wine.
-        for name in ["DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH"] {
+        for name in ["DISPLAY", "WAYLAND_DISPLAY", "LD_LIBRARY_PATH", "VK_ICD_FILENAMES"] {
             command.env_remove(name);
         }
         if let Some(display) = &self.display {
             command.env("DISPLAY", &display.name);
+        }
+        if let Some(gpus) = &self.gpus {
+            command.env("VK_ICD_FILENAMES", gpus);
         }
         command
     }
@@ -173,6 +185,8 @@ impl Wine {
             launcher: self.launcher.clone(),
             prefix: self.prefix.with_extension("partial"),
             display: None,
+            // Wine gives GPUs that appear later the LUIDs of others.
+            gpus: self.gpus.clone(),
         };
         let _lock = partial.lock()?;
         if is_current() {
