@@ -15,7 +15,7 @@ use crate::process::run;
 use crate::workspace::{self, cargo};
 use crate::{build_flags, imports, prerequisites, version_info, version_resource};
 
-/// A filter for the processes of one architecture.
+/// A filter: for the processes of one architecture, at one or both levels.
 pub(crate) struct Filter {
     /// The name under which it is shipped.
     pub(crate) file: &'static str,
@@ -23,27 +23,40 @@ pub(crate) struct Filter {
     target: &'static str,
     /// The symbol of its entry point.
     entry: &'static str,
+    /// The feature of the crate.
+    feature: &'static str,
+    /// The most bytes that it may have: every process of a container maps it.
+    largest: usize,
 }
 
-/// Every filter. Images, releases and tests contain these.
-pub(crate) static FILTERS: [Filter; 2] = [
+/// Every filter: the usual one, and that of `directx-visible --com`. Images, releases and
+/// tests contain these.
+pub(crate) static FILTERS: [Filter; 3] = [
     Filter {
         file: "directx-visible-filter.dll",
         target: workspace::WINDOWS_TARGET,
         entry: "DllMain",
+        feature: "dll",
+        largest: 20 * 1024,
     },
     Filter {
         file: "directx-visible-filter32.dll",
         target: workspace::WINDOWS_32_TARGET,
         entry: "_DllMain@12",
+        feature: "dll",
+        largest: 20 * 1024,
+    },
+    Filter {
+        file: "directx-visible-com.dll",
+        target: workspace::WINDOWS_TARGET,
+        entry: "DllMain",
+        feature: "com",
+        largest: 32 * 1024,
     },
 ];
 
 /// The profile in `Cargo.toml`.
 const PROFILE: &str = "filter";
-
-/// The most bytes that a filter may have: every process of a container maps it.
-const LARGEST: usize = 20 * 1024;
 
 /// Functions that the compiler calls, and that rustc imports from `ntdll` under names without
 /// the `_` of 32-bit code.
@@ -84,7 +97,7 @@ impl Filter {
     fn cargo(&self, kind: &str) -> Command {
         let mut build = cargo();
         build.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
-        build.args(["--features", "dll", "--crate-type", kind, "--profile", PROFILE]);
+        build.args(["--features", self.feature, "--crate-type", kind, "--profile", PROFILE]);
         let flags = build_flags::windows().join("\u{1f}");
         build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags);
         build.args(["--target", self.target]);
@@ -117,9 +130,9 @@ impl Filter {
 
     /// It is small, no other library is loaded because of it, and it says what it is.
     fn check(&self, library: &[u8]) -> Result<()> {
-        let file = self.file;
-        if library.len() > LARGEST {
-            bail!("{file} has {} bytes, more than {LARGEST}", library.len());
+        let (file, largest) = (self.file, self.largest);
+        if library.len() > largest {
+            bail!("{file} has {} bytes, more than {largest}", library.len());
         }
         let imported = imports::imported(library)?;
         if imported != ["ntdll.dll"] {
@@ -163,14 +176,15 @@ mod tests {
 
     #[test]
     fn a_large_library_and_other_content_are_refused() {
-        let error = FILTERS[0].check(&vec![0; LARGEST + 1]).unwrap_err().to_string();
+        let error = FILTERS[0].check(&vec![0; 20_481]).unwrap_err().to_string();
         assert_eq!(error, "directx-visible-filter.dll has 20481 bytes, more than 20480");
         assert!(FILTERS[0].check(b"no library").is_err());
     }
 
     #[test]
     fn the_target_determines_the_machine() {
-        let machine = |target| Filter { file: "", target, entry: "" }.machine();
+        let filter = |target| Filter { file: "", target, entry: "", feature: "dll", largest: 0 };
+        let machine = |target| filter(target).machine();
         assert_eq!(machine(workspace::WINDOWS_TARGET), Machine::X86_64);
         assert_eq!(machine(workspace::WINDOWS_32_TARGET), Machine::X86);
     }

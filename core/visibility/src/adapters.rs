@@ -35,6 +35,13 @@ impl AdapterType {
     const SOFTWARE: u32 = 1 << 2;
     const COMPUTE_ONLY: u32 = 1 << 11;
 
+    /// The type of an adapter with these `DXGI_ADAPTER_FLAG`s (dxgi.h).
+    #[must_use]
+    pub fn of_dxgi(flags: u32) -> AdapterType {
+        const SOFTWARE: u32 = 2;
+        AdapterType(if flags & SOFTWARE == 0 { Self::RENDER } else { Self::SOFTWARE })
+    }
+
     /// Whether it is hardware that a program can use for computing or rendering. Software
     /// adapters, and adapters that only display, belong to every container.
     fn is_allocatable(self) -> bool {
@@ -113,6 +120,8 @@ mod tests {
         assert!(visible(2, Some(AdapterType::RENDER | AdapterType::SOFTWARE)));
         assert!(visible(2, Some(0b10)), "only a display");
         assert!(!visible(2, None), "unknown");
+        let of_dxgi = |flags| is_visible(&allowed, 2, Some(AdapterType::of_dxgi(flags)));
+        assert!(of_dxgi(2) && of_dxgi(6) && !of_dxgi(0) && !of_dxgi(4));
     }
 
     #[test]

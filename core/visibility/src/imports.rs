@@ -122,6 +122,12 @@ impl Image {
         self.directories + 8
     }
 
+    /// Where the export directory is named in the image.
+    #[must_use]
+    pub fn exports_rva(&self) -> u32 {
+        self.directories
+    }
+
     /// Their size.
     pub const DIRECTORIES_SIZE: usize = (IMPORT_ADDRESSES - IMPORT + 1) * 8;
 }

@@ -16,6 +16,7 @@ mod imports;
 mod payload;
 mod stub;
 mod stub_x86;
+mod tables;
 mod variables;
 
 pub use adapters::{AdapterInfo, AdapterType, Answer, answer, is_visible, keep_visible};
@@ -30,4 +31,5 @@ pub use imports::{
 pub use payload::{MAX_PATH_LENGTH, Payload, PayloadError, Unfiltered};
 pub use stub::{CODE_SIZE, Stub, TRAMPOLINE_SIZE, far_jump, near_jump};
 pub use stub_x86::{TRAMPOLINE_SIZE_X86, near_jump_x86};
+pub use tables::{export_slot, import_slots};
 pub use variables::{AllocationError, VARIABLE, allocated};

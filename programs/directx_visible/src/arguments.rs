@@ -12,10 +12,19 @@ pub(crate) enum Request {
     Help,
     Version,
     /// Run the program of the raw command line.
-    Run(Unfiltered),
-    Check(Format),
+    Run(Unfiltered, Level),
+    Check(Format, Level),
     /// Print what this process sees. `--check` starts itself with it.
     List,
+}
+
+/// Where adapters are hidden.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Level {
+    /// Below all APIs of Windows.
+    Kernel,
+    /// In DXGI too.
+    Com,
 }
 
 /// How the comparison is printed.
@@ -33,12 +42,14 @@ const USAGE_HINT: &str = "see directx-visible --help";
 /// Reads the options.
 pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
     let (mut check, mut json, mut require) = (false, false, false);
+    let mut level = Level::Kernel;
     for (n, word) in words.iter().enumerate() {
         match word.to_str() {
             Some("-h" | "--help") => return Ok(Request::Help),
             Some("-V" | "--version") => return Ok(Request::Version),
             Some("--check") => check = true,
             Some("--json") => json = true,
+            Some("--com") => level = Level::Com,
             Some("--require") => require = true,
             Some(LIST) if words.len() == 1 => return Ok(Request::List),
             Some("--") => {
@@ -48,15 +59,15 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
                 if n + 1 == words.len() {
                     return Err(no_command());
                 }
-                return Ok(Request::Run(unfiltered(require)));
+                return Ok(Request::Run(unfiltered(require), level));
             }
             _ => return Err(unknown(&word.to_string_lossy())),
         }
     }
     match (check, json, require) {
         (true, _, true) => Err(usage("--check and --require cannot be combined")),
-        (true, true, false) => Ok(Request::Check(Format::Json)),
-        (true, false, false) => Ok(Request::Check(Format::Text)),
+        (true, true, false) => Ok(Request::Check(Format::Json, level)),
+        (true, false, false) => Ok(Request::Check(Format::Text, level)),
         (false, true, _) => Err(usage("--json belongs to --check")),
         (false, false, _) => Err(no_command()),
     }
@@ -97,12 +108,17 @@ mod tests {
 
     #[test]
     fn options_end_at_the_command() {
-        assert_eq!(parsed(&["--", "a", "--check"]), Ok(Request::Run(Unfiltered::Allow)));
-        assert_eq!(parsed(&["--require", "--", "--"]), Ok(Request::Run(Unfiltered::Refuse)));
-        assert_eq!(parsed(&["--check", "--json"]), Ok(Request::Check(Format::Json)));
-        assert_eq!(parsed(&["--check"]), Ok(Request::Check(Format::Text)));
+        let run = |unfiltered| Ok(Request::Run(unfiltered, Level::Kernel));
+        assert_eq!(parsed(&["--", "a", "--check", "--com"]), run(Unfiltered::Allow));
+        assert_eq!(parsed(&["--require", "--", "--"]), run(Unfiltered::Refuse));
+        let json = Request::Check(Format::Json, Level::Kernel);
+        assert_eq!(parsed(&["--check", "--json"]), Ok(json));
         assert_eq!(parsed(&["--list"]), Ok(Request::List));
         assert_eq!(parsed(&["--require", "--help", "x"]), Ok(Request::Help));
+        let com = Request::Run(Unfiltered::Refuse, Level::Com);
+        assert_eq!(parsed(&["--com", "--require", "--", "a"]), Ok(com));
+        let com = Request::Check(Format::Text, Level::Com);
+        assert_eq!(parsed(&["--check", "--com"]), Ok(com));
     }
 
     #[test]

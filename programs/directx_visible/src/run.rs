@@ -10,21 +10,21 @@ use visible_process::{
 };
 
 use crate::allocation::{Existing, existing, list as listed_luids};
-use crate::arguments::{Format, LIST};
+use crate::arguments::{Format, LIST, Level};
 use crate::check::{Adapters, Listed, Report};
 use crate::command_line::after_dashes;
 use crate::failure::{Failure, NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER, USAGE};
-use crate::filters::{FILTER, path_of_32_bit_filter};
+use crate::filters::{filter_file, path_of_32_bit_filter};
 
 /// `ERROR_FILE_NOT_FOUND`, `ERROR_PATH_NOT_FOUND` and `ERROR_INVALID_NAME` (winerror.h).
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
 
 /// Runs the program, and returns its exit code.
-pub(crate) fn program(unfiltered: Unfiltered) -> Result<u32, Failure> {
+pub(crate) fn program(unfiltered: Unfiltered, level: Level) -> Result<u32, Failure> {
     let raw = raw_command_line();
     let command = after_dashes(&raw).ok_or_else(no_command)?;
     let allowed = allocation()?;
-    let payload = match (payload(&allowed, unfiltered), unfiltered) {
+    let payload = match (payload(&allowed, unfiltered, level), unfiltered) {
         (Ok(payload), _) => Some(payload),
         (Err(failure), Unfiltered::Refuse) => return Err(failure),
         (Err(failure), Unfiltered::Allow) => {
@@ -40,9 +40,9 @@ pub(crate) fn program(unfiltered: Unfiltered) -> Result<u32, Failure> {
 }
 
 /// Compares what interfaces list in this process and in a filtered one.
-pub(crate) fn check(format: Format) -> Result<u32, Failure> {
+pub(crate) fn check(format: Format, level: Level) -> Result<u32, Failure> {
     let allowed = allocation()?;
-    let payload = payload(&allowed, Unfiltered::Refuse)?;
+    let payload = payload(&allowed, Unfiltered::Refuse, level)?;
     let own = own_path()?;
     let command: Vec<u16> = format!("\"{}\" {LIST}", own.display()).encode_utf16().collect();
     let mut child = launch(&command, Some(&payload), &Output::Captured).map_err(launch_failure)?;
@@ -100,9 +100,13 @@ fn allocation() -> Result<AllowedLuids, Failure> {
 }
 
 /// The payload for a filter that can be loaded.
-fn payload(allowed: &AllowedLuids, unfiltered: Unfiltered) -> Result<Payload, Failure> {
+fn payload(
+    allowed: &AllowedLuids,
+    unfiltered: Unfiltered,
+    level: Level,
+) -> Result<Payload, Failure> {
     let own = own_path()?;
-    let path = own.with_file_name(FILTER);
+    let path = own.with_file_name(filter_file(level));
     load_filter(&path).map_err(|error| cannot_load(&path, &error))?;
     let text = path.to_string_lossy();
     let payload =

@@ -79,7 +79,10 @@ fn install(payload: &Payload) -> Result<(), HookError> {
     if let Some((_, set)) = &gpu {
         set.install()?;
     }
-    child.install()
+    child.install()?;
+    #[cfg(feature = "com")]
+    crate::loaded_dxgi::watch().map_err(HookError::Refused)?;
+    Ok(())
 }
 
 /// The hooks of `win32u`, of which those that every Windows has must exist.

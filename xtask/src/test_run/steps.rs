@@ -244,16 +244,21 @@ fn windows_lints() -> Result<()> {
     prerequisites::for_lints()?;
     prerequisites::for_windows_builds()?;
     run(workspace::for_windows(&mut clippy()).args(DENY_WARNINGS))?;
-    // The filter's library has an entry point of its own, which no other program may link.
-    let mut filter = cargo();
-    filter.args(["clippy", "--quiet", "--package", "visibility_filter", "--features", "dll"]);
-    run(workspace::for_windows(&mut filter).args(DENY_WARNINGS))?;
+    // The filters have an entry point of their own, which no other program may link.
+    let filter = |feature| {
+        let mut filter = cargo();
+        filter.args(["clippy", "--quiet", "--package", "visibility_filter"]);
+        filter.args(["--features", feature]);
+        filter
+    };
+    for feature in ["dll", "com"] {
+        run(workspace::for_windows(&mut filter(feature)).args(DENY_WARNINGS))?;
+    }
     if cfg!(windows) {
         return Ok(());
     }
     prerequisites::for_32_bit_builds()?;
-    let mut filter = cargo();
-    filter.args(["clippy", "--quiet", "--package", "visibility_filter", "--features", "dll"]);
+    let mut filter = filter("dll");
     run(filter.args(["--target", workspace::WINDOWS_32_TARGET]).args(DENY_WARNINGS))
 }
 

@@ -21,8 +21,8 @@ const SUITE: &str = "trixie";
 pub(super) enum Purpose {
     /// Windows programs.
     Wine,
-    /// Windows programs that use a GPU: Mesa's software Vulkan and OpenGL, pocl and an X server,
-    /// without which Wine has no OpenGL and no Direct3D.
+    /// Windows programs that use a GPU: Mesa's software Vulkan and OpenGL, pocl, an X server,
+    /// without which Wine has no OpenGL and no Direct3D, and DXVK.
     Graphics,
 }
 
@@ -40,6 +40,7 @@ impl Purpose {
                 "libglx-mesa0",
                 "ocl-icd-libopencl1",
                 "pocl-opencl-icd",
+                "dxvk-wine64",
             ],
         }
     }

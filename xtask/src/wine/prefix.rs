@@ -101,6 +101,21 @@ impl Wine {
         self.tool("wine")
     }
 
+    /// The same for a program with libraries of its own that replace those of Wine.
+    pub(crate) fn command_with_own_libraries(&self, program: &Path, names: &[&str]) -> Command {
+        let mut command = self.command(program);
+        command.env("WINEDLLOVERRIDES", format!("{DLL_OVERRIDES};{}=n", names.join(",")));
+        command
+    }
+
+    /// The Debian root with this Wine.
+    pub(crate) fn root(&self) -> Option<&Path> {
+        match &self.launcher {
+            Launcher::System => None,
+            Launcher::Root(root) => Some(root),
+        }
+    }
+
     /// Drive C of the prefix.
     pub(crate) fn drive_c(&self) -> PathBuf {
         self.prefix.join("drive_c")

@@ -131,7 +131,7 @@ fn bad_filter(programs: &Programs) -> Result<()> {
     let file = windows_path(&launcher.filter_32());
     let rename = format!("ren {file} gone.dll& {} gpu-lists", bed_32());
     let result = output(&mut launcher.command(&["--", "cmd.exe", "/c", &rename]))?;
-    let why = "directx-visible: a child process sees every GPU: the filter's file does not exist";
+    let why = "directx-visible: a child process sees every GPU: the filter's file cannot be read";
     ensure!(text(&result.stdout).contains(HIDDEN), "{}", text(&result.stdout));
     ensure!(text(&result.stderr).contains(why), "{}", text(&result.stderr));
     Ok(())

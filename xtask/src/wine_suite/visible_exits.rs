@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::programs::{Programs, output};
 use super::test_case::TestCase;
-use super::visible::{HIDDEN, Launcher, SHOWN, bed, expect, text};
+use super::visible::{FILTERED, HIDDEN, LISTS, Launcher, SHOWN, bed, expect, text};
+use crate::visibility_filter::FILTERS;
 use crate::wine::windows_path;
 use crate::workspace;
 
@@ -19,11 +20,12 @@ const CLR: usize = 24 + 112 + 14 * 8;
 type Test = fn(&Programs) -> Result<()>;
 
 pub(super) fn tests() -> Vec<TestCase> {
-    let tests: [(&str, Test); 4] = [
+    let tests: [(&str, Test); 5] = [
         ("Ctrl+C reaches the program, and the launcher waits for it", interrupt),
         ("a program of another architecture", other_architecture),
         ("a program that cannot be filtered", not_filtered),
         ("a filter that cannot be read", unreadable_filter),
+        ("--com filters too, and needs its own library", missing_com_filter),
     ];
     let tests = tests.into_iter();
     tests.map(|(name, test)| TestCase::new(format!("visible: {name}"), test)).collect()
@@ -64,6 +66,27 @@ fn not_filtered(programs: &Programs) -> Result<()> {
     Ok(())
 }
 
+fn missing_com_filter(programs: &Programs) -> Result<()> {
+    let launcher = Launcher::new(programs)?;
+    let bed = bed();
+    // Where no library of DXGI can list adapters, the option changes nothing.
+    let words = [&["--com", "--require", "--", &*bed], &LISTS[..]].concat();
+    expect(&output(&mut launcher.command(&words))?, 0, FILTERED, &[])?;
+    fs::remove_file(launcher.folder.join(FILTERS[2].file))?;
+    let required = ["--com", "--require", "--", &*bed, "exit", "3"];
+    let load = r"visible\directx-visible-com.dll: ";
+    let result = output(&mut launcher.command(&required))?;
+    expect(
+        &result,
+        122,
+        "",
+        &["error: cannot load the filter Z:", load, "hint: restore the file"],
+    )?;
+    let words = ["--com", "--", &*bed, "exit", "3"];
+    let result = output(&mut launcher.command(&words))?;
+    expect(&result, 3, "", &["directx-visible: the program sees every GPU:", load])
+}
+
 /// `wine_bed` with other bytes in its headers.
 fn changed_bed(launcher: &Launcher, name: &str, at: usize, bytes: &[u8]) -> Result<PathBuf> {
     let mut program = fs::read(workspace::windows_build("wine_bed.exe"))?;
@@ -81,6 +104,7 @@ fn unreadable_filter(programs: &Programs) -> Result<()> {
     let filter = launcher.filter();
     let (bed, path) = (bed(), windows_path(&filter));
     // A folder exists as a file does, and nobody can read it as a library.
+    let whole = fs::read(&filter)?;
     fs::remove_file(&filter)?;
     fs::create_dir_all(&filter)?;
     let required = ["--require", "--", &*bed, "exit", "3"];
@@ -91,7 +115,7 @@ fn unreadable_filter(programs: &Programs) -> Result<()> {
     expect(&refused?, 122, "", &["error: ", load, "hint: "])?;
     expect(&allowed?, 3, "", &["directx-visible: the program sees every GPU:", load])?;
     // One that becomes unreadable while the program runs does not stop its children.
-    fs::copy(&programs.filters[0], &filter)?;
+    fs::write(&filter, whole)?;
     let _ = fs::remove_file(launcher.folder.join("gone.dll"));
     let change = format!("ren {path} gone.dll& mkdir {path}& {bed} gpu-lists");
     let result = output(&mut launcher.command(&["--", "cmd.exe", "/c", &change]));
