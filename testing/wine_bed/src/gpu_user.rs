@@ -12,14 +12,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use visibility::AdapterInfo;
-use windows::Win32::Foundation::{HMODULE, NTSTATUS, TRUE};
+use windows::Win32::Foundation::{GetHandleInformation, HANDLE, HMODULE, NTSTATUS, TRUE};
 use windows::Win32::System::Console::{CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler};
 use windows::Win32::System::Environment::GetCommandLineW;
 use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress, LoadLibraryW};
 use windows::Win32::System::Memory::{PAGE_EXECUTE_READWRITE, VirtualProtect};
-use windows::Win32::System::Threading::{
-    CREATE_SUSPENDED, GetCurrentProcess, GetProcessHandleCount,
-};
+use windows::Win32::System::Threading::CREATE_SUSPENDED;
 use windows::core::{BOOL, HSTRING, PCSTR, s, w};
 
 const TOO_SMALL: NTSTATUS = NTSTATUS(0xC000_0023_u32.cast_signed());
@@ -182,9 +180,9 @@ pub(crate) fn run_children(count: &str, program: &str, arguments: &[&str]) -> Re
     };
     // The first ones may load libraries.
     both(4)?;
-    let before = handles()?;
+    let before = handles();
     both(count.parse()?)?;
-    println!("gained {} handles", i64::from(handles()?) - i64::from(before));
+    println!("gained {} handles", handles().cast_signed() - before.cast_signed());
     Ok(())
 }
 
@@ -202,11 +200,17 @@ fn run_child(program: &str, arguments: &[&str], to_its_end: bool) -> Result<()> 
     Ok(())
 }
 
-fn handles() -> Result<u32> {
-    let mut count = 0;
-    // SAFETY: the handle is that of this process, and the place is a local variable.
-    unsafe { GetProcessHandleCount(GetCurrentProcess(), &raw mut count) }?;
-    Ok(count)
+/// The number of open handles of this process. Wine always answers 0 to
+/// `GetProcessHandleCount`, so every number that can be a handle is tried.
+fn handles() -> usize {
+    const LARGEST: usize = 0x1_0000;
+    let is_open = |number: &usize| {
+        let mut flags = 0;
+        let handle = HANDLE(std::ptr::without_provenance_mut(*number));
+        // SAFETY: a number that is no handle is an error.
+        unsafe { GetHandleInformation(handle, &raw mut flags) }.is_ok()
+    };
+    (4..LARGEST).step_by(4).filter(is_open).count()
 }
 
 pub(crate) fn exit(code: &str) -> Result<()> {
