@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,7 +13,7 @@ use super::test_case::TestCase;
 use super::visible::{FILTERED, HIDDEN, LISTS, Launcher, bed, expect, text};
 use crate::cache::Cache;
 use crate::prerequisites;
-use crate::process::{run, run_logged};
+use crate::process::{output_within, run, run_logged};
 use crate::wine::windows_path;
 use crate::workspace;
 
@@ -20,6 +21,9 @@ use crate::workspace;
 /// SHA-256 digest of its package.
 const NINJA: &str = "ninja==1.13.2";
 const NINJA_DIGEST: &str = "1293f4078278b70d0ee4b6cc8f3a9e030656c9b2f59909970343c4fe76070118";
+
+/// Longer than 1,000 processes take on a slow machine.
+const MANY_CHILDREN: Duration = Duration::from_secs(600);
 
 /// The entry's name in the cache.
 const ENTRY: &str = "ninja-windows";
@@ -89,8 +93,9 @@ fn download(folder: &Path, log: &Path) -> Result<()> {
 
 fn many_children(programs: &Programs) -> Result<()> {
     let bed = bed();
-    let before = [&*bed, "children", "1000"];
-    let result = Launcher::new(programs)?.run(&before, &["exit", "0"])?;
+    let words = ["--", &*bed, "children", "1000", &bed, "exit", "0"];
+    let launcher = Launcher::new(programs)?;
+    let result = output_within(MANY_CHILDREN, &mut launcher.command(&words))?;
     expect(&result, 0, "gained 0 handles\n", &[])
 }
 
