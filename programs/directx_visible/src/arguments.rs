@@ -2,20 +2,22 @@
 
 use std::ffi::OsString;
 
+use gpu_lists::Api;
 use visibility::Unfiltered;
 
 use crate::failure::{Failure, USAGE};
 
 /// What to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Request {
     Help,
     Version,
     /// Run the program of the raw command line.
     Run(Unfiltered, Level),
     Check(Format, Level),
-    /// Print what this process sees. `--check` starts itself with it.
-    List,
+    /// Print what the calls of an API list, given the LUIDs of the adapters. `--check` starts
+    /// this program with it.
+    List(Api, Vec<i64>),
 }
 
 /// Where adapters are hidden.
@@ -41,6 +43,9 @@ const USAGE_HINT: &str = "see directx-visible --help";
 
 /// Reads the options.
 pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
+    if let Some(list) = list(words) {
+        return Ok(list);
+    }
     let (mut check, mut json, mut require) = (false, false, false);
     let mut level = Level::Kernel;
     for (n, word) in words.iter().enumerate() {
@@ -51,7 +56,6 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
             Some("--json") => json = true,
             Some("--com") => level = Level::Com,
             Some("--require") => require = true,
-            Some(LIST) if words.len() == 1 => return Ok(Request::List),
             Some("--") => {
                 if check || json {
                     return Err(usage("--check and --json take no command"));
@@ -71,6 +75,14 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
         (false, true, _) => Err(usage("--json belongs to --check")),
         (false, false, _) => Err(no_command()),
     }
+}
+
+/// `--list API LUID,LUID`.
+fn list(words: &[OsString]) -> Option<Request> {
+    let [option, api, luids] = words else { return None };
+    let api = Api::with_name(api.to_str()?).filter(|_| option == LIST)?;
+    let luids = luids.to_str()?.split(',').filter_map(|luid| luid.parse().ok());
+    Some(Request::List(api, luids.collect()))
 }
 
 fn unfiltered(require: bool) -> Unfiltered {
@@ -111,9 +123,12 @@ mod tests {
         let run = |unfiltered| Ok(Request::Run(unfiltered, Level::Kernel));
         assert_eq!(parsed(&["--", "a", "--check", "--com"]), run(Unfiltered::Allow));
         assert_eq!(parsed(&["--require", "--", "--"]), run(Unfiltered::Refuse));
-        let json = Request::Check(Format::Json, Level::Kernel);
-        assert_eq!(parsed(&["--check", "--json"]), Ok(json));
-        assert_eq!(parsed(&["--list"]), Ok(Request::List));
+        let check = |format| Ok(Request::Check(format, Level::Kernel));
+        assert_eq!(parsed(&["--check", "--json"]), check(Format::Json));
+        assert_eq!(parsed(&["--check"]), check(Format::Text));
+        let list = parsed(&["--list", "vulkan", "5,-6"]);
+        assert_eq!(list, Ok(Request::List(Api::Vulkan, vec![5, -6])));
+        assert_eq!(parsed(&["--list", "cuda", ""]), Ok(Request::List(Api::Cuda, Vec::new())));
         assert_eq!(parsed(&["--require", "--help", "x"]), Ok(Request::Help));
         let com = Request::Run(Unfiltered::Refuse, Level::Com);
         assert_eq!(parsed(&["--com", "--require", "--", "a"]), Ok(com));
@@ -129,6 +144,7 @@ mod tests {
             (&["--"][..], "error: there is no command"),
             (&["cmd.exe"][..], "error: unexpected argument `cmd.exe`\nhint: write the command"),
             (&["--requir", "--", "a"][..], "error: unknown option `--requir`"),
+            (&["--list", "x", ""][..], "error: unknown option `--list`"),
             (&["--json"][..], "error: --json belongs to --check"),
             (&["--check", "--require"][..], "error: --check and --require cannot"),
             (&["--check", "--", "a"][..], "error: --check and --json take no command"),

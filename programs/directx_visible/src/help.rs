@@ -14,8 +14,8 @@ Options:
       --require  Do not run the program, or a child process, that would see all devices
       --com      Hide devices in DXGI too, for a DXGI that does not use Windows' own lists,
                  such as that of DXVK
-      --check    Compare the devices that Windows lists with and without the filter with
-                 those of the container
+      --check    Compare the devices that each GPU API lists with and without the filter
+                 with those of the container
       --json     Print the comparison as JSON
   -h, --help     Print help
   -V, --version  Print version

@@ -10,6 +10,8 @@ mod command_line;
 mod failure;
 mod filters;
 mod help;
+#[cfg(windows)]
+mod lists;
 #[cfg_attr(not(windows), path = "run_elsewhere.rs")]
 mod run;
 
@@ -32,7 +34,7 @@ pub fn main() -> ExitCode {
         }
         Ok(Request::Run(unfiltered, level)) => run::program(unfiltered, level),
         Ok(Request::Check(format, level)) => run::check(format, level),
-        Ok(Request::List) => run::list(),
+        Ok(Request::List(api, known)) => run::list(api, &known),
         Err(failure) => Err(failure),
     };
     let code = result.unwrap_or_else(|failure| {

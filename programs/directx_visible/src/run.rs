@@ -1,20 +1,21 @@
 //! Starts the program, and the comparison, on Windows.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use gpu_lists::Api;
 use visibility::{AllowedLuids, Payload, PayloadError, Unfiltered, allocated};
 use visible_process::{
-    LaunchError, Listing, Output, check_32_bit_filter, launch, listings, load_filter,
-    raw_command_line, system_folder,
+    LaunchError, Output, check_32_bit_filter, launch, load_filter, raw_command_line, system_folder,
 };
 
 use crate::allocation::{Existing, existing, list as listed_luids};
-use crate::arguments::{Format, LIST, Level};
-use crate::check::{Adapters, Listed, Report};
+use crate::arguments::{Format, Level};
+use crate::check::{Report, known};
 use crate::command_line::after_dashes;
 use crate::failure::{Failure, NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER, USAGE};
 use crate::filters::{filter_file, path_of_32_bit_filter};
+use crate::lists::{self, ListCommand};
 
 /// `ERROR_FILE_NOT_FOUND`, `ERROR_PATH_NOT_FOUND` and `ERROR_INVALID_NAME` (winerror.h).
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
@@ -23,7 +24,7 @@ const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
 pub(crate) fn program(unfiltered: Unfiltered, level: Level) -> Result<u32, Failure> {
     let raw = raw_command_line();
     let command = after_dashes(&raw).ok_or_else(no_command)?;
-    let allowed = allocation()?;
+    let Allocation { allowed, .. } = allocation()?;
     let payload = match (payload(&allowed, unfiltered, level), unfiltered) {
         (Ok(payload), _) => Some(payload),
         (Err(failure), Unfiltered::Refuse) => return Err(failure),
@@ -39,64 +40,60 @@ pub(crate) fn program(unfiltered: Unfiltered, level: Level) -> Result<u32, Failu
     child.wait().map_err(|error| system_failure(&error))
 }
 
-/// Compares what interfaces list in this process and in a filtered one.
+/// Compares what each API lists in an unfiltered and in a filtered process.
 pub(crate) fn check(format: Format, level: Level) -> Result<u32, Failure> {
-    let allowed = allocation()?;
+    let Allocation { allowed, adapters } = allocation()?;
     let payload = payload(&allowed, Unfiltered::Refuse, level)?;
-    let own = own_path()?;
-    let command: Vec<u16> = format!("\"{}\" {LIST}", own.display()).encode_utf16().collect();
-    let mut child = launch(&command, Some(&payload), &Output::Captured).map_err(launch_failure)?;
-    let mut text = String::new();
-    if let Some(mut output) = child.output.take() {
-        output.read_to_string(&mut text).map_err(|error| system_failure(&error))?;
+    let known = known(allowed.as_slice(), adapters.as_deref());
+    let program = own_path()?;
+    let command = ListCommand::new(&program, &known);
+    let mut report = Report::new(allowed.as_slice());
+    for api in Api::ALL {
+        let mut unfiltered = command.run(api, None).map_err(launch_failure)?;
+        let mut filtered = command.run(api, Some(&payload)).map_err(launch_failure)?;
+        // Without the kernel's lists nothing is known to be software.
+        if adapters.is_some() {
+            unfiltered.keep(&known);
+            filtered.keep(&known);
+        }
+        report.add(api, &unfiltered, &filtered);
     }
-    let code = child.wait().map_err(|error| system_failure(&error))?;
-    let filtered: Vec<Listed> = serde_json::from_str(&text).map_err(|error| {
-        let message = format!("the filtered process ended with {code}: {error}");
-        Failure::new(OTHER, message, "look for an antivirus or a security policy that stops it")
-    })?;
-    let report = Report::new(allowed.as_slice(), listed(), &filtered);
     match format {
         Format::Text => print!("{}", report.text()),
-        Format::Json => print_json(&report)?,
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&report);
+            println!("{}", text.map_err(|error| system_failure(&io::Error::from(error)))?);
+        }
     }
     Ok(report.exit_code())
 }
 
-/// Prints what this process sees.
-pub(crate) fn list() -> Result<u32, Failure> {
-    print_json(&listed())?;
+/// Prints what an API lists in this process.
+pub(crate) fn list(api: Api, known: &[i64]) -> Result<u32, Failure> {
+    lists::print(api, known).map_err(|error| system_failure(&error))?;
     Ok(0)
 }
 
-fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value);
-    println!("{}", text.map_err(|error| system_failure(&io::Error::from(error)))?);
-    Ok(())
-}
-
-fn listed() -> Vec<Listed> {
-    let convert = |Listing { api, luids }| {
-        let adapters = luids.map_or_else(Adapters::Unavailable, Adapters::Luids);
-        Listed { api: String::from(api), adapters }
-    };
-    listings().map(convert).collect()
+/// The container's devices, and those that Windows lists.
+struct Allocation {
+    allowed: AllowedLuids,
+    /// `None` if Windows lists nothing.
+    adapters: Option<Vec<i64>>,
 }
 
 /// The container's devices, of which at least one exists.
-fn allocation() -> Result<AllowedLuids, Failure> {
+fn allocation() -> Result<Allocation, Failure> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
     let allowed = allocated(&mut variables.collect::<Vec<_>>())?;
+    let adapters = gpu_lists::allocatable();
     // A Windows that does not list its adapters cannot be compared.
-    let Some(adapters) = listings().find_map(|listing| listing.luids.ok()) else {
-        return Ok(allowed);
-    };
-    if let Existing::Missing(missing) = existing(&allowed, &adapters)? {
+    let existing = adapters.as_ref().map(|adapters| existing(&allowed, adapters)).transpose()?;
+    if let Some(Existing::Missing(missing)) = existing {
         let missing = listed_luids(&missing);
         eprintln!("directx-visible: devices of the container do not exist any more: {missing}");
     }
-    Ok(allowed)
+    Ok(Allocation { allowed, adapters })
 }
 
 /// The payload for a filter that can be loaded.

@@ -1,5 +1,6 @@
 //! Systems without DirectX.
 
+use gpu_lists::Api;
 use visibility::Unfiltered;
 
 use crate::arguments::{Format, Level};
@@ -13,7 +14,7 @@ pub(crate) fn check(_: Format, _: Level) -> Result<u32, Failure> {
     Err(only_on_windows())
 }
 
-pub(crate) fn list() -> Result<u32, Failure> {
+pub(crate) fn list(_: Api, _: &[i64]) -> Result<u32, Failure> {
     Err(only_on_windows())
 }
 

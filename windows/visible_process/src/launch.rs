@@ -1,12 +1,16 @@
 //! Starts a program suspended, makes it load the filter, and waits for it.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::windows::io::{AsRawHandle as _, OwnedHandle};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use visibility::{Payload, Unfiltered};
 use visibility_filter::{NotFiltered, filter};
-use windows::Win32::Foundation::{HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation, WAIT_FAILED};
+use windows::Win32::Foundation::{
+    HANDLE, HANDLE_FLAG_INHERIT, SetHandleInformation, WAIT_OBJECT_0, WAIT_TIMEOUT,
+};
 use windows::Win32::System::Console::{
     GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
 };
@@ -26,6 +30,15 @@ use crate::handle::Handle;
 
 /// The exit code of a program that is ended before it runs.
 const NOT_RUN: u32 = 1;
+
+/// How much captured output is kept, in bytes.
+const OUTPUT_LIMIT: u64 = 1 << 20;
+
+/// How long captured output may take to arrive after the program's end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How often the reader of the output is asked whether it has ended.
+const TICK: Duration = Duration::from_millis(1);
 
 /// Where the program writes.
 pub enum Output {
@@ -56,25 +69,75 @@ impl From<windows::core::Error> for LaunchError {
 pub struct Child {
     process: Handle,
     /// Ends the program and its children when this process ends, however it ends.
-    _job: Option<Handle>,
+    job: Option<Handle>,
     /// Why the program is not filtered.
     pub not_filtered: Option<NotFiltered>,
     /// What the program writes, if it is captured.
-    pub output: Option<File>,
+    output: Option<File>,
 }
 
 impl Child {
     /// Waits until the program ends, and returns its exit code.
     pub fn wait(&self) -> io::Result<u32> {
+        let code = self.wait_for(INFINITE)?;
+        code.ok_or_else(|| io::Error::other("the wait ended before the program"))
+    }
+
+    /// Waits at most for `limit` until a program whose output is captured ends, and returns
+    /// its exit code and what it wrote. `None`: it took longer, and was ended.
+    pub fn finish(mut self, limit: Duration) -> io::Result<Option<(u32, String)>> {
+        let reader = self.output.take().map(collect);
+        let limit = u32::try_from(limit.as_millis()).unwrap_or(INFINITE);
+        let code = self.wait_for(limit)?;
+        if code.is_none() {
+            // SAFETY: the handle is open. If this fails, the job ends the program.
+            let _ = unsafe { TerminateProcess(self.process.0, NOT_RUN) };
+        }
+        // The program's children, which may keep the pipe open, end now.
+        self.job = None;
+        let text = reader.map(collected).unwrap_or_default();
+        Ok(code.map(|code| (code, text)))
+    }
+
+    /// The exit code; `None` if the program has not ended after so many milliseconds.
+    fn wait_for(&self, milliseconds: u32) -> io::Result<Option<u32>> {
         // SAFETY: the handle is open.
-        if unsafe { WaitForSingleObject(self.process.0, INFINITE) } == WAIT_FAILED {
-            return Err(io::Error::last_os_error());
+        match unsafe { WaitForSingleObject(self.process.0, milliseconds) } {
+            WAIT_OBJECT_0 => {}
+            WAIT_TIMEOUT => return Ok(None),
+            _ => return Err(io::Error::last_os_error()),
         }
         let mut code = 0;
         // SAFETY: the handle is open, and the place is a local variable.
         unsafe { GetExitCodeProcess(self.process.0, &raw mut code) }?;
-        Ok(code)
+        Ok(Some(code))
     }
+}
+
+/// Reads a pipe on a thread: a program never waits for its reader, and a program that cannot
+/// be ended does not hold this process.
+fn collect(mut pipe: File) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error still counts.
+        let _ = (&mut pipe).take(OUTPUT_LIMIT).read_to_end(&mut bytes);
+        let _ = io::copy(&mut pipe, &mut io::sink());
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// What the thread has read. It ends with the program, and is joined then: under Wine, a process
+/// that exits while one of its threads ends sometimes has the exit code 0.
+fn collected(reader: JoinHandle<String>) -> String {
+    let end = Instant::now() + GRACE;
+    while !reader.is_finished() {
+        if Instant::now() > end {
+            return String::new();
+        }
+        thread::sleep(TICK);
+    }
+    // A panic would have been printed.
+    reader.join().unwrap_or_default()
 }
 
 /// Starts the program of a raw `command_line` with the filter of `payload`; unfiltered if
@@ -105,7 +168,7 @@ pub fn launch(
     if unsafe { ResumeThread(thread.0) } == u32::MAX {
         return Err(LaunchError::System(io::Error::last_os_error()));
     }
-    Ok(Child { process, _job: job, not_filtered, output: pipe.map(|pipe| pipe.read) })
+    Ok(Child { process, job, not_filtered, output: pipe.map(|pipe| pipe.read) })
 }
 
 /// Starts a program without running it.
@@ -178,5 +241,27 @@ impl Pipe {
         // SAFETY: the handle is open.
         unsafe { SetHandleInformation(handle, HANDLE_FLAG_INHERIT.0, HANDLE_FLAG_INHERIT) }?;
         Ok(Pipe { read: File::from(OwnedHandle::from(read)), write })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(command: &str, limit: Duration) -> Option<(u32, String)> {
+        let command: Vec<u16> = command.encode_utf16().collect();
+        launch(&command, None, &Output::Captured).unwrap().finish(limit).unwrap()
+    }
+
+    #[test]
+    fn captured_output_ends_with_the_program() {
+        let ended = finished("cmd.exe /c echo text& exit 7", Duration::from_secs(60));
+        assert_eq!(ended, Some((7, "text\r\n".to_owned())));
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let forever = "cmd.exe /c for /l %i in (0,0,1) do @rem";
+        assert_eq!(finished(forever, Duration::from_millis(300)), None);
     }
 }

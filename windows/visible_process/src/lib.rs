@@ -1,14 +1,12 @@
 //! Starts a program with the visibility filter, and waits for it.
 //!
 //! Input: a raw command line and the payload. Output: the exit code of the program. Also
-//! reads what the launcher needs to know: its own raw command line, whether the filter can
-//! be loaded, and which adapters Windows lists.
+//! reads what the launcher needs to know: its own raw command line, and whether the filter
+//! can be loaded.
 
 // The functions of Windows are unsafe to call.
 #![cfg_attr(windows, allow(unsafe_code))]
 
-#[cfg(windows)]
-mod adapters;
 #[cfg(windows)]
 mod console;
 #[cfg(windows)]
@@ -20,8 +18,6 @@ mod handle;
 #[cfg(windows)]
 mod launch;
 
-#[cfg(windows)]
-pub use adapters::{Listing, listings};
 #[cfg(windows)]
 pub use console::raw_command_line;
 #[cfg(windows)]

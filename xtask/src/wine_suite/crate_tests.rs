@@ -10,13 +10,15 @@ use crate::process::{last_lines, line};
 use crate::workspace::{self, cargo};
 
 /// Packages with such tests, and the arguments that select the test program.
-const TEST_PROGRAMS: [(&str, &[&str]); 13] = [
+const TEST_PROGRAMS: [(&str, &[&str]); 15] = [
     ("discovery_dll", &["--lib"]),
     ("discovery_dll", &["--test", "c_abi"]),
     ("access_rights", &["--lib"]),
     ("uds", &["--lib"]),
     ("kubelet", &["--lib"]),
     ("win32", &["--lib"]),
+    ("gpu_lists", &["--lib"]),
+    ("visible_process", &["--lib"]),
     ("dxcore_double", &["--lib"]),
     ("dxcore_double", &["--test", "documented"]),
     ("wine_bed", &["--test", "hot_plug"]),
