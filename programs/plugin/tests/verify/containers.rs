@@ -103,14 +103,7 @@ fn gpu_probe_beside_the_program_is_copied_for_the_container() {
     std::fs::copy(program().get_program(), &plugin).unwrap();
     let arguments = ["--", "gpu-probe", "--expect", "d3d12"];
     let given = containerd.verify(&arguments);
-    let run = || {
-        let mut command = Command::new(&plugin);
-        command.args(given.get_args());
-        for (name, value) in given.get_envs() {
-            value.map(|value| command.env(name, value));
-        }
-        outcome(&command.output().unwrap())
-    };
+    let run = || outcome(&started_as(&plugin, &given).output().unwrap());
     let (status, out, _) = run();
     assert_eq!(status, Some(0), "{out}");
     let from_image = containerd.log();
@@ -125,6 +118,59 @@ fn gpu_probe_beside_the_program_is_copied_for_the_container() {
     assert!(line.ends_with(r" C:\directx-verify\gpu-probe.exe --expect d3d12"), "{line}");
     assert!(out.contains("wddm, 1 device: the command ended with exit code 0"), "{out}");
     assert_eq!(containerd.left(), Vec::<String>::new());
+}
+
+/// The command of `given`, with another `program`.
+fn started_as(program: &Path, given: &Command) -> Command {
+    let mut command = Command::new(program);
+    command.args(given.get_args());
+    for (name, value) in given.get_envs() {
+        value.map(|value| command.env(name, value));
+    }
+    command
+}
+
+#[test]
+fn directx_visible_beside_the_program_checks_in_a_container_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("directx-device-plugin");
+    std::fs::copy(program().get_program(), &plugin).unwrap();
+    for file in ["directx-visible", "directx-visible-filter.dll"] {
+        std::fs::write(folder.path().join(file), "file").unwrap();
+    }
+    let check = r#"{"isAsAllocated":false,"apis":[{"api":"vulkan","call":"c","verdict":"different","unfiltered":1,"filtered":2}]}"#;
+    let list = "cat \"$(dirname \"$0\")/seen\"";
+    let script = format!("case \"$*\" in *--check*) echo '{check}'; exit 1;; *) {list};; esac");
+    let containerd = Containerd::new(&script);
+    let inventory = listed(Path::new(&recorded(TWO_T4)));
+    std::fs::write(containerd.0.path().join("seen"), inventory).unwrap();
+    let run = |arguments: &[&str]| {
+        let given = containerd.verify(&[&["--output", "json"], arguments].concat());
+        let (status, out, err) = outcome(&started_as(&plugin, &given).output().unwrap());
+        (status, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
+    };
+    let (status, found): (_, serde_json::Value) = run(&[]);
+    assert_eq!(status, Some(1), "{found:#}");
+    let [one, checked, _, all] = steps(&found, "container")[..] else { panic!("{found:#}") };
+    assert_eq!((&one["object"], &one["result"]), (&"wddm, 1 device".into(), &"warning".into()));
+    assert_eq!(checked["object"], "wddm, 1 device, directx-visible");
+    assert_eq!(checked["what"], "directx-visible does not show exactly the allocated devices");
+    assert_eq!(checked["details"][0], "vulkan c: 1 -> 2");
+    assert_eq!(all["object"], "wddm, all 2 devices, directx-visible");
+    let log = containerd.log();
+    let line = log.iter().find(|line| line.ends_with("--check --json")).unwrap();
+    assert!(line.contains(r",dst=C:\directx-verify,options=ro example.com/image:1 "), "{line}");
+    assert!(line.ends_with(r"-visible C:\directx-verify\directx-visible.exe --check --json"));
+    assert_eq!(containerd.left(), Vec::<String>::new());
+    // A given command runs alone.
+    let (_, found) = run(&["--", "cmd"]);
+    assert_eq!(steps(&found, "container").len(), 2, "{found:#}");
+    // Without variables the program does not know the devices.
+    let config = containerd.0.path().join("config.yaml");
+    std::fs::write(&config, "environmentHints: false").unwrap();
+    let (status, found) = run(&["--config", config.to_str().unwrap()]);
+    let skipped = steps(&found, "container")[1];
+    assert_eq!((status, &skipped["result"]), (Some(0), &"skipped".into()), "{found:#}");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! `container`: whether containers that containerd starts see the devices that they get.
 //!
 //! The devices are planned as for `Allocate`, under the configuration of the daemon, and
-//! given to `ctr run`. A program in the container lists the devices that it sees.
+//! given to `ctr run`. A program in the container lists the devices that it sees. If
+//! `directx-visible` lies beside this program, it checks in another container whether it shows
+//! the allocated devices only.
 
 mod ctr;
 mod planned;
 mod sight;
+mod visibility;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -47,22 +50,35 @@ pub(crate) async fn run(
             return failed("this program cannot be copied for the container", error.to_string());
         }
     };
-    let ctr = Ctr::new(request);
+    let check = match Program::check() {
+        Ok(check) => check.filter(|_| request.command.is_empty()),
+        Err(error) => {
+            return failed("directx-visible cannot be copied for the container", error.to_string());
+        }
+    };
     let planned = cases(policy, &host);
     if planned.is_empty() {
         return vec![Finding::skipped(Step::Container, "this host has no healthy device")];
     }
+    let bench = Bench { ctr: Ctr::new(request), host, stop };
     let mut findings = Vec::new();
     for (number, planned) in planned.into_iter().enumerate() {
-        findings.push(match planned {
-            Planned::Refused { object, reason } => refused(object, reason),
-            Planned::Case(case) if stop.is_interrupted() => {
-                Finding::unfinished(Step::Container, Reason::Interrupted).of(case.object)
+        let case = match planned {
+            Planned::Refused { object, reason } => {
+                findings.push(refused(object, reason));
+                continue;
             }
-            Planned::Case(case) => {
-                test(&ctr, &case, number, &program, &host, &stop.restarted()).await
-            }
-        });
+            Planned::Case(case) => case,
+        };
+        let name = format!("directx-verify-{}-{number}", std::process::id());
+        findings.push(bench.test(&case, &name, &program).await);
+        if let Some(check) = &check {
+            let case = visibility::case(case);
+            findings.push(match visibility::reason_to_skip(&case) {
+                Some(skipped) => skipped,
+                None => bench.test(&case, &format!("{name}-visible"), check).await,
+            });
+        }
     }
     findings
 }
@@ -78,44 +94,58 @@ fn refused(object: String, reason: String) -> Finding {
         .hint("see `multiDevice` and `deviceClass` of the configuration")
 }
 
-async fn test(
-    ctr: &Ctr,
-    case: &Case,
-    number: usize,
-    program: &Program,
-    host: &HostSnapshot,
-    stop: &Stop,
-) -> Finding {
-    let name = format!("directx-verify-{}-{number}", std::process::id());
-    let arguments = ctr.run_arguments(&case.plan, program, &name);
-    let began = Instant::now();
-    let ran = ctr.run(&arguments, stop).await;
-    let taken = Measurement::time("containerMs", began.elapsed());
-    let is_left = match &ran {
-        // `ctr run --rm` has removed the container, or there is no `ctr`.
-        Ok(ended) if ended.status.success() => false,
-        Err(RunError::Start(_)) => false,
-        // It failed, and a containerd that does not answer is the usual reason.
-        Ok(_) => ctr.remove(&name).await == Some(true),
-        Err(RunError::Stopped(_)) => ctr.remove(&name).await != Some(false),
-    };
-    let finding = match ran {
-        Ok(ended) => finding(&ended, case, program, host).measured([taken]),
-        Err(RunError::Start(error)) => Finding::failed(Step::Container, "`ctr` cannot be started")
-            .detail([error.to_string()])
-            .hint("install `ctr`, or add its folder to PATH"),
-        Err(RunError::Stopped(reason)) => Finding::unfinished(Step::Container, reason),
-    };
-    let finding = finding.of(case.object.clone()).detail([ctr::display(&arguments)]);
-    if !is_left {
-        return finding;
+/// What every container is tested with.
+struct Bench<'s> {
+    ctr: Ctr,
+    host: HostSnapshot,
+    stop: &'s Stop,
+}
+
+impl Bench<'_> {
+    /// Runs a container of `case`, which is called `name`.
+    async fn test(&self, case: &Case, name: &str, program: &Program) -> Finding {
+        if self.stop.is_interrupted() {
+            let object = case.object.clone();
+            return Finding::unfinished(Step::Container, Reason::Interrupted).of(object);
+        }
+        let arguments = self.ctr.run_arguments(&case.plan, program, name);
+        let began = Instant::now();
+        let ran = self.ctr.run(&arguments, &self.stop.restarted()).await;
+        let taken = Measurement::time("containerMs", began.elapsed());
+        let is_left = match &ran {
+            // `ctr run --rm` has removed the container, or there is no `ctr`.
+            Ok(ended) if ended.status.success() => false,
+            Err(RunError::Start(_)) => false,
+            // It failed, and a containerd that does not answer is the usual reason.
+            Ok(_) => self.ctr.remove(name).await == Some(true),
+            Err(RunError::Stopped(_)) => self.ctr.remove(name).await != Some(false),
+        };
+        let finding = match ran {
+            Ok(ended) => finding(&ended, case, program, &self.host).measured([taken]),
+            Err(RunError::Start(error)) => {
+                Finding::failed(Step::Container, "`ctr` cannot be started")
+                    .detail([error.to_string()])
+                    .hint("install `ctr`, or add its folder to PATH")
+            }
+            Err(RunError::Stopped(reason)) => Finding::unfinished(Step::Container, reason),
+        };
+        let finding = finding.of(case.object.clone()).detail([ctr::display(&arguments)]);
+        if !is_left {
+            return finding;
+        }
+        let command = self.ctr.delete_command(name);
+        finding
+            .detail([format!("the container {name} could not be removed")])
+            .hint(format!("remove the container with `{command}`"))
     }
-    finding
-        .detail([format!("the container {name} could not be removed")])
-        .hint(format!("remove the container with `{}`", ctr.delete_command(&name)))
 }
 
 fn finding(ended: &Ended, case: &Case, program: &Program, host: &HostSnapshot) -> Finding {
+    if matches!(program, Program::Check(_))
+        && let Some(finding) = visibility::judge(&ended.stdout)
+    {
+        return finding;
+    }
     if !ended.status.success() {
         let code = ended
             .status
@@ -128,6 +158,7 @@ fn finding(ended: &Ended, case: &Case, program: &Program, host: &HostSnapshot) -
     let Some(seen) = seen_luids(&ended.stdout) else {
         let (outcome, what) = match program {
             Program::This(_) => (Outcome::Failed, "the container did not list its devices"),
+            Program::Check(_) => (Outcome::Failed, "directx-visible did not print its report"),
             Program::Probe(..) | Program::Given(_) => {
                 (Outcome::Ok, "the command ended with exit code 0")
             }

@@ -23,6 +23,12 @@ const FILE: &str = "directx-device-plugin.exe";
 const PROBE: &str = "gpu-probe";
 const PROBE_FILE: &str = "gpu-probe.exe";
 
+/// The program of this project that hides devices, and its filters, of which only the first is
+/// always there. Release and image have them beside this one.
+const LAUNCHER: &str = "directx-visible";
+const LAUNCHER_FILE: &str = "directx-visible.exe";
+const FILTERS: [&str; 2] = ["directx-visible-filter.dll", "directx-visible-filter32.dll"];
+
 /// The program that runs in the container.
 pub(super) enum Program {
     /// A copy of this program. In a `HostProcess` container the program itself is in a folder
@@ -30,6 +36,8 @@ pub(super) enum Program {
     This(TempDir),
     /// A copy of `gpu-probe`, with these arguments.
     Probe(TempDir, Vec<String>),
+    /// A copy of `directx-visible`, which compares what each API lists with the allocation.
+    Check(TempDir),
     /// The command of the request.
     Given(Vec<String>),
 }
@@ -39,20 +47,32 @@ impl Program {
     pub(super) fn for_command(command: &[String]) -> io::Result<Program> {
         let this = std::env::current_exe()?;
         let Some((name, arguments)) = command.split_first() else {
-            return Ok(Program::This(copy(&this, FILE)?));
+            return Ok(Program::This(copy(&[(this, FILE)])?));
         };
         let probe = this.with_file_name(format!("{PROBE}{}", std::env::consts::EXE_SUFFIX));
         if [PROBE, PROBE_FILE].contains(&name.as_str()) && probe.is_file() {
-            return Ok(Program::Probe(copy(&probe, PROBE_FILE)?, arguments.to_vec()));
+            return Ok(Program::Probe(copy(&[(probe, PROBE_FILE)])?, arguments.to_vec()));
         }
         Ok(Program::Given(command.to_vec()))
+    }
+
+    /// The check of `directx-visible`, if that lies beside this program.
+    pub(super) fn check() -> io::Result<Option<Program>> {
+        let this = std::env::current_exe()?;
+        let beside = |file: &str| Some(this.with_file_name(file)).filter(|path| path.is_file());
+        let launcher = beside(&format!("{LAUNCHER}{}", std::env::consts::EXE_SUFFIX));
+        let [filter, filter32] = FILTERS.map(|name| Some((beside(name)?, name)));
+        let (Some(launcher), Some(filter)) = (launcher, filter) else { return Ok(None) };
+        let files: Vec<_> =
+            [(launcher, LAUNCHER_FILE), filter].into_iter().chain(filter32).collect();
+        Ok(Some(Program::Check(copy(&files)?)))
     }
 
     /// The mount that the program needs.
     fn flags(&self) -> Vec<String> {
         match self {
             Program::Given(_) => Vec::new(),
-            Program::This(folder) | Program::Probe(folder, _) => {
+            Program::This(folder) | Program::Probe(folder, _) | Program::Check(folder) => {
                 let source = folder.path().display().to_string();
                 vec!["--mount".to_owned(), ctr_mount(&source, FOLDER)]
             }
@@ -65,6 +85,10 @@ impl Program {
             Program::Probe(_, arguments) => {
                 [vec![format!(r"{FOLDER}\{PROBE_FILE}")], arguments.clone()].concat()
             }
+            Program::Check(_) => {
+                let program = format!(r"{FOLDER}\{LAUNCHER_FILE}");
+                [program.as_str(), "--check", "--json"].map(str::to_owned).to_vec()
+            }
             Program::This(_) => {
                 let program = format!(r"{FOLDER}\{FILE}");
                 [program.as_str(), "devices", "--output", "json"].map(str::to_owned).to_vec()
@@ -73,10 +97,12 @@ impl Program {
     }
 }
 
-/// A folder with a copy of `program`, which is called `name`.
-fn copy(program: &Path, name: &str) -> io::Result<TempDir> {
+/// A folder with copies of `files`, under these names.
+fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir()?;
-    std::fs::copy(program, folder.path().join(name))?;
+    for (file, name) in files {
+        std::fs::copy(file, folder.path().join(name))?;
+    }
     Ok(folder)
 }
 
