@@ -13,6 +13,10 @@ use crate::{Device, ResourceName, Vendor};
 /// the name of the resource after it.
 const VISIBLE_DEVICES: &str = "DIRECTX_VISIBLE_DEVICES";
 
+/// The ends of the names of variables that also say which driver a container was made for.
+const PNP_ID: &str = "_PNP_ID";
+const VERSION: &str = "_DRIVER_VERSION";
+
 /// The values of `DIRECTX_DEVICE_n_*` for one device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct DeviceHints {
@@ -29,9 +33,9 @@ impl DeviceHints {
             ("_LUID", Some(luid.clone())),
             ("_NAME", Some(device.description.clone())),
             ("_VENDOR", Some(device.vendor.to_string())),
-            ("_PNP_ID", Some(device.id.to_string())),
+            (PNP_ID, Some(device.id.to_string())),
             ("_LOCATION_PATH", location),
-            ("_DRIVER_VERSION", version),
+            (VERSION, version),
         ];
         // Values end at a NUL, and a line feed could forge a second variable in a listing.
         let known = |(name, value): (&'static str, Option<String>)| {
@@ -64,6 +68,19 @@ pub(crate) fn add<'a>(
     if let Some(uuids) = cuda_devices(devices.map(|(device, _)| device)) {
         envs.insert("CUDA_VISIBLE_DEVICES".to_owned(), uuids);
     }
+}
+
+/// The driver version that the variables of an earlier container have for a device.
+pub(crate) fn hinted_driver_version<'a>(
+    envs: &'a [(String, String)],
+    device: &str,
+) -> Option<&'a str> {
+    let is_device = |(name, value): &&(String, String)| {
+        name.ends_with(PNP_ID) && value.eq_ignore_ascii_case(device)
+    };
+    let prefix = envs.iter().find(is_device)?.0.strip_suffix(PNP_ID)?;
+    let mut versions = envs.iter().filter(|(name, _)| name.strip_prefix(prefix) == Some(VERSION));
+    versions.next().map(|(_, version)| version.as_str())
 }
 
 /// The variable of a resource, such as

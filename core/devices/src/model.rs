@@ -27,6 +27,15 @@ impl DriverModel {
             DriverModel::Legacy => "legacy",
         }
     }
+
+    /// The prefix of the sockets of its own resource, as in the earlier plugins.
+    #[must_use]
+    pub const fn socket_prefix(self) -> &'static str {
+        match self {
+            DriverModel::Legacy => "directx",
+            named => named.name(),
+        }
+    }
 }
 
 impl fmt::Display for DriverModel {

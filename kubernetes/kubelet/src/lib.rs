@@ -8,6 +8,7 @@
 //! Output: [`Readiness`], which reports whether a kubelet has the device list of each resource.
 //! Nothing in this crate knows what a device is.
 
+mod checkpoint;
 mod claim;
 mod connection_slots;
 mod device_list;
@@ -43,11 +44,12 @@ pub mod v1beta1 {
     include!("generated/v1beta1.rs");
 }
 
+pub use checkpoint::{CHECKPOINT, CheckpointError, RecordedAllocation, recorded_allocations};
 pub use claim::{Claim, Takeover};
 pub use device_list::{AdvertisedDevice, DeviceList, Health, ListTooLarge, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
 pub use http2::Panicked;
-pub use readiness::{Readiness, ResourceReadiness, ResourceState};
+pub use readiness::{OutdatedContainer, Readiness, ResourceReadiness, ResourceState};
 pub use resource::{PreferredRequest, Refusal, RefusalKind, Resource};
 pub use supervisor::{RunConfig, RunError, Served, run};
 pub use transport::{Identity, Listener, Transport, UnixSockets};

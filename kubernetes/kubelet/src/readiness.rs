@@ -14,6 +14,35 @@ pub struct Readiness {
     pub rejected_configuration: Option<String>,
     /// What an administrator should know, a line each. It makes no resource less ready.
     pub notices: Vec<String>,
+    /// The containers whose device has changed since it was allocated to them; `None` while they are
+    /// not known. They make no resource less ready.
+    pub outdated: Option<Vec<OutdatedContainer>>,
+}
+
+/// A container whose device has changed since it was allocated to the container.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, prost::Message)]
+pub struct OutdatedContainer {
+    /// The namespace of the pod.
+    #[prost(string, tag = "1")]
+    pub namespace: String,
+    /// The name of the pod.
+    #[prost(string, tag = "2")]
+    pub pod: String,
+    /// The UID of the pod. Empty if the kubelet does not report it.
+    #[prost(string, tag = "3")]
+    pub pod_uid: String,
+    /// The name of the container in its pod.
+    #[prost(string, tag = "4")]
+    pub container: String,
+    /// The device.
+    #[prost(string, tag = "5")]
+    pub device: String,
+    /// What the device was at the allocation.
+    #[prost(string, tag = "6")]
+    pub before: String,
+    /// What it is now.
+    #[prost(string, tag = "7")]
+    pub now: String,
 }
 
 impl Readiness {
@@ -82,6 +111,7 @@ mod tests {
             }],
             rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
             notices: vec!["a notice".to_owned()],
+            outdated: Some(vec![OutdatedContainer::default()]),
         };
         assert!(readiness(None).is_ready());
         assert!(!readiness(Some("the first discovery has not completed")).is_ready());

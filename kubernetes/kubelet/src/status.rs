@@ -10,10 +10,4 @@ mod query;
 
 pub(crate) use messages::GET;
 pub use messages::{Phase, ResourceStatus, StatusReport};
-pub use query::{ANSWER_LIMIT, StatusError, query_all};
-
-/// Whether `name` is the name of a socket that this plugin creates for `prefix`.
-#[must_use]
-pub fn is_socket_of(prefix: &str, name: &str) -> bool {
-    crate::socket_names::has_prefix(prefix, name)
-}
+pub use query::{ANSWER_LIMIT, StatusError, find_sockets, query_all};

@@ -25,7 +25,7 @@ use crate::error_chain::ErrorChain;
 use crate::events::{EndpointId, Event};
 use crate::http2::Panicked;
 use crate::memory_budget::MemoryBudget;
-use crate::readiness::{Readiness, ResourceReadiness};
+use crate::readiness::{OutdatedContainer, Readiness, ResourceReadiness};
 use crate::registration::RegisterError;
 use crate::resource::Resource;
 use crate::resource_registration::{RegistrationFailure, ResourceRegistration};
@@ -73,6 +73,9 @@ pub struct Served {
     pub rejected_configuration: Option<String>,
     /// What an administrator should know, a line each, for the status.
     pub notices: Vec<String>,
+    /// The containers whose device has changed since it was allocated to them, for the status.
+    /// `None` while they are not known.
+    pub outdated: Option<Vec<OutdatedContainer>>,
 }
 
 impl Served {
@@ -364,6 +367,7 @@ impl<T: Transport> Supervisor<T> {
             resources: self.resources.iter().map(state).collect(),
             rejected_configuration: served.rejected_configuration.clone(),
             notices: served.notices.clone(),
+            outdated: served.outdated.clone(),
         };
         drop(served);
         self.readiness.send_if_modified(|before| {

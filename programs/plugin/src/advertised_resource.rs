@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use devices::{
-    DeviceSet, DriverModel, MountOutcome, Plan, PlanError, ResourceDevices, ResourceName,
-    ResourceOrigin, ResourceSpec, SlotError,
+    DeviceSet, MountOutcome, Plan, PlanError, ResourceDevices, ResourceName, ResourceOrigin,
+    ResourceSpec, SlotError,
 };
 use kubelet::{
     ContainerResponse, DeviceList, DeviceSpec, Mount, PreferredRequest, Refusal, RefusalKind,
@@ -34,16 +34,8 @@ pub(crate) struct AdvertisedResource {
 /// earlier systems, for a rule's its number, because socket paths must be short.
 fn socket_prefix(origin: ResourceOrigin) -> String {
     match origin {
-        ResourceOrigin::Model(model) => model_socket_prefix(model).to_owned(),
+        ResourceOrigin::Model(model) => model.socket_prefix().to_owned(),
         ResourceOrigin::Rule(n) => format!("directx-rule{n}"),
-    }
-}
-
-/// The prefix of the sockets of a driver model's own resource.
-pub(crate) const fn model_socket_prefix(model: DriverModel) -> &'static str {
-    match model {
-        DriverModel::Legacy => "directx",
-        named => named.name(),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Reports containers that use a driver which was replaced.
 //!
-//! In come the holders that the kubelet reports; out goes a log line for each container, and when to
-//! ask for the holders again.
+//! In come the holders that the kubelet reports; out go the containers for the status, a log line
+//! for each, and when to ask for the holders again.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use devices::Moment;
+use devices::{Moment, OutdatedSlot};
+use kubelet::OutdatedContainer;
 use kubelet::pod_resources::{Attribution, Holder};
 
 use crate::published_devices::PublishedDevices;
@@ -16,19 +16,16 @@ use crate::published_devices::PublishedDevices;
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// How often to ask while a container uses a driver that was replaced.
-const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(20);
 
 /// The containers that are reported.
 #[derive(Default)]
 pub(crate) struct OutdatedDrivers {
-    /// When to ask for holders; `None` while no slot is outdated, or if the kubelet does not report
-    /// holders.
+    /// When to ask for holders; `None` while no slot is outdated.
     due: Option<Moment>,
-    containers: BTreeSet<Holder>,
+    /// Sorted; `None` while they are not known.
+    containers: Option<Vec<OutdatedContainer>>,
 }
-
-/// How many containers the status names.
-const NAMED: usize = 32;
 
 impl OutdatedDrivers {
     /// When to ask for holders.
@@ -36,24 +33,15 @@ impl OutdatedDrivers {
         self.due
     }
 
-    /// The containers, for the status.
-    pub(crate) fn notices(&self) -> Vec<String> {
-        let named = self.containers.iter().take(NAMED).map(|Holder { namespace, pod, container }| {
-            format!(
-                "container {container} of pod {namespace}/{pod} uses a driver that was replaced; \
-                 delete the pod"
-            )
-        });
-        let more = self.containers.len().saturating_sub(NAMED);
-        let more =
-            (more > 0).then(|| format!("{more} more containers use a driver that was replaced"));
-        named.chain(more).collect()
+    /// The containers, for the status; `None` while they are not known.
+    pub(crate) fn containers(&self) -> Option<Vec<OutdatedContainer>> {
+        self.containers.clone()
     }
 
     /// Takes note of a new device set.
     pub(crate) fn set_published(&mut self, devices: &PublishedDevices, now: Moment) {
         if devices.outdated_slots().is_empty() {
-            *self = OutdatedDrivers::default();
+            *self = OutdatedDrivers { due: None, containers: Some(Vec::new()) };
         } else if self.due.is_none() {
             self.due = Some(after(now, SETTLING));
         }
@@ -67,37 +55,50 @@ impl OutdatedDrivers {
         devices: &PublishedDevices,
         now: Moment,
     ) {
-        self.due = None;
-        let Some(holders) = holders else { return };
-        let mut held = BTreeSet::new();
-        for (resource, slot) in devices.outdated_slots() {
-            match holders.holder(resource.as_str(), &slot) {
-                None => devices.forget_allocation(&resource, &slot),
-                Some(holder) => {
-                    let is_new = held.insert(holder.clone()) && !self.containers.contains(holder);
-                    if is_new {
-                        log(holder, &slot);
-                    }
-                }
+        let Some(holders) = holders else {
+            // A kubelet that restarts does not answer for a while.
+            self.due = self.due.map(|_| after(now, INTERVAL));
+            return;
+        };
+        let known = self.containers.take().unwrap_or_default();
+        let mut held: Vec<OutdatedContainer> = Vec::new();
+        for slot in devices.outdated_slots() {
+            let Some(holder) = holders.holder(slot.resource.as_str(), &slot.slot) else {
+                devices.forget_allocation(&slot.resource, &slot.slot);
+                continue;
+            };
+            let container = container(slot, holder, holders.pod_uid(holder));
+            // In a fixed order, each once.
+            let Err(place) = held.binary_search(&container) else { continue };
+            if !known.contains(&container) {
+                log(&container);
             }
+            held.insert(place, container);
         }
-        if !held.is_empty() {
-            self.due = Some(after(now, INTERVAL));
-        }
-        self.containers = held;
+        self.due = (!held.is_empty()).then(|| after(now, INTERVAL));
+        self.containers = Some(held);
     }
+}
+
+fn container(slot: OutdatedSlot, holder: &Holder, uid: Option<&str>) -> OutdatedContainer {
+    let Holder { namespace, pod, container } = holder.clone();
+    let OutdatedSlot { device, before, now, .. } = slot;
+    let pod_uid = uid.unwrap_or_default().to_owned();
+    OutdatedContainer { namespace, pod, pod_uid, container, device, before, now }
 }
 
 fn after(now: Moment, delay: Duration) -> Moment {
     Moment(now.0.saturating_add(delay))
 }
 
-fn log(holder: &Holder, slot: &str) {
+fn log(container: &OutdatedContainer) {
     tracing::warn!(
-        namespace = holder.namespace,
-        pod = holder.pod,
-        container = holder.container,
-        slot,
+        namespace = container.namespace,
+        pod = container.pod,
+        container = container.container,
+        device = container.device,
+        driver = container.before,
+        replaced_by = container.now,
         hint = "delete the pod; a restart of its container is not enough",
         "a container uses a driver that was replaced"
     );

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use devices::{AllocatedDrivers, DeviceSet, ResourceDevices, ResourceName};
+use devices::{
+    AllocatedDrivers, DeviceSet, EarlierAllocation, OutdatedSlot, ResourceDevices, ResourceName,
+};
 use metrics::PluginMetrics;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -39,7 +41,7 @@ impl PublishedDevices {
 
     /// Replaces the set.
     pub(crate) fn publish(&self, set: DeviceSet) {
-        self.allocated_drivers().keep_listed(&set);
+        self.allocated_drivers().follow(&set);
         self.sets.send_replace(Arc::new(set));
     }
 
@@ -69,13 +71,19 @@ impl PublishedDevices {
 
     /// Whether a slot was allocated with another driver than its device has in `set`.
     pub(crate) fn is_outdated(&self, set: &DeviceSet, resource: &ResourceName, slot: &str) -> bool {
-        self.allocated_drivers().is_outdated(set, resource, slot)
+        self.allocated_drivers().outdated_slot(set, resource, slot).is_some()
     }
 
     /// The slots that were allocated with another driver than their device has.
-    pub(crate) fn outdated_slots(&self) -> Vec<(ResourceName, String)> {
+    pub(crate) fn outdated_slots(&self) -> Vec<OutdatedSlot> {
         let set = self.set();
         self.allocated_drivers().outdated(&set)
+    }
+
+    /// Records allocations before this process started.
+    pub(crate) fn allocated_earlier(&self, earlier: Vec<EarlierAllocation>) {
+        let set = self.set();
+        self.allocated_drivers().record_earlier(earlier, &set);
     }
 
     /// Forgets the allocation of a slot, because its container has ended.

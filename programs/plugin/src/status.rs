@@ -12,13 +12,12 @@ use clap::Args;
 use cli::{Failure, OutputFormat};
 use devices::DriverModel;
 use kubelet::status::{
-    ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport, is_socket_of, query_all,
+    ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport, find_sockets, query_all,
 };
-use kubelet::{UnixSockets, default_device_plugin_dir};
+use kubelet::{OutdatedContainer, UnixSockets, default_device_plugin_dir};
 use printable::printable;
 use serde::Serialize;
 
-use crate::advertised_resource::model_socket_prefix;
 use daemon::arguments::DriverModels;
 use daemon::event_loop;
 
@@ -58,23 +57,16 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
 
 /// The sockets of daemons that advertise one of `models`.
 fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Failure> {
-    let unreadable = |error: std::io::Error| {
+    let prefixes: Vec<&str> = models.iter().map(|model| model.socket_prefix()).collect();
+    find_sockets(directory, &prefixes).map_err(|error| {
         let what = format!("cannot read the device plugin directory `{}`", directory.display());
         Failure::runtime(anyhow::Error::new(error).context(what))
             .hint("set the daemon's directory with --device-plugin-dir")
-    };
-    let mut sockets = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if models.iter().any(|model| is_socket_of(model_socket_prefix(*model), &name)) {
-            sockets.push(entry.path());
-        }
-    }
-    sockets.sort();
-    Ok(sockets)
+    })
 }
+
+/// How many containers that use a driver which was replaced are named.
+const NAMED: usize = 32;
 
 /// What the daemons answered.
 #[derive(Default)]
@@ -84,7 +76,9 @@ struct Answers {
     resources: BTreeMap<String, ResourceStatus>,
     /// Why the newest configuration of a daemon is not active, each reason once.
     rejected_configurations: BTreeSet<String>,
-    /// What an administrator should know, each notice once.
+    /// The containers that use a driver which was replaced.
+    outdated: Vec<OutdatedContainer>,
+    /// What else an administrator should know, each notice once.
     notices: BTreeSet<String>,
     /// The sockets on which a process listens but does not answer in time.
     busy: Vec<PathBuf>,
@@ -116,6 +110,11 @@ impl Answers {
             self.rejected_configurations.insert(report.rejected_configuration);
         }
         self.notices.extend(report.notices);
+        for container in report.outdated {
+            if !self.outdated.contains(&container) {
+                self.outdated.push(container);
+            }
+        }
         for resource in report.resources {
             let known = self.resources.get(&resource.name);
             if known.is_none_or(|known| rank(known) < rank(&resource)) {
@@ -187,7 +186,14 @@ impl View {
 
 impl Report {
     fn of(answers: &Answers) -> Report {
-        let Answers { resources, rejected_configurations, notices, busy, waiting } = answers;
+        let Answers {
+            resources,
+            rejected_configurations,
+            outdated,
+            notices: others,
+            busy,
+            waiting,
+        } = answers;
         let paths = |sockets: &[PathBuf]| sockets.iter().map(|s| s.display().to_string()).collect();
         Report {
             ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
@@ -195,7 +201,7 @@ impl Report {
             busy_sockets: paths(busy),
             waiting_sockets: paths(waiting),
             rejected_configurations: rejected_configurations.iter().cloned().collect(),
-            notices: notices.iter().cloned().collect(),
+            notices: notices(outdated, others.iter().cloned()),
         }
     }
 }
@@ -229,7 +235,25 @@ pub(crate) fn status_lines(report: &StatusReport) -> String {
     if !report.rejected_configuration.is_empty() {
         text.push_str(&rejected_line(&report.rejected_configuration));
     }
-    text + &notice_lines(&report.notices)
+    text + &notice_lines(&notices(&report.outdated, report.notices.iter().cloned()))
+}
+
+/// What an administrator should know: the containers that use a driver which was replaced, and the
+/// other notices.
+fn notices(outdated: &[OutdatedContainer], others: impl Iterator<Item = String>) -> Vec<String> {
+    let named = outdated.iter().take(NAMED).map(|outdated| {
+        let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
+        format!(
+            "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
+             was replaced by {now}; delete the pod"
+        )
+    });
+    let mut notices: Vec<String> = named.collect();
+    if let Some(more @ 1..) = outdated.len().checked_sub(NAMED) {
+        notices.push(format!("{more} more containers use a driver that was replaced"));
+    }
+    notices.extend(others);
+    notices
 }
 
 fn notice_lines(notices: &[String]) -> String {
@@ -267,6 +291,27 @@ mod tests {
             pending: pending.to_owned(),
             ..ResourceStatus::default()
         }
+    }
+
+    fn outdated(pod: &str) -> OutdatedContainer {
+        OutdatedContainer {
+            namespace: "default".to_owned(),
+            pod: pod.to_owned(),
+            pod_uid: String::new(),
+            container: "x".to_owned(),
+            device: "PCI\nA".to_owned(),
+            before: "1.0.0.1".to_owned(),
+            now: "1.0.0.2".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_limited_number_of_containers_is_named() {
+        let names: Vec<String> = (0..40).map(|n| format!("render-{n}")).collect();
+        let outdated: Vec<OutdatedContainer> = names.iter().map(|name| outdated(name)).collect();
+        let notices = notices(&outdated, std::iter::empty());
+        assert_eq!(notices.len(), NAMED + 1);
+        assert_eq!(notices[NAMED], "8 more containers use a driver that was replaced");
     }
 
     #[test]
@@ -329,7 +374,8 @@ mod tests {
             let report = StatusReport {
                 resources: vec![resource(Phase::Ready, "")],
                 rejected_configuration: "config.yaml:1: unknown key `x`".to_owned(),
-                notices: vec!["a\nnotice".to_owned()],
+                outdated: vec![outdated("render")],
+                outdated_known: true,
                 ..StatusReport::default()
             };
             answers.add(Path::new("/x/wddm-1.sock"), report);
@@ -340,7 +386,8 @@ mod tests {
             text(&report, Path::new("/x")),
             "example.com/gpu: the kubelet received the device list\n\
              configuration rejected, the previous one is active: config.yaml:1: unknown key `x`\n\
-             a\\nnotice\n"
+             container x of pod default/render uses driver 1.0.0.1 of PCI\\nA, which was replaced \
+             by 1.0.0.2; delete the pod\n"
         );
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["rejectedConfigurations"][0], "config.yaml:1: unknown key `x`");

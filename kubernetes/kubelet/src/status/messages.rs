@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 
 use crate::claim::Claim;
-use crate::readiness::{Readiness, ResourceState};
+use crate::readiness::{OutdatedContainer, Readiness, ResourceState};
 
 /// The path of the call.
 pub(crate) const GET: &str = "/status.v1.Status/Get";
@@ -28,6 +28,12 @@ pub struct StatusReport {
     /// What an administrator should know, a line each.
     #[prost(string, repeated, tag = "4")]
     pub notices: Vec<String>,
+    /// The containers whose device has changed since it was allocated to them.
+    #[prost(message, repeated, tag = "5")]
+    pub outdated: Vec<OutdatedContainer>,
+    /// Whether these containers are known. Earlier versions do not know them.
+    #[prost(bool, tag = "6")]
+    pub outdated_known: bool,
 }
 
 impl StatusReport {
@@ -123,6 +129,8 @@ impl StatusReport {
             claim: None,
             rejected_configuration: readiness.rejected_configuration.clone().unwrap_or_default(),
             notices: readiness.notices.clone(),
+            outdated: readiness.outdated.clone().unwrap_or_default(),
+            outdated_known: readiness.outdated.is_some(),
         }
     }
 }

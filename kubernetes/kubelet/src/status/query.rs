@@ -11,6 +11,7 @@ use tonic_prost::ProstCodec;
 
 use super::messages::{GET, StatusReport, StatusRequest};
 use crate::http2::{self, Client};
+use crate::socket_names::has_prefix;
 use crate::transport::Transport;
 
 /// How long all queries together may take, so that a probe with a limit of two seconds gets an
@@ -52,6 +53,22 @@ impl StatusError {
             _ => Self::OtherProgram(status),
         }
     }
+}
+
+/// The sockets in `directory` that this plugin creates for one of `prefixes`, in a fixed order. A
+/// process that was killed leaves its sockets behind.
+pub fn find_sockets(directory: &Path, prefixes: &[&str]) -> io::Result<Vec<PathBuf>> {
+    let mut sockets = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if prefixes.iter().any(|prefix| has_prefix(prefix, &name)) {
+            sockets.push(entry.path());
+        }
+    }
+    sockets.sort();
+    Ok(sockets)
 }
 
 /// Queries the plugins behind `sockets`, all at the same time, and returns the result of each

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubelet::status::query_all;
-use kubelet::{Resource, RunError};
+use kubelet::{OutdatedContainer, Resource, RunError};
 use kubelet_double::{InMemory, KubeletDouble, Options, PodRequest, Release};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -107,14 +107,16 @@ async fn another_object_under_the_same_name_is_registered_instead() {
 async fn a_rejected_configuration_is_reported_and_changes_no_stream() {
     let (node, _gpus, kubelet, plugin) = started(Release::V1_36).await;
     let rejected = "config.yaml:1: unknown key";
+    let outdated = || OutdatedContainer { pod: "render".to_owned(), ..Default::default() };
     plugin.served.send_modify(|served| served.rejected_configuration = Some(rejected.to_owned()));
     plugin.wait_for(|r| r.rejected_configuration.as_deref() == Some(rejected)).await;
-    plugin.served.send_modify(|served| served.notices = vec!["a notice".to_owned()]);
-    plugin.wait_for(|r| r.notices == ["a notice"]).await;
+    plugin.served.send_modify(|served| served.outdated = Some(vec![outdated()]));
+    plugin.wait_for(|r| r.outdated == Some(vec![outdated()])).await;
     assert!(plugin.readiness.borrow().is_ready());
     let answers = query_all(&node.host, &sockets(&node.host)).await;
     let report = answers[0].as_ref().unwrap();
-    assert_eq!((&*report.rejected_configuration, &*report.notices[0]), (rejected, "a notice"));
+    assert_eq!(report.rejected_configuration, rejected);
+    assert_eq!((&*report.outdated, report.outdated_known), (&[outdated()][..], true));
     assert_eq!(kubelet.registrations(GPU), 1);
 }
 
