@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::device_classes::{DeviceClassesFile, device_classes};
 use crate::mounts::{AdditionalMountsFile, additional};
+use crate::on_driver_change::OnDriverChange;
 use crate::origin::{Origin, Sourced};
 use crate::rules::{FileRule, RuleFile, file_rules};
 use crate::values::{Choice, FileNameText, Multitenancy, RemovalGrace, ResourceNameText};
@@ -41,6 +42,7 @@ struct ConfigurationFile {
     removal_grace_seconds: Option<Spanned<RemovalGrace>>,
     environment_hints: Option<Spanned<LenientFlag>>,
     visibility: Option<Spanned<Choice<Visibility>>>,
+    on_driver_change: Option<Spanned<Choice<OnDriverChange>>>,
     resource_name: Option<Spanned<ResourceNameText>>,
     resources: Option<Vec<Spanned<AnyCase<RuleFile>>>>,
 }
@@ -74,6 +76,7 @@ pub(crate) struct FileSettings {
     pub(crate) removal_grace: Option<Sourced<Duration>>,
     pub(crate) hints: Option<Sourced<EnvironmentHints>>,
     pub(crate) visibility: Option<Sourced<Visibility>>,
+    pub(crate) on_driver_change: Option<Sourced<OnDriverChange>>,
     pub(crate) resource: Option<Sourced<ResourceName>>,
     pub(crate) rules: Vec<FileRule>,
 }
@@ -116,6 +119,7 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadE
             if set { EnvironmentHints::Set } else { EnvironmentHints::Omit }
         }),
         visibility: source.of("visibility", file.visibility, |choice| choice.0),
+        on_driver_change: source.of("onDriverChange", file.on_driver_change, |choice| choice.0),
         resource: source.of("resourceName", file.resource_name, |name| name.0),
         rules: file_rules(&name, file.resources.unwrap_or_default())?,
     })

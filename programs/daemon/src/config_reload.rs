@@ -1,7 +1,7 @@
 //! Changes of the configuration while the daemon runs: which are applied, and what became of them.
 //!
 //! In come configurations from `ConfigWatch` and SIGHUP; out go valid ones with a different
-//! policy, and a [`ReloadStatus`].
+//! effect, and a [`ReloadStatus`].
 
 use cli::Failure;
 use devices::DriverModel;
@@ -120,7 +120,7 @@ impl ConfigReload {
         let following = self.following.as_mut()?;
         match update.result {
             Err(failure) => self.rejected(&failure),
-            Ok(config) if config.policy != following.active.policy => {
+            Ok(config) if has_effect(&following.active, &config) => {
                 return Some(ConfigChange::Valid(config));
             }
             Ok(config) => {
@@ -168,6 +168,10 @@ impl ConfigReload {
             "configuration rejected; the previous configuration stays active"
         );
     }
+}
+
+fn has_effect(before: &Config, after: &Config) -> bool {
+    (&before.policy, before.on_driver_change) != (&after.policy, after.on_driver_change)
 }
 
 fn log_changes(before: &Config, after: &Config) {
