@@ -41,6 +41,10 @@ pub(crate) struct CommandLine {
     /// Key of a taint to remove from the node once pods can use its devices
     #[arg(long, value_name = "KEY", conflicts_with = "destination")]
     pub(crate) startup_taint: Option<String>,
+    /// The device plugin's directory for sockets, to ask which pods use a driver that was replaced
+    /// [default: that of the kubelet]
+    #[arg(long, value_name = "DIR", conflicts_with = "destination")]
+    pub(crate) device_plugin_dir: Option<PathBuf>,
     /// Write the value of the node's label directx.microsoft.com/device-plugin.config to the file of
     /// --config-selection, for this program and the device plugin
     #[arg(long, requires = "config_selection", conflicts_with = "destination")]

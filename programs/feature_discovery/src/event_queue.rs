@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use cluster::Event;
+use kubelet::OutdatedContainer;
 use node_report::DeviceEvent;
 use tokio::time::Instant;
 
@@ -19,6 +20,8 @@ const MAX_WAITING: usize = 64;
 
 /// The reason of the Event about a configuration that cannot be used.
 const CONFIGURATION_REJECTED: &str = "DirectXConfigurationRejected";
+/// The reason of the Event about a pod that uses a driver which was replaced.
+const DRIVER_OUTDATED: &str = "DirectXDriverOutdated";
 
 /// The Events that are still to be reported.
 pub(crate) struct EventQueue {
@@ -55,6 +58,22 @@ impl EventQueue {
             is_warning: true,
             note,
             subject: "configuration".to_owned(),
+            count: 1,
+        });
+    }
+
+    /// Adds a container that uses a driver which was replaced.
+    pub(crate) fn add_outdated(&mut self, outdated: &OutdatedContainer) {
+        let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
+        self.push(Event {
+            reason: DRIVER_OUTDATED,
+            action: "Discover",
+            is_warning: true,
+            note: format!(
+                "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, \
+                 which was replaced by {now}; delete the pod"
+            ),
+            subject: format!("{namespace}/{pod}/{container} {device}"),
             count: 1,
         });
     }
@@ -106,6 +125,7 @@ mod tests {
     use node_report::EventReason;
 
     use super::*;
+    use crate::outdated_pods::tests::container;
     use devices::PnpId;
 
     fn event(device: u32) -> DeviceEvent {
@@ -139,6 +159,21 @@ mod tests {
         assert_eq!(queue.first(), None);
         queue.add(event(1));
         assert_eq!(queue.first().map(|event| event.count), Some(1001));
+    }
+
+    #[test]
+    fn each_container_with_an_earlier_driver_is_a_warning_of_its_own() {
+        let mut queue = EventQueue::new(Instant::now());
+        for pod in ["a", "b", "a"] {
+            queue.add_outdated(&container(pod, "main"));
+        }
+        let first = queue.first().unwrap();
+        assert_eq!((first.reason, first.is_warning, first.count), (DRIVER_OUTDATED, true, 2));
+        let note =
+            "container main of pod default/a uses driver 1.0.0.1 of PCI\\A, which was replaced by";
+        assert!(first.note.starts_with(note), "{}", first.note);
+        queue.reported();
+        assert_eq!(queue.first().map(|event| event.count), Some(1));
     }
 
     #[test]

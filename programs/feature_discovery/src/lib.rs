@@ -10,6 +10,8 @@ mod feature_object;
 mod label_file;
 mod node_devices;
 mod node_state;
+mod outdated_pods;
+mod plugin_status;
 mod reporter;
 mod simulated_node;
 
@@ -28,6 +30,7 @@ use devices::{Catalog, DeviceSet, Moment};
 
 use crate::command_line::CommandLine;
 use crate::node_devices::NodeDevices;
+use crate::plugin_status::PluginStatus;
 
 pub use node_state::MANAGER as FIELD_MANAGER;
 pub use simulated_node::report_unchanging_devices;
@@ -65,6 +68,8 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let reporter = cluster_access::reporter(line)?;
     follow(line, async |devices| {
         let config_status = devices.config_status();
+        let plugin = PluginStatus::new(devices.device_plugin_dir());
+        let reporter = reporter.with_plugin(plugin, devices.on_driver_change());
         reporter.run(async || devices.next().await, config_status).await.into()
     })
 }
@@ -108,12 +113,13 @@ fn devices(line: &CommandLine, _entered: &EventLoop) -> Result<NodeDevices, Fail
     })?;
     let host = HostAccess::of(line.input.inventory.as_deref())?;
     let models = &line.models.driver_models;
-    let source = ConfigSource::new(models, line.input.config.choice(), None);
+    let directory = line.device_plugin_dir.clone();
+    let source = ConfigSource::new(models, line.input.config.choice(), directory);
     let StartReading { config: active, files, problem } = source.read_at_start()?;
     config::log(&active);
-    let catalog = Catalog::new(active.policy.clone());
+    let config = active.clone();
     let reload = ConfigReload::start(ReloadParts { source, files, problem, signal }, active)?;
-    NodeDevices::start(catalog, host, reload).map_err(|error| {
+    NodeDevices::start(config, host, reload).map_err(|error| {
         let what = "cannot start the thread that reads adapters";
         Failure::runtime(anyhow::Error::new(error).context(what))
     })

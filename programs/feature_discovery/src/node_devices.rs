@@ -4,6 +4,7 @@
 //! configuration; out goes the device set after each of them.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cli::Failure;
@@ -13,12 +14,16 @@ use daemon::config_reload::{ConfigChange, ConfigReload, ReloadStatus};
 use daemon::hcs_schemas::HcsSchemaReader;
 use daemon::host_access::HostAccess;
 use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment};
+use kubelet::default_device_plugin_dir;
+use settings::{Config, OnDriverChange};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Follows the devices of the node.
 pub(crate) struct NodeDevices {
     catalog: Catalog,
+    on_driver_change: watch::Sender<OnDriverChange>,
+    device_plugin_dir: Option<PathBuf>,
     reader: AdapterReader,
     schema_reader: HcsSchemaReader,
     configuration: ConfigReload,
@@ -56,13 +61,15 @@ impl NodeDevices {
     /// # Errors
     /// The operating system cannot start a thread.
     pub(crate) fn start(
-        catalog: Catalog,
+        config: Config,
         host: HostAccess,
         configuration: ConfigReload,
     ) -> io::Result<NodeDevices> {
         let reader = AdapterReader::start(host.open, host.kind)?;
         Ok(NodeDevices {
-            catalog,
+            catalog: Catalog::new(config.policy),
+            on_driver_change: watch::Sender::new(config.on_driver_change),
+            device_plugin_dir: config.device_plugin_dir,
             reader,
             schema_reader: HcsSchemaReader::new(host.read_schemas),
             configuration,
@@ -72,6 +79,16 @@ impl NodeDevices {
             origin: Instant::now(),
             set: None,
         })
+    }
+
+    /// What the configuration demands for pods that use a driver which was replaced.
+    pub(crate) fn on_driver_change(&self) -> watch::Receiver<OnDriverChange> {
+        self.on_driver_change.subscribe()
+    }
+
+    /// The device plugin's directory for sockets.
+    pub(crate) fn device_plugin_dir(&self) -> PathBuf {
+        self.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir)
     }
 
     /// What becomes of the configurations.
@@ -142,6 +159,7 @@ impl NodeDevices {
             ConfigChange::Ended => return Err(NodeDevicesError::ConfigWatch),
         };
         self.catalog = Catalog::new(config.policy.clone());
+        self.on_driver_change.send_replace(config.on_driver_change);
         self.configuration.applied(*config);
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let offer = self.catalog.offer(snapshot);

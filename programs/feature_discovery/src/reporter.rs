@@ -4,14 +4,17 @@
 //! possible. A failed request is repeated after growing, random delays, for ever: nothing that
 //! happens to the API server ends this program.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cluster::{Client, ClusterError, Node, NodeWatch, Retry, first_delay};
+use cluster::{Client, ClusterError, Node, NodeWatch, Pod, Retry, Taint, first_delay};
 use daemon::change_log::RepeatedText;
 use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
-use node_report::{DeviceEvent, LabelFamily, device_events};
+use kubelet::OutdatedContainer;
+use node_report::{DRIVER_CHANGED, DeviceEvent, LabelFamily, device_events};
+use settings::OnDriverChange;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -19,7 +22,9 @@ use crate::config_selection::{LABEL, Rejections, SelectionFile};
 use crate::event_queue::EventQueue;
 use crate::feature_object::FeatureObject;
 use crate::node_devices::NodeDevicesError;
-use crate::node_state::{Change, Desired, MANAGER, next_change};
+use crate::node_state::{Change, Desired, MANAGER, TaintRules, next_change};
+use crate::outdated_pods::OutdatedPods;
+use crate::plugin_status::PluginStatus;
 
 #[cfg(test)]
 mod tests;
@@ -51,12 +56,17 @@ pub(crate) struct Reporter {
     events: EventQueue,
     /// Events about the first device set, until it is known whether an earlier run reported them.
     first_events: Vec<DeviceEvent>,
+    outdated: OutdatedPods,
+    /// The plugin on this node, and what the configuration demands for pods that use a driver which
+    /// was replaced.
+    plugin: Option<(PluginStatus, watch::Receiver<OnDriverChange>)>,
     last_change: Option<(Change, Instant)>,
     labelling: Attempts,
     reading: Attempts,
     writing: Attempts,
     /// Nothing is written before this time; known once there was a node object.
     first_write: Option<Instant>,
+    annotating: Attempts,
 }
 
 /// The attempts to reach the API server for one purpose.
@@ -73,6 +83,7 @@ enum Step {
     Devices(Result<Arc<DeviceSet>, NodeDevicesError>),
     Node(Result<Option<Node>, ClusterError>),
     Rejected(String),
+    Outdated(Option<BTreeSet<OutdatedContainer>>),
     TimePassed,
 }
 
@@ -87,12 +98,25 @@ impl Reporter {
             desired: None,
             events: EventQueue::new(Instant::now()),
             first_events: Vec::new(),
+            outdated: OutdatedPods::default(),
+            plugin: None,
             last_change: None,
             labelling: Attempts::default(),
             reading: Attempts::default(),
             writing: Attempts::default(),
+            annotating: Attempts::default(),
             first_write: None,
         }
+    }
+
+    /// Also reports the pods that use a driver which was replaced, as `plugin` knows them, and reacts
+    /// to them.
+    pub(crate) fn with_plugin(
+        self,
+        plugin: PluginStatus,
+        reaction: watch::Receiver<OnDriverChange>,
+    ) -> Reporter {
+        Reporter { plugin: Some((plugin, reaction)), ..self }
     }
 
     /// Runs until `next_set`, which waits for the next device set, fails. `config_status` says what
@@ -104,12 +128,21 @@ impl Reporter {
     ) -> NodeDevicesError {
         let mut rejections = Rejections::of(config_status);
         loop {
+            if let Some((_, reaction)) = &self.plugin {
+                self.outdated.react(*reaction.borrow());
+            }
             let wait = self.write().await;
             match self.step(&mut next_set, &mut rejections, wait).await {
-                Step::Devices(Ok(set)) => self.devices_changed(set),
+                Step::Devices(Ok(set)) => {
+                    if let Some((plugin, _)) = &mut self.plugin {
+                        plugin.ask_soon();
+                    }
+                    self.devices_changed(set);
+                }
                 Step::Devices(Err(error)) => return error,
                 Step::Node(node) => self.node_changed(node),
                 Step::Rejected(error) => self.events.add_rejection(error),
+                Step::Outdated(containers) => self.outdated_changed(containers),
                 Step::TimePassed => self.select_configuration(),
             }
         }
@@ -131,10 +164,18 @@ impl Reporter {
             }
             self.watch.next(&self.client).await
         };
+        let plugin = &mut self.plugin;
+        let outdated = async {
+            match plugin {
+                Some((plugin, _)) => plugin.next().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             set = next_set() => Step::Devices(set),
             node = node => Step::Node(node),
             error = rejections.next() => Step::Rejected(error),
+            containers = outdated => Step::Outdated(containers),
             () = until(wait) => Step::TimePassed,
             () = until(selection) => Step::TimePassed,
         }
@@ -156,6 +197,12 @@ impl Reporter {
         }
         self.desired = Some(desired);
         self.set = Some(set);
+    }
+
+    fn outdated_changed(&mut self, containers: Option<BTreeSet<OutdatedContainer>>) {
+        for container in self.outdated.reported(containers) {
+            self.events.add_outdated(&container);
+        }
     }
 
     fn node_changed(&mut self, node: Result<Option<Node>, ClusterError>) {
@@ -210,7 +257,8 @@ impl Reporter {
         }
         let node = self.write_node().await;
         let feature = self.write_feature().await;
-        node.into_iter().chain(feature).min()
+        let annotations = self.annotate().await;
+        [node, feature, annotations].into_iter().flatten().min()
     }
 
     /// Applies the object of Node Feature Discovery. Its failures delay nothing else.
@@ -236,8 +284,9 @@ impl Reporter {
                 return Some(at);
             }
             let node = self.node.as_ref()?;
-            let taint = self.report.startup_taint.as_deref();
-            let change = next_change(node, self.desired.as_ref()?, taint);
+            let startup = self.report.startup_taint.as_deref();
+            let taints = TaintRules { startup, driver_changed: self.outdated.taints_node() };
+            let change = next_change(node, self.desired.as_ref()?, taints);
             let repeats = self.last_change.as_ref().filter(|last| Some(&last.0) == change.as_ref());
             let change_due = repeats.map_or(now, |(_, at)| *at + REPEAT);
             let event_due = self.events.due(now);
@@ -271,13 +320,35 @@ impl Reporter {
                 reason = condition.reason,
                 "condition set"
             ),
-            Change::Taints(_) => {
-                tracing::info!(taint = self.report.startup_taint, "startup taint removed");
-            }
+            Change::Taints(taints) => log_taints(&node.taints(), taints),
         }
         self.set_node(changed);
         self.last_change = Some((change, Instant::now()));
         Ok(())
+    }
+
+    /// Annotates pods that use a driver which was replaced, and returns when to try again.
+    async fn annotate(&mut self) -> Option<Instant> {
+        while let Some((pod, value)) = self.outdated.next_annotation() {
+            if let Some(at) = self.annotating.next.filter(|at| *at > Instant::now()) {
+                return Some(at);
+            }
+            match self.client.annotate(&pod, MANAGER, DRIVER_CHANGED, &value).await {
+                Ok(()) => {
+                    let Pod { namespace, name, .. } = &pod;
+                    tracing::info!(namespace, pod = name, value, "pod annotated");
+                    self.annotating.succeeded("the API server accepts annotations of pods");
+                }
+                // The pod is gone, and perhaps another one has its name.
+                Err(error) if error.is_not_found() || error.is_other_object() => {}
+                Err(error) => {
+                    self.annotating.failed("cannot annotate a pod with an earlier driver", &error);
+                    continue;
+                }
+            }
+            self.outdated.annotated(pod, value);
+        }
+        None
     }
 
     async fn report_event(&mut self) -> Result<(), ClusterError> {
@@ -312,6 +383,15 @@ impl Attempts {
             let retry_in_s = delay.as_secs_f32();
             tracing::warn!(error = text, hint, retry_in_s, "{what}");
         }
+    }
+}
+
+fn log_taints(before: &[Taint], after: &[Taint]) {
+    for removed in before.iter().filter(|taint| !after.contains(taint)) {
+        tracing::info!(taint = removed.key(), "taint removed");
+    }
+    for added in after.iter().filter(|taint| !before.contains(taint)) {
+        tracing::info!(taint = added.key(), "taint added");
     }
 }
 
