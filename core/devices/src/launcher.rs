@@ -10,10 +10,14 @@ use crate::case_folding::fold_case;
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
 use crate::{FileName, HostDisk, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 
-/// The files of the launcher, which are released beside the daemon. The last one, the filter of
-/// 32-bit programs, may be missing.
-pub const LAUNCHER_FILES: [&str; 3] =
-    ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
+/// The files of the launcher, which are released beside the daemon. The program and its filter are
+/// needed; the filters of `--com` and of 32-bit programs may be missing.
+pub const LAUNCHER_FILES: [&str; 4] = [
+    "directx-visible.exe",
+    "directx-visible-filter.dll",
+    "directx-visible-com.dll",
+    "directx-visible-filter32.dll",
+];
 
 /// The folder of the host with the launcher's files. Each version has its own, because a container
 /// keeps the paths with which it was created.
@@ -34,7 +38,8 @@ pub struct LauncherProblem {
     pub why: &'static str,
 }
 
-/// Adds the launcher's files to `plan`: all that a host can have, or none.
+/// Adds the launcher's files to `plan`: the program and its filter with all others that can be
+/// mounted, or none.
 pub(crate) fn add(
     plan: &mut MountPlan,
     excluded: &[&FileName],
@@ -42,8 +47,8 @@ pub(crate) fn add(
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<(), LauncherProblem> {
     let folder = launcher_folder(&host.system_root);
-    let [program, filter, filter32] = LAUNCHER_FILES;
-    let files = [(program, SYSTEM32), (filter, SYSTEM32), (filter32, SYSWOW64)];
+    let [program, filter, com, filter32] = LAUNCHER_FILES;
+    let files = [(program, SYSTEM32), (filter, SYSTEM32), (com, SYSTEM32), (filter32, SYSWOW64)];
     let usable = |(name, to): (&str, &str)| {
         let source = format!("{folder}\\{name}");
         let file = MountCandidate::existing(MountOrigin::Launcher, source, to, name);
@@ -52,8 +57,9 @@ pub(crate) fn add(
             Some((file, why)) => Err(LauncherProblem { file, why }),
         }
     };
-    let [program, filter, filter32] = files.map(usable);
+    let [program, filter, com, filter32] = files.map(usable);
     let mut added = vec![program?, filter?];
+    added.extend(com);
     // Without this one, only 32-bit programs see all devices.
     added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present));
     plan.files.extend(added);

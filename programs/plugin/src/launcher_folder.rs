@@ -55,14 +55,14 @@ impl LauncherFolder {
             .map_err(|failure| failure.hint(REFUSED))
     }
 
-    /// The files beside this program. Only the last of [`LAUNCHER_FILES`] may be missing.
+    /// The files beside this program. Only the first two of [`LAUNCHER_FILES`] are needed.
     fn source_files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
         let mut files = Vec::new();
         for (n, name) in LAUNCHER_FILES.into_iter().enumerate() {
             let path = self.source.join(name);
             match fs::read(&path) {
                 Ok(content) => files.push((name, content)),
-                Err(error) if n == 2 && error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if n >= 2 && error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failure("cannot read", &path, error)),
             }
         }

@@ -6,7 +6,7 @@ use devices::LAUNCHER_FILES;
 
 /// The files that the daemon needs and that are not in the folder of `program`.
 pub(super) fn missing(program: &Path) -> Vec<&'static str> {
-    let [launcher, filter, _optional] = LAUNCHER_FILES;
+    let [launcher, filter, ..] = LAUNCHER_FILES;
     let is_missing = |name: &&str| !program.with_file_name(name).is_file();
     [launcher, filter].into_iter().filter(is_missing).collect()
 }

@@ -93,11 +93,13 @@ fn an_equal_file_stays_the_same_file() {
 }
 
 #[test]
-fn only_the_filter_of_32_bit_programs_may_be_missing() {
-    let bed = Bed::new();
-    fs::remove_file(bed.source().join(LAUNCHER_FILES[2])).unwrap();
-    bed.folder().provide().unwrap();
-    assert_eq!(bed.names().len(), 2);
+fn only_the_program_and_its_filter_are_needed() {
+    for name in &LAUNCHER_FILES[2..] {
+        let bed = Bed::new();
+        fs::remove_file(bed.source().join(name)).unwrap();
+        bed.folder().provide().unwrap();
+        assert_eq!(bed.names().len(), LAUNCHER_FILES.len() - 1, "without {name}");
+    }
     for name in &LAUNCHER_FILES[..2] {
         let bed = Bed::new();
         fs::remove_file(bed.source().join(name)).unwrap();

@@ -16,9 +16,9 @@ use std::time::Duration;
 use clap::Args;
 use cli::{Failure, OutputFormat};
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
-use kubelet::{Readiness, RunConfig, Takeover, UnixSockets};
+use kubelet::{Readiness, RunConfig, Takeover};
 use kubelet_double::{
-    Admission, ContainerKind, ContainerRequest, ContainerView as RuntimeInput, Host, InMemory,
+    Admission, ContainerKind, ContainerRequest, ContainerView as RuntimeInput, InMemory,
     KubeletDouble, Options, Platform, PodRequest, Verdict,
 };
 use tokio::sync::{oneshot, watch};
@@ -84,32 +84,10 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     }
 }
 
-/// Registers, admits the pods, and reports.
+/// Registers, admits the pods, and reports. Plugin and kubelet are connected in memory, so that
+/// every host gives the same result.
 async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Report, Failure> {
-    if uds::is_supported() {
-        let directory = tempfile::Builder::new().prefix("dxsim").tempdir().map_err(|error| {
-            let what = "cannot create a temporary directory for sockets";
-            Failure::runtime(anyhow::Error::new(error).context(what))
-        })?;
-        simulate_over(UnixSockets, directory.path(), devices, pods).await
-    } else {
-        let directory = Path::new("/simulated");
-        let mut report = simulate_over(InMemory::default(), directory, devices, pods).await?;
-        report.notes.push(
-            "this host has no AF_UNIX sockets; plugin and kubelet were connected in memory"
-                .to_owned(),
-        );
-        Ok(report)
-    }
-}
-
-/// The simulation, over the sockets that the host has.
-async fn simulate_over<H: Host>(
-    sockets: H,
-    directory: &Path,
-    devices: &NodeDevices,
-    pods: &[PodArgument],
-) -> Result<Report, Failure> {
+    let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
     let options = Options { platform: Platform::Windows, ..Options::default() };
     let mut kubelet =
         KubeletDouble::start(sockets.clone(), directory, options).map_err(Failure::runtime)?;
@@ -131,8 +109,8 @@ async fn simulate_over<H: Host>(
 }
 
 /// Waits for the device lists, admits the pods one after the other and reports.
-async fn scenario<H: Host>(
-    kubelet: &KubeletDouble<H>,
+async fn scenario(
+    kubelet: &KubeletDouble<InMemory>,
     set: &DeviceSet,
     pods: &[PodArgument],
 ) -> Result<Report, Failure> {
@@ -189,7 +167,7 @@ enum Outcome {
 }
 
 /// Schedules and admits a pod whose only container makes all `requests`.
-async fn admit<H: Host>(kubelet: &KubeletDouble<H>, requests: &[PodArgument]) -> Outcome {
+async fn admit(kubelet: &KubeletDouble<InMemory>, requests: &[PodArgument]) -> Outcome {
     let mut resources = BTreeMap::new();
     for request in requests {
         let count: &mut u32 = resources.entry(request.resource.to_string()).or_default();
