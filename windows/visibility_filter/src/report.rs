@@ -7,20 +7,27 @@ const LENGTH: usize = 400;
 
 /// Writes a line of `parts`.
 pub(crate) fn line(parts: &[&[u8]]) {
-    let mut text = [0_u8; LENGTH];
-    let mut length = 0;
-    let start: &[u8] = b"directx-visible: ";
-    for part in [start].iter().chain(parts).chain([b"\r\n".as_slice()].iter()) {
-        for byte in *part {
-            if let Some(place) = text.get_mut(length) {
-                *place = *byte;
-                length += 1;
-            }
-        }
+    let mut text = [0; LENGTH];
+    let mut length = add(&mut text, 0, b"directx-visible: ");
+    for part in parts {
+        length = add(&mut text, length, part);
     }
+    length = add(&mut text, length, b"\r\n");
     if let Some(error) = standard_error() {
         write(error, text.get(..length).unwrap_or_default());
     }
+}
+
+/// Writes `part` into `text` after its first `length` bytes, as much as fits, and returns the new
+/// length.
+fn add(text: &mut [u8; LENGTH], mut length: usize, part: &[u8]) -> usize {
+    for byte in part {
+        if let Some(place) = text.get_mut(length) {
+            *place = *byte;
+            length += 1;
+        }
+    }
+    length
 }
 
 /// A number as the eight hexadecimal digits that NTSTATUS codes are written with.
