@@ -6,24 +6,27 @@ use devices::{
 };
 use kubelet_double::ContainerView;
 
-use super::pod_argument::PodArgument;
+use super::pod_argument::Request;
 use super::report::enumerate;
 use crate::advertised_resource::plan_on_this_machine;
 
 /// Explains an admission: why these devices, which files, and what the kubelet dropped.
 pub(crate) fn admission(
-    request: &PodArgument,
-    ids: &[String],
+    requests: &[Request],
     input: &ContainerView,
     set: &DeviceSet,
 ) -> Vec<String> {
-    let resource = set.resources.iter().find(|r| r.spec.name == request.resource);
-    let Some(resource) = resource else { return Vec::new() };
-    let mut notes = match plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host)
-    {
-        Ok(plan) => decisions(&plan, resource, &set.host),
-        Err(error) => vec![format!("the plugin would refuse the allocation now: {error}")],
-    };
+    let mut notes = Vec::new();
+    for request in requests {
+        let Some(resource) = set.resource(&request.resource) else { continue };
+        let ids = input.device_ids.get(request.resource.as_str()).into_iter().flatten();
+        match plan_on_this_machine(resource, ids.map(String::as_str), &set.host) {
+            Ok(plan) => notes.extend(decisions(&plan, resource, &set.host)),
+            Err(error) => {
+                notes.push(format!("the plugin would refuse the allocation now: {error}"));
+            }
+        }
+    }
     for dropped in &input.dropped {
         notes.push(format!("warning: the kubelet drops {dropped}"));
     }
@@ -38,12 +41,13 @@ pub(crate) fn admission(
 }
 
 /// Explains a refusal: which resources the node advertises instead.
-pub(crate) fn refusal(request: &PodArgument, set: &DeviceSet) -> Vec<String> {
-    if set.resources.iter().any(|r| r.spec.name == request.resource) {
-        return Vec::new();
-    }
+pub(crate) fn refusal(requests: &[Request], set: &DeviceSet) -> Vec<String> {
     let names: Vec<String> = set.resources.iter().map(|r| r.spec.name.to_string()).collect();
-    vec![format!("this node advertises {}, but not {}", enumerate(&names), request.resource)]
+    let unknown = requests.iter().filter(|request| set.resource(&request.resource).is_none());
+    let note = |request: &Request| {
+        format!("this node advertises {}, but not {}", enumerate(&names), request.resource)
+    };
+    unknown.map(note).collect()
 }
 
 /// The decisions of a plan.

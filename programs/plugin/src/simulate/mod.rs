@@ -9,7 +9,6 @@ mod explain;
 mod pod_argument;
 mod report;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -27,8 +26,8 @@ use crate::node_devices::NodeDevices;
 use daemon::arguments::{DriverModels, Input};
 use daemon::{config, event_loop};
 
-use pod_argument::PodArgument;
-use report::{ContainerView, PodView, Report, ResourceView};
+use pod_argument::{PodArgument, Request};
+use report::{ContainerView, PodView, Report, RequestView, ResourceView};
 
 /// The options of `simulate`.
 #[derive(Args, Debug)]
@@ -37,8 +36,8 @@ use report::{ContainerView, PodView, Report, ResourceView};
                   refused."
 )]
 pub(crate) struct SimulateArguments {
-    /// Pod to simulate; repeat a name to request several resources in one container
-    #[arg(long = "pod", value_name = "NAME=RESOURCE:COUNT")]
+    /// Pod to simulate, whose only container requests these devices
+    #[arg(long = "pod", value_name = "NAME=RESOURCE:COUNT[,RESOURCE:COUNT]...")]
     pods: Vec<PodArgument>,
     #[command(flatten)]
     input: Input,
@@ -123,16 +122,16 @@ async fn scenario(
     })?;
     let pods = match pods {
         [] => default_pods(&advertised),
-        given => given.to_vec(),
+        given => merged(given),
     };
     let mut report = Report {
         resources: advertised.into_iter().map(ResourceView::of).collect(),
         pods: Vec::new(),
         notes: node_notes(set),
     };
-    for requests in grouped(&pods) {
-        let outcome = admit(kubelet, requests).await;
-        report.pods.extend(views(requests, &outcome, set));
+    for pod in &pods {
+        let outcome = admit(kubelet, pod).await;
+        report.pods.push(view(pod, outcome, set));
     }
     Ok(report)
 }
@@ -147,17 +146,22 @@ fn default_pods(advertised: &[kubelet_double::ResourceView]) -> Vec<PodArgument>
         let count = if view.allocatable == 0 { 0 } else { DEFAULT_PODS.min(view.allocatable + 1) };
         pods.extend((1..=count).map(|n| PodArgument {
             name: if several { format!("{kind}-{n}") } else { format!("pod-{n}") },
-            resource: resource.clone(),
-            count: 1,
+            requests: vec![Request { resource: resource.clone(), count: 1 }],
         }));
     }
     pods
 }
 
-/// The requests of each pod: consecutive requests with one name are one pod with one
-/// container.
-fn grouped(pods: &[PodArgument]) -> impl Iterator<Item = &[PodArgument]> {
-    pods.chunk_by(|a, b| a.name == b.name)
+/// Consecutive arguments with one name are one pod.
+fn merged(arguments: &[PodArgument]) -> Vec<PodArgument> {
+    let mut pods: Vec<PodArgument> = Vec::new();
+    for argument in arguments {
+        match pods.last_mut().filter(|pod| pod.name == argument.name) {
+            Some(pod) => argument.requests.iter().for_each(|request| pod.add(request.clone())),
+            None => pods.push(argument.clone()),
+        }
+    }
+    pods
 }
 
 /// Whether a pod was admitted.
@@ -166,15 +170,10 @@ enum Outcome {
     Admitted(Box<RuntimeInput>),
 }
 
-/// Schedules and admits a pod whose only container makes all `requests`.
-async fn admit(kubelet: &KubeletDouble<InMemory>, requests: &[PodArgument]) -> Outcome {
-    let mut resources = BTreeMap::new();
-    for request in requests {
-        let count: &mut u32 = resources.entry(request.resource.to_string()).or_default();
-        // A count at the limit is refused, as the exact sum would be.
-        *count = count.saturating_add(request.count);
-    }
-    let name = requests[0].name.clone();
+/// Schedules and admits a pod.
+async fn admit(kubelet: &KubeletDouble<InMemory>, pod: &PodArgument) -> Outcome {
+    let PodArgument { name, requests } = pod.clone();
+    let resources = requests.iter().map(|r| (r.resource.to_string(), r.count)).collect();
     let container = ContainerRequest { name: name.clone(), kind: ContainerKind::App, resources };
     let pod = PodRequest { name, containers: vec![container] };
     if let Err(reason) = kubelet.schedule(&pod) {
@@ -190,38 +189,36 @@ async fn admit(kubelet: &KubeletDouble<InMemory>, requests: &[PodArgument]) -> O
     }
 }
 
-/// One entry per resource of a pod.
-fn views(requests: &[PodArgument], outcome: &Outcome, set: &DeviceSet) -> Vec<PodView> {
-    let blank = |request: &PodArgument| PodView {
-        name: request.name.clone(),
-        resource: request.resource.to_string(),
-        count: request.count,
+fn view(pod: &PodArgument, outcome: Outcome, set: &DeviceSet) -> PodView {
+    let PodArgument { name, requests } = pod;
+    let request = |r: &Request| RequestView { resource: r.resource.to_string(), count: r.count };
+    let blank = PodView {
+        name: name.clone(),
+        resource: requests[0].resource.to_string(),
+        count: requests[0].count,
+        requests: if requests.len() > 1 { requests.iter().map(request).collect() } else { vec![] },
         admitted: false,
         reason: String::new(),
         device_ids: Vec::new(),
         container: ContainerView::default(),
         notes: Vec::new(),
     };
-    let view = |request: &PodArgument| match outcome {
-        Outcome::Refused(reason) => PodView {
-            reason: reason.clone(),
-            notes: explain::refusal(request, set),
-            ..blank(request)
-        },
-        Outcome::Admitted(input) => {
-            let mut ids =
-                input.device_ids.get(request.resource.as_str()).cloned().unwrap_or_default();
-            ids.sort();
+    match outcome {
+        Outcome::Refused(reason) => {
+            PodView { reason, notes: explain::refusal(requests, set), ..blank }
+        }
+        Outcome::Admitted(mut input) => {
+            input.device_ids.values_mut().for_each(|ids| ids.sort());
+            let ids = |r: &Request| input.device_ids.get(r.resource.as_str()).cloned();
             PodView {
                 admitted: true,
-                container: ContainerView::of(input),
-                notes: explain::admission(request, &ids, input, set),
-                device_ids: ids,
-                ..blank(request)
+                device_ids: requests.iter().filter_map(ids).flatten().collect(),
+                container: ContainerView::of(&input),
+                notes: explain::admission(requests, &input, set),
+                ..blank
             }
         }
-    };
-    requests.iter().map(view).collect()
+    }
 }
 
 /// Notes on the node for its administrator.

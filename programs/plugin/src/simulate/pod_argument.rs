@@ -6,32 +6,64 @@ use devices::ResourceName;
 
 const EXAMPLE: &str = "one=directx.microsoft.com/display:1";
 
-/// `NAME=RESOURCE:COUNT`.
+/// A pod whose only container requests devices: `NAME=RESOURCE:COUNT[,RESOURCE:COUNT]...`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PodArgument {
     pub(crate) name: String,
+    /// At least one. No resource occurs twice.
+    pub(crate) requests: Vec<Request>,
+}
+
+/// How many devices of a resource a container requests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Request {
     pub(crate) resource: ResourceName,
-    /// How many devices the container requests; at least 1.
+    /// At least 1.
     pub(crate) count: u32,
+}
+
+impl PodArgument {
+    /// Lets the container also request `more`.
+    pub(crate) fn add(&mut self, more: Request) {
+        match self.requests.iter_mut().find(|known| known.resource == more.resource) {
+            // A count at the limit is refused, as the exact sum would be.
+            Some(known) => known.count = known.count.saturating_add(more.count),
+            None => self.requests.push(more),
+        }
+    }
 }
 
 impl FromStr for PodArgument {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let form = || format!("expected NAME=RESOURCE:COUNT, such as {EXAMPLE}");
-        let (name, request) = text.split_once('=').ok_or_else(form)?;
-        let (resource, count) = request.rsplit_once(':').ok_or_else(form)?;
+        let (name, requests) = text.split_once('=').ok_or_else(form)?;
         if name.is_empty() {
             return Err(form());
         }
-        let resource = resource.parse().map_err(|error| format!("resource: {error}"))?;
-        let count = match count.parse() {
-            Ok(0) | Err(_) => return Err(invalid_count(count)),
-            Ok(count) => count,
-        };
-        Ok(PodArgument { name: name.to_owned(), resource, count })
+        let mut pod = PodArgument { name: name.to_owned(), requests: Vec::new() };
+        for request in requests.split(',') {
+            pod.add(request.parse()?);
+        }
+        Ok(pod)
     }
+}
+
+impl FromStr for Request {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (resource, count) = text.rsplit_once(':').ok_or_else(form)?;
+        let resource = resource.parse().map_err(|error| format!("resource: {error}"))?;
+        match count.parse() {
+            Ok(0) | Err(_) => Err(invalid_count(count)),
+            Ok(count) => Ok(Request { resource, count }),
+        }
+    }
+}
+
+fn form() -> String {
+    format!("expected NAME=RESOURCE:COUNT[,RESOURCE:COUNT]..., such as {EXAMPLE}")
 }
 
 fn invalid_count(count: &str) -> String {
@@ -46,12 +78,21 @@ fn invalid_count(count: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn name_resource_and_count_are_parsed() {
-        let pod: PodArgument = EXAMPLE.parse().unwrap();
+    fn requests(text: &str) -> Vec<(String, u32)> {
+        let pod: PodArgument = text.parse().unwrap();
         assert_eq!(pod.name, "one");
-        assert_eq!(pod.resource.to_string(), "directx.microsoft.com/display");
-        assert_eq!(pod.count, 1);
+        pod.requests.iter().map(|r| (r.resource.to_string(), r.count)).collect()
+    }
+
+    #[test]
+    fn name_resources_and_counts_are_parsed() {
+        let of = |name: &str, count| (format!("directx.microsoft.com/{name}"), count);
+        assert_eq!(requests(EXAMPLE), [of("display", 1)]);
+        let two = format!("{EXAMPLE},directx.microsoft.com/compute:2");
+        assert_eq!(requests(&two), [of("display", 1), of("compute", 2)]);
+        let twice = format!("{two},directx.microsoft.com/display:3");
+        assert_eq!(requests(&twice), [of("display", 4), of("compute", 2)]);
+        assert_eq!(requests("one=a/b:4294967295,a/b:1"), [("a/b".to_owned(), u32::MAX)]);
     }
 
     #[test]
@@ -67,9 +108,8 @@ mod tests {
 
     #[test]
     fn a_missing_part_is_explained_with_an_example() {
-        for text in ["", "one", "one=directx.microsoft.com/display", "=a/b:1"] {
-            let error = text.parse::<PodArgument>().unwrap_err();
-            assert_eq!(error, format!("expected NAME=RESOURCE:COUNT, such as {EXAMPLE}"));
+        for text in ["", "one", "one=directx.microsoft.com/display", "=a/b:1", "one=a/b:1,"] {
+            assert_eq!(text.parse::<PodArgument>(), Err(form()), "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 pub(crate) struct Report {
     /// What the node would advertise.
     pub(crate) resources: Vec<ResourceView>,
-    /// What each pod would get: one entry per requested resource.
+    /// What each pod would get.
     pub(crate) pods: Vec<PodView>,
     /// Notes on the node for its administrator.
     pub(crate) notes: Vec<String>,
@@ -33,13 +33,17 @@ pub(crate) struct SlotView {
     pub(crate) health: String,
 }
 
-/// One resource of one pod.
+/// One pod.
 #[derive(Serialize, Debug)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodView {
     pub(crate) name: String,
+    /// The first resource that its container requests, and how many devices of it.
     pub(crate) resource: String,
     pub(crate) count: u32,
+    /// All requests, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) requests: Vec<RequestView>,
     pub(crate) admitted: bool,
     /// The kubelet's reason for refusing it; empty where it was admitted.
     pub(crate) reason: String,
@@ -48,6 +52,13 @@ pub(crate) struct PodView {
     pub(crate) container: ContainerView,
     /// Which device, which files, and why.
     pub(crate) notes: Vec<String>,
+}
+
+/// How many devices of a resource a container requests.
+#[derive(Serialize, Debug)]
+pub(crate) struct RequestView {
+    pub(crate) resource: String,
+    pub(crate) count: u32,
 }
 
 /// What the kubelet passes to the container runtime on Windows.
@@ -137,13 +148,19 @@ impl fmt::Display for Report {
 
 impl fmt::Display for PodView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PodView { name, resource, count, reason, container, .. } = self;
+        let PodView { name, resource, count, requests, reason, container, .. } = self;
+        let mut requests: Vec<String> =
+            requests.iter().map(|r| format!("{} of {}", r.count, r.resource)).collect();
+        if requests.is_empty() {
+            requests.push(format!("{count} of {resource}"));
+        }
+        let requests = enumerate(&requests);
         if !self.admitted {
-            writeln!(f, "pod {name} requests {count} of {resource}: refused")?;
+            writeln!(f, "pod {name} requests {requests}: refused")?;
             writeln!(f, "  reason   {}", printable(reason))?;
             return self.write_notes(f);
         }
-        writeln!(f, "pod {name} requests {count} of {resource}: admitted")?;
+        writeln!(f, "pod {name} requests {requests}: admitted")?;
         for id in &self.device_ids {
             writeln!(f, "  slot     {}", printable(id))?;
         }

@@ -1,6 +1,8 @@
 //! Each rule that makes an allocation correct on Windows, through `simulate` on recorded
 //! hosts.
 
+use serde_json::json;
+
 use crate::harness::{Simulation, capacities, devices, mounts, notes, outcome, pod, recorded};
 
 const T4: &str = "aws-t4-two.yaml";
@@ -81,13 +83,18 @@ fn two_npus() -> String {
 #[test]
 fn devices_of_two_resources_cause_a_warning() {
     let (display, compute) = (pod_flag("both", DISPLAY, 1), pod_flag("both", COMPUTE, 1));
+    let one_flag = format!("{display},{COMPUTE}:1");
     let config = "includeDetachable: true";
-    let flags = [display.as_str(), compute.as_str()];
-    let document = Simulation { host: NPU, config, flags: &flags, ..Default::default() }.run();
-    let pods = document["pods"].as_array().unwrap();
-    assert_eq!(pods.len(), 2);
-    for pod in pods {
+    let simulate =
+        |flags: &[&str]| Simulation { host: NPU, config, flags, ..Default::default() }.run();
+    for document in [simulate(&[&display, &compute]), simulate(&[&one_flag])] {
+        assert_eq!(document["pods"].as_array().unwrap().len(), 1);
+        let pod = &document["pods"][0];
         assert_eq!(pod["admitted"], true);
+        assert_eq!((&pod["resource"], &pod["count"]), (&DISPLAY.into(), &1.into()));
+        let request = |resource| json!({"resource": resource, "count": 1});
+        assert_eq!(pod["requests"], json!([request(DISPLAY), request(COMPUTE)]));
+        assert_eq!(pod["deviceIds"].as_array().unwrap().len(), 2);
         assert_eq!(devices(pod).len(), 1, "the kubelet keeps one device entry");
         let notes = notes(pod);
         assert!(notes.contains("warning: the kubelet drops device vpci-location"), "{notes}");
