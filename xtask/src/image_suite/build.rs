@@ -9,7 +9,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::image::PLUGIN;
+use crate::machine::Machine;
 use crate::process::{line, output_within};
+use crate::visibility_filter::{FILTERS, Filter};
 
 /// How long a build may take. The first one compiles the release programs.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
@@ -46,13 +48,16 @@ impl Builds {
     }
 }
 
-/// The start of a Windows program for x86-64, then its name.
+/// The start of each Windows program, then its name.
 fn write_stubs(folder: &Path) -> Result<()> {
     fs::create_dir(folder)?;
     for name in crate::image::program_names() {
+        let filter = FILTERS.iter().find(|filter| filter.file == name);
+        let machine = filter.map_or(Machine::X86_64, Filter::machine);
         let mut bytes = b"MZ".to_vec();
         bytes.resize(0x3c, 0);
-        bytes.extend(b"\x40\0\0\0PE\0\0\x64\x86");
+        bytes.extend(b"\x40\0\0\0PE\0\0");
+        bytes.extend(machine.number().to_le_bytes());
         bytes.extend(name.as_bytes());
         fs::write(folder.join(name), bytes)?;
     }
