@@ -54,6 +54,11 @@ fn main() -> std::process::ExitCode {
         ["put-dword", key, name] => faults::put_dword(key, name),
         #[cfg(target_pointer_width = "64")]
         ["send-shutdown", program] => console_event::send_shutdown(program),
+        #[cfg(target_pointer_width = "64")]
+        ["has-unix-sockets"] => {
+            println!("{}", uds::is_supported());
+            Ok(())
+        }
         ["gpu-lists", luids @ ..] => gpu_user::print_lists(luids),
         ["open-adapters", luid] => gpu_user::print_open_adapters(luid),
         ["load-filter", file] => gpu_user::load_filter(file),
@@ -75,7 +80,7 @@ fn main() -> std::process::ExitCode {
             eprintln!(
                 "usage: wine_bed set INVENTORY | clear | remove-driver-key {{CLASS}}\\NNNN | \
                  put-dword {{CLASS}}\\NNNN\\KEY NAME | send-shutdown PROGRAM.exe | \
-                 gpu-lists [LUID]... | open-adapters LUID | load-filter DLL | damage-and-load-filter DLL | \
+                 has-unix-sockets | gpu-lists [LUID]... | open-adapters LUID | load-filter DLL | damage-and-load-filter DLL | \
                  without-environment PROGRAM [ARGUMENT]... | \
                  children COUNT PROGRAM [ARGUMENT]... | exit CODE | command-line [ARGUMENT]... | \
                  wait-for-shutdown | time COUNT PROGRAM [ARGUMENT]... | \

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::programs::{Programs, stdout};
 use super::test_case::TestCase;
@@ -18,9 +18,6 @@ use crate::workspace;
 
 /// Longer than all tests take on a slow machine.
 const DEADLINE: Duration = Duration::from_secs(15 * 60);
-
-/// What `simulate` says on a host without sockets. Everywhere else it uses them.
-const NO_SOCKETS: &str = "this host has no AF_UNIX sockets";
 
 /// The test that needs no socket. Wine delivers no Ctrl-Break, so the plugin is killed.
 const WITHOUT_SOCKETS: &str = "^TestPluginStopsWithoutAKubelet$/^killed$";
@@ -41,9 +38,9 @@ pub(super) fn tests() -> Result<Vec<TestCase>> {
 
 /// Whether Windows programs have `AF_UNIX` sockets in this Wine.
 pub(super) fn has_sockets(programs: &Programs) -> Result<bool> {
-    let inventory = windows_path(&workspace::root().join("fixtures/inventories/aws-t4-two.yaml"));
-    let report = stdout(&mut programs.windows(&["simulate", "--inventory", &inventory]))?;
-    Ok(!report.contains(NO_SOCKETS))
+    let bed = workspace::windows_build("wine_bed.exe");
+    let answer = stdout(programs.host.command(&bed).arg("has-unix-sockets"))?;
+    answer.trim().parse().with_context(|| format!("wine_bed does not know: {answer}"))
 }
 
 /// Runs the Go tests whose names match `pattern`, in their folder, as `go test` does.
