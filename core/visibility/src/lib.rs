@@ -13,6 +13,7 @@ mod architecture;
 mod exports;
 mod filter_file;
 mod imports;
+mod kernel_calls;
 mod payload;
 mod stub;
 mod stub_x86;
@@ -27,6 +28,9 @@ pub use filter_file::is_filter;
 pub use imports::{
     Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, PRECEDING_SIZE, Refusal,
     imports_length,
+};
+pub use kernel_calls::{
+    ADAPTER_TYPE, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid, QueryAdapterInfo,
 };
 pub use payload::{MAX_PATH_LENGTH, Payload, PayloadError, Unfiltered};
 pub use stub::{CODE_SIZE, Stub, TRAMPOLINE_SIZE, far_jump, near_jump};

@@ -2,7 +2,10 @@
 
 use std::ffi::c_void;
 
-use visibility::{AdapterInfo, AdapterType, AllowedLuids, is_visible};
+use visibility::{
+    ADAPTER_TYPE, AdapterInfo, AdapterType, AllowedLuids, EnumAdapters, EnumAdapters2,
+    EnumAdapters3, OpenFromLuid, QueryAdapterInfo, is_visible,
+};
 use windows::Win32::Foundation::NTSTATUS;
 use windows::core::{PCSTR, s};
 
@@ -12,37 +15,8 @@ use crate::{Devices, Listing, Unlisted};
 
 type Call = unsafe extern "system" fn(*mut c_void) -> NTSTATUS;
 
-/// `D3DKMT_ENUMADAPTERS`.
-#[repr(C)]
-struct EnumAdapters {
-    count: u32,
-    list: [AdapterInfo; 16],
-}
-
-/// `D3DKMT_ENUMADAPTERS2`.
-#[repr(C)]
-struct EnumAdapters2 {
-    count: u32,
-    list: *mut AdapterInfo,
-}
-
-/// `D3DKMT_ENUMADAPTERS3`.
-#[repr(C)]
-struct EnumAdapters3 {
-    filter: u64,
-    rest: EnumAdapters2,
-}
-
 /// `IncludeComputeOnly` and `IncludeDisplayOnly` of `D3DKMT_ENUMADAPTERS_FILTER`.
 const EVERY_ADAPTER: u64 = 0b11;
-
-/// `D3DKMT_OPENADAPTERFROMLUID`.
-#[repr(C)]
-struct OpenFromLuid {
-    luid_low: u32,
-    luid_high: i32,
-    handle: u32,
-}
 
 /// `D3DKMT_OPENADAPTERFROMHDC` and `D3DKMT_OPENADAPTERFROMDEVICENAME`, whose first members
 /// are both a pointer.
@@ -50,16 +24,6 @@ struct OpenFromLuid {
 struct OpenFromPointer {
     pointer: *const c_void,
     adapter: AdapterInfo,
-}
-
-/// `D3DKMT_QUERYADAPTERINFO`.
-#[repr(C)]
-struct QueryAdapterInfo {
-    handle: u32,
-    /// 15 is `KMTQAITYPE_ADAPTERTYPE`.
-    kind: u32,
-    data: *mut u32,
-    size: u32,
 }
 
 pub(crate) fn list(known: &[i64]) -> Vec<Listing> {
@@ -181,7 +145,8 @@ impl Kernel {
     fn kind(&self, adapter: &AdapterInfo) -> Option<AdapterType> {
         let mut kind = 0;
         let handle = adapter.handle;
-        let mut query = QueryAdapterInfo { handle, kind: 15, data: &raw mut kind, size: 4 };
+        let mut query =
+            QueryAdapterInfo { handle, kind: ADAPTER_TYPE, data: &raw mut kind, size: 4 };
         self.call(s!("D3DKMTQueryAdapterInfo"), &mut query).ok()?;
         Some(AdapterType(kind))
     }
@@ -234,11 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structures_are_those_of_d3dkmthk_h() {
-        assert_eq!(offset_of!(EnumAdapters3, rest) + offset_of!(EnumAdapters2, list), 16);
-        assert_eq!(offset_of!(EnumAdapters3, rest) + offset_of!(EnumAdapters2, count), 8);
-        assert_eq!((size_of::<OpenFromLuid>(), offset_of!(OpenFromLuid, handle)), (12, 8));
-        // The handle, and the LUID behind it.
+    fn a_handle_and_its_luid_follow_the_pointer() {
         assert_eq!(offset_of!(OpenFromPointer, adapter), 8);
         assert_eq!(offset_of!(AdapterInfo, luid_low), 4);
     }

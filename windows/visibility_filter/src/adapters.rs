@@ -6,7 +6,10 @@
 use core::ffi::c_void;
 use core::mem::transmute;
 
-use visibility::{AdapterInfo, AdapterType, Answer, answer, is_visible, keep_visible};
+use visibility::{
+    ADAPTER_TYPE, AdapterInfo, AdapterType, Answer, EnumAdapters, EnumAdapters2, EnumAdapters3,
+    OpenFromLuid, QueryAdapterInfo, answer, is_visible, keep_visible,
+};
 
 use crate::hook::Hook;
 use crate::nt::{self, Status};
@@ -37,51 +40,13 @@ pub(crate) const REQUIRED: [usize; 3] = [ENUM, ENUM2, OPEN_LUID];
 
 type Function = unsafe extern "system" fn(*mut c_void) -> Status;
 
-/// `D3DKMT_ENUMADAPTERS`.
-#[repr(C)]
-struct EnumAdapters {
-    count: u32,
-    list: [AdapterInfo; 16],
-}
-
-/// `D3DKMT_ENUMADAPTERS2`.
-#[repr(C)]
-struct EnumAdapters2 {
-    count: u32,
-    list: *mut AdapterInfo,
-}
-
-/// `D3DKMT_ENUMADAPTERS3`.
-#[repr(C)]
-struct EnumAdapters3 {
-    filter: u64,
-    count: u32,
-    list: *mut AdapterInfo,
-}
-
-/// `D3DKMT_OPENADAPTERFROMLUID`.
-#[repr(C)]
-struct OpenFromLuid {
-    luid: [u32; 2],
-    handle: u32,
-}
-
 /// The common start of `D3DKMT_OPENADAPTERFROMHDC` and `…FROMDEVICENAME`.
 #[repr(C)]
 struct OpenFromName {
     name: *const c_void,
     handle: u32,
-    luid: [u32; 2],
-}
-
-/// `D3DKMT_QUERYADAPTERINFO`.
-#[repr(C)]
-struct QueryAdapterInfo {
-    handle: u32,
-    /// 15 is `KMTQAITYPE_ADAPTERTYPE`.
-    kind: u32,
-    data: *mut u32,
-    size: u32,
+    luid_low: u32,
+    luid_high: i32,
 }
 
 unsafe extern "system" fn enum_adapters(arguments: *mut c_void) -> Status {
@@ -125,12 +90,13 @@ unsafe extern "system" fn enum_adapters3(arguments: *mut c_void) -> Status {
     };
     let filter = caller.filter;
     let list = |list, count: &mut u32| {
-        let mut call = EnumAdapters3 { filter, count: *count, list };
+        let rest = EnumAdapters2 { count: *count, list };
+        let mut call = EnumAdapters3 { filter, rest };
         let status = state.call(ENUM3, (&raw mut call).cast());
-        *count = call.count;
+        *count = call.rest.count;
         status
     };
-    state.list(list, caller.list, &mut caller.count)
+    state.list(list, caller.rest.list, &mut caller.rest.count)
 }
 
 unsafe extern "system" fn open_from_luid(arguments: *mut c_void) -> Status {
@@ -139,7 +105,7 @@ unsafe extern "system" fn open_from_luid(arguments: *mut c_void) -> Status {
     // SAFETY: the caller passes this structure, which the kernel has just filled.
     match unsafe { arguments.cast::<OpenFromLuid>().as_mut() } {
         Some(result) if status == nt::STATUS_SUCCESS => {
-            state.opened(&mut result.handle, result.luid)
+            state.opened(&mut result.handle, result.luid_low, result.luid_high)
         }
         _ => status,
     }
@@ -160,7 +126,7 @@ fn open_from_name(function: usize, arguments: *mut c_void) -> Status {
     // just filled.
     match unsafe { arguments.cast::<OpenFromName>().as_mut() } {
         Some(result) if status == nt::STATUS_SUCCESS => {
-            state.opened(&mut result.handle, result.luid)
+            state.opened(&mut result.handle, result.luid_low, result.luid_high)
         }
         _ => status,
     }
@@ -214,8 +180,7 @@ impl State {
     }
 
     /// Answers a function that has opened an adapter.
-    fn opened(&self, handle: &mut u32, [luid_low, high]: [u32; 2]) -> Status {
-        let luid_high = high.cast_signed();
+    fn opened(&self, handle: &mut u32, luid_low: u32, luid_high: i32) -> Status {
         let info = AdapterInfo { handle: *handle, luid_low, luid_high, ..AdapterInfo::default() };
         if self.is_visible(&info) {
             return nt::STATUS_SUCCESS;
@@ -233,7 +198,8 @@ impl State {
     /// The type of an open adapter, if Windows reports it.
     fn kind(&self, handle: u32) -> Option<AdapterType> {
         let mut kind = 0;
-        let mut query = QueryAdapterInfo { handle, kind: 15, data: &raw mut kind, size: 4 };
+        let mut query =
+            QueryAdapterInfo { handle, kind: ADAPTER_TYPE, data: &raw mut kind, size: 4 };
         let status = call(self.query_adapter, (&raw mut query).cast());
         (status == nt::STATUS_SUCCESS).then_some(AdapterType(kind))
     }
