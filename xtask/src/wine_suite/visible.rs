@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::programs::{Programs, output};
 use super::test_case::TestCase;
-use crate::visibility_filter::FILTERS;
+use crate::visibility_filter::{FILTERS, Filter};
 use crate::wine::windows_path;
 use crate::workspace;
 
@@ -36,8 +36,8 @@ pub(super) fn tests() -> Vec<TestCase> {
         ("exit codes are returned", exit_codes),
         ("the command line stays as it was written", command_line),
         ("a shutdown reaches the program", |p| shutdown(p, &bed())),
-        ("a second filter chains to the first", second_filter),
-        ("code that is not known is not changed", unknown_code),
+        ("a second filter chains to the first", |p| second_filter(p, &bed(), &FILTERS[0])),
+        ("code that is not known is not changed", |p| unknown_code(p, &bed(), &FILTERS[0])),
         ("a missing and a damaged filter", bad_filter),
         ("bad variables and commands", bad_input),
         ("the check compares lists with the allocation", check),
@@ -77,6 +77,13 @@ impl Launcher<'_> {
 
     pub(super) fn filter_32(&self) -> PathBuf {
         self.folder.join(FILTERS[1].file)
+    }
+
+    /// Copies a filter beside itself, and returns the path of the copy.
+    fn copy(&self, filter: &Filter) -> Result<String> {
+        let copy = self.folder.join("copy.dll");
+        fs::copy(self.folder.join(filter.file), &copy)?;
+        Ok(windows_path(&copy))
     }
 
     /// The launcher in a container that has [`SHOWN`].
@@ -195,30 +202,28 @@ pub(super) fn shutdown(programs: &Programs, program: &str) -> Result<()> {
     expect(&result, 0, "ready\ncode 7\n", &[])
 }
 
-fn second_filter(programs: &Programs) -> Result<()> {
+/// A copy of `filter` in `program`, which is `wine_bed`, chains to the filter that is there.
+pub(super) fn second_filter(programs: &Programs, program: &str, filter: &Filter) -> Result<()> {
     let launcher = Launcher::new(programs)?;
-    let copy = copy_of_filter(&launcher)?;
+    let copy = launcher.copy(filter)?;
     let start = FILTERED.split("open").next().unwrap_or_default();
-    expect(&launcher.run(&[], &["load-filter", &copy])?, 0, start, &[])
+    let mut command = launcher.command(&["--", program, "load-filter", &copy]);
+    expect(&output(&mut command)?, 0, start, &[])
 }
 
-fn unknown_code(programs: &Programs) -> Result<()> {
+/// A copy of `filter` changes no code that it does not know in `program`, which is `wine_bed`.
+pub(super) fn unknown_code(programs: &Programs, program: &str, filter: &Filter) -> Result<()> {
     let launcher = Launcher::new(programs)?;
-    let copy = copy_of_filter(&launcher)?;
-    let words = ["damage-and-load-filter", &*copy];
+    let copy = launcher.copy(filter)?;
+    let run = |options: &[&str]| {
+        let words = [options, &["--", program, "damage-and-load-filter", &copy]].concat();
+        output(&mut launcher.command(&words))
+    };
     let known = "the code of NtGdiDdDDIEnumAdapters2 is not known";
     let allowed = format!("directx-visible: this process sees every GPU: {known}");
-    expect(&launcher.run(&[], &words)?, 0, "loaded\n", &[&allowed])?;
-    let bed = bed();
-    let words = [&["--require", "--", &bed], &words[..]].concat();
+    expect(&run(&[])?, 0, "loaded\n", &[&allowed])?;
     let refused = format!("this process was not started because of --require: {known}");
-    expect(&output(&mut launcher.command(&words))?, 0, "refused\n", &[&refused])
-}
-
-fn copy_of_filter(launcher: &Launcher) -> Result<String> {
-    let copy = launcher.folder.join("copy.dll");
-    fs::copy(launcher.filter(), &copy)?;
-    Ok(windows_path(&copy))
+    expect(&run(&["--require"])?, 0, "refused\n", &[&refused])
 }
 
 fn bad_filter(programs: &Programs) -> Result<()> {

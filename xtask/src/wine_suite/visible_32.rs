@@ -6,7 +6,11 @@ use anyhow::{Result, ensure};
 
 use super::programs::{Programs, output};
 use super::test_case::TestCase;
-use super::visible::{FILTERED, HIDDEN, LISTS, Launcher, SHOWN, bed, expect, shutdown, text};
+use super::visible::{
+    FILTERED, HIDDEN, LISTS, Launcher, SHOWN, bed, expect, second_filter, shutdown, text,
+    unknown_code,
+};
+use crate::visibility_filter::FILTERS;
 use crate::wine::windows_path;
 use crate::workspace;
 
@@ -18,8 +22,12 @@ pub(super) fn tests() -> Vec<TestCase> {
         ("a child of a 32-bit program", child_of_32_bit),
         ("a 64-bit child is not filtered", child_of_64_bit),
         ("a shutdown reaches the program", |programs| shutdown(programs, &bed_32())),
-        ("a second filter chains to the first", second_filter),
-        ("code that is not known is not changed", unknown_code),
+        ("a second filter chains to the first", |programs| {
+            second_filter(programs, &bed_32(), &FILTERS[1])
+        }),
+        ("code that is not known is not changed", |programs| {
+            unknown_code(programs, &bed_32(), &FILTERS[1])
+        }),
         ("a missing and a damaged filter", bad_filter),
     ];
     let test = |(name, test)| TestCase::new(format!("visible, 32-bit: {name}"), test);
@@ -78,30 +86,6 @@ fn child_of_64_bit(programs: &Programs) -> Result<()> {
     ensure!(result.status.success() && shown && error.contains(&warning), "{error}");
     let refused = format!("a child process was not started because of --require: {why}");
     expect(&run(&launcher, &["--require", "--"], &words)?, 1, "", &[&refused])
-}
-
-fn second_filter(programs: &Programs) -> Result<()> {
-    let launcher = Launcher::new(programs)?;
-    let start = FILTERED.split("open").next().unwrap_or_default();
-    let copy = copy_of_filter(&launcher)?;
-    expect(&run(&launcher, &["--"], &["load-filter", &copy])?, 0, start, &[])
-}
-
-fn unknown_code(programs: &Programs) -> Result<()> {
-    let launcher = Launcher::new(programs)?;
-    let copy = copy_of_filter(&launcher)?;
-    let words = ["damage-and-load-filter", &*copy];
-    let known = "the code of NtGdiDdDDIEnumAdapters2 is not known";
-    let allowed = format!("directx-visible: this process sees every GPU: {known}");
-    expect(&run(&launcher, &["--"], &words)?, 0, "loaded\n", &[&allowed])?;
-    let refused = format!("this process was not started because of --require: {known}");
-    expect(&run(&launcher, &["--require", "--"], &words)?, 0, "refused\n", &[&refused])
-}
-
-fn copy_of_filter(launcher: &Launcher) -> Result<String> {
-    let copy = launcher.folder.join("copy32.dll");
-    fs::copy(launcher.filter_32(), &copy)?;
-    Ok(windows_path(&copy))
 }
 
 fn bad_filter(programs: &Programs) -> Result<()> {

@@ -162,7 +162,7 @@ fn directx_visible_beside_the_program_checks_in_a_container_of_its_own() {
     assert!(line.contains(r",dst=C:\directx-verify,options=ro example.com/image:1 "), "{line}");
     assert!(line.ends_with(r"-visible C:\directx-verify\directx-visible.exe --check --json"));
     assert_eq!(containerd.left(), Vec::<String>::new());
-    // A given command runs alone.
+    // With a given command, the check does not run.
     let (_, found) = run(&["--", "cmd"]);
     assert_eq!(steps(&found, "container").len(), 2, "{found:#}");
     // Without variables the program does not know the devices.

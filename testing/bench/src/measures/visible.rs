@@ -71,13 +71,13 @@ pub(super) fn measure(programs: &WindowsPrograms, effort: Effort) -> Result<Grou
     let visible = [&timer[..], &launcher, &NOTHING].concat();
     let children = [&launcher[..], &timer, &NOTHING].concat();
     let version = [&timer[..], &[LAUNCHER, "--version"]].concat();
-    let [mut alone, mut through, mut own, mut idle, mut attach] = [const { Vec::new() }; 5];
+    let [mut direct, mut through, mut own, mut idle, mut attach] = [const { Vec::new() }; 5];
     // In turns, so that a change of the machine's load affects all.
     for _ in 0..effort.times(20) {
         let without = programs.times(&plain)?.median();
         let with = programs.times(&visible)?.median();
         let child = programs.times(&children)?.median();
-        alone.push(without);
+        direct.push(without);
         through.push(with);
         own.push(with - without);
         attach.push(child - without);
@@ -85,7 +85,7 @@ pub(super) fn measure(programs: &WindowsPrograms, effort: Effort) -> Result<Grou
     }
     let mut rows = sizes(&programs.folder)?;
     rows.extend([
-        Row::new("start to end of a program", "ms", alone)?,
+        Row::new("start to end of a program", "ms", direct)?,
         Row::new("the same through directx-visible", "ms", through)?,
         Row::new("difference", "ms", own)?.within(15.0, AppliesTo::Median),
         Row::new("directx-visible --version", "ms", idle)?,
