@@ -16,7 +16,6 @@ mod folder_users;
 mod fuzz;
 mod gpu_suite;
 mod image;
-mod image_suite;
 mod import_cycles;
 mod imports;
 mod kubelet_suite;

@@ -1,143 +1,144 @@
-//! The configuration and the manifest of an image.
+//! The configurations and the manifests of images.
 
-use std::collections::BTreeMap;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
-use anyhow::Result;
-use serde_json::{Map, Value, json};
-
-use super::base_image::BaseImage;
-use super::example::Example;
-use super::layer::{Place, layer};
+use super::Source;
+use super::layer::{self, Files};
 use super::layout::{Layout, MANIFEST};
-use super::source::{self, Source};
+use super::registry::{self, Registry};
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
+/// A layer that a registry need not have itself.
+const FOREIGN_LAYER: &str = "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip";
+
 /// Where an example has its programs in the container.
 const EXAMPLE_FOLDER: &str = "directx";
 
-/// What an image is called in its labels.
-pub(super) struct Title<'a> {
-    pub(super) name: &'a str,
-    pub(super) description: &'a str,
+/// What an image contains, apart from its base image.
+pub(super) struct Content {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    pub(super) program: &'static str,
+    pub(super) files: Files,
 }
 
-/// Adds the plugin's image to `layout` and returns its descriptor. The image has no
-/// `os.version`: such an image runs on every build of Windows. Only a `HostProcess` container
+/// A Windows image that an example is built on. The license of Windows does not permit
+/// everybody to copy its layers, and they are large, so they are downloaded from its registry.
+pub(super) struct BaseImage {
+    /// Such as `mcr.microsoft.com/windows/server:ltsc2022`.
+    pub(super) name: String,
+    pub(super) digest: String,
+    config: Value,
+    layers: Vec<Value>,
+}
+
+impl BaseImage {
+    pub(super) fn read(registry: Registry, name: &str) -> Result<BaseImage> {
+        let repository = registry::split(name).0;
+        let (mut manifest, mut digest) = registry.document(name, &["--raw"])?;
+        if let Some(list) = manifest["manifests"].as_array() {
+            let platform = json!(["windows", "amd64"]);
+            let is_wanted = |entry: &&Value| {
+                json!([entry["platform"]["os"], entry["platform"]["architecture"]]) == platform
+            };
+            let entry = list.iter().find(is_wanted);
+            let entry = entry.with_context(|| format!("{name} has no image for windows/amd64"))?;
+            digest = entry["digest"].as_str().context("an image without a digest")?.to_owned();
+            (manifest, _) = registry.document(&format!("{repository}@{digest}"), &["--raw"])?;
+        }
+        let reference = format!("{repository}@{digest}");
+        let (config, _) = registry.document(&reference, &["--raw", "--config"])?;
+        ensure!(
+            config["os"] == "windows" && config["os.version"].is_string(),
+            "{name} is not a Windows image for containers"
+        );
+        let layers = manifest["layers"].as_array().context("the base image has no layers")?;
+        let (host, path) = repository.split_once('/').unwrap_or_default();
+        let foreign = |layer: &Value| {
+            let mut layer = layer.clone();
+            layer["mediaType"] = FOREIGN_LAYER.into();
+            if layer["urls"].is_null() {
+                let digest = layer["digest"].as_str().unwrap_or_default();
+                layer["urls"] = json!([format!("https://{host}/v2/{path}/blobs/{digest}")]);
+            }
+            layer
+        };
+        let layers = layers.iter().map(foreign).collect();
+        Ok(BaseImage { name: name.to_owned(), digest, config, layers })
+    }
+}
+
+/// Adds an image to `layout` and returns its descriptor. The plugin's image has no base image
+/// and no `os.version`, so it runs on every build of Windows; only a `HostProcess` container
 /// can, because it uses nothing of Windows from its image.
-pub(super) fn add_plugin(
+pub(super) fn add(
     layout: &mut Layout,
-    title: &Title<'_>,
-    files: &BTreeMap<String, Vec<u8>>,
+    content: &Content,
+    base: Option<&BaseImage>,
     source: &Source,
 ) -> Result<Value> {
-    let layer = layer(Place::Base, files, source.date)?;
-    let labels = labels(title, source);
-    let config = json!({
-        "architecture": "amd64",
-        "os": "windows",
-        "created": source.date.rfc3339(),
-        // containerd puts the root of the image into PATH.
-        "config": {
-            "Entrypoint": ["directx-device-plugin.exe"],
-            "Cmd": ["serve"],
-            "Labels": labels,
-        },
-        "rootfs": {"type": "layers", "diff_ids": [layer.diff_id.to_string()]},
-        "history": [history(source)],
+    let mut labels = json!({
+        "org.opencontainers.image.title": content.name,
+        "org.opencontainers.image.description": content.description,
+        "org.opencontainers.image.version": source.version,
+        "org.opencontainers.image.revision": source.revision,
+        "org.opencontainers.image.created": source.date(),
+        "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),
+        "org.opencontainers.image.source": super::REPOSITORY,
     });
-    let layer = layout.add(LAYER, layer.compressed);
-    let platform = json!({"architecture": "amd64", "os": "windows"});
-    Ok(add_manifest(layout, &config, &[layer], &labels, platform))
-}
-
-/// Adds the image of `example` on top of `base` to `layout` and returns its descriptor.
-pub(super) fn add_example(
-    layout: &mut Layout,
-    title: &Title<'_>,
-    example: &Example,
-    base: &BaseImage,
-    files: &BTreeMap<String, Vec<u8>>,
-    source: &Source,
-) -> Result<Value> {
-    let files = files
-        .iter()
-        .map(|(name, bytes)| (format!("{EXAMPLE_FOLDER}/{name}"), bytes.clone()))
-        .collect();
-    let layer = layer(Place::Child, &files, source.date)?;
-    let mut labels = labels(title, source);
-    labels.insert("org.opencontainers.image.base.digest".into(), base.digest.to_string().into());
-    if let Some(name) = &base.name {
-        labels.insert("org.opencontainers.image.base.name".into(), name.clone().into());
-    }
-    let mut config = base.config.clone();
-    config["created"] = source.date.rfc3339().into();
-    let settings = &mut config["config"];
-    if !settings.is_object() {
-        *settings = json!({});
-    }
-    settings["Entrypoint"] = json!([format!(r"C:\{EXAMPLE_FOLDER}\{}", example.program)]);
-    settings["Labels"] = labels.clone().into();
-    if let Some(settings) = settings.as_object_mut() {
+    let mut config =
+        json!({"architecture": "amd64", "os": "windows", "rootfs": {"type": "layers"}});
+    let mut layers = Vec::new();
+    let mut files = content.files.clone();
+    let settings = if let Some(base) = base {
+        labels["org.opencontainers.image.base.name"] = base.name.clone().into();
+        labels["org.opencontainers.image.base.digest"] = base.digest.clone().into();
+        config = base.config.clone();
+        layers.clone_from(&base.layers);
+        let place = |(name, bytes)| (format!("{EXAMPLE_FOLDER}/{name}"), bytes);
+        files = files.into_iter().map(place).collect();
+        let program = format!(r"C:\{EXAMPLE_FOLDER}\{}", content.program);
+        let mut settings = base.config["config"].clone();
         // They belong to the base image's own program.
         for key in ["Cmd", "ArgsEscaped"] {
-            settings.remove(key);
+            settings.as_object_mut().and_then(|settings| settings.remove(key));
         }
+        settings["Entrypoint"] = json!([program]);
+        settings
+    } else {
+        // containerd puts the root of the image into PATH.
+        json!({"Entrypoint": [content.program], "Cmd": ["serve"]})
+    };
+    let archive = layer::archive(&files, base.is_none(), source.seconds)?;
+    layers.push(layout.add(LAYER, layer::compress(&archive)?));
+    config["created"] = source.date().into();
+    config["config"] = settings;
+    config["config"]["Labels"] = labels.clone();
+    append(&mut config["rootfs"]["diff_ids"], super::layout::digest(&archive).into());
+    let history = json!({"created": source.date(), "created_by": "cargo xtask image"});
+    append(&mut config["history"], history);
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": layout.add_json(CONFIG, &config),
+        "layers": layers,
+        "annotations": labels,
+    });
+    let mut descriptor = layout.add_json(MANIFEST, &manifest);
+    descriptor["platform"] = json!({"architecture": "amd64", "os": "windows"});
+    if let Some(version) = config.get("os.version") {
+        descriptor["platform"]["os.version"] = version.clone();
     }
-    push(&mut config["rootfs"]["diff_ids"], layer.diff_id.to_string().into());
-    push(&mut config["history"], history(source));
-    let mut layers = base.layers.clone();
-    layers.push(layout.add(LAYER, layer.compressed));
-    let platform =
-        json!({"architecture": "amd64", "os": "windows", "os.version": config["os.version"]});
-    Ok(add_manifest(layout, &config, &layers, &labels, platform))
+    Ok(descriptor)
 }
 
 /// Appends to a list; a missing list is an empty one.
-fn push(list: &mut Value, item: Value) {
+fn append(list: &mut Value, item: Value) {
     match list.as_array_mut() {
         Some(list) => list.push(item),
         None => *list = json!([item]),
     }
-}
-
-fn history(source: &Source) -> Value {
-    json!({"created": source.date.rfc3339(), "created_by": "cargo xtask image"})
-}
-
-/// The labels of
-/// <https://github.com/opencontainers/image-spec/blob/main/annotations.md>.
-fn labels(title: &Title<'_>, source: &Source) -> Map<String, Value> {
-    let pairs = [
-        ("title", Some(title.name.to_owned())),
-        ("description", Some(title.description.to_owned())),
-        ("version", Some(source.version.to_owned())),
-        ("revision", source.revision()),
-        ("created", Some(source.date.rfc3339())),
-        ("licenses", Some(env!("CARGO_PKG_LICENSE").to_owned())),
-        ("source", Some(source::REPOSITORY.to_owned())),
-    ];
-    let set = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
-    set.map(|(key, value)| (format!("org.opencontainers.image.{key}"), value.into())).collect()
-}
-
-fn add_manifest(
-    layout: &mut Layout,
-    config: &Value,
-    layers: &[Value],
-    annotations: &Map<String, Value>,
-    platform: Value,
-) -> Value {
-    let config = layout.add_json(CONFIG, config);
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": MANIFEST,
-        "config": config,
-        "layers": layers,
-        "annotations": annotations,
-    });
-    let mut descriptor = layout.add_json(MANIFEST, &manifest);
-    descriptor["platform"] = platform;
-    descriptor
 }

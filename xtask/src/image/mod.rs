@@ -1,196 +1,257 @@
 //! `cargo xtask image`: builds container images without a container engine.
 //!
-//! The plugin's image is a `HostProcess` image with one layer. Example images have a layer
-//! on top of a Windows image. For each image three things are written:
-//! an OCI layout, the same as an archive for `ctr images import`, and a second layout with
-//! its bill of materials and its provenance. The same source gives the same bytes on every
-//! machine. `--push` then pushes the image with skopeo.
+//! The plugin's image is a `HostProcess` image with one layer. Example images have a layer on
+//! top of a Windows image. `docs/images.md` describes the options and the files.
 
-mod base_image;
-mod digest;
-mod example;
 mod hive;
 mod layer;
 mod layout;
 mod manifest;
-mod options;
 mod programs;
-mod provenance;
-mod push;
-mod reference;
 mod referrers;
-mod sbom;
+mod registry;
 mod security;
-mod source;
-mod source_date;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Parser, ValueEnum};
 use serde_json::Value;
 
-pub(crate) use self::digest::Digest;
-pub(crate) use self::hive::check as check_hive;
-pub(crate) use self::layer::{HIVE_FOLDER, HIVES};
-pub(crate) use self::layout::{INDEX, MANIFEST};
-pub(crate) use self::programs::{PACKAGES as PROGRAM_PACKAGES, names as program_names};
-pub(crate) use self::security::base64;
-pub(crate) use self::source_date::civil;
+pub(crate) use self::programs::PACKAGES as PROGRAM_PACKAGES;
+#[allow(unused_imports, reason = "tests of the release use it")]
+pub(crate) use self::programs::names as program_names;
 
-use self::base_image::BaseImage;
-use self::example::Example;
 use self::layout::Layout;
-use self::manifest::Title;
-use self::options::{ImageKind, Options};
-use self::provenance::Programs;
-use self::referrers::Referrers;
-use self::source::{Source, Tree};
+use self::manifest::{BaseImage, Content};
+use self::registry::Registry;
+use crate::{process, workspace};
 
 /// The name of the plugin's image, of its layout and of its repository.
 pub(crate) const PLUGIN: &str = "directx-device-plugin";
 
-/// The repository that images are named after in an archive, unless they are pushed to
-/// another one.
-const REPOSITORY: &str = "ghcr.io/directx-device-plugin";
+/// Where the source is published.
+const REPOSITORY: &str = "https://github.com/directx-device-plugin/directx-device-plugin";
 
-/// The annotation by which `ctr images import` names an image.
-const CONTAINERD_NAME: &str = "io.containerd.image.name";
+/// The repository that images are named after in an archive, unless they are pushed.
+const IMAGES: &str = "ghcr.io/directx-device-plugin";
+
+/// Builds the container image of the plugin or of an example, and pushes it
+#[derive(Parser)]
+#[command(name = "cargo xtask image")]
+struct Options {
+    /// Folder for the files [default: target/images]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Tag of the image [default: that of --push, otherwise the version of the programs]
+    #[arg(long)]
+    tag: Option<String>,
+    /// Use the programs in this folder and build none
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
+    /// Cargo profile for the programs
+    #[arg(long, default_value = "release", conflicts_with = "programs")]
+    profile: String,
+    /// Build the image of this example
+    #[arg(long, requires = "base")]
+    example: Option<Example>,
+    /// Windows image of the example, such as mcr.microsoft.com/windows/server:ltsc2022
+    #[arg(long, value_name = "IMAGE", requires = "example", value_parser = registry::with_registry)]
+    base: Option<String>,
+    /// Push the image after the build
+    #[arg(long, value_name = "REGISTRY/REPOSITORY[:TAG]", value_parser = registry::with_registry)]
+    push: Option<String>,
+    /// Push even if the tag names another image
+    #[arg(long, requires = "push")]
+    replace: bool,
+    /// Connect without TLS, to registries on this machine
+    #[arg(long)]
+    plain_http: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Example {
+    DeviceDiscovery,
+    GpuProbe,
+}
 
 /// `cargo xtask image`.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
+    let words = [OsString::from("image")].into_iter().chain(arguments.iter().cloned());
+    let options = match Options::try_parse_from(words) {
+        Ok(options) => options,
+        Err(error) => {
+            error.print()?;
+            return Ok(if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS });
+        }
+    };
     let source = Source::read()?;
-    let options = Options::parse(arguments, source.version)?;
-    if options.push.is_some() {
-        push::require_skopeo()?;
+    let registry = Registry { plain_http: options.plain_http };
+    let (repository, tag) = options.target(&source)?;
+    let target = repository.map(|repository| format!("{repository}:{tag}"));
+    // Before the programs are built, which takes minutes.
+    let existing = target.as_ref().map(|target| registry.digest(target)).transpose()?.flatten();
+    let mut image = Image::build(&options, &source, registry)?;
+    let name = target.clone().unwrap_or_else(|| format!("{IMAGES}/{}:{tag}", image.name));
+    image.tag(tag, &name);
+    let folder = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));
+    image.write(&folder, &source)?;
+    let Some((repository, target)) = repository.zip(target) else { return Ok(ExitCode::SUCCESS) };
+
+    let digest = &image.digest;
+    if let Some(existing) = existing.filter(|existing| existing != digest && !options.replace) {
+        bail!(
+            "{target} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
+        );
     }
-    if source.tree == Tree::Modified {
-        eprintln!("warning: the files of the workspace differ from the commit");
-    }
-    let image = Image::build(&options, &source)?;
-    image.write(&options, &source)?;
-    image.print(&options);
-    if let Some(push_options) = &options.push {
-        let content = push::Content {
-            folder: &options.output,
-            image: &image.name,
-            tag: &options.tag,
-            digest: image.digest(),
-            referrers: &image.referrers_name(),
-            artifacts: &image.referrers.artifacts,
-            index_tag: &image.referrers.index_tag,
-        };
-        println!("pushed {}", push::push(&content, push_options)?);
-    }
+    let (layout, referrers) = (folder.join(image.name), folder.join(image.referrers_name()));
+    // The tag is last, so a push that fails leaves it as it was.
+    registry.push(&layout, tag, &format!("{repository}@{digest}"))?;
+    registry.push_index(
+        &referrers,
+        &image.index_tag,
+        &format!("{repository}:{}", image.index_tag),
+    )?;
+    registry.push(&layout, tag, &target)?;
+    println!("pushed {target}@{digest}");
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an image is made of, apart from the programs.
-enum Content {
-    Plugin,
-    Example(&'static Example, BaseImage),
-}
-
-impl Content {
-    fn read(kind: &ImageKind) -> Result<Content> {
-        Ok(match kind {
-            ImageKind::Plugin => Content::Plugin,
-            ImageKind::Example(example, base) => Content::Example(example, BaseImage::read(base)?),
-        })
-    }
-
-    fn title(&self) -> Title<'static> {
-        match self {
-            Content::Plugin => Title {
-                name: PLUGIN,
-                description: "Advertises the DirectX devices of Windows nodes to Kubernetes",
-            },
-            Content::Example(example, _) => {
-                Title { name: example.name, description: example.description }
-            }
+impl Options {
+    /// The repository to push to, and the tag of the image.
+    fn target<'a>(&'a self, source: &'a Source) -> Result<(Option<&'a str>, &'a str)> {
+        let (repository, pushed) = self.push.as_deref().map(registry::split).unzip();
+        let (tag, pushed) = (self.tag.as_deref(), pushed.flatten());
+        if let (Some(tag), Some(pushed)) = (tag, pushed) {
+            ensure!(tag == pushed, "--tag is `{tag}` and --push names the tag `{pushed}`");
         }
-    }
-
-    /// The names of the files in it.
-    fn files(&self) -> Vec<&'static str> {
-        match self {
-            Content::Plugin => programs::names().collect(),
-            Content::Example(example, _) => example.files.to_vec(),
-        }
+        Ok((repository, tag.or(pushed).unwrap_or(source.version)))
     }
 }
 
 /// A built image in memory.
 struct Image {
-    /// Its name, which its files have too.
-    name: String,
-    layout: Layout,
+    name: &'static str,
+    digest: String,
     descriptor: Value,
-    referrers: Referrers,
+    layout: Layout,
+    /// A layout with the artifacts that refer to the image, and the tag of their index.
+    referrers: Layout,
+    index_tag: String,
 }
 
 impl Image {
-    fn build(options: &Options, source: &Source) -> Result<Image> {
-        // Read before the programs are built, which takes minutes.
-        let content = Content::read(&options.kind)?;
-        let (folder, origin) = match &options.programs {
-            Some(folder) => (folder.clone(), Programs::Given),
-            None => (programs::build()?, Programs::Built),
+    fn build(options: &Options, source: &Source, registry: Registry) -> Result<Image> {
+        let base = options.base.as_deref().map(|name| BaseImage::read(registry, name));
+        let base = base.transpose()?;
+        let (folder, profile) = match &options.programs {
+            Some(folder) => (folder.clone(), None),
+            None => (programs::build(&options.profile)?, Some(&*options.profile)),
         };
-        let title = content.title();
-        let files = programs::read(&folder, &content.files())?;
+        let content = content(options.example, &folder)?;
         let mut layout = Layout::default();
-        let (descriptor, base) = match &content {
-            Content::Plugin => (manifest::add_plugin(&mut layout, &title, &files, source)?, None),
-            Content::Example(example, base) => {
-                let layout = &mut layout;
-                let descriptor =
-                    manifest::add_example(layout, &title, example, base, &files, source)?;
-                (descriptor, Some(base))
-            }
-        };
-        let digest = descriptor["digest"].as_str().unwrap_or_default();
-        let sbom = sbom::document(&title, source)?;
-        let provenance = provenance::statement(&title, digest, &files, base, origin, source)?;
-        let referrers = Referrers::new(&descriptor, &sbom, &provenance, source);
-        Ok(Image { name: title.name.to_owned(), layout, descriptor, referrers })
-    }
-
-    fn digest(&self) -> &str {
-        self.descriptor["digest"].as_str().unwrap_or_default()
+        let descriptor = manifest::add(&mut layout, &content, base.as_ref(), source)?;
+        let digest = descriptor["digest"].as_str().unwrap_or_default().to_owned();
+        let documents = [
+            referrers::bill_of_materials(&content, source)?,
+            referrers::provenance(&digest, &content, base.as_ref(), profile, source)?,
+        ];
+        let (referrers, index_tag) = referrers::layout(&descriptor, &documents, source);
+        Ok(Image { name: content.name, digest, descriptor, layout, referrers, index_tag })
     }
 
     fn referrers_name(&self) -> String {
         format!("{}-referrers", self.name)
     }
 
-    /// Writes the layouts and the archive into the output folder.
-    fn write(&self, options: &Options, source: &Source) -> Result<()> {
-        let folder = &options.output;
-        fs::create_dir_all(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
-        let repository = match &options.push {
-            Some(push) => format!("{}/{}", push.target.registry, push.target.repository),
-            None => format!("{REPOSITORY}/{}", self.name),
-        };
-        let mut descriptor = self.descriptor.clone();
-        let name = format!("{repository}:{}", options.tag);
-        descriptor["annotations"] = BTreeMap::from([(CONTAINERD_NAME, name)]).into_iter().collect();
-        let mut layout = self.layout.clone();
-        layout.tag(&options.tag, descriptor);
-        layout.write(&folder.join(&self.name))?;
-        layout.write_archive(&folder.join(format!("{}.tar", self.name)), source.date)?;
-        self.referrers.layout.write(&folder.join(self.referrers_name()))
+    fn tag(&mut self, tag: &str, name: &str) {
+        // `ctr images import` reads the name from this annotation.
+        self.descriptor["annotations"]["io.containerd.image.name"] = name.into();
+        self.layout.tag(tag, self.descriptor.clone());
     }
 
-    fn print(&self, options: &Options) {
-        let folder = options.output.join(&self.name);
-        let kilobytes = self.layout.size() / 1000;
-        println!("{} ({}.{:03} MB)", self.digest(), kilobytes / 1000, kilobytes % 1000);
-        println!("  layout     {}", folder.display());
-        println!("  archive    {}.tar", folder.display());
-        println!("  referrers  {}-referrers", folder.display());
+    fn write(&self, folder: &Path, source: &Source) -> Result<()> {
+        let (layout, referrers) = (folder.join(self.name), folder.join(self.referrers_name()));
+        let archive = folder.join(format!("{}.tar", self.name));
+        self.layout.write(&layout)?;
+        self.layout.write_archive(&archive, source.seconds)?;
+        self.referrers.write(&referrers)?;
+        println!("{}\n  layout     {}", self.digest, layout.display());
+        println!("  archive    {}\n  referrers  {}", archive.display(), referrers.display());
+        Ok(())
+    }
+}
+
+fn content(example: Option<Example>, folder: &Path) -> Result<Content> {
+    let content = |name, description, program, files: &[&'static str]| {
+        let files = programs::read(folder, files)?;
+        Ok(Content { name, description, program, files })
+    };
+    match example {
+        None => content(
+            PLUGIN,
+            "Advertises the DirectX devices of Windows nodes to Kubernetes",
+            "directx-device-plugin.exe",
+            &programs::names().collect::<Vec<_>>(),
+        ),
+        Some(Example::DeviceDiscovery) => content(
+            "device-discovery",
+            "Lists the DirectX devices that a container sees",
+            "test-device-discovery.exe",
+            &[
+                "directx-device-discovery.dll",
+                "test-device-discovery.exe",
+                "test-device-discovery-cpp.exe",
+                "test-device-discovery-go.exe",
+            ],
+        ),
+        Some(Example::GpuProbe) => content(
+            "gpu-probe",
+            "Uses every GPU API of a container for a moment and reports what works",
+            "gpu-probe.exe",
+            &["gpu-probe.exe"],
+        ),
+    }
+}
+
+/// The source that an image is built from.
+struct Source {
+    /// The version of the programs, which all packages of the workspace share.
+    version: &'static str,
+    /// The commit, with `-modified` if files differ from it.
+    revision: String,
+    /// The time of everything in the image, in seconds since 1970: `SOURCE_DATE_EPOCH`
+    /// (<https://reproducible-builds.org/specs/source-date-epoch>), otherwise that of the commit.
+    seconds: u64,
+}
+
+impl Source {
+    fn read() -> Result<Source> {
+        let git = |arguments: &str| {
+            let mut git = Command::new("git");
+            git.current_dir(workspace::root()).args(arguments.split(' '));
+            process::stdout(&mut git).map(|text| text.trim().to_owned())
+        };
+        let revision = git("describe --always --abbrev=40 --exclude=* --dirty=-modified");
+        let revision = revision.unwrap_or_else(|| "unknown".to_owned());
+        if revision.ends_with("-modified") {
+            eprintln!("warning: the files of the workspace differ from the commit");
+        }
+        let variable = std::env::var("SOURCE_DATE_EPOCH").ok();
+        let time =
+            variable.or_else(|| git("log -1 --format=%ct")).unwrap_or_else(|| "0".to_owned());
+        let seconds: u32 = time.parse().with_context(|| {
+            format!("invalid SOURCE_DATE_EPOCH `{time}`\nhint: set it to seconds since 1970")
+        })?;
+        Ok(Source { version: env!("CARGO_PKG_VERSION"), revision, seconds: seconds.into() })
+    }
+
+    /// Such as `2026-11-21T22:30:19Z`.
+    fn date(&self) -> String {
+        let time = UNIX_EPOCH + Duration::from_secs(self.seconds);
+        humantime::format_rfc3339_seconds(time).to_string()
     }
 }

@@ -1,108 +1,144 @@
 //! Artifacts that refer to an image: its bill of materials and its provenance.
 //!
 //! A registry lists them for the image's digest with the referrers API. For registries
-//! without this API the specification has a fallback: an index under the tag
-//! `sha256-<hex>`
+//! without this API there is an index with the tag `sha256-<hex>`
 //! (<https://github.com/opencontainers/distribution-spec/blob/main/spec.md#referrers-tag-schema>).
 
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::layout::{INDEX, Layout, MANIFEST};
-use super::source::Source;
-use super::{provenance, sbom};
+use super::layout::{INDEX, Layout, MANIFEST, digest};
+use super::manifest::{BaseImage, Content};
+use super::{REPOSITORY, Source, programs};
+use crate::{process, workspace};
 
-/// The media type of an empty configuration, which an artifact has.
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+const CYCLONEDX: &str = "application/vnd.cyclonedx+json";
+const IN_TOTO: &str = "application/vnd.in-toto+json";
 
-/// The artifacts of an image in a layout of their own: containerd cannot import an index
-/// that lists an image together with artifacts.
-pub(super) struct Referrers {
-    pub(super) layout: Layout,
-    /// The names of the artifacts in the layout, with their digests.
-    pub(super) artifacts: Vec<(&'static str, String)>,
-    /// The tag of the index that lists them.
-    pub(super) index_tag: String,
+/// The artifacts of `image` in a layout: containerd cannot import an index that lists an image
+/// together with artifacts. Returns the tag of their index too.
+pub(super) fn layout(
+    image: &Value,
+    documents: &[(&str, Value)],
+    source: &Source,
+) -> (Layout, String) {
+    let mut layout = Layout::default();
+    let image_digest = image["digest"].as_str().unwrap_or_default();
+    let mut manifests = Vec::new();
+    for (media_type, document) in documents {
+        let annotations = json!({"org.opencontainers.image.created": source.date()});
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST,
+            "artifactType": media_type,
+            "config": layout.add(EMPTY, b"{}".to_vec()),
+            "layers": [layout.add_json(media_type, document)],
+            "subject": {"mediaType": MANIFEST, "digest": image_digest, "size": image["size"]},
+            "annotations": annotations,
+        });
+        let mut descriptor = layout.add_json(MANIFEST, &manifest);
+        descriptor["artifactType"] = (*media_type).into();
+        descriptor["annotations"] = annotations;
+        manifests.push(descriptor);
+    }
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests});
+    let index = layout.add_json(INDEX, &index);
+    let tag = image_digest.replacen(':', "-", 1);
+    layout.tag(&tag, index);
+    (layout, tag)
 }
 
-impl Referrers {
-    /// The referrers of the image that `image` describes.
-    pub(super) fn new(
-        image: &Value,
-        sbom: &Value,
-        provenance: &Value,
-        source: &Source,
-    ) -> Referrers {
-        let mut layout = Layout::default();
-        let digest = image["digest"].as_str().unwrap_or_default();
-        let subject = json!({"mediaType": MANIFEST, "digest": digest, "size": image["size"]});
-        let documents = [
-            ("sbom", sbom::MEDIA_TYPE, sbom, json!({})),
-            (
-                "provenance",
-                provenance::MEDIA_TYPE,
-                provenance,
-                json!({"in-toto.io/predicate-type": provenance::PREDICATE}),
-            ),
-        ];
-        let mut artifacts = Vec::new();
-        let mut manifests = Vec::new();
-        for (name, media_type, document, mut annotations) in documents {
-            annotations["org.opencontainers.image.created"] = source.date.rfc3339().into();
-            let manifest = json!({
-                "schemaVersion": 2,
-                "mediaType": MANIFEST,
-                "artifactType": media_type,
-                "config": layout.add(EMPTY, b"{}".to_vec()),
-                "layers": [layout.add_json(media_type, document)],
-                "subject": subject,
-                "annotations": annotations,
-            });
-            let descriptor = layout.add_json(MANIFEST, &manifest);
-            artifacts.push((name, descriptor["digest"].as_str().unwrap_or_default().to_owned()));
-            layout.tag(name, descriptor.clone());
-            let mut listed = descriptor;
-            listed["artifactType"] = media_type.into();
-            listed["annotations"] = annotations;
-            manifests.push(listed);
-        }
-        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests});
-        let index = layout.add_json(INDEX, &index);
-        let index_tag = digest.replacen(':', "-", 1);
-        layout.tag(&index_tag, index);
-        Referrers { layout, artifacts, index_tag }
-    }
+/// The crates that are linked into the programs, as `CycloneDX` 1.5.
+pub(super) fn bill_of_materials(
+    content: &Content,
+    source: &Source,
+) -> Result<(&'static str, Value)> {
+    let mut tree = workspace::cargo();
+    tree.args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{l}|"]);
+    // Without build dependencies and procedural macros.
+    tree.args(["--edges", "normal,no-proc-macro", "--target", workspace::WINDOWS_TARGET]);
+    tree.args(programs::PACKAGES.iter().flat_map(|package| ["--package", package]));
+    let text =
+        process::stdout(&mut tree).with_context(|| format!("{} failed", process::line(&tree)))?;
+    // Such as `serde v1.0.228|MIT OR Apache-2.0| (*)`.
+    let package = |line| -> Option<(&str, &str, &str)> {
+        let mut fields = str::split(line, '|');
+        let (name, version) = fields.next()?.split_once(" v")?;
+        Some((name, version.split(' ').next()?, fields.next()?))
+    };
+    let packages: BTreeSet<_> = text.lines().filter_map(package).collect();
+    let components = packages.iter().map(|(name, version, license)| {
+        // `+` has another meaning in a package URL.
+        let purl = format!("pkg:cargo/{name}@{}", version.replace('+', "%2B"));
+        // Older packages write `/` for `OR`, which SPDX does not know.
+        let license = license.replace(" / ", " OR ").replace('/', " OR ");
+        json!({"type": "library", "bom-ref": purl, "purl": purl, "name": name, "version": version,
+               "licenses": [{"expression": license}]})
+    });
+    let document = json!({
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "version": 1,
+        "metadata": {
+            "timestamp": source.date(),
+            "component": {
+                "type": "container",
+                "bom-ref": content.name,
+                "name": content.name,
+                "version": source.version,
+                "licenses": [{"expression": env!("CARGO_PKG_LICENSE")}],
+            },
+        },
+        "components": components.collect::<Vec<_>>(),
+    });
+    Ok((CYCLONEDX, document))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::image::source::Tree;
-    use crate::image::source_date::SourceDate;
-
-    #[test]
-    fn artifacts_name_the_image_and_the_index_lists_them() {
-        let date = SourceDate::new(None, None).unwrap();
-        let source = Source { version: "1.0.0", commit: None, tree: Tree::Clean, date };
-        let image = json!({"digest": "sha256:ab", "size": 7, "platform": {}});
-        let referrers = Referrers::new(&image, &json!({"a": 1}), &json!({"b": 2}), &source);
-        assert_eq!(referrers.index_tag, "sha256-ab");
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().join("layout");
-        referrers.layout.write(&folder).unwrap();
-        let blob = |digest: &str| -> Value {
-            let path = folder.join("blobs/sha256").join(&digest["sha256:".len()..]);
-            serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-        };
-        for (name, digest) in &referrers.artifacts {
-            let manifest = blob(digest);
-            let subject = json!({"mediaType": MANIFEST, "digest": "sha256:ab", "size": 7});
-            assert_eq!(manifest["subject"], subject, "{name}");
-        }
-        let index: Value =
-            serde_json::from_slice(&std::fs::read(folder.join("index.json")).unwrap()).unwrap();
-        let index = blob(index["manifests"][2]["digest"].as_str().unwrap());
-        let types: Vec<_> = (0..2).map(|n| index["manifests"][n]["artifactType"].clone()).collect();
-        assert_eq!(types, [sbom::MEDIA_TYPE, provenance::MEDIA_TYPE]);
-        assert_eq!(index["manifests"][1]["digest"], *referrers.artifacts[1].1);
+/// What the image was built from and how: an in-toto statement with the predicate of SLSA 1.0.
+/// It has no time of the build and no name of a machine, so a second build gives the same.
+/// `profile` is missing if the programs were not built by this run.
+pub(super) fn provenance(
+    image_digest: &str,
+    content: &Content,
+    base: Option<&BaseImage>,
+    profile: Option<&str>,
+    source: &Source,
+) -> Result<(&'static str, Value)> {
+    let sha256 = |digest: &str| json!({"sha256": digest.trim_start_matches("sha256:")});
+    let compiler = process::stdout(Command::new("rustc").arg("--version"));
+    let compiler = compiler.context("`rustc --version` failed")?;
+    let mut materials = vec![json!({
+        "uri": format!("git+{REPOSITORY}"), "digest": {"gitCommit": source.revision},
+    })];
+    if let Some(base) = base {
+        let uri = format!("docker://{}", base.name);
+        materials.push(json!({"uri": uri, "digest": sha256(&base.digest)}));
     }
+    let files = content.files.iter().map(|(name, bytes)| (name.clone(), sha256(&digest(bytes))));
+    let statement = json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": content.name, "digest": sha256(image_digest)}],
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": format!("{REPOSITORY}/blob/main/docs/images.md"),
+                "externalParameters": {
+                    "image": content.name,
+                    "target": workspace::WINDOWS_TARGET,
+                    "profile": profile,
+                },
+                "internalParameters": {
+                    "compiler": profile.map(|_| compiler.trim()),
+                    "files": Value::Object(files.collect()),
+                },
+                "resolvedDependencies": materials,
+            },
+            "runDetails": {"builder": {"id": format!("{REPOSITORY}/tree/main/xtask")}},
+        },
+    });
+    Ok((IN_TOTO, statement))
 }

@@ -8,8 +8,6 @@ use flate2::{Compression, GzBuilder};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use crate::image::civil;
-
 /// The files of an archive by their paths, with `/` between folders. The map sorts them.
 pub(super) type Files = BTreeMap<String, File>;
 
@@ -114,6 +112,20 @@ pub(super) fn tar(folder: &str, files: &Files, date: u64) -> Result<Vec<u8>> {
         }
     }
     Ok(archive.into_inner()?)
+}
+
+/// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar
+/// (<https://howardhinnant.github.io/date_algorithms.html>, `civil_from_days`).
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::source::Source;
-use crate::image::Digest;
 
 /// The file that lists the other files with their kinds.
 pub(super) const MANIFEST: &str = "release.json";
@@ -58,7 +58,7 @@ impl Kind {
 
 impl Artifact {
     pub(super) fn new(name: &str, kind: Kind, bytes: &[u8]) -> Artifact {
-        let sha256 = Digest::of(bytes).hex().to_owned();
+        let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         Artifact { name: name.to_owned(), kind, size: bytes.len(), sha256 }
     }
 }

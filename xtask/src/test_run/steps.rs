@@ -6,9 +6,9 @@ use crate::process::run;
 use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 use crate::{
-    attack, book, clients, cluster_suite, deny, doc_commands, fuzz, gpu_suite, image_suite,
-    import_cycles, imports, kubelet_suite, layers, manifests, metrics_suite, prerequisites,
-    release, version_info, wine_suite,
+    attack, book, clients, cluster_suite, deny, doc_commands, fuzz, gpu_suite, import_cycles,
+    imports, kubelet_suite, layers, manifests, metrics_suite, prerequisites, release, version_info,
+    wine_suite,
 };
 
 /// One check.
@@ -202,7 +202,7 @@ pub(super) const STEPS: &[Step] = &[
         about: "container images, with a registry, containerd and skopeo",
         kind: Kind::Full,
         needs: Needs::Linux("skopeo, containerd and the registry are those of Debian"),
-        run: Run::Whole(image_suite::check),
+        run: Run::Whole(images),
     },
     Step {
         name: "release",
@@ -269,6 +269,13 @@ fn documentation() -> Result<()> {
 
 fn tests() -> Result<()> {
     run(cargo().args(["test", "--quiet", "--workspace", "--no-fail-fast"]))
+}
+
+fn images() -> Result<()> {
+    prerequisites::for_image_tests()?;
+    prerequisites::for_windows_builds()?;
+    prerequisites::for_32_bit_builds()?;
+    run(cargo().args(["test", "--quiet", "--package", "image_suite", "--", "--include-ignored"]))
 }
 
 fn windows_build() -> Result<()> {

@@ -1,0 +1,128 @@
+//! Registries, through skopeo, which also knows the logins of Docker and Podman.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::layout::digest;
+
+/// Whether a registry on this machine may be used without TLS.
+#[derive(Clone, Copy)]
+pub(super) struct Registry {
+    pub(super) plain_http: bool,
+}
+
+/// `REGISTRY/REPOSITORY[:TAG]` as it is given in an option. skopeo checks the rest.
+pub(super) fn with_registry(reference: &str) -> Result<String, String> {
+    let (registry, _) = reference.split_once('/').unwrap_or_default();
+    if registry == "localhost" || registry.contains(['.', ':']) {
+        return Ok(reference.to_owned());
+    }
+    Err("it names no registry; an example is ghcr.io/owner/image:1.0".to_owned())
+}
+
+/// The repository of a reference, and its tag.
+pub(super) fn split(reference: &str) -> (&str, Option<&str>) {
+    let reference = reference.split('@').next().unwrap_or_default();
+    match reference.rsplit_once(':') {
+        Some((repository, tag)) if !tag.contains('/') => (repository, Some(tag)),
+        _ => (reference, None),
+    }
+}
+
+impl Registry {
+    /// The digest that the registry has for a tag.
+    pub(super) fn digest(self, reference: &str) -> Result<Option<String>> {
+        let output = self.inspect(reference, &["--raw"])?;
+        let message = message(&output).to_lowercase();
+        // The codes are those of the distribution specification; some registries answer only
+        // with the status.
+        let not_found = ["manifest unknown", "name unknown", "not found", "not known to registry"];
+        if !output.status.success() && not_found.iter().any(|text| message.contains(text)) {
+            return Ok(None);
+        }
+        Ok(Some(digest(&check(output).with_context(|| format!("cannot read {reference}"))?)))
+    }
+
+    /// A manifest, with `--raw`, or a configuration, with `--config` too.
+    pub(super) fn document(self, reference: &str, options: &[&str]) -> Result<(Value, String)> {
+        let output = self.inspect(reference, options)?;
+        let bytes = check(output).with_context(|| format!("cannot read {reference}"))?;
+        Ok((serde_json::from_slice(&bytes)?, digest(&bytes)))
+    }
+
+    /// Copies what `name` is in the layout `folder` to `target`.
+    pub(super) fn push(self, folder: &Path, name: &str, target: &str) -> Result<()> {
+        // Without the option, skopeo may compress layers again, with another digest.
+        self.copy(&["--preserve-digests"], folder, name, target)
+    }
+
+    /// Copies an index and the artifacts that it lists.
+    pub(super) fn push_index(self, folder: &Path, name: &str, target: &str) -> Result<()> {
+        let result = self.copy(&["--all", "--preserve-digests"], folder, name, target);
+        // skopeo before 1.14 writes an index anew, without the types of the artifacts.
+        match result {
+            Err(error) if format!("{error:#}").contains("we cannot modify it") => {
+                eprintln!(
+                    "warning: this skopeo leaves out the types of the artifacts in {target}\nhint: use skopeo 1.14 or newer"
+                );
+                self.copy(&["--all"], folder, name, target)
+            }
+            result => result,
+        }
+    }
+
+    fn copy(self, options: &[&str], folder: &Path, name: &str, target: &str) -> Result<()> {
+        let mut copy = self.skopeo("copy", "--dest-tls-verify");
+        // The path of the layout is relative, because skopeo splits it at a colon.
+        copy.current_dir(folder).arg("--quiet").args(options);
+        let output =
+            copy.arg(format!("oci:.:{name}")).arg(format!("docker://{target}")).output()?;
+        check(output).with_context(|| format!("cannot push {target}"))?;
+        Ok(())
+    }
+
+    fn inspect(self, reference: &str, options: &[&str]) -> Result<Output> {
+        let mut inspect = self.skopeo("inspect", "--tls-verify");
+        inspect.args(options).arg(format!("docker://{reference}")).output().context(
+            "cannot run skopeo, which connects to registries\nhint: install it; in Debian the package is `skopeo`",
+        )
+    }
+
+    fn skopeo(self, command: &str, tls_option: &str) -> Command {
+        let mut skopeo = Command::new("skopeo");
+        // A policy restricts which images are trusted; those that are pushed were built just now.
+        skopeo.args(["--insecure-policy", "--command-timeout", "5m"]);
+        skopeo.args(["--override-os", "windows", "--override-arch", "amd64", command]);
+        skopeo.args(self.plain_http.then(|| format!("{tls_option}=false")));
+        skopeo
+    }
+}
+
+/// What skopeo prints, or its error with a hint.
+fn check(output: Output) -> Result<Vec<u8>> {
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let message = message(&output);
+    let lower = message.to_lowercase();
+    let denied = ["unauthorized", "authentication required", "denied", "forbidden"];
+    let hint = if denied.iter().any(|text| lower.contains(text)) {
+        "\nhint: log in with `skopeo login REGISTRY` as a user who may push"
+    } else if lower.contains("server gave http response to https client") {
+        "\nhint: --plain-http connects without TLS"
+    } else {
+        ""
+    };
+    bail!("{message}{hint}")
+}
+
+/// The last line that skopeo printed, without its time and level.
+fn message(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.trim_end().lines().last().unwrap_or_default();
+    let line = line.split_once("msg=").map_or(line, |(_, message)| message);
+    line.trim_matches('"').replace("\\n", " ").replace("\\\"", "\"")
+}
