@@ -10,6 +10,15 @@ pub(crate) enum Machine {
 }
 
 impl Machine {
+    /// `IMAGE_FILE_MACHINE_I386` or `IMAGE_FILE_MACHINE_AMD64` (winnt.h).
+    #[cfg(test)]
+    pub(crate) fn number(self) -> u16 {
+        match self {
+            Machine::X86 => 0x014c,
+            Machine::X86_64 => 0x8664,
+        }
+    }
+
     /// The format of object files, as windres calls it.
     pub(crate) fn object_format(self) -> &'static str {
         match self {

@@ -104,8 +104,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "image",
-        arguments: "[--output DIR] [--tag TAG] [--programs DIR]\n\
-            \x20       [--example NAME --base-manifest FILE --base-config FILE [--base-name IMAGE]]\n\
+        arguments: "[--output DIR] [--tag TAG] [--programs DIR | --profile NAME]\n\
+            \x20       [--example NAME --base IMAGE]\n\
             \x20       [--push REGISTRY/REPOSITORY[:TAG] [--replace] [--plain-http]]",
         about: "build the container image of the plugin or of an example, and push it",
         run: image::command,

@@ -3,10 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::Source;
 use super::layer::{self, Files};
-use super::layout::{Layout, MANIFEST};
+use super::layout::{Layout, MANIFEST, digest};
 use super::registry::{self, Registry};
+use super::source::{REPOSITORY, Source};
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
@@ -46,7 +46,7 @@ impl BaseImage {
             };
             let entry = list.iter().find(is_wanted);
             let entry = entry.with_context(|| format!("{name} has no image for windows/amd64"))?;
-            digest = entry["digest"].as_str().context("an image without a digest")?.to_owned();
+            entry["digest"].as_str().unwrap_or_default().clone_into(&mut digest);
             (manifest, _) = registry.document(&format!("{repository}@{digest}"), &["--raw"])?;
         }
         let reference = format!("{repository}@{digest}");
@@ -87,7 +87,7 @@ pub(super) fn add(
         "org.opencontainers.image.revision": source.revision,
         "org.opencontainers.image.created": source.date(),
         "org.opencontainers.image.licenses": env!("CARGO_PKG_LICENSE"),
-        "org.opencontainers.image.source": super::REPOSITORY,
+        "org.opencontainers.image.source": REPOSITORY,
     });
     let mut config =
         json!({"architecture": "amd64", "os": "windows", "rootfs": {"type": "layers"}});
@@ -117,7 +117,7 @@ pub(super) fn add(
     config["created"] = source.date().into();
     config["config"] = settings;
     config["config"]["Labels"] = labels.clone();
-    append(&mut config["rootfs"]["diff_ids"], super::layout::digest(&archive).into());
+    append(&mut config["rootfs"]["diff_ids"], digest(&archive).into());
     let history = json!({"created": source.date(), "created_by": "cargo xtask image"});
     append(&mut config["history"], history);
     let manifest = json!({

@@ -11,13 +11,13 @@ mod programs;
 mod referrers;
 mod registry;
 mod security;
+mod source;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::time::{Duration, UNIX_EPOCH};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 use serde_json::Value;
 
@@ -28,20 +28,18 @@ pub(crate) use self::programs::names as program_names;
 use self::layout::Layout;
 use self::manifest::{BaseImage, Content};
 use self::registry::Registry;
-use crate::{process, workspace};
+use self::source::Source;
+use crate::workspace;
 
 /// The name of the plugin's image, of its layout and of its repository.
 pub(crate) const PLUGIN: &str = "directx-device-plugin";
-
-/// Where the source is published.
-const REPOSITORY: &str = "https://github.com/directx-device-plugin/directx-device-plugin";
 
 /// The repository that images are named after in an archive, unless they are pushed.
 const IMAGES: &str = "ghcr.io/directx-device-plugin";
 
 /// Builds the container image of the plugin or of an example, and pushes it
 #[derive(Parser)]
-#[command(name = "cargo xtask image")]
+#[command(bin_name = "cargo xtask image")]
 struct Options {
     /// Folder for the files [default: target/images]
     #[arg(long, value_name = "DIR")]
@@ -52,7 +50,7 @@ struct Options {
     /// Use the programs in this folder and build none
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
-    /// Cargo profile for the programs
+    /// Cargo profile that the programs are built with
     #[arg(long, default_value = "release", conflicts_with = "programs")]
     profile: String,
     /// Build the image of this example
@@ -92,8 +90,10 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let registry = Registry { plain_http: options.plain_http };
     let (repository, tag) = options.target(&source)?;
     let target = repository.map(|repository| format!("{repository}:{tag}"));
-    // Before the programs are built, which takes minutes.
-    let existing = target.as_ref().map(|target| registry.digest(target)).transpose()?.flatten();
+    if let Some(target) = &target {
+        // A registry that cannot be read is an error before the build, which takes minutes.
+        registry.digest(target)?;
+    }
     let mut image = Image::build(&options, &source, registry)?;
     let name = target.clone().unwrap_or_else(|| format!("{IMAGES}/{}:{tag}", image.name));
     image.tag(tag, &name);
@@ -102,8 +102,9 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let Some((repository, target)) = repository.zip(target) else { return Ok(ExitCode::SUCCESS) };
 
     let digest = &image.digest;
-    if let Some(existing) = existing.filter(|existing| existing != digest && !options.replace) {
-        bail!(
+    if let Some(existing) = registry.digest(&target)?.filter(|existing| existing != digest) {
+        ensure!(
+            options.replace,
             "{target} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
         );
     }
@@ -123,6 +124,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
 impl Options {
     /// The repository to push to, and the tag of the image.
     fn target<'a>(&'a self, source: &'a Source) -> Result<(Option<&'a str>, &'a str)> {
+        ensure!(!self.push.iter().any(|name| name.contains('@')), "--push names a digest");
         let (repository, pushed) = self.push.as_deref().map(registry::split).unzip();
         let (tag, pushed) = (self.tag.as_deref(), pushed.flatten());
         if let (Some(tag), Some(pushed)) = (tag, pushed) {
@@ -214,44 +216,5 @@ fn content(example: Option<Example>, folder: &Path) -> Result<Content> {
             "gpu-probe.exe",
             &["gpu-probe.exe"],
         ),
-    }
-}
-
-/// The source that an image is built from.
-struct Source {
-    /// The version of the programs, which all packages of the workspace share.
-    version: &'static str,
-    /// The commit, with `-modified` if files differ from it.
-    revision: String,
-    /// The time of everything in the image, in seconds since 1970: `SOURCE_DATE_EPOCH`
-    /// (<https://reproducible-builds.org/specs/source-date-epoch>), otherwise that of the commit.
-    seconds: u64,
-}
-
-impl Source {
-    fn read() -> Result<Source> {
-        let git = |arguments: &str| {
-            let mut git = Command::new("git");
-            git.current_dir(workspace::root()).args(arguments.split(' '));
-            process::stdout(&mut git).map(|text| text.trim().to_owned())
-        };
-        let revision = git("describe --always --abbrev=40 --exclude=* --dirty=-modified");
-        let revision = revision.unwrap_or_else(|| "unknown".to_owned());
-        if revision.ends_with("-modified") {
-            eprintln!("warning: the files of the workspace differ from the commit");
-        }
-        let variable = std::env::var("SOURCE_DATE_EPOCH").ok();
-        let time =
-            variable.or_else(|| git("log -1 --format=%ct")).unwrap_or_else(|| "0".to_owned());
-        let seconds: u32 = time.parse().with_context(|| {
-            format!("invalid SOURCE_DATE_EPOCH `{time}`\nhint: set it to seconds since 1970")
-        })?;
-        Ok(Source { version: env!("CARGO_PKG_VERSION"), revision, seconds: seconds.into() })
-    }
-
-    /// Such as `2026-11-21T22:30:19Z`.
-    fn date(&self) -> String {
-        let time = UNIX_EPOCH + Duration::from_secs(self.seconds);
-        humantime::format_rfc3339_seconds(time).to_string()
     }
 }

@@ -50,7 +50,8 @@ pub(super) fn build(profile: &str) -> Result<PathBuf> {
     build.args(["--target", workspace::WINDOWS_TARGET]).env_remove("RUSTFLAGS");
     build.env("CARGO_ENCODED_RUSTFLAGS", build_flags::windows().join("\u{1f}"));
     run(&mut build)?;
-    let folder = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(profile);
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let folder = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(folder);
     visibility_filter::build_into(&folder)?;
     Ok(folder)
 }

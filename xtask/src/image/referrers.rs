@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::layout::{INDEX, Layout, MANIFEST, digest};
 use super::manifest::{BaseImage, Content};
-use super::{REPOSITORY, Source, programs};
+use super::programs;
+use super::source::{REPOSITORY, Source};
 use crate::{process, workspace};
 
 const EMPTY: &str = "application/vnd.oci.empty.v1+json";

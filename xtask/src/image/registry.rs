@@ -39,7 +39,7 @@ impl Registry {
         let message = message(&output).to_lowercase();
         // The codes are those of the distribution specification; some registries answer only
         // with the status.
-        let not_found = ["manifest unknown", "name unknown", "not found", "not known to registry"];
+        let not_found = ["manifest unknown", "name unknown", "not found", "not known", "code: 404"];
         if !output.status.success() && not_found.iter().any(|text| message.contains(text)) {
             return Ok(None);
         }
@@ -86,7 +86,8 @@ impl Registry {
 
     fn inspect(self, reference: &str, options: &[&str]) -> Result<Output> {
         let mut inspect = self.skopeo("inspect", "--tls-verify");
-        inspect.args(options).arg(format!("docker://{reference}")).output().context(
+        let output = inspect.args(options).arg(format!("docker://{reference}")).output().ok();
+        output.context(
             "cannot run skopeo, which connects to registries\nhint: install it; in Debian the package is `skopeo`",
         )
     }

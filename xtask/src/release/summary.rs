@@ -58,7 +58,8 @@ impl Kind {
 
 impl Artifact {
     pub(super) fn new(name: &str, kind: Kind, bytes: &[u8]) -> Artifact {
-        let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = Sha256::digest(bytes);
+        let sha256 = hash.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         Artifact { name: name.to_owned(), kind, size: bytes.len(), sha256 }
     }
 }

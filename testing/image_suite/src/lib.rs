@@ -1,0 +1,1 @@
+//! Has only tests: they run `cargo xtask image` as users do.

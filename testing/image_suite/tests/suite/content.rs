@@ -1,0 +1,229 @@
+//! What an image contains.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::image::{BUILT, Builder, Layout, PLUGIN, digest, files, run, text, xtask_image};
+
+const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
+const HIVE_FOLDER: &str = "Files/Windows/System32/config";
+
+#[test]
+fn the_layer_has_folders_then_hives_and_programs() {
+    let builder = Builder::new();
+    builder.build(1, &[]);
+    let entries = builder.layout(PLUGIN).entries();
+    let listed = entries.iter().map(|entry| match &entry.link {
+        Some(target) => format!("{} = {target}", entry.path),
+        None if entry.header.entry_type().is_dir() => format!("{}/", entry.path),
+        None => entry.path.clone(),
+    });
+    let expected = "\
+Files/
+Files/Windows/
+Files/Windows/System32/
+Files/Windows/System32/config/
+Files/Windows/System32/config/DEFAULT
+Files/Windows/System32/config/SAM
+Files/Windows/System32/config/SECURITY
+Files/Windows/System32/config/SOFTWARE
+Files/Windows/System32/config/SYSTEM
+Files/device-plugin-mcdm.exe
+Files/device-plugin-wddm.exe = Files/device-plugin-mcdm.exe
+Files/directx-device-discovery.dll
+Files/directx-device-plugin.exe = Files/device-plugin-mcdm.exe
+Files/directx-feature-discovery.exe = Files/device-plugin-mcdm.exe
+Files/directx-visible-com.dll
+Files/directx-visible-filter.dll
+Files/directx-visible-filter32.dll
+Files/directx-visible.exe
+Files/gen-device-mounts.exe = Files/device-plugin-mcdm.exe
+Files/gpu-probe.exe
+Files/query-hcs-capabilities.exe = Files/device-plugin-mcdm.exe
+Files/test-device-discovery-cpp.exe = Files/device-plugin-mcdm.exe
+Files/test-device-discovery-go.exe = Files/device-plugin-mcdm.exe
+Files/test-device-discovery.exe = Files/device-plugin-mcdm.exe";
+    assert_eq!(listed.collect::<Vec<_>>().join("\n"), expected);
+    let content = |path: &str| &entries.iter().find(|e| e.path == path).unwrap().bytes;
+    assert_eq!(content("Files/device-plugin-mcdm.exe"), b"directx-programs.exe");
+    assert_eq!(content("Files/directx-device-discovery.dll"), b"directx_device_discovery.dll");
+}
+
+#[test]
+fn entries_have_the_attributes_that_windows_reads() {
+    let builder = Builder::new();
+    builder.build(1_000_000_000, &[]);
+    for entry in builder.layout(PLUGIN).entries() {
+        assert_eq!(entry.header.mtime().unwrap(), 1_000_000_000);
+        assert_eq!((entry.header.uid().unwrap(), entry.header.gid().unwrap()), (0, 0));
+        if entry.link.is_some() {
+            continue;
+        }
+        let is_folder = entry.header.entry_type().is_dir();
+        let (attributes, mode) = if is_folder { ("16", 0x4000) } else { ("32", 0x8000) };
+        assert_eq!(entry.header.mode().unwrap() & 0xf000, mode, "{}", entry.path);
+        assert_eq!(entry.attributes["MSWINDOWS.fileattr"], attributes, "{}", entry.path);
+        for time in ["LIBARCHIVE.creationtime", "atime", "ctime"] {
+            assert_eq!(entry.attributes[time], "1000000000", "{}", entry.path);
+        }
+    }
+}
+
+#[test]
+fn the_image_runs_on_every_windows_and_has_labels() {
+    let builder = Builder::new();
+    builder.build(0, &[]);
+    let image = builder.layout(PLUGIN);
+    let config = image.config();
+    assert_eq!((&config["os"], &config["architecture"]), (&json!("windows"), &json!("amd64")));
+    // containerd runs an image with a version on this version only.
+    assert_eq!(config.get("os.version"), None);
+    assert_eq!(config["config"]["Entrypoint"], json!(["directx-device-plugin.exe"]));
+    assert_eq!(config["config"]["Cmd"], json!(["serve"]));
+    assert_eq!(config["created"], "1970-01-01T00:00:00Z");
+    let labels = &config["config"]["Labels"];
+    assert_eq!(image.manifest()["annotations"], *labels);
+    for key in ["title", "version", "revision", "created", "licenses", "source", "description"] {
+        assert!(labels[format!("org.opencontainers.image.{key}")].is_string(), "{key}: {labels}");
+    }
+}
+
+#[test]
+fn another_folder_and_umask_give_the_same_bytes() {
+    let builders = [Builder::new(), Builder::new()];
+    builders[0].build(7, &[]);
+    let mut command = builders[1].command(7, &[]);
+    if cfg!(unix) {
+        let build = command;
+        command = Command::new("sh");
+        command.args(["-c", "umask 077; exec \"$@\"", "sh"]).arg(build.get_program());
+        command.args(build.get_args()).env("SOURCE_DATE_EPOCH", "7");
+    }
+    run(&mut command);
+    assert_eq!(files(&builders[0].output()), files(&builders[1].output()));
+}
+
+#[test]
+fn bill_of_materials_and_provenance_refer_to_the_image() {
+    let builder = Builder::new();
+    builder.build(1, &[]);
+    let image = builder.layout(PLUGIN).digest();
+    let referrers = builder.layout("directx-device-plugin-referrers");
+    let index = referrers.manifest();
+    let artifacts = index["manifests"].as_array().unwrap();
+    let [sbom, provenance] = &artifacts[..] else { panic!("two artifacts: {index}") };
+    let document = |descriptor: &Value, artifact_type: &str| {
+        let manifest = referrers.document(descriptor);
+        assert_eq!(manifest["artifactType"], artifact_type);
+        assert_eq!(descriptor["artifactType"], artifact_type);
+        assert_eq!(manifest["subject"]["digest"], *image);
+        referrers.document(&manifest["layers"][0])
+    };
+    let sbom = document(sbom, "application/vnd.cyclonedx+json");
+    let components = sbom["components"].as_array().unwrap();
+    let has = |name: &str| components.iter().any(|component| component["name"] == name);
+    for name in ["plugin", "tools", "discovery_dll", "win32", "tokio", "serde", "multicall"] {
+        assert!(has(name), "{name} is missing");
+    }
+    // A test dependency, a procedural macro, a build dependency, another system's crate, and
+    // this builder.
+    for name in ["insta", "serde_derive", "winresource", "inotify", "xtask"] {
+        assert!(!has(name), "{name} is not in the programs");
+    }
+    let hex = |digest: &str| digest["sha256:".len()..].to_owned();
+    let provenance = document(provenance, "application/vnd.in-toto+json");
+    assert_eq!(provenance["predicateType"], "https://slsa.dev/provenance/v1");
+    let subject = json!([{"name": PLUGIN, "digest": {"sha256": hex(&image)}}]);
+    assert_eq!(provenance["subject"], subject);
+    let definition = &provenance["predicate"]["buildDefinition"];
+    let file = &definition["internalParameters"]["files"]["gpu-probe.exe"]["sha256"];
+    assert_eq!(*file, hex(&digest(b"gpu-probe.exe")));
+}
+
+/// What readers accept and Windows does not: unequal sequence numbers, a wrong size of the bins,
+/// a root that is not marked as one. hivexml also checks the checksum.
+#[test]
+fn hives_are_complete() {
+    let builder = Builder::new();
+    builder.build(1, &[]);
+    let entries = builder.layout(PLUGIN).entries();
+    for name in HIVES {
+        let path = format!("{HIVE_FOLDER}/{name}");
+        let hive = &entries.iter().find(|entry| entry.path == path).unwrap().bytes;
+        let number = |at: usize| u32::from_le_bytes(hive[at..at + 4].try_into().unwrap());
+        assert_eq!((&hive[..4], hive.len()), (&b"regf"[..], 0x2000));
+        assert_eq!(number(4), number(8), "sequence numbers");
+        assert_eq!((number(20), number(24), number(28)), (1, 3, 0), "version and type");
+        assert_eq!((number(36), number(40)), (0x20, 0x1000), "root and size of the bins");
+        assert_eq!(number(0x1024), u32::from_le_bytes([b'n', b'k', 0x2c, 0]), "flags of the root");
+        let mut at = 0x1020;
+        while at < hive.len() {
+            at += number(at).cast_signed().unsigned_abs() as usize;
+        }
+        assert_eq!(at, hive.len(), "the cells fill the bin");
+    }
+}
+
+#[test]
+#[ignore = "needs hivexml, reglookup and GNU tar: cargo xtask test image"]
+fn readers_of_hives_find_an_empty_root() {
+    let builder = Builder::new();
+    builder.build(1, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    extract(&builder.layout(PLUGIN), folder.path());
+    for name in HIVES {
+        let path = folder.path().join(HIVE_FOLDER).join(name);
+        let xml = run(Command::new("hivexml").arg(&path));
+        assert!(xml.contains("<node name=\"R\" root=\"1\""), "{name}: {xml}");
+        let keys = run(Command::new("reglookup").arg("-s").arg(&path));
+        let [_, root] = keys.lines().collect::<Vec<_>>()[..] else { panic!("{name}: {keys}") };
+        // With its owner and its group.
+        assert!(root.starts_with("/,KEY,"), "{name}: {keys}");
+        assert!(root.contains("S-1-5-32-544,S-1-5-18"), "{name}: {keys}");
+    }
+    // The readers find faults.
+    let path = folder.path().join(HIVE_FOLDER).join(HIVES[0]);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[0x1000] = 0;
+    fs::write(&path, bytes).unwrap();
+    assert!(!Command::new("hivexml").arg(&path).output().unwrap().status.success());
+}
+
+/// GNU tar, which accepts the headers for Windows.
+fn extract(image: &Layout, folder: &Path) {
+    let mut tar = Command::new("tar");
+    tar.args(["--warning=no-unknown-keyword", "--extract", "--gzip", "--file"]).arg(image.layer());
+    run(tar.arg("--directory").arg(folder));
+}
+
+#[test]
+#[ignore = "needs MinGW: cargo xtask test image"]
+fn built_programs_contain_nothing_of_this_machine() {
+    let output = tempfile::tempdir().unwrap();
+    run(xtask_image().args(["--profile", "quick", "--output"]).arg(output.path()));
+    let image = Layout { folder: output.path().join(PLUGIN) };
+    let home = std::env::home_dir().unwrap();
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
+    let mut programs = 0;
+    for entry in image.entries().iter().filter(|entry| entry.bytes.starts_with(b"MZ")) {
+        programs += 1;
+        let number = |at: usize| u32::from_le_bytes(entry.bytes[at..at + 4].try_into().unwrap());
+        // `TimeDateStamp` in `IMAGE_FILE_HEADER` (winnt.h).
+        assert_eq!(number(number(0x3c) as usize + 8), 0, "{}: time of the build", entry.path);
+        for folder in [here, &home.join(".cargo")] {
+            let folder = folder.as_os_str().as_encoded_bytes();
+            let is_found = entry.bytes.windows(folder.len()).any(|window| window == folder);
+            assert!(!is_found, "{} contains {}", entry.path, String::from_utf8_lossy(folder));
+        }
+    }
+    assert_eq!(programs, BUILT.len());
+    let referrers = Layout { folder: output.path().join("directx-device-plugin-referrers") };
+    let provenance = referrers.document(&referrers.manifest()["manifests"][1]);
+    let provenance = referrers.document(&provenance["layers"][0]);
+    let definition = &provenance["predicate"]["buildDefinition"];
+    assert_eq!(definition["externalParameters"]["profile"], "quick");
+    assert!(text(&definition["internalParameters"]["compiler"]).starts_with("rustc "));
+}
