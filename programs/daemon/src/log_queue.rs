@@ -32,7 +32,7 @@ const CUT: &[u8] = b" [line cut off]\n";
 
 /// How long the end of the program waits until the queue is written. See `kubelet::run` for the
 /// time that the rest of the shutdown may take.
-const FLUSH_LIMIT: Duration = Duration::from_millis(200);
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 /// The writer thread needs little more than one line.
 const STACK_BYTES: usize = 256 * 1024;
@@ -92,6 +92,7 @@ pub struct LogFlush {
     queue: Arc<LogQueue>,
     /// `None` after it was joined.
     writer: Option<JoinHandle<()>>,
+    limit: Duration,
 }
 
 impl LogQueue {
@@ -109,7 +110,9 @@ impl LogQueue {
             .name("log writer".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || write_queue(&written, &mut LineWriter::new(out), &report))?;
-        Ok((Arc::clone(&queue), LogFlush { queue, writer: Some(writer) }))
+        let flush =
+            LogFlush { queue: Arc::clone(&queue), writer: Some(writer), limit: FLUSH_LIMIT };
+        Ok((queue, flush))
     }
 
     fn add(&self, line: &[u8]) {
@@ -180,7 +183,7 @@ impl Drop for LogFlush {
         let writing = |state: &mut State| state.phase != Phase::Closed;
         let queue = &self.queue;
         // Lines that are not written in time are lost.
-        let waited = queue.changed.wait_timeout_while(queue.lock(), FLUSH_LIMIT, writing);
+        let waited = queue.changed.wait_timeout_while(queue.lock(), self.limit, writing);
         let closed = waited.is_ok_and(|(state, _)| state.phase == Phase::Closed);
         if closed && let Some(writer) = self.writer.take() {
             // The process exits next. Wine loses the exit status if a thread ends at that moment.

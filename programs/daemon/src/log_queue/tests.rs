@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::*;
 
 /// Longer than a slow machine needs for any step.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Default)]
 struct Output(Arc<(Mutex<OutputState>, Condvar)>);
@@ -78,7 +78,9 @@ impl Write for Output {
 
 fn start(output: &Output) -> (Arc<LogQueue>, LogFlush) {
     let report = |missing| format!("missing {missing}\n").into_bytes();
-    LogQueue::start(output.clone(), Box::new(report)).unwrap()
+    let (queue, mut flush) = LogQueue::start(output.clone(), Box::new(report)).unwrap();
+    flush.limit = LIMIT;
+    (queue, flush)
 }
 
 fn log(queue: &LogQueue, line: &str) {
@@ -177,7 +179,8 @@ fn a_line_that_was_written_in_part_is_ended() {
 
 #[test]
 fn the_flush_at_the_end_has_a_limit() {
-    let (output, _queue, flush) = start_blocked();
+    let (output, _queue, mut flush) = start_blocked();
+    flush.limit = FLUSH_LIMIT;
     let started = Instant::now();
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || {
