@@ -124,6 +124,6 @@ mod tests {
         // Another test may be starting a process, which holds the listener until its exec.
         let closed = || matches!(inspected(folder.path()).1, SocketState::NotResponding(_));
         let pause = std::time::Duration::from_millis(20);
-        assert!((0..500).any(|_| closed() || (std::thread::sleep(pause), false).1));
+        assert!((0..5000).any(|_| closed() || (std::thread::sleep(pause), false).1));
     }
 }

@@ -100,15 +100,14 @@ fn first_line(text: &str) -> &str {
 #[cfg(test)]
 #[cfg(unix)]
 pub(super) mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
-    /// Writes a shell script.
+    /// Creates a shell script. Another process writes it: while this one has it open, a process
+    /// that another test starts may inherit it, and then it cannot be run (`ETXTBSY`).
     pub(in super::super) fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
         let path = folder.join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut write = sh(r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod +x "$0""#);
+        assert!(write.arg(&path).arg(text).status().unwrap().success());
         path
     }
 
@@ -148,7 +147,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_program_that_fails_or_hangs_is_an_error() {
-        let stdout = |text: &str| stdout_within(sh(text), Duration::from_secs(5));
+        let stdout = |text: &str| stdout_within(sh(text), Duration::from_secs(60));
         assert_eq!(stdout("echo a").unwrap(), "a\n");
         assert_eq!(stdout("exit 3").unwrap_err(), "exited with exit status: 3");
         assert_eq!(stdout("echo why; exit 3").unwrap_err(), "exited with exit status: 3: why");

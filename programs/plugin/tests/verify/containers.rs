@@ -1,8 +1,7 @@
 //! The step `container`, with a `ctr` that records its command lines.
 #![cfg(unix)]
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,9 +18,11 @@ impl Containerd {
             "#!/bin/sh\nprintf '%s\\n' \"$*\" >> {here}/log\ncase \"$*\" in\n*'containers list'*) cat {here}/left 2>/dev/null; exit 0;;\n\
              *run*) {script};;\n*) exit 1;;\nesac\n"
         );
-        let ctr = folder.path().join("ctr");
-        std::fs::write(&ctr, text).unwrap();
-        std::fs::set_permissions(&ctr, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it: while this one has it open, a process that another test starts
+        // may inherit it, and then it cannot be run (`ETXTBSY`).
+        let mut write = Command::new("sh");
+        write.args(["-c", r#"printf %s "$1" > "$0" && chmod +x "$0""#]);
+        assert!(write.arg(folder.path().join("ctr")).arg(text).status().unwrap().success());
         Containerd(folder)
     }
 
@@ -98,9 +99,7 @@ fn containers_get_one_device_and_all_devices_and_list_what_they_see() {
 fn gpu_probe_beside_the_program_is_copied_for_the_container() {
     let containerd = Containerd::new("exit 0");
     // The program is started from a folder with a `gpu-probe`.
-    let folder = tempfile::tempdir().unwrap();
-    let plugin = folder.path().join("directx-device-plugin");
-    std::fs::copy(program().get_program(), &plugin).unwrap();
+    let (folder, plugin) = program_alone();
     let arguments = ["--", "gpu-probe", "--expect", "d3d12"];
     let given = containerd.verify(&arguments);
     let run = || outcome(&started_as(&plugin, &given).output().unwrap());
@@ -120,6 +119,17 @@ fn gpu_probe_beside_the_program_is_copied_for_the_container() {
     assert_eq!(containerd.left(), Vec::<String>::new());
 }
 
+/// A folder with the program and nothing else. A copy could not be run while a process that another
+/// test starts has it open for writing.
+fn program_alone() -> (tempfile::TempDir, PathBuf) {
+    let program = program();
+    let program = Path::new(program.get_program());
+    let folder = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+    let link = folder.path().join("directx-device-plugin");
+    std::fs::hard_link(program, &link).unwrap();
+    (folder, link)
+}
+
 /// The command of `given`, with another `program`.
 fn started_as(program: &Path, given: &Command) -> Command {
     let mut command = Command::new(program);
@@ -132,9 +142,7 @@ fn started_as(program: &Path, given: &Command) -> Command {
 
 #[test]
 fn directx_visible_beside_the_program_checks_in_a_container_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let plugin = folder.path().join("directx-device-plugin");
-    std::fs::copy(program().get_program(), &plugin).unwrap();
+    let (folder, plugin) = program_alone();
     for file in ["directx-visible", "directx-visible-filter.dll"] {
         std::fs::write(folder.path().join(file), "file").unwrap();
     }
@@ -248,7 +256,7 @@ fn an_interruption_removes_the_container() {
     let containerd = Containerd::new("exec sleep 600");
     let mut command = containerd.verify(&["--output", "json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while containerd.log().is_empty() {
         assert!(Instant::now() < deadline, "verify did not start its container");
         std::thread::sleep(Duration::from_millis(10));

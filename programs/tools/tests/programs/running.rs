@@ -1,7 +1,6 @@
 //! `gen-device-mounts --run`, with a front end that prints its arguments.
 
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -18,11 +17,13 @@ fn running(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// Another process writes the script: while this one has it open, a process that another test
+/// starts may inherit it, and then it cannot be run (`ETXTBSY`).
 fn with_program(name: &str, script: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join(name);
-    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut write = Command::new("sh");
+    write.args(["-c", r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod +x "$0""#]);
+    assert!(write.arg(folder.path().join(name)).arg(script).status().unwrap().success());
     folder
 }
 
