@@ -106,7 +106,7 @@ mod tests {
         let started = std::time::Instant::now();
         while query.is_running() {
             let answer = tokio::time::timeout(Duration::from_millis(10), query.answer()).await;
-            assert!(answer.is_err() && started.elapsed() < Duration::from_secs(20));
+            assert!(answer.is_err() && started.elapsed() < Duration::from_secs(60));
         }
         query.start(|| 7);
         assert_eq!(query.answer().await, 7);

@@ -92,17 +92,18 @@ mod tests {
         let started = std::time::Instant::now();
         while count.load(Ordering::SeqCst) == 0 || reader.query.is_running() {
             let answer = tokio::time::timeout(Duration::from_millis(10), reader.next()).await;
-            assert!(answer.is_err() && started.elapsed() < Duration::from_secs(20));
+            assert!(answer.is_err() && started.elapsed() < Duration::from_secs(60));
         }
     }
 
     #[tokio::test]
     async fn the_service_is_asked_again_after_a_minute_until_it_answers() {
         let (mut reader, count) = service(vec![Ok(vec![SCHEMA]), refused()]);
+        let began = Instant::now();
         run_first_query(&mut reader, &count).await;
         assert_eq!(count.load(Ordering::SeqCst), 1);
-        let wait = reader.ask_at.expect("it is asked again") - Instant::now();
-        assert!(wait > INTERVAL / 2 && wait <= INTERVAL, "{wait:?}");
+        let ask_at = reader.ask_at.expect("it is asked again");
+        assert!(ask_at >= began + INTERVAL && ask_at <= Instant::now() + INTERVAL);
         tokio::time::pause();
         tokio::time::advance(INTERVAL).await;
         tokio::time::resume();

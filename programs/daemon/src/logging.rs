@@ -197,6 +197,8 @@ mod tests {
 
     /// What `log` logs.
     fn logged(format: LogFormat, log: impl FnOnce()) -> String {
+        // The hook for panics is that of all threads: another test may panic on purpose.
+        crate::test_log::keep_lines_on();
         let line = Arc::<Mutex<Vec<u8>>>::default();
         let writer = Arc::clone(&line);
         let writer = move || LineBuffer(Arc::clone(&writer));

@@ -19,10 +19,7 @@ impl Log {
     /// Begins to collect.
     #[must_use]
     pub fn start() -> Log {
-        // While there is only one subscriber, a line that another thread logs first is off for
-        // every thread if that other thread has no subscriber.
-        static SECOND: OnceLock<Dispatch> = OnceLock::new();
-        SECOND.get_or_init(|| Dispatch::new(NoSubscriber::default()));
+        keep_lines_on();
         let lines = Lines::default();
         let writer = lines.clone();
         let subscriber =
@@ -38,6 +35,13 @@ impl Log {
     pub fn text(&self) -> String {
         String::from_utf8(self.lines.0.lock().unwrap().clone()).unwrap()
     }
+}
+
+/// Lets every thread log to its own subscriber. While there is only one subscriber, a line that
+/// another thread logs first is off for every thread if that other thread has no subscriber.
+pub(crate) fn keep_lines_on() {
+    static SECOND: OnceLock<Dispatch> = OnceLock::new();
+    SECOND.get_or_init(|| Dispatch::new(NoSubscriber::default()));
 }
 
 impl Write for Lines {

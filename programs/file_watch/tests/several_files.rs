@@ -9,9 +9,9 @@ use std::time::Duration;
 use file_watch::FileWatch;
 
 /// Much longer than a notification takes.
-const LIMIT: Duration = Duration::from_secs(20);
-/// Longer than the notifications of one change are apart.
-const PAUSE: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(120);
+/// Longer than the notifications of one change are apart, unless the machine is busy.
+const PAUSE: Duration = Duration::from_millis(500);
 
 fn wait_for_change(changes: &Receiver<()>, what: &str) {
     changes.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("{what} is not reported"));

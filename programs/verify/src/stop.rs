@@ -112,7 +112,8 @@ mod tests {
             assert_eq!(long.or_on_thread(panics).await, Err(Reason::Panicked));
             interrupt.send_replace(true);
             assert_eq!(long.or(async { 7 }).await, Err(Reason::Interrupted));
-            assert_eq!(Stop::only_after(limit).or(async { 9 }).await, Ok(9));
+            let cleanup = Stop::only_after(Duration::from_secs(600));
+            assert_eq!(cleanup.or(async { 9 }).await, Ok(9));
         });
     }
 }

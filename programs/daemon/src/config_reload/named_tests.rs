@@ -52,7 +52,9 @@ async fn another_selection_and_edits_of_what_is_selected_are_applied() {
     fs::create_dir(followed.path.parent().unwrap()).unwrap();
     followed.replace("shared");
     assert_eq!(followed.apply().await, Some(4));
-    fs::write(followed.configuration("shared"), "multitenancy: 5").unwrap();
+    let edited = followed.configuration("new");
+    fs::write(&edited, "multitenancy: 5").unwrap();
+    fs::rename(edited, followed.configuration("shared")).unwrap();
     assert_eq!(followed.apply().await, Some(5));
     // It is not in use.
     fs::write(followed.configuration("default"), "multitenancy: 3").unwrap();

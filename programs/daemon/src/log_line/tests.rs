@@ -33,6 +33,7 @@ impl MakeWriter<'_> for Log {
 
 /// What `log` writes.
 fn logged(format: LogFormat, color: Color, log: impl FnOnce()) -> String {
+    crate::test_log::keep_lines_on();
     let out = Log::default();
     let subscriber = subscriber(format, LogLevel::Debug, color, out.clone());
     tracing::subscriber::with_default(subscriber, log);

@@ -52,7 +52,7 @@ fn until(file: &Path, text: &str) {
         if found.contains(text) {
             return;
         }
-        assert!(start.elapsed() < Duration::from_secs(30), "no {text} in {found}");
+        assert!(start.elapsed() < Duration::from_secs(120), "no {text} in {found}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
