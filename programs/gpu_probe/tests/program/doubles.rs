@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -130,12 +129,13 @@ fn a_crash_costs_one_line_and_the_other_tests_continue() {
 
 #[test]
 fn a_hang_costs_one_line_and_the_time_limit() {
-    let start = Instant::now();
-    let outcome = run(&["cuda", "nvml", "--time-limit", "5"], libraries(), "hang");
+    let outcome = run(&["cuda", "--time-limit", "1"], libraries(), "hang");
     assert_eq!(outcome.code, Some(1), "{outcome}");
-    assert!(outcome.stdout.contains("cuda     failed         no result within 5 s"), "{outcome}");
-    assert!(outcome.stdout.contains("nvml     ok "), "{outcome}");
-    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(outcome.stdout.contains("cuda     failed         no result within 1 s"), "{outcome}");
+    assert!(
+        outcome.stdout.ends_with("failed: 0 ok, 1 failed, 0 absent; no API works\n"),
+        "{outcome}"
+    );
 }
 
 #[test]
