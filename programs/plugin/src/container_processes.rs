@@ -32,6 +32,7 @@ type Read = Box<dyn FnMut(&BTreeSet<ContainerName>) -> Answer + Send>;
 /// The processes of containers, as last read.
 pub(crate) struct ContainerProcesses {
     read: Option<Arc<Mutex<Read>>>,
+    wait: Duration,
     state: tokio::sync::Mutex<State>,
     failed: AtomicU64,
     timeouts: AtomicU64,
@@ -77,6 +78,7 @@ impl ContainerProcesses {
         let state = State { query, asked: None, answer: None, is_failing: false };
         ContainerProcesses {
             read: read.map(|read| Arc::new(Mutex::new(read))),
+            wait: WAIT,
             state: tokio::sync::Mutex::new(state),
             failed: AtomicU64::new(0),
             timeouts: AtomicU64::new(0),
@@ -91,15 +93,15 @@ impl ContainerProcesses {
     ) -> Vec<ContainerProcess> {
         let Some(read) = &self.read else { return Vec::new() };
         let mut state = self.state.lock().await;
-        let wait = state.ask(read, &containers);
-        if let Some(wait) = wait {
+        if let Some(is_new) = state.ask(read, &containers) {
+            let wait = if is_new { self.wait } else { Duration::ZERO };
             match timeout(wait, state.query.answer()).await {
                 Ok(Ok(processes)) => state.accept(processes),
                 Ok(Err(error)) => {
                     self.failed.fetch_add(1, Ordering::Relaxed);
                     state.fail(&error);
                 }
-                Err(_) if wait > Duration::ZERO => {
+                Err(_) if is_new => {
                     self.timeouts.fetch_add(1, Ordering::Relaxed);
                 }
                 // It was counted before.
@@ -117,15 +119,15 @@ impl ContainerProcesses {
 }
 
 impl State {
-    /// Starts a query if one is due. Returns how long to wait for its answer: not at all for a
-    /// query that did not answer the last time, and `None` without a query.
+    /// Starts a query if one is due. Returns whether the running query is a new one; `None` without a
+    /// query.
     fn ask(
         &mut self,
         read: &Arc<Mutex<Read>>,
         containers: &BTreeSet<ContainerName>,
-    ) -> Option<Duration> {
+    ) -> Option<bool> {
         if self.query.is_running() {
-            return Some(Duration::ZERO);
+            return Some(false);
         }
         let is_fresh = |(asked, about): &(Instant, BTreeSet<ContainerName>)| {
             asked.elapsed() < PERIOD && about == containers
@@ -139,7 +141,7 @@ impl State {
             // A read that panicked leaves what it knew, which the next one checks again.
             (read.lock().unwrap_or_else(PoisonError::into_inner))(&containers)
         });
-        Some(WAIT)
+        Some(true)
     }
 
     fn accept(&mut self, processes: Vec<ContainerProcess>) {
@@ -171,6 +173,9 @@ mod tests {
     use std::sync::atomic::AtomicU32;
     use std::sync::mpsc::{Sender, channel};
 
+    /// Much longer than an answer takes.
+    const LONG: Duration = Duration::from_secs(120);
+
     fn name(pod: &str) -> ContainerName {
         let [namespace, pod, container] = ["default", pod, "main"].map(str::to_owned);
         ContainerName { namespace, pod, container }
@@ -197,7 +202,8 @@ mod tests {
             counter.fetch_add(1, Ordering::SeqCst);
             answers.recv().unwrap()
         };
-        (ContainerProcesses::new(Some(Box::new(read))), send, asked)
+        let processes = ContainerProcesses::new(Some(Box::new(read)));
+        (ContainerProcesses { wait: LONG, ..processes }, send, asked)
     }
 
     #[tokio::test]
@@ -217,7 +223,8 @@ mod tests {
     /// Who asks waits once for a host that hangs, and its late answer counts.
     #[tokio::test]
     async fn a_host_that_hangs_is_asked_once() {
-        let (processes, answers, asked) = host();
+        let (mut processes, answers, asked) = host();
+        processes.wait = Duration::from_millis(20);
         for _ in 0..5 {
             assert!(processes.current(containers(&["render"])).await.is_empty());
         }
@@ -225,7 +232,7 @@ mod tests {
         answers.send(Ok(vec![process(7, "render")])).unwrap();
         let began = std::time::Instant::now();
         while processes.current(containers(&["render"])).await.is_empty() {
-            assert!(began.elapsed() < Duration::from_secs(20));
+            assert!(began.elapsed() < LONG);
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert_eq!(asked.load(Ordering::SeqCst), 1);

@@ -36,7 +36,7 @@ pub(crate) struct DeviceHolders {
     query: BackgroundQuery<Option<Arc<Attribution>>>,
     /// Until when to wait for the answer; `None` if nothing was asked.
     until: Option<Instant>,
-    limit: Duration,
+    pub(crate) limit: Duration,
 }
 
 impl DeviceHolders {
@@ -115,7 +115,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, channel};
 
     /// Much longer than anything takes on a slow machine.
-    const ENOUGH: Duration = Duration::from_secs(20);
+    const ENOUGH: Duration = Duration::from_secs(120);
 
     fn held() -> Arc<Attribution> {
         Arc::new(attribution(&[("example.com/gpu", r"PCI\A\0")]))

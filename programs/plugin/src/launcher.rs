@@ -175,6 +175,7 @@ mod tests {
         assert_eq!(text.matches("cannot provide directx-visible").count(), 1, "{text}");
         assert_eq!(text.matches("provided again").count(), 1, "{text}");
     }
+
     #[test]
     fn a_write_that_hangs_is_a_problem_until_it_ends_and_is_not_repeated() {
         let (release, released) = mpsc::channel::<()>();
@@ -195,14 +196,14 @@ mod tests {
         release.send(()).unwrap();
         let started = std::time::Instant::now();
         while provide().is_err() {
-            assert!(started.elapsed() < Duration::from_secs(20));
+            assert!(started.elapsed() < Duration::from_secs(120));
         }
         assert_eq!(runs.load(Ordering::Relaxed), 1);
         // The second run panics, because nobody releases it any more.
         drop(release);
         let started = std::time::Instant::now();
         while !provide().unwrap_err().chain().contains("the thread that writes the files failed") {
-            assert!(started.elapsed() < Duration::from_secs(20));
+            assert!(started.elapsed() < Duration::from_secs(120));
         }
     }
 }

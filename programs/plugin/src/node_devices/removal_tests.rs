@@ -20,6 +20,8 @@ fn node(held: Option<Arc<Attribution>>) -> (NodeDevices, impl Fn(HostSnapshot), 
         count.fetch_add(1, Ordering::SeqCst);
         held.clone()
     }));
+    // Otherwise a busy machine is a kubelet that does not answer.
+    devices.holders.limit = Duration::from_secs(120);
     let send = move |snapshot| assert!(send.send(read(Cause::Change, snapshot)).is_ok());
     (devices, send, asked)
 }

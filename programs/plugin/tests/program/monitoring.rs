@@ -26,10 +26,23 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> (u16, String) {
 }
 
 /// The address that the daemon logs.
-pub(crate) fn address(daemon: &mut Daemon) -> SocketAddr {
+pub(crate) fn address(daemon: &Daemon) -> SocketAddr {
     let line = daemon.wait_for_line("serving /metrics");
     let (_, address) = line.split_once("address=").unwrap();
     address.trim().parse().unwrap()
+}
+
+/// Waits until a page has this status and contains `part`.
+pub(crate) fn until_page(address: SocketAddr, path: &str, status: u16, part: &str) -> String {
+    let began = Instant::now();
+    loop {
+        let (found, text) = get(address, path);
+        if found == status && text.contains(part) {
+            return text;
+        }
+        assert!(began.elapsed() < LIMIT, "{path}: {found} {text}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[track_caller]
@@ -42,29 +55,18 @@ async fn probes_and_metrics_follow_the_kubelet() {
     if uds::skips_test() {
         return;
     }
-    let mut daemon = Daemon::start(&["--listen", "127.0.0.1:0"]);
-    let address = address(&mut daemon);
-    assert_eq!(get(address, "/healthz"), (200, "ok\n".to_owned()));
-    let (status, text) = get(address, "/readyz");
-    assert_eq!(status, 503, "{text}");
-    assert!(text.starts_with("not ready\n") && text.contains("waiting for the kubelet"), "{text}");
+    let daemon = Daemon::start(&["--listen", "127.0.0.1:0"]);
+    let address = address(&daemon);
+    assert_eq!(until_page(address, "/healthz", 200, ""), "ok\n");
+    let text = until_page(address, "/readyz", 503, "waiting for the kubelet");
+    assert!(text.starts_with("not ready\n"), "{text}");
     assert_eq!(get(address, "/").0, 404);
 
     let kubelet = daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
     assert!(kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await.is_admitted());
-    let began = Instant::now();
-    loop {
-        let (status, text) = get(address, "/readyz");
-        if status == 200 {
-            assert!(text.starts_with("ready\n"), "{text}");
-            break;
-        }
-        assert!(began.elapsed() < LIMIT, "{text}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    // The text of a scrape may be half a second old.
-    std::thread::sleep(Duration::from_secs(1));
+    let text = until_page(address, "/readyz", 200, "");
+    assert!(text.starts_with("ready\n"), "{text}");
     let (status, text) = get(address, "/metrics");
     assert_eq!(status, 200);
     let resource = format!("resource=\"{DISPLAY}\"");
@@ -82,7 +84,8 @@ async fn devices_are_served_while_the_port_is_in_use() {
     if uds::skips_test() {
         return;
     }
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    // No other program takes a port of this address meanwhile.
+    let taken = TcpListener::bind("127.9.4.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let mut daemon = Daemon::start(&["--listen", &address.to_string()]);
     let kubelet = daemon.kubelet();
@@ -95,7 +98,7 @@ async fn devices_are_served_while_the_port_is_in_use() {
         assert!(began.elapsed() < LIMIT, "the daemon does not listen");
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(get(address, "/healthz").0, 200);
+    until_page(address, "/healthz", 200, "ok");
     assert_eq!(daemon.stop(), Some(0));
 }
 

@@ -28,7 +28,14 @@ impl Folder {
     }
 
     fn select(&self, name: &str) {
-        std::fs::write(self.selection(), name).unwrap();
+        self.replace(&self.selection(), name);
+    }
+
+    /// At once: a file that is written in two steps may be read between them.
+    fn replace(&self, path: &Path, text: &str) {
+        let new = self.0.path().join("new");
+        std::fs::write(&new, text).unwrap();
+        std::fs::rename(new, path).unwrap();
     }
 
     fn start(&self, more: &[&str]) -> Daemon {
@@ -47,12 +54,12 @@ async fn a_daemon_follows_the_selection_and_the_configurations() {
     }
     let folder = Folder::new();
     let mut daemon = folder.start(&["--listen", "127.0.0.1:0"]);
-    let address = monitoring::address(&mut daemon);
+    let address = monitoring::address(&daemon);
     let (kubelet, directory) = (daemon.kubelet(), daemon.directory());
     until(&kubelet, "the default", |v| display(v) == Some((4, 4))).await;
     folder.select("shared");
     until(&kubelet, "selected", |v| display(v) == Some((8, 8))).await;
-    std::fs::write(folder.configs().join("shared"), "multitenancy: 5").unwrap();
+    folder.replace(&folder.configs().join("shared"), "multitenancy: 5");
     until(&kubelet, "edited", |v| display(v) == Some((10, 10))).await;
 
     folder.select("exclusive");

@@ -7,6 +7,8 @@ use kubelet_double::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, status, until};
 use crate::monitoring;
+#[cfg(unix)]
+use crate::shutdown_request;
 
 const NPU: &str = "directx.microsoft.com/npu";
 
@@ -111,25 +113,27 @@ async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
         return;
     }
     let rule = format!("resources: [{{name: {NPU}, match: {{minMemoryMiB: 1000000}}}}]");
-    let mut configured = Configured::start_with(&rule, &["--listen", "127.0.0.1:0"]);
-    let address = monitoring::address(&mut configured.daemon);
+    let configured = Configured::start_with(&rule, &["--listen", "127.0.0.1:0"]);
+    let address = monitoring::address(&configured.daemon);
     let kubelet = configured.daemon.kubelet();
     let directory = configured.daemon.directory();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
-    // The text of a scrape may be half a second old.
-    let metrics = || {
-        std::thread::sleep(Duration::from_secs(1));
-        monitoring::get(address, "/metrics").1
-    };
     let of_rule = format!("resource=\"{NPU}\"");
-    let is_current = |text: &str| {
-        let name = "directx_device_plugin_config_last_reload_successful";
-        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-        line.ends_with(" 1.0")
+    // The text of a scrape may be half a second old.
+    let until_metrics = |is_current: bool, has_rule: bool| {
+        let started = Instant::now();
+        let successful = "directx_device_plugin_config_last_reload_successful";
+        let line = format!("\n{successful} {}.0\n", u8::from(is_current));
+        loop {
+            let text = monitoring::get(address, "/metrics").1;
+            if text.contains(&line) && text.contains(&of_rule) == has_rule {
+                return text;
+            }
+            assert!(started.elapsed() < LIMIT, "{line}{text}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     };
-    let text = metrics();
-    assert!(text.contains(&of_rule), "{text}");
-    assert!(is_current(&text), "{text}");
+    until_metrics(true, true);
 
     configured.configure("nonsense: true");
     until_rejected(&directory, Some("nonsense")).await;
@@ -137,13 +141,11 @@ async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
     assert_eq!(status, 200, "{text}");
     assert!(text.contains("configuration rejected, the previous one is active: "), "{text}");
     assert!(text.contains("nonsense"), "{text}");
-    assert!(!is_current(&metrics()));
+    until_metrics(false, true);
 
     configured.configure("multitenancy: 2");
     until_rejected(&directory, None).await;
-    let text = metrics();
-    assert!(!text.contains(&of_rule), "{text}");
-    assert!(is_current(&text), "{text}");
+    let text = until_metrics(true, false);
     for result in ["applied", "rejected"] {
         let series = format!("directx_device_plugin_config_reloads_total{{result=\"{result}\"}} 1");
         monitoring::assert_has(&text, &series);
@@ -157,23 +159,20 @@ async fn sighup_reads_the_configuration_again_and_does_not_terminate() {
     let configured = Configured::start("multitenancy: 2");
     let kubelet = configured.daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((4, 4))).await;
-    let hang_up = || async {
-        let kill = format!("kill -HUP {}", configured.daemon.child.id());
-        assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    };
-    hang_up().await;
+    let hang_up = || shutdown_request::signal(&configured.daemon.child, "HUP");
+    hang_up();
+    configured.daemon.wait_for_line("the active configuration is up to date");
     configured.configure("nonsense: true");
     until_rejected(&configured.daemon.directory(), Some("nonsense")).await;
-    hang_up().await;
+    hang_up();
+    // Once because the file changed, and once on request.
+    configured.daemon.wait_for_lines("configuration rejected", 2);
     configured.configure("multitenancy: 3");
-    hang_up().await;
+    hang_up();
     until(&kubelet, "more replicas", |v| display(v) == Some((6, 6))).await;
     assert_eq!(kubelet.registrations(DISPLAY), 1);
     let (code, log) = configured.daemon.terminate();
     assert_eq!(code, Some(0), "{log}");
-    assert!(log.contains("the active configuration is up to date"), "{log}");
-    // Once because the file changed, and once on request.
     assert_eq!(log.matches("configuration rejected").count(), 2, "{log}");
     assert_eq!(log.matches("configuration applied").count(), 1, "{log}");
 }
@@ -184,10 +183,7 @@ async fn sighup_reads_the_configuration_again_and_does_not_terminate() {
 fn sighup_does_not_terminate_a_daemon_that_starts() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    let run = |program: &str, arguments: &[&str]| {
-        assert!(std::process::Command::new(program).args(arguments).status().unwrap().success());
-    };
-    run("mkfifo", &[log.to_str().unwrap()]);
+    assert!(std::process::Command::new("mkfifo").arg(&log).status().unwrap().success());
     let mut daemon = Daemon::start(&["--log-file", log.to_str().unwrap()]);
     let status = PathBuf::from(format!("/proc/{}/status", daemon.child.id()));
     // The lowest bit of the mask of caught signals is signal 1, SIGHUP (proc(5)).
@@ -201,7 +197,7 @@ fn sighup_does_not_terminate_a_daemon_that_starts() {
         assert!(started.elapsed() < LIMIT, "the daemon does not handle SIGHUP");
         std::thread::sleep(Duration::from_millis(5));
     }
-    run("kill", &["-HUP", &daemon.child.id().to_string()]);
+    shutdown_request::signal(&daemon.child, "HUP");
     let reader = std::thread::spawn(move || std::fs::read_to_string(log));
     while std::fs::read_dir(daemon.directory()).unwrap().next().is_none() {
         assert!(started.elapsed() < LIMIT, "the daemon does not listen");

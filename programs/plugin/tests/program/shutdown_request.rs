@@ -31,7 +31,12 @@ pub(crate) fn send(child: &Child) {
 
 #[cfg(unix)]
 pub(crate) fn send(child: &Child) {
+    signal(child, "TERM");
+}
+
+#[cfg(unix)]
+pub(crate) fn signal(child: &Child, name: &str) {
     // The `kill` of the shell: minimal systems have no program of that name.
-    let kill = format!("kill {}", child.id());
+    let kill = format!("kill -{name} {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
