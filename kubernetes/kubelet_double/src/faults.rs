@@ -41,6 +41,6 @@ pub enum StreamFault {
     OpenLate(Duration),
     /// The kubelet calls `ListAndWatch` and reads nothing while this fault is set.
     NeverRead,
-    /// The kubelet drops the connection after this time.
+    /// The kubelet drops the connection this long after it received a list.
     DropAfter(Duration),
 }

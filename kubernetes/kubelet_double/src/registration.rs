@@ -184,7 +184,6 @@ async fn run_client<T: Host>(
     let end = tokio::select! {
         end = watch_list(&process, &resource, &mut plugin, &fault) => end,
         () = lost.requested() => "connection lost".to_owned(),
-        () = drop_delay(&fault) => "dropped".to_owned(),
     };
     tracing::debug!(resource, end, "ListAndWatch ended unexpectedly for device plugin");
     if let Some(connection) = process.take_connection(&resource, &socket) {
@@ -217,6 +216,10 @@ async fn watch_list<T: Host>(
         match stream.message().await {
             Ok(Some(list)) => {
                 process.with_manager(|manager| manager.list_received(resource, list.devices));
+                if let StreamFault::DropAfter(time) = fault {
+                    sleep(*time).await;
+                    return "dropped".to_owned();
+                }
             }
             Ok(None) => return "EOF".to_owned(),
             Err(status) => return grpc_error(&status),
@@ -224,9 +227,3 @@ async fn watch_list<T: Host>(
     }
 }
 
-async fn drop_delay(fault: &StreamFault) {
-    match fault {
-        StreamFault::DropAfter(time) => sleep(*time).await,
-        _ => std::future::pending().await,
-    }
-}

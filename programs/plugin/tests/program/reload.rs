@@ -123,13 +123,14 @@ async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
     let until_metrics = |is_current: bool, has_rule: bool| {
         let started = Instant::now();
         let successful = "directx_device_plugin_config_last_reload_successful";
-        let line = format!("\n{successful} {}.0\n", u8::from(is_current));
+        let value = if is_current { " 1.0" } else { " 0.0" };
         loop {
             let text = monitoring::get(address, "/metrics").1;
-            if text.contains(&line) && text.contains(&of_rule) == has_rule {
+            let line = text.lines().find(|line| line.starts_with(successful)).unwrap();
+            if line.ends_with(value) && text.contains(&of_rule) == has_rule {
                 return text;
             }
-            assert!(started.elapsed() < LIMIT, "{line}{text}");
+            assert!(started.elapsed() < LIMIT, "{is_current} {has_rule}: {text}");
             std::thread::sleep(Duration::from_millis(100));
         }
     };
