@@ -11,9 +11,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result};
 
 use crate::process::run;
-use crate::wine::{SimulatedHost, Wine};
 use crate::workspace::{self, cargo};
-use crate::{build_flags, cluster_suite, prerequisites, visibility_filter};
+use crate::{build_flags, cluster_suite, prerequisites, visibility_filter, windows_suites};
 
 /// The group that needs Windows programs.
 const VISIBLE: &str = "visible";
@@ -92,21 +91,20 @@ fn measure_fleet(quick: bool, figures: &Path) -> Result<()> {
 fn run_with_windows(bench: &mut Command) -> Result<()> {
     let folder = windows_programs()?;
     bench.arg("--windows").arg(&folder).arg("--").env("DIRECTX_VISIBLE_DEVICES", LUID);
-    let wine = Wine::ready("bench")?;
-    let _lock = wine.lock()?;
-    let host = SimulatedHost::new(&wine)?;
+    let double = ["build", "--quiet", "--package", "dxcore_double", "--package", "wine_bed"];
+    run(cargo().args(double).args(["--target", workspace::WINDOWS_TARGET]))?;
     copy(&workspace::windows_build("wine_bed.exe"), &folder)?;
-    let _server = wine.start_server()?;
-    host.set(&workspace::root().join(INVENTORY))?;
-    let runner = wine.runner();
-    bench.arg(runner.get_program()).args(runner.get_args());
-    for (name, value) in runner.get_envs() {
-        match value {
-            Some(value) => bench.env(name, value),
-            None => bench.env_remove(name),
-        };
-    }
-    run(bench)
+    let wine = || {
+        let mut wine = Command::new(windows_suites::script());
+        wine.args(["--prefix", "bench"]);
+        wine
+    };
+    run(wine().arg("--stop"))?;
+    let inventory = workspace::root().join(INVENTORY);
+    run(wine().arg("--inventory").arg(inventory).args(["cmd.exe", "/c", "exit"]))?;
+    bench.arg(windows_suites::script()).args(["--prefix", "bench"]);
+    run(bench)?;
+    run(wine().arg("--stop"))
 }
 
 /// Builds the launcher and its filters, and returns a folder with nothing else.

@@ -172,7 +172,7 @@ fn remove_unused(folder: &Path) -> Result<()> {
     let users = folder_users::of(folder);
     if !users.is_empty() {
         bail!(
-            "cannot remove {}: {}\nhint: stop these processes; for Wine run `cargo xtask wine --prefix NAME --stop`",
+            "cannot remove {}: {}\nhint: stop these processes; for Wine run `testing/wine/wine --prefix NAME --stop`",
             folder.display(),
             users.join(", ")
         );

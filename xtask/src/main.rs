@@ -8,13 +8,11 @@ mod bench;
 mod book;
 mod build_flags;
 mod cache;
-mod clients;
 mod cluster_suite;
 mod deny;
 mod doc_commands;
 mod folder_users;
 mod fuzz;
-mod gpu_suite;
 mod image;
 mod import_cycles;
 mod imports;
@@ -34,9 +32,7 @@ mod test_run;
 mod version_info;
 mod version_resource;
 mod visibility_filter;
-mod wine;
-mod wine_command;
-mod wine_suite;
+mod windows_suites;
 mod workspace;
 
 use std::ffi::OsString;
@@ -83,18 +79,6 @@ const COMMANDS: &[Command] = &[
         arguments: "[--short] [--only ATTACK]",
         about: "attack the release program and write the table of docs/security.md",
         run: attack::command,
-    },
-    Command {
-        name: "wine",
-        arguments: "[--prefix NAME] [--inventory FILE] (PROGRAM [ARGUMENT]... | --stop)",
-        about: "run a Windows program under Wine, optionally with the devices of an inventory",
-        run: wine_command::command,
-    },
-    Command {
-        name: "wine-suite",
-        arguments: "[PART-OF-A-NAME]",
-        about: "run the tests of the Windows programs under Wine, or those with matching names",
-        run: wine_suite::command,
     },
     Command {
         name: "visibility-filter",

@@ -62,21 +62,6 @@ pub(crate) fn for_fuzz_builds() -> Result<()> {
     install(&[Tool { program: "g++", package: "g++" }])
 }
 
-/// Installs debootstrap and the tools that enter the root it makes.
-pub(crate) fn for_wine_root() -> Result<()> {
-    install(&[
-        Tool { program: "debootstrap", package: "debootstrap" },
-        // debootstrap rejects archives whose signature it cannot check.
-        Tool {
-            program: "/usr/share/keyrings/debian-archive-keyring.gpg",
-            package: "debian-archive-keyring",
-        },
-        Tool { program: "unshare", package: "util-linux" },
-        Tool { program: "setpriv", package: "util-linux" },
-        Tool { program: "chroot", package: "coreutils" },
-    ])
-}
-
 /// Installs what the tests of images use: a client of registries, readers of registry
 /// hives, and the tools that unpack and isolate daemons.
 pub(crate) fn for_image_tests() -> Result<()> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use crate::prerequisites;
-use crate::wine::Wine;
+use crate::windows_suites;
 
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     if let Some(argument) = arguments.first() {
@@ -19,8 +19,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     }
     prerequisites::for_fuzz_builds()?;
     if cfg!(target_os = "linux") {
-        Wine::ready("prefix")?;
-        Wine::with_graphics("two-gpus")?;
+        windows_suites::set_up_wine()?;
     }
     println!("ready");
     Ok(ExitCode::SUCCESS)

@@ -44,11 +44,6 @@ pub(crate) fn windows_build(file: &str) -> PathBuf {
     target_dir().join(WINDOWS_TARGET).join("debug").join(file)
 }
 
-/// A file of the debug build for 32-bit Windows.
-pub(crate) fn windows_32_build(file: &str) -> PathBuf {
-    target_dir().join(WINDOWS_32_TARGET).join("debug").join(file)
-}
-
 /// A file of the debug build for this machine.
 pub(crate) fn native_build(file: &str) -> PathBuf {
     target_dir().join("debug").join(file)

@@ -101,6 +101,6 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(not(windows))]
 fn main() {
-    eprintln!("error: wine_bed runs only on Windows\nhint: run it with `cargo xtask wine`");
+    eprintln!("error: wine_bed runs only on Windows\nhint: run it with `testing/wine/wine`");
     std::process::exit(2);
 }

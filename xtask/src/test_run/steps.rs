@@ -6,9 +6,8 @@ use crate::process::run;
 use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 use crate::{
-    attack, book, clients, cluster_suite, deny, doc_commands, fuzz, gpu_suite, import_cycles,
-    imports, kubelet_suite, layers, manifests, metrics_suite, prerequisites, release, version_info,
-    wine_suite,
+    attack, book, cluster_suite, deny, doc_commands, fuzz, import_cycles, imports, kubelet_suite,
+    layers, manifests, metrics_suite, prerequisites, release, version_info, windows_suites,
 };
 
 /// One check.
@@ -167,7 +166,7 @@ pub(super) const STEPS: &[Step] = &[
         about: "gpu-probe with software devices, on Linux and under Wine",
         kind: Kind::Full,
         needs: Needs::Linux("the software devices are those of Debian"),
-        run: Run::Whole(gpu_suite::check),
+        run: Run::Whole(windows_suites::gpu),
     },
     Step {
         name: "manifests",
@@ -195,7 +194,7 @@ pub(super) const STEPS: &[Step] = &[
         about: "C++ and Go clients of the discovery library",
         kind: Kind::Full,
         needs: Needs::Anything,
-        run: Run::Parts(clients::check),
+        run: Run::Whole(windows_suites::clients),
     },
     Step {
         name: "image",
@@ -218,7 +217,7 @@ pub(super) const STEPS: &[Step] = &[
         needs: Needs::Linux(
             "Wine is set up on Linux only; on Windows the suite would change the real machine",
         ),
-        run: Run::Parts(wine_suite::check),
+        run: Run::Whole(windows_suites::wine),
     },
 ];
 

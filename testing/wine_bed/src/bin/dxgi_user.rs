@@ -189,6 +189,6 @@ fn main() -> std::process::ExitCode {
 
 #[cfg(not(windows))]
 fn main() {
-    eprintln!("error: dxgi_user runs only on Windows\nhint: run it with `cargo xtask wine`");
+    eprintln!("error: dxgi_user runs only on Windows\nhint: run it with `testing/wine/wine`");
     std::process::exit(2);
 }

@@ -1,0 +1,141 @@
+//! `doctor` on a host that has devices but, being Wine, no container runtime.
+
+use std::fs;
+
+use super::compare::compare;
+use super::host::Host;
+use super::output::{native, output, stdout, text};
+use super::paths::{empty_folder, fixture, windows_build, windows_path, write};
+
+/// The subjects on which an inventory has as much information as the host made from it.
+const COMMON_SUBJECTS: [&str; 6] =
+    ["windows", "hcs", "configuration", "runtime-files", "resources", "visibility"];
+
+/// The report of the host equals the report of its inventory, subject by subject.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn the_report_equals_that_of_the_inventory() {
+    let host = Host::take();
+    for name in ["aws-t4-two", "made-up-two-vendors", "made-up-npu-beside-gpu"] {
+        let inventory = fixture(name);
+        host.set(&inventory);
+        let found = report(&host);
+        let expected = text(&output(&mut native(PLUGIN, &["doctor"], &inventory)).stdout);
+        for subject in COMMON_SUBJECTS {
+            compare(name, &about(&expected, subject), &about(&found, subject));
+        }
+        // An inventory does not record why something could not be read.
+        let devices = about(&found, "device");
+        let devices = devices.lines().filter(|line| !line.contains("  adapter with LUID "));
+        let devices: String = devices.flat_map(|line| [line, "\n"]).collect();
+        compare(name, &about(&expected, "device"), &devices);
+    }
+}
+
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn what_wine_lacks_is_reported() {
+    let host = Host::of(&fixture("aws-t4-two"));
+    let found = report(&host);
+    for (subject, verdict, text) in [
+        ("containerd", "problem", "no containerd found in the service `containerd`"),
+        ("kubelet", "not checked", "no kubelet found in the service `kubelet`"),
+        ("kubelet-directory", "problem", r"C:\var\lib\kubelet\device-plugins does not exist"),
+        ("nvml", "warning", "nvml.dll is not where"),
+    ] {
+        expect_finding(&found, subject, verdict, text);
+    }
+    if !host.has_sockets() {
+        expect_finding(&found, "kubelet-socket", "problem", "no AF_UNIX sockets");
+    }
+}
+
+/// The report of a host, with and without a compute service, equals the report of the inventory
+/// that `record` writes on it, in every subject about the software of the node.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn a_recorded_node_is_judged_like_the_node() {
+    let host = Host::of(&fixture("aws-t4-two"));
+    for libraries in [&["dxcore.dll", "computecore.dll"][..], &["dxcore.dll"]] {
+        host.install(libraries);
+        let recorded = stdout(&mut host.plugin(&["record"]));
+        assert!(recorded.contains("\nnode:\n"), "no software of the node in {recorded}");
+        let inventory = write("recorded-node.yaml", recorded);
+        let found = text(&output(&mut native(PLUGIN, &["doctor"], &inventory)).stdout);
+        let expected = report(&host);
+        for subject in ["hcs", "containerd", "kubelet", "nvml"] {
+            let lines = about(&expected, subject);
+            assert!(!lines.is_empty(), "doctor does not report {subject}");
+            compare("recorded node", &lines, &about(&found, subject));
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn no_dxcore_and_no_compute_service() {
+    let host = Host::of(&fixture("aws-t4-two"));
+    host.install(&[]);
+    let found = report(&host);
+    expect_finding(&found, "hcs", "problem", "no Host Compute Service");
+    // Wine's graphics kernel does not report of which kind its adapter is.
+    expect_finding(&found, "device", "problem", "Windows lists no DirectX device");
+    expect_finding(&found, "resources", "problem", "no device of this host");
+}
+
+/// containerd is a service itself, and the kubelet runs in a service wrapper. Both are our own
+/// program under another name, whose version is too old for either.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn programs_are_found_through_their_services() {
+    let host = Host::of(&fixture("aws-t4-two"));
+    let folder = empty_folder("odd place");
+    let program = |name: &str| {
+        let path = folder.join(name);
+        fs::copy(windows_build("directx-device-plugin.exe"), &path).unwrap();
+        windows_path(&path)
+    };
+    let (containerd, kubelet) = (program("containerd.exe"), program("kubelet.exe"));
+    let key = |name: &str| format!(r"HKLM\SYSTEM\CurrentControlSet\Services\{name}");
+    let registry = |words: &[&str]| stdout(host.command("reg").args(words));
+    let add = |key: &str, value: &str, data: &str| {
+        registry(&["add", key, "/v", value, "/d", data, "/f"]);
+    };
+    add(&key("containerd"), "ImagePath", &format!("\"{containerd}\" --run-service"));
+    add(&key("kubelet"), "ImagePath", r"C:\k\nssm.exe");
+    add(&key(r"kubelet\Parameters"), "Application", &kubelet);
+    let found = output(&mut host.plugin(&["doctor"]));
+    for name in ["containerd", "kubelet"] {
+        registry(&["delete", &key(name), "/f"]);
+    }
+    let found = text(&found.stdout);
+    let version = env!("CARGO_PKG_VERSION");
+    for (name, path) in [("containerd", containerd), ("kubelet", kubelet)] {
+        expect_finding(&found, name, "problem", &format!("{name} {version} ({path})"));
+    }
+}
+
+const PLUGIN: &str = "directx-device-plugin";
+
+/// The report of the host. The exit code is 1, because Wine always has problems.
+fn report(host: &Host) -> String {
+    let result = output(&mut host.plugin(&["doctor"]));
+    assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
+    text(&result.stdout)
+}
+
+/// The lines about a subject without their hints: the verdict comes first, then the subject.
+fn about(report: &str, subject: &str) -> String {
+    let is_about = |line: &&str| {
+        let rest = line.get("not checked  ".len()..).unwrap_or_default();
+        !line.starts_with(' ') && rest.split_whitespace().next() == Some(subject)
+    };
+    report.lines().filter(is_about).flat_map(|line| [line, "\n"]).collect()
+}
+
+#[track_caller]
+fn expect_finding(report: &str, subject: &str, verdict: &str, text: &str) {
+    let lines = about(report, subject);
+    let matches = lines.starts_with(&format!("{verdict:<11}  ")) && lines.contains(text);
+    assert!(matches, "expected `{verdict} {subject} … {text}`, found\n{lines}");
+}

@@ -1,0 +1,156 @@
+//! A Wine prefix, which one test at a time uses, and a host in it.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::output::stdout;
+use super::paths::{root, target, windows_build};
+
+/// For hangs: longer than any program here takes on a slow machine.
+const LIMIT: [&str; 3] = ["timeout", "--kill-after=10", "900"];
+
+/// Whose turn it is to use a prefix, and its lock, which no other process has.
+pub(crate) type Turn = Mutex<Option<File>>;
+
+/// A prefix, as long as it is a test's turn.
+pub(crate) struct Prefix {
+    name: &'static str,
+    options: &'static [&'static str],
+    _turn: MutexGuard<'static, Option<File>>,
+}
+
+impl Prefix {
+    /// Waits until no other test uses the prefix.
+    pub(crate) fn take(
+        turn: &'static Turn,
+        name: &'static str,
+        options: &'static [&'static str],
+    ) -> Prefix {
+        let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = turn.is_none();
+        if is_first {
+            fs::create_dir_all(target().join("wine")).unwrap();
+            let lock = File::create(target().join(format!("wine/{name}.tests"))).unwrap();
+            lock.lock().unwrap();
+            *turn = Some(lock);
+        }
+        let prefix = Prefix { name, options, _turn: turn };
+        if is_first {
+            // What an earlier run has left.
+            assert!(prefix.lasting_command("--stop").status().unwrap().success());
+        }
+        prefix
+    }
+
+    /// A command that runs a Windows program.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(LIMIT[0]);
+        command.args(&LIMIT[1..]).arg(script());
+        self.add_options(&mut command, program.as_ref());
+        command
+    }
+
+    /// The same for a program that runs until it is killed.
+    pub(crate) fn lasting_command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(script());
+        self.add_options(&mut command, program.as_ref());
+        command
+    }
+
+    fn add_options(&self, command: &mut Command, program: &OsStr) {
+        command.args(["--prefix", self.name]).args(self.options).arg(program);
+        command.stdin(Stdio::null());
+    }
+
+    /// The folder of drive C.
+    pub(crate) fn drive_c(&self) -> PathBuf {
+        target().join("wine").join(self.name).join("drive_c")
+    }
+}
+
+fn script() -> PathBuf {
+    root().join("testing/wine/wine")
+}
+
+/// The libraries that copies of `dxcore_double` replace. Wine has none of them but `dxcore.dll`,
+/// and that one supports no caller.
+const REPLACED: [&str; 4] = ["dxcore.dll", "computecore.dll", "vmcompute.dll", "winbrand.dll"];
+
+/// The libraries of an up-to-date host. Older hosts have `vmcompute.dll` instead of
+/// `computecore.dll`.
+const USUAL: [&str; 3] = ["dxcore.dll", "computecore.dll", "winbrand.dll"];
+
+/// A prefix with `dxcore_double` in it and an inventory that the double follows.
+pub(crate) struct Host(Prefix);
+
+impl Host {
+    /// Waits for the test's turn, and removes what earlier tests have put into the prefix.
+    pub(crate) fn take() -> Host {
+        static TURN: Turn = Mutex::new(None);
+        let host = Host(Prefix::take(&TURN, "suite", &[]));
+        host.install(&USUAL);
+        host.bed(&["clear"]);
+        host
+    }
+
+    /// The same, with the devices and adapters of `inventory`.
+    pub(crate) fn of(inventory: &Path) -> Host {
+        let host = Host::take();
+        host.set(inventory);
+        host
+    }
+
+    /// Installs the double under these names of [`REPLACED`], and removes it under the others.
+    pub(crate) fn install(&self, libraries: &[&str]) {
+        for library in REPLACED {
+            let place = self.drive_c().join("windows/system32").join(library);
+            let _ = fs::remove_file(&place);
+            if libraries.contains(&library) {
+                fs::copy(windows_build("dxcore.dll"), &place).unwrap();
+            }
+        }
+    }
+
+    /// Makes the prefix look like the host of `inventory`: first its devices, then, in one step,
+    /// its adapters.
+    pub(crate) fn set(&self, inventory: &Path) {
+        fs::copy(inventory, self.drive_c().join("next.yaml")).unwrap();
+        self.bed(&["set", r"C:\next.yaml"]);
+        self.set_adapters(inventory);
+    }
+
+    /// Changes only the adapters, in one step. The devices stay.
+    pub(crate) fn set_adapters(&self, inventory: &Path) {
+        let draft = self.drive_c().join("draft.yaml");
+        fs::copy(inventory, &draft).unwrap();
+        fs::rename(&draft, self.drive_c().join("inventory.yaml")).unwrap();
+    }
+
+    /// Runs `wine_bed`, and returns what it prints.
+    pub(crate) fn bed(&self, words: &[&str]) -> String {
+        stdout(self.command(windows_build("wine_bed.exe")).args(words))
+    }
+
+    /// `directx-device-plugin` for Windows.
+    pub(crate) fn plugin(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(windows_build("directx-device-plugin.exe"));
+        command.args(arguments);
+        command
+    }
+
+    /// Whether Windows programs have `AF_UNIX` sockets in this Wine.
+    pub(crate) fn has_sockets(&self) -> bool {
+        self.bed(&["has-unix-sockets"]).trim().parse().unwrap()
+    }
+}
+
+impl std::ops::Deref for Host {
+    type Target = Prefix;
+
+    fn deref(&self) -> &Prefix {
+        &self.0
+    }
+}

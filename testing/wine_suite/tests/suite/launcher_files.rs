@@ -1,0 +1,69 @@
+//! `serve` with `visibility: launcher`: the folder of the host with `directx-visible`. The rights
+//! that Wine can express are tested by the crate `access_rights`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::daemon::Daemon;
+use super::host::Host;
+use super::output::{output, text};
+use super::paths::{
+    FILTER, copy, copy_filters, empty_folder, fixture, windows_build, windows_path,
+};
+
+const PLUGIN: &str = "directx-device-plugin.exe";
+const LAUNCHER: &str = "directx-visible.exe";
+
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn files_are_written_to_the_host_and_repaired() {
+    let host = Host::of(&fixture("aws-t4-two"));
+    let release = empty_folder("release");
+    copy(&windows_build(PLUGIN), &release);
+    copy(&windows_build(LAUNCHER), &release);
+    copy_filters(&release);
+    let config = release.join("config.yaml");
+    fs::write(&config, "visibility: launcher\n").unwrap();
+    let (plugin, config) = (release.join(PLUGIN), windows_path(&config));
+    let provided = host.drive_c().join("ProgramData/directx-device-plugin");
+    let _ = fs::remove_dir_all(&provided);
+
+    let serve = || {
+        Daemon::start(host.lasting_command(&plugin).args(["serve", "--config", config.as_str()]))
+    };
+    // The folder of this version, the only one.
+    let version = || -> PathBuf {
+        let folders = fs::read_dir(provided.join("visible")).unwrap();
+        let folders: Vec<PathBuf> = folders.map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(folders.len(), 1, "{folders:?}");
+        folders[0].clone()
+    };
+    for _ in 0..2 {
+        let mut daemon = serve();
+        // It writes the files before.
+        daemon.expect_line(&["starting"]);
+        for name in [LAUNCHER, FILTER] {
+            let equal =
+                fs::read(version().join(name)).unwrap() == fs::read(release.join(name)).unwrap();
+            assert!(equal, "{name} differs");
+        }
+        daemon.expect_running();
+        drop(daemon);
+        // A damaged copy, which the next start replaces.
+        fs::write(version().join(FILTER), "damaged").unwrap();
+    }
+
+    let doctor = || {
+        let mut doctor = host.command(&plugin);
+        text(&output(doctor.args(["doctor", "--config", config.as_str()])).stdout)
+    };
+    let healthy = doctor();
+    assert!(!healthy.contains("does not lie beside"), "{healthy}");
+    fs::remove_file(release.join(FILTER)).unwrap();
+    let mut daemon = serve();
+    daemon.expect_line(&["cannot provide directx-visible", FILTER, "hint"]);
+    daemon.expect_line(&["starting"]);
+    daemon.expect_running();
+    let problem = doctor();
+    assert!(problem.contains(&format!("{FILTER} does not lie beside")), "{problem}");
+}

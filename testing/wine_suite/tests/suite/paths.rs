@@ -1,0 +1,94 @@
+//! Where files are: in the workspace, and what cargo has built.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(crate) const WINDOWS: &str = "x86_64-pc-windows-gnu";
+pub(crate) const WINDOWS_32: &str = "i686-pc-windows-gnu";
+
+/// The libraries that `directx-visible` puts into programs: the usual one, that for 32-bit programs
+/// and that of `--com`.
+pub(crate) const FILTER: &str = "directx-visible-filter.dll";
+pub(crate) const FILTER_32: &str = "directx-visible-filter32.dll";
+pub(crate) const FILTER_COM: &str = "directx-visible-com.dll";
+
+/// The folder of the workspace.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).expect("the crate is in a folder of the workspace's").to_owned()
+}
+
+pub(crate) fn target() -> PathBuf {
+    root().join(env::var_os("CARGO_TARGET_DIR").unwrap_or("target".into()))
+}
+
+/// A program of the debug build for this machine.
+pub(crate) fn native_build(file: &str) -> PathBuf {
+    built(target().join("debug").join(file))
+}
+
+/// A file of the debug build for Windows.
+pub(crate) fn windows_build(file: &str) -> PathBuf {
+    built(target().join(WINDOWS).join("debug").join(file))
+}
+
+/// A file of the debug build for 32-bit Windows.
+pub(crate) fn windows_32_build(file: &str) -> PathBuf {
+    built(target().join(WINDOWS_32).join("debug").join(file))
+}
+
+fn built(path: PathBuf) -> PathBuf {
+    assert!(path.exists(), "{} is not built; run `cargo xtask test wine`", path.display());
+    path
+}
+
+/// Copies every filter into `folder`.
+pub(crate) fn copy_filters(folder: &Path) {
+    for (target_triple, file) in [(WINDOWS, FILTER), (WINDOWS_32, FILTER_32), (WINDOWS, FILTER_COM)]
+    {
+        copy(&built(target().join(target_triple).join("filter").join(file)), folder);
+    }
+}
+
+/// Copies `file` into `folder`, and returns the path of the copy.
+pub(crate) fn copy(file: &Path, folder: &Path) -> PathBuf {
+    let copy = folder.join(file.file_name().expect("a file has a name"));
+    fs::copy(file, &copy).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    copy
+}
+
+/// An inventory of `fixtures`.
+pub(crate) fn fixture(name: &str) -> PathBuf {
+    root().join("fixtures/inventories").join(format!("{name}.yaml"))
+}
+
+/// The inventories in a folder of the workspace.
+pub(crate) fn inventories(folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(folder)).unwrap();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    files
+}
+
+/// A new empty folder that Windows programs see.
+pub(crate) fn empty_folder(name: &str) -> PathBuf {
+    let folder = target().join("wine/files").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Writes a file that Windows programs see, and returns its path.
+pub(crate) fn write(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    let path = target().join("wine/files").join(name);
+    fs::create_dir_all(path.parent().expect("it is in a folder")).unwrap();
+    fs::write(&path, content).unwrap();
+    path
+}
+
+/// `path` as Windows programs under Wine spell it.
+pub(crate) fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.display()).replace('/', "\\")
+}

@@ -1,0 +1,98 @@
+//! The steps that run Windows programs under Wine, and the clients of the discovery library.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process::run;
+use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
+use crate::{prerequisites, visibility_filter};
+
+/// Packages whose own tests do not run under Wine, and why.
+const NOT_UNDER_WINE: [(&str, &str); 8] = [
+    ("adversary", "attacks the daemon on Linux"),
+    ("bench", "measures the daemon on this machine"),
+    ("daemon_bed", "serves the two above"),
+    ("dashboard_picture", "reads a document of the repository, in the same way everywhere"),
+    ("doc_pages", "reads documents of the repository, in the same way everywhere"),
+    ("fleet", "drives a cluster on Linux"),
+    ("wine_suite", "starts Wine itself"),
+    ("xtask", "starts cargo and git"),
+];
+
+/// What the tests of `wine_suite` run, for Windows.
+const PROGRAMS: [&str; 7] = [
+    "plugin",
+    "tools",
+    "gpu_probe",
+    "discovery_dll",
+    "directx_visible",
+    "dxcore_double",
+    "wine_bed",
+];
+
+/// The script that runs Windows programs.
+pub(crate) fn script() -> PathBuf {
+    workspace::root().join("testing/wine/wine")
+}
+
+/// The step `wine`: the crates' own tests, and `wine_suite` without its tests with GPUs.
+pub(crate) fn wine() -> Result<()> {
+    prerequisites::require_go("clients and the kubelet's device manager", "1.26")?;
+    prerequisites::for_python_packages()?;
+    build_programs()?;
+    let mut runner = OsString::from(script());
+    runner.push(" --inventory ");
+    runner.push(workspace::root().join("fixtures/inventories/aws-t4-two.yaml"));
+    let mut tests = cargo();
+    tests.args(["test", "--quiet", "--no-fail-fast", "--workspace", "--target", WINDOWS_TARGET]);
+    tests.args(["--lib", "--bins", "--tests"]);
+    tests.args(NOT_UNDER_WINE.iter().flat_map(|(package, _)| ["--exclude", package]));
+    run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
+    run(wine_suite().args(["--skip", "graphics"]))?;
+    stop("prefix").and(stop("suite"))
+}
+
+/// The step `gpu`: `gpu-probe` on Linux, then Windows programs with GPUs.
+pub(crate) fn gpu() -> Result<()> {
+    prerequisites::for_gpu_tests()?;
+    run(cargo().args(["test", "--quiet", "--package", "gpu_probe", "--", "--ignored"]))?;
+    build_programs()?;
+    run(wine_suite().arg("graphics"))?;
+    stop("two-gpus")
+}
+
+/// The step `clients`: those for this machine.
+pub(crate) fn clients() -> Result<()> {
+    let test = ["test", "--quiet", "--package", "discovery_dll", "--test", "clients"];
+    run(cargo().args(test).args(["--", "--ignored"]))
+}
+
+/// Makes what Wine needs on this machine.
+pub(crate) fn set_up_wine() -> Result<()> {
+    run(Command::new(script()).args(["cmd.exe", "/c", "exit"]))?;
+    stop("prefix")
+}
+
+fn build_programs() -> Result<()> {
+    visibility_filter::build()?;
+    let native = ["--package", "plugin", "--package", "tools"];
+    run(cargo().args(["build", "--quiet"]).args(native))?;
+    let mut windows = cargo();
+    windows.args(["build", "--quiet", "--target", WINDOWS_TARGET]);
+    run(windows.args(PROGRAMS.iter().flat_map(|package| ["--package", package])))?;
+    let bed = ["--package", "wine_bed", "--target", WINDOWS_32_TARGET];
+    run(cargo().args(["build", "--quiet"]).args(bed))
+}
+
+fn wine_suite() -> Command {
+    let mut suite = cargo();
+    suite.args(["test", "--quiet", "--package", "wine_suite", "--", "--ignored"]);
+    suite
+}
+
+fn stop(prefix: &str) -> Result<()> {
+    run(Command::new(script()).args(["--prefix", prefix, "--stop"]))
+}
