@@ -28,8 +28,6 @@ pub(crate) struct Attack {
     pub(crate) log: LogOutput,
     pub(crate) kubelet: Kubelet,
     pub(crate) leaves: Host,
-    /// What the daemon may occupy in addition, in MiB, because it keeps a larger host.
-    pub(crate) host_mib: f64,
     /// Whether it is part of all attacks together.
     pub(crate) joins_others: bool,
     /// Runs until the target's time is over, and returns how often it repeated what it does. An
@@ -65,7 +63,6 @@ const fn attack(
         log: LogOutput::Read,
         kubelet: Kubelet::Throughout,
         leaves: Host::Healthy,
-        host_mib: 0.0,
         joins_others: true,
         run,
     }
@@ -86,17 +83,11 @@ pub(crate) const ATTACKS: &[Attack] = &[
         LogOutput::Stalled,
         attack("log-stalled", "nobody reads the log, every call writes lines", log::calls),
     ),
-    with_log(LogOutput::Closed, attack("log-closed", "the reader of the log has gone", log::calls)),
     with_log(LogOutput::Full, attack("log-full", "the log's disk is full", log::calls)),
     attack(
-        "preferred-allocation",
-        "preferred allocations of 16,384 of 16,384 slots, and of 400,000 unknown IDs",
-        calls::preferred_allocation,
-    ),
-    attack(
-        "many-containers",
-        "Allocate for thousands of containers in 4 MB",
-        calls::many_containers,
+        "large-requests",
+        "preferred allocations of 16,384 slots and of 400,000 unknown IDs, Allocate for thousands of containers",
+        calls::large,
     ),
     attack(
         "unfinished-requests",
@@ -123,8 +114,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
     )),
     Attack {
         configuration: sizes::rules,
-        // The inventory, two device sets, and the devices that are removed within the grace time.
-        host_mib: 96.0,
         ..alone(attack(
             "many-adapters",
             "10,000 adapters come and go, with 1,000 rules",
@@ -139,16 +128,6 @@ pub(crate) const ATTACKS: &[Attack] = &[
             files::special_files,
         ))
     },
-    alone(attack(
-        "partial-writes",
-        "a writer of the inventory that pauses for 50 ms in the middle",
-        files::partial_writes,
-    )),
-    attack(
-        "file-commands",
-        "commands with a FIFO, a folder or 14 MB of `{a,a,…` as inventory and configuration",
-        files::commands,
-    ),
     Attack {
         kubelet: Kubelet::Afterwards,
         ..alone(attack(

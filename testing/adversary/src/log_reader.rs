@@ -16,8 +16,6 @@ pub(crate) enum LogOutput {
     Read,
     /// It is not read until the attack is over.
     Stalled,
-    /// Nobody can read it.
-    Closed,
     /// Every write fails, because the disk is full.
     Full,
 }
@@ -44,7 +42,7 @@ impl LogOutput {
     /// The standard error for the daemon.
     pub(crate) fn stdio(self) -> Result<Stdio> {
         Ok(match self {
-            LogOutput::Read | LogOutput::Stalled | LogOutput::Closed => Stdio::piped(),
+            LogOutput::Read | LogOutput::Stalled => Stdio::piped(),
             LogOutput::Full => {
                 let full = File::options().write(true).open("/dev/full");
                 full.context("cannot open `/dev/full`")?.into()
@@ -56,7 +54,7 @@ impl LogOutput {
     pub(crate) fn read(self, log: Option<ChildStderr>) -> LogReader {
         let figures = Arc::default();
         let (mut stalled, mut thread) = (None, None);
-        if let (Some(log), LogOutput::Read | LogOutput::Stalled) = (log, self) {
+        if let Some(log) = log {
             let (sender, receiver) = mpsc::channel::<()>();
             stalled = (self == LogOutput::Stalled).then_some(sender);
             let figures = Arc::clone(&figures);

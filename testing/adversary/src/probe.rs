@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
 use daemon_bed::{GPUS, MinimalKubelet, Node, RESOURCE, RawPlugin, milliseconds};
 use daemon_bed::{Method, Sample};
+use kubelet_double::v1beta1::AllocateResponse;
+use prost::Message;
 use tokio::time::{sleep, timeout};
 
-use crate::target::allocate_request;
-
-/// How long an allocation may take. An attack is not about speed, and machines are busy.
-const ANSWER: Duration = Duration::from_secs(20);
+use crate::target::{HANGS, allocate_request};
 
 /// The pause between two allocations.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -20,6 +20,10 @@ pub(crate) struct Probe {
     kubelet: MinimalKubelet,
     plugin: RawPlugin,
     slots: Vec<String>,
+    /// The device of the last GPU, which every answer must contain.
+    device: Option<String>,
+    /// The healthy slots of the newest list.
+    healthy: usize,
     /// The fewest healthy slots in any list.
     pub(crate) fewest_healthy: usize,
     /// How often the plugin had to register again.
@@ -35,6 +39,8 @@ impl Probe {
         Ok(Probe {
             kubelet,
             plugin: RawPlugin::new(list.connection),
+            device: None,
+            healthy: list.healthy.len(),
             fewest_healthy: list.healthy.len(),
             slots: list.healthy,
             registrations: 0,
@@ -69,26 +75,47 @@ impl Probe {
         let slot = first + number % (self.slots.len() - first);
         let request = allocate_request(&self.slots[slot..=slot], 1);
         let start = Instant::now();
-        match timeout(ANSWER, self.plugin.call(Method::Allocate, request.clone())).await {
-            Ok(Ok(_answer)) => self.times.push(milliseconds(start.elapsed())),
+        match timeout(HANGS, self.plugin.call(Method::Allocate, request.clone())).await {
+            Ok(Ok(answer)) => {
+                self.times.push(milliseconds(start.elapsed()));
+                self.check(answer)?;
+            }
             Ok(Err(error)) if is_refusal(&error) => return Err(error.context("Allocate refused")),
             Ok(Err(error)) => {
                 // The connection is lost, so the plugin must register again.
-                let list = timeout(ANSWER, self.wait_for_list()).await;
+                let list = timeout(HANGS, self.wait_for_list()).await;
                 list.with_context(|| format!("registration lost: {error:#}"))?;
                 self.registrations += 1;
                 let call = self.plugin.call(Method::Allocate, request);
-                timeout(ANSWER, call).await.context("no answer to Allocate")??;
+                let answer = timeout(HANGS, call).await.context("no answer to Allocate")??;
+                self.check(answer)?;
             }
-            Err(_) => bail!("no answer to Allocate within {ANSWER:?}"),
+            Err(_) => bail!("no answer to Allocate within {HANGS:?}"),
         }
         Ok(())
     }
 
-    /// Waits for a list in which the first GPU is unhealthy.
+    /// Checks that the answer has exactly the device of the slot.
+    fn check(&mut self, answer: Bytes) -> Result<()> {
+        let answer = AllocateResponse::decode(answer)?;
+        let containers = answer.container_responses.iter();
+        let devices: Vec<&str> =
+            containers.flat_map(|c| &c.devices).map(|device| &*device.host_path).collect();
+        let [device] = devices[..] else { bail!("Allocate returned the devices {devices:?}") };
+        let expected = self.device.get_or_insert_with(|| device.to_owned());
+        ensure!(device == expected, "Allocate returned `{device}`, and `{expected}` before");
+        Ok(())
+    }
+
+    /// Waits until the newest list has an unhealthy GPU.
     pub(crate) async fn wait_for_unhealthy_gpu(&mut self) -> Result<()> {
-        let healthy = self.slots.len() / GPUS * (GPUS - 1);
-        self.kubelet.list(RESOURCE, healthy).await.map(drop)
+        let expected = self.slots.len() / GPUS * (GPUS - 1);
+        let unhealthy = async {
+            while self.healthy != expected {
+                self.wait_for_list().await;
+            }
+        };
+        timeout(HANGS, unhealthy).await.context("no list with an unhealthy GPU")
     }
 
     async fn wait_for_list(&mut self) {
@@ -102,7 +129,8 @@ impl Probe {
         let mut has_read = false;
         while let Some(list) = self.kubelet.received() {
             if list.resource == RESOURCE {
-                self.fewest_healthy = self.fewest_healthy.min(list.healthy.len());
+                self.healthy = list.healthy.len();
+                self.fewest_healthy = self.fewest_healthy.min(self.healthy);
                 self.plugin = RawPlugin::new(list.connection);
                 has_read = true;
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::trial::{Limits, Outcome};
+use crate::trial::{Outcome, Times};
 
 const BEGIN: &str = "<!-- written by `cargo xtask attack` -->\n";
 const END: &str = "<!-- end -->\n";
@@ -49,10 +49,10 @@ fn cells(outcome: &Outcome) -> [String; 6] {
 }
 
 /// Replaces what is between the markers of a page.
-pub(crate) fn write(page: &Path, outcomes: &[Outcome], limits: &Limits) -> Result<()> {
+pub(crate) fn write(page: &Path, outcomes: &[Outcome], times: &Times) -> Result<()> {
     let name = page.display();
     let old = std::fs::read_to_string(page).with_context(|| format!("cannot read `{name}`"))?;
-    let new = replaced(&old, &markdown(outcomes, limits)).with_context(|| {
+    let new = replaced(&old, &markdown(outcomes, times)).with_context(|| {
         format!("`{name}` has no lines `{}` and `{}`", BEGIN.trim(), END.trim())
     })?;
     std::fs::write(page, new).with_context(|| format!("cannot write `{name}`"))
@@ -64,10 +64,10 @@ fn replaced(page: &str, table: &str) -> Option<String> {
     Some(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
 }
 
-fn markdown(outcomes: &[Outcome], limits: &Limits) -> String {
+fn markdown(outcomes: &[Outcome], times: &Times) -> String {
     let facts = daemon_bed::describe_machine();
     let fact = |name: &str| facts.iter().find(|(n, _)| *n == name).map_or("?", |(_, f)| f);
-    let (alone, together) = (limits.attack.as_secs(), limits.together.as_secs());
+    let (alone, together) = (times.attack.as_secs(), times.together.as_secs());
     let (cores, date) = (fact("cores"), fact("date"));
     let mut out = format!(
         "{alone} s for each attack and {together} s for all together, on {cores} cores, {date}:\n\n\
@@ -111,9 +111,8 @@ mod tests {
         for part in ["flood", "1.0 ms", "9.0 MiB", "registered again: 2", "VIOLATED: the daemon"] {
             assert!(text.contains(part), "{text}");
         }
-        let limits = crate::FULL;
-        assert!(markdown(&[outcome(&[])], &limits).contains("| 0.5 | kept serving |"));
-        assert!(markdown(&[outcome(&["x"])], &limits).contains("**violated**"));
+        assert!(markdown(&[outcome(&[])], &crate::FULL).contains("| 0.5 | kept serving |"));
+        assert!(markdown(&[outcome(&["x"])], &crate::FULL).contains("**violated**"));
     }
 
     #[test]

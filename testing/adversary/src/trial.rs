@@ -1,7 +1,7 @@
 //! One trial: a daemon, a well-behaved kubelet, and one or more attacks at the same time.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -13,16 +13,10 @@ use kubelet::KUBELET_SOCKET;
 use crate::attacks::{Attack, Host, Kubelet};
 use crate::log_reader::{LogFigures, LogOutput, LogReader};
 use crate::probe::Probe;
-use crate::target::Target;
+use crate::target::{HANGS, Target};
 
-/// How long the daemon may take to return memory and to close connections.
-const RECOVERY: Duration = Duration::from_secs(60);
-
-/// How long a stopped daemon may take to end. hcsshim waits for five seconds.
-const STOP: Duration = Duration::from_secs(5);
-
-/// What the daemon may occupy in addition after an attack, in MiB.
-const RETAINED_MIB: f64 = 24.0;
+/// The most that the daemon may occupy, in MiB, also while it keeps a host with 10,000 adapters.
+const MEMORY_MIB: f64 = 128.0;
 
 /// How many files more than before may be open after an attack.
 const RETAINED_FILES: usize = 16;
@@ -37,15 +31,13 @@ const FIRST_LINES: f64 = 600.0;
 /// The longest log line in bytes: that of the daemon and the end of a line.
 const LINE_BYTES: usize = 65 * 1024;
 
-/// How long attacks take, and how much memory the daemon may occupy.
+/// How long attacks take.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Limits {
-    /// The time of each attack.
+pub(crate) struct Times {
+    /// Each attack.
     pub(crate) attack: Duration,
-    /// The time of all attacks together.
+    /// All attacks together.
     pub(crate) together: Duration,
-    /// The peak of the resident memory.
-    pub(crate) memory_mib: f64,
 }
 
 /// What was observed.
@@ -73,16 +65,10 @@ impl Outcome {
 type Running = Vec<JoinHandle<Result<u64>>>;
 
 /// Runs attacks against a new daemon.
-pub(crate) fn run(
-    program: &Path,
-    attacks: &[Attack],
-    time: Duration,
-    memory_mib: f64,
-) -> Result<Outcome> {
+pub(crate) fn run(program: &Path, attacks: &[Attack], time: Duration) -> Result<Outcome> {
     let first = attacks.first().context("there is no attack")?;
     // Together, the log stalls as well.
     let log = if attacks.len() > 1 { LogOutput::Stalled } else { first.log };
-    // One thread, so that attacks do not delay the measured calls more than they must.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -91,14 +77,13 @@ pub(crate) fn run(
     node.configure(&(first.configuration)())?;
     let mut daemon = Program::start_with(program, &node, first.arguments, log.stdio()?)?;
     let reader = log.read(daemon.take_log());
-    let trial = Trial { attacks, time, memory_mib, program, log };
+    let trial = Trial { attacks, time, program, log };
     runtime.block_on(trial.observe(node, daemon, reader))
 }
 
 struct Trial<'a> {
     attacks: &'a [Attack],
     time: Duration,
-    memory_mib: f64,
     program: &'a Path,
     log: LogOutput,
 }
@@ -107,7 +92,6 @@ impl Trial<'_> {
     async fn observe(&self, node: Node, daemon: Program, log: LogReader) -> Result<Outcome> {
         let mut probe = Some(Probe::start(&node, 16_384).await?);
         let files_before = daemon.open_files().context("no `/proc`")?;
-        let memory_before = daemon.resident().context("no `/proc`")?;
         let slots = probe.as_ref().map(|probe| probe.slots().to_vec()).unwrap_or_default();
         if self.attacks[0].kubelet == Kubelet::Afterwards {
             probe = None;
@@ -121,15 +105,11 @@ impl Trial<'_> {
         });
         let running = self.attacks.iter().map(|attack| {
             let (run, target) = (attack.run, Arc::clone(&target));
-            thread::spawn(move || {
-                give_way()?;
-                run(&target)
-            })
+            thread::spawn(move || run(&target))
         });
         let running: Running = running.collect();
-        let mut observed =
-            Observed { daemon, log, probe, files_before, memory_before, violations: Vec::new() };
-        let actions = observed.attacked_by(running, &target, self.time).await;
+        let mut observed = Observed { daemon, log, probe, files_before, violations: Vec::new() };
+        let actions = observed.attacked_by(running, &target).await;
         self.conclude(observed, &target, actions).await
     }
 
@@ -140,18 +120,16 @@ impl Trial<'_> {
         actions: u64,
     ) -> Result<Outcome> {
         observed.check_host(target, self.attacks[0].leaves).await;
-        let host_mib = self.attacks.iter().map(|attack| attack.host_mib).sum();
-        observed.check_recovery(self.memory_mib, host_mib)?;
+        observed.check_process()?;
         let (peak, last) = (observed.daemon.peak(), observed.daemon.resident());
         observed.stop();
         observed.log.finish();
-        let lines_per_second = f64::from(observed.log.figures().lines) / self.time.as_secs_f64();
-        observed.check_log(self.log, self.time.as_secs_f64());
+        // The limits of the log are rates, and on a busy machine a trial takes longer.
+        let seconds = observed.daemon.started.elapsed().as_secs_f64();
+        let lines_per_second = f64::from(observed.log.figures().lines) / seconds;
+        observed.check_log(self.log, seconds);
         let allocate = observed.probe.as_ref().and_then(Probe::times);
         let registrations = observed.probe.as_ref().map_or(0, |probe| probe.registrations);
-        if actions == 0 {
-            observed.violations.push("the attack did nothing".to_owned());
-        }
         Ok(Outcome {
             name: self.attacks[0].name,
             about: self.attacks[0].about,
@@ -166,26 +144,12 @@ impl Trial<'_> {
     }
 }
 
-/// Gives this thread, and the processes that it starts, the lowest priority: an attacker has CPU
-/// time of its own, and must not take that of the daemon and of the kubelet, which is measured.
-fn give_way() -> Result<()> {
-    // The name is `PID/task/TID`. To Linux, a thread is a process with a priority of its own.
-    let name = std::fs::read_link("/proc/thread-self").context("no `/proc/thread-self`")?;
-    let thread = name.file_name().context("no thread ID")?;
-    let mut renice = Command::new("renice");
-    renice.args(["-n", "19", "-p"]).arg(thread).stdout(Stdio::null());
-    let status = renice.status().context("cannot run `renice`")?;
-    ensure!(status.success(), "`renice` failed");
-    Ok(())
-}
-
 /// A daemon under observation.
 struct Observed {
     daemon: Program,
     log: LogReader,
     probe: Option<Probe>,
     files_before: usize,
-    memory_before: f64,
     violations: Vec<String>,
 }
 
@@ -198,7 +162,7 @@ impl Observed {
 
     /// Allocates devices until the attacks are over, and returns how often they repeated what they
     /// do.
-    async fn attacked_by(&mut self, running: Running, target: &Target, time: Duration) -> u64 {
+    async fn attacked_by(&mut self, running: Running, target: &Target) -> u64 {
         let is_over = || running.iter().all(JoinHandle::is_finished);
         if let Some(probe) = &mut self.probe {
             let result = probe.allocate_until(is_over).await;
@@ -211,10 +175,6 @@ impl Observed {
                 Ok(Err(error)) => self.violations.push(format!("{error:#}")),
                 Err(_) => self.violations.push("the attack panicked".to_owned()),
             }
-        }
-        let late = target.until.elapsed();
-        if late > 2 * time + RECOVERY {
-            self.violations.push(format!("the attack took {late:?} longer than planned"));
         }
         self.log.resume();
         if self.probe.is_none() {
@@ -240,34 +200,27 @@ impl Observed {
         self.check(result);
     }
 
-    /// Waits until memory and files are returned.
-    fn check_recovery(&mut self, memory_mib: f64, host_mib: f64) -> Result<()> {
-        let memory_mib = memory_mib + host_mib;
+    /// Waits until the files are closed, and checks the peak of the memory.
+    fn check_process(&mut self) -> Result<()> {
         let since = Instant::now();
         loop {
             if let Some(status) = self.daemon.ended()? {
                 self.violations.push(format!("the daemon ended with {status}"));
                 return Ok(());
             }
-            let files = self.daemon.open_files().unwrap_or(usize::MAX);
-            let memory = self.daemon.resident().unwrap_or(f64::INFINITY);
-            let files_back = files <= self.files_before + RETAINED_FILES;
-            let memory_back = memory <= self.memory_before + RETAINED_MIB + host_mib;
-            if files_back && memory_back {
+            let (files, before) = (self.daemon.open_files(), self.files_before);
+            if files.is_some_and(|files| files <= before + RETAINED_FILES) {
                 break;
             }
-            if since.elapsed() > RECOVERY {
-                let before = (self.files_before, self.memory_before);
-                self.violations.push(format!(
-                    "{files} open files and {memory:.0} MiB a minute later, before: {before:?}"
-                ));
+            if since.elapsed() > HANGS {
+                self.violations.push(format!("{files:?} open files, before: {before}"));
                 break;
             }
             thread::sleep(Duration::from_millis(100));
         }
         let peak = self.daemon.peak().unwrap_or(f64::INFINITY);
-        if peak >= memory_mib {
-            self.violations.push(format!("{peak:.0} MiB of memory, limit {memory_mib} MiB"));
+        if peak >= MEMORY_MIB {
+            self.violations.push(format!("{peak:.0} MiB of memory, limit {MEMORY_MIB} MiB"));
         }
         Ok(())
     }
@@ -303,7 +256,7 @@ fn terminate(daemon: &mut Program) -> Result<()> {
             ensure!(status.success(), "the stopped daemon ended with {status}");
             return Ok(());
         }
-        ensure!(since.elapsed() < STOP, "the daemon does not end within {STOP:?} when stopped");
+        ensure!(since.elapsed() < HANGS, "the daemon does not end when stopped");
         thread::sleep(Duration::from_millis(20));
     }
 }

@@ -20,7 +20,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tonic::{Request, Response, Status};
 
 /// How long to wait for a device list before a measurement fails.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 

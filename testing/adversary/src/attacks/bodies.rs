@@ -32,7 +32,7 @@ pub(super) fn unfinished(target: &Target) -> Result<u64> {
     block_on(async {
         let mut calls = JoinSet::new();
         let mut count = 0;
-        while target.goes_on() {
+        while target.goes_on(count) {
             while calls.try_join_next().is_some() {}
             let number = usize::try_from(count).unwrap_or(0);
             if calls.len() < CONNECTIONS * CALLS

@@ -14,18 +14,18 @@ const LONGEST: usize = 4 * 1024 * 1024 - 1024;
 /// How long the message of an error may be. Clients refuse long headers.
 const MESSAGE: usize = 8 * 1024;
 
-pub(super) fn preferred_allocation(target: &Target) -> Result<u64> {
+pub(super) fn large(target: &Target) -> Result<u64> {
+    use Method::{Allocate, GetPreferredAllocation};
     let unknown: Vec<String> = (100_000..500_000).map(|n| format!("x{n}")).collect();
-    let requests = [preferred(&target.slots, target.slots.len()), preferred(&unknown, 1)];
-    repeat(target, Method::GetPreferredAllocation, &requests)
-}
-
-pub(super) fn many_containers(target: &Target) -> Result<u64> {
     let slot = target.slots[..1].to_vec();
     let one = allocate_request(&slot, 1).len();
-    let requests =
-        [allocate_request(&slot, LONGEST / one), allocate_request(&target.slots[..2048], 16)];
-    repeat(target, Method::Allocate, &requests)
+    let requests = [
+        (GetPreferredAllocation, preferred(&target.slots, target.slots.len())),
+        (GetPreferredAllocation, preferred(&unknown, 1)),
+        (Allocate, allocate_request(&slot, LONGEST / one)),
+        (Allocate, allocate_request(&target.slots[..2048], 16)),
+    ];
+    repeat(target, &requests)
 }
 
 pub(super) fn log_injection(target: &Target) -> Result<u64> {
@@ -36,9 +36,8 @@ pub(super) fn log_injection(target: &Target) -> Result<u64> {
         "x".repeat(LONGEST),
         "\u{1b}".repeat(1000),
     ];
-    let requests: Vec<Bytes> =
-        ids.iter().map(|id| allocate_request(std::slice::from_ref(id), 1)).collect();
-    repeat(target, Method::Allocate, &requests)
+    let request = |id| (Method::Allocate, allocate_request(std::slice::from_ref(id), 1));
+    repeat(target, &ids.iter().map(request).collect::<Vec<_>>())
 }
 
 /// An encoded request for `size` of the available slots.
@@ -52,19 +51,18 @@ pub(super) fn preferred(available: &[String], size: usize) -> Bytes {
 }
 
 /// Makes calls over a connection, one after the other. The daemon may refuse them.
-fn repeat(target: &Target, method: Method, requests: &[Bytes]) -> Result<u64> {
+fn repeat(target: &Target, requests: &[(Method, Bytes)]) -> Result<u64> {
     block_on(async {
-        let Some(mut plugin) = target.plugin().await? else { return Ok(0) };
+        let mut plugin = target.plugin().await?;
         let (mut count, least) = (0, u64::try_from(requests.len())?);
-        for request in requests.iter().cycle() {
-            if !target.goes_on() && count >= least {
+        for (method, request) in requests.iter().cycle() {
+            if !target.goes_on(count) && count >= least {
                 break;
             }
-            if let Err(error) = plugin.call(method, request.clone()).await {
+            if let Err(error) = plugin.call(*method, request.clone()).await {
                 check_message(&error)?;
                 if is_lost(&error) {
-                    let Some(again) = target.plugin().await? else { break };
-                    plugin = again;
+                    plugin = target.plugin().await?;
                 }
             }
             count += 1;

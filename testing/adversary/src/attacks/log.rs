@@ -16,10 +16,10 @@ const CALLS: u64 = 20;
 /// Asks for preferred allocations.
 pub(super) fn calls(target: &Target) -> Result<u64> {
     block_on(async {
-        let Some(mut plugin) = target.plugin().await? else { return Ok(0) };
+        let mut plugin = target.plugin().await?;
         let request = preferred(&target.slots[..SLOTS], SLOTS);
         let mut count = 0;
-        while target.goes_on() || count < CALLS {
+        while target.goes_on(count) || count < CALLS {
             plugin.call(Method::GetPreferredAllocation, request.clone()).await?;
             count += 1;
         }

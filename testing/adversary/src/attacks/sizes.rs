@@ -36,7 +36,7 @@ pub(super) fn rules() -> String {
 pub(super) fn many_adapters(target: &Target) -> Result<u64> {
     let host = with_adapters(target.node.host(FirstGpu::Healthy));
     let mut count = 0;
-    while target.goes_on() || count == 0 {
+    while target.goes_on(count) {
         target.node.set_snapshot(&host)?;
         std::thread::sleep(STAYS);
         target.node.set_host(FirstGpu::Healthy)?;
