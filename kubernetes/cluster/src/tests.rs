@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 
 use crate::credentials::Credentials;
+use crate::retry::Retry;
 use crate::server::{Access, Server};
 use crate::{Client, ClusterError, Node, NodeWatch, Pod};
 
@@ -210,7 +212,10 @@ async fn a_server_that_does_not_answer_is_an_error_after_a_limit() {
 
 #[tokio::test]
 async fn a_server_that_does_not_run_is_an_error_with_its_address() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Bound and not listening, so that no other program gets the port.
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+    let port = socket.local_addr().unwrap().as_socket().unwrap().port();
     let (mut client, _) = serve(Vec::new(), Credentials::None);
     client.redirect(port);
     let error = apply(&mut client).await.unwrap_err();
@@ -239,6 +244,7 @@ async fn a_watch_returns_every_change_and_begins_again_at_its_end() {
     let second = chunked(&format!("{}{expired}\n", event("ADDED", 4)));
     let (client, requests) = serve(vec![vec![first], vec![second]], Credentials::None);
     let mut watch = NodeWatch::new("node-1");
+    watch.pauses = Retry::from_limit(Duration::ZERO);
     let mut versions = Vec::new();
     let error = loop {
         match watch.next(&client).await {

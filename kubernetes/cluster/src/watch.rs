@@ -28,7 +28,7 @@ const FIRST: Duration = Duration::from_secs(30);
 pub struct NodeWatch {
     name: String,
     stream: Option<Stream>,
-    pauses: Retry,
+    pub(crate) pauses: Retry,
     /// No watch begins before this time.
     next: Option<Instant>,
     answer_time: Duration,

@@ -3,41 +3,79 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 use http_endpoint::{Limits, ListenAddress, Page, Pages, Request, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-const LIMIT: Duration = Duration::from_secs(20);
+/// Ends a test that hangs.
+const LIMIT: Duration = Duration::from_secs(120);
 
-/// A small page, and one that no socket buffer holds.
-struct TestPages;
+/// No client of these tests exceeds them on a busy machine.
+const PATIENT: Limits = Limits {
+    connections: 32,
+    header_bytes: 16 * 1024,
+    header_time: LIMIT,
+    use_time: LIMIT,
+    linger: LIMIT,
+};
+
+/// The size of a page that no socket buffer holds.
+const LARGE: usize = 64 << 20;
+
+/// A small page, and a large one. The receiver learns when the server no longer has the large one.
+struct TestPages(mpsc::Sender<()>);
+
+/// The content of the large page.
+struct Large(Vec<u8>, mpsc::Sender<()>);
+
+impl AsRef<[u8]> for Large {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Large {
+    fn drop(&mut self) {
+        // The tests without a large page have no receiver.
+        let _ = self.1.send(());
+    }
+}
 
 impl Pages for TestPages {
     async fn page(&self, request: Request) -> Option<Page> {
         match request.path.as_str() {
             "/small" => Some(Page::text(StatusCode::OK, request.accept)),
-            "/large" => Some(Page::text(StatusCode::OK, "x".repeat(64 << 20))),
+            "/large" => {
+                let large = Large(vec![b'x'; LARGE], self.0.clone());
+                Some(Page { body: Bytes::from_owner(large), ..Page::text(StatusCode::OK, "") })
+            }
             _ => None,
         }
     }
 }
 
 fn start(limits: Limits) -> SocketAddr {
+    start_with(limits, TestPages(mpsc::channel().0))
+}
+
+fn start_with(limits: Limits, pages: TestPages) -> SocketAddr {
     let listener = "127.0.0.1:0".parse::<ListenAddress>().unwrap().bind().unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { serve(listener, Arc::new(TestPages), limits).await.map(drop) });
+    tokio::spawn(async move { serve(listener, Arc::new(pages), limits).await.map(drop) });
     address
 }
 
 /// Sends `bytes` and returns everything until the server closes the connection.
 async fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.write_all(bytes).await.unwrap();
+    // The server may refuse a long request before it is complete.
+    let _ = stream.write_all(bytes).await;
     rest(&mut stream).await
 }
 
@@ -48,6 +86,14 @@ async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// Lets the server's clock advance by this time at once. The clock runs otherwise: a clock that is
+/// paused advances while data is on its way.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
 async fn get(address: SocketAddr, path: &str) -> String {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept: a/b\r\nConnection: close\r\n\r\n");
@@ -56,7 +102,7 @@ async fn get(address: SocketAddr, path: &str) -> String {
 
 #[tokio::test]
 async fn pages_are_served() {
-    let address = start(Limits::default());
+    let address = start(PATIENT);
     let response = get(address, "/small?a=b").await;
     assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
     assert!(response.ends_with("\r\n\r\na/b"), "{response}");
@@ -68,7 +114,7 @@ async fn pages_are_served() {
 
 #[tokio::test]
 async fn other_methods_and_bad_requests_are_refused() {
-    let address = start(Limits::default());
+    let address = start(PATIENT);
     let post = exchange(address, b"POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n");
     let post = post.await;
     assert!(post.starts_with("HTTP/1.1 405 "), "{post}");
@@ -82,7 +128,7 @@ async fn other_methods_and_bad_requests_are_refused() {
 
 #[tokio::test]
 async fn a_client_that_does_not_finish_its_request_is_disconnected() {
-    let limits = Limits { header_time: Duration::from_millis(50), ..Limits::default() };
+    let limits = Limits { header_time: Duration::from_millis(50), ..PATIENT };
     let address = start(limits);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET /small HT").await.unwrap();
@@ -91,18 +137,29 @@ async fn a_client_that_does_not_finish_its_request_is_disconnected() {
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_disconnected() {
-    let (use_time, linger) = (Duration::from_millis(100), Duration::from_millis(100));
-    let address = start(Limits { use_time, linger, ..Limits::default() });
+    let (dropped, is_dropped) = mpsc::channel();
+    let address = start_with(PATIENT, TestPages(dropped));
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The response has begun.
+    stream.readable().await.unwrap();
+    assert!(is_dropped.try_recv().is_err());
+    for _use_time_and_linger in 0..2 {
+        pass(LIMIT).await;
+    }
+    let given_up = async {
+        while is_dropped.try_recv().is_err() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(LIMIT, given_up).await.expect("the connection stays open");
     let read = rest(&mut stream).await.len();
-    assert!(read < 64 << 20, "the server has sent all {read} bytes");
+    assert!(read < LARGE, "the server has sent all {read} bytes");
 }
 
 #[tokio::test]
 async fn a_connection_is_used_for_several_requests_and_not_for_ever() {
-    let address = start(Limits { use_time: Duration::from_secs(1), ..Limits::default() });
+    let address = start(PATIENT);
     let mut stream = TcpStream::connect(address).await.unwrap();
     for _ in 0..2 {
         stream.write_all(b"GET /small HTTP/1.1\r\nHost: x\r\nAccept: zz\r\n\r\n").await.unwrap();
@@ -113,12 +170,13 @@ async fn a_connection_is_used_for_several_requests_and_not_for_ever() {
             text.push(char::from(byte[0]));
         }
     }
+    pass(LIMIT).await;
     assert_eq!(rest(&mut stream).await, "");
 }
 
 #[tokio::test]
 async fn the_oldest_connection_makes_room_for_a_new_one() {
-    let address = start(Limits { connections: 2, ..Limits::default() });
+    let address = start(Limits { connections: 2, ..PATIENT });
     let mut silent = Vec::new();
     for _ in 0..20 {
         silent.push(TcpStream::connect(address).await.unwrap());
