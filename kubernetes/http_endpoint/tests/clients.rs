@@ -138,15 +138,14 @@ async fn a_client_that_does_not_finish_its_request_is_disconnected() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_disconnected() {
     let (dropped, is_dropped) = mpsc::channel();
-    let address = start_with(PATIENT, TestPages(dropped));
+    let limits = Limits { linger: Duration::from_millis(1), ..PATIENT };
+    let address = start_with(limits, TestPages(dropped));
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     // The response has begun.
     stream.readable().await.unwrap();
     assert!(is_dropped.try_recv().is_err());
-    for _use_time_and_linger in 0..2 {
-        pass(LIMIT).await;
-    }
+    pass(limits.use_time).await;
     let given_up = async {
         while is_dropped.try_recv().is_err() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -170,7 +169,7 @@ async fn a_connection_is_used_for_several_requests_and_not_for_ever() {
             text.push(char::from(byte[0]));
         }
     }
-    pass(LIMIT).await;
+    pass(PATIENT.use_time).await;
     assert_eq!(rest(&mut stream).await, "");
 }
 

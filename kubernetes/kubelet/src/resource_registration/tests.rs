@@ -225,8 +225,6 @@ impl Simulation {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
-
     /// After any sequence of events, once every step succeeds, the resource is registered on a
     /// socket that was never registered before, and stays registered.
     #[test]
