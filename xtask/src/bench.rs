@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 
 use crate::process::run;
 use crate::workspace::{self, cargo};
-use crate::{build_flags, cluster_suite, prerequisites, visibility_filter, windows_suites};
+use crate::{build_flags, kubernetes_suites, prerequisites, visibility_filter, windows_suites};
 
 /// The group that needs Windows programs.
 const VISIBLE: &str = "visible";
@@ -80,11 +80,17 @@ fn measure_fleet(quick: bool, figures: &Path) -> Result<()> {
     prerequisites::require_go("the Kubernetes cluster", "1.26")?;
     build("feature_discovery", "directx-feature-discovery")?;
     build("fleet", "fleet")?;
-    let control_plane = cluster_suite::control_plane()?;
     let (nodes, seconds) = if quick { ("50", "2") } else { ("1000", "60") };
-    let mut test = cluster_suite::test(&control_plane, workspace::release_program);
+    let mut test = kubernetes_suites::test();
+    for (variable, program) in [
+        ("DIRECTX_DEVICE_PLUGIN", "directx-device-plugin"),
+        ("DIRECTX_FEATURE_DISCOVERY", "directx-feature-discovery"),
+        ("FLEET", "fleet"),
+    ] {
+        test.env(variable, workspace::release_program(program));
+    }
     test.env("FLEET_NODES", nodes).env("FLEET_SECONDS", seconds).env("FLEET_FIGURES", figures);
-    run(test.args(["-timeout=30m", "-run=^TestFleetSendsFewRequests$", "."]))
+    run(test.args(["-v", "-run=^TestFleetSendsFewRequests$", "./cluster"]))
 }
 
 /// Runs `bench` with the programs of its group `visible`.

@@ -152,7 +152,7 @@ fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
 fn both_formats_are_stable() {
     let holders = [holder(&format!(r"{FIRST}\0"), "one")];
     let recorded = |format| with_sorted_series(&text("", &holders, format));
-    // `testing/metrics_suite` reads the files.
+    // `testing/kubernetes/metrics` reads the files.
     insta::assert_snapshot!("prometheus", recorded(Format::Prometheus));
     insta::assert_snapshot!("openmetrics", recorded(Format::OpenMetrics));
 }

@@ -1,7 +1,7 @@
 //! The package of the Helm chart.
 
 use std::fs::{self, FileTimes};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::programs::{copy_folder, read};
 use crate::image::PLUGIN;
 use crate::process::run_logged;
-use crate::{manifests, prerequisites};
+use crate::{kubernetes_suites, prerequisites};
 
 /// The name that helm gives to the package.
 pub(super) fn file_name(version: &str) -> String {
@@ -25,7 +25,7 @@ pub(super) fn package(root: &Path, date: u64) -> Result<Vec<u8>> {
     copy_folder(&root.join("deploy/charts").join(PLUGIN), &chart)?;
     // helm packs the times of the files.
     set_times(&chart, SystemTime::UNIX_EPOCH + Duration::from_secs(date))?;
-    let mut helm = Command::new(helm()?);
+    let mut helm = Command::new(kubernetes_suites::helm()?);
     helm.current_dir(temporary.path()).args(["package", PLUGIN]);
     run_logged(&mut helm, &temporary.path().join("helm.log"))?;
     read(&temporary.path().join(file_name(env!("CARGO_PKG_VERSION"))))
@@ -40,9 +40,4 @@ fn set_times(path: &Path, time: SystemTime) -> Result<()> {
     let file = fs::File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     file.set_times(FileTimes::new().set_modified(time))
         .with_context(|| format!("cannot change the time of {}", path.display()))
-}
-
-/// The helm that packages the chart.
-pub(super) fn helm() -> Result<PathBuf> {
-    manifests::helm()
 }

@@ -12,7 +12,7 @@ use super::options::{Options, Transport};
 use super::source::Source;
 use super::summary::{NOTES, SUMS};
 use crate::image::PLUGIN;
-use crate::process;
+use crate::{kubernetes_suites, process};
 
 /// Pushes the image and the chart of the release in `folder`. A push that failed can be
 /// repeated: the bytes are the same.
@@ -23,7 +23,7 @@ pub(super) fn publish(folder: &Path, options: &Options, source: &Source) -> Resu
     arguments.extend(plain_http(options).map(Into::into));
     build_image(temporary.path(), &arguments)?;
     let charts = format!("oci://{}/charts", options.registry);
-    let mut helm = Command::new(chart::helm()?);
+    let mut helm = Command::new(kubernetes_suites::helm()?);
     helm.arg("push").arg(folder.join(chart::file_name(source.version))).arg(&charts);
     process::run(helm.args(plain_http(options)))?;
     println!("pushed {charts}/{PLUGIN}:{}", source.version);

@@ -6,8 +6,8 @@ use crate::process::run;
 use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 use crate::{
-    attack, book, cluster_suite, deny, doc_commands, fuzz, import_cycles, imports, kubelet_suite,
-    layers, manifests, metrics_suite, prerequisites, release, version_info, windows_suites,
+    attack, book, deny, doc_commands, fuzz, import_cycles, imports, kubernetes_suites, layers,
+    prerequisites, release, version_info, windows_suites,
 };
 
 /// One check.
@@ -34,7 +34,6 @@ pub(super) enum Needs {
     Unix(&'static str),
     Linux(&'static str),
     LinuxOnX86(&'static str),
-    LinuxOrWindows(&'static str),
 }
 
 impl Needs {
@@ -46,7 +45,6 @@ impl Needs {
             Needs::Unix(reason) => (os != "windows", reason),
             Needs::Linux(reason) => (os == "linux", reason),
             Needs::LinuxOnX86(reason) => (os == "linux" && arch == "x86_64", reason),
-            Needs::LinuxOrWindows(reason) => (["linux", "windows"].contains(&os), reason),
         };
         (!is_met).then_some(reason)
     }
@@ -134,25 +132,11 @@ pub(super) const STEPS: &[Step] = &[
         run: Run::Whole(fuzz::check),
     },
     Step {
-        name: "kubelet",
-        about: "the kubelet's own device manager",
-        kind: Kind::Full,
-        needs: Needs::LinuxOrWindows("kubelets run on Linux and Windows only"),
-        run: Run::Parts(kubelet_suite::check),
-    },
-    Step {
-        name: "cluster",
-        about: "a Kubernetes cluster: API server, scheduler, controllers, kubelets",
-        kind: Kind::Full,
-        needs: Needs::Linux("the cluster uses mount namespaces"),
-        run: Run::Whole(cluster_suite::check),
-    },
-    Step {
-        name: "metrics",
-        about: "the metrics, read by Prometheus' own parsers",
+        name: "kubernetes",
+        about: "kubelets, a cluster, manifests and chart, metrics",
         kind: Kind::Full,
         needs: Needs::Anything,
-        run: Run::Whole(metrics_suite::check),
+        run: Run::Whole(kubernetes_suites::check),
     },
     Step {
         name: "attack",
@@ -167,13 +151,6 @@ pub(super) const STEPS: &[Step] = &[
         kind: Kind::Full,
         needs: Needs::Linux("the software devices are those of Debian"),
         run: Run::Whole(windows_suites::gpu),
-    },
-    Step {
-        name: "manifests",
-        about: "deployment manifests and the Helm chart",
-        kind: Kind::Full,
-        needs: Needs::Unix("the tests replace Windows paths by those of another system"),
-        run: Run::Whole(manifests::check),
     },
     Step {
         name: "clippy-windows",
@@ -308,13 +285,13 @@ mod tests {
     #[test]
     fn windows_skips_what_needs_another_system() {
         let skipped =
-            ["docs", "fuzz", "cluster", "attack", "gpu", "manifests", "image", "release", "wine"];
+            ["docs", "fuzz", "attack", "gpu", "image", "release", "wine"];
         assert_eq!(skipped_on("windows", "x86_64"), skipped);
     }
 
     #[test]
-    fn other_systems_also_skip_the_kubelet() {
-        let skipped = ["docs", "kubelet", "cluster", "attack", "gpu", "image", "release", "wine"];
+    fn other_systems_skip_what_needs_linux() {
+        let skipped = ["docs", "attack", "gpu", "image", "release", "wine"];
         assert_eq!(skipped_on("macos", "aarch64"), skipped);
     }
 }

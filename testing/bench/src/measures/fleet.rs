@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::group::{AppliesTo, Group, Row};
 
-/// The figures of `testing/cluster_suite`.
+/// The figures of `testing/kubernetes/cluster`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Figures {

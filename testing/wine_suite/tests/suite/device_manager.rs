@@ -1,6 +1,6 @@
 //! The Windows program and the kubelet's own device manager, built for Windows.
 //!
-//! `testing/kubelet_suite` contains the tests. Those that connect the two need `AF_UNIX` sockets,
+//! `testing/kubernetes/devicemanager` contains the tests. Those that connect the two need `AF_UNIX` sockets,
 //! which Wine 10 does not have. They run if the Wine in use has them.
 
 use std::path::PathBuf;
@@ -29,14 +29,14 @@ fn the_kubelets_device_manager_drives_the_program() {
 
 /// The folder of the Go tests, which they must run in.
 fn kubelet_suite() -> PathBuf {
-    root().join("testing/kubelet_suite")
+    root().join("testing/kubernetes/devicemanager")
 }
 
 /// Builds the Go tests as a program for Windows.
 fn kubelet_program() -> PathBuf {
     let program = target().join("wine/files/kubelet-suite.exe");
     let mut go = Command::new("go");
-    go.current_dir(kubelet_suite()).args(["test", "-c", "-o"]).arg(&program).arg(".");
+    go.current_dir(kubelet_suite()).args(["test", "-c", "-vet=off", "-o"]).arg(&program).arg(".");
     stdout(go.env("GOOS", "windows").env("GOARCH", "amd64").env("CGO_ENABLED", "0"));
     program
 }

@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// labelPrefix is the prefix of the labels, taints and so on that belong to our programs.
+	labelPrefix = "directx.microsoft.com/"
+	// deviceCondition is the condition that directx-feature-discovery sets.
+	deviceCondition v1.NodeConditionType = "DirectXDevicesHealthy"
+	// startupTaint is removed from a node when its devices can be used.
+	startupTaint = labelPrefix + "not-ready"
+)
+
+// startDiscovery starts directx-feature-discovery as a container with an account, with the API
+// server at this port.
+func (n *node) startDiscovery(a account, port, nodeName string, arguments ...string) *process {
+	n.t.Helper()
+	words := []string{
+		"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=" + port,
+		"CONTAINER_SANDBOX_MOUNT_POINT=" + a.root, "NODE_NAME=" + nodeName, discovery,
+	}
+	// `env` replaces itself by the program.
+	p := n.start("discovery.log", "env", append(append(words, n.arguments()...), arguments...)...)
+	n.t.Cleanup(func() {
+		if p.alive() == nil {
+			p.shutDown(n.t)
+		}
+		if n.t.Failed() {
+			n.t.Log(tail(p.log))
+		}
+	})
+	return p
+}
+
+func apiServerPort() string {
+	_, port, _ := net.SplitHostPort(apiServer())
+	return port
+}
+
+// labels returns the labels of the node with our prefix, as `--print` prints them.
+func (n *node) labels() string {
+	n.t.Helper()
+	return labelLines(n.object().Labels)
+}
+
+// labelLines returns the labels with our prefix as lines.
+func labelLines(labels map[string]string) string {
+	lines := []string{}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if strings.HasPrefix(name, labelPrefix) {
+			lines = append(lines, name+"="+labels[name])
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// printedLabels returns what `--print` prints for the node.
+func (n *node) printedLabels() string {
+	n.t.Helper()
+	output, err := exec.Command(discovery, append([]string{"--print"}, n.arguments()...)...).Output()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// mustHaveLabels waits until the node has the labels that `--print` prints.
+func (n *node) mustHaveLabels() {
+	n.t.Helper()
+	expected := n.printedLabels()
+	if !strings.Contains(expected, labelPrefix+"count=") {
+		n.t.Fatalf("--print has no labels: %s", expected)
+	}
+	eventually(n.t, "labels", expected, n.labels)
+}
+
+func (n *node) condition() string {
+	n.t.Helper()
+	for _, condition := range n.object().Status.Conditions {
+		if condition.Type == deviceCondition {
+			return string(condition.Status) + " " + condition.Reason
+		}
+	}
+	return "none"
+}
+
+// patch changes the node object with the administrator's account.
+func (n *node) patch(text string) {
+	n.t.Helper()
+	_, err := api.CoreV1().Nodes().Patch(context.Background(), n.name, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// events returns the reasons of the Events about the node's devices, sorted, each once.
+func (n *node) events() string {
+	n.t.Helper()
+	events, err := api.EventsV1().Events("default").List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	reasons := []string{}
+	for _, event := range events.Items {
+		if event.Regarding.Name == n.name && event.ReportingController == accountName {
+			reasons = append(reasons, event.Reason)
+		}
+	}
+	slices.Sort(reasons)
+	return strings.Join(slices.Compact(reasons), " ")
+}
+
+// The labels, the condition and the Events of a node follow its devices, with the permissions of
+// the manifest. Nothing is written while nothing changes.
+func TestDiscoveryFollowsTheDevices(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "discovery", "")
+	n.host.set(0, "driverVersion", "31.0.15.2824")
+	a := n.account(accountName)
+	n.patch(`{"metadata": {"labels": {"example.com/team": "graphics"}}}`)
+	n.startDiscovery(a, apiServerPort(), n.name)
+	n.mustHaveLabels()
+	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
+	eventually(t, "a watch of the node", true, func() bool { return slices.Contains(n.requests(accountName), "watch nodes") })
+	atStart := n.requests(accountName)
+	t.Logf("the requests at the start: %q", atStart)
+	// The kubelet changes the node object in this time.
+	time.Sleep(2 * statusPeriod)
+	isWrite := func(name string) bool { return strings.HasPrefix(name, "patch ") }
+	if now := n.requests(accountName)[len(atStart):]; slices.ContainsFunc(now, isWrite) {
+		t.Errorf("without a change, there are the requests %q", now)
+	}
+
+	n.host.setProblem(0, 43)
+	eventually(t, string(deviceCondition), "False UnhealthyDevices", n.condition)
+	eventually(t, "Events", "DirectXDeviceUnhealthy", n.events)
+	n.host.setProblem(0, 0)
+	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
+	eventually(t, "Events", "DirectXDeviceRecovered DirectXDeviceUnhealthy", n.events)
+
+	n.host.set(0, "driverVersion", "32.0.15.5222")
+	eventually(t, "Events", "DirectXDeviceDriverChanged DirectXDeviceRecovered DirectXDeviceUnhealthy", n.events)
+	n.configure("multitenancy: 4")
+	n.mustHaveLabels()
+	// Whoever else sets one of the labels, or removes it, does not win.
+	n.patch(`{"metadata": {"labels": {"` + labelPrefix + `count": "7"}}}`)
+	n.mustHaveLabels()
+	if team := n.object().Labels["example.com/team"]; team != "graphics" {
+		t.Errorf("another label of the node is now %q", team)
+	}
+}
+
+// A node that registers with the startup taint gets pods once they can use its devices.
+func TestStartupTaintIsRemovedWhenDevicesCanBeUsed(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "taint", "")
+	n.startRuntime()
+	n.startKubelet()
+	eventually(t, "the node object", n.name, func() string { return n.object().Name })
+	n.patch(`{"spec": {"taints": [{"key": "` + startupTaint + `", "effect": "NoSchedule"}, {"key": "example.com/other", "effect": "PreferNoSchedule"}]}}`)
+	n.startDiscovery(n.account(accountName), apiServerPort(), n.name, "--startup-taint", startupTaint)
+	n.mustHaveLabels()
+	waiting := n.create("waiting", 1).mustWait("untolerated taint")
+	time.Sleep(2 * statusPeriod)
+	if !strings.Contains(n.taints(), startupTaint) {
+		t.Errorf("the node without devices has the taints %q", n.taints())
+	}
+	n.startPlugin()
+	eventually(t, "taints", "example.com/other", n.taints)
+	waiting.mustRun()
+}
+
+// taints returns the keys of the node's taints, without those of the controller manager.
+func (n *node) taints() string {
+	n.t.Helper()
+	keys := []string{}
+	for _, taint := range n.object().Spec.Taints {
+		if !strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+			keys = append(keys, taint.Key)
+		}
+	}
+	return strings.Join(keys, " ")
+}

@@ -1,0 +1,74 @@
+//go:build older
+
+package kubelet
+
+import (
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
+	"k8s.io/kubernetes/pkg/kubelet/cm/devicemanager"
+	"k8s.io/kubernetes/pkg/kubelet/cm/topologymanager"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+)
+
+// containerScope is the topology manager's default scope, which has no public name here.
+const containerScope = "container"
+
+// kubelet is the part of an older kubelet that device plugins communicate with.
+type kubelet struct {
+	admission topologymanager.Manager
+	devices   *devicemanager.ManagerImpl
+}
+
+func newKubelet(topologyPolicy string, numaNodes []int) (*kubelet, error) {
+	machine := machineFor(devicemanager.NewManagerImpl, numaNodes)
+	admission, err := topologymanager.NewManager(machine, topologyPolicy, containerScope, nil)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := devicemanager.NewManagerImpl(machine, admission)
+	if err != nil {
+		return nil, err
+	}
+	admission.AddHintProvider(devices)
+	return &kubelet{admission, devices}, nil
+}
+
+// machineFor returns NUMA nodes in cadvisor's type; see the same function for the newest
+// kubelet.
+func machineFor[Node any](_ func([]Node, topologymanager.Store) (*devicemanager.ManagerImpl, error), ids []int) []Node {
+	return machineNodes[Node](ids)
+}
+
+func (k *kubelet) start(activePods func() []*v1.Pod) error {
+	return k.devices.Start(activePods, podSourcesReady{}, containermap.NewContainerMap(), nil)
+}
+
+func (k *kubelet) stop() error {
+	return k.devices.Stop()
+}
+
+func (k *kubelet) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
+	return k.admission.Admit(&lifecycle.PodAdmitAttributes{Pod: pod})
+}
+
+func (k *kubelet) capacity() (capacity, allocatable v1.ResourceList) {
+	capacity, allocatable, _ = k.devices.GetCapacity()
+	return capacity, allocatable
+}
+
+// healthyIDs returns the ids of a resource's healthy devices, in any order.
+func (k *kubelet) healthyIDs(resource string) ([]string, error) {
+	return slices.Collect(maps.Keys(k.devices.GetAllocatableDevices()[resource])), nil
+}
+
+// hints returns the sets of NUMA nodes that suit a container, for a resource.
+func (k *kubelet) hints(pod *v1.Pod, container *v1.Container, resource string) []topologymanager.TopologyHint {
+	return k.devices.GetTopologyHints(pod, container)[resource]
+}
+
+func (k *kubelet) runOptions(pod *v1.Pod, container *v1.Container) (*devicemanager.DeviceRunContainerOptions, error) {
+	return k.devices.GetDeviceRunContainerOptions(pod, container)
+}

@@ -1,0 +1,54 @@
+package manifests
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const image = "ghcr.io/directx-device-plugin/directx-device-plugin"
+
+// version returns the version of all crates, which the released image has as its tag.
+func version(t *testing.T) string {
+	t.Helper()
+	_, workspace, _ := strings.Cut(read(t, "Cargo.toml"), "[workspace.package]")
+	found := regexp.MustCompile(`(?m)^version = "(.+)"$`).FindStringSubmatch(workspace)
+	if found == nil {
+		t.Fatal("Cargo.toml has no version")
+	}
+	return found[1]
+}
+
+func TestManifestsUseTheImageOfThisVersion(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(repository, "deploy/*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected, count := image+":"+version(t), 0
+	for _, file := range files {
+		for line := range strings.Lines(read(t, filepath.Join("deploy", filepath.Base(file)))) {
+			if _, found, ok := strings.Cut(line, "image: "); ok {
+				count++
+				if found = strings.TrimSpace(found); found != expected {
+					t.Errorf("%s: %s, expected %s", file, found, expected)
+				}
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("the manifests name no image")
+	}
+}
+
+func TestChartHasTheVersionOfTheProgram(t *testing.T) {
+	for path, line := range map[string]string{
+		"Chart.yaml":  fmt.Sprintf("\nversion: %[1]s\nappVersion: \"%[1]s\"\n", version(t)),
+		"values.yaml": "  repository: " + image + "\n",
+	} {
+		if text := read(t, filepath.Join(chart, path)); !strings.Contains(text, line) {
+			t.Errorf("%s does not contain %q", path, line)
+		}
+	}
+}

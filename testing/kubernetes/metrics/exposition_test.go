@@ -1,0 +1,159 @@
+package metrics
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/textparse"
+)
+
+const (
+	text        = "text/plain; version=0.0.4; charset=utf-8"
+	openMetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+)
+
+// exposition is what Prometheus understood.
+type exposition struct {
+	// kinds has the type of each metric family.
+	kinds map[string]string
+	// series has the value of each time series, by its labels.
+	series map[string]float64
+}
+
+// parse returns what Prometheus understands of a scrape, or an error where that is incomplete: a
+// time series without the type and the description of its family, or one that occurs twice.
+func parse(body []byte, contentType string) (exposition, error) {
+	found := exposition{map[string]string{}, map[string]float64{}}
+	described := map[string]bool{}
+	parser, err := textparse.New(body, contentType, false, labels.NewSymbolTable())
+	if err != nil {
+		return found, err
+	}
+	for {
+		entry, err := parser.Next()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return found, err
+		}
+		switch entry {
+		case textparse.EntryType:
+			name, kind := parser.Type()
+			found.kinds[string(name)] = string(kind)
+		case textparse.EntryHelp:
+			name, help := parser.Help()
+			described[string(name)] = len(help) > 0
+		case textparse.EntrySeries:
+			_, _, value := parser.Series()
+			var names labels.Labels
+			parser.Metric(&names)
+			if _, twice := found.series[names.String()]; twice {
+				return found, fmt.Errorf("two values of %s", names)
+			}
+			found.series[names.String()] = value
+			family := family(names.Get(labels.MetricName), found.kinds)
+			if found.kinds[family] == "" || !described[family] {
+				return found, fmt.Errorf("no type or description of %s", names)
+			}
+		}
+	}
+}
+
+// family returns the metric family of a time series.
+func family(name string, kinds map[string]string) string {
+	for _, suffix := range []string{"", "_total", "_bucket", "_sum", "_count"} {
+		if short, found := strings.CutSuffix(name, suffix); found && kinds[short] != "" {
+			return short
+		}
+	}
+	return name
+}
+
+// mustParse fails the test where Prometheus cannot read the scrape.
+func mustParse(t *testing.T, body []byte, contentType string) exposition {
+	t.Helper()
+	found, err := parse(body, contentType)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", contentType, err, body)
+	}
+	return found
+}
+
+// names returns the names of all time series, which are the same in both formats.
+func (e exposition) names() []string {
+	return slices.Sorted(maps.Keys(e.series))
+}
+
+func (e exposition) mustEqual(t *testing.T, other exposition) {
+	t.Helper()
+	if one, two := e.names(), other.names(); !slices.Equal(one, two) {
+		t.Errorf("the formats differ:\n%s\n%s", strings.Join(one, "\n"), strings.Join(two, "\n"))
+	}
+}
+
+// The recorded texts contain every metric: the tests of the crate compare them with the catalogue.
+func TestPrometheusReadsEveryMetric(t *testing.T) {
+	recorded := func(format, contentType string) exposition {
+		path := "../../../programs/metrics/tests/snapshots/scrape__" + format + ".snap"
+		file, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body, found := bytes.Cut(bytes.TrimPrefix(file, []byte("---\n")), []byte("\n---\n"))
+		if !found {
+			t.Fatalf("%s has no header", path)
+		}
+		return mustParse(t, body, contentType)
+	}
+	expositions := []exposition{recorded("prometheus", text), recorded("openmetrics", openMetrics)}
+	expositions[0].mustEqual(t, expositions[1])
+	busy := `__name__="directx_device_engine_busy_seconds_total"`
+	if !strings.Contains(strings.Join(expositions[1].names(), "\n"), busy) {
+		t.Errorf("no series has %s", busy)
+	}
+}
+
+func TestTheDaemonServesBothFormatsToPrometheus(t *testing.T) {
+	address := startDaemon(t)
+	scrapes := []exposition{mustParse(t, get(t, address, text), text), mustParse(t, get(t, address, openMetrics), openMetrics)}
+	scrapes[0].mustEqual(t, scrapes[1])
+	for _, scrape := range scrapes {
+		healthy := 0.0
+		for name, value := range scrape.series {
+			if strings.Contains(name, `__name__="directx_device_healthy"`) {
+				healthy += value
+			}
+		}
+		if healthy != 2 {
+			t.Errorf("%v healthy devices, expected 2: %q", healthy, scrape.names())
+		}
+	}
+}
+
+// Without this, a parser that accepts everything would prove nothing.
+func TestDefectsAreFound(t *testing.T) {
+	const good = "# TYPE a gauge\n# HELP a Text.\na{b=\"c\"} 1\n"
+	mustParse(t, []byte(good), text)
+	mustParse(t, []byte(good+"# EOF\n"), openMetrics)
+	for name, body := range map[string]string{
+		"no end":                good,
+		"a value that is none":  strings.Replace(good, "} 1", "} one", 1) + "# EOF\n",
+		"an unescaped quote":    strings.Replace(good, "c", "c\"", 1) + "# EOF\n",
+		"a type that is none":   strings.Replace(good, "gauge", "gouge", 1) + "# EOF\n",
+		"no type":               strings.Replace(good, "# TYPE a", "# TYPE b", 1) + "# EOF\n",
+		"two equal time series": good + "a{b=\"c\"} 2\n# EOF\n",
+	} {
+		if _, err := parse([]byte(body), openMetrics); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}

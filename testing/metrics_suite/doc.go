@@ -1,6 +1,0 @@
-// Package metrics reads what the plugin exposes with the parsers of Prometheus itself: a scrape of
-// the real program for a recorded host, and the recorded text of every metric with made-up values.
-//
-//	export DIRECTX_DEVICE_PLUGIN=/path/to/directx-device-plugin
-//	go test -count=1 ./...
-package metrics
