@@ -5,22 +5,19 @@
 
 mod attack;
 mod bench;
-mod book;
 mod build_flags;
 mod cache;
 mod clients;
 mod cluster_suite;
 mod deny;
-mod doc_commands;
+mod documentation;
 mod folder_users;
 mod fuzz;
 mod gpu_suite;
 mod image;
 mod image_suite;
-mod import_cycles;
 mod imports;
 mod kubelet_suite;
-mod layers;
 mod machine;
 mod manifests;
 mod metrics_suite;

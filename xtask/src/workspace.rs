@@ -5,11 +5,6 @@ use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
-use serde_json::Value;
-
-use crate::process;
-
 /// The target that the Windows programs are built for on other systems.
 pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 
@@ -74,19 +69,4 @@ pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
     cargo
-}
-
-/// The `packages` of `cargo metadata`, which are the members of the workspace.
-pub(crate) fn packages() -> Result<Vec<Value>> {
-    let mut metadata = cargo();
-    metadata.args(["metadata", "--format-version", "1", "--no-deps"]);
-    let text = process::stdout(&mut metadata)
-        .with_context(|| format!("{} failed", process::line(&metadata)))?;
-    let mut document: Value =
-        serde_json::from_str(&text).context("cannot read cargo's metadata")?;
-    let packages = document.get_mut("packages").map(Value::take);
-    match packages {
-        Some(Value::Array(packages)) => Ok(packages),
-        _ => anyhow::bail!("cargo's metadata has no `packages`"),
-    }
 }

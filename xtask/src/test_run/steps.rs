@@ -6,9 +6,8 @@ use crate::process::run;
 use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 use crate::{
-    attack, book, clients, cluster_suite, deny, doc_commands, fuzz, gpu_suite, image_suite,
-    import_cycles, imports, kubelet_suite, layers, manifests, metrics_suite, prerequisites,
-    release, version_info, wine_suite,
+    attack, clients, cluster_suite, deny, documentation, fuzz, gpu_suite, image_suite, imports,
+    kubelet_suite, manifests, metrics_suite, prerequisites, release, version_info, wine_suite,
 };
 
 /// One check.
@@ -72,20 +71,6 @@ pub(super) const STEPS: &[Step] = &[
         run: Run::Whole(formatting),
     },
     Step {
-        name: "layers",
-        about: "dependencies between the folders of the workspace",
-        kind: Kind::Quick,
-        needs: Needs::Anything,
-        run: Run::Whole(layers::check),
-    },
-    Step {
-        name: "cycles",
-        about: "import cycles between the files of a crate",
-        kind: Kind::Quick,
-        needs: Needs::Anything,
-        run: Run::Whole(import_cycles::check),
-    },
-    Step {
         name: "clippy",
         about: "lints for this machine",
         kind: Kind::Quick,
@@ -104,25 +89,25 @@ pub(super) const STEPS: &[Step] = &[
         about: "Rust documentation",
         kind: Kind::Full,
         needs: Needs::Anything,
-        run: Run::Whole(documentation),
+        run: Run::Whole(rustdoc),
     },
     Step {
         name: "docs",
         about: "commands in README.md and docs",
         kind: Kind::Full,
         needs: Needs::Linux("the documented commands are written for a Linux shell"),
-        run: Run::Whole(doc_commands::check),
+        run: Run::Whole(documentation::commands),
     },
     Step {
-        name: "book",
-        about: "links in Markdown files; the book made from docs",
+        name: "links",
+        about: "links in Markdown files",
         kind: Kind::Full,
-        needs: Needs::Anything,
-        run: Run::Whole(book::check),
+        needs: Needs::Linux("pip is Debian's"),
+        run: Run::Whole(documentation::links),
     },
     Step {
         name: "deny",
-        about: "licences and advisories of dependencies",
+        about: "licenses and advisories of dependencies",
         kind: Kind::Full,
         needs: Needs::Anything,
         run: Run::Parts(deny::check),
@@ -262,7 +247,7 @@ fn windows_lints() -> Result<()> {
     run(filter.args(["--target", workspace::WINDOWS_32_TARGET]).args(DENY_WARNINGS))
 }
 
-fn documentation() -> Result<()> {
+fn rustdoc() -> Result<()> {
     let arguments = ["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items"];
     run(cargo().args(arguments).env("RUSTDOCFLAGS", "--deny warnings"))
 }
@@ -301,14 +286,25 @@ mod tests {
 
     #[test]
     fn windows_skips_what_needs_another_system() {
-        let skipped =
-            ["docs", "fuzz", "cluster", "attack", "gpu", "manifests", "image", "release", "wine"];
+        let skipped = [
+            "docs",
+            "links",
+            "fuzz",
+            "cluster",
+            "attack",
+            "gpu",
+            "manifests",
+            "image",
+            "release",
+            "wine",
+        ];
         assert_eq!(skipped_on("windows", "x86_64"), skipped);
     }
 
     #[test]
     fn other_systems_also_skip_the_kubelet() {
-        let skipped = ["docs", "kubelet", "cluster", "attack", "gpu", "image", "release", "wine"];
+        let skipped =
+            ["docs", "links", "kubelet", "cluster", "attack", "gpu", "image", "release", "wine"];
         assert_eq!(skipped_on("macos", "aarch64"), skipped);
     }
 }
