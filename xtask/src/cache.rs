@@ -87,14 +87,6 @@ impl Cache {
         filled.map(|()| entry)
     }
 
-    /// Returns the folder `name` for `made_from`, created empty if it does not exist.
-    /// For tools such as cargo that keep their folders consistent themselves.
-    pub(crate) fn tool_folder(&self, name: &str, made_from: &[&str]) -> Result<PathBuf> {
-        let folder = self.path(name, made_from);
-        create(&folder)?;
-        Ok(folder)
-    }
-
     /// The file that records what is written while the entry `name` is made.
     pub(crate) fn log(&self, name: &str) -> Result<PathBuf> {
         create(&self.folder)?;

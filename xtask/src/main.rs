@@ -9,10 +9,8 @@ mod build_flags;
 mod cache;
 mod clients;
 mod cluster_suite;
-mod deny;
 mod documentation;
 mod folder_users;
-mod fuzz;
 mod gpu_suite;
 mod image;
 mod image_suite;
@@ -21,6 +19,7 @@ mod kubelet_suite;
 mod machine;
 mod manifests;
 mod metrics_suite;
+mod nightly;
 mod prerequisites;
 mod process;
 mod process_lock;
@@ -63,12 +62,6 @@ const COMMANDS: &[Command] = &[
         arguments: "[--list | --quick | STEP...]",
         about: "run all test steps, the quick ones or the named ones; `--list` shows the steps",
         run: test_run::command,
-    },
-    Command {
-        name: "fuzz",
-        arguments: "[TARGET]... [--seconds N] | TARGET --input FILE",
-        about: "run the fuzz targets with generated inputs, or one target with one input",
-        run: fuzz::command,
     },
     Command {
         name: "bench",

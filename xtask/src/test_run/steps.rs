@@ -6,8 +6,8 @@ use crate::process::run;
 use crate::skipped_part::SkippedPart;
 use crate::workspace::{self, cargo};
 use crate::{
-    attack, clients, cluster_suite, deny, documentation, fuzz, gpu_suite, image_suite, imports,
-    kubelet_suite, manifests, metrics_suite, prerequisites, release, version_info, wine_suite,
+    attack, clients, cluster_suite, documentation, gpu_suite, image_suite, imports, kubelet_suite,
+    manifests, metrics_suite, nightly, prerequisites, release, version_info, wine_suite,
 };
 
 /// One check.
@@ -110,14 +110,14 @@ pub(super) const STEPS: &[Step] = &[
         about: "licenses and advisories of dependencies",
         kind: Kind::Full,
         needs: Needs::Anything,
-        run: Run::Parts(deny::check),
+        run: Run::Whole(nightly::deny),
     },
     Step {
         name: "fuzz",
         about: "parsers of untrusted input, with generated inputs",
         kind: Kind::Full,
         needs: Needs::Unix("the build of the fuzz targets needs a Unix C++ compiler for libFuzzer"),
-        run: Run::Whole(fuzz::check),
+        run: Run::Whole(nightly::fuzz),
     },
     Step {
         name: "kubelet",

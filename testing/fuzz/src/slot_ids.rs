@@ -3,17 +3,14 @@
 //! An id that parses is printed exactly as it was, and only advertised slots can be
 //! allocated.
 
-#![no_main]
-
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use devices::{DeviceSet, Moment, ResourceDevices, SlotId, plan};
-use libfuzzer_sys::fuzz_target;
 
 static SET: LazyLock<DeviceSet> = LazyLock::new(|| {
-    let catalog = fuzz::catalog(&[], "multitenancy: 12");
-    DeviceSet::next(None, catalog.offer(&fuzz::fixture()), Moment::default())
+    let catalog = crate::catalog(&[], "multitenancy: 12");
+    DeviceSet::next(None, catalog.offer(&crate::fixture()), Moment::default())
 });
 
 static ADVERTISED: LazyLock<BTreeSet<String>> =
@@ -23,11 +20,13 @@ fn resource() -> &'static Arc<ResourceDevices> {
     &SET.resources[0]
 }
 
-fuzz_target!(|text: &str| {
+/// Checks one input.
+pub fn check(data: &[u8]) {
+    let text = crate::first_text(data);
     if let Ok(slot) = text.parse::<SlotId>() {
         assert_eq!(slot.to_string(), text);
         assert!(!slot.device.as_str().is_empty());
     }
     let planned = plan(resource(), [text], &SET.host, &|_| false);
     assert_eq!(planned.is_ok(), ADVERTISED.contains(text), "{planned:?}");
-});
+}

@@ -1,39 +1,23 @@
 //! Data from Windows: registry values, device properties, kernel paths, specifications of
 //! containers.
 //!
-//! Driver installers and containerd write these, and Windows does not validate them. The modules are files
-//! of `win32`, included by path because that crate builds them only on Windows.
+//! Driver installers and containerd write these, and Windows does not validate them.
 
-#![no_main]
-#![allow(dead_code, reason = "the modules contain more than this target calls")]
-
-#[expect(unreachable_pub, reason = "win32 exports it")]
-#[path = "../../../windows/win32/src/container_name.rs"]
-mod container_name;
-#[path = "../../../windows/win32/src/containers.rs"]
-mod containers;
-#[path = "../../../windows/win32/src/copy_to_vm.rs"]
-mod copy_to_vm;
-#[path = "../../../windows/win32/src/property.rs"]
-mod property;
-#[path = "../../../windows/win32/src/store_path.rs"]
-mod store_path;
-#[path = "../../../windows/win32/src/text.rs"]
-mod text;
-
-use copy_to_vm::RawValue;
 use devices::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
-use libfuzzer_sys::fuzz_target;
-use property::Property;
 
-fuzz_target!(|data: &[u8]| {
+use crate::copy_to_vm::{self, RawValue};
+use crate::property::Property;
+use crate::{containers, store_path, text};
+
+/// Checks one input.
+pub fn check(data: &[u8]) {
     let Some((kind, bytes)) = data.split_first() else { return };
     check_texts(bytes);
     check_properties(*kind, bytes);
     check_registry(*kind, bytes);
     check_paths(&text::single_for_display(bytes));
     check_containers(bytes);
-});
+}
 
 fn check_containers(bytes: &[u8]) {
     if let Ok(Some(name)) = containers::parse(bytes) {

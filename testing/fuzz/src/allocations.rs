@@ -4,11 +4,10 @@
 //! A container always gets one device, only files from inside the driver's folder, each
 //! under a unique file name, and the same for any order of its slots.
 
-#![no_main]
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
+use arbitrary::{Result, Unstructured};
 use devices::{
     Adapter, AdapterKind, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind,
     CopyToVmValue, Device, DeviceSet, DiscoveredFrom, DriverModel, DriverStore, HardwareId,
@@ -16,8 +15,6 @@ use devices::{
     MountOrigin, Placement, Plan, PnpDevice, PnpId, ResourceDevices, StoreFiles, Wow64,
     launcher_folder, plan, preferred_allocation,
 };
-use libfuzzer_sys::arbitrary::{Result, Unstructured};
-use libfuzzer_sys::fuzz_target;
 
 /// Texts that are likely to conflict with each other. Other texts are used as well.
 const TEXTS: &[&str] = &[
@@ -62,13 +59,14 @@ const CONFIGURATIONS: &[(&[DriverModel], &str)] = &[
 ];
 
 static CATALOGS: LazyLock<Vec<Catalog>> = LazyLock::new(|| {
-    CONFIGURATIONS.iter().map(|(models, file)| fuzz::catalog(models, file)).collect()
+    CONFIGURATIONS.iter().map(|(models, file)| crate::catalog(models, file)).collect()
 });
 
-fuzz_target!(|data: &[u8]| {
+/// Checks one input.
+pub fn check(data: &[u8]) {
     // An input that ends early describes no host, which is not an error.
     let _ = allocate(&mut Unstructured::new(data));
-});
+}
 
 fn allocate(u: &mut Unstructured<'_>) -> Result<()> {
     let catalog = u.choose(&CATALOGS)?;
@@ -117,7 +115,7 @@ fn is_inside_a_store(file: &str, devices: &[Arc<Device>]) -> bool {
         let folder = store.path.trim_end_matches('\\');
         let relative = file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('\\'));
         relative.is_some_and(|relative| {
-            fuzz::resolve(folder, relative).as_deref() == Some(file)
+            crate::resolve(folder, relative).as_deref() == Some(file)
                 && store.files.contains(relative) != Some(false)
         })
     })
@@ -127,7 +125,7 @@ fn is_plain_file_name(destination: &str) -> bool {
     [r"C:\Windows\System32", r"C:\Windows\SysWOW64"].iter().any(|folder| {
         let name = destination.strip_prefix(folder).and_then(|rest| rest.strip_prefix('\\'));
         name.is_some_and(|name| {
-            !name.contains('\\') && fuzz::resolve(folder, name).as_deref() == Some(destination)
+            !name.contains('\\') && crate::resolve(folder, name).as_deref() == Some(destination)
         })
     })
 }

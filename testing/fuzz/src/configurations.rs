@@ -4,19 +4,17 @@
 //! accepted gives every device of a host exactly one resource, and what is refused is
 //! refused with a place in the file or the name of the variable.
 
-#![no_main]
-
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use crate::{TestEnvironment, load_config};
 use devices::{Catalog, DriverModel, HostSnapshot};
-use fuzz::{TestEnvironment, load_config};
-use libfuzzer_sys::fuzz_target;
 use settings::{Config, SettingsError};
 
-static HOST: LazyLock<HostSnapshot> = LazyLock::new(fuzz::fixture);
+static HOST: LazyLock<HostSnapshot> = LazyLock::new(crate::fixture);
 
-fuzz_target!(|data: &[u8]| {
+/// Checks one input.
+pub fn check(data: &[u8]) {
     let mut parts = data.split(|byte| *byte == 0);
     let file = parts.next().unwrap_or_default();
     let variables = parts.filter_map(|part| {
@@ -30,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
             Err(error) => sensible(&error, file),
         }
     }
-});
+}
 
 fn usable(config: Config) {
     assert!(config.effective.iter().all(|setting| !setting.to_string().is_empty()));

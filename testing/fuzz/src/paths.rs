@@ -2,19 +2,18 @@
 //!
 //! Windows opens every accepted path inside the folder and under exactly that name.
 
-#![no_main]
-
 use devices::{Destination, FileName, StorePath, SystemRoot, check_store_folder};
-use libfuzzer_sys::fuzz_target;
 
 const REPOSITORY: &str = r"C:\Windows\System32\DriverStore\FileRepository";
 const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1";
 
-fuzz_target!(|text: &str| {
+/// Checks one input.
+pub fn check(data: &[u8]) {
+    let text = crate::first_text(data);
     if let Ok(path) = StorePath::parse(text) {
         let expected = format!("{FOLDER}\\{path}");
-        assert_eq!(fuzz::resolve(FOLDER, text).as_ref(), Some(&expected));
-        assert_eq!(fuzz::resolve(FOLDER, path.as_str()), Some(expected));
+        assert_eq!(crate::resolve(FOLDER, text).as_ref(), Some(&expected));
+        assert_eq!(crate::resolve(FOLDER, path.as_str()), Some(expected));
         let name = path.file_name();
         assert_eq!(FileName::parse(name.as_str()), Ok(name));
         assert_eq!(StorePath::parse(path.as_str()), Ok(path));
@@ -33,6 +32,6 @@ fuzz_target!(|text: &str| {
     let folder = format!("{REPOSITORY}\\{text}");
     if check_store_folder(&folder, &SystemRoot::default()).is_ok() {
         let exact = folder.strip_suffix('\\').unwrap_or(&folder);
-        assert_eq!(fuzz::resolve(REPOSITORY, text).as_deref(), Some(exact));
+        assert_eq!(crate::resolve(REPOSITORY, text).as_deref(), Some(exact));
     }
-});
+}

@@ -3,19 +3,17 @@
 //! What parses is written and reads back the same, and every adapter of it is either
 //! offered under exactly one resource or skipped.
 
-#![no_main]
-
 use devices::{DeviceSet, DriverModel, HostSnapshot, Moment};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+/// Checks one input.
+pub fn check(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let Ok(snapshot) = inventory::parse("i", text) else { return };
     reads_back(&snapshot);
     for models in [&[][..], &[DriverModel::Legacy]] {
         every_adapter_once(models, &snapshot);
     }
-});
+}
 
 fn reads_back(snapshot: &HostSnapshot) {
     let written = inventory::to_yaml(snapshot).expect("an inventory lists its files");
@@ -28,7 +26,7 @@ fn reads_back(snapshot: &HostSnapshot) {
 }
 
 fn every_adapter_once(models: &[DriverModel], snapshot: &HostSnapshot) {
-    let offer = fuzz::catalog(models, "").offer(snapshot);
+    let offer = crate::catalog(models, "").offer(snapshot);
     let offered: usize = offer.resources.iter().map(|resource| resource.devices.len()).sum();
     assert_eq!(offered + offer.skipped.len(), snapshot.adapters.len());
     let set = DeviceSet::next(None, offer, Moment::default());

@@ -3,13 +3,12 @@
 //! The input describes the bytes that a client sends: whole calls, HTTP/2 frames and other
 //! bytes. For any input, nothing in the plugin panics, and the next client gets a response.
 
-#![no_main]
-
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arbitrary::{Result, Unstructured};
 use kubelet::http2::{self, Client};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, Health, KUBELET_SOCKET, PreferredRequest,
@@ -21,8 +20,6 @@ use kubelet_double::v1beta1::{
     PreStartContainerRequest, PreferredAllocationRequest,
 };
 use kubelet_double::{InMemory, KubeletDouble, Options};
-use libfuzzer_sys::arbitrary::{Result, Unstructured};
-use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
@@ -46,12 +43,13 @@ thread_local! {
     static NODE: RefCell<Option<Node>> = const { RefCell::new(None) };
 }
 
-fuzz_target!(|data: &[u8]| {
+/// Checks one input.
+pub fn check(data: &[u8]) {
     let mut sent = Vec::new();
     // An input that ends early describes a client that stops sending.
     let _ = write_client_bytes(&mut Unstructured::new(data), &mut sent);
     NODE.with_borrow_mut(|node| node.get_or_insert_with(Node::start).receive(&sent));
-});
+}
 
 /// A plugin with one resource, registered with a kubelet double.
 struct Node {

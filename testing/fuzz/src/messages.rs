@@ -4,8 +4,6 @@
 //! encoding and decoding it again, and a device list arrives as it was advertised. Who holds
 //! devices is safe to print, and found by the names of the devices.
 
-#![no_main]
-
 use kubelet::pod_resources::{Assignment, Attribution, assignments};
 use kubelet::v1beta1::{
     AllocateRequest, AllocateResponse, DevicePluginOptions, Empty, ListAndWatchResponse,
@@ -13,10 +11,10 @@ use kubelet::v1beta1::{
     RegisterRequest,
 };
 use kubelet::{AdvertisedDevice, DeviceList, Health};
-use libfuzzer_sys::fuzz_target;
 use prost::Message;
 
-fuzz_target!(|data: &[u8]| {
+/// Checks one input.
+pub fn check(data: &[u8]) {
     let Some((which, bytes)) = data.split_first() else { return };
     match which % 9 {
         0 => check_round_trip::<AllocateRequest>(bytes),
@@ -33,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
             check_pods(bytes);
         }
     }
-});
+}
 
 fn check_round_trip<M: Message + Default + PartialEq + std::fmt::Debug>(bytes: &[u8]) {
     let Ok(message) = M::decode(bytes) else { return };
