@@ -2,39 +2,33 @@
 //! The step `attack` of the tests runs a short form against the debug program.
 
 use std::ffi::OsString;
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{self, cargo};
-
-/// The attacked program and the attacking one. They are built separately: in one build, cargo would
-/// give the attacked program the dependency features that only the attacking program needs.
-const PROGRAMS: [(&str, &str); 2] =
-    [("plugin", "directx-device-plugin"), ("adversary", "adversary")];
+use crate::workspace::{cargo, program};
 
 /// Arguments go to the attacking program, which then only prints its table.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
-    for (package, program) in PROGRAMS {
-        let build = ["build", "--quiet", "--release", "--package", package, "--bin", program];
-        run(cargo().args(build))?;
-    }
-    let mut adversary = Command::new(workspace::release_program("adversary"));
-    adversary.arg(workspace::release_program("directx-device-plugin")).args(arguments);
-    if arguments.is_empty() {
-        adversary.arg("--write").arg(workspace::root().join("docs").join("security.md"));
-    }
-    run(&mut adversary)?;
+    let write = ["--write".into(), "docs/security.md".into()];
+    let arguments = if arguments.is_empty() { &write } else { arguments };
+    attack("release", program("release", "directx-device-plugin"), arguments)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The short form, against the debug program.
 pub(crate) fn check() -> Result<()> {
-    for (package, program) in PROGRAMS {
-        run(cargo().args(["build", "--quiet", "--package", package, "--bin", program]))?;
-    }
-    let mut adversary = Command::new(workspace::native_program("adversary"));
-    adversary.arg(workspace::native_program("directx-device-plugin")).arg("--short");
-    run(&mut adversary)
+    attack("dev", program("debug", "directx-device-plugin"), &["--short".into()])
+}
+
+/// In one build, cargo would give the attacked program the dependency features that only the
+/// attacking one needs.
+fn attack(profile: &str, program: PathBuf, arguments: &[OsString]) -> Result<()> {
+    let profile = ["--quiet", "--profile", profile];
+    run(cargo().arg("build").args(profile).args(["--package", "plugin"]))?;
+    let mut adversary = cargo();
+    adversary.arg("run").args(profile).args(["--package", "adversary", "--"]);
+    run(adversary.arg(program).args(arguments))
 }

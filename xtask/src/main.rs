@@ -1,33 +1,20 @@
-//! `cargo xtask`: sets up, tests and measures this workspace.
+//! `cargo xtask`: tests, measures and packages this workspace.
 //!
-//! Each command is one row of [`COMMANDS`] and one module. The product does not need
-//! anything in this crate.
+//! The product does not need anything in this crate.
 
 mod attack;
 mod bench;
-mod book;
 mod build_flags;
 mod cache;
-mod deny;
-mod doc_commands;
-mod folder_users;
-mod fuzz;
+mod documentation;
 mod image;
-mod import_cycles;
-mod imports;
 mod kubernetes_suites;
-mod layers;
-mod machine;
+mod nightly;
 mod prerequisites;
 mod process;
-mod process_lock;
 mod release;
-mod setup;
-mod skipped_part;
-mod stable_hash;
+mod steps;
 mod test_run;
-mod version_info;
-mod version_resource;
 mod visibility_filter;
 mod windows_suites;
 mod workspace;
@@ -36,111 +23,56 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::Parser;
 
-/// One `cargo xtask NAME`.
-struct Command {
-    name: &'static str,
-    arguments: &'static str,
-    about: &'static str,
-    run: fn(&[OsString]) -> Result<ExitCode>,
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", disable_help_subcommand = true)]
+enum Command {
+    /// Install what the tests need on this machine
+    Setup,
+    /// Run all tests, the quick ones or the named steps
+    Test(test_run::Options),
+    /// Measure the release program and write docs/benchmarks.md
+    Bench(PassedOn),
+    /// Attack the release program and write the table of docs/security.md
+    Attack(PassedOn),
+    /// Build the libraries that directx-visible puts into programs
+    VisibilityFilter,
+    /// Build the container image of the plugin or of an example, and push it
+    #[command(disable_help_flag = true)]
+    Image(PassedOn),
+    /// Build every file of a release
+    #[command(disable_help_flag = true)]
+    Release(PassedOn),
 }
 
-/// The commands of `cargo xtask`, in the order its help lists them.
-const COMMANDS: &[Command] = &[
-    Command {
-        name: "setup",
-        arguments: "",
-        about: "install what the tests need on this machine",
-        run: setup::command,
-    },
-    Command {
-        name: "test",
-        arguments: "[--list | --quick | STEP...]",
-        about: "run all test steps, the quick ones or the named ones; `--list` shows the steps",
-        run: test_run::command,
-    },
-    Command {
-        name: "fuzz",
-        arguments: "[TARGET]... [--seconds N] | TARGET --input FILE",
-        about: "run the fuzz targets with generated inputs, or one target with one input",
-        run: fuzz::command,
-    },
-    Command {
-        name: "bench",
-        arguments: "[--quick] [--only GROUP]",
-        about: "measure the release program and write docs/benchmarks.md",
-        run: bench::command,
-    },
-    Command {
-        name: "attack",
-        arguments: "[--short] [--only ATTACK]",
-        about: "attack the release program and write the table of docs/security.md",
-        run: attack::command,
-    },
-    Command {
-        name: "visibility-filter",
-        arguments: "",
-        about: "build the libraries that directx-visible puts into programs",
-        run: visibility_filter::command,
-    },
-    Command {
-        name: "image",
-        arguments: "[--output DIR] [--tag TAG] [--programs DIR | --profile NAME]\n\
-            \x20       [--example NAME --base IMAGE]\n\
-            \x20       [--push REGISTRY/REPOSITORY[:TAG] [--replace] [--plain-http]]",
-        about: "build the container image of the plugin or of an example, and push it",
-        run: image::command,
-    },
-    Command {
-        name: "release",
-        arguments: "[--dry-run] [--output DIR] [--registry REGISTRY/PATH] [--plain-http]",
-        about: "build every file of a release, and push the image and the chart unless it is a dry run",
-        run: release::command,
-    },
-    Command {
-        name: "cache",
-        arguments: "[clear]",
-        about: "show or remove the downloads and builds in the user's cache directory",
-        run: cache::command,
-    },
-];
+/// Arguments that the command reads itself.
+#[derive(clap::Args)]
+struct PassedOn {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    arguments: Vec<OsString>,
+}
 
 fn main() -> ExitCode {
-    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let Some((name, arguments)) = words.split_first() else {
-        eprint!("{}", usage());
-        return ExitCode::from(2);
-    };
-    if is_help(name) || name == "help" {
-        print!("{}", usage());
-        return ExitCode::SUCCESS;
-    }
-    let Some(command) = COMMANDS.iter().find(|c| name == c.name) else {
-        eprint!("error: unknown command `{}`\n\n{}", name.display(), usage());
-        return ExitCode::from(2);
-    };
-    if arguments.first().is_some_and(is_help) {
-        print!("usage: cargo xtask {}", command.usage());
-        return ExitCode::SUCCESS;
-    }
-    (command.run)(arguments).unwrap_or_else(|error| {
+    perform(Command::parse()).unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         ExitCode::FAILURE
     })
 }
 
-impl Command {
-    fn usage(&self) -> String {
-        let call = format!("{} {}", self.name, self.arguments);
-        format!("{}\n      {}\n", call.trim_end(), self.about)
+fn perform(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Setup => steps::set_up()?,
+        Command::Test(options) => return test_run::command(&options),
+        Command::Bench(PassedOn { arguments }) => return bench::command(&arguments),
+        Command::Attack(PassedOn { arguments }) => return attack::command(&arguments),
+        Command::VisibilityFilter => {
+            for library in visibility_filter::build()? {
+                println!("{}", library.display());
+            }
+        }
+        Command::Image(PassedOn { arguments }) => return image::command(&arguments),
+        Command::Release(PassedOn { arguments }) => return release::command(&arguments),
     }
-}
-
-fn is_help(argument: &OsString) -> bool {
-    argument == "--help" || argument == "-h"
-}
-
-fn usage() -> String {
-    let rows = COMMANDS.iter().map(|command| format!("  {}", command.usage()));
-    format!("usage: cargo xtask COMMAND\n\n{}", rows.collect::<String>())
+    Ok(ExitCode::SUCCESS)
 }

@@ -226,4 +226,3 @@ async fn watch_list<T: Host>(
         }
     }
 }
-

@@ -10,11 +10,11 @@ use settings::{Config, ConfigChoice, Environment, Flags, SettingsError};
 
 /// Environment variables, and the content of the only file, `c.yaml`.
 #[derive(Default)]
-pub struct TestEnvironment<'a> {
+pub(crate) struct TestEnvironment<'a> {
     /// Variables by name.
-    pub variables: BTreeMap<String, OsString>,
+    pub(crate) variables: BTreeMap<String, OsString>,
     /// The content of the file.
-    pub file: &'a [u8],
+    pub(crate) file: &'a [u8],
 }
 
 impl Environment for TestEnvironment<'_> {
@@ -39,10 +39,7 @@ impl Environment for TestEnvironment<'_> {
 }
 
 /// Loads the configuration for `models` from `environment`, with its file as `--config`.
-///
-/// # Errors
-/// The configuration is invalid.
-pub fn load_config(
+pub(crate) fn load_config(
     models: &[DriverModel],
     environment: &TestEnvironment<'_>,
 ) -> Result<Config, SettingsError> {
@@ -54,21 +51,13 @@ pub fn load_config(
 }
 
 /// The catalog of a valid configuration file.
-///
-/// # Panics
-/// The configuration is invalid.
-#[must_use]
-pub fn catalog(models: &[DriverModel], file: &str) -> Catalog {
+pub(crate) fn catalog(models: &[DriverModel], file: &str) -> Catalog {
     let environment = TestEnvironment { file: file.as_bytes(), ..TestEnvironment::default() };
     Catalog::new(load_config(models, &environment).expect("the configuration is valid").policy)
 }
 
 /// A host with two GPUs, from an inventory.
-///
-/// # Panics
-/// The inventory is invalid.
-#[must_use]
-pub fn fixture() -> HostSnapshot {
+pub(crate) fn fixture() -> HostSnapshot {
     let text = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
     inventory::parse("aws-t4-two.yaml", text).expect("the inventory is valid")
 }

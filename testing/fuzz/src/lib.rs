@@ -1,16 +1,43 @@
-//! What the fuzz targets share: a model of how Windows reads paths, and an environment
-//! and hosts for the product.
+//! The properties that hold for every input of a parser of untrusted input.
 //!
-//! Each target in `targets/` is a program that libFuzzer runs with generated inputs.
-//! `cargo xtask fuzz` builds and runs them. `seeds/` contains initial inputs and inputs
-//! that failed before.
+//! Each public module checks one of them for one input. The test of this crate calls it with
+//! the inputs in `seeds` and variations of them; with the feature `libfuzzer`, the program of
+//! the same name calls it with what libFuzzer generates.
 
-// The tests of this crate are built with coverage as well, and libFuzzer provides its symbols.
-#[cfg(test)]
-use libfuzzer_sys as _;
+#![allow(clippy::missing_panics_doc, reason = "a panic reports an input that breaks the property")]
+#![allow(dead_code, reason = "the files of `win32` contain more than the targets call")]
 
+pub mod allocations;
+pub mod configurations;
+pub mod connections;
+pub mod documents;
 mod environment;
+pub mod inventories;
+pub mod messages;
+pub mod paths;
+pub mod slot_ids;
+pub mod windows_data;
 mod windows_path;
 
-pub use environment::{TestEnvironment, catalog, fixture, load_config};
-pub use windows_path::resolve;
+use environment::{TestEnvironment, catalog, fixture, load_config};
+use windows_path::resolve;
+
+// Files of `win32`, which builds them only on Windows.
+#[expect(unreachable_pub, reason = "`win32` exports it")]
+#[path = "../../../windows/win32/src/container_name.rs"]
+mod container_name;
+#[path = "../../../windows/win32/src/containers.rs"]
+mod containers;
+#[path = "../../../windows/win32/src/copy_to_vm.rs"]
+mod copy_to_vm;
+#[path = "../../../windows/win32/src/property.rs"]
+mod property;
+#[path = "../../../windows/win32/src/store_path.rs"]
+mod store_path;
+#[path = "../../../windows/win32/src/text.rs"]
+mod text;
+
+/// The text at the start of `data`.
+fn first_text(data: &[u8]) -> &str {
+    data.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+}

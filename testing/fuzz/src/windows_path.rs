@@ -6,8 +6,7 @@
 /// The absolute path that Windows opens for `relative` below `folder`, which is an absolute
 /// path without a final separator. `None` if Windows opens a device or a stream of a file
 /// instead of a file.
-#[must_use]
-pub fn resolve(folder: &str, relative: &str) -> Option<String> {
+pub(crate) fn resolve(folder: &str, relative: &str) -> Option<String> {
     let relative = relative.replace('/', "\\");
     let drive = folder.split('\\').next().unwrap_or_default();
     let joined = if relative.starts_with(r"\\") {

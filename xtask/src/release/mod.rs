@@ -1,238 +1,179 @@
 //! `cargo xtask release`: builds every file of a release from one commit.
 //!
-//! The files are written into a temporary folder next to the output folder, which gets its
-//! name at the end. Equal sources and tools give equal bytes. A dry run stops there.
-//! Otherwise the image and the chart are pushed, and the commands that publish the rest
-//! are printed.
+//! Equal sources and tools give equal bytes. The workflow `release.yml` signs and publishes the
+//! files, and `testing/release_suite` uses them as users do.
 
-mod archive;
-mod chart;
-mod check;
-mod files;
 mod notices;
-mod options;
-mod output;
 mod programs;
-mod publish;
-mod source;
-mod summary;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
-use std::path::Path;
-use std::process::ExitCode;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
 use serde_json::Value;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
-pub(crate) use self::check::check;
+use crate::image::{self, PLUGIN};
+use crate::process::{self, run};
+use crate::workspace;
 
-use self::archive::{File, Files};
-use self::files::{
-    build_image, files_with_extension, linux_folder, manifests, prefix, windows_archive,
-};
-use self::options::{Mode, Options};
-use self::output::Output;
-use self::programs::read;
-use self::source::Source;
-use self::summary::{Artifact, Kind};
-use crate::image::{PLUGIN, PROGRAM_PACKAGES};
-use crate::{prerequisites, workspace};
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Builds every file of a release
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask release")]
+struct Options {
+    /// Accept uncommitted changes, and a section of the changelog without a date
+    #[arg(long)]
+    dry_run: bool,
+    /// A new folder for the files [default: target/release-VERSION]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Cargo profile that the programs are built with, for tests
+    #[arg(long, hide = true, default_value = "release")]
+    profile: String,
+}
 
 /// `cargo xtask release`.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
-    let options = Options::parse(arguments, env!("CARGO_PKG_VERSION"))?;
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        bail!("releases are built on Linux for x86-64\nhint: use Debian, also in a container");
-    }
-    let source = Source::read(options.mode)?;
-    let output = Output::create(&options.output)?;
-    let artifacts = build(output.folder(), &source)?;
-    summary::write(output.folder(), &source, &artifacts)?;
-    let folder = output.finish()?;
-    summary::print(&folder, &artifacts);
-    if options.mode == Mode::Publish {
-        publish::publish(&folder, &options, &source)?;
-    }
+    let words = [OsString::from("release")].into_iter().chain(arguments.iter().cloned());
+    let options = Options::parse_from(words);
+    let default = || workspace::target_dir().join(format!("release-{VERSION}"));
+    let output = options.output.unwrap_or_else(default);
+    ensure!(!output.exists(), "{} exists\nhint: remove it, or use --output", output.display());
+    let notes = release_notes(options.dry_run)?;
+    let temporary = tempfile::tempdir()?;
+    let files = temporary.path().join("files");
+    fs::create_dir(&files)?;
+    fs::write(files.join("release-notes.md"), notes)?;
+    build(temporary.path(), &files, &options.profile)?;
+    let mut sums = Command::new("sha256sum");
+    let sums = stdout(sums.current_dir(&files).args(names(&files)?))?;
+    fs::write(files.join("SHA256SUMS"), &sums)?;
+    copy(&files, &output)?;
+    print!("{}\n{sums}", output.display());
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes every file of the release into `folder`.
-fn build(folder: &Path, source: &Source) -> Result<Vec<Artifact>> {
-    prerequisites::for_windows_builds()?;
-    // A missing licence is found before the programs are built, which takes minutes.
-    let notices = Notices::collect(source.version)?;
-    let mut release = Release { folder, source, notices, artifacts: Vec::new() };
-    // Builds the Windows programs too.
-    release.add_image()?;
-    release.add_archives()?;
-    release.add_chart()?;
-    release.add_manifests()?;
-    release.artifacts.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(release.artifacts)
+/// What the changelog says about the version.
+fn release_notes(dry_run: bool) -> Result<String> {
+    let mut git = Command::new("git");
+    let changes = git.current_dir(workspace::root()).args(["status", "--porcelain"]);
+    let is_clean = dry_run || stdout(changes)?.is_empty();
+    ensure!(is_clean, "the files differ from the commit\nhint: commit or stash the changes");
+    let changelog = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
+    let heading = format!("## [{VERSION}]{}", if dry_run { "" } else { " - 2" });
+    let lines = changelog.lines().skip_while(|line| !line.starts_with(&heading)).skip(1);
+    let section: Vec<&str> = lines.take_while(|line| !line.starts_with("## ")).collect();
+    let section = section.join("\n").trim().to_owned();
+    let hint = format!("hint: list what users notice below `## [{VERSION}] - YYYY-MM-DD`");
+    ensure!(!section.is_empty(), "CHANGELOG.md has no section for {VERSION}\n{hint}");
+    Ok(section + "\n")
 }
 
-/// The files that have been built.
-struct Release<'a> {
-    folder: &'a Path,
-    source: &'a Source,
-    notices: Notices,
-    artifacts: Vec<Artifact>,
-}
-
-/// The licence notices of the programs for each target.
-struct Notices {
-    windows: String,
-    linux: String,
-}
-
-impl Notices {
-    fn collect(version: &str) -> Result<Notices> {
-        let text = |target, packages: &[&str], runtimes| {
-            notices::text(&format!("{PLUGIN} {version} ({target})"), packages, target, runtimes)
-        };
-        let runtimes = notices::WINDOWS_RUNTIMES;
-        Ok(Notices {
-            windows: text(workspace::WINDOWS_TARGET, &PROGRAM_PACKAGES, runtimes)?,
-            linux: text(programs::LINUX_TARGET, &programs::LINUX_PACKAGES, &[])?,
-        })
+/// Writes every file of the release into `files`.
+fn build(temporary: &Path, files: &Path, profile: &str) -> Result<()> {
+    let mut git = Command::new("git");
+    git.current_dir(workspace::root()).args(["log", "-1", "--format=%ct"]);
+    let date = std::env::var("SOURCE_DATE_EPOCH").or_else(|_| stdout(&mut git))?;
+    let date = format!("--mtime=@{}", date.trim());
+    let prefix = format!("{PLUGIN}-{VERSION}");
+    let (windows, linux) = (format!("{prefix}-windows-x86_64"), format!("{prefix}-linux-x86_64"));
+    let folders = [&windows, &linux].map(|name| temporary.join(name));
+    // First, because a missing license is found in seconds.
+    programs::documents(&folders[0], &folders[1])?;
+    // The image contains the Windows programs and no notices.
+    let notices = folders[0].join(programs::NOTICES);
+    copy(&notices, &files.join(format!("{prefix}-{}", programs::NOTICES)))?;
+    add_image(&temporary.join("image"), &files.join(&prefix), profile, &date)?;
+    programs::stage(&folders[0], &folders[1], profile)?;
+    zip(&files.join(format!("{windows}.zip")), &folders[0])?;
+    tar(&files.join(format!("{linux}.tar.gz")), temporary, &[linux], &date)?;
+    // As `helm package` does, but with the time of the commit.
+    let charts = workspace::root().join("deploy/charts");
+    tar(&files.join(format!("{prefix}.tgz")), &charts, &[PLUGIN.to_owned()], &date)?;
+    // Each manifest is a file, so that `kubectl apply` can use its address.
+    let deploy = workspace::root().join("deploy");
+    for name in names(&deploy)?.iter().filter(|name| name.ends_with(".yml")) {
+        copy(&deploy.join(name), &files.join(name))?;
     }
+    Ok(())
 }
 
-impl Release<'_> {
-    fn add(&mut self, name: &str, kind: Kind, bytes: &[u8]) -> Result<()> {
-        let path = self.folder.join(name);
-        fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        self.artifacts.push(Artifact::new(name, kind, bytes));
-        Ok(())
-    }
-
-    /// The image as `cargo xtask image` writes it, and its bill of materials and provenance.
-    fn add_image(&mut self) -> Result<()> {
-        println!("building the image and the Windows programs");
-        let temporary = tempfile::tempdir().context("cannot create a temporary folder")?;
-        let folder = temporary.path();
-        build_image(folder, &["--tag".into(), self.source.version.into()])?;
-        let prefix = prefix(self.source.version);
-        let image = read(&folder.join(format!("{PLUGIN}.tar")))?;
-        self.add(&format!("{prefix}-image.tar"), Kind::Image, &image)?;
-        let layout = folder.join(format!("{PLUGIN}-referrers"));
-        let mut files = Files::new();
-        add_folder(&mut files, &layout, "")?;
-        let archive = archive::tar("", &files, self.source.date)?;
-        self.add(&format!("{prefix}-image-referrers.tar"), Kind::Image, &archive)?;
-        for (key, name, kind) in [
-            ("bomFormat", "sbom.cdx.json", Kind::BillOfMaterials),
-            ("_type", "provenance.json", Kind::Provenance),
-        ] {
-            let document = document_with(&files, key)
-                .with_context(|| format!("the image has no document with the key `{key}`"))?;
-            self.add(&format!("{prefix}-{name}"), kind, &document)?;
-        }
-        Ok(())
-    }
-
-    fn add_archives(&mut self) -> Result<()> {
-        println!("building the Linux programs and the clients of the library");
-        let (version, date) = (self.source.version, self.source.date);
-        let (mut windows, mut linux) = (programs::windows()?, programs::linux()?);
-        windows.extend(programs::clients(version)?);
-        for (path, file) in programs::completions(&linux)? {
-            // Of these shells, only PowerShell and bash run on Windows.
-            if path.contains("/powershell/") || path.contains("/bash/") {
-                windows.insert(path.clone(), File::data(file.bytes.clone()));
+/// The image as `cargo xtask image` writes it, and its bill of materials and provenance. Also builds
+/// the Windows programs.
+fn add_image(to: &Path, prefix: &Path, profile: &str, date: &str) -> Result<()> {
+    let file = |name: &str| PathBuf::from(format!("{}-{name}", prefix.display()));
+    let words = ["--output".into(), to.into(), "--profile".into(), profile.into()];
+    ensure!(image::command(&words)? == ExitCode::SUCCESS, "the image was not built");
+    copy(&to.join(format!("{PLUGIN}.tar")), &file("image.tar"))?;
+    let layout = to.join(format!("{PLUGIN}-referrers"));
+    tar(&file("image-referrers.tar"), &layout, &names(&layout)?, date)?;
+    for name in names(&layout.join("blobs/sha256"))? {
+        let bytes = fs::read(layout.join("blobs/sha256").join(name))?;
+        let document: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        for (key, name) in [("bomFormat", "sbom.cdx.json"), ("_type", "provenance.json")] {
+            if document.get(key).is_some() {
+                fs::write(file(name), &bytes)?;
             }
-            linux.insert(path, file);
-        }
-        add_documents(&mut windows, &self.notices.windows)?;
-        add_documents(&mut linux, &self.notices.linux)?;
-        let zip = archive::zip(&windows, date)?;
-        self.add(&windows_archive(version), Kind::Programs, &zip)?;
-        let folder = linux_folder(version);
-        let tar = archive::tar_gz(&folder, &linux, date)?;
-        self.add(&format!("{folder}.tar.gz"), Kind::Programs, &tar)?;
-        // The image contains the Windows programs and no notices.
-        let name = format!("{}-{}", prefix(version), notices::FILE);
-        let notices = self.notices.windows.clone();
-        self.add(&name, Kind::Notices, notices.as_bytes())
-    }
-
-    fn add_chart(&mut self) -> Result<()> {
-        println!("packaging the chart and the manifests");
-        let chart = chart::package(&workspace::root(), self.source.date)?;
-        self.add(&chart::file_name(self.source.version), Kind::Chart, &chart)
-    }
-
-    /// Each manifest is a file of its own, so that `kubectl apply` can use its address.
-    fn add_manifests(&mut self) -> Result<()> {
-        for path in manifests(&workspace::root())? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            self.add(&name, Kind::Manifest, &read(&path)?)?;
-        }
-        Ok(())
-    }
-}
-
-/// What both archives contain in addition to the programs.
-fn add_documents(files: &mut Files, notices: &str) -> Result<()> {
-    let root = workspace::root();
-    for name in ["LICENSE", "README.md", "CHANGELOG.md"] {
-        files.insert(name.to_owned(), File::data(read(&root.join(name))?));
-    }
-    files.insert(notices::FILE.to_owned(), File::data(notices));
-    files.insert(notices::RUST_FILE.to_owned(), File::data(notices::rust_standard_library()?));
-    // The paths in the documentation's commands.
-    let folder = "fixtures/inventories";
-    for path in files_with_extension(&root.join(folder), "yaml")? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.insert(format!("{folder}/{name}"), File::data(read(&path)?));
-    }
-    Ok(())
-}
-
-fn add_folder(files: &mut Files, folder: &Path, prefix: &str) -> Result<()> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    for entry in entries {
-        let entry = entry?;
-        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() {
-            add_folder(files, &entry.path(), &format!("{name}/"))?;
-        } else {
-            files.insert(name, File::data(read(&entry.path())?));
         }
     }
     Ok(())
 }
 
-/// The JSON document with the key `key` at its top.
-fn document_with(files: &Files, key: &str) -> Option<Vec<u8>> {
-    let document = files.values().find(|file| {
-        let document: Option<Value> = serde_json::from_slice(&file.bytes).ok();
-        document.is_some_and(|document| document.get(key).is_some())
-    });
-    document.map(|file| file.bytes.clone())
+/// Packs `names` of `folder`. Only the files and `date` determine the bytes.
+fn tar(archive: &Path, folder: &Path, names: &[String], date: &str) -> Result<()> {
+    let mut tar = Command::new("tar");
+    tar.args(["--create", "--format=ustar", "--sort=name", "--mode=u=rwX,go=rX", date]);
+    tar.args(["--owner=0", "--group=0", "--numeric-owner"]).arg("--file").arg(archive);
+    if archive.extension().is_some_and(|extension| extension != "tar") {
+        tar.arg("--use-compress-program=gzip -9n");
+    }
+    run(tar.arg("--directory").arg(folder).args(names))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_document_is_found_by_its_key() {
-        let files = Files::from([
-            ("a".to_owned(), File::data("no JSON")),
-            ("b".to_owned(), File::data("{\"other\": {\"key\": 1}}")),
-            ("c".to_owned(), File::data("{\"key\": 1}")),
-        ]);
-        assert_eq!(document_with(&files, "key").unwrap(), b"{\"key\": 1}");
-        assert!(document_with(&files, "none").is_none());
+/// Packs the files of `folder`. The time of each is 1980, the earliest that zip can express.
+fn zip(archive: &Path, folder: &Path) -> Result<()> {
+    let archive = File::options().read(true).write(true).create_new(true).open(archive)?;
+    let mut zip = ZipWriter::new(archive);
+    let options = SimpleFileOptions::default().compression_level(Some(9));
+    let files = stdout(Command::new("find").current_dir(folder).args([".", "-type", "f"]))?;
+    let mut files: Vec<&str> = files.lines().filter_map(|line| line.strip_prefix("./")).collect();
+    files.sort_unstable();
+    // Compressed once: one program has many names.
+    let mut packed: HashMap<Vec<u8>, &str> = HashMap::new();
+    for name in files {
+        let bytes = fs::read(folder.join(name))?;
+        if let Some(same) = packed.get(&bytes) {
+            zip.deep_copy_file(same, name)?;
+            continue;
+        }
+        zip.start_file(name, options)?;
+        zip.write_all(&bytes)?;
+        packed.insert(bytes, name);
     }
+    zip.finish()?;
+    Ok(())
+}
 
-    #[test]
-    fn every_manifest_of_deploy_is_found() {
-        let found = manifests(&workspace::root()).unwrap();
-        assert!(found.iter().any(|path| path.ends_with("deploy/default-daemonsets.yml")));
-        assert!(found.is_sorted() && found.iter().all(|path| path.is_file()));
-    }
+/// The sorted names of the files in a folder.
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let names = stdout(Command::new("ls").arg("-A").arg(folder).env("LC_ALL", "C"))?;
+    Ok(names.lines().map(str::to_owned).collect())
+}
+
+/// Copies a file or a folder with its content.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    run(Command::new("cp").args(["--recursive", "--no-target-directory"]).arg(from).arg(to))
+}
+
+fn stdout(command: &mut Command) -> Result<String> {
+    process::stdout(command).with_context(|| format!("{} failed", process::line(command)))
 }

@@ -1,0 +1,62 @@
+//! Configuration files and environment variables.
+//!
+//! The input is a file and, after null characters, variables as `NAME=VALUE`. What is
+//! accepted gives every device of a host exactly one resource, and what is refused is
+//! refused with a place in the file or the name of the variable.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use crate::{TestEnvironment, load_config};
+use devices::{Catalog, DriverModel, HostSnapshot};
+use settings::{Config, SettingsError};
+
+static HOST: LazyLock<HostSnapshot> = LazyLock::new(crate::fixture);
+
+/// Checks one input.
+pub fn check(data: &[u8]) {
+    let mut parts = data.split(|byte| *byte == 0);
+    let file = parts.next().unwrap_or_default();
+    let variables = parts.filter_map(|part| {
+        let (name, value) = std::str::from_utf8(part).ok()?.split_once('=')?;
+        Some((name.to_owned(), value.into()))
+    });
+    let made = TestEnvironment { variables: variables.collect(), file };
+    for models in [&[][..], &[DriverModel::Mcdm], &[DriverModel::Legacy]] {
+        match load_config(models, &made) {
+            Ok(config) => usable(config),
+            Err(error) => sensible(&error, file),
+        }
+    }
+}
+
+fn usable(config: Config) {
+    assert!(config.effective.iter().all(|setting| !setting.to_string().is_empty()));
+    let catalog = Catalog::new(config.policy);
+    let names: BTreeSet<&str> = catalog.resources().iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names.len(), catalog.resources().len(), "two resources have one name");
+    assert!(names.iter().all(|name| kubelet_double::is_extended_resource_name(name)));
+    let offer = catalog.offer(&HOST);
+    let offered: usize = offer.resources.iter().map(|resource| resource.devices.len()).sum();
+    assert_eq!(offered + offer.skipped.len(), HOST.adapters.len());
+}
+
+fn sensible(error: &SettingsError, file: &[u8]) {
+    match error {
+        SettingsError::Content(error) => {
+            assert_eq!(error.file(), "c.yaml");
+            // An error at the end of the file is reported on the line after the last.
+            let lines = file.iter().filter(|byte| !byte.is_ascii_graphic()).count() + 2;
+            let line = error.line().map(|line| line as usize);
+            assert!(line.is_none_or(|line| (1..=lines).contains(&line)), "{error}");
+        }
+        SettingsError::Variable { name, what, hint, .. } => {
+            assert!(!name.is_empty() && !what.is_empty() && !hint.is_empty());
+        }
+        SettingsError::File { .. } => panic!("the file exists: {error}"),
+        SettingsError::Conflict { what, .. } => assert!(!what.is_empty()),
+        SettingsError::Selection { .. } | SettingsError::UnknownConfig { .. } => {
+            panic!("nothing selects a configuration by name: {error}")
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Paths from the registry and from configurations, which become mounts.
+//!
+//! Windows opens every accepted path inside the folder and under exactly that name.
+
+use devices::{Destination, FileName, StorePath, SystemRoot, check_store_folder};
+
+const REPOSITORY: &str = r"C:\Windows\System32\DriverStore\FileRepository";
+const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1";
+
+/// Checks one input.
+pub fn check(data: &[u8]) {
+    let text = crate::first_text(data);
+    if let Ok(path) = StorePath::parse(text) {
+        let expected = format!("{FOLDER}\\{path}");
+        assert_eq!(crate::resolve(FOLDER, text).as_ref(), Some(&expected));
+        assert_eq!(crate::resolve(FOLDER, path.as_str()), Some(expected));
+        let name = path.file_name();
+        assert_eq!(FileName::parse(name.as_str()), Ok(name));
+        assert_eq!(StorePath::parse(path.as_str()), Ok(path));
+    }
+    if let Ok(name) = FileName::parse(text) {
+        assert_eq!(name.as_str(), text);
+        assert!(!text.contains(['\\', '/']));
+        assert!(StorePath::parse(text).is_ok());
+        if let Ok(destination) = Destination::parse(text) {
+            assert_eq!(destination.as_str(), text);
+        }
+    } else {
+        assert!(text.contains(['\\', '/']) || StorePath::parse(text).is_err());
+        assert!(Destination::parse(text).is_err());
+    }
+    let folder = format!("{REPOSITORY}\\{text}");
+    if check_store_folder(&folder, &SystemRoot::default()).is_ok() {
+        let exact = folder.strip_suffix('\\').unwrap_or(&folder);
+        assert_eq!(crate::resolve(REPOSITORY, text).as_deref(), Some(exact));
+    }
+}

@@ -1,0 +1,32 @@
+//! Slot ids, which kubelets send back and keep in their checkpoints.
+//!
+//! An id that parses is printed exactly as it was, and only advertised slots can be
+//! allocated.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
+
+use devices::{DeviceSet, Moment, ResourceDevices, SlotId, plan};
+
+static SET: LazyLock<DeviceSet> = LazyLock::new(|| {
+    let catalog = crate::catalog(&[], "multitenancy: 12");
+    DeviceSet::next(None, catalog.offer(&crate::fixture()), Moment::default())
+});
+
+static ADVERTISED: LazyLock<BTreeSet<String>> =
+    LazyLock::new(|| resource().slots().map(|slot| slot.id.to_string()).collect());
+
+fn resource() -> &'static Arc<ResourceDevices> {
+    &SET.resources[0]
+}
+
+/// Checks one input.
+pub fn check(data: &[u8]) {
+    let text = crate::first_text(data);
+    if let Ok(slot) = text.parse::<SlotId>() {
+        assert_eq!(slot.to_string(), text);
+        assert!(!slot.device.as_str().is_empty());
+    }
+    let planned = plan(resource(), [text], &SET.host, &|_| false);
+    assert_eq!(planned.is_ok(), ADVERTISED.contains(text), "{planned:?}");
+}

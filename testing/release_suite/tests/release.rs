@@ -1,0 +1,164 @@
+//! Runs `cargo xtask release`, and does with its files what users do.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod windows_program;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use regex_lite::Regex;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// What a command that succeeds writes to standard output.
+fn output(command: &mut Command) -> String {
+    let result = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let errors = String::from_utf8_lossy(&result.stderr);
+    assert!(result.status.success(), "{command:?}: {errors}");
+    String::from_utf8(result.stdout).unwrap()
+}
+
+/// The files below `folder`, by their paths.
+fn files(folder: &Path) -> BTreeSet<String> {
+    let found = output(Command::new("find").current_dir(folder).args([".", "-type", "f"]));
+    found.lines().map(|line| line.trim_start_matches("./").to_owned()).collect()
+}
+
+#[test]
+#[ignore = "builds a release: cargo xtask test release"]
+fn users_can_use_every_file_of_a_release() {
+    let temporary = tempfile::tempdir().unwrap();
+    let release = temporary.path().join("release");
+    let mut xtask = Command::new(env!("CARGO"));
+    xtask.args(["xtask", "release", "--dry-run", "--profile", "quick", "--output"]).arg(&release);
+    output(xtask.current_dir(workspace()));
+
+    let mut sums = Command::new("sha256sum");
+    let sums = output(sums.current_dir(&release).args(["--check", "--strict", "SHA256SUMS"]));
+    let mut listed: BTreeSet<String> = sums.lines().map(|line| line.replace(": OK", "")).collect();
+    listed.insert("SHA256SUMS".to_owned());
+    assert_eq!(listed, files(&release));
+
+    documents_are_complete(&release);
+    windows_archive(&release, &temporary.path().join("windows"));
+    linux_archive(&release, &temporary.path().join("linux"));
+}
+
+/// The table of the files in `docs/releasing.md`, and what each file must contain.
+fn documents_are_complete(release: &Path) {
+    let read = |name: &str| {
+        let name = name.replace("VERSION", VERSION);
+        fs::read(release.join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    let page = fs::read_to_string(workspace().join("docs/releasing.md")).unwrap();
+    let rows = Regex::new(r"(?m)^\| `([a-zA-Z0-9._-]+)`").unwrap();
+    let documented: Vec<&str> =
+        rows.captures_iter(&page).map(|row| row.get(1).unwrap().as_str()).collect();
+    assert!(documented.len() > 9, "{documented:?}");
+    for name in &documented {
+        assert!(read(name).len() > 50, "{name}");
+    }
+    for name in files(release) {
+        let name = name.replace(VERSION, "VERSION");
+        assert!(documented.contains(&&*name) || name.ends_with(".yml"), "{name} is not documented");
+    }
+    let json = |name| serde_json::from_slice::<serde_json::Value>(&read(name)).unwrap();
+    assert_eq!(json("directx-device-plugin-VERSION-sbom.cdx.json")["bomFormat"], "CycloneDX");
+    let provenance = json("directx-device-plugin-VERSION-provenance.json");
+    assert_eq!(provenance["_type"], "https://in-toto.io/Statement/v1");
+    let layout = |name: &str| {
+        let archive = release.join(format!("directx-device-plugin-{VERSION}-{name}.tar"));
+        let mut tar = Command::new("tar");
+        let index = output(tar.arg("-xOf").arg(archive).arg("index.json"));
+        let index: serde_json::Value = serde_json::from_str(&index).unwrap();
+        index["manifests"].as_array().unwrap().len()
+    };
+    // The bill of materials, the provenance, and the index that lists both.
+    assert_eq!((layout("image"), layout("image-referrers")), (1, 3));
+
+    let manifests = files(release).into_iter().filter(|name| name.ends_with(".yml"));
+    let manifests: String = manifests.map(|name| String::from_utf8(read(&name)).unwrap()).collect();
+    let images = Regex::new(r"image: \S*directx-device-plugin:?(\S*)").unwrap();
+    let tags: BTreeSet<_> =
+        images.captures_iter(&manifests).map(|m| m.get(1).unwrap().as_str()).collect();
+    assert_eq!(tags, BTreeSet::from([VERSION]));
+    let mut tar = Command::new("tar");
+    tar.arg("-xzOf").arg(release.join(format!("directx-device-plugin-{VERSION}.tgz")));
+    let chart = output(tar.arg("directx-device-plugin/Chart.yaml"));
+    for line in [format!("version: {VERSION}"), format!("appVersion: \"{VERSION}\"")] {
+        assert!(chart.lines().any(|found| found == line), "{chart}");
+    }
+}
+
+fn windows_archive(release: &Path, to: &Path) {
+    let archive = release.join(format!("directx-device-plugin-{VERSION}-windows-x86_64.zip"));
+    output(Command::new("unzip").arg("-q").arg(archive).arg("-d").arg(to));
+    compare_with_documentation("Windows archive", to);
+    let mut programs = 0;
+    for name in files(to) {
+        if name.ends_with(".exe") || name.ends_with(".dll") {
+            windows_program::check(&to.join(&name), VERSION);
+            programs += 1;
+        }
+    }
+    assert!(programs > 12, "{programs}");
+    // Every process of a container maps a filter, and loads no other library because of it.
+    for (name, largest) in [
+        ("directx-visible-filter.dll", 20),
+        ("directx-visible-filter32.dll", 20),
+        ("directx-visible-com.dll", 32),
+    ] {
+        let bytes = fs::read(to.join(name)).unwrap();
+        assert!(bytes.len() <= largest * 1024, "{name} has {} bytes", bytes.len());
+        assert_eq!(windows_program::imports(&bytes), ["ntdll.dll"], "{name}");
+    }
+}
+
+fn linux_archive(release: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    let name = format!("directx-device-plugin-{VERSION}-linux-x86_64");
+    let archive = release.join(format!("{name}.tar.gz"));
+    output(Command::new("tar").arg("-xzf").arg(archive).current_dir(to));
+    let folder = to.join(name);
+    compare_with_documentation("Linux archive", &folder);
+    let run = |program: &str, arguments: &[&str]| {
+        output(Command::new(folder.join("bin").join(program)).current_dir(&folder).args(arguments))
+    };
+    for program in fs::read_dir(folder.join("bin")).unwrap() {
+        let name = program.unwrap().file_name().into_string().unwrap();
+        assert_eq!(run(&name, &["--version"]), format!("{name} {VERSION}\n"));
+    }
+    let inventory = ["--inventory", "fixtures/inventories/aws-t4-two.yaml"];
+    let report = run("directx-device-plugin", &[&["simulate"], &inventory[..]].concat());
+    assert!(report.contains("directx.microsoft.com/display"), "{report}");
+    assert!(run("test-device-discovery", &inventory).contains("NVIDIA"));
+}
+
+/// The table below `heading` of `docs/programs.md` names every file or its folder, and nothing else.
+fn compare_with_documentation(heading: &str, folder: &Path) {
+    let page = fs::read_to_string(workspace().join("docs/programs.md")).unwrap();
+    let section = page.split("\n### ").find(|section| section.starts_with(heading)).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let cells = section.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
+    let documented: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let found = files(folder);
+    let covers =
+        |name: &str, file: &str| file == name || name.ends_with('/') && file.starts_with(name);
+    for name in &documented {
+        assert!(found.iter().any(|file| covers(name, file)), "the {heading} lacks {name}");
+    }
+    for file in &found {
+        assert!(
+            documented.iter().any(|name| covers(name, file)),
+            "{heading}: {file} is not documented"
+        );
+    }
+}

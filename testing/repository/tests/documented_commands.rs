@@ -1,0 +1,73 @@
+//! Runs the code blocks of README.md and `docs` that are marked `sh`, exactly as printed.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "part of the tests")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The packages with the programs that the commands call.
+const PACKAGES: [&str; 4] = ["plugin", "tools", "gpu_probe", "feature_discovery"];
+
+/// How many seconds one block may take: `cargo run` builds.
+const LIMIT: &str = "1200";
+
+#[test]
+#[ignore = "runs the commands of the documentation: cargo xtask test docs"]
+fn the_commands_in_the_documentation_succeed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet"]).args(PACKAGES.map(|package| format!("--package={package}")));
+    assert!(build.current_dir(&root).status().unwrap().success());
+    let programs = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
+    let path = std::env::var_os("PATH").unwrap();
+    let path = [programs].into_iter().chain(std::env::split_paths(&path));
+    let path = std::env::join_paths(path).unwrap();
+    let mut failures = Vec::new();
+    let blocks: Vec<_> = pages(&root).iter().flat_map(|page| blocks(&root, page)).collect();
+    assert!(blocks.len() > 10, "only {} blocks", blocks.len());
+    for (place, commands) in blocks {
+        assert!(!commands.contains(" test"), "{place}: mark blocks that run tests `console`");
+        // Below the root, so that cargo finds the workspace; files that are written stay here.
+        let folder = tempfile::tempdir_in(root.join("target")).unwrap();
+        symlink(root.join("fixtures"), folder.path().join("fixtures")).unwrap();
+        let mut bash = Command::new("timeout");
+        bash.args([LIMIT, "bash", "-euxc", &commands]).current_dir(&folder).env("PATH", &path);
+        let output = bash.output().unwrap();
+        if !output.status.success() {
+            let log = String::from_utf8_lossy(&output.stderr);
+            failures.push(format!("{place}: {}\n{log}", output.status));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// README.md and the pages of `docs`, relative to the root.
+fn pages(root: &Path) -> Vec<PathBuf> {
+    let pages = ["docs", "docs/reference"].into_iter().flat_map(|folder| {
+        let entries = fs::read_dir(root.join(folder)).unwrap();
+        entries.map(move |entry| Path::new(folder).join(entry.unwrap().file_name()))
+    });
+    let pages = pages.filter(|page| page.extension().is_some_and(|extension| extension == "md"));
+    [PathBuf::from("README.md")].into_iter().chain(pages).collect()
+}
+
+/// The blocks of a page that are marked `sh`, each with its place. Every block has a mark.
+fn blocks(root: &Path, page: &Path) -> Vec<(String, String)> {
+    let text = fs::read_to_string(root.join(page)).unwrap();
+    let mut lines = text.lines().enumerate();
+    let mut blocks = Vec::new();
+    while let Some((number, line)) = lines.next() {
+        let Some(mark) = line.trim_start().strip_prefix("```") else { continue };
+        let place = format!("{}:{}", page.display(), number + 1);
+        assert!(!mark.is_empty(), "{place}: the block has no mark, such as `sh` or `console`");
+        let content = lines.by_ref().map(|(_, line)| line);
+        let content: Vec<_> = content.take_while(|line| line.trim() != "```").collect();
+        if mark == "sh" {
+            blocks.push((place, content.join("\n")));
+        }
+    }
+    blocks
+}

@@ -1,0 +1,62 @@
+//! The folders of the workspace are layers: a crate uses only crates of its own folder or of
+//! an earlier one, so every decision can be tested without the layers that run it.
+
+#![allow(clippy::unwrap_used, reason = "part of the tests")]
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use walkdir::WalkDir;
+
+/// From the lowest layer to the highest.
+const FOLDERS: [&str; 6] = ["core", "windows", "kubernetes", "programs", "testing", "xtask"];
+
+/// What crates of `core` may use in addition: nothing that reads, waits or logs.
+const PURE: [&str; 5] = ["regex-lite", "serde", "serde-saphyr", "strsim", "thiserror"];
+
+#[test]
+fn crates_use_only_crates_of_their_own_or_earlier_folders() {
+    let mut metadata = Command::new(env!("CARGO"));
+    metadata.args(["metadata", "--format-version=1", "--no-deps"]);
+    let metadata: Value = serde_json::from_slice(&metadata.output().unwrap().stdout).unwrap();
+    let root = Path::new(metadata["workspace_root"].as_str().unwrap());
+    let packages = metadata["packages"].as_array().unwrap();
+    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
+    let layer = |package: &Value| {
+        let path = Path::new(package["manifest_path"].as_str().unwrap());
+        let folder = path.strip_prefix(root).unwrap().iter().next().unwrap();
+        FOLDERS.iter().position(|known| folder == *known).expect("a crate lies in a known folder")
+    };
+    let layers: HashMap<_, _> = packages.iter().map(|p| (name(p), layer(p))).collect();
+    for package in packages {
+        let (owner, own_layer) = (name(package), layer(package));
+        let manifest = std::fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
+        assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "`{owner}` has other lints");
+        let dependencies = package["dependencies"].as_array().unwrap().iter();
+        for used in dependencies.filter(|used| used["kind"] != "dev").map(name) {
+            let is_allowed = match layers.get(&used) {
+                Some(layer) => *layer <= own_layer,
+                None => own_layer > 0 || PURE.contains(&&*used),
+            };
+            assert!(is_allowed, "`{owner}` ({}) may not use `{used}`", FOLDERS[own_layer]);
+        }
+    }
+}
+
+#[test]
+fn unsafe_code_is_only_where_other_code_is_called() {
+    let allowed = ["programs/discovery_dll/src", "programs/gpu_probe/src"];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for folder in ["core", "kubernetes", "programs", "xtask"] {
+        for file in WalkDir::new(root.join(folder)).into_iter().map(Result::unwrap) {
+            let path = file.path().strip_prefix(&root).unwrap();
+            let is_source = path.iter().any(|part| part == "src");
+            if is_source && !allowed.iter().any(|allowed| path.starts_with(allowed)) {
+                let text = std::fs::read_to_string(file.path()).unwrap_or_default();
+                assert!(!text.contains("unsafe_code"), "{} allows unsafe code", path.display());
+            }
+        }
+    }
+}

