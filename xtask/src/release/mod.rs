@@ -100,7 +100,7 @@ fn build(temporary: &Path, files: &Path, profile: &str) -> Result<()> {
     tar(&files.join(format!("{prefix}.tgz")), &charts, &[PLUGIN.to_owned()], &date)?;
     // Each manifest is a file, so that `kubectl apply` can use its address.
     let deploy = workspace::root().join("deploy");
-    for name in names(&deploy)?.iter().filter(|name| name.ends_with(".yml")) {
+    for name in names(&deploy)?.iter().filter(|name| Path::new(name).extension() == Some("yml".as_ref())) {
         copy(&deploy.join(name), &files.join(name))?;
     }
     Ok(())
