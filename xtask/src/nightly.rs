@@ -43,7 +43,14 @@ pub(crate) fn fuzz() -> Result<()> {
         fuzz.args(["--sanitizer", "none", "--dev"]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "2");
         fuzz.arg(name).arg(corpus).args(seeds.filter(|folder| folder.is_dir()));
         let time = format!("-max_total_time={FUZZ_SECONDS}");
-        run(fuzz.args(["--", &time, "-timeout=60", "-rss_limit_mb=2048", "-verbosity=0"]))?;
+        run(fuzz.args([
+            "--",
+            &time,
+            "-timeout=60",
+            "-rss_limit_mb=2048",
+            "-verbosity=0",
+            "-print_funcs=0",
+        ]))?;
     }
     Ok(())
 }
