@@ -17,7 +17,7 @@ const DEVICE_MANAGER: &str = "./devicemanager";
 /// Runs all tests that run on this system.
 pub(crate) fn check() -> Result<()> {
     prerequisites::require_go()?;
-    run(cargo().args(["build", "--quiet", "-p=plugin", "-p=feature_discovery", "-p=fleet"]))?;
+    run(cargo().args(["build", "--quiet", "--workspace"]))?;
     let unformatted = stdout(Command::new("gofmt").arg("-l").arg(folder()));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
     let packages: &[&str] = if cfg!(target_os = "linux") {

@@ -1,13 +1,13 @@
 //! Builds the libraries that `directx-visible` puts into programs.
 //!
-//! They have no runtime: rustc would link it, so the linker gets only the crate and a version
-//! resource. `testing/release_suite` checks their sizes and imports.
+//! rustc would link a runtime, so the linker gets only the crate and a version resource.
+//! `testing/release_suite` checks sizes and imports.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::process::run;
 use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, target_dir};
@@ -18,30 +18,21 @@ pub(crate) struct Filter {
     /// The name under which it is shipped.
     pub(crate) file: &'static str,
     target: &'static str,
-    /// The feature of the crate.
     feature: &'static str,
 }
 
-/// Every filter: the usual one, and that of `directx-visible --com`. Images, releases and
-/// tests contain these.
+/// Every filter: the usual one, and that of `directx-visible --com`.
 pub(crate) static FILTERS: [Filter; 3] = [
     Filter { file: "directx-visible-filter.dll", target: WINDOWS_TARGET, feature: "dll" },
     Filter { file: "directx-visible-filter32.dll", target: WINDOWS_32_TARGET, feature: "dll" },
     Filter { file: "directx-visible-com.dll", target: WINDOWS_TARGET, feature: "com" },
 ];
 
-/// Functions that rustc imports from `ntdll` under names without the `_` of 32-bit code.
-const FLAGS_32: &str = "-Wl,--defsym=_memcpy=memcpy,--defsym=_memmove=memmove,\
-                        --defsym=_memset=memset,--defsym=_memcmp=memcmp";
-
 /// Builds a filter and returns its path, which has the shipped name.
 fn build_one(Filter { file, target, feature }: &Filter) -> Result<PathBuf> {
-    let (gcc, format, entry, export, flags): (_, _, _, _, &[&str]) = match *target {
-        WINDOWS_TARGET => ("x86_64-w64-mingw32-gcc", "pe-x86-64", "DllMain", "DllMain", &[]),
-        _ => {
-            let export = "DllMain = DllMain@12";
-            ("i686-w64-mingw32-gcc", "pe-i386", "_DllMain@12", export, &[FLAGS_32])
-        }
+    let (gcc, format, entry, export) = match *target {
+        WINDOWS_TARGET => ("x86_64-w64-mingw32-gcc", "pe-x86-64", "DllMain", "DllMain"),
+        _ => ("i686-w64-mingw32-gcc", "pe-i386", "_DllMain@12", "DllMain = DllMain@12"),
     };
     let mut compile = cargo();
     compile.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
@@ -57,17 +48,22 @@ fn build_one(Filter { file, target, feature }: &Filter) -> Result<PathBuf> {
     let text = include_str!("../../windows/visibility_filter/version.rc");
     let text = text.replace("{name}", file.trim_end_matches(".dll"));
     fs::write(&script, text.replace("{version}", version).replace("{numbers}", &numbers))?;
-    let mut windres = Command::new("x86_64-w64-mingw32-windres");
+    let windres = &mut Command::new("x86_64-w64-mingw32-windres");
     run(windres.args(["--target", format]).args([&script, &resource]))?;
     let mut link = Command::new(gcc);
     link.args(["-shared", "-nostdlib", "-Wl,--dynamicbase,--nxcompat,--disable-auto-image-base"]);
-    link.arg("-Wl,--gc-sections,--strip-all,--no-insert-timestamp").args(flags);
+    link.arg("-Wl,--gc-sections,--strip-all,--no-insert-timestamp");
+    // rustc imports them from ntdll, also for 32-bit code, under names without `_`.
+    if *target == WINDOWS_32_TARGET {
+        let functions = ["memcpy", "memmove", "memset", "memcmp"];
+        link.args(functions.map(|name| format!("-Wl,--defsym=_{name}={name}")));
+    }
     link.arg(format!("-Wl,--entry={entry},--undefined={entry}")).arg("-o").arg(&library);
     run(link.args([exports, resource, code]))?;
     Ok(library)
 }
 
-/// Builds every filter and returns their paths, in the order of [`FILTERS`].
+/// Builds every filter, and returns the paths in the order of [`FILTERS`].
 pub(crate) fn build() -> Result<Vec<PathBuf>> {
     prerequisites::for_windows_builds()?;
     FILTERS.iter().map(build_one).collect()
@@ -76,8 +72,7 @@ pub(crate) fn build() -> Result<Vec<PathBuf>> {
 /// Builds every filter into `folder`.
 pub(crate) fn build_into(folder: &Path) -> Result<()> {
     for library in build()? {
-        let target = folder.join(library.file_name().unwrap_or_default());
-        fs::copy(library, &target).with_context(|| format!("cannot copy {}", target.display()))?;
+        fs::copy(&library, folder.join(library.file_name().unwrap_or_default()))?;
     }
     Ok(())
 }

@@ -25,17 +25,6 @@ const NOT_UNDER_WINE: [(&str, &str); 11] = [
     ("xtask", "starts cargo and git"),
 ];
 
-/// What the tests of `wine_suite` run, for Windows.
-const PROGRAMS: [&str; 7] = [
-    "plugin",
-    "tools",
-    "gpu_probe",
-    "discovery_dll",
-    "directx_visible",
-    "dxcore_double",
-    "wine_bed",
-];
-
 /// The script that runs Windows programs.
 pub(crate) fn script() -> PathBuf {
     workspace::root().join("testing/wine/wine")
@@ -49,10 +38,8 @@ pub(crate) fn wine() -> Result<()> {
     let mut runner = OsString::from(script());
     runner.push(" --inventory ");
     runner.push(workspace::root().join("fixtures/inventories/aws-t4-two.yaml"));
-    let mut tests = cargo();
-    tests.args(["test", "--quiet", "--no-fail-fast", "--workspace", "--target", WINDOWS_TARGET]);
-    tests.args(["--lib", "--bins", "--tests"]);
-    tests.args(NOT_UNDER_WINE.iter().flat_map(|(package, _)| ["--exclude", package]));
+    let mut tests = for_windows("test");
+    tests.args(["--no-fail-fast", "--lib", "--bins", "--tests"]);
     run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
     run(wine_suite().args(["--skip", "graphics", "--skip", "device_manager"]))?;
     stop("prefix").and(stop("suite"))
@@ -89,13 +76,19 @@ pub(crate) fn set_up_wine() -> Result<()> {
 
 fn build_programs() -> Result<()> {
     visibility_filter::build()?;
-    let native = ["--package", "plugin", "--package", "tools"];
-    run(cargo().args(["build", "--quiet"]).args(native))?;
-    let mut windows = cargo();
-    windows.args(["build", "--quiet", "--target", WINDOWS_TARGET]);
-    run(windows.args(PROGRAMS.iter().flat_map(|package| ["--package", package])))?;
+    // All that the tests are built from, so that nothing is built twice.
+    run(cargo().args(["build", "--quiet", "--workspace"]))?;
+    run(&mut for_windows("build"))?;
     let bed = ["--package", "wine_bed", "--target", WINDOWS_32_TARGET];
     run(cargo().args(["build", "--quiet"]).args(bed))
+}
+
+/// A command of cargo for all packages that run under Wine.
+fn for_windows(word: &str) -> Command {
+    let mut command = cargo();
+    command.args([word, "--quiet", "--workspace", "--target", WINDOWS_TARGET]);
+    command.args(NOT_UNDER_WINE.iter().flat_map(|(package, _)| ["--exclude", package]));
+    command
 }
 
 fn wine_suite() -> Command {

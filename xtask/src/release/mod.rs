@@ -6,7 +6,7 @@
 mod notices;
 mod programs;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
@@ -44,44 +44,39 @@ struct Options {
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let words = [OsString::from("release")].into_iter().chain(arguments.iter().cloned());
     let options = Options::parse_from(words);
-    let default = || workspace::target_dir().join(format!("release-{VERSION}"));
-    let output = options.output.unwrap_or_else(default);
+    let name = format!("release-{VERSION}");
+    let output = options.output.unwrap_or_else(|| workspace::target_dir().join(name));
     ensure!(!output.exists(), "{} exists\nhint: remove it, or use --output", output.display());
     let notes = release_notes(options.dry_run)?;
     let temporary = tempfile::tempdir()?;
-    let files = temporary.path().join("files");
-    fs::create_dir(&files)?;
+    let files = &temporary.path().join("files");
+    fs::create_dir(files)?;
     fs::write(files.join("release-notes.md"), notes)?;
-    build(temporary.path(), &files, &options.profile)?;
-    let mut sums = Command::new("sha256sum");
-    let sums = stdout(sums.current_dir(&files).args(names(&files)?))?;
+    build(temporary.path(), files, &options.profile)?;
+    let sums = stdout(Command::new("sha256sum").current_dir(files).args(names(files)?))?;
     fs::write(files.join("SHA256SUMS"), &sums)?;
-    copy(&files, &output)?;
+    copy(files, &output)?;
     print!("{}\n{sums}", output.display());
     Ok(ExitCode::SUCCESS)
 }
 
 /// What the changelog says about the version.
 fn release_notes(dry_run: bool) -> Result<String> {
-    let mut git = Command::new("git");
-    let changes = git.current_dir(workspace::root()).args(["status", "--porcelain"]);
-    let is_clean = dry_run || stdout(changes)?.is_empty();
+    let is_clean = dry_run || git(&["status", "--porcelain"])?.is_empty();
     ensure!(is_clean, "the files differ from the commit\nhint: commit or stash the changes");
     let changelog = fs::read_to_string(workspace::root().join("CHANGELOG.md"))?;
     let heading = format!("## [{VERSION}]{}", if dry_run { "" } else { " - 2" });
     let lines = changelog.lines().skip_while(|line| !line.starts_with(&heading)).skip(1);
     let section: Vec<&str> = lines.take_while(|line| !line.starts_with("## ")).collect();
     let section = section.join("\n").trim().to_owned();
-    let hint = format!("hint: list what users notice below `## [{VERSION}] - YYYY-MM-DD`");
-    ensure!(!section.is_empty(), "CHANGELOG.md has no section for {VERSION}\n{hint}");
+    ensure!(!section.is_empty(), "CHANGELOG.md has no text below `{heading}…`");
     Ok(section + "\n")
 }
 
 /// Writes every file of the release into `files`.
 fn build(temporary: &Path, files: &Path, profile: &str) -> Result<()> {
-    let mut git = Command::new("git");
-    git.current_dir(workspace::root()).args(["log", "-1", "--format=%ct"]);
-    let date = std::env::var("SOURCE_DATE_EPOCH").or_else(|_| stdout(&mut git))?;
+    let commit = || git(&["log", "-1", "--format=%ct"]);
+    let date = std::env::var("SOURCE_DATE_EPOCH").or_else(|_| commit())?;
     let date = format!("--mtime=@{}", date.trim());
     let prefix = format!("{PLUGIN}-{VERSION}");
     let (windows, linux) = (format!("{prefix}-windows-x86_64"), format!("{prefix}-linux-x86_64"));
@@ -89,8 +84,8 @@ fn build(temporary: &Path, files: &Path, profile: &str) -> Result<()> {
     // First, because a missing license is found in seconds.
     programs::documents(&folders[0], &folders[1])?;
     // The image contains the Windows programs and no notices.
-    let notices = folders[0].join(programs::NOTICES);
-    copy(&notices, &files.join(format!("{prefix}-{}", programs::NOTICES)))?;
+    let notices = "THIRD-PARTY-NOTICES.txt";
+    copy(&folders[0].join(notices), &files.join(format!("{prefix}-{notices}")))?;
     add_image(&temporary.join("image"), &files.join(&prefix), profile, &date)?;
     programs::stage(&folders[0], &folders[1], profile)?;
     zip(&files.join(format!("{windows}.zip")), &folders[0])?;
@@ -98,16 +93,13 @@ fn build(temporary: &Path, files: &Path, profile: &str) -> Result<()> {
     // As `helm package` does, but with the time of the commit.
     let charts = workspace::root().join("deploy/charts");
     tar(&files.join(format!("{prefix}.tgz")), &charts, &[PLUGIN.to_owned()], &date)?;
-    // Each manifest is a file, so that `kubectl apply` can use its address.
     let deploy = workspace::root().join("deploy");
-    for name in names(&deploy)?.iter().filter(|name| Path::new(name).extension() == Some("yml".as_ref())) {
-        copy(&deploy.join(name), &files.join(name))?;
-    }
-    Ok(())
+    let manifests = names(&deploy)?;
+    let mut manifests = manifests.iter().filter(|name| deploy.join(name).is_file());
+    manifests.try_for_each(|name| copy(&deploy.join(name), &files.join(name)))
 }
 
-/// The image as `cargo xtask image` writes it, and its bill of materials and provenance. Also builds
-/// the Windows programs.
+/// Builds the Windows programs and the image, and takes the documents about the image out of it.
 fn add_image(to: &Path, prefix: &Path, profile: &str, date: &str) -> Result<()> {
     let file = |name: &str| PathBuf::from(format!("{}-{name}", prefix.display()));
     let words = ["--output".into(), to.into(), "--profile".into(), profile.into()];
@@ -118,10 +110,9 @@ fn add_image(to: &Path, prefix: &Path, profile: &str, date: &str) -> Result<()> 
     for name in names(&layout.join("blobs/sha256"))? {
         let bytes = fs::read(layout.join("blobs/sha256").join(name))?;
         let document: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        for (key, name) in [("bomFormat", "sbom.cdx.json"), ("_type", "provenance.json")] {
-            if document.get(key).is_some() {
-                fs::write(file(name), &bytes)?;
-            }
+        let names = [("bomFormat", "sbom.cdx.json"), ("_type", "provenance.json")];
+        for (_, name) in names.into_iter().filter(|(key, _)| document.get(key).is_some()) {
+            fs::write(file(name), &bytes)?;
         }
     }
     Ok(())
@@ -140,15 +131,13 @@ fn tar(archive: &Path, folder: &Path, names: &[String], date: &str) -> Result<()
 
 /// Packs the files of `folder`. The time of each is 1980, the earliest that zip can express.
 fn zip(archive: &Path, folder: &Path) -> Result<()> {
-    let archive = File::options().read(true).write(true).create_new(true).open(archive)?;
-    let mut zip = ZipWriter::new(archive);
+    let mut zip = ZipWriter::new(File::create_new(archive)?);
     let options = SimpleFileOptions::default().compression_level(Some(9));
-    let files = stdout(Command::new("find").current_dir(folder).args([".", "-type", "f"]))?;
-    let mut files: Vec<&str> = files.lines().filter_map(|line| line.strip_prefix("./")).collect();
-    files.sort_unstable();
-    // Compressed once: one program has many names.
+    let find = ["-type", "f", "-printf", "%P\n"];
+    let files = stdout(Command::new("find").arg(folder).args(find))?;
+    // One program has many names, and is compressed once.
     let mut packed: HashMap<Vec<u8>, &str> = HashMap::new();
-    for name in files {
+    for name in files.lines().collect::<BTreeSet<_>>() {
         let bytes = fs::read(folder.join(name))?;
         if let Some(same) = packed.get(&bytes) {
             zip.deep_copy_file(same, name)?;
@@ -158,8 +147,7 @@ fn zip(archive: &Path, folder: &Path) -> Result<()> {
         zip.write_all(&bytes)?;
         packed.insert(bytes, name);
     }
-    zip.finish()?;
-    Ok(())
+    zip.finish().map(drop).context("cannot finish the archive")
 }
 
 /// The sorted names of the files in a folder.
@@ -168,10 +156,14 @@ fn names(folder: &Path) -> Result<Vec<String>> {
     Ok(names.lines().map(str::to_owned).collect())
 }
 
-/// Copies a file or a folder with its content.
+/// Copies a file or a folder.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to.parent().unwrap_or(to))?;
     run(Command::new("cp").args(["--recursive", "--no-target-directory"]).arg(from).arg(to))
+}
+
+fn git(arguments: &[&str]) -> Result<String> {
+    stdout(Command::new("git").current_dir(workspace::root()).args(arguments))
 }
 
 fn stdout(command: &mut Command) -> Result<String> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
 use super::{names, stdout};
 use crate::workspace;
@@ -48,9 +48,8 @@ pub(super) fn text(packages: &[&str], target: &str, runtimes: &[(&str, &str)]) -
         let (package, rest) = line.split_once('|').context("unexpected output of `cargo tree`")?;
         let owner = format!("{package}{rest}");
         let folder = sources.join(package.replacen(" v", "-", 1));
-        let is_license = |name: &&String| STARTS.iter().any(|s| name.to_uppercase().starts_with(s));
-        let files = names(&folder)?;
-        let files: Vec<&String> = files.iter().filter(is_license).collect();
+        let mut files = names(&folder)?;
+        files.retain(|name| STARTS.iter().any(|start| name.to_uppercase().starts_with(start)));
         for file in files.iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
             add(&owner, &String::from_utf8_lossy(&fs::read(file)?));
         }
@@ -60,15 +59,15 @@ pub(super) fn text(packages: &[&str], target: &str, runtimes: &[(&str, &str)]) -
             add(&owner, known.with_context(|| format!("{package} has no license\n{hint}"))?.1);
         }
     }
-    ensure!(owners.len() > runtimes.len(), "`cargo tree` lists no packages");
     let mut sections: Vec<_> = owners.into_iter().map(|(text, owners)| (owners, text)).collect();
     sections.sort();
-    let section = |(owners, text): (BTreeSet<String>, String)| {
+    let mut document =
+        vec!["Software of others, in addition to Rust's standard library\n".to_owned()];
+    for (owners, text) in sections {
         let owners = owners.into_iter().collect::<Vec<_>>().join("\n  ");
-        format!("{}\nLicense of\n  {owners}\n\n{text}\n\n", "-".repeat(80))
-    };
-    let title = "Third-party software in the programs, in addition to Rust's standard library\n\n";
-    Ok(title.to_owned() + &sections.into_iter().map(section).collect::<String>())
+        document.push(format!("{}\nLicense of\n  {owners}\n\n{text}\n\n", "-".repeat(80)));
+    }
+    Ok(document.concat())
 }
 
 /// The license texts of Rust's standard library, which the compiler brings.

@@ -7,32 +7,14 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{copy, notices, stdout};
-use crate::image::{PLUGIN, PROGRAM_PACKAGES};
+use crate::image::{self, PLUGIN, PROGRAM_PACKAGES};
 use crate::process::run;
-use crate::visibility_filter::FILTERS;
 use crate::{build_flags, workspace};
-
-/// The file with the licenses of the packages in the programs.
-pub(super) const NOTICES: &str = "THIRD-PARTY-NOTICES.txt";
 
 const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The packages of the archive for Linux. The one for Windows contains those of the image.
 const LINUX_PACKAGES: [&str; 2] = ["multicall", "gpu_probe"];
-
-/// The names under which the program of the package `multicall` is shipped. The last two, for
-/// Windows only, are those of clients of the discovery library of earlier device plugins.
-const NAMES: [&str; 9] = [
-    PLUGIN,
-    "device-plugin-wddm",
-    "device-plugin-mcdm",
-    "directx-feature-discovery",
-    "gen-device-mounts",
-    "query-hcs-capabilities",
-    "test-device-discovery",
-    "test-device-discovery-cpp",
-    "test-device-discovery-go",
-];
 
 /// What MinGW links into the Windows programs, and the files with the licenses.
 const RUNTIMES: [(&str, &str); 2] = [
@@ -54,9 +36,10 @@ pub(super) fn documents(windows: &Path, linux: &Path) -> Result<()> {
         for name in ["LICENSE", "README.md", "CHANGELOG.md", "fixtures/inventories"] {
             copy(&workspace::root().join(name), &to.join(name))?;
         }
-        fs::write(to.join(NOTICES), notices::text(packages, target, runtimes)?)?;
-        let standard_library = notices::rust_standard_library()?;
-        fs::write(to.join("THIRD-PARTY-NOTICES-RUST.html"), standard_library)?;
+        let texts = notices::text(packages, target, runtimes)?;
+        fs::write(to.join("THIRD-PARTY-NOTICES.txt"), texts)?;
+        let texts = notices::rust_standard_library()?;
+        fs::write(to.join("THIRD-PARTY-NOTICES-RUST.html"), texts)?;
     }
     Ok(())
 }
@@ -64,25 +47,40 @@ pub(super) fn documents(windows: &Path, linux: &Path) -> Result<()> {
 /// Adds the programs for Windows, which have been built for the image, and builds those for Linux.
 pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
     let built = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(profile);
-    copies(&built.join("directx-programs.exe"), windows, &NAMES, ".exe")?;
-    let filters = FILTERS.iter().map(|filter| filter.file);
-    for name in filters.chain(["gpu-probe.exe", "directx-visible.exe"]) {
-        copy(&built.join(name), &windows.join(name))?;
+    let copied = |name: &'static str| {
+        name.strip_suffix(".exe").filter(|name| !["gpu-probe", "directx-visible"].contains(name))
+    };
+    for name in image::program_names() {
+        let file = name.replace("directx-device-discovery", "directx_device_discovery");
+        let file = if copied(name).is_some() { "directx-programs.exe" } else { &file };
+        copy(&built.join(file), &windows.join(name))?;
     }
-    let library = built.join("directx_device_discovery.dll");
-    copy(&library, &windows.join("directx-device-discovery.dll"))?;
     import_libraries(windows)?;
 
-    let mut compile = workspace::cargo();
-    compile.args(["build", "--quiet", "--locked", "--profile", profile, "--target", LINUX_TARGET]);
-    compile.args(LINUX_PACKAGES.iter().flat_map(|package| ["--package", package]));
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--quiet", "--locked", "--profile", profile, "--target", LINUX_TARGET]);
+    cargo.args(LINUX_PACKAGES.iter().flat_map(|package| ["--package", package]));
     let flags = build_flags::paths().join("\u{1f}");
-    run(compile.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags))?;
+    run(cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags))?;
     let built = workspace::target_dir().join(LINUX_TARGET).join(profile);
-    let bin = linux.join("bin");
-    copies(&built.join("directx-programs"), &bin, &NAMES[..7], "")?;
-    copy(&built.join("gpu-probe"), &bin.join("gpu-probe"))?;
-    completions(&bin, &linux.join("completions"))?;
+    copy(&built.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
+    let program = linux.join("bin").join(PLUGIN);
+    copy(&built.join("directx-programs"), &program)?;
+    // The names of clients are for what was written for earlier device plugins on Windows.
+    let is_client = |name: &&str| name.ends_with("-cpp") || name.ends_with("-go");
+    for name in image::program_names().filter_map(copied).filter(|name| !is_client(name)) {
+        let argument = if name == PLUGIN { "completions" } else { "--completions" };
+        if name != PLUGIN {
+            fs::hard_link(&program, program.with_file_name(name))?;
+        }
+        for (shell, start, end) in SHELLS {
+            let program = program.with_file_name(name);
+            let script = stdout(Command::new(program).args([argument, shell]))?;
+            let folder = linux.join("completions").join(shell);
+            fs::create_dir_all(&folder)?;
+            fs::write(folder.join(format!("{start}{name}{end}")), script)?;
+        }
+    }
     // The other shells do not run on Windows.
     for shell in ["completions/bash", "completions/powershell"] {
         copy(&linux.join(shell), &windows.join(shell))?;
@@ -90,37 +88,16 @@ pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
     Ok(())
 }
 
-/// Copies a program, and links it under other names.
-fn copies(program: &Path, folder: &Path, names: &[&str], extension: &str) -> Result<()> {
-    let mut names = names.iter().map(|name| folder.join(format!("{name}{extension}")));
-    let first = names.next().unwrap_or_default();
-    copy(program, &first)?;
-    Ok(names.try_for_each(|name| fs::hard_link(&first, name))?)
-}
-
-/// Writes the completion scripts of the programs in `bin`.
-fn completions(bin: &Path, to: &Path) -> Result<()> {
-    for (shell, start, end) in SHELLS {
-        fs::create_dir_all(to.join(shell))?;
-        for name in &NAMES[..7] {
-            let argument = if *name == PLUGIN { "completions" } else { "--completions" };
-            let script = stdout(Command::new(bin.join(name)).args([argument, shell]))?;
-            fs::write(to.join(shell).join(format!("{start}{name}{end}")), script)?;
-        }
-    }
-    Ok(())
-}
-
 /// Adds the header of the discovery library and its import libraries.
 fn import_libraries(windows: &Path) -> Result<()> {
-    let (include, lib) = (windows.join("include"), windows.join("lib"));
-    copy(&workspace::root().join("include"), &include)?;
+    copy(&workspace::root().join("include"), &windows.join("include"))?;
+    let lib = windows.join("lib");
     fs::create_dir(&lib)?;
-    // GNU's linkers and Microsoft's look for different names. Both read this format.
+    // GNU's linkers and Microsoft's look for different names. Both read this format. By default, the
+    // names of the members contain the ID of the process.
     let [gnu, microsoft] = ["libdirectx-device-discovery.dll.a", "directx-device-discovery.lib"];
     let mut dlltool = Command::new("x86_64-w64-mingw32-dlltool");
-    // By default, the names of the members contain the ID of the process.
     dlltool.current_dir(&lib).args(["--deterministic-libraries", "--temp-prefix", "imports"]);
-    run(dlltool.arg("-d").arg(include.join("DeviceDiscovery.def")).args(["-l", gnu]))?;
+    run(dlltool.args(["-d", "../include/DeviceDiscovery.def", "-l", gnu]))?;
     copy(&lib.join(gnu), &lib.join(microsoft))
 }

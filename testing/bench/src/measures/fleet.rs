@@ -36,8 +36,7 @@ struct Phase {
     busiest: u32,
 }
 
-pub(super) fn measure(figures: Option<&Path>) -> Result<Group> {
-    let file = figures.context("the figures of the fleet are missing\nhint: run `cargo xtask bench`, or use `--fleet FILE`")?;
+pub(super) fn measure(file: &Path) -> Result<Group> {
     let text = std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
     let figures: Figures = serde_json::from_slice(&text)
         .with_context(|| format!("`{}` has other figures than expected", file.display()))?;
@@ -146,6 +145,6 @@ mod tests {
         assert!(found("180 s of steady state").sample.median() >= 5.0);
         let spread = &found("outage: from the first watched").sample;
         assert_eq!((spread.count(), spread.percentile(100)), (2, 1.5));
-        assert!(measure(None).is_err());
+        assert!(measure(Path::new("/nonexistent")).is_err());
     }
 }

@@ -13,12 +13,12 @@ mod size;
 mod startup;
 mod visible;
 
-use std::path::Path;
-
 use anyhow::{Context, Result};
 
 pub(crate) use group::{AppliesTo, Budget, Effort, Group, Row};
 pub(crate) use visible::WindowsPrograms;
+
+use crate::programs;
 
 /// A group of measurements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,30 +76,24 @@ impl Measure {
         found.with_context(|| format!("unknown group `{name}`, expected one of: {names}"))
     }
 
-    /// Runs the measurements of the group with `program`, or with `windows`. `fleet` has the figures
-    /// of simulated nodes.
-    pub(crate) async fn run(
-        self,
-        program: &Path,
-        windows: Option<&WindowsPrograms>,
-        fleet: Option<&Path>,
-        effort: Effort,
-    ) -> Result<Group> {
+    /// Builds what the group needs, and runs its measurements.
+    pub(crate) async fn run(self, effort: Effort) -> Result<Group> {
+        let plugin = || programs::release("plugin", "directx-device-plugin");
         match self {
-            Measure::Size => size::measure(program),
-            Measure::Startup => startup::measure(program, effort).await,
-            Measure::Calls => calls::measure(program, effort).await,
-            Measure::Changes => changes::measure(program, effort).await,
-            Measure::Restarts => restarts::measure(program, effort).await,
-            Measure::Idle => idle::measure(program, effort).await,
+            Measure::Size => size::measure(&plugin()?),
+            Measure::Startup => startup::measure(&plugin()?, effort).await,
+            Measure::Calls => calls::measure(&plugin()?, effort).await,
+            Measure::Changes => changes::measure(&plugin()?, effort).await,
+            Measure::Restarts => restarts::measure(&plugin()?, effort).await,
+            Measure::Idle => idle::measure(&plugin()?, effort).await,
             Measure::Decisions => decisions::measure(effort),
-            Measure::Scrape => scrape::measure(program, effort).await,
-            Measure::Probe => probe::measure(program, effort),
+            Measure::Scrape => scrape::measure(&plugin()?, effort).await,
+            Measure::Probe => probe::measure(&programs::release("gpu_probe", "gpu-probe")?, effort),
             Measure::Visible => {
-                let windows = windows.context("`visible` requires `--windows`")?;
-                visible::measure(windows, effort)
+                let group = visible::measure(&programs::windows()?, effort);
+                programs::stop_wine().and(group)
             }
-            Measure::Fleet => fleet::measure(fleet),
+            Measure::Fleet => fleet::measure(&programs::fleet_figures(effort)?),
         }
     }
 }

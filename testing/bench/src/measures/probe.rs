@@ -8,10 +8,8 @@ use anyhow::{Context, Result};
 
 use super::group::{AppliesTo, Effort, Group, Row};
 
-/// The program lies next to the plugin.
-pub(super) fn measure(plugin: &Path, effort: Effort) -> Result<Group> {
-    let program = plugin.with_file_name(format!("gpu-probe{}", std::env::consts::EXE_SUFFIX));
-    let metadata = std::fs::metadata(&program)
+pub(super) fn measure(program: &Path, effort: Effort) -> Result<Group> {
+    let metadata = std::fs::metadata(program)
         .with_context(|| format!("cannot read the size of `{}`", program.display()))?;
     let kib = u32::try_from(metadata.len() / 1024)?;
     let size = Row::new("gpu-probe, stripped", "MiB", vec![f64::from(kib) / 1024.0])?;
@@ -20,7 +18,7 @@ pub(super) fn measure(plugin: &Path, effort: Effort) -> Result<Group> {
     for _ in 0..effort.times(20) {
         let start = Instant::now();
         // The exit status says which APIs work, and does not matter here.
-        let output = Command::new(&program).arg("--allow-software").output();
+        let output = Command::new(program).arg("--allow-software").output();
         let output = output.with_context(|| format!("cannot run `{}`", program.display()))?;
         times.push(start.elapsed().as_secs_f64());
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

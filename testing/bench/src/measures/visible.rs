@@ -13,6 +13,9 @@ use super::group::{AppliesTo, Effort, Group, Row};
 const LAUNCHER: &str = "directx-visible.exe";
 const BED: &str = "wine_bed.exe";
 
+/// The first GPU of the host.
+const LUID: &str = "7098126";
+
 /// A program that does nothing.
 const NOTHING: [&str; 3] = [BED, "exit", "0"];
 
@@ -40,7 +43,7 @@ impl WindowsPrograms {
         let program = self.folder.join(program);
         let (runner, rest) = self.runner.split_first().context("`--` requires a runner")?;
         let mut command = Command::new(runner);
-        command.args(rest).arg(program).args(arguments);
+        command.args(rest).arg(program).args(arguments).env("DIRECTX_VISIBLE_DEVICES", LUID);
         let output = command.output().with_context(|| format!("cannot run `{runner}`"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
