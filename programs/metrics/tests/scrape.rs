@@ -151,10 +151,17 @@ fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
 #[test]
 fn both_formats_are_stable() {
     let holders = [holder(&format!(r"{FIRST}\0"), "one")];
-    let recorded = |format| with_sorted_series(&text("", &holders, format));
+    let recorded = |format| on_linux(&with_sorted_series(&text("", &holders, format)));
     // `testing/kubernetes/metrics` reads the files.
     insta::assert_snapshot!("prometheus", recorded(Format::Prometheus));
     insta::assert_snapshot!("openmetrics", recorded(Format::OpenMetrics));
+}
+
+/// The text as a program for Linux on x86-64 writes it.
+fn on_linux(text: &str) -> String {
+    let machine = |os, arch| format!("os=\"{os}\",arch=\"{arch}\"");
+    let here = machine(std::env::consts::OS, std::env::consts::ARCH);
+    text.replace(&here, &machine("linux", "x86_64"))
 }
 
 /// The order of the time series of a metric differs from run to run. That of the buckets of a

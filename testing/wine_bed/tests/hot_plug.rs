@@ -1,6 +1,7 @@
 //! Changes a host while `win32` watches it: arrivals, removals, and both in a burst.
 //!
-//! The Wine suite runs these tests on a test bed; the tests change that bed.
+//! The tests change the host, so they run only on a test bed: `testing/wine/wine` sets the variable
+//! that says so.
 #![cfg(windows)]
 
 use std::fs;
@@ -30,14 +31,17 @@ struct Host {
 type Adapter = (i64, u32);
 
 impl Host {
-    fn with(adapters: &[Adapter]) -> Host {
+    /// `None` on a machine that must not change.
+    fn with(adapters: &[Adapter]) -> Option<Host> {
         static LOCK: Mutex<()> = Mutex::new(());
         let lock = LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-        let inventory = std::env::var_os("DXCORE_DOUBLE_INVENTORY");
-        let inventory = inventory.expect("the suite sets the inventory of the double");
+        let Some(inventory) = std::env::var_os("DXCORE_DOUBLE_INVENTORY") else {
+            eprintln!("skipped: this host is not a test bed");
+            return None;
+        };
         let host = Host { inventory: inventory.into(), _lock: lock };
         host.set(adapters);
-        host
+        Some(host)
     }
 
     /// Changes the devices first, and then all adapters at once.
@@ -143,7 +147,7 @@ fn complete_adapters(snapshot: &HostSnapshot) -> Vec<Adapter> {
 
 #[test]
 fn an_adapter_is_added_and_removed() {
-    let host = Host::with(&[(11, 1)]);
+    let Some(host) = Host::with(&[(11, 1)]) else { return };
     let mut watched = Watched::start();
     host.set(&[(11, 1), (12, 2)]);
     watched.wait_for(&[(11, 1), (12, 2)]);
@@ -154,7 +158,7 @@ fn an_adapter_is_added_and_removed() {
 
 #[test]
 fn the_first_adapter_is_added_and_the_last_is_removed() {
-    let host = Host::with(&[]);
+    let Some(host) = Host::with(&[]) else { return };
     let mut watched = Watched::start();
     host.set(&[(11, 1)]);
     watched.wait_for(&[(11, 1)]);
@@ -164,7 +168,7 @@ fn the_first_adapter_is_added_and_the_last_is_removed() {
 
 #[test]
 fn a_driver_upgrade_changes_the_luid() {
-    let host = Host::with(&[(11, 1), (12, 2)]);
+    let Some(host) = Host::with(&[(11, 1), (12, 2)]) else { return };
     let mut watched = Watched::start();
     host.set(&[(11, 1), (99, 2)]);
     watched.wait_for(&[(11, 1), (99, 2)]);
@@ -172,7 +176,7 @@ fn a_driver_upgrade_changes_the_luid() {
 
 #[test]
 fn a_burst_ends_with_the_last_state_of_the_host() {
-    let host = Host::with(&[(11, 1), (12, 2), (13, 3)]);
+    let Some(host) = Host::with(&[(11, 1), (12, 2), (13, 3)]) else { return };
     let mut watched = Watched::start();
     for _ in 0..20 {
         host.set_adapters(&[(12, 2)]);
@@ -186,7 +190,7 @@ fn a_burst_ends_with_the_last_state_of_the_host() {
 
 #[test]
 fn a_change_before_the_first_snapshot_is_not_lost() {
-    let host = Host::with(&[(11, 1)]);
+    let Some(host) = Host::with(&[(11, 1)]) else { return };
     let mut source = HostSource::new().expect("the bed has a dxcore.dll");
     let (sender, notifications) = channel();
     source.watch(Box::new(move || _ = sender.send(()))).expect("the double supports notifications");

@@ -37,9 +37,10 @@ async fn waits_for_a_kubelet_that_is_not_running() {
     let node = node();
     let plugin = node.run();
     sleep(Duration::from_secs(3600)).await;
+    let socket = Path::new(DIRECTORY).join("kubelet.sock");
     assert_eq!(
         plugin.last_error().unwrap(),
-        format!("kubelet socket `{DIRECTORY}/kubelet.sock` does not exist")
+        format!("kubelet socket `{}` does not exist", socket.display())
     );
     let ResourceState::WaitingForKubelet { since, .. } =
         plugin.readiness.borrow().resources[0].state

@@ -91,8 +91,9 @@ impl Host {
     pub(crate) fn take() -> Host {
         static TURN: Turn = Mutex::new(None);
         let host = Host(Prefix::take(&TURN, "suite", &[]));
-        host.install(&USUAL);
+        // The first program makes the prefix.
         host.bed(&["clear"]);
+        host.install(&USUAL);
         host
     }
 
