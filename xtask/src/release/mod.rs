@@ -69,7 +69,7 @@ fn release_notes(dry_run: bool) -> Result<String> {
     let lines = changelog.lines().skip_while(|line| !line.starts_with(&heading)).skip(1);
     let section: Vec<&str> = lines.take_while(|line| !line.starts_with("## ")).collect();
     let section = section.join("\n").trim().to_owned();
-    ensure!(!section.is_empty(), "CHANGELOG.md has no text below `{heading}…`");
+    ensure!(!section.is_empty(), "CHANGELOG.md has no text below `## [{VERSION}] - YYYY-MM-DD`");
     Ok(section + "\n")
 }
 
