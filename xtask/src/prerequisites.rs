@@ -19,7 +19,7 @@ const MINGW: &[Package] = &[
     ("gcc-mingw-w64-i686", "i686-w64-mingw32-gcc"),
 ];
 
-/// A client of registries, and readers of registry hives.
+/// A client of registries, readers of registry hives, and what unpacks a release.
 const IMAGE_TESTS: &[Package] =
     &[("skopeo", "skopeo"), ("libhivex-bin", "hivexml"), ("reglookup", "reglookup")];
 

@@ -227,6 +227,6 @@ fn images() -> Result<()> {
 
 fn release_files() -> Result<()> {
     prerequisites::for_windows_builds()?;
-    prerequisites::require_go()?;
+    prerequisites::for_image_tests()?;
     run(cargo().args(["test", "--quiet", "--package", "release_suite", "--", "--include-ignored"]))
 }

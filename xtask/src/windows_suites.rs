@@ -11,7 +11,7 @@ use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
 use crate::{prerequisites, visibility_filter};
 
 /// Packages whose own tests do not run under Wine, and why.
-const NOT_UNDER_WINE: [(&str, &str); 13] = [
+const NOT_UNDER_WINE: [(&str, &str); 14] = [
     ("adversary", "attacks the daemon on Linux"),
     ("bench", "measures the daemon on this machine"),
     ("daemon_bed", "serves the two above"),
@@ -21,6 +21,7 @@ const NOT_UNDER_WINE: [(&str, &str); 13] = [
     ("fuzz", "tests parsers, in the same way everywhere"),
     ("http_endpoint", "disconnects clients that do not read, for which Wine buffers any length"),
     ("image_suite", "starts xtask"),
+    ("kubelet_double", "runs for minutes, in memory, in the same way everywhere"),
     ("release_suite", "starts xtask"),
     ("repository", "reads the repository, in the same way everywhere"),
     ("wine_suite", "starts Wine itself"),
@@ -46,7 +47,7 @@ pub(crate) fn wine() -> Result<()> {
     tests.env("INSTA_WORKSPACE_ROOT", workspace::root());
     run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
     run(wine_suite().args(["--skip", "graphics", "--skip", "device_manager"]))?;
-    stop("prefix").and(stop("suite"))
+    ["prefix", "suite-1", "suite-2"].into_iter().try_for_each(stop)
 }
 
 /// The step `kubelet-windows`. Go compiles the kubelet once more for it.
@@ -54,7 +55,7 @@ pub(crate) fn device_manager() -> Result<()> {
     prerequisites::require_go()?;
     build_programs()?;
     run(wine_suite().arg("device_manager"))?;
-    stop("suite")
+    ["suite-1", "suite-2"].into_iter().try_for_each(stop)
 }
 
 /// The step `gpu`: `gpu-probe` on Linux, then Windows programs with GPUs.

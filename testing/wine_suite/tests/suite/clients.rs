@@ -8,7 +8,7 @@ use std::process::Command;
 use super::compare::{compare, without_order};
 use super::host::Host;
 use super::output::{native, stdout};
-use super::paths::{empty_folder, inventories, root, windows_build};
+use super::paths::{inventories, root, windows_build};
 
 const CPP_CLIENT: &str = "test-device-discovery-cpp.exe";
 pub(crate) const GO_CLIENT: &str = "test-device-discovery-go.exe";
@@ -17,7 +17,7 @@ pub(crate) const GO_CLIENT: &str = "test-device-discovery-go.exe";
 #[ignore = "needs Wine, Go and MinGW-w64: cargo xtask test wine"]
 fn clients_print_the_same_as_the_tool() {
     let host = Host::take();
-    let folder = windows_clients();
+    let folder = windows_clients(&host);
     let check = |what: &str| {
         let tool = stdout(&mut host.command(windows_build("test-device-discovery.exe")));
         for client in [CPP_CLIENT, GO_CLIENT] {
@@ -38,8 +38,8 @@ fn clients_print_the_same_as_the_tool() {
 }
 
 /// Builds the clients into a folder that has the library.
-pub(crate) fn windows_clients() -> PathBuf {
-    let folder = empty_folder("clients");
+pub(crate) fn windows_clients(host: &Host) -> PathBuf {
+    let folder = host.empty_folder("clients");
     let library = folder.join("directx-device-discovery.dll");
     fs::copy(windows_build("directx_device_discovery.dll"), library).unwrap();
     cpp(&folder);

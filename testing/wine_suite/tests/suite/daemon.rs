@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::host::Host;
-use super::paths::{fixture, windows_build, write};
+use super::paths::{fixture, windows_build};
 
 /// For hangs: longer than the daemon takes to notice any change on a slow machine.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -27,13 +27,13 @@ struct Inventories {
 }
 
 impl Inventories {
-    fn write() -> Inventories {
+    fn write(host: &Host) -> Inventories {
         let text = fs::read_to_string(fixture("aws-t4-two")).unwrap();
         let end = text.find("\n- luid: 7098126").expect("the fixture has the second adapter");
         Inventories {
-            first: write("first.yaml", &text[..=end]),
-            both: write("both.yaml", &text),
-            upgraded: write("upgraded.yaml", text.replace(SECOND, "8000001")),
+            first: host.write("first.yaml", &text[..=end]),
+            both: host.write("both.yaml", &text),
+            upgraded: host.write("upgraded.yaml", text.replace(SECOND, "8000001")),
         }
     }
 }
@@ -41,8 +41,9 @@ impl Inventories {
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn arrival_removal_and_return_of_a_device() {
-    let inventories = Inventories::write();
-    let host = Host::of(&inventories.first);
+    let host = Host::take();
+    let inventories = Inventories::write(&host);
+    host.set(&inventories.first);
     let mut daemon = Daemon::serve(&host);
     daemon.expect_line(&["device is healthy", FIRST]);
     host.set(&inventories.both);
@@ -57,8 +58,9 @@ fn arrival_removal_and_return_of_a_device() {
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn a_burst_of_changes() {
-    let inventories = Inventories::write();
-    let host = Host::of(&inventories.both);
+    let host = Host::take();
+    let inventories = Inventories::write(&host);
+    host.set(&inventories.both);
     let mut daemon = Daemon::serve(&host);
     daemon.expect_line(&["device is healthy", SECOND]);
     for _ in 0..20 {
@@ -78,7 +80,7 @@ fn a_burst_of_changes() {
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn stopped_as_containerd_does() {
-    let host = Host::of(&Inventories::write().both);
+    let host = Host::of(&fixture("aws-t4-two"));
     let mut daemon = Daemon::serve(&host);
     daemon.expect_line(&["starting"]);
     host.bed(&["send-shutdown", "directx-device-plugin.exe"]);

@@ -3,12 +3,12 @@
 //! `testing/kubernetes/devicemanager` contains the tests. Those that connect the two need `AF_UNIX` sockets,
 //! which Wine 10 does not have. They run if the Wine in use has them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::host::Host;
 use super::output::{output, stdout, text};
-use super::paths::{root, target, windows_build, windows_path};
+use super::paths::{root, windows_build, windows_path};
 
 /// The test that needs no socket. Wine delivers no Ctrl-Break, so the plugin is killed.
 const WITHOUT_SOCKETS: &str = "^TestPluginStopsWithoutAKubelet$/^killed$";
@@ -16,8 +16,8 @@ const WITHOUT_SOCKETS: &str = "^TestPluginStopsWithoutAKubelet$/^killed$";
 #[test]
 #[ignore = "needs Wine and Go: cargo xtask test wine"]
 fn the_kubelets_device_manager_drives_the_program() {
-    let program = kubelet_program();
     let host = Host::take();
+    let program = kubelet_program(&host.empty_folder("kubelet_suite"));
     let pattern = if host.has_sockets() { "." } else { WITHOUT_SOCKETS };
     let plugin = windows_path(&windows_build("directx-device-plugin.exe"));
     let mut tests = host.command(program);
@@ -33,8 +33,8 @@ fn kubelet_suite() -> PathBuf {
 }
 
 /// Builds the Go tests as a program for Windows.
-fn kubelet_program() -> PathBuf {
-    let program = target().join("wine/files/kubelet-suite.exe");
+fn kubelet_program(folder: &Path) -> PathBuf {
+    let program = folder.join("kubelet-suite.exe");
     let mut go = Command::new("go");
     go.current_dir(kubelet_suite()).args(["test", "-c", "-vet=off", "-o"]).arg(&program).arg(".");
     stdout(go.env("GOOS", "windows").env("GOARCH", "amd64").env("CGO_ENABLED", "0"));

@@ -5,7 +5,7 @@ use std::fs;
 use super::compare::compare;
 use super::host::Host;
 use super::output::{native, output, stdout, text};
-use super::paths::{empty_folder, fixture, windows_build, windows_path, write};
+use super::paths::{fixture, windows_build, windows_path};
 
 /// The subjects on which an inventory has as much information as the host made from it.
 const COMMON_SUBJECTS: [&str; 6] =
@@ -60,7 +60,7 @@ fn a_recorded_node_is_judged_like_the_node() {
         host.install(libraries);
         let recorded = stdout(&mut host.plugin(&["record"]));
         assert!(recorded.contains("\nnode:\n"), "no software of the node in {recorded}");
-        let inventory = write("recorded-node.yaml", recorded);
+        let inventory = host.write("recorded-node.yaml", recorded);
         let found = text(&output(&mut native(PLUGIN, &["doctor"], &inventory)).stdout);
         let expected = report(&host);
         for subject in ["hcs", "containerd", "kubelet", "nvml"] {
@@ -89,7 +89,7 @@ fn no_dxcore_and_no_compute_service() {
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn programs_are_found_through_their_services() {
     let host = Host::of(&fixture("aws-t4-two"));
-    let folder = empty_folder("odd place");
+    let folder = host.empty_folder("odd place");
     let program = |name: &str| {
         let path = folder.join(name);
         fs::copy(windows_build("directx-device-plugin.exe"), &path).unwrap();

@@ -5,13 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::process::{Command, ExitStatus};
-use std::sync::Mutex;
 
 use serde_json::{Value, json};
 
-use super::host::{Prefix, Turn};
+use super::host::{Prefix, Slot};
 use super::output::{output, text};
-use super::paths::{copy, copy_filters, empty_folder, windows_build, windows_path};
+use super::paths::{copy, copy_filters, windows_build, windows_path};
 
 /// What Wine has.
 const COMPUTES: [&str; 5] = ["d3d11", "d3d12", "vulkan", "opencl", "opengl"];
@@ -31,8 +30,8 @@ const APIS: [&str; 4] = ["d3dkmt", "dxgi", "d3d11", "d3d12"];
 
 /// The prefix with two GPUs.
 pub(crate) fn two_gpus() -> Prefix {
-    static TURN: Turn = Mutex::new(None);
-    Prefix::take(&TURN, "two-gpus", &["--graphics"])
+    static SLOT: [Slot; 1] = [Slot::new("two-gpus", &["--graphics"])];
+    Prefix::take(&SLOT)
 }
 
 #[test]
@@ -56,7 +55,7 @@ fn gpu_probe_computes_with_every_api_of_wine() {
 #[ignore = "needs Wine: cargo xtask test gpu"]
 fn direct3d_works_with_a_visible_gpu_and_is_refused_a_hidden_one() {
     let wine = two_gpus();
-    let folder = empty_folder("two-gpus-visible");
+    let folder = wine.empty_folder("two-gpus-visible");
     let launcher = copy(&windows_build("directx-visible.exe"), &folder);
     copy_filters(&folder);
     let (_, report) = probe(wine.command(program()), &APIS[..2]);

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::graphics::two_gpus;
 use super::host::Prefix;
 use super::output::{output, stdout, text};
-use super::paths::{copy, copy_filters, empty_folder, windows_build, windows_path};
+use super::paths::{copy, copy_filters, windows_build, windows_path};
 
 /// What the filtered program prints with `hidden` and `shown`.
 const FILTERED: &str = "EnumAdapters {shown}\nEnumAdapters1 {shown}\n\
@@ -62,7 +62,8 @@ struct Bed {
 
 impl Bed {
     fn new() -> Bed {
-        let bed = Bed { wine: two_gpus(), folder: empty_folder("dxvk") };
+        let wine = two_gpus();
+        let bed = Bed { folder: wine.empty_folder("dxvk"), wine };
         for program in ["dxgi_user.exe", "directx-visible.exe"] {
             copy(&windows_build(program), &bed.folder);
         }

@@ -1,10 +1,12 @@
-//! A Wine prefix, which one test at a time uses, and a host in it.
+//! Wine prefixes, each of which one test at a time uses, and hosts in them.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::output::stdout;
 use super::paths::{root, target, windows_build};
@@ -12,33 +14,50 @@ use super::paths::{root, target, windows_build};
 /// For hangs: longer than any program here takes on a slow machine.
 const LIMIT: [&str; 3] = ["timeout", "--kill-after=10", "900"];
 
-/// Whose turn it is to use a prefix, and its lock, which no other process has.
-pub(crate) type Turn = Mutex<Option<File>>;
+/// A prefix, which one test at a time uses.
+pub(crate) struct Slot {
+    name: &'static str,
+    options: &'static [&'static str],
+    /// The lock that no other process has, after the first turn.
+    turn: Mutex<Option<File>>,
+}
+
+impl Slot {
+    pub(crate) const fn new(name: &'static str, options: &'static [&'static str]) -> Slot {
+        Slot { name, options, turn: Mutex::new(None) }
+    }
+
+    fn try_take(&'static self) -> Option<Prefix> {
+        let turn = match self.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Prefix { slot: self, turn })
+    }
+}
 
 /// A prefix, as long as it is a test's turn.
 pub(crate) struct Prefix {
-    name: &'static str,
-    options: &'static [&'static str],
-    _turn: MutexGuard<'static, Option<File>>,
+    slot: &'static Slot,
+    turn: MutexGuard<'static, Option<File>>,
 }
 
 impl Prefix {
-    /// Waits until no other test uses the prefix.
-    pub(crate) fn take(
-        turn: &'static Turn,
-        name: &'static str,
-        options: &'static [&'static str],
-    ) -> Prefix {
-        let mut turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_first = turn.is_none();
-        if is_first {
-            fs::create_dir_all(target().join("wine")).unwrap();
-            let lock = File::create(target().join(format!("wine/{name}.tests"))).unwrap();
+    /// Waits until no other test uses one of the prefixes.
+    pub(crate) fn take(slots: &'static [Slot]) -> Prefix {
+        let mut prefix = loop {
+            match slots.iter().find_map(Slot::try_take) {
+                Some(prefix) => break prefix,
+                None => sleep(Duration::from_millis(10)),
+            }
+        };
+        if prefix.turn.is_none() {
+            let folder = target().join("wine");
+            fs::create_dir_all(&folder).unwrap();
+            let lock = File::create(folder.join(format!("{}.tests", prefix.slot.name))).unwrap();
             lock.lock().unwrap();
-            *turn = Some(lock);
-        }
-        let prefix = Prefix { name, options, _turn: turn };
-        if is_first {
+            *prefix.turn = Some(lock);
             // What an earlier run has left.
             assert!(prefix.lasting_command("--stop").status().unwrap().success());
         }
@@ -61,13 +80,33 @@ impl Prefix {
     }
 
     fn add_options(&self, command: &mut Command, program: &OsStr) {
-        command.args(["--prefix", self.name]).args(self.options).arg(program);
+        command.args(["--prefix", self.slot.name]).args(self.slot.options).arg(program);
         command.stdin(Stdio::null());
     }
 
     /// The folder of drive C.
     pub(crate) fn drive_c(&self) -> PathBuf {
-        target().join("wine").join(self.name).join("drive_c")
+        target().join("wine").join(self.slot.name).join("drive_c")
+    }
+
+    /// A new empty folder that Windows programs see.
+    pub(crate) fn empty_folder(&self, name: &str) -> PathBuf {
+        let folder = self.files().join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// Writes a file that Windows programs see, and returns its path.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.files().join(name);
+        fs::create_dir_all(self.files()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    fn files(&self) -> PathBuf {
+        target().join("wine/files").join(self.slot.name)
     }
 }
 
@@ -87,10 +126,10 @@ const USUAL: [&str; 3] = ["dxcore.dll", "computecore.dll", "winbrand.dll"];
 pub(crate) struct Host(Prefix);
 
 impl Host {
-    /// Waits for the test's turn, and removes what earlier tests have put into the prefix.
+    /// Waits for one of two prefixes, and removes what earlier tests have put into the prefix.
     pub(crate) fn take() -> Host {
-        static TURN: Turn = Mutex::new(None);
-        let host = Host(Prefix::take(&TURN, "suite", &[]));
+        static SLOTS: [Slot; 2] = [Slot::new("suite-1", &[]), Slot::new("suite-2", &[])];
+        let host = Host(Prefix::take(&SLOTS));
         // The first program makes the prefix.
         host.bed(&["clear"]);
         host.install(&USUAL);

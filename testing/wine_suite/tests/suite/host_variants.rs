@@ -7,7 +7,7 @@ use super::compare::{compare, without_notes};
 use super::host::Host;
 use super::inventories::check_host;
 use super::output::{native, output, stdout, text};
-use super::paths::{fixture, windows_path, write};
+use super::paths::{fixture, windows_path};
 
 const T4: &str = "aws-t4-two";
 const FIRST_T4: &str = "7048070";
@@ -29,7 +29,8 @@ fn no_dxcore() {
     host.install(&[]);
     let found = stdout(&mut host.plugin(&JSON));
     assert!(found.contains(FIRST_T4) && found.contains(SECOND_T4), "{found}");
-    let inventory = write("recorded-without-dxcore.yaml", stdout(&mut host.plugin(&["record"])));
+    let inventory =
+        host.write("recorded-without-dxcore.yaml", stdout(&mut host.plugin(&["record"])));
     let expected = stdout(&mut native(PLUGIN, &JSON, &inventory));
     compare_without_notes(devices(&expected), devices(&found));
 }
@@ -46,8 +47,9 @@ fn devices(text: &str) -> &str {
 fn inside_a_container() {
     let text = fs::read_to_string(fixture(T4)).unwrap();
     let text = text.replacen("host:\n", "host:\n  container: true\n", 1);
-    let inventory = write("container.yaml", text);
-    let host = Host::of(&inventory);
+    let host = Host::take();
+    let inventory = host.write("container.yaml", text);
+    host.set(&inventory);
     check_host(&host, &JSON, &inventory);
     let recorded = stdout(&mut host.plugin(&["record"]));
     assert!(recorded.contains("  container: true") && !recorded.contains("CopyToVm"), "{recorded}");
@@ -144,7 +146,7 @@ fn one_value_of_the_wrong_type() {
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn recorded_inventories_can_be_used() {
     let host = Host::of(&fixture(T4));
-    let inventory = write("recorded.yaml", stdout(&mut host.plugin(&["record"])));
+    let inventory = host.write("recorded.yaml", stdout(&mut host.plugin(&["record"])));
     check_host(&host, &JSON, &inventory);
     let arguments = ["simulate", "--output", "json"];
     let path = windows_path(&fixture(T4));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::compare::{compare, without_notes};
 use super::host::Host;
 use super::output::{native, stdout};
-use super::paths::{inventories, write};
+use super::paths::inventories;
 
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
@@ -14,8 +14,8 @@ fn every_host_reads_back_as_its_inventory() {
     let host = Host::take();
     let folders = ["fixtures/inventories", "fixtures/inventories/generated"];
     let mut files: Vec<PathBuf> = folders.iter().flat_map(|folder| inventories(folder)).collect();
-    files.push(write("sixty-four-adapters.yaml", with_many_adapters()));
-    files.push(write("long-values.yaml", with_long_values()));
+    files.push(host.write("sixty-four-adapters.yaml", with_many_adapters()));
+    files.push(host.write("long-values.yaml", with_long_values()));
     for inventory in &files {
         host.set(inventory);
         for arguments in [&["record"][..], &["devices", "--output", "json"]] {

@@ -7,9 +7,7 @@ use std::path::PathBuf;
 use super::daemon::Daemon;
 use super::host::Host;
 use super::output::{output, text};
-use super::paths::{
-    FILTER, copy, copy_filters, empty_folder, fixture, windows_build, windows_path,
-};
+use super::paths::{FILTER, copy, copy_filters, fixture, windows_build, windows_path};
 
 const PLUGIN: &str = "directx-device-plugin.exe";
 const LAUNCHER: &str = "directx-visible.exe";
@@ -18,7 +16,7 @@ const LAUNCHER: &str = "directx-visible.exe";
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn files_are_written_to_the_host_and_repaired() {
     let host = Host::of(&fixture("aws-t4-two"));
-    let release = empty_folder("release");
+    let release = host.empty_folder("release");
     copy(&windows_build(PLUGIN), &release);
     copy(&windows_build(LAUNCHER), &release);
     copy_filters(&release);

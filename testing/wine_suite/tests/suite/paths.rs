@@ -72,22 +72,6 @@ pub(crate) fn inventories(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// A new empty folder that Windows programs see.
-pub(crate) fn empty_folder(name: &str) -> PathBuf {
-    let folder = target().join("wine/files").join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-/// Writes a file that Windows programs see, and returns its path.
-pub(crate) fn write(name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-    let path = target().join("wine/files").join(name);
-    fs::create_dir_all(path.parent().expect("it is in a folder")).unwrap();
-    fs::write(&path, content).unwrap();
-    path
-}
-
 /// `path` as Windows programs under Wine spell it.
 pub(crate) fn windows_path(path: &Path) -> String {
     format!("Z:{}", path.display()).replace('/', "\\")

@@ -6,7 +6,7 @@ use super::clients::{GO_CLIENT, windows_clients};
 use super::compare::compare;
 use super::host::Host;
 use super::output::{native, output, stdout, text};
-use super::paths::{copy, fixture, inventories, windows_build, windows_path, write};
+use super::paths::{copy, fixture, inventories, windows_build, windows_path};
 
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]
@@ -48,7 +48,7 @@ fn cmd_passes_printed_flags_unchanged() {
     let flags = stdout(host.command(&tool).arg("--all"));
     let (flags, tool) = (flags.trim_end(), windows_path(&tool));
     let line = format!("@\"{tool}\" --index 0 --runtime-mounts never --run -- {flags}\r\n");
-    let batch = windows_path(&write("flags.bat", line));
+    let batch = windows_path(&host.write("flags.bat", line));
     let result = output(host.command("cmd.exe").args(["/c", &batch]));
     let error = text(&result.stderr);
     assert!(error.lines().any(|line| line.trim_end().ends_with(flags)), "{error}");
@@ -61,7 +61,7 @@ fn cmd_passes_printed_flags_unchanged() {
 #[ignore = "needs Wine and Go: cargo xtask test wine"]
 fn run_returns_the_exit_code_of_its_program() {
     let host = Host::of(&fixture("aws-t4-two"));
-    let folder = windows_clients();
+    let folder = windows_clients(&host);
     let tool = copy(&windows_build("gen-device-mounts.exe"), &folder);
     fs::copy(folder.join(GO_CLIENT), folder.join("ctr.exe")).unwrap();
     let result = output(host.command(&tool).args(["--all", "--run", "image", "name"]));

@@ -9,8 +9,7 @@ use std::process::{Command, Output};
 use super::host::Host;
 use super::output::{expect, output, text};
 use super::paths::{
-    FILTER, FILTER_32, copy, copy_filters, empty_folder, fixture, windows_32_build, windows_build,
-    windows_path,
+    FILTER, FILTER_32, copy, copy_filters, fixture, windows_32_build, windows_build, windows_path,
 };
 
 /// The LUIDs of the inventory's GPUs.
@@ -37,7 +36,7 @@ pub(crate) struct Launcher {
 impl Launcher {
     pub(crate) fn new() -> Launcher {
         let host = Host::of(&fixture("aws-t4-two"));
-        let folder = empty_folder("visible");
+        let folder = host.empty_folder("visible");
         copy(&windows_build("directx-visible.exe"), &folder);
         copy_filters(&folder);
         Launcher { host, folder }
