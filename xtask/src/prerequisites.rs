@@ -20,8 +20,12 @@ const MINGW: &[Package] = &[
 ];
 
 /// A client of registries, readers of registry hives, and what unpacks a release.
-const IMAGE_TESTS: &[Package] =
-    &[("skopeo", "skopeo"), ("libhivex-bin", "hivexml"), ("reglookup", "reglookup")];
+const IMAGE_TESTS: &[Package] = &[
+    ("skopeo", "skopeo"),
+    ("libhivex-bin", "hivexml"),
+    ("reglookup", "reglookup"),
+    ("unzip", "unzip"),
+];
 
 /// Software devices for Vulkan, OpenGL and `OpenCL`, and headers and compilers for the tests.
 const GPU_TESTS: &[Package] = &[
