@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{cargo, program};
+use crate::workspace::{self, cargo, program};
 
 /// Arguments go to the attacking program, which then only prints its table.
 pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
@@ -23,12 +23,12 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
 
 /// The short form, against the debug program.
 pub(crate) fn check() -> Result<()> {
-    run(cargo().args(["build", "--quiet", "--workspace"]))?;
+    workspace::build()?;
     attack("debug", &["--short".into()])
 }
 
 fn attack(folder: &str, arguments: &[OsString]) -> Result<()> {
     let mut adversary = Command::new(program(folder, "adversary"));
-    adversary.current_dir(crate::workspace::root());
+    adversary.current_dir(workspace::root());
     run(adversary.arg(program(folder, "directx-device-plugin")).args(arguments))
 }

@@ -10,14 +10,14 @@ use anyhow::{Result, ensure};
 
 use crate::prerequisites;
 use crate::process::{run, stdout};
-use crate::workspace::{self, cargo};
+use crate::workspace;
 
 const DEVICE_MANAGER: &str = "./devicemanager";
 
 /// Runs all tests that run on this system.
 pub(crate) fn check() -> Result<()> {
     prerequisites::require_go()?;
-    run(cargo().args(["build", "--quiet", "--workspace"]))?;
+    workspace::build()?;
     let unformatted = stdout(Command::new("gofmt").arg("-l").arg(folder()));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
     let packages: &[&str] = if cfg!(target_os = "linux") {

@@ -81,8 +81,7 @@ pub(crate) fn set_up_wine() -> Result<()> {
 
 fn build_programs() -> Result<()> {
     visibility_filter::build()?;
-    // All that the tests are built from, so that nothing is built twice.
-    run(cargo().args(["build", "--quiet", "--workspace"]))?;
+    workspace::build()?;
     run(&mut for_windows("build"))?;
     let bed = ["--package", "wine_bed", "--target", WINDOWS_32_TARGET];
     run(cargo().args(["build", "--quiet"]).args(bed))

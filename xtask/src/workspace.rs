@@ -5,6 +5,10 @@ use std::env::consts::EXE_SUFFIX;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::Result;
+
+use crate::process::run;
+
 /// The target that the Windows programs are built for on other systems.
 pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 
@@ -32,4 +36,16 @@ pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
     cargo
+}
+
+/// Builds all programs for this machine, from what the tests are built from, so that nothing is
+/// built twice.
+pub(crate) fn build() -> Result<()> {
+    let mut build = cargo();
+    build.args(["build", "--quiet", "--workspace"]);
+    if cfg!(windows) {
+        // Windows does not replace a program that runs, such as this one.
+        build.args(["--exclude", "xtask"]);
+    }
+    run(&mut build)
 }
