@@ -27,7 +27,7 @@ pub(crate) fn deny() -> Result<()> {
 
 /// Runs every fuzz target with libFuzzer. What it discovers stays in the target folder.
 pub(crate) fn fuzz() -> Result<()> {
-    prerequisites::for_fuzz_builds()?;
+    prerequisites::for_cpp_builds()?;
     let folder = workspace::root().join("testing/fuzz");
     for program in fs::read_dir(folder.join("src/bin"))? {
         let program = program?.path();

@@ -76,7 +76,10 @@ pub(crate) fn for_gpu_tests() -> Result<()> {
     install(GPU_TESTS)
 }
 
-pub(crate) fn for_fuzz_builds() -> Result<()> {
+pub(crate) fn for_cpp_builds() -> Result<()> {
+    if cfg!(windows) {
+        return Ok(());
+    }
     install(&[("g++", "g++")])
 }
 

@@ -29,7 +29,7 @@ const NOT_UNDER_WINE: [(&str, &str); 14] = [
 ];
 
 /// The script that runs Windows programs.
-pub(crate) fn script() -> PathBuf {
+fn script() -> PathBuf {
     workspace::root().join("testing/wine/wine")
 }
 
@@ -69,6 +69,8 @@ pub(crate) fn gpu() -> Result<()> {
 
 /// The step `clients`: those for this machine.
 pub(crate) fn clients() -> Result<()> {
+    prerequisites::require_go()?;
+    prerequisites::for_cpp_builds()?;
     let test = ["test", "--quiet", "--package", "discovery_dll", "--test", "clients"];
     run(cargo().args(test).args(["--", "--ignored"]))
 }

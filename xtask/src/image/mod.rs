@@ -22,7 +22,6 @@ use clap::{Parser, ValueEnum};
 use serde_json::Value;
 
 pub(crate) use self::programs::PACKAGES as PROGRAM_PACKAGES;
-#[allow(unused_imports, reason = "tests of the release use it")]
 pub(crate) use self::programs::names as program_names;
 
 use self::layout::Layout;
