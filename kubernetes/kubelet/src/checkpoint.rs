@@ -6,17 +6,12 @@
 //! allocated from it. The JSON is read token by token: the general reader of files would make the
 //! program 20 KiB larger.
 
-use crate::message_fields::{FieldError, next_field};
+use prost::{DecodeError, Message};
+
+use crate::v1beta1::ContainerAllocateResponse;
 
 /// The name of the file in the device plugin directory.
 pub const CHECKPOINT: &str = "kubelet_internal_checkpoint";
-
-/// The tags of `ContainerAllocateResponse`, of an entry of its variables, and of `Mount`.
-const ENVS: u32 = 1;
-const MOUNTS: u32 = 2;
-const KEY: u32 = 1;
-const VALUE: u32 = 2;
-const HOST_PATH: u32 = 2;
 
 /// An allocation of devices of one resource to one container.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -42,7 +37,7 @@ pub enum CheckpointError {
     Base64(String),
     /// The answer to an allocation is not a message.
     #[error("the recorded answer for {0} is malformed")]
-    Answer(String, #[source] FieldError),
+    Answer(String, #[source] DecodeError),
 }
 
 /// The depth of an entry: `{"Data": {"PodDeviceEntries": [{`.
@@ -100,8 +95,12 @@ fn with_answer(
     let Some(answer) = from_base64(answer.as_bytes()) else {
         return Err(CheckpointError::Base64(allocation.resource));
     };
-    match read_answer(&answer, &mut allocation) {
-        Ok(()) => Ok(allocation),
+    match ContainerAllocateResponse::decode(&*answer) {
+        Ok(answer) => {
+            allocation.envs = answer.envs.into_iter().collect();
+            allocation.mounts = answer.mounts.into_iter().map(|mount| mount.host_path).collect();
+            Ok(allocation)
+        }
         Err(error) => Err(CheckpointError::Answer(allocation.resource, error)),
     }
 }
@@ -175,27 +174,6 @@ impl Tokens<'_> {
     }
 }
 
-fn read_answer(mut answer: &[u8], allocation: &mut RecordedAllocation) -> Result<(), FieldError> {
-    while let Some((tag, field)) = next_field(&mut answer)? {
-        match tag {
-            ENVS => allocation.envs.push((text(field, KEY)?, text(field, VALUE)?)),
-            MOUNTS => allocation.mounts.push(text(field, HOST_PATH)?),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// A field as text; empty without the field.
-fn text(mut message: &[u8], wanted: u32) -> Result<String, FieldError> {
-    while let Some((tag, field)) = next_field(&mut message)? {
-        if tag == wanted {
-            return Ok(String::from_utf8_lossy(field).into_owned());
-        }
-    }
-    Ok(String::new())
-}
-
 /// The bytes that `text` encodes, in the standard alphabet with padding.
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
@@ -226,7 +204,6 @@ mod tests {
     use std::collections::HashMap;
 
     use proptest::prelude::*;
-    use prost::Message as _;
 
     use super::*;
     use crate::{ContainerResponse, Mount};
@@ -272,7 +249,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<RecordedAllocation>, String> {
         let read = recorded_allocations(text.as_bytes(), |name| name == GPU);
-        read.map_err(|error| crate::error_chain::ErrorChain(&error).to_string())
+        read.map_err(|error| crate::text::ErrorChain(&error).to_string())
     }
 
     #[test]
@@ -321,7 +298,7 @@ mod tests {
             (&whole[..whole.len() - 1], json),
             (&whole[..whole.len() / 2], json),
             (&checkpoint("[]", "\"A B\""), &answer("not in base64")),
-            (&checkpoint("[]", "\"EgQK\""), &answer("malformed: message is incomplete")),
+            (&checkpoint("[]", "\"EgQK\""), &answer("malformed: failed to decode")),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
@@ -339,7 +316,6 @@ mod tests {
             let _ = from_base64(text.as_bytes());
             let _ = recorded_allocations(&bytes, |_| true);
             let _ = recorded_allocations(format!("{{\"{text}").as_bytes(), |_| true);
-            let _ = read_answer(&bytes, &mut RecordedAllocation::default());
         }
     }
 }

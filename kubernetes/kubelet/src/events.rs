@@ -1,8 +1,7 @@
 //! The events that the supervisor handles.
 
-use crate::http2::Panicked;
+use crate::panicked::Panicked;
 use crate::registration::RegisterError;
-use crate::socket_search::Found;
 
 /// Identifies one socket of the plugin, from bind to close.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,8 +26,6 @@ pub(crate) enum Event {
     RegistrationEnded(EndpointId, Result<(), RegisterError>),
     /// An endpoint closed all its connections.
     EndpointEnded(EndpointId),
-    /// A search for other daemons ended.
-    SearchEnded(Found),
     /// A task panicked.
     Panicked(Panicked),
 }

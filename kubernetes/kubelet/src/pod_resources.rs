@@ -11,20 +11,27 @@ mod endpoint;
 mod error;
 mod list;
 mod pod_attribution;
-mod pod_uids;
-mod response;
 mod schedule;
 
-pub use attribution::Attribution;
+pub use attribution::{Assignment, Attribution, Holder};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use error::{FailureReason, PodResourcesError};
 pub use list::list;
 pub use pod_attribution::{AttributionStatistics, PodAttribution};
-pub use response::{Assignment, Holder, ResponseError, assignments};
-
-pub use crate::message_fields::FieldError;
 
 /// How large a response may be, in bytes. Clients of Kubernetes accept as much
 /// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods
 /// needs less than 100 KiB.
 const RESPONSE_LIMIT: usize = 16 * 1024 * 1024;
+
+#[allow(clippy::all, clippy::pedantic, reason = "generated from proto/pod_resources.proto")]
+#[allow(unreachable_pub, dead_code, reason = "generated from proto/pod_resources.proto")]
+mod v1 {
+    include!("generated/pod_resources.rs");
+}
+
+#[allow(clippy::all, clippy::pedantic, reason = "generated from proto/pods.proto")]
+#[allow(unreachable_pub, dead_code, reason = "generated from proto/pods.proto")]
+mod v1alpha1 {
+    include!("generated/pods.rs");
+}

@@ -1,8 +1,8 @@
 //! Whether a kubelet has the device lists: the answer to a readiness probe.
 
-use std::path::PathBuf;
-
 use tokio::time::Instant;
+
+use crate::OutdatedContainer;
 
 /// The state of every resource, in the order of [`Served::resources`](crate::Served).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -17,32 +17,6 @@ pub struct Readiness {
     /// The containers whose device has changed since it was allocated to them; `None` while they are
     /// not known. They make no resource less ready.
     pub outdated: Option<Vec<OutdatedContainer>>,
-}
-
-/// A container whose device has changed since it was allocated to the container.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, prost::Message)]
-pub struct OutdatedContainer {
-    /// The namespace of the pod.
-    #[prost(string, tag = "1")]
-    pub namespace: String,
-    /// The name of the pod.
-    #[prost(string, tag = "2")]
-    pub pod: String,
-    /// The UID of the pod. Empty if the kubelet does not report it.
-    #[prost(string, tag = "3")]
-    pub pod_uid: String,
-    /// The name of the container in its pod.
-    #[prost(string, tag = "4")]
-    pub container: String,
-    /// The device.
-    #[prost(string, tag = "5")]
-    pub device: String,
-    /// What the device was at the allocation.
-    #[prost(string, tag = "6")]
-    pub before: String,
-    /// What it is now.
-    #[prost(string, tag = "7")]
-    pub now: String,
 }
 
 impl Readiness {
@@ -82,13 +56,13 @@ pub enum ResourceState {
         /// The last error, with its causes.
         last_error: Option<String>,
     },
-    /// Another daemon on this node serves the resource, or may have registered it. This daemon
-    /// registers it when the other one has ended.
+    /// Another daemon on this node serves the resource. This daemon registers it when the other one
+    /// has ended.
     WaitingForOtherDaemon {
         /// When the wait began.
         since: Instant,
-        /// The socket of the other daemon.
-        socket: PathBuf,
+        /// What is known of the other daemon.
+        holder: String,
     },
     /// A kubelet accepted the registration and has not received the device list yet.
     Registered,

@@ -1,25 +1,18 @@
 //! One attempt to register one resource with the kubelet: connects to the kubelet's socket and
 //! calls `Register`.
 
-use std::future::poll_fn;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tower_service::Service;
 
 use crate::API_VERSION;
-use crate::http2::{self, Client};
+use crate::channel;
 use crate::retry::{Failure, SocketUse};
 use crate::transport::Transport;
 use crate::v1beta1::registration_client::RegistrationClient;
 use crate::v1beta1::{DevicePluginOptions, RegisterRequest};
-
-/// The options that every plugin of this crate registers with and returns from
-/// `GetDevicePluginOptions`.
-pub(crate) const OPTIONS: DevicePluginOptions =
-    DevicePluginOptions { pre_start_required: false, get_preferred_allocation_available: true };
 
 /// How long a kubelet may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -39,7 +32,7 @@ pub(crate) enum RegisterError {
     ConnectTimeout,
     /// The connection ended before the answer arrived.
     #[error("kubelet closed the connection before it answered")]
-    Lost(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    Lost(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// No answer arrived.
     #[error("kubelet did not answer within {} s", ANSWER_LIMIT.as_secs())]
     AnswerTimeout,
@@ -103,47 +96,27 @@ pub(crate) async fn register<T: Transport>(
     kubelet: &Path,
     resource_name: String,
     endpoint: String,
+    options: DevicePluginOptions,
 ) -> Result<(), RegisterError> {
     let io = timeout(CONNECT_LIMIT, transport.connect(kubelet))
         .await
         .map_err(|_| RegisterError::ConnectTimeout)?
         .map_err(RegisterError::Connect)?;
-    let (mut client, mut driver) =
-        http2::connect(io).await.map_err(|e| RegisterError::Lost(Some(e.into())))?;
-    let request = RegisterRequest {
-        version: API_VERSION.to_owned(),
-        endpoint,
-        resource_name,
-        options: Some(OPTIONS),
+    let call = async {
+        let lost = |error| RegisterError::Lost(Box::new(error));
+        let mut kubelet = RegistrationClient::new(channel::over(io).await.map_err(lost)?);
+        let version = API_VERSION.to_owned();
+        let request = RegisterRequest { version, endpoint, resource_name, options: Some(options) };
+        kubelet.register(request).await.map(drop).map_err(call_error)
     };
-    tokio::select! {
-        biased;
-        // Checked here because tonic's error would not show that the connection was lost.
-        ready = poll_fn(|cx| client.poll_ready(cx)) => ready.map_err(|e| lost(Some(e)))?,
-        ended = &mut driver => return Err(lost(ended)),
-    }
-    let mut registration = RegistrationClient::with_origin(client, Client::origin());
-    tokio::select! {
-        biased;
-        answer = timeout(ANSWER_LIMIT, registration.register(request)) => match answer {
-            Err(_) => Err(RegisterError::AnswerTimeout),
-            Ok(Ok(_empty)) => Ok(()),
-            Ok(Err(status)) => Err(call_error(status)),
-        },
-        ended = driver => Err(lost(ended)),
-    }
-}
-
-fn lost(error: Option<hyper::Error>) -> RegisterError {
-    RegisterError::Lost(error.map(Into::into))
+    timeout(ANSWER_LIMIT, call).await.map_err(|_| RegisterError::AnswerTimeout)?
 }
 
 /// Distinguishes an error that the kubelet answered with from a connection that was lost during
 /// the call.
 fn call_error(status: tonic::Status) -> RegisterError {
-    use std::error::Error;
-    if status.source().is_some() {
-        RegisterError::Lost(Some(Box::new(status)))
+    if channel::is_lost(&status) {
+        RegisterError::Lost(Box::new(status))
     } else {
         RegisterError::Refused(status)
     }

@@ -3,22 +3,27 @@
 use std::fmt;
 use std::sync::Arc;
 
-use printable::printable_display;
 use tokio::sync::watch;
 
+use crate::text::printable;
+use crate::v1beta1::DevicePluginOptions;
 use crate::{ContainerResponse, DeviceList};
 
-/// One extended resource.
+/// One extended resource: what a device plugin implements.
 ///
-/// Calls arrive at any time and in any order, also before any list was sent. They run on the thread
-/// that serves everything else, so they must not block for longer than it takes to check a few
-/// files.
+/// Calls arrive at any time and in any order, also before any list was sent. They must not block for
+/// longer than it takes to check a few files: calls with few devices run on the thread that serves
+/// everything else.
 pub trait Resource: Send + Sync + 'static {
     /// The name of the extended resource, `domain/name`.
     fn name(&self) -> &str;
 
-    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`.
-    fn socket_prefix(&self) -> &str;
+    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`. The
+    /// part of the name behind the domain, unless the plugin chooses another one.
+    fn socket_prefix(&self) -> &str {
+        let name = self.name();
+        name.rsplit_once('/').map_or(name, |(_domain, name)| name)
+    }
 
     /// The current device list and its changes. It has one writer and any number of readers.
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>>;
@@ -35,11 +40,30 @@ pub trait Resource: Send + Sync + 'static {
     /// The devices cannot be allocated.
     fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal>;
 
+    /// Which optional calls the kubelet makes: none, unless the plugin says so. A plugin that
+    /// implements [`preferred_allocation`](Self::preferred_allocation) or
+    /// [`pre_start`](Self::pre_start) returns it here. Must not change.
+    fn options(&self) -> DevicePluginOptions {
+        DevicePluginOptions::default()
+    }
+
     /// Returns the devices to allocate, in order of preference.
     ///
     /// # Errors
     /// The request cannot be fulfilled.
-    fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal>;
+    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+        let others = request.available.iter().filter(|id| !request.must_include.contains(id));
+        Ok(request.must_include.iter().chain(others).take(request.size).cloned().collect())
+    }
+
+    /// Prepares the devices `ids` before a container starts with them, each time that it starts.
+    ///
+    /// # Errors
+    /// The container cannot start.
+    fn pre_start(&self, ids: &[String]) -> Result<(), Refusal> {
+        let _ = ids;
+        Ok(())
+    }
 }
 
 /// A `GetPreferredAllocation` request for one container.
@@ -66,7 +90,7 @@ pub struct Refusal {
 impl Refusal {
     /// Creates a refusal. The message may quote what a client sent.
     pub fn new(kind: RefusalKind, message: impl fmt::Display) -> Self {
-        Refusal { kind, message: printable_display(message) }
+        Refusal { kind, message: printable(&message.to_string()) }
     }
 }
 

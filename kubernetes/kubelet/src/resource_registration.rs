@@ -12,11 +12,9 @@
 //! - From 1.37 on, the kubelet refuses a socket that is still connected. So a socket that may
 //!   have been registered is never registered again.
 //!
-//! Other daemons with the same resource are considered in `handover` and `standing`.
+//! Only the daemon that has the lock of the resource registers it.
 
 mod bind_reason;
-mod handover;
-mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,7 +22,6 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(crate) use self::bind_reason::BindReason;
-use self::handover::Handover;
 use crate::events::EndpointId;
 use crate::readiness::ResourceState;
 use crate::retry::{Backoff, Failure, SocketUse};
@@ -39,9 +36,21 @@ pub(crate) const STREAM_LIMIT: Duration = Duration::from_secs(5);
 /// registered by then.
 const DISCONNECT_DELAY: Duration = Duration::from_millis(50);
 
-/// How long a stream or a socket must have lived for its end to count as a new event and not
-/// as one more failure.
+/// How long a socket must have lived for its end to count as a new event and not as one more
+/// failure.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
+
+/// The same for a stream. A kubelet ends the stream of a plugin when another plugin registers the
+/// same resource, which that one may do as often as this one does.
+const STREAM_STABLE_AFTER: Duration = Duration::from_secs(60);
+
+/// After so many short streams in a row, another plugin is to be suspected.
+const SUSPICIOUS_ENDS: u32 = 5;
+
+/// How long to wait after another daemon freed the lock of the resource before registering. The
+/// kubelet handles the end of the other daemon's stream under the name of the resource, whatever is
+/// registered by then, and this daemon cannot observe when it has done so.
+const HANDOVER_DELAY: Duration = Duration::from_millis(500);
 
 /// The registration state of one resource.
 #[derive(Debug)]
@@ -65,9 +74,22 @@ pub(crate) struct ResourceRegistration {
     registrations: BTreeMap<BindReason, u64>,
     backoff: Backoff,
     bind_backoff: Backoff,
-    handover: Handover,
+    /// How many streams in a row ended early.
+    short_streams: u32,
+    lock: LockState,
     /// The state apart from other daemons.
     state: ResourceState,
+}
+
+/// The lock that lets one daemon serve the resource.
+#[derive(Debug)]
+enum LockState {
+    /// It was not tried yet.
+    Unknown,
+    /// This daemon has it, and may register from this time on.
+    Held { from: Instant },
+    /// Another daemon has it. Contains [`ResourceState::WaitingForOtherDaemon`].
+    Waiting(ResourceState),
 }
 
 /// The link to the kubelet.
@@ -123,7 +145,8 @@ impl ResourceRegistration {
             registrations: BTreeMap::new(),
             backoff: Backoff::default(),
             bind_backoff: Backoff::default(),
-            handover: Handover::new(now),
+            short_streams: 0,
+            lock: LockState::Unknown,
             state: ResourceState::Starting,
         }
     }
@@ -138,9 +161,11 @@ impl ResourceRegistration {
     }
 
     pub(crate) fn state(&self) -> &ResourceState {
-        // Without a socket, the error of the last attempt to bind one counts.
-        let handover = self.endpoint.and_then(|_| self.handover.state());
-        handover.unwrap_or(&self.state)
+        match &self.lock {
+            // Without a socket, the error of the last attempt to bind one counts.
+            LockState::Waiting(state) if self.endpoint.is_some() => state,
+            _ => &self.state,
+        }
     }
 
     /// The next step in the current state.
@@ -161,8 +186,8 @@ impl ResourceRegistration {
         if self.endpoint.is_none() {
             return Some(BindReason::Startup);
         }
-        if self.handover.is_outranked() && self.link != Link::None {
-            return Some(BindReason::Outranked);
+        if !self.holds_lock() && self.link != Link::None {
+            return Some(BindReason::LockLost);
         }
         match self.pending_rebind {
             // Until the retry is due, the kubelet may still connect to the current socket.
@@ -171,12 +196,6 @@ impl ResourceRegistration {
                     .kubelet
                     .filter(|k| self.is_retry_due(*k, sockets.now))
                     .map(|_| BindReason::RegistrationFailed);
-            }
-            // Until then, the stream may still be the kubelet's.
-            Some(BindReason::OtherDaemonEnded)
-                if !self.handover.allows_registration(sockets.now) =>
-            {
-                return None;
             }
             Some(reason) => return Some(reason),
             None => {}
@@ -208,7 +227,7 @@ impl ResourceRegistration {
     /// Whether this kubelet may be sent a `Register` call. The kubelet that was sent the last
     /// one must first close its connections to the replaced sockets.
     fn may_register_with(&self, kubelet: Identity, now: Instant) -> bool {
-        self.handover.allows_registration(now)
+        matches!(self.lock, LockState::Held { from } if now >= from)
             && self.is_retry_due(kubelet, now)
             && (self.last_kubelet != Some(kubelet) || self.replaced.is_empty())
     }
@@ -225,7 +244,7 @@ impl ResourceRegistration {
     /// Whether the resource is registered or another daemon's, and nothing is pending.
     pub(crate) fn is_settled(&self) -> bool {
         let registered = matches!(self.link, Link::Registered { .. }) && self.has_stream();
-        let waits = self.handover.is_outranked() && self.link == Link::None;
+        let waits = matches!(self.lock, LockState::Waiting(_)) && self.link == Link::None;
         (registered || waits) && self.endpoint.is_some() && self.pending_rebind.is_none()
     }
 
@@ -235,7 +254,11 @@ impl ResourceRegistration {
             Link::Registered { since, stream: Stream::NotOpened, .. } => Some(since + STREAM_LIMIT),
             _ => None,
         };
-        [Some(self.retry_at), Some(self.bind_at), stream_limit, self.handover.wakes_at()]
+        let handover = match self.lock {
+            LockState::Held { from } => Some(from),
+            LockState::Unknown | LockState::Waiting(_) => None,
+        };
+        [Some(self.retry_at), Some(self.bind_at), stream_limit, handover]
             .into_iter()
             .flatten()
             .filter(|at| *at > now)
@@ -274,9 +297,9 @@ impl ResourceRegistration {
     pub(crate) fn registering(&mut self, kubelet: Identity) {
         if self.last_kubelet != Some(kubelet) {
             self.backoff.reset();
+            self.short_streams = 0;
         }
         self.last_kubelet = Some(kubelet);
-        self.handover.registering();
         self.link = Link::Registering { kubelet, stream: Stream::NotOpened };
     }
 
@@ -288,7 +311,9 @@ impl ResourceRegistration {
         match stream {
             Stream::NotOpened | Stream::Open => self.state = ResourceState::Registered,
             Stream::ListDelivered => self.state = ResourceState::ListDelivered,
-            Stream::Ended => self.stream_ended(now),
+            Stream::Ended => {
+                self.stream_ended(now);
+            }
         }
     }
 
@@ -335,19 +360,26 @@ impl ResourceRegistration {
         }
     }
 
-    /// The kubelet's stream ended, and the registration with it.
-    pub(crate) fn stream_ended(&mut self, now: Instant) {
+    /// The kubelet's stream ended, and the registration with it. Returns whether the kubelet ended
+    /// so many that another plugin is to be suspected.
+    pub(crate) fn stream_ended(&mut self, now: Instant) -> bool {
         match &mut self.link {
-            Link::None => {}
-            Link::Registering { stream, .. } => *stream = Stream::Ended,
+            Link::None => false,
+            Link::Registering { stream, .. } => {
+                *stream = Stream::Ended;
+                false
+            }
             Link::Registered { since, .. } => {
-                if now >= *since + STABLE_AFTER {
+                if now >= *since + STREAM_STABLE_AFTER {
                     self.backoff.reset();
+                    self.short_streams = 0;
                 }
+                self.short_streams += 1;
                 self.link = Link::None;
                 self.pending_rebind = Some(BindReason::StreamEnded);
-                self.retry_at = now + self.backoff.after(Failure::Unreachable);
+                self.retry_at = now + self.backoff.after(Failure::Refused);
                 self.wait_for_kubelet(now, Some(BindReason::StreamEnded.as_str().to_owned()));
+                self.short_streams == SUSPICIOUS_ENDS
             }
         }
     }
@@ -360,6 +392,45 @@ impl ResourceRegistration {
         if self.replaced.remove(&endpoint) {
             self.retry_at = self.retry_at.max(now + DISCONNECT_DELAY);
         }
+    }
+
+    /// Whether this daemon may serve the resource.
+    pub(crate) fn holds_lock(&self) -> bool {
+        matches!(self.lock, LockState::Held { .. })
+    }
+
+    /// Whether the lock is held, or was tried.
+    pub(crate) fn has_tried_lock(&self) -> bool {
+        !matches!(self.lock, LockState::Unknown)
+    }
+
+    /// This daemon took the lock of the resource. Returns whether it has waited for it.
+    pub(crate) fn lock_taken(&mut self, now: Instant) -> bool {
+        if self.holds_lock() {
+            return false;
+        }
+        let has_waited = matches!(self.lock, LockState::Waiting(_));
+        let delay = if has_waited { HANDOVER_DELAY } else { Duration::ZERO };
+        self.lock = LockState::Held { from: now + delay };
+        has_waited
+    }
+
+    /// Another daemon has the lock of the resource. Returns whether that is new.
+    pub(crate) fn lock_refused(&mut self, holder: String, now: Instant) -> bool {
+        let (since, is_new) = match &self.lock {
+            LockState::Waiting(ResourceState::WaitingForOtherDaemon { since, .. }) => {
+                (*since, false)
+            }
+            _ => (now, true),
+        };
+        self.lock = LockState::Waiting(ResourceState::WaitingForOtherDaemon { since, holder });
+        is_new
+    }
+
+    /// The lock cannot be tried.
+    pub(crate) fn lock_failed(&mut self, error: String, now: Instant) {
+        self.lock = LockState::Unknown;
+        self.wait_for_kubelet(now, Some(error));
     }
 
     /// Another object serves the resource from now on.

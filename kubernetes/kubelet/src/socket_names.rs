@@ -29,12 +29,6 @@ pub(crate) fn has_prefix(prefix: &str, name: &str) -> bool {
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether a plugin with a socket of this name may serve the resource whose sockets have this
-/// prefix. Plugins that register only once give their socket a name without a time.
-pub(crate) fn may_serve(prefix: &str, name: &str) -> bool {
-    has_prefix(prefix, name) || name.strip_suffix(EXTENSION) == Some(prefix)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,13 +56,6 @@ mod tests {
             "kubelet_internal_checkpoint",
         ] {
             assert!(!has_prefix("wddm", other), "{other}");
-            assert!(!may_serve("wddm", other), "{other}");
         }
-    }
-
-    #[test]
-    fn a_plugin_that_registers_once_has_a_name_without_a_time() {
-        assert!(may_serve("directx", "directx.sock") && may_serve("directx", "directx-1.sock"));
-        assert!(!has_prefix("directx", "directx.sock"));
     }
 }

@@ -1,7 +1,5 @@
 //! The supervisor. It owns every task and handles every [`Event`].
 
-mod other_daemons;
-mod search_state;
 mod served;
 mod steps;
 
@@ -16,23 +14,19 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use self::search_state::OtherDaemons;
-use crate::KUBELET_SOCKET;
-use crate::claim::{Claim, Takeover};
-use crate::connection_slots::ConnectionSlots;
 use crate::endpoint::{self, Endpoint};
-use crate::error_chain::ErrorChain;
 use crate::events::{EndpointId, Event};
-use crate::http2::Panicked;
-use crate::memory_budget::MemoryBudget;
-use crate::readiness::{OutdatedContainer, Readiness, ResourceReadiness};
+use crate::limits::Limits;
+use crate::panicked::Panicked;
+use crate::readiness::{Readiness, ResourceReadiness};
 use crate::registration::RegisterError;
 use crate::resource::Resource;
 use crate::resource_registration::{RegistrationFailure, ResourceRegistration};
 use crate::retry::LogLimiter;
 use crate::socket_names::SocketNames;
-use crate::stream_ends::StreamEnds;
-use crate::transport::{Identity, Transport};
+use crate::text::{ErrorChain, printable};
+use crate::transport::{Identity, Lock, Transport, UnixSockets};
+use crate::{KUBELET_SOCKET, OutdatedContainer};
 
 /// How often the sockets are checked while every resource is registered. No notification for a
 /// deleted file works the same way on all operating systems.
@@ -42,25 +36,14 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// kubelet starts.
 const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
+/// What to do if the kubelet ends every stream.
+const OTHER_PLUGIN_HINT: &str =
+    "run only one device plugin for the resource, and read the kubelet's log";
+
 /// How long the shutdown may take. A `HostProcess` container gets five seconds from its stop to its
 /// end, which include the start of the stop and the end of the process. Longer than a connection
 /// lingers, so that a well-behaved client sees every connection end in order.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
-
-/// What to do if every stream ends: a kubelet ends that of a plugin when another one registers the
-/// same resource, and when it cannot use the list.
-const STREAM_ENDS_HINT: &str =
-    "run only one device plugin for the resource, and read the kubelet's log";
-
-/// The configuration of [`run`].
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RunConfig {
-    /// The kubelet's device plugin directory. It contains the kubelet's socket, `kubelet.sock`, and
-    /// the plugin's sockets.
-    pub directory: PathBuf,
-    /// What to do with resources that another daemon on this node serves.
-    pub takeover: Takeover,
-}
 
 /// What [`run`] serves. It may change while `run` runs.
 #[derive(Clone, Default)]
@@ -101,20 +84,37 @@ pub enum RunError {
     Panicked(#[from] Panicked),
 }
 
+/// Serves and registers resources that never change with the kubelet of a device plugin
+/// `directory`, usually [`default_device_plugin_dir`](crate::default_device_plugin_dir), until
+/// `shutdown` completes. [`run`] has more options.
+///
+/// # Errors
+/// As for [`run`].
+pub async fn serve(
+    directory: impl Into<PathBuf>,
+    resources: Vec<Arc<dyn Resource>>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), RunError> {
+    let (readiness, _) = watch::channel(Readiness::default());
+    run(directory, Served::fixed(resources), UnixSockets, shutdown, readiness).await
+}
+
 /// Serves and registers the resources of `served` until `shutdown` completes. Then it ends the
-/// streams, the calls and the connections, in this order, and removes the sockets.
+/// streams, the calls and the connections, in this order, and removes the sockets. `directory` is
+/// the kubelet's device plugin directory, with the sockets of the kubelet and of its plugins.
 ///
 /// # Errors
 /// See [`RunError`]. A kubelet that is not running, refuses the registration, hangs or stops is
-/// not an error: registration is retried without a time limit.
+/// not an error, nor is another daemon with the same resource: registration is retried without a
+/// time limit.
 pub async fn run<T: Transport>(
-    config: RunConfig,
+    directory: impl Into<PathBuf>,
     served: watch::Receiver<Served>,
     transport: T,
     shutdown: impl Future<Output = ()>,
     readiness: watch::Sender<Readiness>,
 ) -> Result<(), RunError> {
-    let mut supervisor = Supervisor::new(config, served, transport, readiness);
+    let mut supervisor = Supervisor::new(directory.into(), served, transport, readiness);
     let ended = supervisor.supervise(pin!(shutdown)).await;
     supervisor.shut_down().await;
     ended
@@ -141,9 +141,11 @@ struct Supervisor<T: Transport> {
     event_sender: mpsc::UnboundedSender<Event>,
     socket_names: SocketNames,
     next_endpoint: u64,
-    other_daemons: OtherDaemons,
-    memory: Arc<MemoryBudget>,
-    connection_slots: ConnectionSlots,
+    limits: Limits,
+    /// Whether the locks were not checked since the last check of the sockets.
+    locks_are_due: bool,
+    /// Whether to look for sockets that killed processes left behind.
+    stale_are_due: bool,
 }
 
 /// A resource and its registration state.
@@ -151,7 +153,7 @@ struct ManagedResource {
     resource: Arc<dyn Resource>,
     registration: ResourceRegistration,
     log_limiter: LogLimiter,
-    stream_ends: StreamEnds,
+    lock: Option<Box<dyn Lock>>,
     /// The file of the last attempt to bind a socket, if that failed and the file is still there.
     leftover: Option<PathBuf>,
 }
@@ -162,7 +164,7 @@ impl ManagedResource {
             resource,
             registration: ResourceRegistration::new(now),
             log_limiter: LogLimiter::default(),
-            stream_ends: StreamEnds::default(),
+            lock: None,
             leftover: None,
         }
     }
@@ -170,12 +172,11 @@ impl ManagedResource {
 
 impl<T: Transport> Supervisor<T> {
     fn new(
-        config: RunConfig,
+        directory: PathBuf,
         served: watch::Receiver<Served>,
         transport: T,
         readiness: watch::Sender<Readiness>,
     ) -> Self {
-        let RunConfig { directory, takeover } = config;
         let (event_sender, events) = mpsc::unbounded_channel();
         Supervisor {
             transport,
@@ -194,9 +195,9 @@ impl<T: Transport> Supervisor<T> {
             event_sender,
             socket_names: SocketNames::default(),
             next_endpoint: 0,
-            other_daemons: OtherDaemons::new(Claim::now(takeover)),
-            memory: Arc::default(),
-            connection_slots: ConnectionSlots::default(),
+            limits: Limits::default(),
+            locks_are_due: true,
+            stale_are_due: false,
         }
     }
 
@@ -282,24 +283,10 @@ impl<T: Transport> Supervisor<T> {
                 m.log_limiter.reset();
                 tracing::info!(resource = m.resource.name(), "kubelet received the device list");
             }),
-            Event::StreamEnded(id) => self.with_resource_of(id, |m| {
-                m.registration.stream_ended(now);
-                let resource = m.resource.name();
-                tracing::info!(resource, "kubelet closed the ListAndWatch stream");
-                if let Some(streams) = m.stream_ends.add(now) {
-                    let hint = STREAM_ENDS_HINT;
-                    tracing::warn!(
-                        resource,
-                        streams,
-                        hint,
-                        "kubelet keeps closing the ListAndWatch stream"
-                    );
-                }
-            }),
+            Event::StreamEnded(id) => self.stream_ended(id),
             Event::RegistrationEnded(id, result) => self.registration_ended(id, result),
             Event::EndpointEnded(id) => self.endpoint_ended(id),
-            Event::SearchEnded(found) => self.search_ended(found),
-            Event::Tick => self.other_daemons.search_is_due(),
+            Event::Tick => self.locks_are_due = true,
             Event::ShutdownRequested | Event::Panicked(_) | Event::ServedChanged => {
                 unreachable!("handled by the loop")
             }
@@ -313,6 +300,39 @@ impl<T: Transport> Supervisor<T> {
         if let Some(managed) = self.resources.iter_mut().find(is_current) {
             update(managed);
         }
+    }
+
+    fn stream_ended(&mut self, id: EndpointId) {
+        let mut suspicious = false;
+        self.with_resource_of(id, |m| {
+            let resource = m.resource.name();
+            tracing::info!(resource, "kubelet closed the ListAndWatch stream");
+            suspicious = m.registration.stream_ended(Instant::now());
+        });
+        if suspicious {
+            let current = |m: &&ManagedResource| m.registration.endpoint() == Some(id);
+            let resource = self.resources.iter().find(current).map(|m| m.resource.name());
+            let other_sockets = self.other_sockets();
+            tracing::warn!(
+                resource,
+                other_sockets,
+                hint = OTHER_PLUGIN_HINT,
+                "kubelet keeps closing the ListAndWatch stream, probably because another device \
+                 plugin registers the resource; retrying after growing delays"
+            );
+        }
+    }
+
+    /// The sockets in the directory that are neither the kubelet's nor this daemon's.
+    fn other_sockets(&self) -> String {
+        let mut sockets = self.transport.list(&self.directory).unwrap_or_default();
+        sockets.retain(|socket| {
+            socket.extension().is_some_and(|extension| extension == "sock")
+                && *socket != self.kubelet_path
+                && self.endpoints.values().all(|endpoint| endpoint.path != *socket)
+        });
+        let names = sockets.iter().filter_map(|socket| socket.file_name());
+        names.map(|name| printable(&name.to_string_lossy())).collect::<Vec<_>>().join(", ")
     }
 
     fn registration_ended(&mut self, id: EndpointId, result: Result<(), RegisterError>) {
@@ -382,7 +402,6 @@ impl<T: Transport> Supervisor<T> {
         for attempt in self.attempts.values() {
             attempt.abort();
         }
-        self.other_daemons.abort_search();
         for endpoint in self.endpoints.values() {
             endpoint.close(&self.transport);
         }

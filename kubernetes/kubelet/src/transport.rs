@@ -1,7 +1,5 @@
-//! The interface to sockets, implemented by the host's `AF_UNIX` sockets and, for tests, in memory.
-//!
-//! A path names a socket. Only implementations of [`Transport`] access files and sockets; the rest
-//! of this crate does not.
+//! The interface to files and sockets, implemented by the host's `AF_UNIX` sockets and, for tests,
+//! in memory. Nothing else in this crate accesses files or sockets of the device plugin directory.
 
 use std::future::Future;
 use std::io;
@@ -9,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 pub use uds::Identity;
+
+use crate::lock::FileLock;
 
 /// A host whose sockets have paths.
 pub trait Transport: Clone + Send + Sync + 'static {
@@ -51,6 +51,14 @@ pub trait Transport: Clone + Send + Sync + 'static {
     /// # Errors
     /// Any error of the operating system, including `NotFound`.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
+
+    /// Takes the lock `name` of a device plugin directory. Dropping it frees the lock, and so does
+    /// the end of the process.
+    ///
+    /// # Errors
+    /// `WouldBlock` if another process has the lock, with a text that names it, and any other error
+    /// of the operating system.
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>>;
 }
 
 /// A socket that accepts connections.
@@ -63,6 +71,12 @@ pub trait Listener: Send + 'static {
     /// # Errors
     /// Any error of the operating system. The listener stays usable.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+/// A lock that this process has.
+pub trait Lock: Send {
+    /// Whether no other process can take the lock, which it can after somebody removed its file.
+    fn is_held(&self) -> bool;
 }
 
 /// What to do if the access control list of a socket cannot be set.
@@ -100,6 +114,10 @@ impl Transport for UnixSockets {
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         std::fs::read_dir(directory)?.map(|entry| entry.map(|e| e.path())).collect()
+    }
+
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>> {
+        FileLock::take(directory, name).map(|lock| Box::new(lock) as Box<dyn Lock>)
     }
 }
 

@@ -109,25 +109,21 @@ fn every_reason_to_skip_an_adapter_is_explained() {
 #[test]
 fn explained_messages_about_the_kubelet_are_logged() {
     let registration = include_str!("../../../kubernetes/kubelet/src/registration.rs");
-    let calls = include_str!("../../../kubernetes/kubelet/src/unary_calls.rs");
-    let messages = include_str!("../../../kubernetes/kubelet/src/grpc_message.rs");
-    let limits = include_str!("../../../kubernetes/kubelet/src/request_limits.rs");
-    let memory = include_str!("../../../kubernetes/kubelet/src/memory_budget.rs");
+    let service = include_str!("../../../kubernetes/kubelet/src/service.rs");
+    let limits = include_str!("../../../kubernetes/kubelet/src/limits.rs");
     for (source, message) in [
         (registration, "cannot connect to kubelet"),
         (registration, "kubelet did not accept a connection within"),
         (registration, "kubelet did not answer within"),
         (registration, "kubelet closed the connection before it answered"),
         (registration, "kubelet refused the registration: "),
-        (calls, "invalid allocation size"),
-        (calls, "Allocate failed"),
-        (calls, "GetPreferredAllocation failed"),
-        (messages, "no request received within"),
-        (messages, " bytes long; the limit is "),
-        (limits, "request has "),
-        (limits, "more than "),
-        (limits, "a device ID of "),
-        (memory, "too many large requests at the same time; try again"),
+        (service, "invalid allocation size"),
+        (service, "Allocate failed"),
+        (service, "GetPreferredAllocation failed"),
+        (service, "request has more than "),
+        (service, "response is longer than "),
+        (limits, "too many large requests at the same time; try again"),
+        (limits, "too many calls at the same time; try again"),
     ] {
         assert!(source.contains(message), "nothing logs `{message}`");
         assert!(PAGE.contains(message), "`{message}` is not explained");

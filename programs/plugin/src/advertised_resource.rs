@@ -12,7 +12,8 @@ use devices::{
     ResourceSpec, SlotError,
 };
 use kubelet::{
-    ContainerResponse, DeviceList, DeviceSpec, Mount, PreferredRequest, Refusal, RefusalKind,
+    ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount, PreferredRequest,
+    Refusal, RefusalKind,
 };
 use tokio::sync::watch;
 
@@ -172,7 +173,11 @@ impl kubelet::Resource for AdvertisedResource {
         Ok(response(plan))
     }
 
-    fn prefer(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+    fn options(&self) -> DevicePluginOptions {
+        DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
+    }
+
+    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
         let set = self.devices.set();
         let PreferredRequest { available, must_include, size } = request;
         devices::preferred_allocation(self.of(&set)?, available, must_include, size)

@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use devices::{Catalog, DriverModel};
-use kubelet::{Identity, KUBELET_SOCKET, Readiness, RunConfig, Takeover, Transport};
-use kubelet_double::{Host as _, InMemory, MemoryListener};
+use kubelet::testing::{Host as _, InMemory, MemoryListener};
+use kubelet::{Identity, KUBELET_SOCKET, Lock, Readiness, Transport};
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, watch};
 
@@ -51,6 +51,10 @@ impl Transport for BlockedConnect {
         self.host.remove(path)
     }
 
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>> {
+        self.host.lock(directory, name)
+    }
+
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
         self.host.list(directory)
     }
@@ -68,11 +72,10 @@ fn run_until_connect_blocks() {
     let snapshot = inventory::parse("host.yaml", text).unwrap();
     let config = config::load(&[DriverModel::Wddm], settings::ConfigChoice::PerModel).unwrap();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
-    let config = RunConfig { directory: DIRECTORY.into(), takeover: Takeover::Wait };
     let (readiness, _) = watch::channel(Readiness::default());
     let blocked = std::sync::Arc::clone(&transport.blocked);
     let shutdown = async move { blocked.notified().await };
-    let run = kubelet::run(config, devices.served(), transport, shutdown, readiness);
+    let run = kubelet::run(DIRECTORY, devices.served(), transport, shutdown, readiness);
     event_loop.block_on(run).unwrap();
 }
 

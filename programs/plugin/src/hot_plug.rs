@@ -12,8 +12,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use devices::{Catalog, DriverModel};
-use kubelet::{Readiness, RunConfig, Takeover};
-use kubelet_double::{Host, InMemory, KubeletDouble, Options};
+use kubelet::Readiness;
+use kubelet::testing::{Host, InMemory, KubeletDouble, Options};
 use tokio::sync::watch;
 
 use crate::node_devices::NodeDevices;
@@ -118,13 +118,8 @@ async fn changes_of_a_live_host_reach_the_kubelet() {
     let directory = Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
     let (readiness, _) = watch::channel(Readiness::default());
-    let plugin = kubelet::run(
-        RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait },
-        devices.served(),
-        sockets,
-        std::future::pending(),
-        readiness,
-    );
+    let plugin =
+        kubelet::run(directory, devices.served(), sockets, std::future::pending(), readiness);
     tokio::select! {
         () = scenario(&kubelet) => {}
         ended = plugin => panic!("the plugin ended: {ended:?}"),

@@ -14,7 +14,7 @@ use cli::Failure;
 use devices::{Catalog, DriverModel};
 use http_endpoint::ListenAddress;
 use kubelet::pod_resources::{Endpoint, PodAttribution};
-use kubelet::{RunConfig, Takeover, UnixSockets, default_device_plugin_dir};
+use kubelet::{UnixSockets, default_device_plugin_dir};
 use settings::Config;
 use tokio::sync::watch;
 
@@ -65,8 +65,9 @@ pub(crate) struct DaemonArguments {
     #[arg(long, value_name = "PATH",
         value_parser = PathBufValueParser::new().try_map(Endpoint::new))]
     pod_resources: Option<Endpoint>,
-    /// Take over resources that another daemon on this node serves, instead of waiting until it ends
-    #[arg(long)]
+    /// Accepted for compatibility, without effect: a daemon waits until another one with the same
+    /// resource has ended
+    #[arg(long, hide = true)]
     replace: bool,
 }
 
@@ -78,7 +79,6 @@ pub(crate) struct Daemon {
     reload: ReloadParts,
     monitoring: Option<ListenAddress>,
     pod_resources: Endpoint,
-    takeover: Takeover,
 }
 
 impl ServeArguments {
@@ -165,7 +165,6 @@ impl DaemonArguments {
             reload: ReloadParts { source, files, problem, signal: reload_signal },
             monitoring: self.listen,
             pod_resources: self.pod_resources.unwrap_or_default(),
-            takeover: if self.replace { Takeover::Replace } else { Takeover::Wait },
         })
     }
 }
@@ -208,8 +207,7 @@ impl Daemon {
             monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
         }
         devices.follow(reload);
-        let config = RunConfig { directory, takeover: self.takeover };
-        event_loop.block_on(serve(devices, config, signal, readiness))
+        event_loop.block_on(serve(devices, directory, signal, readiness))
     }
 }
 
@@ -219,7 +217,7 @@ fn signal_failure(error: std::io::Error, signals: &str) -> Failure {
 
 async fn serve(
     devices: NodeDevices,
-    config: RunConfig,
+    directory: PathBuf,
     signal: impl Future<Output = &'static str>,
     readiness: watch::Sender<kubelet::Readiness>,
 ) -> Result<(), Failure> {
@@ -229,11 +227,11 @@ async fn serve(
     };
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        directory = %config.directory.display(),
+        directory = %directory.display(),
         "starting"
     );
     tokio::select! {
-        ended = kubelet::run(config, devices.served(), UnixSockets, shutdown, readiness) => {
+        ended = kubelet::run(directory, devices.served(), UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)
         }
         ended = devices.run() => Err(ended.into()),

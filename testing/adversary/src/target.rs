@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use daemon_bed::{Method, Node, RawPlugin};
-use kubelet::http2::{self, Client};
+use kubelet::v1beta1::{AllocateRequest, ContainerAllocateRequest};
 use kubelet::{KUBELET_SOCKET, Transport, UnixSockets};
-use kubelet_double::v1beta1::{AllocateRequest, ContainerAllocateRequest};
 use prost::Message;
 use tokio::time::{sleep, timeout};
+use tonic::transport::Channel;
 
 /// How long one action of an attack waits for the daemon before another one is tried.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -66,13 +66,10 @@ impl Target {
     }
 
     /// An HTTP/2 client of that socket.
-    pub(crate) async fn client(&self, number: usize) -> Result<Option<Client>> {
+    pub(crate) async fn client(&self, number: usize) -> Result<Option<Channel>> {
         let Some(stream) = self.dial(number).await? else { return Ok(None) };
-        let Ok(Ok((client, driver))) = timeout(PATIENCE, http2::connect(stream)).await else {
-            return Ok(None);
-        };
-        tokio::spawn(driver);
-        Ok(Some(client))
+        let connected = timeout(PATIENCE, kubelet::testing::connect(stream)).await;
+        Ok(connected.ok().and_then(Result::ok))
     }
 
     /// A client of the socket that knows the slots. At its limit of connections, the daemon accepts

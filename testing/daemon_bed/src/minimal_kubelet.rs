@@ -10,13 +10,16 @@ use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use kubelet::http2::{self, Client, CloseSignal, ConnectionLimits};
+use futures_util::stream;
+use kubelet::testing::ClosableIo;
+use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
+use kubelet::v1beta1::registration_server::{Registration, RegistrationServer};
+use kubelet::v1beta1::{Empty, RegisterRequest};
 use kubelet::{KUBELET_SOCKET, Transport, UnixSockets};
-use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
-use kubelet_double::v1beta1::registration_server::{Registration, RegistrationServer};
-use kubelet_double::v1beta1::{Empty, RegisterRequest};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status};
 
 /// How long to wait for a device list before a measurement fails.
@@ -33,7 +36,7 @@ pub struct ReceivedList {
     /// The IDs of the healthy devices.
     pub healthy: Vec<String>,
     /// The connection over which the list was received.
-    pub connection: Client,
+    pub connection: Channel,
 }
 
 /// A kubelet that listens. Dropping it stops it. Its socket file stays.
@@ -95,29 +98,27 @@ async fn serve(
 ) {
     let (task_sender, mut new_tasks) = mpsc::unbounded_channel();
     let service = RegistrationServer::new(Registrar { directory, list_sender, task_sender });
-    let (_never_closed, close_signal) = http2::close_signal();
+    let stop = CancellationToken::new();
+    let _stop = stop.clone().drop_guard();
+    let plugins = stream::unfold(listener, |listener| {
+        let stop = stop.clone();
+        async move {
+            let accepted = listener.accept().await;
+            let io = accepted.map(|io| ClosableIo::new(io, &stop, &CancellationToken::new()));
+            Some((io, listener))
+        }
+    });
+    let mut serving = std::pin::pin!(Server::builder().serve_with_incoming(service, plugins));
     let mut tasks: JoinSet<()> = JoinSet::new();
     loop {
         tokio::select! {
-            Ok(io) = listener.accept() => {
-                tasks.spawn(serve_plugin(io, service.clone(), close_signal.clone()));
-            }
+            _never = &mut serving => return,
             Some(task) = new_tasks.recv() => {
                 tasks.spawn(task);
             }
             Some(_ended) = tasks.join_next() => {}
         }
     }
-}
-
-async fn serve_plugin(
-    io: <UnixSockets as Transport>::Stream,
-    service: RegistrationServer<Registrar>,
-    close_signal: CloseSignal,
-) {
-    let limits = ConnectionLimits::default();
-    // A closed connection or a panic shows up as a list that is never received.
-    let _ = http2::serve_connection(io, service, close_signal, limits, "registration").await;
 }
 
 #[derive(Clone)]
@@ -134,7 +135,7 @@ impl Registration for Registrar {
         let RegisterRequest { endpoint, resource_name, .. } = request.into_inner();
         let client = self.connect(&self.directory.join(endpoint)).await;
         let client = client.map_err(|error| Status::unknown(error.to_string()))?;
-        let mut plugin = DevicePluginClient::with_origin(client.clone(), Client::origin());
+        let mut plugin = DevicePluginClient::new(client.clone());
         plugin.get_device_plugin_options(Empty {}).await?;
         self.spawn(watch(resource_name, client, self.list_sender.clone()));
         Ok(Response::new(Empty {}))
@@ -142,12 +143,9 @@ impl Registration for Registrar {
 }
 
 impl Registrar {
-    async fn connect(&self, socket: &Path) -> io::Result<Client> {
-        let (client, driver) = http2::connect(UnixSockets.connect(socket).await?).await?;
-        self.spawn(async {
-            driver.await;
-        });
-        Ok(client)
+    async fn connect(&self, socket: &Path) -> io::Result<Channel> {
+        let connected = kubelet::testing::connect(UnixSockets.connect(socket).await?).await;
+        connected.map_err(io::Error::other)
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -157,8 +155,12 @@ impl Registrar {
 }
 
 /// Reports every list until the stream ends.
-async fn watch(resource: String, client: Client, list_sender: mpsc::UnboundedSender<ReceivedList>) {
-    let mut plugin = DevicePluginClient::with_origin(client.clone(), Client::origin());
+async fn watch(
+    resource: String,
+    client: Channel,
+    list_sender: mpsc::UnboundedSender<ReceivedList>,
+) {
+    let mut plugin = DevicePluginClient::new(client.clone());
     let Ok(lists) = plugin.list_and_watch(Empty {}).await else { return };
     let mut lists = lists.into_inner();
     while let Ok(Some(list)) = lists.message().await {

@@ -3,10 +3,10 @@
 
 use anyhow::{Context, Result};
 use bytes::{Buf, BufMut, Bytes};
-use kubelet::http2::Client;
 use tonic::client::Grpc;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::Channel;
 use tonic::{Request, Status};
 
 /// A method of the plugin.
@@ -32,13 +32,13 @@ impl Method {
 
 /// Makes calls over a connection.
 #[derive(Clone)]
-pub struct RawPlugin(Grpc<Client>);
+pub struct RawPlugin(Grpc<Channel>);
 
 impl RawPlugin {
     /// Makes calls with this client.
     #[must_use]
-    pub fn new(client: Client) -> RawPlugin {
-        RawPlugin(Grpc::with_origin(client, Client::origin()))
+    pub fn new(client: Channel) -> RawPlugin {
+        RawPlugin(Grpc::new(client))
     }
 
     /// Sends an encoded request and returns the encoded answer.

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use kubelet::http2::{self, Client};
 use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, Health, KUBELET_SOCKET, PreferredRequest,
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, Health, KUBELET_SOCKET, PreferredRequest,
     Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError, Served, Takeover, Transport,
 };
 use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
@@ -75,7 +74,7 @@ impl Node {
             let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(Gpus::default())];
             let served = Served::fixed(resources);
             let running =
-                kubelet::run(config, served, host.clone(), std::future::pending(), readiness);
+                kubelet::run(DIRECTORY, served, host.clone(), std::future::pending(), readiness);
             let plugin = tokio::spawn(running);
             ready.wait_for(Readiness::is_ready).await.expect("the plugin runs");
             (plugin, kubelet)
@@ -122,14 +121,9 @@ async fn send(host: &InMemory, sent: &[u8]) {
 /// A call as a kubelet makes it.
 async fn call(host: &InMemory) {
     let stream = host.connect(&socket(host)).await.expect("the plugin listens");
-    let (client, driver) = http2::connect(stream).await.expect("the plugin speaks HTTP/2");
-    let mut plugin = DevicePluginClient::with_origin(client, Client::origin());
-    tokio::select! {
-        ended = driver => panic!("the connection closed: {ended:?}"),
-        answer = plugin.get_device_plugin_options(Empty {}) => {
-            assert!(answer.is_ok(), "{answer:?}");
-        }
-    }
+    let client = kubelet::testing::connect(stream).await.expect("the plugin speaks HTTP/2");
+    let answer = DevicePluginClient::new(client).get_device_plugin_options(Empty {}).await;
+    assert!(answer.is_ok(), "{answer:?}");
 }
 
 /// Writes the bytes that a client sends.
@@ -265,7 +259,11 @@ impl Resource for Gpus {
         }
     }
 
-    fn prefer(&self, request: PreferredRequest<'_>) -> std::result::Result<Vec<String>, Refusal> {
+    fn options(&self) -> DevicePluginOptions {
+        DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
+    }
+
+    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> std::result::Result<Vec<String>, Refusal> {
         Ok(request.available.iter().take(request.size).cloned().collect())
     }
 }

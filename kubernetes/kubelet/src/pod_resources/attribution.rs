@@ -3,8 +3,31 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::pod_uids::PodUids;
-use super::response::{Assignment, Holder};
+/// A container that holds devices. Its names are safe to print.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Holder {
+    /// The namespace of the pod.
+    pub namespace: String,
+    /// The name of the pod.
+    pub pod: String,
+    /// The name of the container in its pod.
+    pub container: String,
+}
+
+/// Devices of one resource that one container holds. A container can have several assignments of
+/// the same resource: kubelets report each device separately.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Assignment {
+    /// The container.
+    pub holder: Arc<Holder>,
+    /// The name of the extended resource, as the kubelet sent it: to compare, not to print.
+    pub resource: String,
+    /// The device IDs, as the kubelet sent them: to compare, not to print.
+    pub device_ids: Vec<String>,
+}
+
+/// The UIDs of pods, by namespace and name. All are safe to print.
+pub(super) type PodUids = HashMap<(String, String), String>;
 
 /// The containers that hold devices, by resource and device ID.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -61,16 +84,24 @@ impl Attribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pod_resources::response::assignments;
-    use crate::pod_resources::response::tests::{pod, response};
+
+    /// The assignment of devices to the container of a pod.
+    fn pod(name: &str, resource: &str, ids: &[&str]) -> Assignment {
+        let [namespace, pod, container] = ["default", name, "main"].map(str::to_owned);
+        Assignment {
+            holder: Arc::new(Holder { namespace, pod, container }),
+            resource: resource.to_owned(),
+            device_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
+        }
+    }
 
     fn attribution() -> Attribution {
-        let pods = vec![
+        let pods = [
             pod("render", "example.com/gpu", &[r"PCI\A\3\0", r"PCI\A\3\1"]),
             pod("train", "example.com/npu", &[r"PCI\A\3\0"]),
             pod("late", "example.com/gpu", &[r"PCI\A\3\1"]),
         ];
-        Attribution::new(assignments(&response(pods)).unwrap())
+        Attribution::new(pods)
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use printable::{printable, printable_display};
 use tonic::{Code, Status};
 
 use super::RESPONSE_LIMIT;
-use super::response::ResponseError;
+use crate::channel;
+use crate::text::printable;
 
 /// Why a list of pods could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -35,16 +35,13 @@ pub enum PodResourcesError {
     Timeout(Duration),
     /// The connection ended before the answer was complete.
     #[error("kubelet closed the connection before it listed its pods")]
-    Lost(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    Lost(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The kubelet answered with an error.
     #[error("kubelet refused to list its pods: {} ({:?})", printable(.0.message()), .0.code())]
     Refused(Status),
     /// The answer is larger than any node needs.
     #[error("kubelet's list of pods exceeds {RESPONSE_LIMIT} bytes")]
     TooLarge,
-    /// The answer is no list of pods.
-    #[error("kubelet's list of pods is not valid")]
-    Invalid(#[from] ResponseError),
 }
 
 /// The kinds of failures that are counted separately.
@@ -96,11 +93,10 @@ impl PodResourcesError {
         }
     }
 
-    /// The error of a call. A status with a source is tonic's own, because of the connection.
+    /// The error of a call.
     pub(super) fn of_call(status: Status) -> Self {
-        use std::error::Error;
         match status.code() {
-            _ if status.source().is_some() => Self::Lost(Some(status.into())),
+            _ if channel::is_lost(&status) => Self::Lost(status.into()),
             // tonic's own, when the size in a message's header exceeds the limit.
             Code::OutOfRange => Self::TooLarge,
             _ => Self::Refused(status),
@@ -117,9 +113,11 @@ impl PodResourcesError {
             Self::Refused(status) => match status.code() {
                 Code::ResourceExhausted => FailureReason::Exhausted,
                 Code::DeadlineExceeded => FailureReason::Timeout,
+                // tonic's own, for a message that is not one.
+                Code::Internal => FailureReason::Other,
                 _ => FailureReason::Refused,
             },
-            Self::Lost(_) | Self::TooLarge | Self::Invalid(_) => FailureReason::Other,
+            Self::Lost(_) | Self::TooLarge => FailureReason::Other,
         }
     }
 
@@ -146,7 +144,7 @@ impl PodResourcesError {
                     "find the program that calls kubelet's pod resources API more than 100 times \
                      a second",
                 ),
-                Code::Unimplemented => Some("use Kubernetes 1.20 or newer"),
+                Code::Unimplemented => Some("use Kubernetes 1.26 or newer"),
                 _ => None,
             },
             _ => None,
@@ -155,13 +153,13 @@ impl PodResourcesError {
 }
 
 fn shown(path: &std::path::Path) -> String {
-    printable_display(path.display())
+    printable(&path.display().to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error_chain::ErrorChain;
+    use crate::text::ErrorChain;
 
     #[test]
     fn every_reason_has_its_own_label() {
@@ -211,7 +209,12 @@ mod tests {
                 r"unknown\nservice (Unimplemented)",
                 true,
             ),
-            (PodResourcesError::Lost(None), FailureReason::Other, "closed the connection", false),
+            (
+                PodResourcesError::Lost("reset".into()),
+                FailureReason::Other,
+                "closed the connection",
+                false,
+            ),
         ];
         for (error, reason, text, has_hint) in cases {
             let shown = ErrorChain(&error).to_string();

@@ -1,24 +1,24 @@
-//! The calls of the kubelet that return every pod of the node: `v1.PodResourcesLister/List` with
-//! their devices, and `v1alpha1.Pods/ListPods`, of Kubernetes 1.37 and newer, with their UIDs.
+//! The calls of the kubelet that return every pod of the node: with their devices, and with their
+//! UIDs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tonic::Status;
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::transport::Channel;
 
 use super::RESPONSE_LIMIT;
+use super::attribution::{Assignment, Holder, PodUids};
 use super::endpoint::{self, Endpoint};
 use super::error::PodResourcesError;
-use super::pod_uids::{self, PodUids};
-use super::response::{self, Assignment};
-use crate::http2::{self, Client};
-
-/// The paths of the calls.
-const LIST: &str = "/v1.PodResourcesLister/List";
-const LIST_PODS: &str = "/v1alpha1.Pods/ListPods";
+use super::v1::pod_resources_lister_client::PodResourcesListerClient;
+use super::v1::{ContainerResources, ListPodResourcesRequest, ListPodResourcesResponse};
+use super::v1alpha1::pods_client::PodsClient;
+use super::v1alpha1::{ListPodsRequest, ListPodsResponse};
+use crate::channel;
+use crate::text::printable;
 
 /// The devices of all containers of the kubelet's node, in the kubelet's order. Connecting and
 /// answering may take `limit` together.
@@ -30,7 +30,9 @@ pub async fn list(
     endpoint: &Endpoint,
     limit: Duration,
 ) -> Result<Vec<Assignment>, PodResourcesError> {
-    Ok(response::assignments(&call(endpoint, LIST, limit).await?)?)
+    let call =
+        async { list_through(connect(endpoint).await?).await.map_err(PodResourcesError::of_call) };
+    timeout(limit, call).await.map_err(|_| PodResourcesError::Timeout(limit))?
 }
 
 /// The UIDs of all pods of the kubelet's node, from its Pods API.
@@ -41,86 +43,63 @@ pub(super) async fn list_pod_uids(
     endpoint: &Endpoint,
     limit: Duration,
 ) -> Result<PodUids, PodResourcesError> {
-    Ok(pod_uids::pod_uids(&call(endpoint, LIST_PODS, limit).await?)?)
-}
-
-/// The encoded response to a call with an empty request.
-async fn call(
-    endpoint: &Endpoint,
-    method: &'static str,
-    limit: Duration,
-) -> Result<Bytes, PodResourcesError> {
-    let answer = async {
-        let io = endpoint::connect(endpoint)
-            .await
-            .map_err(|error| PodResourcesError::of_connect(endpoint.path().to_owned(), error))?;
-        call_through(io, method).await
+    let call = async {
+        let client = PodsClient::new(connect(endpoint).await?);
+        let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
+        let answer = client.list_pods(ListPodsRequest {}).await;
+        Ok(pod_uids(answer.map_err(PodResourcesError::of_call)?.into_inner()))
     };
-    timeout(limit, answer).await.map_err(|_| PodResourcesError::Timeout(limit))?
+    timeout(limit, call).await.map_err(|_| PodResourcesError::Timeout(limit))?
 }
 
-/// The encoded response of the kubelet at the other end of a byte stream.
-async fn call_through<Io>(io: Io, method: &'static str) -> Result<Bytes, PodResourcesError>
+async fn connect(endpoint: &Endpoint) -> Result<Channel, PodResourcesError> {
+    let io = endpoint::connect(endpoint)
+        .await
+        .map_err(|error| PodResourcesError::of_connect(endpoint.path().to_owned(), error))?;
+    over(io).await
+}
+
+async fn over<Io>(io: Io) -> Result<Channel, PodResourcesError>
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (client, driver) = http2::connect(io).await.map_err(lost)?;
-    let call = async {
-        let mut grpc = tonic::client::Grpc::with_origin(client, Client::origin())
-            .max_decoding_message_size(RESPONSE_LIMIT);
-        grpc.ready().await.map_err(lost)?;
-        let path = http::uri::PathAndQuery::from_static(method);
-        let response = grpc.unary(tonic::Request::new(()), path, ListCodec).await;
-        Ok(response.map_err(PodResourcesError::of_call)?.into_inner())
-    };
-    tokio::select! {
-        biased;
-        response = call => response,
-        ended = driver => {
-            Err(ended.map_or(PodResourcesError::Lost(None), lost))
+    channel::over(io).await.map_err(|error| PodResourcesError::Lost(Box::new(error)))
+}
+
+async fn list_through(kubelet: Channel) -> Result<Vec<Assignment>, Status> {
+    let client = PodResourcesListerClient::new(kubelet);
+    let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
+    Ok(assignments(client.list(ListPodResourcesRequest {}).await?.into_inner()))
+}
+
+/// The assignments of a response, in its order.
+fn assignments(response: ListPodResourcesResponse) -> Vec<Assignment> {
+    let mut assignments = Vec::new();
+    for pod in response.pod_resources {
+        let (namespace, name) = (printable(&pod.namespace), printable(&pod.name));
+        for ContainerResources { name: container, devices } in pod.containers {
+            let holder = Arc::new(Holder {
+                namespace: namespace.clone(),
+                pod: name.clone(),
+                container: printable(&container),
+            });
+            let held = devices.into_iter().filter(|devices| !devices.device_ids.is_empty());
+            assignments.extend(held.map(|devices| Assignment {
+                holder: Arc::clone(&holder),
+                resource: devices.resource_name,
+                device_ids: devices.device_ids,
+            }));
         }
     }
+    assignments
 }
 
-fn lost(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> PodResourcesError {
-    PodResourcesError::Lost(Some(error.into()))
-}
-
-/// Sends an empty request, and returns the response in its encoded form.
-#[derive(Clone, Copy)]
-struct ListCodec;
-
-impl Codec for ListCodec {
-    type Encode = ();
-    type Decode = Bytes;
-    type Encoder = ListCodec;
-    type Decoder = ListCodec;
-
-    fn encoder(&mut self) -> Self::Encoder {
-        *self
-    }
-
-    fn decoder(&mut self) -> Self::Decoder {
-        *self
-    }
-}
-
-impl Encoder for ListCodec {
-    type Item = ();
-    type Error = Status;
-
-    fn encode(&mut self, (): (), _: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        Ok(())
-    }
-}
-
-impl Decoder for ListCodec {
-    type Item = Bytes;
-    type Error = Status;
-
-    fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        Ok(Some(source.copy_to_bytes(source.remaining())))
-    }
+fn pod_uids(response: ListPodsResponse) -> PodUids {
+    let metadata = response.pods.into_iter().filter_map(|pod| pod.metadata);
+    let uid = |pod: super::v1alpha1::ObjectMeta| {
+        ((printable(&pod.namespace), printable(&pod.name)), printable(&pod.uid))
+    };
+    metadata.map(uid).collect()
 }
 
 #[cfg(test)]

@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::attribution::Attribution;
+use super::attribution::{Attribution, PodUids};
 use super::endpoint::Endpoint;
 use super::error::{FailureReason, PodResourcesError};
 use super::list::{list, list_pod_uids};
-use super::pod_uids::PodUids;
 use super::schedule::{Condition, MAX_AGE, is_due};
-use crate::error_chain::ErrorChain;
+use crate::text::ErrorChain;
 
 /// How long a reader waits for the kubelet, which usually answers within some milliseconds.
 /// Prometheus waits ten seconds for a scrape.

@@ -20,10 +20,8 @@ pub(crate) enum BindReason {
     EndpointEnded,
     /// Another object serves the resource.
     ResourceReplaced,
-    /// Another daemon serves the resource, so the stream must end.
-    Outranked,
-    /// Another daemon that may have registered the resource has ended.
-    OtherDaemonEnded,
+    /// Another daemon took the lock of the resource, so the stream must end.
+    LockLost,
 }
 
 impl BindReason {
@@ -38,8 +36,7 @@ impl BindReason {
             BindReason::RegistrationFailed => "previous registration failed",
             BindReason::EndpointEnded => "plugin socket stopped accepting connections",
             BindReason::ResourceReplaced => "resource replaced",
-            BindReason::Outranked => "another daemon takes the resource over",
-            BindReason::OtherDaemonEnded => "another daemon with the resource has ended",
+            BindReason::LockLost => "another daemon took the lock of the resource",
         }
     }
     /// The reason as the value of a label.
@@ -53,8 +50,7 @@ impl BindReason {
             BindReason::RegistrationFailed => "registration_failed",
             BindReason::EndpointEnded => "endpoint_ended",
             BindReason::ResourceReplaced => "resource_replaced",
-            BindReason::Outranked => "outranked",
-            BindReason::OtherDaemonEnded => "other_daemon_ended",
+            BindReason::LockLost => "lock_lost",
         }
     }
 }

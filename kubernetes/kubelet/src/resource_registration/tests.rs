@@ -4,12 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::handover::{HANDOVER_DELAY, HANDOVER_LIMIT};
 use super::*;
-use crate::other_daemons::Standing;
-
-/// The socket of another daemon.
-const OTHER: &str = "/other-1.sock";
 
 /// An event or a change of the environment.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +24,8 @@ enum Action {
     StreamEnded,
     ReplacedEndpointEnded,
     EndpointEnded,
-    OtherDaemonServes,
-    OtherDaemonRegisters,
-    NoOtherDaemon,
+    LockRefused,
+    LockTaken,
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -52,9 +46,8 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(A::StreamEnded),
         2 => Just(A::ReplacedEndpointEnded),
         1 => Just(A::EndpointEnded),
-        1 => Just(A::OtherDaemonServes),
-        1 => Just(A::OtherDaemonRegisters),
-        3 => Just(A::NoOtherDaemon),
+        1 => Just(A::LockRefused),
+        3 => Just(A::LockTaken),
     ]
 }
 
@@ -74,7 +67,7 @@ impl Simulation {
         let now = Instant::now();
         let kubelet = Some(Identity::listed([0; 2]));
         let mut registration = ResourceRegistration::new(now);
-        registration.set_standing(Standing::Alone, now, now);
+        registration.lock_taken(now);
         Simulation {
             registration,
             sockets: Sockets { now, kubelet, own_in_place: false },
@@ -135,16 +128,13 @@ impl Simulation {
                     self.registration.endpoint_ended(endpoint, now);
                 }
             }
-            Action::OtherDaemonServes => self.find(Standing::Outranked(OTHER.into())),
-            Action::OtherDaemonRegisters => self.find(Standing::Contested(OTHER.into())),
-            Action::NoOtherDaemon => self.find(Standing::Alone),
+            Action::LockRefused => {
+                self.registration.lock_refused("process 1".to_owned(), now);
+            }
+            Action::LockTaken => {
+                self.registration.lock_taken(now);
+            }
         }
-    }
-
-    /// A search for other daemons has this result.
-    fn find(&mut self, standing: Standing) {
-        let now = self.sockets.now;
-        self.registration.set_standing(standing, now, now);
     }
 
     fn carry_out_step(&mut self) {
@@ -165,8 +155,7 @@ impl Simulation {
                     .expect("only an existing socket can be registered");
                 assert!(self.sockets.own_in_place, "the socket does not exist");
                 assert!(!self.used.contains(&endpoint), "the socket may already be registered");
-                let standing = self.registration.standing();
-                assert!(!matches!(standing, Standing::Outranked(_)), "another daemon serves it");
+                assert!(self.registration.holds_lock(), "another daemon serves it");
                 assert!(
                     last_kubelet != Some(kubelet) || self.closing.is_empty(),
                     "old streams are still open"
@@ -206,7 +195,7 @@ impl Simulation {
             while !self.closing.is_empty() {
                 self.apply(Action::ReplacedEndpointEnded);
             }
-            self.apply(Action::NoOtherDaemon);
+            self.apply(Action::LockTaken);
             self.carry_out_step();
             if self.in_flight.is_some() {
                 self.apply(Action::Accepted);
@@ -317,89 +306,56 @@ fn keeps_a_stream_on_a_deleted_socket_while_no_kubelet_socket_exists() {
 }
 
 #[test]
-fn registers_only_after_a_search_for_other_daemons() {
+fn registers_only_with_the_lock() {
     let now = Instant::now();
     let mut simulation = Simulation::new();
     simulation.registration = ResourceRegistration::new(now);
     simulation.carry_out_step();
-    assert_eq!(simulation.registration.state(), &ResourceState::Starting);
     assert_eq!(simulation.registration.step(&simulation.sockets), Step::Wait);
-    simulation.apply(Action::NoOtherDaemon);
+    simulation.apply(Action::LockTaken);
     assert!(matches!(simulation.registration.step(&simulation.sockets), Step::Register(_)));
 }
 
 #[test]
-fn gives_a_resource_up_to_another_daemon_and_registers_after_its_end() {
+fn gives_a_resource_up_without_the_lock_and_registers_with_it() {
     let mut simulation = Simulation::new();
     assert!(simulation.settles_within(Duration::from_secs(1)));
-    simulation.apply(Action::OtherDaemonServes);
-    assert_eq!(
-        simulation.registration.step(&simulation.sockets),
-        Step::Bind(BindReason::Outranked)
-    );
+    simulation.apply(Action::LockRefused);
+    assert_eq!(simulation.registration.step(&simulation.sockets), Step::Bind(BindReason::LockLost));
     simulation.carry_out_step();
     simulation.apply(Action::ReplacedEndpointEnded);
     for _ in 0..100 {
         simulation.apply(Action::Wait(1_000));
-        simulation.apply(Action::OtherDaemonServes);
+        assert!(
+            !simulation.registration.lock_refused("process 2".to_owned(), simulation.sockets.now)
+        );
         assert_eq!(simulation.registration.step(&simulation.sockets), Step::Wait);
         let state = simulation.registration.state();
         assert!(matches!(state, ResourceState::WaitingForOtherDaemon { .. }), "{state:?}");
     }
     assert!(simulation.registration.is_settled());
-    simulation.apply(Action::NoOtherDaemon);
+    simulation.apply(Action::LockTaken);
     // The kubelet may not have handled the end of the other daemon yet.
     assert_eq!(simulation.registration.step(&simulation.sockets), Step::Wait);
     simulation.sockets.now += HANDOVER_DELAY;
-    assert_eq!(simulation.registration.step(&simulation.sockets), Step::Wait);
-    simulation.apply(Action::NoOtherDaemon);
     assert!(matches!(simulation.registration.step(&simulation.sockets), Step::Register(_)));
 }
 
-/// The kubelet's stream stays open when another program registers, and shows nothing when that
-/// program ends.
+/// Another plugin that registers the resource makes the kubelet end this one's stream.
 #[test]
-fn registers_again_after_another_program_registered_and_ended() {
+fn does_not_fight_with_another_plugin() {
     let mut simulation = Simulation::new();
-    assert!(simulation.settles_within(Duration::from_secs(1)));
-    simulation.apply(Action::OtherDaemonRegisters);
-    for _ in 0..100 {
+    let (start, mut streams, mut warnings) = (simulation.sockets.now, 0, Vec::new());
+    while simulation.sockets.now < start + Duration::from_secs(600) {
+        assert!(simulation.settles_within(Duration::from_secs(40)));
+        streams += 1;
         simulation.apply(Action::Wait(1_000));
-        assert_eq!(simulation.registration.step(&simulation.sockets), Step::Wait);
-        let state = simulation.registration.state();
-        assert!(matches!(state, ResourceState::WaitingForOtherDaemon { .. }), "{state:?}");
+        if simulation.registration.stream_ended(simulation.sockets.now) {
+            warnings.push(streams);
+        }
     }
-    assert!(simulation.registration.has_stream());
-    simulation.apply(Action::NoOtherDaemon);
-    assert_eq!(simulation.registration.step(&simulation.sockets), Step::Wait);
-    let state = simulation.registration.state();
-    assert!(matches!(state, ResourceState::WaitingForOtherDaemon { .. }), "{state:?}");
-    simulation.sockets.now += HANDOVER_DELAY;
-    simulation.apply(Action::NoOtherDaemon);
-    let state = simulation.registration.state();
-    assert!(matches!(state, ResourceState::WaitingForKubelet { .. }), "{state:?}");
-    assert_eq!(
-        simulation.registration.step(&simulation.sockets),
-        Step::Bind(BindReason::OtherDaemonEnded)
-    );
-    assert!(simulation.settles_within(Duration::from_secs(1)));
-}
-
-#[test]
-fn takes_over_from_a_daemon_that_does_not_give_the_resource_up() {
-    let mut simulation = Simulation::new();
-    simulation.apply(Action::OtherDaemonRegisters);
-    simulation.carry_out_step();
-    let allowed_at = simulation.sockets.now + HANDOVER_LIMIT;
-    simulation.sockets.now += HANDOVER_LIMIT.mul_f64(0.99);
-    simulation.apply(Action::OtherDaemonRegisters);
-    assert_eq!(simulation.registration.step(&simulation.sockets), Step::Wait);
-    simulation.sockets.now = allowed_at;
-    assert!(matches!(simulation.registration.step(&simulation.sockets), Step::Register(_)));
-    simulation.carry_out_step();
-    simulation.apply(Action::Accepted);
-    simulation.apply(Action::StreamOpened);
-    simulation.apply(Action::ListDelivered);
-    simulation.apply(Action::OtherDaemonRegisters);
-    assert_eq!(simulation.registration.state(), &ResourceState::ListDelivered);
+    assert_eq!(warnings, [SUSPICIOUS_ENDS]);
+    assert!((20..30).contains(&streams), "{streams}");
+    simulation.apply(Action::KubeletReplaced);
+    assert!(simulation.settles_within(Duration::from_millis(200)));
 }

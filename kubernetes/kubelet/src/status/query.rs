@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status};
-use tonic_prost::ProstCodec;
 
-use super::messages::{GET, StatusReport, StatusRequest};
-use crate::http2::{self, Client};
+use super::v1::status_client::StatusClient;
+use super::v1::{StatusReport, StatusRequest};
+use crate::channel;
 use crate::socket_names::has_prefix;
 use crate::transport::Transport;
 
@@ -48,6 +48,7 @@ impl StatusError {
 
     fn of_call(status: Status) -> Self {
         match status.code() {
+            _ if channel::is_lost(&status) => Self::Unreachable(io::Error::other(status)),
             Code::ResourceExhausted | Code::DeadlineExceeded => Self::Busy,
             Code::Unavailable | Code::Cancelled => Self::Unreachable(io::Error::other(status)),
             _ => Self::OtherProgram(status),
@@ -93,22 +94,8 @@ pub async fn query_all<T: Transport>(
 
 async fn query<T: Transport>(transport: &T, path: &Path) -> Result<StatusReport, StatusError> {
     let io = transport.connect(path).await.map_err(StatusError::of_connect)?;
-    let (client, driver) = http2::connect(io).await.map_err(StatusError::Unreachable)?;
-    let call = async {
-        let mut grpc = tonic::client::Grpc::with_origin(client, Client::origin());
-        grpc.ready().await.map_err(|e| StatusError::Unreachable(io::Error::other(e)))?;
-        let codec: ProstCodec<StatusRequest, StatusReport> = ProstCodec::default();
-        let request = tonic::Request::new(StatusRequest {});
-        let path = http::uri::PathAndQuery::from_static(GET);
-        let answer = grpc.unary(request, path, codec).await.map_err(StatusError::of_call)?;
-        Ok(answer.into_inner())
-    };
-    tokio::select! {
-        biased;
-        answer = call => answer,
-        ended = driver => {
-            let error = ended.map_or_else(|| io::ErrorKind::ConnectionReset.into(), io::Error::other);
-            Err(StatusError::Unreachable(error))
-        }
-    }
+    let lost = |error| StatusError::Unreachable(io::Error::other(error));
+    let channel = channel::over(io).await.map_err(lost)?;
+    let answer = StatusClient::new(channel).get(StatusRequest {}).await;
+    answer.map(tonic::Response::into_inner).map_err(StatusError::of_call)
 }

@@ -3,39 +3,111 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::Supervisor;
-use crate::endpoint::{self, Bound, Endpoint};
+use crate::endpoint::Endpoint;
 use crate::events::{EndpointId, Event};
 use crate::readiness::ResourceState;
 use crate::registration::register;
 use crate::resource_registration::{BindReason, Sockets, Step};
+use crate::server;
 use crate::service::{EndpointContext, Service};
+use crate::socket_names::has_prefix;
 use crate::transport::{Identity, Transport};
 
 /// What an administrator can do if a socket's directory does not exist.
 const MISSING_DIRECTORY: &str = "start kubelet, which creates its device plugin directory, and \
     check that the plugin is configured with the same directory";
 
+/// How long a process may take to accept a connection on a socket that is not stale.
+const STALE_LIMIT: Duration = Duration::from_secs(1);
+
 impl<T: Transport> Supervisor<T> {
-    /// Checks the sockets and carries out every step that is due.
+    /// Checks the sockets and the locks, and carries out every step that is due.
     pub(super) fn advance(&mut self) {
         self.forget_ended();
         let kubelet = self.find_kubelet();
-        self.carry_out_steps(kubelet);
-        // Other daemons find this one by its sockets, so these exist before it searches for others.
-        // Of two daemons that start at the same time, at least one finds the other.
-        if self.search_for_other_daemons() == Progress::Made {
-            self.carry_out_steps(kubelet);
+        let locks_are_due = std::mem::take(&mut self.locks_are_due);
+        for index in 0..self.resources.len() {
+            if locks_are_due || self.resources[index].lock.is_none() {
+                self.check_lock(index, locks_are_due);
+            }
+            // After `Bind`, `Register` is due.
+            while self.carry_out_step(index, kubelet) == Progress::Made {}
+        }
+        if std::mem::take(&mut self.stale_are_due) {
+            self.remove_stale_sockets();
         }
     }
 
-    fn carry_out_steps(&mut self, kubelet: Option<Identity>) {
-        for index in 0..self.resources.len() {
-            // After `Bind`, `Register` is due.
-            while self.carry_out_step(index, kubelet) == Progress::Made {}
+    /// Removes the sockets that processes left behind which were killed.
+    fn remove_stale_sockets(&mut self) {
+        let Ok(mut stale) = self.transport.list(&self.directory) else { return };
+        stale.retain(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            self.resources.iter().any(|m| has_prefix(m.resource.socket_prefix(), &name))
+                && self.endpoints.values().all(|endpoint| endpoint.path != *path)
+        });
+        if stale.is_empty() {
+            return;
+        }
+        let transport = self.transport.clone();
+        self.spawn("removal of stale sockets".to_owned(), async move {
+            for path in stale {
+                let connected = timeout(STALE_LIMIT, transport.connect(&path)).await;
+                if let Ok(Err(error)) = connected
+                    && error.kind() == ErrorKind::ConnectionRefused
+                    && transport.remove(&path).is_ok()
+                {
+                    tracing::info!(socket = %path.display(), "removed stale socket");
+                }
+            }
+            Event::Tick
+        });
+    }
+
+    /// Takes the lock of a resource, if this daemon does not have it.
+    fn check_lock(&mut self, index: usize, is_due: bool) {
+        let managed = &mut self.resources[index];
+        if managed.lock.as_ref().is_some_and(|lock| lock.is_held()) {
+            return;
+        }
+        if !is_due && managed.registration.has_tried_lock() {
+            return;
+        }
+        managed.lock = None;
+        let (resource, now) = (managed.resource.name(), Instant::now());
+        match self.transport.lock(&self.directory, resource) {
+            Ok(lock) => {
+                managed.lock = Some(lock);
+                self.stale_are_due = true;
+                if managed.registration.lock_taken(now) {
+                    tracing::info!(resource, "no other daemon serves the resource any more");
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                let holder = error.to_string();
+                if managed.registration.lock_refused(holder.clone(), now) {
+                    tracing::warn!(
+                        resource,
+                        holder,
+                        hint = "run only one daemon for a resource",
+                        "waiting for another daemon"
+                    );
+                }
+            }
+            // Without the directory, no socket can be bound either, which is reported.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                let text = format!("cannot lock the resource: {error}");
+                if managed.log_limiter.should_log(&text, now) {
+                    tracing::warn!(resource, %error, "cannot lock the resource");
+                }
+                managed.registration.lock_failed(text, now);
+            }
         }
     }
 
@@ -90,7 +162,7 @@ impl<T: Transport> Supervisor<T> {
         let path = self.directory.join(self.socket_names.next(managed.resource.socket_prefix()));
         let socket = path.display();
         match Endpoint::bind(&self.transport, path.clone(), &mut managed.leftover) {
-            Ok(bound) => {
+            Ok((endpoint, listener)) => {
                 let text = reason.as_str();
                 if matches!(reason, BindReason::RegistrationFailed | BindReason::NoStream) {
                     // Repeats with every retry, and the failure itself was logged.
@@ -98,7 +170,7 @@ impl<T: Transport> Supervisor<T> {
                 } else {
                     tracing::info!(resource, %socket, reason = text, "listening on plugin socket");
                 }
-                self.serve(index, bound, reason);
+                self.serve(index, endpoint, listener, reason);
                 Progress::Made
             }
             Err(error) => {
@@ -115,8 +187,14 @@ impl<T: Transport> Supervisor<T> {
     }
 
     /// Serves on a new socket and closes the previous one.
-    fn serve(&mut self, index: usize, bound: Bound<T::Listener>, reason: BindReason) {
-        let Bound { endpoint, listener, close_signal, kubelet_expected } = bound;
+    fn serve(
+        &mut self,
+        index: usize,
+        endpoint: Endpoint,
+        listener: T::Listener,
+        reason: BindReason,
+    ) {
+        let (close, expected) = (endpoint.close.clone(), Arc::clone(&endpoint.kubelet_expected));
         let managed = &mut self.resources[index];
         let id = EndpointId(self.next_endpoint);
         self.next_endpoint += 1;
@@ -131,21 +209,17 @@ impl<T: Transport> Supervisor<T> {
         let service = Service::new(EndpointContext {
             id,
             resource,
-            close_signal: close_signal.clone(),
-            kubelet_expected,
+            close: close.clone(),
+            kubelet_expected: Arc::clone(&expected),
             events: self.event_sender.clone(),
             readiness: self.readiness.subscribe(),
-            claim: self.other_daemons.claim(),
-            memory: Arc::clone(&self.memory),
+            limits: self.limits.clone(),
         });
         let task = format!("listener of {name}");
-        let slots = self.connection_slots.of_socket();
-        let serving = endpoint::serve(listener, service, slots, close_signal, name);
+        let serving = server::serve(listener, service, self.limits.clone(), expected, close, name);
         self.spawn(task, async move {
-            match serving.await {
-                Ok(()) => Event::EndpointEnded(id),
-                Err(panicked) => Event::Panicked(panicked),
-            }
+            serving.await;
+            Event::EndpointEnded(id)
         });
     }
 
@@ -168,10 +242,10 @@ impl<T: Transport> Supervisor<T> {
         endpoint.expect_kubelet();
         tracing::debug!(resource = name, socket = endpoint.file_name(), "registering with kubelet");
         let (transport, path) = (self.transport.clone(), self.kubelet_path.clone());
-        let socket = endpoint.file_name();
+        let (socket, options) = (endpoint.file_name(), managed.resource.options());
         let task = format!("registration of {name}");
         let attempt = self.spawn(task, async move {
-            Event::RegistrationEnded(id, register(transport, &path, name, socket).await)
+            Event::RegistrationEnded(id, register(transport, &path, name, socket, options).await)
         });
         self.attempts.insert(id, attempt);
     }

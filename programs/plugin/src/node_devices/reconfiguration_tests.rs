@@ -3,8 +3,8 @@
 use super::*;
 
 use devices::DriverModel;
-use kubelet::{Readiness, Resource, RunConfig, Takeover};
-use kubelet_double::{InMemory, KubeletDouble, Options, PodRequest};
+use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest};
+use kubelet::{Readiness, Resource};
 
 use daemon::config;
 use daemon::test_log::Log;
@@ -34,7 +34,7 @@ fn resources(devices: &NodeDevices) -> Vec<Arc<dyn Resource>> {
 
 /// The name of each resource and the length of its list.
 fn lists(devices: &NodeDevices) -> Vec<(String, usize)> {
-    let entry = |r: &Arc<dyn Resource>| (r.name().to_owned(), r.devices().borrow().len());
+    let entry = |r: &Arc<dyn Resource>| (r.name().to_owned(), r.devices().borrow().devices().len());
     resources(devices).iter().map(entry).collect()
 }
 
@@ -148,13 +148,12 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
     let sockets = InMemory::default();
     let kubelet = KubeletDouble::start(sockets.clone(), DIRECTORY, Options::default()).unwrap();
     let (readiness, _) = watch::channel(Readiness::default());
-    let config = RunConfig { directory: DIRECTORY.into(), takeover: Takeover::Wait };
     let served = devices.served();
-    let plugin = kubelet::run(config, served, sockets, std::future::pending(), readiness);
+    let plugin = kubelet::run(DIRECTORY, served, sockets, std::future::pending(), readiness);
     let allocatable = |name: &'static str, count| {
         let kubelet = &kubelet;
         async move {
-            let seen = |views: &[kubelet_double::ResourceView]| {
+            let seen = |views: &[kubelet::testing::ResourceView]| {
                 views.iter().any(|v| v.name == name && v.allocatable == count)
             };
             tokio::time::timeout(Duration::from_secs(5), kubelet.wait_for(seen)).await.unwrap();

@@ -48,7 +48,7 @@ async fn a_removed_device_stays_listed_while_a_container_holds_it() {
     // Every snapshot has the same devices, and nobody is asked again so soon.
     send(one_gpu());
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!((list.borrow().len(), asked.load(Ordering::SeqCst)), (2, 1));
+    assert_eq!((list.borrow().devices().len(), asked.load(Ordering::SeqCst)), (2, 1));
     assert!(!list.has_changed().unwrap());
     send(two_gpus());
     assert_eq!(healths(&mut list).await, ["Healthy", "Healthy"]);
@@ -64,7 +64,7 @@ async fn a_removed_device_that_nobody_holds_is_dropped_after_its_grace_time() {
         list.borrow_and_update();
         let running = tokio::spawn(devices.run());
         send(one_gpu());
-        until("the device is dropped", || list.borrow().len() == 1).await;
+        until("the device is dropped", || list.borrow().devices().len() == 1).await;
         assert_eq!(healths(&mut list).await, ["Healthy"]);
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         running.abort();

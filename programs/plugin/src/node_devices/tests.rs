@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use devices::{AdapterSource, ChangeCallback, SourceError};
-use kubelet::{Readiness, RunConfig, Takeover};
-use kubelet_double::{InMemory, KubeletDouble, Options};
+use kubelet::Readiness;
+use kubelet::testing::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
 use daemon::adapter_reader::Message;
@@ -116,11 +116,9 @@ pub(super) fn list(devices: &NodeDevices) -> watch::Receiver<Arc<DeviceList>> {
 }
 
 pub(super) async fn healths(list: &mut watch::Receiver<Arc<DeviceList>>) -> Vec<String> {
-    use prost::Message;
     tokio::time::timeout(LIMIT, list.changed()).await.unwrap().unwrap();
     let list = list.borrow_and_update().clone();
-    let message = kubelet::v1beta1::ListAndWatchResponse::decode(list.message()).unwrap();
-    message.devices.into_iter().map(|device| device.health).collect()
+    list.devices().iter().map(|device| device.health.clone()).collect()
 }
 
 pub(super) async fn until(what: &str, condition: impl Fn() -> bool) {
@@ -142,9 +140,8 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     let directory = std::path::Path::new("/kubelet");
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default()).unwrap();
     let (readiness, ready) = watch::channel(Readiness::default());
-    let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait };
     let served = devices.served();
-    let plugin = kubelet::run(config, served, sockets, std::future::pending(), readiness);
+    let plugin = kubelet::run(directory, served, sockets, std::future::pending(), readiness);
     let capacity = |capacity| {
         let kubelet = &kubelet;
         async move {
@@ -180,7 +177,7 @@ async fn a_host_that_is_read_in_time_is_published_with_its_devices_at_once() {
     let published = devices.published();
     assert_eq!(published.pending(), None);
     assert_eq!(published.set().resources[0].entries().len(), 2);
-    assert_eq!(list(&devices).borrow().len(), 2);
+    assert_eq!(list(&devices).borrow().devices().len(), 2);
 }
 
 #[tokio::test]
@@ -267,7 +264,7 @@ async fn a_live_host_with_an_unsettled_adapter_is_read_again_without_a_notificat
     let source = FakeSource::with(Ok(incomplete));
     let devices = start(source.access(HostKind::Live)).await;
     let mut list = list(&devices);
-    assert_eq!(list.borrow_and_update().len(), 1);
+    assert_eq!(list.borrow_and_update().devices().len(), 1);
     source.set_next_read(Ok(two_gpus()));
     let running = tokio::spawn(devices.run());
     assert_eq!(healths(&mut list).await, ["Healthy", "Healthy"]);
@@ -378,7 +375,7 @@ async fn a_hung_host_compute_service_delays_only_its_own_answer() {
     let devices = start(access).await;
     let published = devices.published();
     let mut list = list(&devices);
-    assert_eq!(list.borrow_and_update().len(), 2);
+    assert_eq!(list.borrow_and_update().devices().len(), 2);
     let _running = tokio::spawn(devices.run());
     assert_eq!(published.set().host.hcs_schemas, []);
 

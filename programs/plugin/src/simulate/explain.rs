@@ -4,7 +4,7 @@ use devices::{
     DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts, MountCandidate, MountOrigin,
     MountOutcome, Plan, ResourceDevices, Sharing,
 };
-use kubelet_double::ContainerView;
+use kubelet::testing::ContainerView;
 
 use super::pod_argument::Request;
 use super::report::enumerate;

@@ -1,6 +1,6 @@
 //! `simulate`: the same plugin against a kubelet in this process.
 //!
-//! Everything is the daemon's own code, except the kubelet, which is [`kubelet_double`],
+//! Everything is the daemon's own code, except the kubelet, which is [`kubelet::testing`],
 //! and the host, which does not change. In come an inventory (by default an embedded
 //! one), a configuration and pods; out goes what each pod's container would get on
 //! Windows.
@@ -15,8 +15,8 @@ use std::time::Duration;
 use clap::Args;
 use cli::{Failure, OutputFormat};
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
-use kubelet::{Readiness, RunConfig, Takeover};
-use kubelet_double::{
+use kubelet::Readiness;
+use kubelet::testing::{
     Admission, ContainerKind, ContainerRequest, ContainerView as RuntimeInput, InMemory,
     KubeletDouble, Options, Platform, PodRequest, Verdict,
 };
@@ -92,9 +92,13 @@ async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Report,
         KubeletDouble::start(sockets.clone(), directory, options).map_err(Failure::runtime)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let (readiness, _) = watch::channel(Readiness::default());
-    let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Wait };
-    let plugin =
-        kubelet::run(config, devices.served(), sockets, async { drop(stopped.await) }, readiness);
+    let plugin = kubelet::run(
+        directory,
+        devices.served(),
+        sockets,
+        async { drop(stopped.await) },
+        readiness,
+    );
     let scenario = async {
         let outcome = scenario(&kubelet, &devices.published().set(), pods).await;
         kubelet.stop().await;
@@ -137,7 +141,7 @@ async fn scenario(
 }
 
 /// One pod per slot, plus one that must be refused, for every resource with slots.
-fn default_pods(advertised: &[kubelet_double::ResourceView]) -> Vec<PodArgument> {
+fn default_pods(advertised: &[kubelet::testing::ResourceView]) -> Vec<PodArgument> {
     let several = advertised.iter().filter(|view| view.allocatable > 0).count() > 1;
     let mut pods = Vec::new();
     for view in advertised {

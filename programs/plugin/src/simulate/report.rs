@@ -89,22 +89,22 @@ pub(crate) struct MountView {
 }
 
 impl ResourceView {
-    pub(crate) fn of(view: kubelet_double::ResourceView) -> ResourceView {
-        let kubelet_double::ResourceView { name, capacity, allocatable, devices } = view;
-        let slot = |d: kubelet_double::DeviceView| SlotView { id: d.id, health: d.health };
+    pub(crate) fn of(view: kubelet::testing::ResourceView) -> ResourceView {
+        let kubelet::testing::ResourceView { name, capacity, allocatable, devices } = view;
+        let slot = |d: kubelet::testing::DeviceView| SlotView { id: d.id, health: d.health };
         let devices = devices.into_iter().map(slot).collect();
         ResourceView { name, capacity, allocatable, devices }
     }
 }
 
 impl ContainerView {
-    pub(crate) fn of(input: &kubelet_double::ContainerView) -> ContainerView {
-        let device = |d: &kubelet_double::v1beta1::DeviceSpec| DeviceView {
+    pub(crate) fn of(input: &kubelet::testing::ContainerView) -> ContainerView {
+        let device = |d: &kubelet::v1beta1::DeviceSpec| DeviceView {
             host_path: d.host_path.clone(),
             container_path: d.container_path.clone(),
             permissions: d.permissions.clone(),
         };
-        let mount = |m: &kubelet_double::v1beta1::Mount| MountView {
+        let mount = |m: &kubelet::v1beta1::Mount| MountView {
             host_path: m.host_path.clone(),
             container_path: m.container_path.clone(),
             read_only: m.read_only,

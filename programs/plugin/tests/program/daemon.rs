@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use kubelet::testing::{Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault};
 use kubelet::{Transport, UnixSockets};
-use kubelet_double::{Faults, KubeletDouble, Options, PodRequest, ResourceView, StreamFault};
 
 use crate::harness::{outcome, program, recorded};
 use crate::shutdown_request;

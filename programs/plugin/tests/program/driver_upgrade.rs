@@ -1,6 +1,6 @@
 //! A driver that is replaced on a node whose pods use it.
 
-use kubelet_double::{Admission, PodRequest};
+use kubelet::testing::{Admission, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, display, until};
 

@@ -75,7 +75,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--log-file",
                 "--listen",
                 "--pod-resources",
-                "--replace",
             ][..],
         ),
         (
@@ -146,7 +145,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
         "--log-file",
         "--listen",
         "--pod-resources",
-        "--replace",
         "--completions",
     ];
     assert_eq!(options(&stdout(thin, &["--help"])), [&own[..], &last].concat());

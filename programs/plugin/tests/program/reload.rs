@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use kubelet_double::{KubeletDouble, PodRequest};
+use kubelet::testing::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, status, until};
 use crate::monitoring;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use kubelet::UnixSockets;
-use kubelet_double::{KubeletDouble, Options};
+use kubelet::testing::{KubeletDouble, Options};
+use kubelet::{Transport as _, UnixSockets};
 use serde_json::{Value, json};
 
 use crate::daemon::{DISPLAY, LIMIT, status};
@@ -53,7 +53,7 @@ fn waiting(report: &Value) -> usize {
 }
 
 #[tokio::test]
-async fn a_second_daemon_waits_and_takes_over_at_once_with_replace() {
+async fn a_second_daemon_waits_and_takes_over_when_the_first_one_is_killed() {
     if uds::skips_test() {
         return;
     }
@@ -64,38 +64,30 @@ async fn a_second_daemon_waits_and_takes_over_at_once_with_replace() {
     until(directory, "one daemon", is_ready).await;
     assert_eq!(kubelet.registrations(DISPLAY), 1);
 
-    let second = Daemon::start(directory, &[]);
+    // The flag of earlier versions has no effect.
+    let second = Daemon::start(directory, &["--replace"]);
     until(directory, "a waiting daemon", |report| is_ready(report) && waiting(report) == 1).await;
     assert_eq!(kubelet.registrations(DISPLAY), 1);
-    let third = Daemon::start(directory, &["--replace"]);
-    // While the new daemon takes over, the first one may still be ready.
-    let replaced = |report: &Value| {
-        kubelet.registrations(DISPLAY) == 2 && is_ready(report) && waiting(report) == 2
-    };
-    until(directory, "a new daemon", replaced).await;
-
-    drop((second, third));
-    until(directory, "the first daemon", |report| is_ready(report) && waiting(report) == 0).await;
-    assert_eq!(kubelet.registrations(DISPLAY), 3);
     drop(first);
+    let replaced = |report: &Value| is_ready(report) && waiting(report) == 0;
+    until(directory, "the second daemon", replaced).await;
+    assert_eq!(kubelet.registrations(DISPLAY), 2);
+    drop(second);
 }
 
-/// A process that listens on a socket with the name of the resource, and answers nothing.
+/// The lock names the process that has it.
 #[tokio::test]
-async fn status_reports_that_a_daemon_waits_for_another_program() {
-    use kubelet::Transport as _;
-
+async fn status_reports_which_process_a_daemon_waits_for() {
     if uds::skips_test() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let other = folder.path().join("wddm-1.sock");
-    let _silent = UnixSockets.bind(&other).unwrap();
+    let _lock = UnixSockets.lock(folder.path(), DISPLAY).unwrap();
     let _daemon = Daemon::start(folder.path(), &[]);
     let report = until(folder.path(), "a waiting daemon", |report| waiting(report) == 1).await;
     assert!(!is_ready(&report), "{report}");
     let resource = &report["resources"][0];
     assert_eq!(resource["state"], "waiting for another daemon", "{report}");
-    let named = other.display().to_string();
-    assert!(resource["lastError"].as_str().unwrap().contains(&named), "{report}");
+    let process = format!("process {} has the lock", std::process::id());
+    assert!(resource["lastError"].as_str().unwrap().contains(&process), "{report}");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kubelet::UnixSockets;
-use kubelet_double::{KubeletDouble, Options};
+use kubelet::testing::{KubeletDouble, Options};
 
 use crate::program::{TWO_T4, recorded, report, step, verify};
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubelet::{
-    ContainerResponse, DeviceList, KUBELET_SOCKET, PreferredRequest, Readiness, Refusal,
-    RefusalKind, Resource, ResourceState, RunConfig, Served, Takeover, Transport as _, UnixSockets,
+    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Refusal, RefusalKind, Resource,
+    ResourceState, Served, Transport as _, UnixSockets,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -36,13 +36,12 @@ pub(crate) async fn run(directory: &Path, stop: &Stop) -> Finding {
     }
     let (send, mut readiness) = watch::channel(Readiness::default());
     let (end, ended) = oneshot::channel::<()>();
-    let config = RunConfig { directory: directory.to_owned(), takeover: Takeover::Replace };
     let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::new())];
     let shutdown = async {
         // An error means that the observer has ended.
         let _ = ended.await;
     };
-    let serving = kubelet::run(config, Served::fixed(resources), UnixSockets, shutdown, send);
+    let serving = kubelet::run(directory, Served::fixed(resources), UnixSockets, shutdown, send);
     let observing = async {
         let observed = observe(&mut readiness, stop).await;
         drop(end);
@@ -79,9 +78,8 @@ async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Obs
             Some(ResourceState::WaitingForKubelet { last_error: Some(error), .. }) => {
                 observed.last_error = Some(error.clone());
             }
-            Some(ResourceState::WaitingForOtherDaemon { socket, .. }) => {
-                let socket = socket.display();
-                observed.last_error = Some(format!("waiting for another daemon: `{socket}`"));
+            Some(ResourceState::WaitingForOtherDaemon { holder, .. }) => {
+                observed.last_error = Some(format!("waiting for another daemon: {holder}"));
             }
             Some(ResourceState::Registered) => {
                 observed.registered.get_or_insert(began.elapsed());
@@ -166,10 +164,6 @@ impl Resource for TemporaryResource {
     }
 
     fn allocate(&self, _: &[String]) -> Result<ContainerResponse, Refusal> {
-        Err(no_devices())
-    }
-
-    fn prefer(&self, _: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
         Err(no_devices())
     }
 }

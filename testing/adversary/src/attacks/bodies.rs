@@ -8,10 +8,10 @@ use std::time::Duration;
 use anyhow::Result;
 use bytes::Bytes;
 use http_body::Frame;
-use kubelet::http2::Client;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tonic::body::Body;
+use tonic::transport::Channel;
 use tower_service::Service;
 
 use crate::target::{Target, block_on};
@@ -51,7 +51,7 @@ pub(super) fn unfinished(target: &Target) -> Result<u64> {
     })
 }
 
-async fn call(mut client: Client) {
+async fn call(mut client: Channel) {
     let mut prefix = vec![0];
     prefix.extend(LENGTH.to_be_bytes());
     let body = Unfinished { prefix: Some(prefix.into()), left: LENGTH as usize - 1 };

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use daemon_bed::{FirstGpu, GPUS, Method, RawPlugin};
 use devices::{Adapter, CopyToVmValue, DriverStore, HostSnapshot, StoreFiles};
-use kubelet_double::v1beta1::{AllocateResponse, ContainerAllocateResponse};
+use kubelet::v1beta1::{AllocateResponse, ContainerAllocateResponse};
 use prost::Message;
 use tokio::time::{Instant, sleep};
 

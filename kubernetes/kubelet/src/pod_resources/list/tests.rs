@@ -1,24 +1,24 @@
-//! The call against servers that answer, refuse, hang and misbehave, on the host's own sockets or
+//! The calls against servers that answer, refuse, hang and misbehave, on the host's own sockets or
 //! named pipes.
 
-use std::convert::Infallible;
-use std::future::{Future, pending, ready};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::future::pending;
+use std::io;
 
-use http::{HeaderMap, HeaderValue, Request, Response};
-use http_body::Frame;
-use hyper::body::Incoming;
+use futures_util::stream;
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
-use tonic::body::Body;
+use tonic::{Request, Response};
+use tower::{Service as _, service_fn};
 
 use super::*;
-use crate::error_chain::ErrorChain;
-use crate::http2::{ConnectionLimits, close_signal, serve_connection};
 use crate::pod_resources::FailureReason;
-use crate::pod_resources::pod_uids::tests::response as uids;
-use crate::pod_resources::response::tests::{pod, response as encoded};
+use crate::pod_resources::v1::pod_resources_lister_server::{
+    PodResourcesLister, PodResourcesListerServer,
+};
+use crate::pod_resources::v1::{ContainerDevices, PodResources};
+use crate::pod_resources::v1alpha1::pods_server::{Pods, PodsServer};
+use crate::pod_resources::v1alpha1::{ObjectMeta, Pod};
+use crate::text::ErrorChain;
 
 const SOON: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(120);
@@ -26,9 +26,7 @@ const LONG: Duration = Duration::from_secs(120);
 /// How a server treats a client.
 #[derive(Clone)]
 enum Behavior {
-    /// Answers the call with this data, before the status 0.
-    Answers(Bytes),
-    /// Answers the call with an error.
+    Answers(Vec<PodResources>),
     Refuses(Status),
     /// Accepts the call and does not answer.
     Hangs,
@@ -38,60 +36,35 @@ enum Behavior {
     Speaks(&'static [u8]),
 }
 
-#[derive(Clone)]
-struct Service(Behavior);
-
-impl tower_service::Service<Request<Incoming>> for Service {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
-        let calls = ["/v1.PodResourcesLister/List", "/v1alpha1.Pods/ListPods"];
-        if !calls.contains(&request.uri().path()) {
-            return Box::pin(ready(Ok(Status::unimplemented("unknown method").into_http())));
-        }
-        match self.0.clone() {
-            Behavior::Answers(data) => {
-                let mut response = Response::new(Body::new(Answer(Some(data), false)));
-                let grpc = HeaderValue::from_static("application/grpc");
-                response.headers_mut().insert(http::header::CONTENT_TYPE, grpc);
-                Box::pin(ready(Ok(response)))
+#[tonic::async_trait]
+impl PodResourcesLister for Behavior {
+    async fn list(
+        &self,
+        _: Request<ListPodResourcesRequest>,
+    ) -> Result<Response<ListPodResourcesResponse>, Status> {
+        match self.clone() {
+            Behavior::Answers(pods) => {
+                Ok(Response::new(ListPodResourcesResponse { pod_resources: pods }))
             }
-            Behavior::Refuses(status) => Box::pin(ready(Ok(status.into_http()))),
-            _ => Box::pin(pending()),
+            Behavior::Refuses(status) => Err(status),
+            _ => pending().await,
         }
     }
 }
 
-/// Data, and then trailers.
-struct Answer(Option<Bytes>, bool);
-
-impl http_body::Body for Answer {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        if let Some(data) = self.0.take() {
-            return Poll::Ready(Some(Ok(Frame::data(data))));
-        }
-        let ended = std::mem::replace(&mut self.1, true);
-        let status = ("grpc-status".parse().unwrap(), HeaderValue::from_static("0"));
-        Poll::Ready((!ended).then(|| Ok(Frame::trailers(HeaderMap::from_iter([status])))))
+#[tonic::async_trait]
+impl Pods for Behavior {
+    async fn list_pods(
+        &self,
+        _: Request<ListPodsRequest>,
+    ) -> Result<Response<ListPodsResponse>, Status> {
+        let pod = |(name, uid): (&str, &str)| {
+            let [name, namespace, uid] = [name, "default", uid].map(str::to_owned);
+            Pod { metadata: Some(ObjectMeta { name, namespace, uid }) }
+        };
+        let pods = [("render", "1-a"), ("train", "2\nb")].map(pod).to_vec();
+        Ok(Response::new(ListPodsResponse { pods }))
     }
-}
-
-/// A message with its gRPC header.
-fn framed(message: &[u8]) -> Bytes {
-    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-    [&[0][..], &length, message].concat().into()
 }
 
 /// A server at an endpoint of its own, until it is dropped.
@@ -139,9 +112,9 @@ fn start(behavior: Behavior) -> Server {
     Server { endpoint, running, _folder: folder }
 }
 
-async fn serve<Io>(mut io: Io, behavior: Behavior)
+async fn serve<S>(mut io: S, behavior: Behavior)
 where
-    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     match behavior {
         Behavior::Closes => drop(io),
@@ -151,9 +124,20 @@ where
             let _ = tokio::io::copy(&mut io, &mut tokio::io::sink()).await;
         }
         behavior => {
-            let (_closer, signal) = close_signal();
-            let limits = ConnectionLimits::default();
-            serve_connection(io, Service(behavior), signal, limits, "test").await.unwrap();
+            let lister = PodResourcesListerServer::new(behavior.clone());
+            let pods = PodsServer::new(behavior);
+            let service = service_fn(move |request: http::Request<tonic::body::Body>| {
+                let (mut lister, mut pods) = (lister.clone(), pods.clone());
+                match request.uri().path() {
+                    "/v1alpha1.Pods/ListPods" => pods.call(request),
+                    _ => lister.call(request),
+                }
+            });
+            let (mut near, far) = tokio::io::duplex(64 * 1024);
+            let server = tonic::transport::Server::builder();
+            let incoming = stream::iter([Ok::<_, io::Error>(far)]);
+            server.serve_with_incoming(service, incoming).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut io, &mut near).await;
         }
     }
 }
@@ -164,10 +148,28 @@ async fn failure(behavior: Behavior, limit: Duration) -> (FailureReason, String)
     (error.reason(), ErrorChain(&error).to_string())
 }
 
+/// A pod whose container `main` holds devices, each reported on its own, beside a container without
+/// devices.
+fn pod(name: &str, ids: &[&str]) -> PodResources {
+    let device = |id: &&str| ContainerDevices {
+        resource_name: "example.com/gpu".to_owned(),
+        device_ids: vec![(*id).to_owned()],
+    };
+    let container = |name: &str, devices| ContainerResources { name: name.to_owned(), devices };
+    PodResources {
+        name: name.to_owned(),
+        namespace: "default".to_owned(),
+        containers: vec![
+            container("sidecar", Vec::new()),
+            container("main", ids.iter().map(device).collect()),
+        ],
+    }
+}
+
 #[tokio::test]
 async fn the_pods_of_a_node_are_listed_again_and_again() {
-    let pods = (0..250).map(|n| pod(&format!("pod-{n}"), "example.com/gpu", &["a", "b"]));
-    let server = start(Behavior::Answers(framed(&encoded(pods.collect()))));
+    let pods = (0..250).map(|n| pod(&format!("pod-{n}"), &["a", "b"]));
+    let server = start(Behavior::Answers(pods.collect()));
     for _ in 0..3 {
         let assignments = list(&server.endpoint, LONG).await.unwrap();
         assert_eq!(assignments.len(), 500);
@@ -178,17 +180,23 @@ async fn the_pods_of_a_node_are_listed_again_and_again() {
 
 #[tokio::test]
 async fn a_node_without_pods_has_an_empty_list() {
-    let server = start(Behavior::Answers(framed(&[])));
+    let server = start(Behavior::Answers(Vec::new()));
     assert!(list(&server.endpoint, LONG).await.unwrap().is_empty());
 }
 
 #[tokio::test]
+async fn names_are_safe_to_print() {
+    let server = start(Behavior::Answers(vec![pod("a\nERROR\u{202e}", &["1"])]));
+    let assignments = list(&server.endpoint, LONG).await.unwrap();
+    assert_eq!(assignments[0].holder.pod, r"a\nERROR\u{202e}");
+}
+
+#[tokio::test]
 async fn the_uids_of_pods_are_listed() {
-    let pods = uids(&[("render", "0b1e"), ("train", "7c2f")]);
-    let server = start(Behavior::Answers(framed(&pods)));
+    let server = start(Behavior::Hangs);
     let found = list_pod_uids(&server.endpoint, LONG).await.unwrap();
-    assert_eq!(found[&("default".to_owned(), "train".to_owned())], "7c2f");
-    assert_eq!(found.len(), 2);
+    let uid = |pod: &str| &*found[&("default".to_owned(), pod.to_owned())];
+    assert_eq!((uid("render"), uid("train"), found.len()), ("1-a", r"2\nb", 2));
 }
 
 #[tokio::test]
@@ -242,18 +250,9 @@ async fn a_lost_connection_and_other_protocols_are_errors() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_a_list_is_an_error() {
-    let cut_off = framed(&encoded(vec![pod("render", "r", &["1"])])[..20]);
-    let (reason, text) = failure(Behavior::Answers(cut_off), LONG).await;
-    assert_eq!(reason, FailureReason::Other);
-    assert_eq!(text, "kubelet's list of pods is not valid: invalid message: message is incomplete");
-}
-
-/// Its header is enough: 17 MiB are neither received nor allocated.
-#[tokio::test]
-async fn an_answer_that_is_too_large_is_refused_before_it_arrives() {
-    let start_of_large = Bytes::from_static(&[0, 1, 0x10, 0, 0]);
-    let (reason, text) = failure(Behavior::Answers(start_of_large), LONG).await;
+async fn an_answer_that_is_too_large_is_refused() {
+    let id = "x".repeat(RESPONSE_LIMIT);
+    let (reason, text) = failure(Behavior::Answers(vec![pod("render", &[&id])]), LONG).await;
     let expected = "kubelet's list of pods exceeds 16777216 bytes";
     assert_eq!((reason, &*text), (FailureReason::Other, expected));
 }
@@ -274,7 +273,7 @@ async fn a_busy_pipe_is_waited_for() {
         tokio::time::sleep(SOON).await;
         let next = ServerOptions::new().create(&path).unwrap();
         next.connect().await.unwrap();
-        serve(next, Behavior::Answers(framed(&[]))).await;
+        serve(next, Behavior::Answers(Vec::new())).await;
     };
     tokio::select! {
         assignments = list(&endpoint, LONG) => assert!(assignments.unwrap().is_empty()),

@@ -6,8 +6,7 @@ use tokio::time::{advance, timeout};
 use tonic::Status;
 
 use super::*;
-use crate::pod_resources::response::assignments;
-use crate::pod_resources::response::tests::{pod, response};
+use crate::pod_resources::{Assignment, Holder};
 
 /// What the kubelet does next, and how often it was asked.
 #[derive(Clone, Default)]
@@ -31,9 +30,13 @@ impl Kubelet {
         let failure = *self.fails.lock().unwrap();
         match failure {
             None => {
-                let name = format!("pod-{number}");
-                let response = response(vec![pod(&name, "example.com/gpu", &["1"])]);
-                Ok(Attribution::new(assignments(&response).unwrap()))
+                let pod = format!("pod-{number}");
+                let [namespace, container] = ["default", "main"].map(str::to_owned);
+                Ok(Attribution::new([Assignment {
+                    holder: Arc::new(Holder { namespace, pod, container }),
+                    resource: "example.com/gpu".to_owned(),
+                    device_ids: vec!["1".to_owned()],
+                }]))
             }
             Some(FailureReason::Missing) => {
                 let missing = std::io::ErrorKind::NotFound.into();

@@ -1,0 +1,192 @@
+//! The gRPC server of one socket.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::{Stream, stream};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Server;
+use tonic::transport::server::Connected;
+
+use crate::limits::{ConnectionLimit, Limited, Limits, Peer};
+use crate::service::{Service, Services};
+use crate::text::ErrorChain;
+use crate::transport::Listener;
+
+/// The calls at the same time on a connection. A kubelet makes one call besides its stream.
+const CALLS: u32 = 16;
+
+/// The headers of one call, in bytes. A kubelet sends less than 1 KiB.
+const HEADER_BYTES: u32 = 8 * 1024;
+
+/// The flow-control window of each stream and each connection: the initial one of HTTP/2, which
+/// cannot be reduced. Nothing is gained by a larger one between processes of the same host.
+const WINDOW: u32 = 64 * 1024 - 1;
+
+/// How often a peer is asked whether it is there, and how long it may take to answer.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(20);
+
+/// How long a connection may be silent. HTTP/2 asks only peers that have completed its handshake.
+const SILENCE: Duration = Duration::from_secs(50);
+
+/// How long a call may take. Kubelets wait 30 s for `PreStartContainer`.
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long to wait after a failed accept. It fails when file handles or memory run out, and would
+/// fail again immediately.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a socket that was replaced waits for calls and connections to end. A shutdown has its
+/// own limit.
+const DRAIN_LIMIT: Duration = Duration::from_secs(2);
+
+/// Accepts and serves connections until `close` is cancelled and all connections have ended.
+pub(crate) async fn serve<L>(
+    listener: L,
+    service: Service,
+    limits: Limits,
+    kubelet_expected: Arc<AtomicBool>,
+    close: CancellationToken,
+    resource: String,
+) where
+    L: Listener,
+    L::Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    // Cancelled at the latest when this future ends or is dropped.
+    let abort = CancellationToken::new();
+    let _abort = abort.clone().drop_guard();
+    let connections = incoming(listener, limits.of_socket(), abort, resource.clone());
+    let service = Limited { inner: Services::new(service), limits, kubelet_expected };
+    let serving = Server::builder()
+        .max_concurrent_streams(CALLS)
+        .http2_max_header_list_size(HEADER_BYTES)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE_ANSWER))
+        .timeout(CALL_LIMIT)
+        .serve_with_incoming_shutdown(service, connections, close.clone().cancelled_owned());
+    tokio::select! {
+        ended = serving => if let Err(error) = ended {
+            tracing::warn!(resource, error = %ErrorChain(&error), "plugin socket failed");
+        },
+        () = async { close.cancelled().await; sleep(DRAIN_LIMIT).await } => {
+            tracing::debug!(resource, "drain timed out; closed remaining connections");
+        }
+    }
+}
+
+/// The connections that a listener accepts, as many as the limit allows.
+fn incoming<L>(
+    listener: L,
+    limit: ConnectionLimit,
+    abort: CancellationToken,
+    resource: String,
+) -> impl Stream<Item = io::Result<Connection>>
+where
+    L: Listener,
+    L::Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    stream::unfold(
+        (listener, limit, abort, resource),
+        |(mut listener, limit, abort, resource)| async {
+            let permit = limit.one_more().await;
+            let io = loop {
+                match listener.accept().await {
+                    Ok(io) => break io,
+                    Err(error) => {
+                        tracing::warn!(resource, %error, "cannot accept connection");
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                }
+            };
+            let connection = Connection {
+                io: Box::new(io),
+                peer: Arc::default(),
+                aborted: Box::pin(abort.clone().cancelled_owned()),
+                silence: Box::pin(sleep(SILENCE)),
+                _permit: permit,
+            };
+            Some((Ok(connection), (listener, limit, abort, resource)))
+        },
+    )
+}
+
+trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
+
+/// A connection that can be aborted, and that ends if its peer is silent.
+struct Connection {
+    // Of any kind, so that the server is compiled once and not for each kind.
+    io: Box<dyn ByteStream>,
+    peer: Arc<Peer>,
+    aborted: BoxFuture<'static, ()>,
+    silence: Pin<Box<Sleep>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.aborted.as_mut().poll(cx).is_ready() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        match self.silence.as_mut().poll(cx) {
+            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = Arc<Peer>;
+
+    fn connect_info(&self) -> Arc<Peer> {
+        Arc::clone(&self.peer)
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        if read.is_ready() {
+            self.silence.as_mut().reset(Instant::now() + SILENCE);
+        }
+        self.check(cx)?;
+        read
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(cx)?;
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(cx)?;
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

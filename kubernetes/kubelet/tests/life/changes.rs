@@ -1,0 +1,133 @@
+//! Resources that are added, removed and replaced while the plugin runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubelet::status::query_all;
+use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest, Release};
+use kubelet::{OutdatedContainer, Resource, RunError};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};
+
+const NPU: &str = "example.com/npu";
+const SECOND: Duration = Duration::from_secs(1);
+
+fn serve(plugin: &Plugin, resources: &[&Arc<Devices>]) {
+    let resources = resources.iter().map(|r| Arc::clone(r) as Arc<dyn Resource>).collect();
+    plugin.served.send_modify(|served| served.resources = resources);
+}
+
+/// A node with GPUs that are registered with a kubelet of this release.
+async fn started(release: Release) -> (Node, Arc<Devices>, KubeletDouble<InMemory>, Plugin) {
+    let mut node = Node::new();
+    let gpus = node.add(GPU, "gpu", 2);
+    let options = Options { release, ..Options::default() };
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, options).unwrap();
+    let plugin = node.run();
+    kubelet.wait_for_lists(&[GPU]).await;
+    plugin.wait_until_ready().await;
+    (node, gpus, kubelet, plugin)
+}
+
+fn allocatable(kubelet: &KubeletDouble<InMemory>, name: &str) -> Option<usize> {
+    let views = kubelet.resources();
+    views.iter().find(|view| view.name == name).map(|view| view.allocatable)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_added_resource_is_registered_and_a_removed_one_ends() {
+    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
+        let (node, gpus, kubelet, plugin) = started(release).await;
+        let gpu_socket = sockets(&node.host);
+        let npus = Devices::new(NPU, "npu", 3);
+        let added = Instant::now();
+        serve(&plugin, &[&gpus, &npus]);
+        kubelet.wait_for(|views| views.iter().any(|v| v.name == NPU && v.allocatable == 3)).await;
+        assert!(added.elapsed() < Duration::from_millis(100), "{:?}", added.elapsed());
+        plugin.wait_for(|readiness| readiness.is_ready() && readiness.resources.len() == 2).await;
+        kubelet.admit(PodRequest::single("running", NPU, 1)).await;
+
+        serve(&plugin, &[&gpus]);
+        kubelet.wait_for(|views| views.iter().any(|v| v.name == NPU && v.allocatable == 0)).await;
+        plugin.wait_for(|readiness| readiness.resources.len() == 1).await;
+        sleep(SECOND * 5).await;
+        assert_eq!(npus.streams(), 0);
+        assert_eq!(sockets(&node.host), gpu_socket, "{release:?}");
+        assert_eq!(kubelet.registrations(GPU), 1, "the stream of the GPUs ended");
+        assert_eq!(allocatable(&kubelet, GPU), Some(2));
+        plugin.stop().await.unwrap();
+    }
+}
+
+/// Up to 1.36, the end of a stream removes whatever is registered under the same name by then, and
+/// a kubelet may handle the end late.
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_returns_is_registered_some_time_after_its_old_stream_ended() {
+    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
+        for pause_ms in [1, 20, 3000] {
+            let (_node, gpus, kubelet, plugin) = started(release).await;
+            let npus = Devices::new(NPU, "npu", 3);
+            serve(&plugin, &[&gpus, &npus]);
+            kubelet
+                .wait_for(|views| views.iter().any(|v| v.name == NPU && v.allocatable == 3))
+                .await;
+            serve(&plugin, &[&gpus]);
+            sleep(Duration::from_millis(pause_ms)).await;
+            serve(&plugin, &[&npus, &gpus]);
+            sleep(Duration::from_millis(20)).await;
+            let registered_again = kubelet.registrations(NPU) == 2;
+            assert_eq!(registered_again, pause_ms == 3000, "{release:?} {pause_ms}");
+            sleep(SECOND * 10).await;
+            assert!(plugin.readiness.borrow().is_ready());
+            let state = (release, pause_ms, allocatable(&kubelet, NPU));
+            assert_eq!(state, (release, pause_ms, Some(3)));
+            assert_eq!(kubelet.registrations(GPU), 1);
+            plugin.stop().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_object_under_the_same_name_is_registered_instead() {
+    for release in [Release::V1_26, Release::V1_36, Release::V1_37] {
+        let (node, gpus, kubelet, plugin) = started(release).await;
+        let other = Devices::new(GPU, "other", 5);
+        serve(&plugin, &[&other]);
+        let seen = timeout(SECOND * 10, kubelet.wait_for(|views| views[0].allocatable == 5)).await;
+        assert!(seen.is_ok(), "{release:?}");
+        sleep(SECOND * 5).await;
+        assert_eq!((gpus.streams(), sockets(&node.host).len()), (0, 1));
+        assert_eq!(allocatable(&kubelet, GPU), Some(5));
+        plugin.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejected_configuration_is_reported_and_changes_no_stream() {
+    let (node, _gpus, kubelet, plugin) = started(Release::V1_36).await;
+    let rejected = "config.yaml:1: unknown key";
+    let outdated = || OutdatedContainer { pod: "render".to_owned(), ..Default::default() };
+    plugin.served.send_modify(|served| served.rejected_configuration = Some(rejected.to_owned()));
+    plugin.wait_for(|r| r.rejected_configuration.as_deref() == Some(rejected)).await;
+    plugin.served.send_modify(|served| served.outdated = Some(vec![outdated()]));
+    plugin.wait_for(|r| r.outdated == Some(vec![outdated()])).await;
+    assert!(plugin.readiness.borrow().is_ready());
+    let answers = query_all(&node.host, &sockets(&node.host)).await;
+    let report = answers[0].as_ref().unwrap();
+    assert_eq!(report.rejected_configuration, rejected);
+    assert_eq!((&*report.outdated, report.outdated_known), (&[outdated()][..], true));
+    assert_eq!(kubelet.registrations(GPU), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn resources_that_cannot_be_served_end_the_plugin() {
+    let (_node, gpus, _kubelet, plugin) = started(Release::V1_36).await;
+    serve(&plugin, &[&gpus, &gpus]);
+    let ended = timeout(SECOND * 5, plugin.task).await.unwrap().unwrap();
+    assert!(matches!(ended, Err(RunError::Duplicate(name)) if name == GPU));
+    let (_node, _gpus, _kubelet, plugin) = started(Release::V1_36).await;
+    serve(&plugin, &[]);
+    let ended = timeout(SECOND * 5, plugin.task).await.unwrap().unwrap();
+    assert!(matches!(ended, Err(RunError::NoResources)));
+}

@@ -1,0 +1,256 @@
+//! A plugin whose devices a test can change, and the node on which it runs.
+
+use std::collections::{BTreeMap, HashSet};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use kubelet::testing::{Host, InMemory, ResourceView};
+use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
+use kubelet::{
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Health,
+    KUBELET_SOCKET, PreferredRequest, Readiness, Refusal, RefusalKind, Resource, ResourceState,
+    RunError, Served, Transport,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tonic::transport::Channel;
+
+/// The kubelet's directory on the node.
+pub(crate) const DIRECTORY: &str = "/var/lib/kubelet/device-plugins";
+
+/// The name of a resource.
+pub(crate) const GPU: &str = "example.com/gpu";
+
+/// A resource whose devices a test can change.
+pub(crate) struct Devices {
+    name: String,
+    prefix: String,
+    list: watch::Sender<Arc<DeviceList>>,
+    current: std::sync::Mutex<Vec<AdvertisedDevice>>,
+    pub(crate) panic_on: std::sync::Mutex<Option<String>>,
+    /// The length of an environment value in each response.
+    pub(crate) response_bytes: AtomicUsize,
+    /// Blocks the next preferred allocation until a message arrives.
+    pub(crate) blocked_by: std::sync::Mutex<Option<std::sync::mpsc::Receiver<()>>>,
+    /// How many containers were allocated or asked about.
+    pub(crate) answered: AtomicUsize,
+}
+
+impl Devices {
+    pub(crate) fn new(name: &str, prefix: &str, count: usize) -> Arc<Self> {
+        let devices: Vec<AdvertisedDevice> = (0..count)
+            .map(|n| AdvertisedDevice {
+                id: format!("{prefix}-{n}"),
+                health: Health::Healthy,
+                numa_node: None,
+            })
+            .collect();
+        Arc::new(Devices {
+            name: name.to_owned(),
+            prefix: prefix.to_owned(),
+            list: watch::Sender::new(Arc::new(DeviceList::new(devices.clone()).unwrap())),
+            current: devices.into(),
+            panic_on: None.into(),
+            response_bytes: AtomicUsize::default(),
+            blocked_by: None.into(),
+            answered: AtomicUsize::default(),
+        })
+    }
+
+    pub(crate) fn set_health(&self, id: &str, health: Health) {
+        self.change(|devices| {
+            devices.iter_mut().find(|device| device.id == id).unwrap().health = health;
+        });
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Vec<AdvertisedDevice>)) {
+        let mut devices = self.current.lock().unwrap();
+        change(&mut devices);
+        self.list.send_replace(Arc::new(DeviceList::new(devices.clone()).unwrap()));
+    }
+
+    /// The name of the resource.
+    pub(crate) fn label(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the kubelet's view matches the current list.
+    pub(crate) fn matches(&self, view: &ResourceView) -> bool {
+        let devices = self.current.lock().unwrap();
+        view.name == self.name
+            && view.devices.len() == devices.len()
+            && view
+                .devices
+                .iter()
+                .zip(&*devices)
+                .all(|(seen, device)| seen.id == device.id && seen.health == device.health.as_str())
+    }
+
+    fn environment(&self) -> BTreeMap<String, String> {
+        match self.response_bytes.load(Ordering::Relaxed) {
+            0 => BTreeMap::new(),
+            length => BTreeMap::from([("LONG".to_owned(), "x".repeat(length))]),
+        }
+    }
+
+    pub(crate) fn streams(&self) -> usize {
+        self.list.receiver_count()
+    }
+}
+
+impl Resource for Devices {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn socket_prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
+        self.list.subscribe()
+    }
+
+    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        let panics = self.panic_on.lock().unwrap().as_ref().is_some_and(|id| ids.contains(id));
+        assert!(!panics, "cannot allocate {ids:?}");
+        let devices = self.current.lock().unwrap();
+        for id in ids {
+            if !devices.iter().any(|device| device.id == *id) {
+                return Err(Refusal::new(RefusalKind::NotFound, format!("no device `{id}`")));
+            }
+        }
+        let spec =
+            |id: &String| DeviceSpec { host_path: format!("host://{id}"), ..DeviceSpec::default() };
+        Ok(ContainerResponse {
+            devices: ids.iter().map(spec).collect(),
+            envs: self.environment(),
+            ..ContainerResponse::default()
+        })
+    }
+
+    fn options(&self) -> DevicePluginOptions {
+        DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
+    }
+
+    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        if let Some(blocked_by) = self.blocked_by.lock().unwrap().take()
+            && blocked_by.recv_timeout(Duration::from_secs(120)).is_err()
+        {
+            return Err(Refusal::new(RefusalKind::Internal, "blocked for 120 s"));
+        }
+        let mut ids: Vec<String> = request.must_include.to_vec();
+        let mut others: Vec<String> = request.available.to_vec();
+        others.sort();
+        let included: HashSet<&String> = request.must_include.iter().collect();
+        others.retain(|id| !included.contains(id));
+        ids.extend(others);
+        ids.truncate(request.size);
+        Ok(ids)
+    }
+}
+
+/// A node with resources to advertise.
+pub(crate) struct Node {
+    pub(crate) host: InMemory,
+    resources: Vec<Arc<Devices>>,
+}
+
+impl Node {
+    pub(crate) fn new() -> Self {
+        let host = InMemory::new();
+        host.create_directory(Path::new(DIRECTORY)).unwrap();
+        Node { host, resources: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, name: &str, prefix: &str, count: usize) -> Arc<Devices> {
+        let devices = Devices::new(name, prefix, count);
+        self.resources.push(Arc::clone(&devices));
+        devices
+    }
+
+    pub(crate) fn run(&self) -> Plugin {
+        let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn Resource>).collect();
+        Plugin::run(self.host.clone(), DIRECTORY, resources)
+    }
+}
+
+/// A connection to a plugin's socket, as a kubelet opens it. Dropping it closes the connection.
+pub(crate) struct Caller {
+    pub(crate) plugin: DevicePluginClient<Channel>,
+}
+
+impl Caller {
+    pub(crate) async fn connect<T: Transport>(host: &T, socket: &Path) -> Self {
+        Self::over(host.connect(socket).await.unwrap()).await.unwrap()
+    }
+
+    /// Returns `None` if the peer closes the connection at once.
+    pub(crate) async fn over<Io>(io: Io) -> Option<Self>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let channel = kubelet::testing::connect(io).await.ok()?;
+        Some(Caller { plugin: DevicePluginClient::new(channel) })
+    }
+}
+
+/// The sockets in the kubelet's directory, except the kubelet's own.
+pub(crate) fn sockets(host: &InMemory) -> Vec<PathBuf> {
+    let mut sockets = host.list(Path::new(DIRECTORY)).unwrap_or_default();
+    sockets.retain(|socket| !socket.ends_with(KUBELET_SOCKET));
+    sockets
+}
+
+/// A running plugin.
+pub(crate) struct Plugin {
+    stop: Option<oneshot::Sender<()>>,
+    pub(crate) task: JoinHandle<Result<(), RunError>>,
+    pub(crate) readiness: watch::Receiver<Readiness>,
+    pub(crate) served: watch::Sender<Served>,
+}
+
+impl Plugin {
+    pub(crate) fn run(
+        transport: impl kubelet::Transport,
+        directory: impl AsRef<Path>,
+        resources: Vec<Arc<dyn Resource>>,
+    ) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (readiness_in, readiness) = watch::channel(Readiness::default());
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        let (served, serving) = watch::channel(Served { resources, ..Served::default() });
+        let running =
+            kubelet::run(directory.as_ref().to_owned(), serving, transport, shutdown, readiness_in);
+        Plugin { stop: Some(stop), task: tokio::spawn(running), readiness, served }
+    }
+
+    pub(crate) async fn wait_until_ready(&self) {
+        self.wait_for(Readiness::is_ready).await;
+    }
+
+    pub(crate) async fn wait_for(&self, condition: impl FnMut(&Readiness) -> bool) {
+        self.readiness.clone().wait_for(condition).await.unwrap();
+    }
+
+    /// The last error of the only resource, if it is waiting for a kubelet.
+    pub(crate) fn last_error(&self) -> Option<String> {
+        match &self.readiness.borrow().resources[0].state {
+            ResourceState::WaitingForKubelet { last_error, .. } => last_error.clone(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn stop(mut self) -> impl Future<Output = Result<(), RunError>> {
+        drop(self.stop.take());
+        async move { self.task.await.unwrap() }
+    }
+}

@@ -1,0 +1,114 @@
+//! The files of sockets on hosts on which they cannot be inspected or removed.
+
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kubelet::ResourceState;
+use kubelet::testing::{InMemory, Inspection, KubeletDouble, Options};
+use tokio::time::{sleep, timeout};
+
+use crate::plugin::{DIRECTORY, GPU, Node, Plugin, sockets};
+
+/// Longer than the plugin takes to notice that a socket was replaced.
+const CHECKED: Duration = Duration::from_secs(2);
+
+fn start() -> (Node, KubeletDouble<InMemory>) {
+    let mut node = Node::new();
+    node.add(GPU, "gpu", 2);
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    (node, kubelet)
+}
+
+async fn ready(plugin: &Plugin) {
+    timeout(CHECKED, plugin.wait_until_ready()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_that_cannot_be_inspected_is_removed_before_the_next_attempt() {
+    let (node, kubelet) = start();
+    node.host.set_inspection(Inspection::Fails(ErrorKind::PermissionDenied));
+    let plugin = node.run();
+    for _ in 0..120 {
+        sleep(Duration::from_millis(100)).await;
+        assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
+    }
+    assert_eq!(kubelet.registrations(GPU), 0);
+    node.host.set_inspection(Inspection::Lists);
+    ready(&plugin).await;
+    assert_eq!(sockets(&node.host).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_attempts_leave_at_most_one_file_even_if_it_cannot_be_removed() {
+    let (node, kubelet) = start();
+    node.host.set_inspection(Inspection::Fails(ErrorKind::PermissionDenied));
+    node.host.fail_removals(Some(ErrorKind::PermissionDenied));
+    let plugin = node.run();
+    sleep(Duration::from_secs(60)).await;
+    let left = sockets(&node.host);
+    assert_eq!(left.len(), 1);
+    node.host.set_inspection(Inspection::Opens);
+    sleep(CHECKED).await;
+    assert_eq!(sockets(&node.host), left);
+    let ResourceState::WaitingForKubelet { last_error, .. } =
+        plugin.readiness.borrow().resources[0].state.clone()
+    else {
+        panic!("not waiting");
+    };
+    let (error, path) = (last_error.unwrap(), left[0].display().to_string());
+    assert!(error.contains(&format!("cannot remove `{path}`")), "{error}");
+    assert_eq!(kubelet.registrations(GPU), 0);
+
+    node.host.fail_removals(None);
+    ready(&plugin).await;
+    let used = sockets(&node.host);
+    assert!(used.len() == 1 && used != left, "{used:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_removes_the_file_of_a_failed_attempt() {
+    let (node, _kubelet) = start();
+    node.host.set_inspection(Inspection::Fails(ErrorKind::PermissionDenied));
+    node.host.fail_removals(Some(ErrorKind::PermissionDenied));
+    let plugin = node.run();
+    sleep(CHECKED).await;
+    assert_eq!(sockets(&node.host).len(), 1);
+    node.host.fail_removals(None);
+    plugin.stop().await.unwrap();
+    assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn sockets_that_can_be_opened_only_sometimes_are_not_replaced() {
+    for first in [Inspection::Opens, Inspection::Lists] {
+        let (node, kubelet) = start();
+        node.host.set_inspection(first);
+        let plugin = node.run();
+        ready(&plugin).await;
+        let before = sockets(&node.host);
+        let failing = Inspection::Fails(ErrorKind::PermissionDenied);
+        for inspection in [Inspection::Lists, Inspection::Opens, failing, Inspection::Lists, first]
+        {
+            node.host.set_inspection(inspection);
+            sleep(CHECKED).await;
+            assert_eq!(sockets(&node.host), before, "{first:?}, then {inspection:?}");
+            assert_eq!(kubelet.registrations(GPU), 1, "{first:?}, then {inspection:?}");
+        }
+        ready(&plugin).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replaced_kubelet_is_noticed_by_the_entry_in_the_directory() {
+    let (node, mut kubelet) = start();
+    node.host.set_inspection(Inspection::Lists);
+    let plugin = node.run();
+    ready(&plugin).await;
+    for round in 0..5 {
+        kubelet.kill();
+        kubelet.start_again().unwrap();
+        timeout(CHECKED, kubelet.wait_for_lists(&[GPU])).await.unwrap();
+        assert_eq!(kubelet.registrations(GPU), round + 2);
+    }
+}
