@@ -17,8 +17,9 @@ const FOLDER: &str = "locks";
 /// A locked file.
 pub(crate) struct FileLock {
     path: PathBuf,
-    identity: Option<Identity>,
-    _locked: File,
+    identity: Identity,
+    /// `None` once it is freed.
+    file: Option<File>,
 }
 
 impl FileLock {
@@ -39,20 +40,54 @@ impl FileLock {
         })?;
         // Only for those who wait: the process may be in another container, with another number.
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
-        let identity = uds::identity(&path)?;
-        Ok(FileLock { path, identity, _locked: file })
+        let found = uds::identity(&path)?;
+        match found {
+            Some(identity) if is_at(&file, &path)? => {
+                Ok(FileLock { path, identity, file: Some(file) })
+            }
+            // The process that had the lock has removed the file meanwhile.
+            _ => Err(held(&path)),
+        }
     }
 }
 
 impl Lock for FileLock {
     fn is_held(&self) -> bool {
-        match (uds::identity(&self.path), &self.identity) {
-            (Ok(Some(found)), Some(locked)) => found.is_same_file(locked),
-            (Ok(_), _) => false,
+        match uds::identity(&self.path) {
+            Ok(found) => found.is_some_and(|found| found.is_same_file(&self.identity)),
             // A file that cannot be inspected is not a removed one.
-            (Err(_), _) => true,
+            Err(_) => true,
         }
     }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        if cfg!(windows) {
+            // Windows removes no file that is open, nor one that the next process has locked.
+            self.file = None;
+        }
+        if self.is_held() {
+            // Ignored: a file and a folder that stay harm nobody. The folder may have other locks.
+            let _ = fs::remove_file(&self.path);
+        }
+        self.file = None;
+        let _ = self.path.parent().map(fs::remove_dir);
+    }
+}
+
+/// Whether the open file is the one at `path`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (open, found) = (file.metadata()?, fs::metadata(path)?);
+    Ok((open.dev(), open.ino()) == (found.dev(), found.ino()))
+}
+
+/// Windows removes no file that is open here.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 fn held(path: &Path) -> io::Error {
@@ -98,9 +133,12 @@ mod tests {
         assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
         let process = format!("process {} has the lock `", std::process::id());
         assert!(refused.to_string().starts_with(&process), "{refused}");
-        let _other = take("example.com/npu").unwrap();
+        let other = take("example.com/npu").unwrap();
         drop(first);
-        assert!(take("example.com/gpu").unwrap().is_held());
+        let second = take("example.com/gpu").unwrap();
+        assert!(second.is_held());
+        drop((second, other));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
     }
 
     #[test]

@@ -76,6 +76,8 @@ pub(crate) struct ResourceRegistration {
     bind_backoff: Backoff,
     /// How many streams in a row ended early.
     short_streams: u32,
+    /// Whether that has become too many, and was not reported.
+    is_suspicious: bool,
     lock: LockState,
     /// The state apart from other daemons.
     state: ResourceState,
@@ -146,6 +148,7 @@ impl ResourceRegistration {
             backoff: Backoff::default(),
             bind_backoff: Backoff::default(),
             short_streams: 0,
+            is_suspicious: false,
             lock: LockState::Unknown,
             state: ResourceState::Starting,
         }
@@ -311,9 +314,7 @@ impl ResourceRegistration {
         match stream {
             Stream::NotOpened | Stream::Open => self.state = ResourceState::Registered,
             Stream::ListDelivered => self.state = ResourceState::ListDelivered,
-            Stream::Ended => {
-                self.stream_ended(now);
-            }
+            Stream::Ended => self.stream_ended(now),
         }
     }
 
@@ -360,28 +361,30 @@ impl ResourceRegistration {
         }
     }
 
-    /// The kubelet's stream ended, and the registration with it. Returns whether the kubelet ended
-    /// so many that another plugin is to be suspected.
-    pub(crate) fn stream_ended(&mut self, now: Instant) -> bool {
+    /// The kubelet's stream ended, and the registration with it.
+    pub(crate) fn stream_ended(&mut self, now: Instant) {
         match &mut self.link {
-            Link::None => false,
-            Link::Registering { stream, .. } => {
-                *stream = Stream::Ended;
-                false
-            }
+            Link::None => {}
+            Link::Registering { stream, .. } => *stream = Stream::Ended,
             Link::Registered { since, .. } => {
                 if now >= *since + STREAM_STABLE_AFTER {
                     self.backoff.reset();
                     self.short_streams = 0;
                 }
                 self.short_streams += 1;
+                self.is_suspicious |= self.short_streams == SUSPICIOUS_ENDS;
                 self.link = Link::None;
                 self.pending_rebind = Some(BindReason::StreamEnded);
                 self.retry_at = now + self.backoff.after(Failure::Refused);
                 self.wait_for_kubelet(now, Some(BindReason::StreamEnded.as_str().to_owned()));
-                self.short_streams == SUSPICIOUS_ENDS
             }
         }
+    }
+
+    /// How many streams the kubelet ended early, once it is to be reported: another plugin is to be
+    /// suspected.
+    pub(crate) fn take_suspicion(&mut self) -> Option<u32> {
+        std::mem::take(&mut self.is_suspicious).then_some(self.short_streams)
     }
 
     /// An endpoint has closed all its connections.

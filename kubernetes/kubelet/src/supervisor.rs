@@ -36,7 +36,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// kubelet starts.
 const UNSETTLED_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What to do if the kubelet ends every stream.
+/// What to do if the kubelet ends every stream, as it does when another plugin registers the same
+/// resource. Retries continue after growing delays.
 const OTHER_PLUGIN_HINT: &str =
     "run only one device plugin for the resource, and read the kubelet's log";
 
@@ -209,6 +210,7 @@ impl<T: Transport> Supervisor<T> {
         self.follow_served()?;
         loop {
             self.advance();
+            self.report_other_plugins();
             self.publish_readiness();
             let event = self.next_event(shutdown.as_mut(), checked).await;
             if matches!(event, Event::Tick) {
@@ -283,7 +285,11 @@ impl<T: Transport> Supervisor<T> {
                 m.log_limiter.reset();
                 tracing::info!(resource = m.resource.name(), "kubelet received the device list");
             }),
-            Event::StreamEnded(id) => self.stream_ended(id),
+            Event::StreamEnded(id) => self.with_resource_of(id, |m| {
+                m.registration.stream_ended(now);
+                let resource = m.resource.name();
+                tracing::info!(resource, "kubelet closed the ListAndWatch stream");
+            }),
             Event::RegistrationEnded(id, result) => self.registration_ended(id, result),
             Event::EndpointEnded(id) => self.endpoint_ended(id),
             Event::Tick => self.locks_are_due = true,
@@ -302,23 +308,20 @@ impl<T: Transport> Supervisor<T> {
         }
     }
 
-    fn stream_ended(&mut self, id: EndpointId) {
-        let mut suspicious = false;
-        self.with_resource_of(id, |m| {
-            let resource = m.resource.name();
-            tracing::info!(resource, "kubelet closed the ListAndWatch stream");
-            suspicious = m.registration.stream_ended(Instant::now());
-        });
-        if suspicious {
-            let current = |m: &&ManagedResource| m.registration.endpoint() == Some(id);
-            let resource = self.resources.iter().find(current).map(|m| m.resource.name());
+    /// Warns of another plugin that registers a resource of this one.
+    fn report_other_plugins(&mut self) {
+        for index in 0..self.resources.len() {
+            let Some(streams) = self.resources[index].registration.take_suspicion() else {
+                continue;
+            };
+            let (resource, hint) = (self.resources[index].resource.name(), OTHER_PLUGIN_HINT);
             let other_sockets = self.other_sockets();
             tracing::warn!(
                 resource,
+                streams,
                 other_sockets,
-                hint = OTHER_PLUGIN_HINT,
-                "kubelet keeps closing the ListAndWatch stream, probably because another device \
-                 plugin registers the resource; retrying after growing delays"
+                hint,
+                "kubelet keeps closing the ListAndWatch stream"
             );
         }
     }

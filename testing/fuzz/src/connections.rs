@@ -11,14 +11,14 @@ use std::time::Duration;
 use arbitrary::{Result, Unstructured};
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, Health, KUBELET_SOCKET, PreferredRequest,
-    Readiness, Refusal, RefusalKind, Resource, RunConfig, RunError, Served, Takeover, Transport,
+    Readiness, Refusal, RefusalKind, Resource, RunError, Served, Transport,
 };
-use kubelet_double::v1beta1::device_plugin_client::DevicePluginClient;
-use kubelet_double::v1beta1::{
+use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
+use kubelet::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };
-use kubelet_double::{InMemory, KubeletDouble, Options};
+use kubelet::testing::{InMemory, KubeletDouble, Options};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
@@ -69,7 +69,6 @@ impl Node {
         let (plugin, kubelet) = runtime.block_on(async {
             let kubelet = KubeletDouble::start(host.clone(), DIRECTORY, Options::default())
                 .expect("no kubelet runs yet");
-            let config = RunConfig { directory: DIRECTORY.into(), takeover: Takeover::Wait };
             let (readiness, mut ready) = watch::channel(Readiness::default());
             let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(Gpus::default())];
             let served = Served::fixed(resources);

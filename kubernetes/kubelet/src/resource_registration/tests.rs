@@ -350,9 +350,8 @@ fn does_not_fight_with_another_plugin() {
         assert!(simulation.settles_within(Duration::from_secs(40)));
         streams += 1;
         simulation.apply(Action::Wait(1_000));
-        if simulation.registration.stream_ended(simulation.sockets.now) {
-            warnings.push(streams);
-        }
+        simulation.registration.stream_ended(simulation.sockets.now);
+        warnings.extend(simulation.registration.take_suspicion());
     }
     assert_eq!(warnings, [SUSPICIOUS_ENDS]);
     assert!((20..30).contains(&streams), "{streams}");

@@ -366,8 +366,9 @@ async fn it_warns_of_a_kubelet_that_closes_every_stream() {
     }
     let daemon = Daemon::start(&[]);
     let kubelet = daemon.kubelet();
-    kubelet
-        .set_faults(Faults { stream: StreamFault::DropAfter(Duration::ZERO), ..Faults::default() });
+    // Long enough for the stream to be opened.
+    let drop = StreamFault::DropAfter(Duration::from_millis(200));
+    kubelet.set_faults(Faults { stream: drop, ..Faults::default() });
     // The log is read on another thread, so that the kubelet can act meanwhile.
     let warning = "kubelet keeps closing the ListAndWatch stream";
     let line = tokio::task::spawn_blocking(move || daemon.wait_for_line(warning)).await.unwrap();
