@@ -17,7 +17,7 @@ struct Widgets {
 }
 
 impl Resource for Widgets {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "example.com/widget"
     }
 
