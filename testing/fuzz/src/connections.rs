@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, Health, KUBELET_SOCKET, PreferredRequest,
-    Readiness, Refusal, RefusalKind, Resource, RunError, Served, Transport,
-};
+use kubelet::testing::{InMemory, KubeletDouble, Options};
 use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };
-use kubelet::testing::{InMemory, KubeletDouble, Options};
+use kubelet::{
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, Health, KUBELET_SOCKET,
+    PreferredRequest, Readiness, Refusal, RefusalKind, Resource, RunError, Served, Transport,
+};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
@@ -262,7 +262,10 @@ impl Resource for Gpus {
         DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
     }
 
-    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> std::result::Result<Vec<String>, Refusal> {
+    fn preferred_allocation(
+        &self,
+        request: PreferredRequest<'_>,
+    ) -> std::result::Result<Vec<String>, Refusal> {
         Ok(request.available.iter().take(request.size).cloned().collect())
     }
 }

@@ -42,7 +42,6 @@ fn every_key_and_variable_is_described_and_no_other() {
         "--config-default",
         "--inventory",
         "--device-plugin-dir",
-        "--replace",
         "--listen",
         "--pod-resources",
     ];
