@@ -95,23 +95,6 @@ func TestPluginStopsWithoutAKubelet(t *testing.T) {
 	}
 }
 
-// Kubelets up to 1.36 keep one connection per resource. When the old plugin's ListAndWatch
-// stream ends after the new plugin has registered, they close the new plugin's connection.
-func TestPluginIsReplacedWhileItStillRuns(t *testing.T) {
-	nodeLog.start(t)
-	n := startNode(t)
-	first := startPlugin(t, onlyDisplay())
-	eventually(t, first, display, devices(2, 2), displayCount(n))
-	lists := nodeLog.count(listed)
-	second := startPlugin(t, onlyDisplay(), "--replace")
-	eventually(t, second, "the device list of the second plugin", true, func() bool { return nodeLog.count(listed) > lists })
-
-	first.stop()
-	mustStayRegistered(t, n, second)
-	t.Logf("the kubelet received %d device lists", nodeLog.count(listed))
-	n.mustAdmit(podFor("pod", display, 1))
-}
-
 // The plugin's socket is deleted while the kubelet runs. The kubelet keeps its connection but
 // could not open another one.
 func TestPluginSocketIsDeleted(t *testing.T) {

@@ -61,77 +61,17 @@ func TestWaitingPluginTakesOver(t *testing.T) {
 	}
 }
 
-// Up to 1.36, the kubelet marks a resource as stopped when the plugin that registered it last
-// ends, although an earlier one is still connected. The earlier one registers again.
-func TestReplacingPluginStartsAndStops(t *testing.T) {
-	for _, how := range []ending{shutdown, kill} {
-		t.Run(string(how), func(t *testing.T) {
-			how.require(t)
-			nodeLog.start(t)
-			n := startNode(t)
-			first := startPlugin(t, onlyDisplay())
-			eventually(t, first, display, devices(2, 2), displayCount(n))
-			lists := nodeLog.count(listed)
-			second := startPlugin(t, onlyDisplay(), "--replace")
-			eventually(t, second, "the device list of the second plugin", true, func() bool { return nodeLog.count(listed) > lists })
-
-			second.end(how)
-			mustServeAgain(t, n, first)
-		})
-	}
-}
-
-// A plugin of another maker registers the same resource and ends.
-func TestForeignPluginStartsAndStops(t *testing.T) {
-	nodeLog.start(t)
-	n := startNode(t)
-	first := startPlugin(t, onlyDisplay())
-	eventually(t, first, display, devices(2, 2), displayCount(n))
-	foreign := startForeignPlugin(t, "foreign-0", "foreign-1", "foreign-2")
-	eventually(t, first, display, devices(3, 3), displayCount(n))
-	mustWait(t, first)
-	eventually(t, first, "status reports ready", false, statusSucceeds)
-
-	foreign.stop()
-	mustServeAgain(t, n, first)
-}
-
-// A plugin of another maker is the first: a second one waits, and with --replace it does not.
+// A plugin of another maker, which does not know the lock, registers the same resource before this
+// one does, and ends.
 func TestForeignPluginIsFirst(t *testing.T) {
 	nodeLog.start(t)
 	n := startNode(t)
 	foreign := startForeignPlugin(t, "foreign-0")
 	eventually(t, nil, display, devices(1, 1), displayCount(n))
-	waiting := startPlugin(t, onlyDisplay())
-	mustWait(t, waiting)
-	mustStay(t, display, devices(1, 1), displayCount(n), 2*time.Second)
-	waiting.stop()
-
-	replacing := startPlugin(t, onlyDisplay(), "--replace")
-	eventually(t, replacing, display, devices(2, 2), displayCount(n))
+	p := startPlugin(t, onlyDisplay())
+	eventually(t, p, display, devices(2, 2), displayCount(n))
 	foreign.stop()
-	mustServeAgain(t, n, replacing)
-}
-
-// Of several plugins with --replace, the one that started last serves. They do not register in
-// turns.
-func TestPluginsDoNotReplaceEachOtherForever(t *testing.T) {
-	nodeLog.start(t)
-	n := startNode(t)
-	first := startPlugin(t, onlyDisplay(), "--replace")
-	eventually(t, first, display, devices(2, 2), displayCount(n))
-	for range 2 {
-		registrations := nodeLog.count(registered)
-		last := startPlugin(t, onlyDisplay(), "--replace")
-		eventually(t, last, "a registration", true, func() bool { return nodeLog.count(registered) > registrations })
-	}
-	registrations := 0
-	settle(t, "no registration and all GPUs", true, func() bool {
-		before := registrations
-		registrations = nodeLog.count(registered)
-		return registrations == before && n.count(display) == devices(2, 2)
-	}, 5*time.Second)
-	n.mustAdmit(podFor("pod", display, 1))
+	mustServeAgain(t, n, p)
 }
 
 // mustWait waits until a plugin has warned that it waits for another one.
@@ -142,7 +82,7 @@ func mustWait(t *testing.T, p *plugin) {
 
 // waitingWarnings counts the warnings of plugins that wait for another one.
 func waitingWarnings() int {
-	return nodeLog.count("waiting for another daemon") + nodeLog.count("waiting until it ends")
+	return nodeLog.count("waiting for another daemon")
 }
 
 // mustServeAgain waits until the plugin serves the GPUs again, and fails unless it continues to:
