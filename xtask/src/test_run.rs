@@ -1,12 +1,16 @@
 //! `cargo xtask test`: runs the steps, also after one has failed, and reports each.
 
-use std::env::consts::OS;
-use std::process::ExitCode;
+use std::env::{consts::OS, current_exe};
+use std::process::{Command, ExitCode, Output};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::steps::{STEPS, Step, When};
+
+/// The steps that mostly wait, and so run beside those after them.
+const BESIDE: [&str; 1] = ["kubernetes"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -39,26 +43,63 @@ pub(crate) fn command(options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let start = Instant::now();
-    let mut report = String::new();
-    let [mut passed, mut failed, mut skipped] = [0; 3];
+    let mut report = Report::default();
+    let mut beside = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         println!("[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.about);
         let step_start = Instant::now();
-        let verdict = perform(step);
-        let time = clock(step_start.elapsed());
+        if BESIDE.contains(&step.name) && index + 1 < steps.len() {
+            beside.push((step, step_start, start_beside(step)?));
+            continue;
+        }
+        report.add(step, &perform(step), step_start.elapsed());
+    }
+    for (step, step_start, output) in beside {
+        let (output, end) = output.join().expect("a thread that only waits")?;
+        print!("{}", String::from_utf8_lossy(&output.stdout));
+        eprint!("{}", String::from_utf8_lossy(&output.stderr));
+        let passed = output.status.success();
+        let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
+        report.add(step, &verdict, end - step_start);
+    }
+    let Report { lines, passed, failed, skipped } = report;
+    println!("\n{lines}in {}", clock(start.elapsed()));
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[derive(Default)]
+struct Report {
+    lines: String,
+    passed: u32,
+    failed: u32,
+    skipped: u32,
+}
+
+impl Report {
+    fn add(&mut self, step: &Step, verdict: &Verdict, time: Duration) {
+        let time = clock(time);
         let (word, count, remark) = match verdict {
-            Verdict::Passed => ("ok", &mut passed, &*time),
-            Verdict::Failed => ("FAILED", &mut failed, &*time),
-            Verdict::Skipped(reason) => ("skipped", &mut skipped, reason),
+            Verdict::Passed => ("ok", &mut self.passed, &*time),
+            Verdict::Failed => ("FAILED", &mut self.failed, &*time),
+            Verdict::Skipped(reason) => ("skipped", &mut self.skipped, *reason),
         };
         *count += 1;
         let line = format!("{word:<7} {:<10} {remark:>6}\n", step.name);
         print!("{line}");
-        report += &line;
+        self.lines += &line;
     }
-    println!("\n{report}in {}", clock(start.elapsed()));
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs a step in a process of its own, so that its output does not mix with that of the others.
+/// The thread returns the output and when the process ended.
+fn start_beside(step: &Step) -> Result<JoinHandle<Result<(Output, Instant)>>> {
+    let mut command = Command::new(current_exe().context("cannot find this program")?);
+    command.args(["test", step.name]);
+    Ok(thread::spawn(move || {
+        let output = command.output().context("cannot run this program again")?;
+        Ok((output, Instant::now()))
+    }))
 }
 
 /// The steps that are to run, in the order of [`STEPS`].
