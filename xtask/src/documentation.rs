@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{self, cargo};
+use crate::workspace::{self, ignored_tests};
 use crate::{cache, prerequisites};
 
 /// The version of the link checker that is used.
@@ -13,8 +13,7 @@ const LYCHEE: &str = "0.24.2";
 
 pub(crate) fn check() -> Result<()> {
     links()?;
-    let test = ["--package", "repository", "--test", "documented_commands"];
-    run(cargo().args(["test", "--quiet"]).args(test).args(["--", "--ignored"]))
+    run(&mut ignored_tests(&["--test", "documented_commands"]))
 }
 
 /// Checks the links of all Markdown files; `lychee.toml` says what is checked.

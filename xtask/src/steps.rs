@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
+use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
 use crate::{attack, documentation, kubernetes_suites, nightly, prerequisites, windows_suites};
 
 /// A check that runs a few commands.
@@ -222,11 +222,11 @@ fn windows_lints() -> Result<()> {
 fn images() -> Result<()> {
     prerequisites::for_windows_builds()?;
     prerequisites::for_image_tests()?;
-    run(cargo().args(["test", "--quiet", "--package", "image_suite", "--", "--include-ignored"]))
+    run(&mut ignored_tests(&["--test", "images"]))
 }
 
 fn release_files() -> Result<()> {
     prerequisites::for_windows_builds()?;
     prerequisites::for_image_tests()?;
-    run(cargo().args(["test", "--quiet", "--package", "release_suite", "--", "--include-ignored"]))
+    run(&mut ignored_tests(&["--test", "release"]))
 }

@@ -7,11 +7,11 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
+use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
 use crate::{prerequisites, visibility_filter};
 
 /// Packages whose own tests do not run under Wine, and why.
-const NOT_UNDER_WINE: [(&str, &str); 14] = [
+const NOT_UNDER_WINE: [(&str, &str); 13] = [
     ("adversary", "attacks the daemon on Linux"),
     ("bench", "measures the daemon on this machine"),
     ("daemon_bed", "serves the two above"),
@@ -21,12 +21,14 @@ const NOT_UNDER_WINE: [(&str, &str); 14] = [
     ("fuzz", "tests parsers, in the same way everywhere"),
     ("http_endpoint", "disconnects clients that do not read, for which Wine buffers any length"),
     ("image_suite", "starts xtask"),
-    ("kubelet_double", "runs for minutes, in memory, in the same way everywhere"),
     ("release_suite", "starts xtask"),
     ("repository", "reads the repository, in the same way everywhere"),
     ("wine_suite", "starts Wine itself"),
     ("xtask", "starts cargo and git"),
 ];
+
+/// What is built of the other packages.
+const TARGETS: [&str; 3] = ["--lib", "--bins", "--tests"];
 
 /// The script that runs Windows programs.
 fn script() -> PathBuf {
@@ -42,7 +44,7 @@ pub(crate) fn wine() -> Result<()> {
     runner.push(" --inventory ");
     runner.push(workspace::root().join("fixtures/inventories/aws-t4-two.yaml"));
     let mut tests = for_windows("test");
-    tests.args(["--no-fail-fast", "--lib", "--bins", "--tests"]);
+    tests.arg("--no-fail-fast").args(TARGETS);
     // Else the snapshots' library asks cargo where they are.
     tests.env("INSTA_WORKSPACE_ROOT", workspace::root());
     run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
@@ -61,7 +63,7 @@ pub(crate) fn device_manager() -> Result<()> {
 /// The step `gpu`: `gpu-probe` on Linux, then Windows programs with GPUs.
 pub(crate) fn gpu() -> Result<()> {
     prerequisites::for_gpu_tests()?;
-    run(cargo().args(["test", "--quiet", "--package", "gpu_probe", "--", "--ignored"]))?;
+    run(&mut ignored_tests(&["--lib", "--test", "program"]))?;
     build_programs()?;
     run(wine_suite().arg("graphics"))?;
     stop("two-gpus")
@@ -71,8 +73,7 @@ pub(crate) fn gpu() -> Result<()> {
 pub(crate) fn clients() -> Result<()> {
     prerequisites::require_go()?;
     prerequisites::for_cpp_builds()?;
-    let test = ["test", "--quiet", "--package", "discovery_dll", "--test", "clients"];
-    run(cargo().args(test).args(["--", "--ignored"]))
+    run(&mut ignored_tests(&["--test", "clients"]))
 }
 
 /// Makes what Wine needs on this machine.
@@ -84,7 +85,7 @@ pub(crate) fn set_up_wine() -> Result<()> {
 fn build_programs() -> Result<()> {
     visibility_filter::build()?;
     workspace::build()?;
-    run(&mut for_windows("build"))?;
+    run(for_windows("build").args(TARGETS))?;
     let bed = ["--package", "wine_bed", "--target", WINDOWS_32_TARGET];
     run(cargo().args(["build", "--quiet"]).args(bed))
 }
@@ -98,9 +99,7 @@ fn for_windows(word: &str) -> Command {
 }
 
 fn wine_suite() -> Command {
-    let mut suite = cargo();
-    suite.args(["test", "--quiet", "--package", "wine_suite", "--", "--ignored"]);
-    suite
+    ignored_tests(&["--test", "wine"])
 }
 
 fn stop(prefix: &str) -> Result<()> {

@@ -38,14 +38,22 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
-/// Builds all programs for this machine, from what the tests are built from, so that nothing is
-/// built twice.
+/// Builds all programs for this machine, from what the tests are built from: another selection of
+/// packages or targets would have other features, and build much of it twice.
 pub(crate) fn build() -> Result<()> {
     let mut build = cargo();
-    build.args(["build", "--quiet", "--workspace"]);
+    build.args(["build", "--quiet", "--workspace", "--all-targets"]);
     if cfg!(windows) {
         // Windows does not replace a program that runs, such as this one.
         build.args(["--exclude", "xtask"]);
     }
     run(&mut build)
+}
+
+/// `cargo test` for those tests of `targets` that need more than Rust. The packages are those of
+/// [`build`].
+pub(crate) fn ignored_tests(targets: &[&str]) -> Command {
+    let mut test = cargo();
+    test.args(["test", "--quiet", "--workspace"]).args(targets).args(["--", "--ignored"]);
+    test
 }
