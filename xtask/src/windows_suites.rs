@@ -11,7 +11,7 @@ use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_t
 use crate::{prerequisites, visibility_filter};
 
 /// Packages whose own tests do not run under Wine, and why.
-const NOT_UNDER_WINE: [(&str, &str); 13] = [
+const NOT_UNDER_WINE: [(&str, &str); 12] = [
     ("adversary", "attacks the daemon on Linux"),
     ("bench", "measures the daemon on this machine"),
     ("daemon_bed", "serves the two above"),
@@ -19,7 +19,6 @@ const NOT_UNDER_WINE: [(&str, &str); 13] = [
     ("feature_discovery", "replaces a file that its test reads, which Wine refuses"),
     ("fleet", "drives a cluster on Linux"),
     ("fuzz", "tests parsers, in the same way everywhere"),
-    ("http_endpoint", "disconnects clients that do not read, for which Wine buffers any length"),
     ("image_suite", "starts xtask"),
     ("release_suite", "starts xtask"),
     ("repository", "reads the repository, in the same way everywhere"),

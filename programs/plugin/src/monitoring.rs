@@ -4,14 +4,15 @@
 //! A port that is in use does not stop the daemon: listening is retried.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use cli::Failure;
-use http::StatusCode;
-use http_endpoint::{Limits, ListenAddress, Page, Pages, Request, serve};
+use http::header::ACCEPT;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
 use kubelet::Readiness;
 use kubelet::status::StatusReport;
 use metrics::Format;
@@ -19,10 +20,15 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
-use crate::scrape::ScrapeSources;
-use crate::status;
 use daemon::change_log::RepeatedText;
 use daemon::event_loop;
+
+use self::server::{LIMITS, Page, page, serve, text};
+use crate::scrape::ScrapeSources;
+use crate::status;
+
+pub(crate) mod address;
+mod server;
 
 /// How long to wait until listening is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -43,7 +49,7 @@ pub(crate) struct Sources {
 }
 
 /// Starts to serve the pages.
-pub(crate) fn start(address: ListenAddress, sources: Sources) -> Result<(), Failure> {
+pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure> {
     let event_loop = event_loop::build()?;
     let pages = Arc::new(MonitoringPages { sources, texts: Mutex::default() });
     let run = move || event_loop.block_on(listen(address, pages));
@@ -55,10 +61,12 @@ pub(crate) fn start(address: ListenAddress, sources: Sources) -> Result<(), Fail
     started.map(drop).map_err(failure)
 }
 
-async fn listen(address: ListenAddress, pages: Arc<MonitoringPages>) {
+async fn listen(address: SocketAddr, pages: Arc<MonitoringPages>) {
     let mut failures = RepeatedText::default();
     loop {
-        let ended = async { serve(bind(address)?, Arc::clone(&pages), Limits::default()).await };
+        let pages = Arc::clone(&pages);
+        let answer = move |request: Request<Incoming>| Arc::clone(&pages).answer(request);
+        let ended = async { serve(bind(address)?, LIMITS, answer).await };
         if let Err(error) = ended.await
             && failures.is_due(&error.to_string())
         {
@@ -73,8 +81,8 @@ async fn listen(address: ListenAddress, pages: Arc<MonitoringPages>) {
     }
 }
 
-fn bind(address: ListenAddress) -> io::Result<TcpListener> {
-    let listener = address.bind()?;
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = address::bind(address)?;
     // The port may have been chosen by the operating system.
     let address = listener.local_addr()?;
     tracing::info!(%address, "serving /metrics, /healthz and /readyz");
@@ -86,18 +94,20 @@ struct MonitoringPages {
     texts: Mutex<[Option<(Instant, Bytes)>; 2]>,
 }
 
-impl Pages for MonitoringPages {
-    async fn page(&self, request: Request) -> Option<Page> {
-        match request.path.as_str() {
-            "/metrics" => Some(self.metrics(Format::for_accept(&request.accept)).await),
-            "/healthz" => Some(self.health().await),
-            "/readyz" => Some(self.readiness()),
-            _ => None,
+impl MonitoringPages {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Page {
+        match request.uri().path() {
+            "/metrics" => {
+                let accept = request.headers().get_all(ACCEPT).iter();
+                let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
+                self.metrics(Format::for_accept(&accept.join(","))).await
+            }
+            "/healthz" => self.health().await,
+            "/readyz" => self.readiness(),
+            _ => text(StatusCode::NOT_FOUND, "no such page\n"),
         }
     }
-}
 
-impl MonitoringPages {
     async fn metrics(&self, format: Format) -> Page {
         let index = match format {
             Format::Prometheus => 0,
@@ -105,25 +115,25 @@ impl MonitoringPages {
         };
         let mut texts = self.texts.lock().await;
         let fresh = texts[index].as_ref().filter(|(at, _)| at.elapsed() < FRESH);
-        let body = if let Some((_, text)) = fresh {
-            text.clone()
+        let body = if let Some((_, body)) = fresh {
+            body.clone()
         } else {
             let readiness = self.sources.readiness.borrow().clone();
-            let text = Bytes::from(self.sources.scrape.text(&readiness, format).await);
-            texts[index] = Some((Instant::now(), text.clone()));
-            text
+            let body = Bytes::from(self.sources.scrape.text(&readiness, format).await);
+            texts[index] = Some((Instant::now(), body.clone()));
+            body
         };
-        Page { status: StatusCode::OK, content_type: format.content_type(), body }
+        page(StatusCode::OK, format.content_type(), body)
     }
 
     /// Whether the event loop that serves the kubelet runs.
     async fn health(&self) -> Page {
         let turn = self.sources.event_loop.spawn(async {});
         if let Ok(Ok(())) = timeout(ALIVE_LIMIT, turn).await {
-            return Page::text(StatusCode::OK, "ok\n");
+            return text(StatusCode::OK, "ok\n");
         }
-        let text = format!("the event loop is blocked for more than {ALIVE_LIMIT:?}\n");
-        Page::text(StatusCode::SERVICE_UNAVAILABLE, text)
+        let reason = format!("the event loop is blocked for more than {ALIVE_LIMIT:?}\n");
+        text(StatusCode::SERVICE_UNAVAILABLE, reason)
     }
 
     /// Whether a kubelet has the current list of every resource, otherwise the reason.
@@ -135,6 +145,6 @@ impl MonitoringPages {
         } else {
             (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         };
-        Page::text(status, first.to_owned() + &status::status_lines(&report))
+        text(status, first.to_owned() + &status::status_lines(&report))
     }
 }

@@ -5,6 +5,7 @@
 //! follows the host and the configuration, and the supervisor follows the kubelet. The end of either
 //! ends both.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +13,6 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use cli::Failure;
 use devices::{Catalog, DriverModel};
-use http_endpoint::ListenAddress;
 use kubelet::pod_resources::{Endpoint, PodAttribution};
 use kubelet::{UnixSockets, default_device_plugin_dir};
 use settings::Config;
@@ -58,8 +58,8 @@ pub(crate) struct DaemonArguments {
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<ListenAddress>,
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = monitoring::address::parse)]
+    listen: Option<SocketAddr>,
     /// Where the kubelet serves pod resources, which tell who holds a device: a socket, on Windows a
     /// named pipe [default: that of the kubelet]
     #[arg(long, value_name = "PATH",
@@ -77,7 +77,7 @@ pub(crate) struct Daemon {
     host: HostAccess,
     config: Config,
     reload: ReloadParts,
-    monitoring: Option<ListenAddress>,
+    monitoring: Option<SocketAddr>,
     pod_resources: Endpoint,
 }
 

@@ -1,17 +1,12 @@
 //! Well-behaved, slow and hostile clients over real connections.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
-
 use std::net::SocketAddr;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::mpsc;
 
-use bytes::Bytes;
-use http::StatusCode;
-use http_endpoint::{Limits, ListenAddress, Page, Pages, Request, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+
+use super::*;
+use crate::monitoring::address;
 
 /// Ends a test that hangs.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -27,9 +22,6 @@ const PATIENT: Limits = Limits {
 
 /// The size of a page that no socket buffer holds.
 const LARGE: usize = 64 << 20;
-
-/// A small page, and a large one. The receiver learns when the server no longer has the large one.
-struct TestPages(mpsc::Sender<()>);
 
 /// The content of the large page.
 struct Large(Vec<u8>, mpsc::Sender<()>);
@@ -47,27 +39,22 @@ impl Drop for Large {
     }
 }
 
-impl Pages for TestPages {
-    async fn page(&self, request: Request) -> Option<Page> {
-        match request.path.as_str() {
-            "/small" => Some(Page::text(StatusCode::OK, request.accept)),
-            "/large" => {
-                let large = Large(vec![b'x'; LARGE], self.0.clone());
-                Some(Page { body: Bytes::from_owner(large), ..Page::text(StatusCode::OK, "") })
-            }
-            _ => None,
-        }
-    }
-}
-
 fn start(limits: Limits) -> SocketAddr {
-    start_with(limits, TestPages(mpsc::channel().0))
+    start_with(limits, mpsc::channel().0)
 }
 
-fn start_with(limits: Limits, pages: TestPages) -> SocketAddr {
-    let listener = "127.0.0.1:0".parse::<ListenAddress>().unwrap().bind().unwrap();
+/// Serves a small page, and a large one: `dropped` learns when the server no longer has it.
+fn start_with(limits: Limits, dropped: mpsc::Sender<()>) -> SocketAddr {
+    let listener = address::bind(address::parse("127.0.0.1:0").unwrap()).unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { serve(listener, Arc::new(pages), limits).await.map(drop) });
+    let answer = move |request: Request<Incoming>| {
+        let body = match request.uri().path() {
+            "/small" => Bytes::from_static(b"small"),
+            _ => Bytes::from_owner(Large(vec![b'x'; LARGE], dropped.clone())),
+        };
+        std::future::ready(page(StatusCode::OK, "text/plain", body))
+    };
+    tokio::spawn(async move { serve(listener, limits, answer).await.map(drop) });
     address
 }
 
@@ -95,8 +82,7 @@ async fn pass(time: Duration) {
 }
 
 async fn get(address: SocketAddr, path: &str) -> String {
-    let request =
-        format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept: a/b\r\nConnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     exchange(address, request.as_bytes()).await
 }
 
@@ -105,8 +91,7 @@ async fn pages_are_served() {
     let address = start(PATIENT);
     let response = get(address, "/small?a=b").await;
     assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
-    assert!(response.ends_with("\r\n\r\na/b"), "{response}");
-    assert!(get(address, "/nothing").await.starts_with("HTTP/1.1 404 "));
+    assert!(response.ends_with("\r\n\r\nsmall"), "{response}");
     let head = exchange(address, b"HEAD /small HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let head = head.await;
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
@@ -136,10 +121,11 @@ async fn a_client_that_does_not_finish_its_request_is_disconnected() {
 }
 
 #[tokio::test]
+#[cfg_attr(windows, ignore = "Wine buffers what a client does not read, of any length")]
 async fn a_client_that_does_not_read_is_disconnected() {
     let (dropped, is_dropped) = mpsc::channel();
     let limits = Limits { linger: Duration::from_millis(1), ..PATIENT };
-    let address = start_with(limits, TestPages(dropped));
+    let address = start_with(limits, dropped);
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     // The response has begun.
@@ -161,9 +147,9 @@ async fn a_connection_is_used_for_several_requests_and_not_for_ever() {
     let address = start(PATIENT);
     let mut stream = TcpStream::connect(address).await.unwrap();
     for _ in 0..2 {
-        stream.write_all(b"GET /small HTTP/1.1\r\nHost: x\r\nAccept: zz\r\n\r\n").await.unwrap();
+        stream.write_all(b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         let mut text = String::new();
-        while !text.ends_with("\r\n\r\nzz") {
+        while !text.ends_with("\r\n\r\nsmall") {
             let mut byte = [0];
             timeout(LIMIT, stream.read_exact(&mut byte)).await.unwrap().unwrap();
             text.push(char::from(byte[0]));

@@ -1,0 +1,87 @@
+//! The address of `--listen`.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// How many connections the operating system holds until they are accepted.
+const BACKLOG: i32 = 64;
+
+/// Why a text is not an address to listen on.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "expected an IP address and a port, such as `127.0.0.1:9400` or `[::1]:9400`, or `:9400` for \
+     every address of the host"
+)]
+pub(crate) struct AddressError;
+
+/// Parses an address. A port alone stands for every address of the host, IPv4 and IPv6, which is
+/// `[::]`.
+pub(crate) fn parse(text: &str) -> Result<SocketAddr, AddressError> {
+    let every = text.strip_prefix(':').map(|port| format!("[::]:{port}"));
+    every.as_deref().unwrap_or(text).parse().map_err(|_| AddressError)
+}
+
+/// Listens on an address.
+///
+/// # Errors
+/// The port is in use, or the host does not have the address.
+pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let is_every = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    match bind_one(address, is_every) {
+        Err(error) if is_every && !is_in_use(&error) => {
+            // A host without IPv6.
+            bind_one((Ipv4Addr::UNSPECIFIED, address.port()).into(), false)
+        }
+        bound => bound,
+    }
+}
+
+fn is_in_use(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
+}
+
+fn bind_one(address: SocketAddr, with_ipv4: bool) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if with_ipv4 {
+        socket.set_only_v6(false)?;
+    }
+    // On Windows this option would let two processes share a port.
+    #[cfg(unix)]
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_parsed() {
+        assert_eq!(parse(":9400"), Ok((Ipv6Addr::UNSPECIFIED, 9400).into()));
+        for text in ["127.0.0.1:0", "[::1]:9400", "[::]:0", "0.0.0.0:65535"] {
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", ":", "9400", ":+1", ":65536", "localhost:9400", "127.0.0.1", "::1:9400:"] {
+            assert_eq!(parse(text), Err(AddressError), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_port_in_use_is_an_error() {
+        let first = bind(parse("127.0.0.1:0").unwrap()).unwrap();
+        let taken = bind(first.local_addr().unwrap());
+        assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
+    fn every_address_includes_ipv4() {
+        let listener = bind(parse(":0").unwrap()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+    }
+}
