@@ -42,7 +42,7 @@ impl FileLock {
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         let found = uds::identity(&path)?;
         match found {
-            Some(identity) if is_at(&file, &path)? => {
+            Some(identity) if is_at(&file, &path) => {
                 Ok(FileLock { path, identity, file: Some(file) })
             }
             // The process that had the lock has removed the file meanwhile.
@@ -78,16 +78,17 @@ impl Drop for FileLock {
 
 /// Whether the open file is the one at `path`.
 #[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let (open, found) = (file.metadata()?, fs::metadata(path)?);
-    Ok((open.dev(), open.ino()) == (found.dev(), found.ino()))
+    let inode = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let open = file.metadata().map(inode);
+    fs::metadata(path).is_ok_and(|found| open.is_ok_and(|open| open == inode(found)))
 }
 
 /// Windows removes no file that is open here.
 #[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> io::Result<bool> {
-    Ok(true)
+fn is_at(_: &File, _: &Path) -> bool {
+    true
 }
 
 fn held(path: &Path) -> io::Error {

@@ -14,8 +14,8 @@ const SETTLED: Duration = Duration::from_millis(300);
 
 pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     let mut rows = Vec::new();
-    for (shape, memory) in [(SHARED, 6.0), (MANY, 14.0)] {
-        rows.extend(measure_shape(program, shape, memory, effort.times(40)).await?);
+    for shape in [SHARED, MANY] {
+        rows.extend(measure_shape(program, shape, effort.times(40)).await?);
     }
     Ok(Group {
         title: "Start and memory",
@@ -25,12 +25,7 @@ pub(super) async fn measure(program: &Path, effort: Effort) -> Result<Group> {
     })
 }
 
-async fn measure_shape(
-    program: &Path,
-    shape: Shape,
-    memory: f64,
-    times: usize,
-) -> Result<Vec<Row>> {
+async fn measure_shape(program: &Path, shape: Shape, times: usize) -> Result<Vec<Row>> {
     let (mut starts, mut resident, mut peak) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..times {
         let node = Node::new(shape)?;
@@ -43,14 +38,15 @@ async fn measure_shape(
         peak.extend(program.peak());
     }
     let of = |what: &str| format!("{what}, {} slots", shape.slots);
+    let within = |row: Row, limit, applies_to| match shape {
+        SHARED => row.within(limit, applies_to),
+        _ => row,
+    };
     let start = Row::new(of("start to list"), "ms", starts)?;
-    let mut rows = vec![match shape {
-        SHARED => start.within(10.0, AppliesTo::Median),
-        _ => start,
-    }];
+    let mut rows = vec![within(start, 10.0, AppliesTo::Median)];
     if !resident.is_empty() {
         let resident = Row::new(of("resident"), "MiB", resident)?;
-        rows.push(resident.within(memory, AppliesTo::Percentile99));
+        rows.push(within(resident, 8.0, AppliesTo::Percentile99));
         rows.push(Row::new(of("resident, peak"), "MiB", peak)?);
     }
     Ok(rows)
