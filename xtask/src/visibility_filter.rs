@@ -13,30 +13,28 @@ use crate::process::run;
 use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, target_dir};
 use crate::{build_flags, prerequisites};
 
-/// A filter: for the processes of one architecture, at one or both levels.
+/// A filter, for the processes of one architecture.
 pub(crate) struct Filter {
     /// The name under which it is shipped.
     pub(crate) file: &'static str,
     target: &'static str,
-    feature: &'static str,
 }
 
-/// Every filter: the usual one, and that of `directx-visible --com`.
-pub(crate) static FILTERS: [Filter; 3] = [
-    Filter { file: "directx-visible-filter.dll", target: WINDOWS_TARGET, feature: "dll" },
-    Filter { file: "directx-visible-filter32.dll", target: WINDOWS_32_TARGET, feature: "dll" },
-    Filter { file: "directx-visible-com.dll", target: WINDOWS_TARGET, feature: "com" },
+/// Every filter.
+pub(crate) static FILTERS: [Filter; 2] = [
+    Filter { file: "directx-visible-filter.dll", target: WINDOWS_TARGET },
+    Filter { file: "directx-visible-filter32.dll", target: WINDOWS_32_TARGET },
 ];
 
 /// Builds a filter and returns its path, which has the shipped name.
-fn build_one(Filter { file, target, feature }: &Filter) -> Result<PathBuf> {
+fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
     let (gcc, format, entry, export) = match *target {
         WINDOWS_TARGET => ("x86_64-w64-mingw32-gcc", "pe-x86-64", "DllMain", "DllMain"),
         _ => ("i686-w64-mingw32-gcc", "pe-i386", "_DllMain@12", "DllMain = DllMain@12"),
     };
     let mut compile = cargo();
     compile.args(["rustc", "--quiet", "--locked", "--package", "visibility_filter", "--lib"]);
-    compile.args(["--crate-type", "staticlib", "--features", feature]);
+    compile.args(["--crate-type", "staticlib", "--features", "dll"]);
     compile.args(["--profile", "filter", "--target", target]).env_remove("RUSTFLAGS");
     run(compile.env("CARGO_ENCODED_RUSTFLAGS", build_flags::paths().join("\u{1f}")))?;
     let folder = target_dir().join(target).join("filter");

@@ -11,13 +11,9 @@ use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW6
 use crate::{FileName, HostDisk, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 
 /// The files of the launcher, which are released beside the daemon. The program and its filter are
-/// needed; the filters of `--com` and of 32-bit programs may be missing.
-pub const LAUNCHER_FILES: [&str; 4] = [
-    "directx-visible.exe",
-    "directx-visible-filter.dll",
-    "directx-visible-com.dll",
-    "directx-visible-filter32.dll",
-];
+/// needed; that of 32-bit programs may be missing.
+pub const LAUNCHER_FILES: [&str; 3] =
+    ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
 
 /// The folder of the host with the launcher's files. Each version has its own, because a container
 /// keeps the paths with which it was created.
@@ -47,8 +43,8 @@ pub(crate) fn add(
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<(), LauncherProblem> {
     let folder = launcher_folder(&host.system_root);
-    let [program, filter, com, filter32] = LAUNCHER_FILES;
-    let files = [(program, SYSTEM32), (filter, SYSTEM32), (com, SYSTEM32), (filter32, SYSWOW64)];
+    let [program, filter, filter32] = LAUNCHER_FILES;
+    let files = [(program, SYSTEM32), (filter, SYSTEM32), (filter32, SYSWOW64)];
     let usable = |(name, to): (&str, &str)| {
         let source = format!("{folder}\\{name}");
         let file = MountCandidate::existing(MountOrigin::Launcher, source, to, name);
@@ -57,9 +53,8 @@ pub(crate) fn add(
             Some((file, why)) => Err(LauncherProblem { file, why }),
         }
     };
-    let [program, filter, com, filter32] = files.map(usable);
+    let [program, filter, filter32] = files.map(usable);
     let mut added = vec![program?, filter?];
-    added.extend(com);
     // Without this one, only 32-bit programs see all devices.
     added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present));
     plan.files.extend(added);

@@ -13,20 +13,11 @@ pub(crate) enum Request {
     Help,
     Version,
     /// Run the program of the raw command line.
-    Run(Unfiltered, Level),
-    Check(Format, Level),
+    Run(Unfiltered),
+    Check(Format),
     /// Print what the calls of an API list, given the LUIDs of the adapters. `--check` starts
     /// this program with it.
     List(Api, Vec<i64>),
-}
-
-/// Where adapters are hidden.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Level {
-    /// Below all APIs of Windows.
-    Kernel,
-    /// In DXGI too.
-    Com,
 }
 
 /// How the comparison is printed.
@@ -47,14 +38,12 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
         return Ok(list);
     }
     let (mut check, mut json, mut require) = (false, false, false);
-    let mut level = Level::Kernel;
     for (n, word) in words.iter().enumerate() {
         match word.to_str() {
             Some("-h" | "--help") => return Ok(Request::Help),
             Some("-V" | "--version") => return Ok(Request::Version),
             Some("--check") => check = true,
             Some("--json") => json = true,
-            Some("--com") => level = Level::Com,
             Some("--require") => require = true,
             Some("--") => {
                 if check || json {
@@ -63,15 +52,15 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
                 if n + 1 == words.len() {
                     return Err(no_command());
                 }
-                return Ok(Request::Run(unfiltered(require), level));
+                return Ok(Request::Run(unfiltered(require)));
             }
             _ => return Err(unknown(&word.to_string_lossy())),
         }
     }
     match (check, json, require) {
         (true, _, true) => Err(usage("--check and --require cannot be combined")),
-        (true, true, false) => Ok(Request::Check(Format::Json, level)),
-        (true, false, false) => Ok(Request::Check(Format::Text, level)),
+        (true, true, false) => Ok(Request::Check(Format::Json)),
+        (true, false, false) => Ok(Request::Check(Format::Text)),
         (false, true, _) => Err(usage("--json belongs to --check")),
         (false, false, _) => Err(no_command()),
     }
@@ -120,20 +109,16 @@ mod tests {
 
     #[test]
     fn options_end_at_the_command() {
-        let run = |unfiltered| Ok(Request::Run(unfiltered, Level::Kernel));
-        assert_eq!(parsed(&["--", "a", "--check", "--com"]), run(Unfiltered::Allow));
+        let run = |unfiltered| Ok(Request::Run(unfiltered));
+        assert_eq!(parsed(&["--", "a", "--check"]), run(Unfiltered::Allow));
         assert_eq!(parsed(&["--require", "--", "--"]), run(Unfiltered::Refuse));
-        let check = |format| Ok(Request::Check(format, Level::Kernel));
+        let check = |format| Ok(Request::Check(format));
         assert_eq!(parsed(&["--check", "--json"]), check(Format::Json));
         assert_eq!(parsed(&["--check"]), check(Format::Text));
         let list = parsed(&["--list", "vulkan", "5,-6"]);
         assert_eq!(list, Ok(Request::List(Api::Vulkan, vec![5, -6])));
         assert_eq!(parsed(&["--list", "cuda", ""]), Ok(Request::List(Api::Cuda, Vec::new())));
         assert_eq!(parsed(&["--require", "--help", "x"]), Ok(Request::Help));
-        let com = Request::Run(Unfiltered::Refuse, Level::Com);
-        assert_eq!(parsed(&["--com", "--require", "--", "a"]), Ok(com));
-        let com = Request::Check(Format::Text, Level::Com);
-        assert_eq!(parsed(&["--check", "--com"]), Ok(com));
     }
 
     #[test]

@@ -2,15 +2,8 @@
 
 #![cfg_attr(not(windows), allow(dead_code, reason = "used on Windows"))]
 
-use crate::arguments::Level;
-
 /// The filter for 64-bit programs, which lies beside this program.
-pub(crate) fn filter_file(level: Level) -> &'static str {
-    match level {
-        Level::Kernel => "directx-visible-filter.dll",
-        Level::Com => "directx-visible-com.dll",
-    }
-}
+pub(crate) const FILTER: &str = "directx-visible-filter.dll";
 
 /// The filter for 32-bit programs, which may be missing.
 pub(crate) const FILTER_32: &str = "directx-visible-filter32.dll";

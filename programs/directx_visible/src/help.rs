@@ -3,8 +3,8 @@
 pub(crate) const TEXT: &str = "\
 Runs a program that sees only the DirectX devices of its container
 
-Usage: directx-visible [--require] [--com] -- COMMAND [ARGUMENT]...
-       directx-visible --check [--com] [--json]
+Usage: directx-visible [--require] -- COMMAND [ARGUMENT]...
+       directx-visible --check [--json]
 
 The program and its child processes see the devices that the device plugin names in
 DIRECTX_VISIBLE_DEVICES_* and DIRECTX_VISIBLE_DEVICES, and software adapters. This
@@ -12,8 +12,6 @@ prevents mistakes; it is not isolation.
 
 Options:
       --require  Do not run the program, or a child process, that would see all devices
-      --com      Hide devices in DXGI too, for a DXGI that does not use Windows' own lists,
-                 such as that of DXVK
       --check    Compare the devices that each GPU API lists with and without the filter
                  with those of the container
       --json     Print the comparison as JSON

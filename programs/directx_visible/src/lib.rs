@@ -32,8 +32,8 @@ pub fn main() -> ExitCode {
             println!("directx-visible {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        Ok(Request::Run(unfiltered, level)) => run::program(unfiltered, level),
-        Ok(Request::Check(format, level)) => run::check(format, level),
+        Ok(Request::Run(unfiltered)) => run::program(unfiltered),
+        Ok(Request::Check(format)) => run::check(format),
         Ok(Request::List(api, known)) => run::list(api, &known),
         Err(failure) => Err(failure),
     };

@@ -10,22 +10,22 @@ use visible_process::{
 };
 
 use crate::allocation::{Existing, existing, list as listed_luids};
-use crate::arguments::{Format, Level};
+use crate::arguments::Format;
 use crate::check::{Report, known};
 use crate::command_line::after_dashes;
 use crate::failure::{Failure, NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER, USAGE};
-use crate::filters::{filter_file, path_of_32_bit_filter};
+use crate::filters::{FILTER, path_of_32_bit_filter};
 use crate::lists::{self, ListCommand};
 
 /// `ERROR_FILE_NOT_FOUND`, `ERROR_PATH_NOT_FOUND` and `ERROR_INVALID_NAME` (winerror.h).
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
 
 /// Runs the program, and returns its exit code.
-pub(crate) fn program(unfiltered: Unfiltered, level: Level) -> Result<u32, Failure> {
+pub(crate) fn program(unfiltered: Unfiltered) -> Result<u32, Failure> {
     let raw = raw_command_line();
     let command = after_dashes(&raw).ok_or_else(no_command)?;
     let Allocation { allowed, .. } = allocation()?;
-    let payload = match (payload(&allowed, unfiltered, level), unfiltered) {
+    let payload = match (payload(&allowed, unfiltered), unfiltered) {
         (Ok(payload), _) => Some(payload),
         (Err(failure), Unfiltered::Refuse) => return Err(failure),
         (Err(failure), Unfiltered::Allow) => {
@@ -41,9 +41,9 @@ pub(crate) fn program(unfiltered: Unfiltered, level: Level) -> Result<u32, Failu
 }
 
 /// Compares what each API lists in an unfiltered and in a filtered process.
-pub(crate) fn check(format: Format, level: Level) -> Result<u32, Failure> {
+pub(crate) fn check(format: Format) -> Result<u32, Failure> {
     let Allocation { allowed, adapters } = allocation()?;
-    let payload = payload(&allowed, Unfiltered::Refuse, level)?;
+    let payload = payload(&allowed, Unfiltered::Refuse)?;
     let known = known(allowed.as_slice(), adapters.as_deref());
     let program = own_path()?;
     let command = ListCommand::new(&program, &known);
@@ -97,13 +97,9 @@ fn allocation() -> Result<Allocation, Failure> {
 }
 
 /// The payload for a filter that can be loaded.
-fn payload(
-    allowed: &AllowedLuids,
-    unfiltered: Unfiltered,
-    level: Level,
-) -> Result<Payload, Failure> {
+fn payload(allowed: &AllowedLuids, unfiltered: Unfiltered) -> Result<Payload, Failure> {
     let own = own_path()?;
-    let path = own.with_file_name(filter_file(level));
+    let path = own.with_file_name(FILTER);
     load_filter(&path).map_err(|error| cannot_load(&path, &error))?;
     let text = path.to_string_lossy();
     let payload =

@@ -3,14 +3,14 @@
 use gpu_lists::Api;
 use visibility::Unfiltered;
 
-use crate::arguments::{Format, Level};
+use crate::arguments::Format;
 use crate::failure::{Failure, OTHER};
 
-pub(crate) fn program(_: Unfiltered, _: Level) -> Result<u32, Failure> {
+pub(crate) fn program(_: Unfiltered) -> Result<u32, Failure> {
     Err(only_on_windows())
 }
 
-pub(crate) fn check(_: Format, _: Level) -> Result<u32, Failure> {
+pub(crate) fn check(_: Format) -> Result<u32, Failure> {
     Err(only_on_windows())
 }
 

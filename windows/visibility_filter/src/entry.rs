@@ -79,10 +79,7 @@ fn install(payload: &Payload) -> Result<(), HookError> {
     if let Some((_, set)) = &gpu {
         set.install()?;
     }
-    child.install()?;
-    #[cfg(feature = "com")]
-    crate::loaded_dxgi::watch().map_err(HookError::Refused)?;
-    Ok(())
+    child.install()
 }
 
 /// The hooks of `win32u`, of which those that every Windows has must exist.

@@ -5,9 +5,6 @@
 //! filtered too. It has no runtime and uses only `ntdll`: it is loaded before a program's
 //! own libraries, and must not change how the program starts.
 //!
-//! With the feature `com` it also hides adapters in DXGI, for libraries of DXGI that do not
-//! use `win32u`.
-//!
 //! This is a courtesy to programs that would use the wrong GPU, not isolation: a program
 //! can call the kernel itself.
 
@@ -28,14 +25,10 @@ mod adapters;
 mod children;
 #[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod code;
-#[cfg(all(windows, target_arch = "x86_64", feature = "com"))]
-mod dxgi_factory;
 #[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod entry;
 #[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod hook;
-#[cfg(all(windows, target_arch = "x86_64", feature = "com"))]
-mod loaded_dxgi;
 #[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]
 mod report;
 #[cfg(all(windows, any(target_arch = "x86_64", target_arch = "x86"), feature = "dll"))]

@@ -181,48 +181,9 @@ unsafe extern "system" {
         offset: *const i64,
         key: *const u32,
     ) -> Status;
-    #[cfg(feature = "com")]
-    pub(crate) fn LdrEnumerateLoadedModules(
-        reserved: u32,
-        callback: unsafe extern "system" fn(*const LoadedModule, *mut c_void, *mut u8),
-        context: *mut c_void,
-    ) -> Status;
-    #[cfg(feature = "com")]
-    pub(crate) fn LdrRegisterDllNotification(
-        flags: u32,
-        callback: unsafe extern "system" fn(u32, *const LoadedLibrary, *mut c_void),
-        context: *mut c_void,
-        cookie: *mut usize,
-    ) -> Status;
-    #[cfg(feature = "com")]
-    pub(crate) fn RtlAcquireSRWLockExclusive(lock: *mut usize);
-    #[cfg(feature = "com")]
-    pub(crate) fn RtlReleaseSRWLockExclusive(lock: *mut usize);
     pub(crate) fn RtlGetCurrentPeb() -> *const Peb;
     pub(crate) fn RtlAllocateHeap(heap: Handle, flags: u32, size: usize) -> *mut c_void;
     pub(crate) fn RtlFreeHeap(heap: Handle, flags: u32, memory: *mut c_void) -> u8;
-}
-
-/// The first fields of `LDR_DATA_TABLE_ENTRY`.
-#[cfg(feature = "com")]
-#[repr(C)]
-pub(crate) struct LoadedModule {
-    links: [usize; 6],
-    pub(crate) base: usize,
-    entry: usize,
-    size: usize,
-    path: Text<u16>,
-    pub(crate) name: Text<u16>,
-}
-
-/// `LDR_DLL_LOADED_NOTIFICATION_DATA`.
-#[cfg(feature = "com")]
-#[repr(C)]
-pub(crate) struct LoadedLibrary {
-    flags: u32,
-    path: *const Text<u16>,
-    pub(crate) name: *const Text<u16>,
-    pub(crate) base: usize,
 }
 
 /// The first fields of the process environment block.

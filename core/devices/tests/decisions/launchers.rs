@@ -11,10 +11,9 @@ use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, server, wddm};
 
 const GPU: &str = r"PCI\VEN_10DE\1&0\0";
 
-const MOUNTS: [&str; 4] = [
+const MOUNTS: [&str; 3] = [
     r"C:\Windows\System32\directx-visible.exe",
     r"C:\Windows\System32\directx-visible-filter.dll",
-    r"C:\Windows\System32\directx-visible-com.dll",
     r"C:\Windows\SysWOW64\directx-visible-filter32.dll",
 ];
 
@@ -100,11 +99,11 @@ fn the_resources_of_one_container_agree_about_the_mounts() {
 fn the_filter_of_32_bit_programs_may_be_missing() {
     let mut on = host(vec![gpu(1, NVIDIA)]);
     on.host.wow64 = Wow64::Absent;
-    assert_eq!(launcher(&planned(with_launcher(wddm(1)), &on, GPU, &never)), MOUNTS[..3]);
+    assert_eq!(launcher(&planned(with_launcher(wddm(1)), &on, GPU, &never)), MOUNTS[..2]);
     on.host = HostFacts { disk: HostDisk::Here, ..server("10.0.20348.1", "2.5") };
     let exists = |path: &str| path.contains("ProgramData") && !path.contains("filter32");
     let plan = planned(with_launcher(wddm(1)), &on, GPU, &exists);
-    assert_eq!((launcher(&plan), warnings(&plan)), (MOUNTS[..3].to_vec(), vec![]));
+    assert_eq!((launcher(&plan), warnings(&plan)), (MOUNTS[..2].to_vec(), vec![]));
 }
 
 #[test]
@@ -131,7 +130,7 @@ fn on_this_machine_only_files_that_exist_are_mounted_and_none_over_files_of_the_
         assert_eq!(of(&|p| provided(p) || p == path), (vec![], expected));
     }
     let (mounted, warnings) = of(&|p| provided(p) || p.starts_with(r"D:\Windows\SysWOW64"));
-    assert_eq!((mounted.len(), warnings.as_str()), (3, ""));
+    assert_eq!((mounted.len(), warnings.as_str()), (2, ""));
 }
 
 #[test]
@@ -162,7 +161,5 @@ fn configured_mounts_and_exclusions_come_first() {
         warnings(&plan),
         ["directx-visible is not mounted: directx-visible-filter.dll is in excludeMounts"]
     );
-    assert_eq!(launcher(&excluding("directx-visible-filter32.dll")), MOUNTS[..3]);
-    let without_com = [MOUNTS[0], MOUNTS[1], MOUNTS[3]];
-    assert_eq!(launcher(&excluding("directx-visible-com.dll")), without_com);
+    assert_eq!(launcher(&excluding("directx-visible-filter32.dll")), MOUNTS[..2]);
 }

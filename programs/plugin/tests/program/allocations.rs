@@ -115,7 +115,6 @@ fn visibility_mounts_the_launcher_once_without_touching_the_disk() {
     let launcher = [
         r"System32\directx-visible.exe",
         r"System32\directx-visible-filter.dll",
-        r"System32\directx-visible-com.dll",
         r"SysWOW64\directx-visible-filter32.dll",
     ];
     for (visibility, expected) in [("launcher", &launcher[..]), ("off", &[])] {

@@ -115,17 +115,13 @@ fn sizes(folder: &Path) -> Result<Vec<Row>> {
     for path in files {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let limit = match path.extension().and_then(|extension| extension.to_str()) {
-            // The library of `--com` has no budget.
-            Some("dll") => (!name.ends_with("-com.dll")).then_some(20.0),
-            Some("exe") if name == LAUNCHER => Some(400.0),
+            Some("dll") => 20.0,
+            Some("exe") if name == LAUNCHER => 400.0,
             _ => continue,
         };
         let bytes = u32::try_from(fs::metadata(&path)?.len())?;
         let row = Row::new(name, "KiB", vec![f64::from(bytes) / 1024.0])?;
-        rows.push(match limit {
-            Some(limit) => row.within(limit, AppliesTo::Median),
-            None => row,
-        });
+        rows.push(row.within(limit, AppliesTo::Median));
     }
     Ok(rows)
 }

@@ -36,7 +36,6 @@ Files/device-plugin-wddm.exe = Files/device-plugin-mcdm.exe
 Files/directx-device-discovery.dll
 Files/directx-device-plugin.exe = Files/device-plugin-mcdm.exe
 Files/directx-feature-discovery.exe = Files/device-plugin-mcdm.exe
-Files/directx-visible-com.dll
 Files/directx-visible-filter.dll
 Files/directx-visible-filter32.dll
 Files/directx-visible.exe

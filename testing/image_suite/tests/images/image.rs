@@ -20,7 +20,6 @@ pub(crate) const BUILT: [&str; 7] = [
     "directx-visible.exe",
     "directx-visible-filter.dll",
     "directx-visible-filter32.dll",
-    "directx-visible-com.dll",
 ];
 
 /// `cargo xtask image`, built once.

@@ -28,7 +28,6 @@ mod device_manager;
 mod doctor;
 mod gpu_probe;
 mod graphics;
-mod graphics_com;
 mod host;
 mod host_variants;
 mod inventories;

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 pub(crate) const WINDOWS: &str = "x86_64-pc-windows-gnu";
 pub(crate) const WINDOWS_32: &str = "i686-pc-windows-gnu";
 
-/// The libraries that `directx-visible` puts into programs: the usual one, that for 32-bit programs
-/// and that of `--com`.
+/// The libraries that `directx-visible` puts into programs: the usual one and that for 32-bit
+/// programs.
 pub(crate) const FILTER: &str = "directx-visible-filter.dll";
 pub(crate) const FILTER_32: &str = "directx-visible-filter32.dll";
-pub(crate) const FILTER_COM: &str = "directx-visible-com.dll";
 
 /// The folder of the workspace.
 pub(crate) fn root() -> PathBuf {
@@ -45,8 +44,7 @@ fn built(path: PathBuf) -> PathBuf {
 
 /// Copies every filter into `folder`.
 pub(crate) fn copy_filters(folder: &Path) {
-    for (target_triple, file) in [(WINDOWS, FILTER), (WINDOWS_32, FILTER_32), (WINDOWS, FILTER_COM)]
-    {
+    for (target_triple, file) in [(WINDOWS, FILTER), (WINDOWS_32, FILTER_32)] {
         copy(&built(target().join(target_triple).join("filter").join(file)), folder);
     }
 }

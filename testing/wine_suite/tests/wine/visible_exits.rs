@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::output::{expect, output, text};
-use super::paths::{FILTER, FILTER_COM, windows_build, windows_path};
-use super::visible::{FILTERED, LISTS, Launcher, SHOWN, bed, expect_all};
+use super::paths::{FILTER, windows_build, windows_path};
+use super::visible::{Launcher, SHOWN, bed, expect_all};
 
 /// Offsets in a program's headers (winnt.h).
 const MACHINE: usize = 4;
@@ -61,23 +61,6 @@ fn a_filter_that_cannot_be_read() {
     expect(&required, 122, "", &["error: ", load, "hint: "]);
     let warning = "directx-visible: the program sees every GPU:";
     expect(&launcher.run(&[], &["exit", "3"]), 3, "", &[warning, load]);
-}
-
-#[test]
-#[ignore = "needs Wine: cargo xtask test wine"]
-fn com_filters_too_and_needs_its_own_library() {
-    let launcher = Launcher::new();
-    let bed = bed();
-    // Where no library of DXGI can list adapters, the option changes nothing.
-    let words = [&["--com", "--require", "--", &*bed], &LISTS[..]].concat();
-    expect(&launcher.output(&words), 0, FILTERED, &[]);
-    fs::remove_file(launcher.folder.join(FILTER_COM)).unwrap();
-    let load = r"visible\directx-visible-com.dll: ";
-    let required = launcher.output(&["--com", "--require", "--", &bed, "exit", "3"]);
-    let error = "error: cannot load the filter Z:";
-    expect(&required, 122, "", &[error, load, "hint: restore the file"]);
-    let result = launcher.output(&["--com", "--", &bed, "exit", "3"]);
-    expect(&result, 3, "", &["directx-visible: the program sees every GPU:", load]);
 }
 
 /// `wine_bed` with other bytes in its headers, as Windows spells its path.
