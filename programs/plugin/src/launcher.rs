@@ -59,38 +59,16 @@ impl NodeLauncher {
     }
 }
 
-/// The files of this host. Those that no container can have are removed, on a thread of its own that
-/// asks who holds devices.
+/// The files of this host.
 #[cfg(windows)]
-pub(crate) fn of_this_host(
-    ask: crate::device_holders::AskHolders,
-    catalog: &Catalog,
-) -> NodeLauncher {
-    use std::path::PathBuf;
+pub(crate) fn of_this_host(catalog: &Catalog) -> NodeLauncher {
+    use crate::launcher_folder::{LauncherFolder, folder_of_this_host};
 
-    use crate::launcher_folder::LauncherFolder;
-
-    let root = std::env::var("SystemRoot").ok().and_then(|root| root.parse().ok());
-    let folder = PathBuf::from(devices::launcher_folder(&root.unwrap_or_default()));
     let program = std::env::current_exe().unwrap_or_default();
     let source = program.parent().map(Into::into).unwrap_or_default();
-    let folder = Arc::new(LauncherFolder::new(folder, source, access_rights::share_programs));
-    let provided = Arc::clone(&folder);
-    let provide = within(WRITE_LIMIT, Arc::new(move || provided.provide()));
-    let mut launcher = NodeLauncher::new(provide);
+    let folder = LauncherFolder::new(folder_of_this_host(), source, access_rights::share_programs);
+    let mut launcher = NodeLauncher::new(within(WRITE_LIMIT, Arc::new(move || folder.provide())));
     launcher.update(catalog);
-    let remove = move || {
-        // A container that restarts gets the paths of its allocation again. So the files stay
-        // while any container holds a device, and while the kubelet does not say.
-        let is_free = || ask(None).is_some_and(|held| held.iter().next().is_none());
-        if folder.has_unused() && is_free() {
-            folder.remove_unused();
-        }
-    };
-    let thread = std::thread::Builder::new().name("launcher folders".to_owned());
-    if let Err(error) = thread.spawn(remove) {
-        tracing::debug!(%error, "cannot start the thread that removes unused folders");
-    }
     launcher
 }
 

@@ -1,13 +1,13 @@
 //! The folder of the host with the files of `directx-visible`, which containers mount.
 //!
 //! In come the files beside this program; out goes a folder of this version with equal files, which
-//! everybody may read and only administrators may change. The folders of other versions are removed
-//! when no container can have their files.
+//! everybody may read and only administrators may change. The folders of other versions stay: the
+//! kubelet gives a container the paths of its allocation whenever it restarts, and several daemons
+//! may run on a node.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use cli::Failure;
 use devices::LAUNCHER_FILES;
@@ -27,8 +27,6 @@ pub(crate) struct LauncherFolder {
     source: PathBuf,
     /// Lets everybody read a file or a folder, and only administrators change it.
     share: fn(&Path) -> io::Result<()>,
-    /// Whether a container can have got files of the folder since the start.
-    used: Mutex<bool>,
 }
 
 impl LauncherFolder {
@@ -38,13 +36,11 @@ impl LauncherFolder {
         source: PathBuf,
         share: fn(&Path) -> io::Result<()>,
     ) -> LauncherFolder {
-        LauncherFolder { folder, source, share, used: Mutex::new(false) }
+        LauncherFolder { folder, source, share }
     }
 
     /// Makes the folder contain the files of this version.
     pub(crate) fn provide(&self) -> Result<(), Failure> {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        *used = true;
         let files = self.source_files().map_err(|failure| failure.hint(MISSING))?;
         let mut folders: Vec<&Path> = self.folder.ancestors().take(OWN_LEVELS).collect();
         folders.reverse();
@@ -102,39 +98,26 @@ impl LauncherFolder {
         };
         write().map_err(|error| failure("cannot write", &path, error))
     }
-
-    /// Removes the folders of other versions, and that of this version if it was never used. The
-    /// caller knows that no container has their files. A file that is in use keeps its folder.
-    pub(crate) fn remove_unused(&self) {
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(all) = self.folder.parent() else { return };
-        for folder in others(all, used.then_some(&*self.folder)) {
-            let mut name = folder.clone().into_os_string();
-            name.push(".removed");
-            // Windows renames no folder with a file in use, so no folder is removed in part.
-            let removed = fs::rename(&folder, &name).and_then(|()| fs::remove_dir_all(&name));
-            let folder = folder.display();
-            match removed {
-                Ok(()) => tracing::info!(%folder, "removed an unused folder of directx-visible"),
-                Err(error) => tracing::debug!(%folder, %error, "the folder is in use"),
-            }
-        }
-        // They stay as long as there is something in them.
-        let _ = fs::remove_dir(all).and_then(|()| all.parent().map_or(Ok(()), fs::remove_dir));
-    }
-
-    /// Whether [`remove_unused`](LauncherFolder::remove_unused) would try to remove something.
-    pub(crate) fn has_unused(&self) -> bool {
-        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = self.folder.parent();
-        all.is_some_and(|all| !others(all, used.then_some(&*self.folder)).is_empty())
-    }
 }
 
-/// What `folder` contains, except `kept`.
-fn others(folder: &Path, kept: Option<&Path>) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| Some(path.as_path()) != kept).collect()
+/// The folder of this version on this host.
+#[cfg(windows)]
+pub(crate) fn folder_of_this_host() -> PathBuf {
+    let root = std::env::var("SystemRoot").ok().and_then(|root| root.parse().ok());
+    PathBuf::from(devices::launcher_folder(&root.unwrap_or_default()))
+}
+
+/// Removes the folders of all versions, of which `folder` is one, and says whether there were any.
+#[cfg_attr(not(windows), allow(dead_code, reason = "services exist on Windows"))]
+pub(crate) fn remove_all(folder: &Path) -> Result<bool, Failure> {
+    let all = folder.parent().unwrap_or(folder);
+    let removed = match fs::remove_dir_all(all) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        removed => removed.map_err(|error| failure("cannot remove", all, error)),
+    };
+    // The parent stays as long as there is something in it.
+    let _ = all.parent().map(fs::remove_dir);
+    removed.map(|()| true)
 }
 
 fn failure(what: &'static str, path: &Path, error: io::Error) -> Failure {

@@ -188,8 +188,7 @@ impl Daemon {
         devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
         #[cfg(windows)]
         if kind == HostKind::Live {
-            let ask = ask_kubelet(Arc::clone(&pods));
-            devices.provide_launcher(|catalog| launcher::of_this_host(ask, catalog));
+            devices.provide_launcher(launcher::of_this_host);
         }
         devices.read_checkpoint(&directory);
         let reload = ConfigReload::start(reload, config)?;

@@ -160,6 +160,7 @@ mod system {
     use service_manager::{NewService, Outcome, ServiceError};
 
     use super::{NAME, serve};
+    use crate::launcher_folder;
     use daemon::signals;
 
     pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
@@ -184,7 +185,15 @@ mod system {
     pub(super) fn uninstall() -> Result<(), Failure> {
         service_manager::uninstall(NAME)
             .map_err(|error| failure(error, "cannot uninstall the service"))?;
-        cli::print(&format!("uninstalled service {NAME}\n"))
+        cli::print(&format!("uninstalled service {NAME}\n"))?;
+        let folder = launcher_folder::folder_of_this_host();
+        let removed = launcher_folder::remove_all(&folder).map_err(|failure| {
+            failure.hint("a container uses it; delete it when no pod with a device runs any more")
+        });
+        if removed? {
+            cli::print("removed the files of directx-visible\n")?;
+        }
+        Ok(())
     }
 
     pub(super) fn run(options: Vec<OsString>) -> Result<(), Failure> {

@@ -144,23 +144,16 @@ fn a_link_is_not_followed() {
     assert!(fs::symlink_metadata(bed.file(0)).unwrap().is_file());
 }
 
+/// Another daemon of the node, or the one that this one replaces, may have given it to containers.
 #[test]
-fn folders_of_other_versions_are_removed_and_this_one_while_it_is_not_used() {
+fn the_folders_of_other_versions_stay_until_all_are_removed() {
     let bed = Bed::new();
-    let folder = bed.folder();
-    assert!(!folder.has_unused());
-    folder.remove_unused();
-    folder.provide().unwrap();
-    let old = ["1.2.2", "1.2.1.removed"].map(|name| bed.all().join(name));
-    for old in &old {
-        fs::create_dir(old).unwrap();
-        fs::write(old.join("a"), "").unwrap();
-    }
-    assert!(folder.has_unused());
-    folder.remove_unused();
-    assert!(!folder.has_unused() && bed.file(0).exists() && !old.iter().any(|old| old.exists()));
-    // The next daemon does not use the option.
-    assert!(bed.folder().has_unused());
-    bed.folder().remove_unused();
+    let old = bed.all().join("1.2.2").join("directx-visible.exe");
+    fs::create_dir_all(old.parent().unwrap()).unwrap();
+    fs::write(&old, "").unwrap();
+    bed.folder().provide().unwrap();
+    assert!(old.exists() && bed.file(0).exists());
+    assert!(remove_all(&bed.all().join(VERSION)).unwrap());
     assert!(!bed.own().exists());
+    assert!(!remove_all(&bed.all().join(VERSION)).unwrap());
 }
