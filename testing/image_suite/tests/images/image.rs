@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 pub(crate) const PLUGIN: &str = "directx-device-plugin";
 
 /// The files of the Windows build that an image consists of.
-pub(crate) const BUILT: [&str; 7] = [
+pub(crate) const BUILT: [&str; 6] = [
     "directx-programs.exe",
     "directx_device_discovery.dll",
     "gpu-probe.exe",
