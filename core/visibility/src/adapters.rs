@@ -73,27 +73,6 @@ pub fn keep_visible(
     kept
 }
 
-/// What a list function answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// The caller asked only for the number of adapters.
-    Count,
-    /// The adapters fit into the caller's list.
-    List,
-    /// They do not: the call fails, and no handle stays open.
-    TooSmall,
-}
-
-/// The answer to a caller whose list has `capacity` elements; `None` without a list.
-#[must_use]
-pub fn answer(capacity: Option<usize>, visible: usize) -> Answer {
-    match capacity {
-        None => Answer::Count,
-        Some(capacity) if capacity < visible => Answer::TooSmall,
-        Some(_) => Answer::List,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,14 +101,6 @@ mod tests {
         assert!(!visible(2, None), "unknown");
         let of_dxgi = |flags| is_visible(&allowed, 2, Some(AdapterType::of_dxgi(flags)));
         assert!(of_dxgi(2) && of_dxgi(6) && !of_dxgi(0) && !of_dxgi(4));
-    }
-
-    #[test]
-    fn an_answer_follows_from_the_visible_adapters() {
-        assert_eq!(answer(None, 3), Answer::Count);
-        assert_eq!(answer(Some(1), 1), Answer::List);
-        assert_eq!(answer(Some(0), 0), Answer::List);
-        assert_eq!(answer(Some(1), 2), Answer::TooSmall);
     }
 
     proptest! {

@@ -13,9 +13,6 @@ pub const HEADERS_SIZE: usize = 2048;
 /// The most bytes of descriptors; programs have some hundred libraries at most.
 pub const MAX_IMPORTS_SIZE: usize = 20 * 2048;
 
-/// The bytes of the payload before an import directory.
-pub const PRECEDING_SIZE: usize = payload::SIZE;
-
 /// An offset in `IMAGE_NT_HEADERS64` and `IMAGE_NT_HEADERS32` (winnt.h).
 const SIZE_OF_IMAGE: usize = 24 + 56;
 
@@ -154,7 +151,7 @@ impl Block {
     /// The size of the part before the program's own descriptors.
     #[must_use]
     pub const fn before_imports() -> usize {
-        LISTS_SIZE + payload::SIZE + DESCRIPTOR_SIZE
+        Block::START_SIZE + DESCRIPTOR_SIZE
     }
 
     /// Writes the part of a block that lies before the program's own descriptors, for a
@@ -177,7 +174,7 @@ impl Block {
         }
         let (place, rest) = rest.split_first_chunk_mut::<{ payload::SIZE }>()?;
         place.fill(0);
-        payload.write(place, [image.imports.rva, image.imports.size]);
+        payload.write(place);
         let descriptor = rest.first_chunk_mut::<DESCRIPTOR_SIZE>()?;
         descriptor.fill(0);
         let library = LISTS_SIZE + Payload::path_offset(image.architecture);
@@ -186,20 +183,20 @@ impl Block {
         for (at, value) in [(0, rva), (NAME, library), (NAME + 4, addresses)] {
             descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
-        let before = LISTS_SIZE + payload::SIZE;
         Some(Directory {
-            rva: rva.checked_add(u32::try_from(before).ok()?)?,
+            rva: rva.checked_add(u32::try_from(Block::START_SIZE).ok()?)?,
             size: u32::try_from(DESCRIPTOR_SIZE + imports + DESCRIPTOR_SIZE).ok()?,
         })
     }
 
-    /// The payload in the bytes before an import directory, and the directory that its
-    /// block replaced; `None` if a block of this filter does not start there.
+    /// The payload of the block that starts with `bytes`; `None` if they are something else.
     #[must_use]
-    pub fn payload(preceding: &[u8; PRECEDING_SIZE]) -> Option<(Payload, Directory)> {
-        let (payload, [rva, size]) = Payload::read(preceding)?;
-        Some((payload, Directory { rva, size }))
+    pub fn payload(bytes: &[u8; Block::START_SIZE]) -> Option<Payload> {
+        Payload::read(bytes.last_chunk()?)
     }
+
+    /// The size of the start of a block, with the payload.
+    pub const START_SIZE: usize = LISTS_SIZE + payload::SIZE;
 }
 
 #[cfg(test)]
@@ -300,8 +297,9 @@ mod tests {
                 assert_eq!(block[list..list + 8], ordinal.to_le_bytes());
                 assert_eq!(block[list + 8..list + 16], [0; 8]);
             }
-            let preceding = block[descriptor - PRECEDING_SIZE..descriptor].try_into().unwrap();
-            assert_eq!(Block::payload(preceding), Some((payload, image.imports)));
+            assert_eq!(descriptor, Block::START_SIZE);
+            assert_eq!(Block::payload(block.first_chunk().unwrap()), Some(payload));
+            assert_eq!(Block::payload(block[1..].first_chunk().unwrap()), None);
         }
     }
 

@@ -20,14 +20,13 @@ mod stub_x86;
 mod tables;
 mod variables;
 
-pub use adapters::{AdapterInfo, AdapterType, Answer, answer, is_visible, keep_visible};
+pub use adapters::{AdapterInfo, AdapterType, is_visible, keep_visible};
 pub use allowed::{AllowedLuids, TooManyLuids};
 pub use architecture::Architecture;
 pub use exports::{Export, export_32};
 pub use filter_file::is_filter;
 pub use imports::{
-    Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, PRECEDING_SIZE, Refusal,
-    imports_length,
+    Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, Refusal, imports_length,
 };
 pub use kernel_calls::{
     ADAPTER_TYPE, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid, QueryAdapterInfo,

@@ -5,7 +5,7 @@ use crate::AllowedLuids;
 use crate::architecture::Architecture;
 
 /// Distinguishes a payload, and its version, from other bytes.
-const MAGIC: [u8; 8] = *b"DXVisib2";
+const MAGIC: [u8; 8] = *b"DXVisib3";
 
 /// The longest path of the filter in bytes; with the NUL after it, as long as Windows' own
 /// limit.
@@ -14,8 +14,7 @@ pub const MAX_PATH_LENGTH: usize = 259;
 /// Offsets of the fields.
 const FLAGS: usize = 8;
 const COUNT: usize = 12;
-const PREVIOUS: usize = 16;
-const LUIDS: usize = 24;
+const LUIDS: usize = 16;
 const PATH: usize = LUIDS + AllowedLuids::BYTES;
 const PATH_32: usize = PATH + PATH_SIZE;
 
@@ -25,8 +24,10 @@ const PATH_SIZE: usize = MAX_PATH_LENGTH + 1;
 /// Its size; a multiple of 8.
 pub(crate) const SIZE: usize = PATH_32 + PATH_SIZE;
 
-/// The only flag: [`Unfiltered::Refuse`].
+/// Flags: [`Unfiltered::Refuse`]; the fields of the same names.
 const REFUSE: u32 = 1;
+const VERBOSE: u32 = 2;
+const CHILD: u32 = 4;
 
 /// What happens to a process that cannot be filtered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,10 @@ pub enum Unfiltered {
 pub struct Payload {
     allowed: AllowedLuids,
     unfiltered: Unfiltered,
+    /// Whether child processes report what is not filtered.
+    is_verbose: bool,
+    /// Whether a program started the process, and not the launcher.
+    is_child: bool,
     /// The filters for 64-bit and for 32-bit programs.
     paths: [FilterPath; 2],
 }
@@ -67,13 +72,31 @@ impl Payload {
         path: &str,
     ) -> Result<Payload, PayloadError> {
         let paths = [filter_path(path)?, [0; PATH_SIZE]];
-        Ok(Payload { allowed, unfiltered, paths })
+        Ok(Payload { allowed, unfiltered, is_verbose: false, is_child: false, paths })
     }
 
     /// This payload, with a filter for 32-bit programs that lies at `path`.
     pub fn with_32_bit_filter(mut self, path: &str) -> Result<Payload, PayloadError> {
         self.paths[1] = filter_path(path)?;
         Ok(self)
+    }
+
+    /// This payload, with which child processes report what is not filtered.
+    #[must_use]
+    pub fn verbose(self) -> Payload {
+        Payload { is_verbose: true, ..self }
+    }
+
+    /// The payload for a child of the process.
+    #[must_use]
+    pub fn for_child(self) -> Payload {
+        Payload { is_child: true, ..self }
+    }
+
+    /// Whether a process reports that something of it is not filtered, if it runs nevertheless.
+    #[must_use]
+    pub fn reports(&self) -> bool {
+        self.is_verbose || !self.is_child
     }
 
     /// The adapters that the process may see.
@@ -115,18 +138,20 @@ impl Payload {
         if outer.unfiltered == Unfiltered::Refuse {
             self.unfiltered = Unfiltered::Refuse;
         }
+        self.is_verbose |= outer.is_verbose;
+        self.is_child &= outer.is_child;
         self
     }
 
-    /// Writes the payload; `previous` is the import directory that it replaces, as its
-    /// address in the image and its size.
-    pub(crate) fn write(&self, bytes: &mut [u8; SIZE], previous: [u32; 2]) {
-        let flags = if self.unfiltered == Unfiltered::Refuse { REFUSE } else { 0 };
+    /// Writes the payload.
+    pub(crate) fn write(&self, bytes: &mut [u8; SIZE]) {
+        let flag = |is_set, flag| if is_set { flag } else { 0 };
+        let flags = flag(self.unfiltered == Unfiltered::Refuse, REFUSE)
+            | flag(self.is_verbose, VERBOSE)
+            | flag(self.is_child, CHILD);
         let count = u32::try_from(self.allowed.as_slice().len()).unwrap_or_default();
         bytes[..FLAGS].copy_from_slice(&MAGIC);
-        for (at, value) in
-            [(FLAGS, flags), (COUNT, count), (PREVIOUS, previous[0]), (PREVIOUS + 4, previous[1])]
-        {
+        for (at, value) in [(FLAGS, flags), (COUNT, count)] {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         for (n, luid) in self.allowed.as_slice().iter().enumerate() {
@@ -138,9 +163,8 @@ impl Payload {
         }
     }
 
-    /// Reads what [`Payload::write`] wrote, and the directory that it replaced; `None` for
-    /// other bytes.
-    pub(crate) fn read(bytes: &[u8; SIZE]) -> Option<(Payload, [u32; 2])> {
+    /// Reads what [`Payload::write`] wrote; `None` for other bytes.
+    pub(crate) fn read(bytes: &[u8; SIZE]) -> Option<Payload> {
         let number = |at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
         if bytes[..FLAGS] != MAGIC {
             return None;
@@ -149,11 +173,12 @@ impl Payload {
         let list = bytes.get(LUIDS..LUIDS.checked_add(count.checked_mul(8)?)?)?;
         let luids = list.chunks_exact(8).filter_map(|luid| luid.try_into().ok());
         let allowed = AllowedLuids::new(luids.map(i64::from_le_bytes)).ok()?;
-        let unfiltered =
-            if number(FLAGS)? & REFUSE == 0 { Unfiltered::Allow } else { Unfiltered::Refuse };
+        let flags = number(FLAGS)?;
+        let unfiltered = if flags & REFUSE == 0 { Unfiltered::Allow } else { Unfiltered::Refuse };
+        let (is_verbose, is_child) = (flags & VERBOSE != 0, flags & CHILD != 0);
         let path = |at: usize| bytes.get(at..at + PATH_SIZE)?.try_into().ok();
         let paths = [path(PATH)?, path(PATH_32)?];
-        Some((Payload { allowed, unfiltered, paths }, [number(PREVIOUS)?, number(PREVIOUS + 4)?]))
+        Some(Payload { allowed, unfiltered, is_verbose, is_child, paths })
     }
 }
 
@@ -180,20 +205,21 @@ mod tests {
             luids in proptest::collection::vec(any::<i64>(), 0..=64),
             path in "[ -~]{1,259}",
             path_32 in "[ -~]{0,259}",
-            refuse: bool,
-            previous: [u32; 2],
+            flags: [bool; 3],
         ) {
-            let unfiltered = if refuse { Unfiltered::Refuse } else { Unfiltered::Allow };
+            let unfiltered = if flags[0] { Unfiltered::Refuse } else { Unfiltered::Allow };
             let allowed = AllowedLuids::new(luids).unwrap();
             let mut payload = Payload::new(allowed, unfiltered, &path).unwrap();
             if !path_32.is_empty() {
                 payload = payload.with_32_bit_filter(&path_32).unwrap();
             }
+            payload = if flags[1] { payload.verbose() } else { payload };
+            payload = if flags[2] { payload.for_child() } else { payload };
             prop_assert_eq!(payload.path(Architecture::X64), path.as_bytes());
             prop_assert_eq!(payload.path(Architecture::X86), path_32.as_bytes());
             let mut bytes = [0; SIZE];
-            payload.write(&mut bytes, previous);
-            prop_assert_eq!(Payload::read(&bytes), Some((payload, previous)));
+            payload.write(&mut bytes);
+            prop_assert_eq!(Payload::read(&bytes), Some(payload));
         }
 
         #[test]
@@ -222,6 +248,16 @@ mod tests {
         assert_eq!(new(&"a".repeat(260)), Some(PayloadError::PathLength));
         assert_eq!(new("C:\\Ünicode.dll"), Some(PayloadError::PathEncoding));
         assert_eq!(new("C:\\a\nb.dll"), Some(PayloadError::PathEncoding));
+    }
+
+    #[test]
+    fn only_a_program_and_verbose_children_report_what_is_not_filtered() {
+        let program = Payload::new(AllowedLuids::NONE, Unfiltered::Allow, "C:\\f.dll").unwrap();
+        let child = program.for_child();
+        assert!(program.reports() && !child.reports() && child.verbose().reports());
+        // A program of an inner launcher is a child of the outer one.
+        assert!(program.within(&child).reports() && !child.within(&child).reports());
+        assert!(child.within(&child.verbose()).reports());
     }
 
     #[test]

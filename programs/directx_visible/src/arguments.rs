@@ -12,8 +12,11 @@ use crate::failure::{Failure, USAGE};
 pub(crate) enum Request {
     Help,
     Version,
-    /// Run the program of the raw command line.
-    Run(Unfiltered),
+    /// Run the program of the raw command line; its children report what is not filtered.
+    Run {
+        unfiltered: Unfiltered,
+        verbose: bool,
+    },
     Check(Format),
     /// Print what the calls of an API list, given the LUIDs of the adapters. `--check` starts
     /// this program with it.
@@ -37,7 +40,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
     if let Some(list) = list(words) {
         return Ok(list);
     }
-    let (mut check, mut json, mut require) = (false, false, false);
+    let (mut check, mut json, mut require, mut verbose) = (false, false, false, false);
     for (n, word) in words.iter().enumerate() {
         match word.to_str() {
             Some("-h" | "--help") => return Ok(Request::Help),
@@ -45,6 +48,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
             Some("--check") => check = true,
             Some("--json") => json = true,
             Some("--require") => require = true,
+            Some("--verbose") => verbose = true,
             Some("--") => {
                 if check || json {
                     return Err(usage("--check and --json take no command"));
@@ -52,13 +56,15 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
                 if n + 1 == words.len() {
                     return Err(no_command());
                 }
-                return Ok(Request::Run(unfiltered(require)));
+                return Ok(Request::Run { unfiltered: unfiltered(require), verbose });
             }
             _ => return Err(unknown(&word.to_string_lossy())),
         }
     }
-    match (check, json, require) {
-        (true, _, true) => Err(usage("--check and --require cannot be combined")),
+    match (check, json, require || verbose) {
+        (true, _, true) => {
+            Err(usage("--require and --verbose belong to a command, not to --check"))
+        }
         (true, true, false) => Ok(Request::Check(Format::Json)),
         (true, false, false) => Ok(Request::Check(Format::Text)),
         (false, true, _) => Err(usage("--json belongs to --check")),
@@ -109,9 +115,10 @@ mod tests {
 
     #[test]
     fn options_end_at_the_command() {
-        let run = |unfiltered| Ok(Request::Run(unfiltered));
-        assert_eq!(parsed(&["--", "a", "--check"]), run(Unfiltered::Allow));
-        assert_eq!(parsed(&["--require", "--", "--"]), run(Unfiltered::Refuse));
+        let run = |unfiltered, verbose| Ok(Request::Run { unfiltered, verbose });
+        assert_eq!(parsed(&["--", "a", "--check"]), run(Unfiltered::Allow, false));
+        assert_eq!(parsed(&["--require", "--", "--"]), run(Unfiltered::Refuse, false));
+        assert_eq!(parsed(&["--verbose", "--", "a"]), run(Unfiltered::Allow, true));
         let check = |format| Ok(Request::Check(format));
         assert_eq!(parsed(&["--check", "--json"]), check(Format::Json));
         assert_eq!(parsed(&["--check"]), check(Format::Text));
@@ -131,7 +138,7 @@ mod tests {
             (&["--requir", "--", "a"][..], "error: unknown option `--requir`"),
             (&["--list", "x", ""][..], "error: unknown option `--list`"),
             (&["--json"][..], "error: --json belongs to --check"),
-            (&["--check", "--require"][..], "error: --check and --require cannot"),
+            (&["--check", "--require"][..], "error: --require and --verbose belong to a command"),
             (&["--check", "--", "a"][..], "error: --check and --json take no command"),
         ] {
             let error = parsed(words).unwrap_err();

@@ -3,7 +3,7 @@
 pub(crate) const TEXT: &str = "\
 Runs a program that sees only the DirectX devices of its container
 
-Usage: directx-visible [--require] -- COMMAND [ARGUMENT]...
+Usage: directx-visible [--require] [--verbose] -- COMMAND [ARGUMENT]...
        directx-visible --check [--json]
 
 The program and its child processes see the devices that the device plugin names in
@@ -12,6 +12,7 @@ prevents mistakes; it is not isolation.
 
 Options:
       --require  Do not run the program, or a child process, that would see all devices
+      --verbose  Report child processes that see all devices, too
       --check    Compare the devices that each GPU API lists with and without the filter
                  with those of the container
       --json     Print the comparison as JSON

@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
             println!("directx-visible {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        Ok(Request::Run(unfiltered)) => run::program(unfiltered),
+        Ok(Request::Run { unfiltered, verbose }) => run::program(unfiltered, verbose),
         Ok(Request::Check(format)) => run::check(format),
         Ok(Request::List(api, known)) => run::list(api, &known),
         Err(failure) => Err(failure),

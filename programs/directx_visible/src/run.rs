@@ -21,11 +21,12 @@ use crate::lists::{self, ListCommand};
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
 
 /// Runs the program, and returns its exit code.
-pub(crate) fn program(unfiltered: Unfiltered) -> Result<u32, Failure> {
+pub(crate) fn program(unfiltered: Unfiltered, verbose: bool) -> Result<u32, Failure> {
     let raw = raw_command_line();
     let command = after_dashes(&raw).ok_or_else(no_command)?;
     let Allocation { allowed, .. } = allocation()?;
     let payload = match (payload(&allowed, unfiltered), unfiltered) {
+        (Ok(payload), _) if verbose => Some(payload.verbose()),
         (Ok(payload), _) => Some(payload),
         (Err(failure), Unfiltered::Refuse) => return Err(failure),
         (Err(failure), Unfiltered::Allow) => {

@@ -6,7 +6,7 @@ use visibility::Unfiltered;
 use crate::arguments::Format;
 use crate::failure::{Failure, OTHER};
 
-pub(crate) fn program(_: Unfiltered) -> Result<u32, Failure> {
+pub(crate) fn program(_: Unfiltered, _: bool) -> Result<u32, Failure> {
     Err(only_on_windows())
 }
 

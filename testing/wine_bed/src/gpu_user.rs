@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use visibility::AdapterInfo;
+use visibility::{AdapterInfo, Image};
 use windows::Win32::Foundation::{GetHandleInformation, HANDLE, HMODULE, NTSTATUS, TRUE};
 use windows::Win32::System::Console::{CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler};
 use windows::Win32::System::Environment::GetCommandLineW;
@@ -135,21 +135,60 @@ pub(crate) fn load_filter(file: &str) -> Result<()> {
     print_lists(&[])
 }
 
-/// Changes the code of a function of win32u to something unknown, and then loads a filter.
-pub(crate) fn damage_and_load_filter(file: &str) -> Result<()> {
-    // SAFETY: the name is null-terminated.
-    let win32u: HMODULE = unsafe { GetModuleHandleW(w!("win32u.dll")) }?;
-    // SAFETY: the library is loaded, and the name is null-terminated.
-    let function = unsafe { GetProcAddress(win32u, s!("NtGdiDdDDIEnumAdapters2")) };
-    let code = function.context("win32u lacks a function")? as *mut u8;
-    let mut old = windows::Win32::System::Memory::PAGE_PROTECTION_FLAGS::default();
-    // SAFETY: the page has the code of this function.
-    unsafe { VirtualProtect(code.cast(), 1, PAGE_EXECUTE_READWRITE, &raw mut old) }?;
-    // SAFETY: `nop`, which replaces the first byte of a jump; nobody calls the function.
-    unsafe { code.write(0x90) };
+/// Changes the code of a function to something unknown, and then loads a filter.
+pub(crate) fn damage_and_load_filter(library: &str, function: &str, file: &str) -> Result<()> {
+    // `nop`, which replaces the first byte of the code; nobody calls the function afterwards.
+    overwrite(code(library, function)?, &[0x90])?;
+    load_and_compare(file)
+}
+
+/// Makes the import directory of this program begin one library later, as a tool that replaces it
+/// may, and then loads a filter.
+pub(crate) fn move_imports_and_load_filter(file: &str) -> Result<()> {
+    // SAFETY: the handle is that of this program, which stays loaded.
+    let base = unsafe { GetModuleHandleW(None) }?.0.cast::<u8>();
+    // SAFETY: the headers of a program lie at its start.
+    let headers = unsafe { std::slice::from_raw_parts(base, visibility::HEADERS_SIZE) };
+    let image = Image::read(headers).ok().context("this program has no headers")?;
+    let later = image.imports.rva + 20;
+    // SAFETY: the directories lie in the headers.
+    let directory = unsafe { base.add(image.directories_rva() as usize) };
+    overwrite(directory, &later.to_le_bytes())?;
+    load_and_compare(file)
+}
+
+/// Loads a filter, and prints whether it is loaded and whether it hooks a function of win32u.
+fn load_and_compare(file: &str) -> Result<()> {
+    // SAFETY: the code of a function is longer.
+    let jump = || {
+        code("win32u.dll", "NtGdiDdDDIEnumAdapters").map(|c| unsafe { c.cast::<[u8; 5]>().read() })
+    };
+    let before = jump()?;
     // SAFETY: the filter's entry point runs in a process like this one.
     let loaded = unsafe { LoadLibraryW(&HSTRING::from(file)) };
-    println!("{}", if loaded.is_ok() { "loaded" } else { "refused" });
+    let hooks = if jump()? == before { "hooks nothing" } else { "hooks lists" };
+    println!("{}, {hooks}", if loaded.is_ok() { "loaded" } else { "refused" });
+    Ok(())
+}
+
+/// The code of a function of a library that is loaded.
+fn code(library: &str, function: &str) -> Result<*mut u8> {
+    // SAFETY: the name is null-terminated.
+    let library: HMODULE = unsafe { GetModuleHandleW(&HSTRING::from(library)) }?;
+    let name = std::ffi::CString::new(function)?;
+    // SAFETY: the library is loaded, and the name is null-terminated.
+    let function = unsafe { GetProcAddress(library, PCSTR(name.as_ptr().cast())) };
+    Ok(function.context("the library lacks the function")? as *mut u8)
+}
+
+/// Changes what nothing may write.
+fn overwrite(place: *mut u8, bytes: &[u8]) -> Result<()> {
+    let mut old = windows::Win32::System::Memory::PAGE_PROTECTION_FLAGS::default();
+    let access = PAGE_EXECUTE_READWRITE;
+    // SAFETY: the callers pass a place in this program or in one of its libraries.
+    unsafe { VirtualProtect(place.cast(), bytes.len(), access, &raw mut old) }?;
+    // SAFETY: as above, and now it may be written.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len()) };
     Ok(())
 }
 

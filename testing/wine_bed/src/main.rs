@@ -62,7 +62,10 @@ fn main() -> std::process::ExitCode {
         ["gpu-lists", luids @ ..] => gpu_user::print_lists(luids),
         ["open-adapters", luid] => gpu_user::print_open_adapters(luid),
         ["load-filter", file] => gpu_user::load_filter(file),
-        ["damage-and-load-filter", file] => gpu_user::damage_and_load_filter(file),
+        ["damage-and-load-filter", library, function, file] => {
+            gpu_user::damage_and_load_filter(library, function, file)
+        }
+        ["move-imports-and-load-filter", file] => gpu_user::move_imports_and_load_filter(file),
         ["without-environment", program, arguments @ ..] => {
             gpu_user::run_without_environment(program, arguments)
         }
@@ -80,7 +83,8 @@ fn main() -> std::process::ExitCode {
             eprintln!(
                 "usage: wine_bed set INVENTORY | clear | remove-driver-key {{CLASS}}\\NNNN | \
                  put-dword {{CLASS}}\\NNNN\\KEY NAME | send-shutdown PROGRAM.exe | \
-                 has-unix-sockets | gpu-lists [LUID]... | open-adapters LUID | load-filter DLL | damage-and-load-filter DLL | \
+                 has-unix-sockets | gpu-lists [LUID]... | open-adapters LUID | load-filter DLL | damage-and-load-filter DLL FUNCTION FILTER | \
+                 move-imports-and-load-filter DLL | \
                  without-environment PROGRAM [ARGUMENT]... | \
                  children COUNT PROGRAM [ARGUMENT]... | exit CODE | command-line [ARGUMENT]... | \
                  wait-for-shutdown | time COUNT PROGRAM [ARGUMENT]... | \

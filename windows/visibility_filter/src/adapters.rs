@@ -7,8 +7,8 @@ use core::ffi::c_void;
 use core::mem::transmute;
 
 use visibility::{
-    ADAPTER_TYPE, AdapterInfo, AdapterType, Answer, EnumAdapters, EnumAdapters2, EnumAdapters3,
-    OpenFromLuid, QueryAdapterInfo, answer, is_visible, keep_visible,
+    ADAPTER_TYPE, AdapterInfo, AdapterType, EnumAdapters, EnumAdapters2, EnumAdapters3,
+    OpenFromLuid, QueryAdapterInfo, is_visible, keep_visible,
 };
 
 use crate::hook::Hook;
@@ -140,13 +140,17 @@ impl State {
     }
 
     /// Answers a list function. `real` fills a list with room for the count that it is
-    /// given, and sets the count; without a list it sets only the count.
+    /// given, and sets the count. Without a list it sets only the count: the most adapters that there
+    /// can be, which says nothing about hidden ones.
     fn list(
         &self,
         real: impl Fn(*mut AdapterInfo, &mut u32) -> Status,
         list: *mut AdapterInfo,
         count: &mut u32,
     ) -> Status {
+        if list.is_null() {
+            return real(list, count);
+        }
         let mut most = 0;
         let status = real(core::ptr::null_mut(), &mut most);
         if status != nt::STATUS_SUCCESS {
@@ -162,19 +166,12 @@ impl State {
         let visible = keep_visible(all, |info| self.is_visible(info));
         let (shown, hidden) = all.split_at_mut(visible);
         self.close(hidden);
-        let capacity = (!list.is_null()).then_some(*count as usize);
-        match answer(capacity, visible) {
-            Answer::List => {
-                // SAFETY: the caller's list has room for `capacity` elements, and no more
-                // than that are shown.
-                unsafe { core::ptr::copy_nonoverlapping(shown.as_ptr(), list, visible) };
-            }
-            Answer::Count => self.close(shown),
-            Answer::TooSmall => {
-                self.close(shown);
-                return nt::STATUS_BUFFER_TOO_SMALL;
-            }
+        if visible > *count as usize {
+            self.close(shown);
+            return nt::STATUS_BUFFER_TOO_SMALL;
         }
+        // SAFETY: the caller's list has room for `count` elements, and no more than that are shown.
+        unsafe { core::ptr::copy_nonoverlapping(shown.as_ptr(), list, visible) };
         *count = u32::try_from(visible).unwrap_or_default();
         nt::STATUS_SUCCESS
     }

@@ -67,15 +67,23 @@ unsafe extern "system" fn create_user_process(
             attributes,
         )
     };
-    if status < nt::STATUS_SUCCESS {
+    // A copy of this process returns here too, and has no child.
+    if status < nt::STATUS_SUCCESS || status == nt::STATUS_PROCESS_CLONED {
         return status;
     }
     // SAFETY: a successful call has set both handles.
     let (new_process, new_thread) = unsafe { (*process, *thread) };
-    if let Err(why) = filter(new_process, &state.payload) {
-        report_unfiltered(why, state.payload.unfiltered());
-        if state.payload.unfiltered() == Unfiltered::Refuse {
+    let payload = state.payload.for_child();
+    if let Err(why) = filter(new_process, &payload) {
+        let refused = payload.unfiltered() == Unfiltered::Refuse;
+        if refused || payload.reports() {
+            report_unfiltered(why, refused);
+        }
+        if refused {
             end(new_process, new_thread);
+            // SAFETY: the caller passes this structure, which the kernel has filled, or null.
+            unsafe { information.cast::<CreateInformation>().as_mut() }
+                .map(CreateInformation::fail);
             return nt::STATUS_ACCESS_DENIED;
         }
     }
@@ -96,11 +104,49 @@ fn end(process: Handle, thread: Handle) {
     }
 }
 
-fn report_unfiltered(why: NotFiltered, unfiltered: Unfiltered) {
+/// `PS_CREATE_INFO` with its member `SuccessState` (phnt, `ntpsapi.h`).
+#[repr(C)]
+struct CreateInformation {
+    size: usize,
+    state: u32,
+    success: Success,
+}
+
+/// The start of `SuccessState`, in a union that is aligned to 8 bytes.
+#[repr(C, align(8))]
+struct Success {
+    flags: u32,
+    file: Handle,
+    section: Handle,
+}
+
+/// `PsCreateInitialState` and `PsCreateSuccess`.
+const INITIAL: u32 = 0;
+const SUCCESS: u32 = 6;
+
+impl CreateInformation {
+    /// Makes a success a failure: the caller would not close these handles.
+    fn fail(&mut self) {
+        if self.size < size_of::<Self>() || self.state != SUCCESS {
+            return;
+        }
+        self.state = INITIAL;
+        for handle in [&mut self.success.file, &mut self.success.section] {
+            let handle = core::mem::replace(handle, core::ptr::null_mut());
+            if !handle.is_null() {
+                // SAFETY: the kernel opened it for the caller, who gets an error and does not use it.
+                let _ = unsafe { nt::NtClose(handle) };
+            }
+        }
+    }
+}
+
+fn report_unfiltered(why: NotFiltered, refused: bool) {
     let (reason, status) = why.reason();
-    let effect: &[u8] = match unfiltered {
-        Unfiltered::Allow => b"a child process sees every GPU: ",
-        Unfiltered::Refuse => b"a child process was not started because of --require: ",
+    let effect: &[u8] = if refused {
+        b"a child process was not started because of --require: "
+    } else {
+        b"a child process sees every GPU: "
     };
     let code = report::hexadecimal(status.unwrap_or_default().cast_unsigned());
     let status: [&[u8]; 2] = if status.is_some() { [b", status ", &code] } else { [b"", b""] };

@@ -3,18 +3,16 @@
 use core::ffi::c_void;
 use core::ptr::null;
 
-use visibility::{Block, Image, PRECEDING_SIZE, Payload, Unfiltered};
+use visibility::{Block, Image, Payload, Unfiltered};
 
 use crate::hook::{HookError, Set, export};
 use crate::memory::Memory;
 use crate::nt::{self, Status, Text};
+use crate::process_image::end_of_blocks;
 use crate::state::State;
 use crate::{adapters, children, report, state};
 
 const PROCESS_ATTACH: u32 = 1;
-
-/// The most launchers that a process can be nested in.
-const MAX_NESTING: usize = 16;
 
 /// Called by the loader. Answering 0 ends a process that must not run unfiltered.
 ///
@@ -29,57 +27,87 @@ pub(crate) unsafe extern "system" fn DllMain(
     if reason != PROCESS_ATTACH {
         return 1;
     }
-    // Without a payload somebody has loaded the library in another way; it does nothing.
+    // Without a payload, the library was loaded in another way than by its launcher; it does nothing.
     let Some(payload) = payload() else { return 1 };
-    let Err(error) = install(&payload) else { return 1 };
+    let Err(problem) = install(&payload) else { return 1 };
     let refused = payload.unfiltered() == Unfiltered::Refuse;
-    report_error(&error, refused);
+    if refused || payload.reports() {
+        report(&problem, refused);
+    }
     i32::from(!refused)
 }
 
-/// The payload of this process; that of nested launchers together.
+/// The payload of this process; that of nested launchers together. It starts an allocation above the
+/// program. The program's import directory does not lead to it: other tools replace that, too.
 fn payload() -> Option<Payload> {
     // SAFETY: every process has a process environment block, which is never freed.
     let base = unsafe { nt::RtlGetCurrentPeb().as_ref() }?.image;
     let memory = Memory(nt::CURRENT_PROCESS);
     let mut headers = [0; visibility::HEADERS_SIZE];
     memory.read(base, &mut headers).ok()?;
-    let mut directory = Image::read(&headers).ok()?.imports;
+    let image = Image::read(&headers).ok()?;
     let mut found: Option<Payload> = None;
-    for _ in 0..MAX_NESTING {
-        let mut preceding = [0; PRECEDING_SIZE];
-        let before = (directory.rva as usize).checked_sub(PRECEDING_SIZE)?;
-        let read = memory.read(base + before, &mut preceding).ok();
-        let Some((next, previous)) = read.and_then(|()| Block::payload(&preceding)) else { break };
-        found = Some(found.map_or(next, |inner| inner.within(&next)));
-        directory = previous;
-    }
+    memory.for_each_allocation(base + image.size as usize, end_of_blocks(&image, base), |start| {
+        let mut bytes = [0; Block::START_SIZE];
+        let read = memory.read(start, &mut bytes).ok();
+        if let Some(next) = read.and_then(|()| Block::payload(&bytes)) {
+            found = Some(found.map_or(next, |other| other.within(&next)));
+        }
+    });
     found
 }
 
-fn install(payload: &Payload) -> Result<(), HookError> {
-    let gpu = match win32u().map_err(HookError::Refused)? {
-        Some(module) => Some((module, adapter_hooks(module)?)),
-        None => None,
-    };
-    let ntdll = ntdll().map_err(HookError::Refused)?;
-    let child = Set::prepare(ntdll, children::hook())?;
-    let function = |name| match &gpu {
-        Some((module, _)) => export(*module, name).ok_or(HookError::Missing(name)),
-        None => Ok(0),
-    };
+/// What is not filtered, and why.
+enum Problem {
+    /// This process.
+    Process(HookError),
+    /// Only its child processes.
+    Children(HookError),
+}
+
+/// What the hooks of `win32u` need.
+struct Adapters {
+    hooks: Set<{ state::ADAPTER_FUNCTIONS }>,
+    close: usize,
+    query: usize,
+}
+
+/// Installs the hooks for adapters and the one for child processes, each also without the other.
+fn install(payload: &Payload) -> Result<(), Problem> {
+    let ntdll = ntdll().map_err(HookError::Refused);
+    let ntdll = ntdll.map_err(Problem::Process)?;
+    let adapters = prepare_adapters(ntdll, payload.unfiltered());
+    let children = Set::prepare(ntdll, children::hook());
+    let known = adapters.as_ref().ok().and_then(Option::as_ref);
     let state = State {
         payload: *payload,
-        adapters: gpu.as_ref().map_or([0; state::ADAPTER_FUNCTIONS], |(_, set)| set.trampolines),
-        close_adapter: function(c"NtGdiDdDDICloseAdapter")?,
-        query_adapter: function(c"NtGdiDdDDIQueryAdapterInfo")?,
-        create_process: child.trampolines[0],
+        adapters: known.map_or([0; state::ADAPTER_FUNCTIONS], |known| known.hooks.trampolines),
+        close_adapter: known.map_or(0, |known| known.close),
+        query_adapter: known.map_or(0, |known| known.query),
+        create_process: children.as_ref().map_or(0, |set| set.trampolines[0]),
     };
-    store(state).map_err(HookError::Refused)?;
-    if let Some((_, set)) = &gpu {
-        set.install()?;
-    }
-    child.install()
+    store(state).map_err(|status| Problem::Process(HookError::Refused(status)))?;
+    let adapters = adapters.and_then(|known| known.map_or(Ok(()), |known| known.hooks.install()));
+    let children = children.and_then(|set| set.install());
+    adapters.map_err(Problem::Process)?;
+    children.map_err(Problem::Children)
+}
+
+/// The hooks for adapters; `None` for a Windows without a graphical part, which has no adapters. A
+/// process that must be filtered does not run without them.
+fn prepare_adapters(ntdll: usize, unfiltered: Unfiltered) -> Result<Option<Adapters>, HookError> {
+    let Some(module) = win32u(ntdll).map_err(HookError::Refused)? else {
+        return match unfiltered {
+            Unfiltered::Allow => Ok(None),
+            Unfiltered::Refuse => Err(HookError::Missing(c"win32u.dll")),
+        };
+    };
+    let function = |name| export(module, name).ok_or(HookError::Missing(name));
+    Ok(Some(Adapters {
+        hooks: adapter_hooks(module)?,
+        close: function(c"NtGdiDdDDICloseAdapter")?,
+        query: function(c"NtGdiDdDDIQueryAdapterInfo")?,
+    }))
 }
 
 /// The hooks of `win32u`, of which those that every Windows has must exist.
@@ -106,14 +134,11 @@ fn store(state: State) -> Result<(), Status> {
 }
 
 /// `win32u.dll`, loaded if the program has not loaded it. Windows without a graphical part
-/// does not have it, and no adapters either.
-fn win32u() -> Result<Option<usize>, Status> {
-    /// `KUSER_SHARED_DATA.NtSystemRoot`, at the same address in every process.
-    const SYSTEM_ROOT: *const [u16; 260] = core::ptr::without_provenance(0x7FFE_0030);
+/// does not have it.
+fn win32u(ntdll: usize) -> Result<Option<usize>, Status> {
     const FILE: &[u8] =
         if cfg!(target_arch = "x86") { br"\SysWOW64\win32u.dll" } else { br"\System32\win32u.dll" };
-    // SAFETY: Windows maps this page into every process, and never changes the root.
-    let root = unsafe { SYSTEM_ROOT.read() };
+    let root = system_root(ntdll);
     let end = root.iter().position(|character| *character == 0).unwrap_or_default();
     let mut path = [0_u16; 261 + FILE.len()];
     let characters = root.iter().take(end).copied().chain(FILE.iter().copied().map(u16::from));
@@ -133,6 +158,31 @@ fn win32u() -> Result<Option<usize>, Status> {
     }
 }
 
+/// The folder of Windows. In a container it is another one than in the data that the kernel shares
+/// with every process, which is that of the host; old versions of Windows know only this one.
+fn system_root(ntdll: usize) -> [u16; 260] {
+    /// `KUSER_SHARED_DATA.NtSystemRoot`, at the same address in every process.
+    const SHARED: *const u16 = core::ptr::without_provenance(0x7FFE_0030);
+    let shared = || SHARED;
+    let root = export(ntdll, c"RtlGetNtSystemRoot").map_or_else(shared, |function| {
+        // SAFETY: the function has this signature since it exists (phnt, `ntrtl.h`).
+        let function = unsafe {
+            core::mem::transmute::<usize, unsafe extern "system" fn() -> *const u16>(function)
+        };
+        // SAFETY: it has no preconditions.
+        unsafe { function() }
+    });
+    let mut path = [0; 260];
+    for (n, place) in path.iter_mut().enumerate() {
+        // SAFETY: the path ends with a zero, and nothing after it is read.
+        *place = unsafe { root.add(n).read() };
+        if *place == 0 {
+            break;
+        }
+    }
+    path
+}
+
 /// `ntdll.dll`, which every process has.
 fn ntdll() -> Result<usize, Status> {
     const NAME: &[u8] = b"ntdll.dll";
@@ -150,11 +200,13 @@ fn ntdll() -> Result<usize, Status> {
     if status == nt::STATUS_SUCCESS { Ok(module) } else { Err(status) }
 }
 
-fn report_error(error: &HookError, refused: bool) {
-    let effect: &[u8] = if refused {
-        b"this process was not started because of --require: "
-    } else {
-        b"this process sees every GPU: "
+fn report(problem: &Problem, refused: bool) {
+    let (error, effect): (_, &[u8]) = match problem {
+        Problem::Process(error) | Problem::Children(error) if refused => {
+            (error, b"this process was not started because of --require: ")
+        }
+        Problem::Process(error) => (error, b"this process sees every GPU: "),
+        Problem::Children(error) => (error, b"child processes see every GPU: "),
     };
     match error {
         HookError::UnknownCode(name) => {

@@ -100,6 +100,23 @@ impl Memory {
         Err(nt::STATUS_NO_MEMORY)
     }
 
+    /// Calls `visit` with the start of each private, writable allocation between two addresses.
+    #[cfg(feature = "dll")]
+    pub(crate) fn for_each_allocation(self, from: usize, to: usize, mut visit: impl FnMut(usize)) {
+        let mut next = from;
+        while next < to
+            && let Ok(region) = self.region(next)
+        {
+            if (region.state, region.kind, region.protect)
+                == (nt::MEM_COMMIT, nt::MEM_PRIVATE, nt::PAGE_READWRITE)
+                && region.base == region.allocation_base
+            {
+                visit(region.base);
+            }
+            next = region.base.saturating_add(region.size).max(next.saturating_add(1));
+        }
+    }
+
     /// Allocates writable memory anywhere.
     #[cfg(feature = "dll")]
     pub(crate) fn allocate_anywhere(self, size: usize) -> Result<usize, Status> {

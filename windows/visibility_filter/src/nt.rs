@@ -15,10 +15,13 @@ pub(crate) const STATUS_NO_MEMORY: Status = 0xC000_0017_u32.cast_signed();
 pub(crate) const STATUS_ACCESS_DENIED: Status = 0xC000_0022_u32.cast_signed();
 pub(crate) const STATUS_DLL_NOT_FOUND: Status = 0xC000_0135_u32.cast_signed();
 pub(crate) const STATUS_PENDING: Status = 0x103;
+pub(crate) const STATUS_PROCESS_CLONED: Status = 0x129;
 
 pub(crate) const MEM_COMMIT_RESERVE: u32 = 0x3000;
+pub(crate) const MEM_COMMIT: u32 = 0x1000;
 pub(crate) const MEM_RELEASE: u32 = 0x8000;
 pub(crate) const MEM_FREE: u32 = 0x1_0000;
+pub(crate) const MEM_PRIVATE: u32 = 0x2_0000;
 pub(crate) const PAGE_READWRITE: u32 = 0x04;
 pub(crate) const PAGE_EXECUTE_READ: u32 = 0x20;
 pub(crate) const PAGE_EXECUTE_READWRITE: u32 = 0x40;

@@ -15,9 +15,15 @@ const BASIC_INFORMATION: u32 = 0;
 const WOW64_INFORMATION: u32 = 26;
 const MITIGATION_POLICY: u32 = 52;
 
-/// `ProcessSignaturePolicy`, and its flags `MicrosoftSignedOnly` and `StoreSignedOnly`.
-const SIGNATURE_POLICY: u32 = 8;
-const SIGNED_ONLY: u32 = 0b11;
+/// Policies under which a process does not load the filter, and their flags (winnt.h): those of
+/// `ProcessSignaturePolicy` for libraries that Microsoft or its store signed, `StrictMode` of
+/// `ProcessControlFlowGuardPolicy`, and those of `ProcessUserShadowStackPolicy` that block libraries
+/// without CET.
+const POLICIES: [(u32, u32, NotFiltered); 3] = [
+    (8, 0b11, NotFiltered::SignedOnly),
+    (7, 0b100, NotFiltered::StrictGuard),
+    (15, 0b110_0000, NotFiltered::StrictShadowStack),
+];
 
 /// Where the process environment block has the address of the program, in 64-bit and in
 /// 32-bit processes.
@@ -44,6 +50,10 @@ pub enum NotFiltered {
     Managed,
     /// The process accepts only libraries that Microsoft or its store signed.
     SignedOnly,
+    /// The process accepts only libraries with Control Flow Guard.
+    StrictGuard,
+    /// The process accepts only libraries with CET shadow stacks.
+    StrictShadowStack,
     /// The program is not as Windows makes it.
     UnusualProgram,
     /// The filter's file does not exist, or cannot be read.
@@ -64,6 +74,8 @@ impl NotFiltered {
             NotFiltered::StartedBy32Bit => ("a 32-bit program starts a 64-bit one", None),
             NotFiltered::Managed => ("it is a program of .NET Framework", None),
             NotFiltered::SignedOnly => ("it loads only libraries signed by Microsoft", None),
+            NotFiltered::StrictGuard => ("it loads only libraries with Control Flow Guard", None),
+            NotFiltered::StrictShadowStack => ("it loads only libraries with CET", None),
             NotFiltered::UnusualProgram => ("its import table cannot be read", None),
             NotFiltered::FilterUnreadable => ("the filter's file cannot be read", None),
             NotFiltered::Refused(status) => ("Windows refused access to it", Some(status)),
@@ -99,10 +111,12 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
         path if !can_be_read(path) => return Err(NotFiltered::FilterUnreadable),
         _ => {}
     }
-    // Windows before version 8 and Wine do not know the policy.
-    let policy = query(process, MITIGATION_POLICY, [SIGNATURE_POLICY, 0]).unwrap_or_default();
-    if policy[1] & SIGNED_ONLY != 0 {
-        return Err(NotFiltered::SignedOnly);
+    for (policy, flags, why) in POLICIES {
+        // Older versions of Windows and Wine do not know every policy.
+        let [_, set] = query(process, MITIGATION_POLICY, [policy, 0]).unwrap_or_default();
+        if set & flags != 0 {
+            return Err(why);
+        }
     }
     let mut headers = [0; HEADERS_SIZE];
     memory.read(base, &mut headers)?;
@@ -113,14 +127,18 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
     let imports = imports_size(memory, base, &image)?;
     let size = Block::size(imports);
     let above = base + image.size as usize;
-    let end = match architecture {
-        Architecture::X64 => base + REACH,
-        Architecture::X86 => END_32,
-    };
-    let block = memory.allocate_between(above, end, size)?;
+    let block = memory.allocate_between(above, end_of_blocks(&image, base), size)?;
     change_imports(memory, base, &image, block, payload, imports).inspect_err(|_| {
         memory.free(block);
     })
+}
+
+/// The end of the addresses where the block of a program at `base` can lie.
+pub(crate) fn end_of_blocks(image: &Image, base: usize) -> usize {
+    match image.architecture {
+        Architecture::X64 => base + REACH,
+        Architecture::X86 => END_32,
+    }
 }
 
 /// The address of the 32-bit process environment block of a process; `None` for a 64-bit one.
