@@ -4,12 +4,14 @@
 //! service that runs this program with the same options.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use cli::Failure;
+use win32::directory_access::{Writer, restriction};
 
 #[cfg(windows)]
 use crate::serve;
@@ -29,6 +31,9 @@ Examples:
 The service runs as LocalSystem, starts with Windows, and is restarted when it fails. It logs to
 the file of `--log-file`, by default %SystemRoot%\\Logs\\directx-device-plugin.log.";
 
+/// The option of `serve` with the kubelet's directory.
+const DEVICE_PLUGIN_DIR: &str = "--device-plugin-dir";
+
 /// The service manager's name for the service.
 #[cfg(windows)]
 const NAME: &str = "directx-device-plugin";
@@ -44,11 +49,20 @@ pub(crate) struct ServiceArguments {
 #[derive(Subcommand, Debug)]
 enum ServiceCommand {
     /// Install the service; run as administrator
-    Install(ServeOptions),
+    Install(InstallOptions),
     /// Stop and remove the service; run as administrator
     Uninstall,
     /// Run as the service; only the Windows service manager starts this
     Run(ServeOptions),
+}
+
+#[derive(Args, Debug)]
+struct InstallOptions {
+    /// Install although other accounts may write to what the service runs, reads or logs to
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    serve: ServeOptions,
 }
 
 #[derive(Args, Debug)]
@@ -83,9 +97,9 @@ pub(crate) fn run(arguments: &ServiceArguments, logs: &LogArguments) -> Result<E
     // The daemon logs where its own options say.
     let log = || logging::start(logs, LogLevel::Warn, &LogDestination::Stderr);
     match &arguments.command {
-        ServiceCommand::Install(serve) => {
+        ServiceCommand::Install(InstallOptions { force, serve }) => {
             let _flush = log()?;
-            install(&serve.options)?;
+            install(&serve.options, *force)?;
         }
         ServiceCommand::Uninstall => {
             let _flush = log()?;
@@ -97,13 +111,20 @@ pub(crate) fn run(arguments: &ServiceArguments, logs: &LogArguments) -> Result<E
 }
 
 /// Checks the options and installs the service.
-fn install(options: &[OsString]) -> Result<(), Failure> {
+fn install(options: &[OsString], force: bool) -> Result<(), Failure> {
     let serve = ServeCommandLine::parse(options).serve;
     check_paths(&serve.paths())?;
     let log_file = match serve.log_destination() {
         LogDestination::File(_) => None,
         LogDestination::Stderr | LogDestination::QueuedStderr => Some(default_log_file()),
     };
+    if !force {
+        let mut used: Vec<PathBuf> = std::env::current_exe().into_iter().collect();
+        // `doctor` tells who may write to the kubelet's directory.
+        let options = serve.paths().into_iter().filter(|(option, _)| *option != DEVICE_PLUGIN_DIR);
+        used.extend(options.map(|(_, path)| path.to_owned()).chain(log_file.clone()));
+        check_writers(&used, system::writers)?;
+    }
     serve.prepare()?;
     system::install(launch_arguments(options, log_file))
 }
@@ -149,6 +170,36 @@ fn check_paths(paths: &[(&'static str, &Path)]) -> Result<(), Failure> {
     Err(Failure::usage(anyhow!(what)).hint(hint))
 }
 
+/// Rejects files that other accounts than administrators may change or replace: LocalSystem runs and
+/// reads them, and writes the log.
+fn check_writers(
+    files: &[PathBuf],
+    writers: impl Fn(&Path) -> io::Result<Vec<Writer>>,
+) -> Result<(), Failure> {
+    let with_folders = files.iter().flat_map(|file| {
+        let folder = file.parent().map(|folder| (folder, true));
+        [(file.as_path(), false)].into_iter().chain(folder)
+    });
+    for (path, is_folder) in with_folders {
+        let shown = path.display().to_string();
+        let found = match writers(path) {
+            // The service creates its log.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            found => found
+                .with_context(|| format!("cannot read who may write to `{shown}`"))
+                .map_err(|error| Failure::runtime(error).hint("use --force to install anyway"))?,
+        };
+        if !found.is_empty() {
+            let who: Vec<String> = found.iter().map(Writer::to_string).collect();
+            let what = format!("`{shown}` would let others act as SYSTEM: {}", who.join("; "));
+            let command = restriction(&shown, is_folder, &found);
+            let hint = format!("run {command}, or use --force");
+            return Err(Failure::runtime(anyhow!(what)).hint(hint));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(windows)]
 mod system {
     //! Windows.
@@ -162,6 +213,8 @@ mod system {
     use super::{NAME, serve};
     use crate::launcher_folder;
     use daemon::signals;
+
+    pub(super) use win32::directory_access::directory_writers as writers;
 
     pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
         let program = std::env::current_exe()
@@ -246,8 +299,16 @@ mod system {
     //! Systems without the Windows service manager.
 
     use std::ffi::OsString;
+    use std::io;
+    use std::path::Path;
 
     use cli::Failure;
+    use win32::directory_access::Writer;
+
+    /// Access rights matter where the service can be installed.
+    pub(super) fn writers(_: &Path) -> io::Result<Vec<Writer>> {
+        Ok(Vec::new())
+    }
 
     pub(super) fn install(_arguments: Vec<OsString>) -> Result<(), Failure> {
         Err(unsupported())
@@ -270,6 +331,8 @@ mod system {
 
 #[cfg(test)]
 mod tests {
+    use win32::directory_access::writers;
+
     use super::*;
 
     #[test]
@@ -298,6 +361,40 @@ mod tests {
         assert_eq!(failure.chain(), "`--inventory host.yaml` is not an absolute path");
         let expected = std::path::absolute("host.yaml").unwrap().display().to_string();
         assert!(failure.hint_text().unwrap().contains(&expected));
+    }
+
+    #[test]
+    fn what_others_may_write_to_is_rejected_with_the_command_that_mends_it() {
+        let files = [PathBuf::from("/k/plugin.exe"), PathBuf::from("/logs/new.log")];
+        let users = || {
+            // CREATOR OWNER as the owner, and `Users` may write (MS-DTYP 2.4.2 to 2.4.5).
+            let owner = [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
+            let mut acl = vec![2, 0, 32, 0, 1, 0, 0, 0];
+            acl.extend([0, 0, 24, 0, 2, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0]);
+            acl.extend([0x21, 2, 0, 0]);
+            writers(&owner, Some(&acl)).unwrap()
+        };
+        let check = |writable: &'static str| {
+            check_writers(&files, |path| match path.to_str() {
+                Some("/logs/new.log") => Err(io::ErrorKind::NotFound.into()),
+                Some(path) if path == writable => Ok(users()),
+                _ => Ok(Vec::new()),
+            })
+        };
+        assert!(check("").is_ok());
+        for (path, rights) in [("/k/plugin.exe", "F"), ("/k", "(OI)(CI)F"), ("/logs", "(OI)(CI)F")]
+        {
+            let failure = check(path).unwrap_err();
+            let what = "would let others act as SYSTEM: Users (S-1-5-32-545) may create files";
+            assert_eq!(failure.chain(), format!("`{path}` {what}"));
+            let hint = failure.hint_text().unwrap();
+            let start =
+                format!("run `icacls \"{path}\" /inheritance:r /grant:r \"*S-1-5-18:{rights}\"");
+            assert!(hint.starts_with(&start) && hint.ends_with("or use --force"), "{hint}");
+        }
+        let denied = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
+        let failure = check_writers(&files, denied).unwrap_err();
+        assert!(failure.chain().starts_with("cannot read who may write to `/k/plugin.exe`"));
     }
 
     #[test]

@@ -17,6 +17,35 @@ pub struct Writer {
     pub ownership: Ownership,
 }
 
+impl fmt::Display for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} may ", self.account)?;
+        match self.rights.as_slice() {
+            [rest @ .., last] if !rest.is_empty() => write!(f, "{} and {last}", rest.join(", ")),
+            few => f.write_str(&few.concat()),
+        }
+    }
+}
+
+/// The commands that leave a file or a folder to SYSTEM (S-1-5-18) and Administrators
+/// (S-1-5-32-544). The quotes are for PowerShell, where parentheses have a meaning.
+#[must_use]
+pub fn restriction(path: &str, is_folder: bool, writers: &[Writer]) -> String {
+    let inherited = if is_folder { "(OI)(CI)" } else { "" };
+    let sids: Vec<String> =
+        writers.iter().map(|writer| format!(" *{}", writer.account.as_str())).collect();
+    let sids = sids.concat();
+    let owner = if writers.iter().any(|writer| writer.ownership == Ownership::Owner) {
+        format!(", then `icacls \"{path}\" /setowner *S-1-5-32-544`")
+    } else {
+        String::new()
+    };
+    format!(
+        "`icacls \"{path}\" /inheritance:r /grant:r \"*S-1-5-18:{inherited}F\" \
+         \"*S-1-5-32-544:{inherited}F\" /remove:g{sids}`{owner}"
+    )
+}
+
 /// Whether an account owns a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ownership {

@@ -1,7 +1,7 @@
 //! The node's own software: containerd, the kubelet, its directory and its socket.
 
 use devices::{Containerd, Program};
-use win32::directory_access::{Ownership, Writer};
+use win32::directory_access::{Writer, restriction};
 
 use super::reasons::{NEVER_IN_INVENTORY, NOT_IN_INVENTORY};
 use crate::check::{Check, Subject};
@@ -110,11 +110,10 @@ pub(super) fn directory(fact: Option<&Directory>) -> Check {
 fn access(path: &str, writers: Option<&Result<Vec<Writer>, String>>) -> Check {
     match writers {
         Some(Ok(writers)) if !writers.is_empty() => {
-            let may =
-                |writer: &Writer| format!("{} may {}", writer.account, sentence(&writer.rights));
-            let who: Vec<String> = writers.iter().map(may).collect();
-            Subject::KubeletDirectory
-                .warning(format!("{path}: {}", who.join("; ")), restrict(path, writers))
+            let who: Vec<String> = writers.iter().map(Writer::to_string).collect();
+            let command = restriction(path, true, writers);
+            let hint = format!("let only administrators and SYSTEM write to it: {command}");
+            Subject::KubeletDirectory.warning(format!("{path}: {}", who.join("; ")), hint)
         }
         Some(Err(why)) => Subject::KubeletDirectory.warning(
             format!("{path}: its access rights cannot be read: {why}"),
@@ -122,31 +121,6 @@ fn access(path: &str, writers: Option<&Result<Vec<Writer>, String>>) -> Check {
         ),
         Some(Ok(_)) | None => Subject::KubeletDirectory.ok(path),
     }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-fn sentence(rights: &[&str]) -> String {
-    match rights {
-        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        few => few.concat(),
-    }
-}
-
-/// The commands that leave a directory to SYSTEM (S-1-5-18) and Administrators (S-1-5-32-544). The
-/// quotes are for PowerShell, where parentheses have a meaning.
-fn restrict(path: &str, writers: &[Writer]) -> String {
-    let sids: Vec<String> =
-        writers.iter().map(|writer| format!(" *{}", writer.account.as_str())).collect();
-    let owner = if writers.iter().any(|writer| writer.ownership == Ownership::Owner) {
-        format!(", then `icacls \"{path}\" /setowner *S-1-5-32-544`")
-    } else {
-        String::new()
-    };
-    format!(
-        "let only administrators and SYSTEM write to it: `icacls \"{path}\" /inheritance:r /grant:r \
-         \"*S-1-5-18:(OI)(CI)F\" \"*S-1-5-32-544:(OI)(CI)F\" /remove:g{}`{owner}",
-        sids.concat()
-    )
 }
 
 /// The kubelet's socket.

@@ -24,16 +24,20 @@ fn install_start_stop_uninstall() {
     let host = Host::take();
     let _ = fs::remove_file(log_file(&host));
     remove_leftovers(&host);
-    let missing = ["service", "install", "--", "--config", r"C:\missing.yaml"];
+    let missing = ["service", "install", "--force", "--", "--config", r"C:\missing.yaml"];
     expect_error(&host, &missing, 2, "missing.yaml");
     expect_error(&host, &["service", "uninstall"], 1, "does not exist");
     expect_error(&host, &["service", "run"], 1, "not started by the Windows service manager");
 
     let inventory = windows_path(&fixture("aws-t4-two"));
-    let options = ["service", "install", "--", "--driver-model", "wddm", "--inventory", &inventory];
+    let serve = ["--", "--driver-model", "wddm", "--inventory", &inventory];
+    // The programs of the tests belong to the account that built them.
+    let refused = [&["service", "install"][..], &serve].concat();
+    expect_error(&host, &refused, 1, "directx-device-plugin.exe` would let others act as SYSTEM");
+    let options = [&["service", "install", "--force"][..], &serve].concat();
     let printed = stdout(&mut host.plugin(&options));
     assert!(printed.contains(&format!("Start-Service {NAME}")), "{printed}");
-    expect_error(&host, &["service", "install"], 1, "already exists");
+    expect_error(&host, &["service", "install", "--force"], 1, "already exists");
     net(&host, "start");
     expect_in_log(&host, "resource devices updated", 1);
     expect_in_log(&host, "cannot listen on plugin socket", 1);
