@@ -89,7 +89,7 @@ impl ClusterError {
                     "install Node Feature Discovery 0.14 or newer, which defines NodeFeature, or remove `--node-feature`",
                 )
             }
-            ClusterError::Refused { code, request, .. } => refusal_hint(*code, request),
+            ClusterError::Refused { code, .. } => refusal_hint(*code),
             ClusterError::Lost { .. } | ClusterError::Answer { .. } => None,
         }
     }
@@ -109,12 +109,6 @@ impl ClusterError {
         matches!(self, ClusterError::Refused { code: 404, .. })
     }
 
-    /// Whether another object has the name of the one to change: its UID cannot be changed.
-    #[must_use]
-    pub fn is_other_object(&self) -> bool {
-        matches!(self, ClusterError::Refused { code: 422, message, .. } if message.contains("metadata.uid:"))
-    }
-
     /// Whether the object has changed since it was read.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
@@ -122,13 +116,10 @@ impl ClusterError {
     }
 }
 
-fn refusal_hint(code: u16, request: &str) -> Option<&'static str> {
+fn refusal_hint(code: u16) -> Option<&'static str> {
     match code {
         401 => Some(
             "the token or certificate has expired or is unknown: check the service account, or the kubeconfig file",
-        ),
-        403 | 422 if request.contains("/pods/") => Some(
-            "apply deploy/feature-discovery-pods.yml, or set featureDiscovery.annotatePods of the chart",
         ),
         403 | 422 => Some(
             "apply the roles, their bindings and the ValidatingAdmissionPolicy of deploy/feature-discovery.yml",

@@ -1,4 +1,4 @@
-//! A client of the Kubernetes API server for a program that reports on its own node and its pods.
+//! A client of the Kubernetes API server for a program that reports on its own node.
 //!
 //! In come the account of a pod or a kubeconfig file, and what a node object is to say; out go
 //! the requests, each within a time limit, and the reason of every failure. It does not know what
@@ -13,7 +13,6 @@ mod in_cluster;
 mod kubeconfig;
 mod node;
 mod node_feature;
-mod pod;
 mod retry;
 mod server;
 #[cfg(any(test, feature = "test_server"))]
@@ -32,7 +31,6 @@ pub use event::Event;
 pub use in_cluster::{ACCOUNT_FOLDER, AccountEnvironment, in_cluster};
 pub use kubeconfig::read_kubeconfig;
 pub use node::{Condition, Node, Taint};
-pub use pod::Pod;
 pub use retry::{Retry, first_delay};
 pub use server::{Access, ConfigError};
 #[cfg(any(test, feature = "test_server"))]

@@ -32,12 +32,6 @@ pub struct Condition {
 pub struct Taint(Value);
 
 impl Taint {
-    /// A taint that keeps new pods away from a node.
-    #[must_use]
-    pub fn no_schedule(key: &str) -> Taint {
-        Taint(json!({"key": key, "effect": "NoSchedule"}))
-    }
-
     /// The key of the taint.
     #[must_use]
     pub fn key(&self) -> &str {

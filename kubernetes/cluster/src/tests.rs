@@ -13,7 +13,7 @@ use socket2::{Domain, Socket, Type};
 use crate::credentials::Credentials;
 use crate::retry::Retry;
 use crate::server::{Access, Server};
-use crate::{Client, ClusterError, Node, NodeWatch, Pod};
+use crate::{Client, ClusterError, Node, NodeWatch};
 
 /// What the server does with one connection.
 type Script = Vec<String>;
@@ -142,34 +142,6 @@ async fn without_node_feature_discovery_the_hint_is_to_install_it() {
     let (mut client, _requests) = serve(answers, Credentials::None);
     let error = apply_feature(&mut client).await.unwrap_err();
     assert!(error.hint().is_some_and(|text| text.contains("--node-feature")), "{error:?}");
-}
-
-#[tokio::test]
-async fn a_pod_is_annotated_only_if_it_is_the_same_pod() {
-    let refused = http("403 Forbidden", "", "no");
-    let uid = r#"Pod "b" is invalid: metadata.uid: Invalid value: "1-2": field is immutable"#;
-    let other = http("422 Unprocessable Entity", "", &json!({"message": uid}).to_string());
-    let answers = vec![vec![ok(&json!({})), ok(&json!({})), refused, other]];
-    let (mut client, requests) = serve(answers, Credentials::None);
-    let mut pod = Pod { namespace: "a".to_owned(), name: "b c".to_owned(), uid: String::new() };
-    let mut bodies = Vec::new();
-    for uid in ["", "1-2"] {
-        pod.uid = uid.to_owned();
-        client.annotate(&pod, "manager", "x/y", "1 -> 2").await.unwrap();
-        let request = requests.recv().unwrap();
-        let line = "PATCH /prefix/api/v1/namespaces/a/pods/b%20c?fieldManager=manager HTTP/1.1\r\n";
-        assert!(request.starts_with(line), "{request}");
-        assert!(request.contains("content-type: application/merge-patch+json\r\n"), "{request}");
-        bodies.push(serde_json::from_str::<Value>(request.lines().last().unwrap()).unwrap());
-    }
-    let annotations = json!({"x/y": "1 -> 2"});
-    assert_eq!(bodies[0], json!({"metadata": {"annotations": annotations}}));
-    assert_eq!(bodies[1], json!({"metadata": {"annotations": annotations, "uid": "1-2"}}));
-    let error = client.annotate(&pod, "manager", "x/y", "1 -> 2").await.unwrap_err();
-    assert!(error.hint().is_some_and(|hint| hint.contains("annotatePods")), "{error:?}");
-    assert!(!error.is_other_object());
-    let error = client.annotate(&pod, "manager", "x/y", "1 -> 2").await.unwrap_err();
-    assert!(error.is_other_object(), "{error:?}");
 }
 
 #[tokio::test]

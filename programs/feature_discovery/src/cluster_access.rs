@@ -4,7 +4,6 @@ use std::io;
 
 use cli::Failure;
 use cluster::{AccountEnvironment, Client, in_cluster, read_kubeconfig};
-use node_report::DRIVER_CHANGED;
 
 use crate::command_line::CommandLine;
 use crate::config_selection::SelectionFile;
@@ -21,12 +20,6 @@ pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
              no cluster",
         )
     })?;
-    if line.startup_taint.as_deref() == Some(DRIVER_CHANGED) {
-        let what =
-            format!("--startup-taint {DRIVER_CHANGED}: the configuration decides on this taint");
-        return Err(Failure::usage(anyhow::anyhow!(what))
-            .hint("use another key, such as directx.microsoft.com/not-ready"));
-    }
     let access = match &line.kubeconfig {
         Some(file) => read_kubeconfig(file),
         None => in_cluster(&AccountEnvironment::of_process()),

@@ -71,7 +71,8 @@ impl EventQueue {
             is_warning: true,
             note: format!(
                 "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, \
-                 which was replaced by {now}; delete the pod"
+                 which was replaced by {now}; delete the pod, and cordon and drain a node before \
+                 you replace its driver"
             ),
             subject: format!("{namespace}/{pod}/{container} {device}"),
             count: 1,
@@ -121,12 +122,24 @@ impl EventQueue {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use node_report::EventReason;
 
     use super::*;
-    use crate::outdated_pods::tests::container;
     use devices::PnpId;
+
+    /// A container of this pod that uses the first version of a driver.
+    pub(crate) fn container(pod: &str, name: &str) -> OutdatedContainer {
+        OutdatedContainer {
+            namespace: "default".to_owned(),
+            pod: pod.to_owned(),
+            pod_uid: "1-2".to_owned(),
+            container: name.to_owned(),
+            device: r"PCI\A".to_owned(),
+            before: "1.0.0.1".to_owned(),
+            now: "1.0.0.2".to_owned(),
+        }
+    }
 
     fn event(device: u32) -> DeviceEvent {
         let device = PnpId::new(format!("PCI\\VEN_10DE&DEV_1EB8\\{device}"));

@@ -10,7 +10,6 @@ mod feature_object;
 mod label_file;
 mod node_devices;
 mod node_state;
-mod outdated_pods;
 mod plugin_status;
 mod reporter;
 mod simulated_node;
@@ -69,7 +68,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     follow(line, async |devices| {
         let config_status = devices.config_status();
         let plugin = PluginStatus::new(devices.device_plugin_dir());
-        let reporter = reporter.with_plugin(plugin, devices.on_driver_change());
+        let reporter = reporter.with_plugin(plugin);
         reporter.run(async || devices.next().await, config_status).await.into()
     })
 }

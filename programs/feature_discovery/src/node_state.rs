@@ -2,7 +2,7 @@
 
 use cluster::{Condition, Node, Taint};
 use devices::DeviceSet;
-use node_report::{CONDITION, DRIVER_CHANGED, LabelFamily, Labels};
+use node_report::{CONDITION, LabelFamily, Labels};
 
 /// The field manager of labels and condition.
 pub const MANAGER: &str = "directx-feature-discovery";
@@ -53,20 +53,12 @@ pub(crate) enum Change {
     Taints(Vec<Taint>),
 }
 
-/// What the taints of the node are to be.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TaintRules<'a> {
-    /// The key of the taint to remove once pods can use the devices.
-    pub(crate) startup: Option<&'a str>,
-    /// Whether to taint the node because pods use a driver that was replaced; `None`: as it is.
-    pub(crate) driver_changed: Option<bool>,
-}
-
-/// The next change that `node` needs.
+/// The next change that `node` needs. `startup_taint` is the key of the taint to remove once pods can
+/// use the devices.
 pub(crate) fn next_change(
     node: &Node,
     desired: &Desired,
-    taints: TaintRules<'_>,
+    startup_taint: Option<&str>,
 ) -> Option<Change> {
     if !node.has_applied(MANAGER, &desired.labels) {
         return Some(Change::Labels(desired.labels.clone()));
@@ -74,25 +66,11 @@ pub(crate) fn next_change(
     if !desired.has_condition(node) {
         return Some(Change::Condition(desired.condition.clone()));
     }
-    next_taints(node, desired, taints).map(Change::Taints)
-}
-
-/// The taints that `node` needs, if they differ from those that it has.
-fn next_taints(node: &Node, desired: &Desired, rules: TaintRules<'_>) -> Option<Vec<Taint>> {
-    let before = node.taints();
-    let mut after = before.clone();
-    if let Some(key) = rules.startup
-        && advertises(node, &desired.resources)
-    {
-        after.retain(|taint| taint.key() != key);
-    }
-    let is_tainted = before.iter().any(|taint| taint.key() == DRIVER_CHANGED);
-    match rules.driver_changed {
-        Some(true) if !is_tainted => after.push(Taint::no_schedule(DRIVER_CHANGED)),
-        Some(false) => after.retain(|taint| taint.key() != DRIVER_CHANGED),
-        Some(true) | None => {}
-    }
-    (after != before).then_some(after)
+    let mut taints = node.taints();
+    let count = taints.len();
+    taints.retain(|taint| Some(taint.key()) != startup_taint);
+    let is_due = taints.len() < count && advertises(node, &desired.resources);
+    is_due.then_some(Change::Taints(taints))
 }
 
 /// Whether pods can use every one of these resources of the node.
@@ -137,8 +115,7 @@ mod tests {
     }
 
     fn next(node: Value, taint: Option<&str>) -> Option<Change> {
-        let rules = TaintRules { startup: taint, driver_changed: Some(false) };
-        next_change(&Node::new(node), &desired(), rules)
+        next_change(&Node::new(node), &desired(), taint)
     }
 
     #[test]
@@ -176,27 +153,5 @@ mod tests {
             assert_eq!(next(node, Some(TAINT)), None);
         }
         assert_eq!(next(complete(), Some("another/key")), None);
-    }
-
-    #[test]
-    fn the_taint_of_a_replaced_driver_is_set_kept_and_removed_without_others() {
-        let keys = |node: &Value, driver_changed| {
-            let rules = TaintRules { startup: None, driver_changed };
-            match next_change(&Node::new(node.clone()), &desired(), rules) {
-                None => None,
-                Some(Change::Taints(taints)) => {
-                    Some(taints.iter().map(|t| t.key().to_owned()).collect::<Vec<_>>().join(" "))
-                }
-                Some(other) => panic!("{other:?}"),
-            }
-        };
-        let mut node = complete();
-        assert_eq!((keys(&node, None), keys(&node, Some(false))), (None, None));
-        let all = format!("{TAINT} other {DRIVER_CHANGED}");
-        assert_eq!(keys(&node, Some(true)), Some(all));
-        let taint = json!({"key": DRIVER_CHANGED, "effect": "NoSchedule"});
-        node["spec"]["taints"].as_array_mut().unwrap().push(taint);
-        assert_eq!((keys(&node, None), keys(&node, Some(true))), (None, None));
-        assert_eq!(keys(&node, Some(false)), Some(format!("{TAINT} other")));
     }
 }

@@ -8,13 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cluster::{Client, ClusterError, Node, NodeWatch, Pod, Retry, Taint, first_delay};
+use cluster::{Client, ClusterError, Node, NodeWatch, Retry, first_delay};
 use daemon::change_log::RepeatedText;
 use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
 use kubelet::OutdatedContainer;
-use node_report::{DRIVER_CHANGED, DeviceEvent, LabelFamily, device_events};
-use settings::OnDriverChange;
+use node_report::{DeviceEvent, LabelFamily, device_events};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -22,8 +21,7 @@ use crate::config_selection::{LABEL, Rejections, SelectionFile};
 use crate::event_queue::EventQueue;
 use crate::feature_object::FeatureObject;
 use crate::node_devices::NodeDevicesError;
-use crate::node_state::{Change, Desired, MANAGER, TaintRules, next_change};
-use crate::outdated_pods::OutdatedPods;
+use crate::node_state::{Change, Desired, MANAGER, next_change};
 use crate::plugin_status::PluginStatus;
 
 #[cfg(test)]
@@ -56,17 +54,16 @@ pub(crate) struct Reporter {
     events: EventQueue,
     /// Events about the first device set, until it is known whether an earlier run reported them.
     first_events: Vec<DeviceEvent>,
-    outdated: OutdatedPods,
-    /// The plugin on this node, and what the configuration demands for pods that use a driver which
-    /// was replaced.
-    plugin: Option<(PluginStatus, watch::Receiver<OnDriverChange>)>,
+    /// The containers that use a driver which was replaced, as far as they are reported.
+    outdated: BTreeSet<OutdatedContainer>,
+    /// The plugin on this node.
+    plugin: Option<PluginStatus>,
     last_change: Option<(Change, Instant)>,
     labelling: Attempts,
     reading: Attempts,
     writing: Attempts,
     /// Nothing is written before this time; known once there was a node object.
     first_write: Option<Instant>,
-    annotating: Attempts,
 }
 
 /// The attempts to reach the API server for one purpose.
@@ -98,25 +95,19 @@ impl Reporter {
             desired: None,
             events: EventQueue::new(Instant::now()),
             first_events: Vec::new(),
-            outdated: OutdatedPods::default(),
+            outdated: BTreeSet::new(),
             plugin: None,
             last_change: None,
             labelling: Attempts::default(),
             reading: Attempts::default(),
             writing: Attempts::default(),
-            annotating: Attempts::default(),
             first_write: None,
         }
     }
 
-    /// Also reports the pods that use a driver which was replaced, as `plugin` knows them, and reacts
-    /// to them.
-    pub(crate) fn with_plugin(
-        self,
-        plugin: PluginStatus,
-        reaction: watch::Receiver<OnDriverChange>,
-    ) -> Reporter {
-        Reporter { plugin: Some((plugin, reaction)), ..self }
+    /// Also reports the pods that use a driver which was replaced, as `plugin` knows them.
+    pub(crate) fn with_plugin(self, plugin: PluginStatus) -> Reporter {
+        Reporter { plugin: Some(plugin), ..self }
     }
 
     /// Runs until `next_set`, which waits for the next device set, fails. `config_status` says what
@@ -128,13 +119,10 @@ impl Reporter {
     ) -> NodeDevicesError {
         let mut rejections = Rejections::of(config_status);
         loop {
-            if let Some((_, reaction)) = &self.plugin {
-                self.outdated.react(*reaction.borrow());
-            }
             let wait = self.write().await;
             match self.step(&mut next_set, &mut rejections, wait).await {
                 Step::Devices(Ok(set)) => {
-                    if let Some((plugin, _)) = &mut self.plugin {
+                    if let Some(plugin) = &mut self.plugin {
                         plugin.ask_soon();
                     }
                     self.devices_changed(set);
@@ -167,7 +155,7 @@ impl Reporter {
         let plugin = &mut self.plugin;
         let outdated = async {
             match plugin {
-                Some((plugin, _)) => plugin.next().await,
+                Some(plugin) => plugin.next().await,
                 None => std::future::pending().await,
             }
         };
@@ -200,9 +188,12 @@ impl Reporter {
     }
 
     fn outdated_changed(&mut self, containers: Option<BTreeSet<OutdatedContainer>>) {
-        for container in self.outdated.reported(containers) {
-            self.events.add_outdated(&container);
+        // A plugin that does not answer changes nothing.
+        let Some(containers) = containers else { return };
+        for container in containers.difference(&self.outdated) {
+            self.events.add_outdated(container);
         }
+        self.outdated = containers;
     }
 
     fn node_changed(&mut self, node: Result<Option<Node>, ClusterError>) {
@@ -257,8 +248,7 @@ impl Reporter {
         }
         let node = self.write_node().await;
         let feature = self.write_feature().await;
-        let annotations = self.annotate().await;
-        [node, feature, annotations].into_iter().flatten().min()
+        [node, feature].into_iter().flatten().min()
     }
 
     /// Applies the object of Node Feature Discovery. Its failures delay nothing else.
@@ -284,9 +274,8 @@ impl Reporter {
                 return Some(at);
             }
             let node = self.node.as_ref()?;
-            let startup = self.report.startup_taint.as_deref();
-            let taints = TaintRules { startup, driver_changed: self.outdated.taints_node() };
-            let change = next_change(node, self.desired.as_ref()?, taints);
+            let startup_taint = self.report.startup_taint.as_deref();
+            let change = next_change(node, self.desired.as_ref()?, startup_taint);
             let repeats = self.last_change.as_ref().filter(|last| Some(&last.0) == change.as_ref());
             let change_due = repeats.map_or(now, |(_, at)| *at + REPEAT);
             let event_due = self.events.due(now);
@@ -320,35 +309,13 @@ impl Reporter {
                 reason = condition.reason,
                 "condition set"
             ),
-            Change::Taints(taints) => log_taints(&node.taints(), taints),
+            Change::Taints(_) => {
+                tracing::info!(taint = self.report.startup_taint, "startup taint removed");
+            }
         }
         self.set_node(changed);
         self.last_change = Some((change, Instant::now()));
         Ok(())
-    }
-
-    /// Annotates pods that use a driver which was replaced, and returns when to try again.
-    async fn annotate(&mut self) -> Option<Instant> {
-        while let Some((pod, value)) = self.outdated.next_annotation() {
-            if let Some(at) = self.annotating.next.filter(|at| *at > Instant::now()) {
-                return Some(at);
-            }
-            match self.client.annotate(&pod, MANAGER, DRIVER_CHANGED, &value).await {
-                Ok(()) => {
-                    let Pod { namespace, name, .. } = &pod;
-                    tracing::info!(namespace, pod = name, value, "pod annotated");
-                    self.annotating.succeeded("the API server accepts annotations of pods");
-                }
-                // The pod is gone, and perhaps another one has its name.
-                Err(error) if error.is_not_found() || error.is_other_object() => {}
-                Err(error) => {
-                    self.annotating.failed("cannot annotate a pod with an earlier driver", &error);
-                    continue;
-                }
-            }
-            self.outdated.annotated(pod, value);
-        }
-        None
     }
 
     async fn report_event(&mut self) -> Result<(), ClusterError> {
@@ -383,15 +350,6 @@ impl Attempts {
             let retry_in_s = delay.as_secs_f32();
             tracing::warn!(error = text, hint, retry_in_s, "{what}");
         }
-    }
-}
-
-fn log_taints(before: &[Taint], after: &[Taint]) {
-    for removed in before.iter().filter(|taint| !after.contains(taint)) {
-        tracing::info!(taint = removed.key(), "taint removed");
-    }
-    for added in after.iter().filter(|taint| !before.contains(taint)) {
-        tracing::info!(taint = added.key(), "taint added");
     }
 }
 

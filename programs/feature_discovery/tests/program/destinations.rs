@@ -117,10 +117,6 @@ fn what_is_missing_is_named_with_a_hint() {
     refuses(&["--print", "--kubeconfig", "x"], &["cannot be used with"]);
     refuses(&["--print", "--node-feature"], &["cannot be used with"]);
     refuses(&["--print", "--device-plugin-dir", "x"], &["cannot be used with"]);
-    refuses(
-        &["--node-name", "n", "--startup-taint", "directx.microsoft.com/driver-changed"],
-        &["--startup-taint directx.microsoft.com/driver-changed", "hint: use another key"],
-    );
     refuses(&["--node-name", "n", "--select-config"], &["--config-selection <FILE>"]);
     let selection = ["--config-directory", "x", "--config-selection", "y", "--select-config"];
     refuses(&[&["--print"][..], &selection].concat(), &["cannot be used with"]);
