@@ -1,7 +1,7 @@
 //! The devices of the node, followed as the device plugin follows them.
 //!
-//! In come snapshots of the host, the schemas of the Host Compute Service and changes of the
-//! configuration; out goes the device set after each of them.
+//! A new snapshot of the host, the schemas of the Host Compute Service and a changed configuration
+//! each lead to the next device set.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,6 +1,4 @@
 //! Asks the device plugin on this node which containers use a driver that was replaced.
-//!
-//! In come the plugin's sockets; out go the containers, or `None` while no plugin knows them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
