@@ -10,9 +10,6 @@ mod label_value;
 mod labels;
 mod model;
 
-/// The taint of a node, and the annotation of its pods, while they use a driver that was replaced.
-pub const DRIVER_CHANGED: &str = "directx.microsoft.com/driver-changed";
-
 pub use condition::{CONDITION, Condition, ConditionStatus, condition};
 pub use device_events::{DeviceEvent, EventReason, device_events};
 pub use label_value::{Labels, label_value};

@@ -7,7 +7,6 @@ use devices::{DriverModel, Policy};
 use crate::config_choice::{ChosenFile, ConfigChoice};
 use crate::config_files;
 use crate::model::{ModelSettings, model_settings};
-use crate::on_driver_change::OnDriverChange;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::FileRule;
 use crate::variables::{Variables, misspelled_variables, socket_directory};
@@ -29,9 +28,6 @@ pub struct Flags {
 pub struct Config {
     /// Which devices are advertised, and how.
     pub policy: Policy,
-    /// What happens to pods that use a driver which was replaced. If the files of the driver models
-    /// differ, the strongest counts, because a node and its pods have no driver model.
-    pub on_driver_change: OnDriverChange,
     /// The directory that replaces the kubelet's own.
     pub device_plugin_dir: Option<PathBuf>,
     /// Every effective value and where it comes from.
@@ -69,7 +65,6 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Sett
         notices.append(&mut model.notices);
     }
     Ok(Config {
-        on_driver_change: models.iter().map(|m| m.on_driver_change).max().unwrap_or_default(),
         policy: Policy { models: models.into_iter().map(|m| m.policy).collect() },
         device_plugin_dir: directory.map(|directory| directory.value),
         effective,

@@ -10,7 +10,6 @@ use devices::{
 use documents::Names;
 
 use crate::file::RenameShared;
-use crate::on_driver_change::OnDriverChange;
 use crate::values::NamesInFiles;
 
 /// A value as text, spelled as in a file where a file can spell it.
@@ -49,12 +48,6 @@ impl ValueText for SharedRequests {
 }
 
 impl ValueText for Visibility {
-    fn text(&self) -> String {
-        name_in_files(self)
-    }
-}
-
-impl ValueText for OnDriverChange {
     fn text(&self) -> String {
         name_in_files(self)
     }

@@ -13,7 +13,6 @@ use serde::Deserialize;
 
 use crate::device_classes::{DeviceClassesFile, device_classes};
 use crate::mounts::{AdditionalMountsFile, additional};
-use crate::on_driver_change::OnDriverChange;
 use crate::origin::{Origin, Sourced};
 use crate::rules::{FileRule, RuleFile, file_rules};
 use crate::values::{Choice, FileNameText, Multitenancy, RemovalGrace, ResourceNameText};
@@ -42,7 +41,6 @@ struct ConfigurationFile {
     removal_grace_seconds: Option<Spanned<RemovalGrace>>,
     environment_hints: Option<Spanned<LenientFlag>>,
     visibility: Option<Spanned<Choice<Visibility>>>,
-    on_driver_change: Option<Spanned<Choice<OnDriverChange>>>,
     resource_name: Option<Spanned<ResourceNameText>>,
     resources: Option<Vec<Spanned<AnyCase<RuleFile>>>>,
 }
@@ -76,7 +74,6 @@ pub(crate) struct FileSettings {
     pub(crate) removal_grace: Option<Sourced<Duration>>,
     pub(crate) hints: Option<Sourced<EnvironmentHints>>,
     pub(crate) visibility: Option<Sourced<Visibility>>,
-    pub(crate) on_driver_change: Option<Sourced<OnDriverChange>>,
     pub(crate) resource: Option<Sourced<ResourceName>>,
     pub(crate) rules: Vec<FileRule>,
 }
@@ -84,7 +81,8 @@ pub(crate) struct FileSettings {
 /// Reads the bytes of the file `path`.
 pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadError> {
     let name = path.display().to_string();
-    let AnyCase(file): AnyCase<ConfigurationFile> = documents::parse(&name, bytes)?;
+    let AnyCase(file): AnyCase<ConfigurationFile> =
+        documents::parse(&name, bytes).map_err(explain_removed_key)?;
     let source = Source { name: &name };
     Ok(FileSettings {
         multitenancy: source.of("multitenancy", file.multitenancy, |count| replicas(count.0)),
@@ -119,10 +117,20 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadE
             if set { EnvironmentHints::Set } else { EnvironmentHints::Omit }
         }),
         visibility: source.of("visibility", file.visibility, |choice| choice.0),
-        on_driver_change: source.of("onDriverChange", file.on_driver_change, |choice| choice.0),
         resource: source.of("resourceName", file.resource_name, |name| name.0),
         rules: file_rules(&name, file.resources.unwrap_or_default())?,
     })
+}
+
+/// Says what to do about a key of earlier versions.
+fn explain_removed_key(error: ReadError) -> ReadError {
+    if error.to_string().to_ascii_lowercase().ends_with("unknown key `ondriverchange`") {
+        return error.with_hint(
+            "onDriverChange was removed: delete the key, and cordon and drain a node before you \
+             replace its driver",
+        );
+    }
+    error
 }
 
 /// The file that values come from.

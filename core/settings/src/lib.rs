@@ -30,7 +30,6 @@ mod error;
 mod file;
 mod model;
 mod mounts;
-mod on_driver_change;
 mod origin;
 mod resources;
 mod rules;
@@ -42,7 +41,6 @@ pub use config_choice::{ConfigChoice, NamedConfigs};
 pub use config_name::{ConfigName, ConfigNameError, MAX_CONFIG_NAME};
 pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment};
 pub use error::SettingsError;
-pub use on_driver_change::OnDriverChange;
 pub use origin::{Effective, Origin};
 pub use variables::VARIABLES;
 

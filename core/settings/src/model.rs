@@ -13,7 +13,6 @@ use devices::{
 use crate::SettingsError;
 use crate::display::ValueText;
 use crate::file::{FileSettings, RenameShared};
-use crate::on_driver_change::OnDriverChange;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::FileRule;
 use crate::variables::{Variables, match_name};
@@ -32,7 +31,6 @@ pub(crate) struct ModelSettings {
     pub(crate) foreign_rules: Vec<FileRule>,
     /// Where the resource's name comes from.
     pub(crate) resource_origin: Origin,
-    pub(crate) on_driver_change: OnDriverChange,
     pub(crate) effective: Vec<Effective>,
     /// Warnings about keys that have no effect.
     pub(crate) notices: Vec<String>,
@@ -52,9 +50,6 @@ pub(crate) fn model_settings(
     let removal_grace = selection.value("removalGraceSeconds", grace, REMOVAL_GRACE);
     let numa = selection.value("publishNuma", [file.numa.clone()], NumaTopology::default());
     let container = Arc::new(container(&mut selection, variables, file)?);
-    let on_driver_change = [file.on_driver_change.clone()];
-    let on_driver_change =
-        selection.value("onDriverChange", on_driver_change, OnDriverChange::default());
     let match_name = matched_name(&mut selection, variables)?;
     let (rules, foreign_rules): (Vec<FileRule>, Vec<FileRule>) =
         file.rules.iter().cloned().partition(|rule| rule.is_for(model));
@@ -79,7 +74,6 @@ pub(crate) fn model_settings(
         rules,
         foreign_rules,
         resource_origin: resource.origin,
-        on_driver_change,
         effective: selection.effective,
         notices: notices(model, file),
     })

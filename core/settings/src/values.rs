@@ -9,7 +9,6 @@ use devices::{
 use devices::{DescriptionPattern, StorePath};
 use documents::{Advice, LenientWhole, Names, OneOf, Parsed};
 
-use crate::on_driver_change::OnDriverChange;
 use crate::{MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE};
 
 pub(crate) type Multitenancy = LenientWhole<u32, 0, { MAX_MULTITENANCY as i128 }>;
@@ -57,17 +56,6 @@ impl Names<SharedRequests> for NamesInFiles {
 impl Names<Visibility> for NamesInFiles {
     fn names() -> impl Iterator<Item = (&'static str, Visibility)> {
         [("off", Visibility::Off), ("launcher", Visibility::Launcher)].into_iter()
-    }
-}
-
-impl Names<OnDriverChange> for NamesInFiles {
-    fn names() -> impl Iterator<Item = (&'static str, OnDriverChange)> {
-        [
-            ("ignore", OnDriverChange::Ignore),
-            ("annotate", OnDriverChange::Annotate),
-            ("taint", OnDriverChange::Taint),
-        ]
-        .into_iter()
     }
 }
 

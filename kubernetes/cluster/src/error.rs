@@ -1,139 +1,63 @@
 //! Why a request has failed.
 
-use std::io;
-use std::path::PathBuf;
+use std::error::Error;
 use std::time::Duration;
 
-/// The part of a request's path by which a request for a `NodeFeature` object is recognised.
-pub(crate) const NODE_FEATURES: &str = "/nodefeatures/";
+use kube::core::Status;
+use tower::BoxError;
+
+use crate::node_feature::APPLY_FEATURE;
 
 /// A request has failed. Each of these may be temporary.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The token cannot be read.
-    #[error("cannot read the token `{}`", path.display())]
-    Token {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// The server cannot be reached, or is not the one that was asked for.
-    #[error("cannot connect to the API server {server}")]
-    Connect {
-        /// Its URL.
-        server: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// There is no answer.
-    #[error("the API server has not answered {request} within {} s", limit.as_secs())]
-    Timeout {
-        /// The request.
-        request: String,
-        /// The time limit.
-        limit: Duration,
-    },
-    /// The connection broke.
-    #[error("the connection to the API server ended during {request}")]
-    Lost {
-        /// The request.
-        request: String,
-        /// Why.
-        #[source]
-        source: hyper::Error,
-    },
-    /// The server refuses the request.
-    #[error("the API server refused {request} with {code}: {message}")]
-    Refused {
-        /// The request.
-        request: String,
-        /// The status of HTTP.
-        code: u16,
-        /// The server's reason.
-        message: String,
-        /// When to ask again, if the server says so.
-        retry_after: Option<Duration>,
-    },
-    /// The answer is too large or not JSON.
-    #[error("the API server answered {request} with something else than {expected}")]
-    Answer {
-        /// The request.
-        request: String,
-        /// What was expected.
-        expected: &'static str,
-    },
+    /// The server with this URL cannot be reached, or is not the one that was asked for.
+    #[error("cannot reach the API server {0}")]
+    Unreachable(String, #[source] BoxError),
+    /// There is no answer to this request within the limit.
+    #[error("the API server {1} has not answered within {limit} s the request to {0}", limit = .2.as_secs())]
+    Timeout(&'static str, String, Duration),
+    /// The server refuses this request.
+    #[error("the API server refused to {0} with {code}: {message}", code = .1.code, message = .1.message)]
+    Refused(&'static str, Box<Status>),
 }
 
 impl ClusterError {
     /// What an administrator can do.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            ClusterError::Token { .. } => Some(
-                "the pod needs `automountServiceAccountToken: true`, or a kubeconfig file with a \
-                 token that exists",
-            ),
-            ClusterError::Connect { source, .. } if source.kind() == io::ErrorKind::InvalidData => {
-                Some(
-                    "the certificate authority of the account or of the kubeconfig file must have signed the server's certificate",
-                )
+        Some(match self {
+            ClusterError::Unreachable(_, error) if names_certificate(error.as_ref()) => {
+                "the certificate authority of the account or of the kubeconfig file must have signed the server's certificate"
             }
-            ClusterError::Connect { .. } | ClusterError::Timeout { .. } => {
-                Some("check that the API server is running and can be reached from this node")
+            ClusterError::Unreachable(..) | ClusterError::Timeout(..) => {
+                "check that the API server is running and can be reached from this node"
             }
-            ClusterError::Refused { code: 404, request, .. } if request.contains(NODE_FEATURES) => {
-                Some(
-                    "install Node Feature Discovery 0.14 or newer, which defines NodeFeature, or remove `--node-feature`",
-                )
-            }
-            ClusterError::Refused { code, request, .. } => refusal_hint(*code, request),
-            ClusterError::Lost { .. } | ClusterError::Answer { .. } => None,
-        }
+            ClusterError::Refused(what, status) => match status.code {
+                401 => {
+                    "the token or certificate has expired or is unknown: check the service account, or the kubeconfig file"
+                }
+                403 | 422 => {
+                    "apply the roles, their bindings and the ValidatingAdmissionPolicy of deploy/feature-discovery.yml"
+                }
+                404 if *what == APPLY_FEATURE => {
+                    "install Node Feature Discovery 0.14 or newer, which defines NodeFeature, or remove `--node-feature`"
+                }
+                404 => "check the name of the node: `--node-name`, or the variable NODE_NAME",
+                _ => return None,
+            },
+        })
     }
 
     /// When to ask again, if the server says so.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            ClusterError::Refused { retry_after, .. } => *retry_after,
-            _ => None,
-        }
-    }
-
-    /// Whether the object does not exist.
-    #[must_use]
-    pub fn is_not_found(&self) -> bool {
-        matches!(self, ClusterError::Refused { code: 404, .. })
-    }
-
-    /// Whether another object has the name of the one to change: its UID cannot be changed.
-    #[must_use]
-    pub fn is_other_object(&self) -> bool {
-        matches!(self, ClusterError::Refused { code: 422, message, .. } if message.contains("metadata.uid:"))
-    }
-
-    /// Whether the object has changed since it was read.
-    #[must_use]
-    pub fn is_conflict(&self) -> bool {
-        matches!(self, ClusterError::Refused { code: 409, .. })
+        let ClusterError::Refused(_, status) = self else { return None };
+        let seconds = status.details.as_ref()?.retry_after_seconds;
+        (seconds > 0).then(|| Duration::from_secs(seconds.into()))
     }
 }
 
-fn refusal_hint(code: u16, request: &str) -> Option<&'static str> {
-    match code {
-        401 => Some(
-            "the token or certificate has expired or is unknown: check the service account, or the kubeconfig file",
-        ),
-        403 | 422 if request.contains("/pods/") => Some(
-            "apply deploy/feature-discovery-pods.yml, or set featureDiscovery.annotatePods of the chart",
-        ),
-        403 | 422 => Some(
-            "apply the roles, their bindings and the ValidatingAdmissionPolicy of deploy/feature-discovery.yml",
-        ),
-        404 => Some("check the name of the node: `--node-name`, or the variable NODE_NAME"),
-        _ => None,
-    }
+fn names_certificate(error: &(dyn Error + 'static)) -> bool {
+    error.to_string().contains("certificate") || error.source().is_some_and(names_certificate)
 }

@@ -1,19 +1,19 @@
 //! Events about a node. One that repeats stays one object with a count.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::SystemTime;
+use k8s_openapi::api::events::v1::{Event as Object, EventSeries};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{Resource, ResourceExt};
+use serde_json::json;
 
-use http::Method;
-use serde_json::{Value, json};
-
-use crate::client::{Body, Call, percent_encoded};
-use crate::time::micro_time;
 use crate::{Client, ClusterError, Node};
 
 /// Events about objects without a namespace are in this one.
 const NAMESPACE: &str = "default";
-/// The longest note, in characters; `events.k8s.io/v1` permits 1024 bytes.
-const MAX_NOTE: usize = 256;
+/// The longest note that `events.k8s.io/v1` permits, in bytes.
+const MAX_NOTE: usize = 1024;
+const REPORT: &str = "report an Event";
 
 /// Something that has happened on a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,74 +26,63 @@ pub struct Event {
     pub is_warning: bool,
     /// What has happened, for administrators. Longer ones are cut off.
     pub note: String,
-    /// To what on the node. Events with the same reason and subject are one object.
-    pub subject: String,
-    /// How often it has happened since the program started, at least 1.
-    pub count: u64,
+    /// How often it has happened since it was reported the last time, at least 1.
+    pub count: i32,
 }
 
 impl Event {
-    /// The name of the object.
-    fn object(&self, node: &str) -> String {
-        // A fixed key: a restarted program finds its object again.
-        let mut hasher = DefaultHasher::new();
-        (self.reason, &self.subject).hash(&mut hasher);
-        format!("{node}.{:016x}", hasher.finish())
-    }
-}
-
-impl Client {
-    /// Reports `event` of `node`, which is called `name`, as `reporter`.
-    pub async fn report(
-        &mut self,
-        name: &str,
-        node: &Node,
-        reporter: &str,
-        event: &Event,
-        now: SystemTime,
-    ) -> Result<(), ClusterError> {
-        let now = micro_time(now);
-        let path = format!("/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events");
-        let object = event.object(name);
-        let repeated = json!({
-            // A series counts from two.
-            "series": {"count": event.count.max(2), "lastObservedTime": now},
-        });
-        let change = Call {
-            method: Method::PATCH,
-            path: format!("{path}/{}", percent_encoded(&object)),
-            body: Body::Merge(repeated),
-        };
-        let new = Call {
-            method: Method::POST,
-            path,
-            body: Body::Json(event_object(name, node, reporter, event, &now)),
-        };
-        match event.count {
-            1 => match self.call(new).await {
-                // From before a restart.
-                Err(error) if error.is_conflict() => self.call(change).await.map(drop),
-                other => other.map(drop),
+    fn object(&self, program: &str, node: &Node) -> Object {
+        // FNV-1a, which stays the same in every release, unlike the standard library's hash.
+        let hash = [self.reason, "\n", &self.note]
+            .concat()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        let ends = self.note.char_indices().map(|(start, char)| start + char.len_utf8());
+        let end = ends.take_while(|end| *end <= MAX_NOTE).last().unwrap_or(0);
+        Object {
+            metadata: ObjectMeta {
+                // A note cannot change, so another note is another object. A restarted program finds
+                // its object again.
+                name: Some(format!("{}.{hash:016x}", node.name_any())),
+                namespace: Some(NAMESPACE.to_owned()),
+                ..ObjectMeta::default()
             },
-            _ => match self.call(change).await {
-                // It was deleted after an hour.
-                Err(error) if error.is_not_found() => self.call(new).await.map(drop),
-                other => other.map(drop),
-            },
+            event_time: Some(MicroTime(Timestamp::now())),
+            reporting_controller: Some(program.to_owned()),
+            reporting_instance: Some(node.name_any()),
+            action: Some(self.action.to_owned()),
+            reason: Some(self.reason.to_owned()),
+            type_: Some(if self.is_warning { "Warning" } else { "Normal" }.to_owned()),
+            note: Some(self.note[..end].to_owned()),
+            regarding: Some(node.object_ref(&())),
+            // It counts from two.
+            series: (self.count > 1).then(|| series(self.count)),
+            ..Object::default()
         }
     }
 }
 
-fn event_object(name: &str, node: &Node, reporter: &str, event: &Event, now: &str) -> Value {
-    let text: String = event.note.chars().take(MAX_NOTE).collect();
-    json!({
-        "apiVersion": "events.k8s.io/v1", "kind": "Event",
-        "metadata": {"name": event.object(name), "namespace": NAMESPACE},
-        "eventTime": now,
-        "reportingController": reporter, "reportingInstance": name,
-        "action": event.action, "reason": event.reason,
-        "type": if event.is_warning { "Warning" } else { "Normal" },
-        "note": text,
-        "regarding": {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.uid()},
-    })
+fn series(count: i32) -> EventSeries {
+    EventSeries { count, last_observed_time: MicroTime(Timestamp::now()) }
+}
+
+impl Client {
+    /// Reports `event` of `node`.
+    pub async fn report(&self, node: &Node, event: &Event) -> Result<(), ClusterError> {
+        let events: Api<Object> = Api::namespaced(self.kube.clone(), NAMESPACE);
+        let object = event.object(self.program, node);
+        let created = self.answer(REPORT, events.create(&PostParams::default(), &object)).await;
+        match created {
+            Err(ClusterError::Refused(_, status)) if status.code == 409 => {}
+            other => return other.map(drop),
+        }
+        // It has happened before.
+        let name = object.name_any();
+        let before = self.answer(REPORT, events.get(&name)).await?;
+        let count = before.series.map_or(1, |series| series.count).saturating_add(event.count);
+        let patch = Patch::Merge(json!({"series": series(count)}));
+        self.answer(REPORT, events.patch(&name, &PatchParams::default(), &patch)).await.map(drop)
+    }
 }

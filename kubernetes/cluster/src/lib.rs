@@ -1,40 +1,28 @@
-//! A client of the Kubernetes API server for a program that reports on its own node and its pods.
+//! A client of the Kubernetes API server for a program that reports on its own node.
 //!
-//! In come the account of a pod or a kubeconfig file, and what a node object is to say; out go
-//! the requests, each within a time limit, and the reason of every failure. It does not know what
-//! is reported.
+//! `kube` sends the requests. This crate adds a time limit for each, errors that say what to do, and
+//! the account of a pod on Windows. It does not know what is reported.
 
+mod access;
 mod client;
-mod connection;
-mod credentials;
 mod error;
 mod event;
-mod in_cluster;
-mod kubeconfig;
 mod node;
 mod node_feature;
-mod pod;
-mod retry;
-mod server;
 #[cfg(any(test, feature = "test_server"))]
 mod test_server;
 #[cfg(test)]
 mod tests;
-mod time;
-mod tls;
 mod watch;
-#[cfg(test)]
-mod watch_tests;
 
+pub use access::{Access, AccessError};
 pub use client::Client;
 pub use error::ClusterError;
 pub use event::Event;
-pub use in_cluster::{ACCOUNT_FOLDER, AccountEnvironment, in_cluster};
-pub use kubeconfig::read_kubeconfig;
-pub use node::{Condition, Node, Taint};
-pub use pod::Pod;
-pub use retry::{Retry, first_delay};
-pub use server::{Access, ConfigError};
+pub use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
+pub use kube::ResourceExt;
+pub use kube::api::WatchEvent;
+pub use node::{condition, has_applied, is_older};
 #[cfg(any(test, feature = "test_server"))]
 pub use test_server::TestServer;
 pub use watch::NodeWatch;

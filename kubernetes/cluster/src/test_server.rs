@@ -4,20 +4,26 @@
 //! A test changes the node or refuses requests, and reads which requests have arrived. Nothing uses
 //! the network, so a test may pause the clock.
 
+use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::stream::{TryStreamExt, unfold};
+use http::header::RETRY_AFTER;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use kube::client::Body;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
+use tower::{BoxError, ServiceExt, service_fn};
 
 use crate::Client;
-use crate::credentials::Credentials;
-use crate::server::{Access, Server};
+use crate::client::read_retry_after;
 
-/// How many bytes one side may send before the other reads.
-const BUFFER: usize = 64 * 1024;
+type Answer = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The server. Each clone is the same one.
 #[derive(Clone)]
@@ -26,9 +32,11 @@ pub struct TestServer(watch::Sender<State>);
 struct State {
     node: Value,
     version: u64,
-    /// Method and path of each request, without the query.
-    requests: Vec<String>,
-    refusal: Option<(u16, &'static str)>,
+    requests: Vec<TestRequest>,
+    /// Status, reason, and what the method or path contains.
+    refusal: Option<(u16, &'static str, &'static str)>,
+    /// By name.
+    events: HashMap<String, Value>,
     is_running: bool,
     /// How long each answer takes.
     answer_time: Duration,
@@ -36,10 +44,14 @@ struct State {
     ended_watches: u32,
 }
 
-struct Request {
-    method: String,
-    path: String,
-    body: Value,
+/// A request that has arrived.
+pub struct TestRequest {
+    /// Method and path, such as `PATCH /api/v1/nodes/node-1`.
+    pub name: String,
+    /// The query of the URL.
+    pub query: String,
+    /// The body; null if there is none.
+    pub body: Value,
 }
 
 impl TestServer {
@@ -51,6 +63,7 @@ impl TestServer {
             version: 0,
             requests: Vec::new(),
             refusal: None,
+            events: HashMap::new(),
             is_running: true,
             answer_time: Duration::ZERO,
             ended_watches: 0,
@@ -64,15 +77,10 @@ impl TestServer {
     #[must_use]
     pub fn client(&self) -> Client {
         let server = self.clone();
-        let host = "127.0.0.1".to_owned();
-        let access = Access {
-            server: Server { certified_name: host.clone(), host, port: 1, prefix: String::new() },
-            authorities: Vec::new(),
-            client: None,
-            credentials: Credentials::None,
-            namespace: "default".to_owned(),
-        };
-        Client::in_memory(access, Arc::new(move || server.connect()))
+        let service = service_fn(move |request| server.clone().answer(request));
+        let kube = kube::Client::new(service.and_then(read_retry_after), "default");
+        let (server, node) = ("https://127.0.0.1:1/".to_owned(), "node-1".to_owned());
+        Client { kube, server, node, program: "directx-feature-discovery" }
     }
 
     /// Changes the node object, as somebody else does.
@@ -86,9 +94,14 @@ impl TestServer {
         self.0.borrow().node.clone()
     }
 
-    /// Refuses every request with this status and reason, or with `None` no longer.
-    pub fn refuse(&self, refusal: Option<(u16, &'static str)>) {
-        self.0.send_modify(|state| state.refusal = refusal);
+    /// Refuses requests whose method or path contains `part` with this status and reason.
+    pub fn refuse(&self, code: u16, reason: &'static str, part: &'static str) {
+        self.0.send_modify(|state| state.refusal = Some((code, reason, part)));
+    }
+
+    /// Refuses no requests any more.
+    pub fn accept(&self) {
+        self.0.send_modify(|state| state.refusal = None);
     }
 
     /// Answers each request after this time.
@@ -101,84 +114,73 @@ impl TestServer {
         self.0.send_modify(|state| state.ended_watches += 1);
     }
 
-    /// Breaks all connections and accepts none.
-    pub fn kill(&self) {
-        self.0.send_modify(|state| state.is_running = false);
+    /// Breaks all connections and accepts none, or runs again.
+    pub fn run(&self, is_running: bool) {
+        self.0.send_modify(|state| state.is_running = is_running);
     }
 
-    /// Runs again after [`kill`](TestServer::kill).
-    pub fn start(&self) {
-        self.0.send_modify(|state| state.is_running = true);
-    }
-
-    /// The requests since the last call of this function, such as `PATCH /api/v1/nodes/node-1`.
+    /// The requests since the last call of this function.
     #[must_use]
-    pub fn requests(&self) -> Vec<String> {
+    pub fn requests(&self) -> Vec<TestRequest> {
         let mut requests = Vec::new();
-        self.0.send_if_modified(|state| {
-            requests = std::mem::take(&mut state.requests);
-            false
-        });
+        self.0.send_modify(|state| requests = std::mem::take(&mut state.requests));
         requests
     }
 
-    fn connect(&self) -> io::Result<DuplexStream> {
-        if !self.0.borrow().is_running {
-            return Err(io::ErrorKind::ConnectionRefused.into());
-        }
-        let (ours, theirs) = duplex(BUFFER);
-        let (server, mut state) = (self.clone(), self.0.subscribe());
-        tokio::spawn(async move {
-            tokio::select! {
-                _ = server.serve(ours) => {}
-                _ = state.wait_for(|state| !state.is_running) => {}
-            }
-        });
-        Ok(theirs)
-    }
-
-    /// Serves one connection until it ends.
-    async fn serve(&self, mut io: DuplexStream) -> io::Result<()> {
-        loop {
-            let request = read_request(&mut io).await?;
-            let answer_time = self.0.borrow().answer_time;
-            tokio::time::sleep(answer_time).await;
-            let mut answer = (500, Value::Null);
-            self.0.send_modify(|state| answer = state.answer(&request));
-            if answer.0 == 200 && request.path.contains("watch=true") {
-                self.watch(&mut io).await?;
-                continue;
-            }
-            let body = answer.1.to_string();
-            let (code, length) = (answer.0, body.len());
-            let text = format!("HTTP/1.1 {code} x\r\ncontent-length: {length}\r\n\r\n{body}");
-            io.write_all(text.as_bytes()).await?;
-        }
-    }
-
-    /// Sends the node object and each change until the watches are ended.
-    async fn watch(&self, io: &mut DuplexStream) -> io::Result<()> {
+    async fn answer(self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         let mut state = self.0.subscribe();
-        let ended_watches = state.borrow().ended_watches;
-        io.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await?;
-        let mut sent = 0;
-        loop {
-            let (version, node, is_ended) = {
-                let now = state.borrow_and_update();
-                (now.version, now.node.clone(), now.ended_watches != ended_watches)
-            };
-            if is_ended {
-                return io.write_all(b"0\r\n\r\n").await;
+        tokio::select! {
+            biased;
+            _ = state.wait_for(|state| !state.is_running) => {
+                Err(io::Error::from(io::ErrorKind::ConnectionRefused).into())
             }
-            if version != sent {
-                let kind = if sent == 0 { "ADDED" } else { "MODIFIED" };
-                let line = format!("{}\n", json!({"type": kind, "object": node}));
-                let chunk = format!("{:x}\r\n{line}\r\n", line.len());
-                io.write_all(chunk.as_bytes()).await?;
-                sent = version;
-            }
-            state.changed().await.map_err(io::Error::other)?;
+            answer = self.running_answer(request) => answer,
         }
+    }
+
+    async fn running_answer(&self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
+        let (head, body) = request.into_parts();
+        let body = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
+        let request = TestRequest {
+            name: format!("{} {}", head.method, head.uri.path()),
+            query: head.uri.query().unwrap_or_default().to_owned(),
+            body,
+        };
+        let is_watch = request.query.contains("watch=true");
+        let answer_time = self.0.borrow().answer_time;
+        tokio::time::sleep(answer_time).await;
+        let mut answer = (500, Value::Null);
+        self.0.send_modify(|state| answer = state.answer(request));
+        let body = match answer.0 {
+            200 if is_watch => self.events(),
+            _ => Full::from(answer.1.to_string()).map_err(|never| match never {}).boxed_unsync(),
+        };
+        let response = Response::builder().status(answer.0);
+        let response = if answer.0 == 429 { response.header(RETRY_AFTER, "7") } else { response };
+        Ok(response.body(body)?)
+    }
+
+    /// The node object and each change until the watches are ended.
+    fn events(&self) -> Answer {
+        let state = self.0.subscribe();
+        let ended_watches = state.borrow().ended_watches;
+        let events = unfold((state, 0), move |(mut state, sent)| async move {
+            let is_due = |state: &State| {
+                !state.is_running || state.ended_watches != ended_watches || state.version != sent
+            };
+            let now = state.wait_for(is_due).await.ok()?;
+            if now.ended_watches != ended_watches {
+                return None;
+            }
+            let kind = if sent == 0 { "ADDED" } else { "MODIFIED" };
+            let line = format!("{}\n", json!({"type": kind, "object": now.node}));
+            let (is_running, version) = (now.is_running, now.version);
+            drop(now);
+            let broken = || io::Error::from(io::ErrorKind::ConnectionReset);
+            let event = if is_running { Ok(Bytes::from(line)) } else { Err(broken()) };
+            Some((event, (state, version)))
+        });
+        StreamBody::new(events.map_ok(Frame::data)).boxed_unsync()
     }
 }
 
@@ -186,67 +188,65 @@ impl State {
     fn change(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.node);
         self.version += 1;
+        self.node["metadata"]["name"] = "node-1".into();
         self.node["metadata"]["resourceVersion"] = Value::from(self.version.to_string());
     }
 
-    fn answer(&mut self, request: &Request) -> (u16, Value) {
-        let Request { method, path, body } = request;
-        let path = path.split('?').next().unwrap_or_default();
-        self.requests.push(format!("{method} {path}"));
-        if let Some((code, message)) = self.refusal {
-            return (code, json!({"kind": "Status", "message": message}));
+    fn answer(&mut self, request: TestRequest) -> (u16, Value) {
+        let (name, body) = (request.name.clone(), request.body.clone());
+        self.requests.push(request);
+        if let Some((code, reason, _)) = self.refusal.filter(|(.., part)| name.contains(part)) {
+            return status(code, reason);
         }
         let version = &body["metadata"]["resourceVersion"];
         if version.is_string() && *version != self.node["metadata"]["resourceVersion"] {
-            return (409, json!({"kind": "Status", "message": "the object has been modified"}));
+            return status(409, "the object has been modified");
         }
+        let (method, path) = name.split_once(' ').unwrap_or_default();
         if method == "PATCH" && path.starts_with("/api/v1/nodes/") {
-            let body = body.clone();
             self.change(|node| patch(node, body));
             return (200, self.node.clone());
         }
-        (200, json!({}))
+        match path.rsplit_once("/events") {
+            Some((_, object)) => self.answer_about_event(method, object.trim_matches('/'), body),
+            None => (200, json!({"apiVersion": "v1", "kind": "Other", "metadata": {}})),
+        }
     }
+
+    fn answer_about_event(&mut self, method: &str, name: &str, mut body: Value) -> (u16, Value) {
+        let name = body["metadata"]["name"].as_str().unwrap_or(name).to_owned();
+        match (method, self.events.get_mut(&name)) {
+            ("POST", Some(_)) => status(409, "the object exists already"),
+            ("POST", None) => {
+                self.events.insert(name, body.clone());
+                (200, body)
+            }
+            (_, None) => status(404, "no such Event"),
+            (_, Some(event)) => {
+                if method == "PATCH" {
+                    event["series"] = body["series"].take();
+                }
+                (200, event.clone())
+            }
+        }
+    }
+}
+
+fn status(code: u16, message: &str) -> (u16, Value) {
+    (code, json!({"kind": "Status", "status": "Failure", "message": message, "code": code}))
 }
 
 /// The parts of an object that programs apply replace those of the node.
 fn patch(node: &mut Value, mut body: Value) {
-    if let Some(conditions) = body["status"]["conditions"].as_array() {
-        let kinds: Vec<&Value> = conditions.iter().map(|condition| &condition["type"]).collect();
-        let others = node["status"]["conditions"].as_array().into_iter().flatten();
-        let others = others.filter(|other| !kinds.contains(&&other["type"])).cloned();
-        let all: Vec<Value> = others.chain(conditions.iter().cloned()).collect();
-        node["status"]["conditions"] = all.into();
-    }
-    if body["spec"]["taints"].is_array() {
-        node["spec"]["taints"] = body["spec"]["taints"].take();
-    }
-    if let Some(labels) = body["metadata"]["labels"].as_object() {
-        let fields = labels.keys().map(|name| (format!("f:{name}"), json!({}))).collect();
-        let fields = Value::Object(fields);
-        for (name, value) in labels {
-            node["metadata"]["labels"][name] = value.clone();
+    for (part, key) in [("status", "conditions"), ("spec", "taints"), ("metadata", "labels")] {
+        if !body[part][key].is_null() {
+            node[part][key] = body[part][key].take();
         }
-        node["metadata"]["managedFields"] = json!([{
-            "manager": "directx-feature-discovery", "operation": "Apply",
-            "fieldsV1": {"f:metadata": {"f:labels": fields}},
-        }]);
     }
-}
-
-/// The next request; an error at the end of the connection.
-async fn read_request(io: &mut DuplexStream) -> io::Result<Request> {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        head.push(io.read_u8().await?);
-    }
-    let head = String::from_utf8_lossy(&head).into_owned();
-    let mut lengths = head.lines().filter_map(|line| line.strip_prefix("content-length: "));
-    let length = lengths.find_map(|text| text.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    io.read_exact(&mut body).await?;
-    let mut words = head.split(' ').map(str::to_owned);
-    let mut word = || words.next().unwrap_or_default();
-    let body = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(Request { method: word(), path: word(), body })
+    let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
+    let fields: Value = labels.map(|(name, _)| (format!("f:{name}"), json!({}))).collect();
+    node["metadata"]["managedFields"] = json!([{
+        "manager": "directx-feature-discovery", "operation": "Apply",
+        "fieldsV1": {"f:metadata": {"f:labels": fields}},
+    }]);
 }

@@ -1,262 +1,205 @@
-//! Requests to a server on the loopback interface that answers as a test says.
+//! Requests to a server in memory, and the access to one on the loopback interface.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use socket2::{Domain, Socket, Type};
+use crate::{Access, AccessError, Client, Event, Node, NodeWatch, TestServer, WatchEvent};
+use serde_json::json;
 
-use crate::credentials::Credentials;
-use crate::retry::Retry;
-use crate::server::{Access, Server};
-use crate::{Client, ClusterError, Node, NodeWatch, Pod};
-
-/// What the server does with one connection.
-type Script = Vec<String>;
-
-/// Serves each connection with its script: one answer for each request, then the end.
-fn serve(scripts: Vec<Script>, credentials: Credentials) -> (Client, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (requests, received) = channel();
-    std::thread::spawn(move || {
-        for script in scripts {
-            answer(&listener.accept().unwrap().0, &script, &requests);
-        }
-    });
-    let host = "127.0.0.1".to_owned();
-    let server = Server { certified_name: host.clone(), host, port, prefix: "/prefix".to_owned() };
-    let namespace = "default".to_owned();
-    let access = Access { server, authorities: Vec::new(), client: None, credentials, namespace };
-    (Client::without_tls(access), received)
+fn labels() -> BTreeMap<String, String> {
+    BTreeMap::from([("a/b".to_owned(), "c".to_owned())])
 }
 
-fn answer(stream: &TcpStream, script: &[String], requests: &Sender<String>) {
-    let mut reader = BufReader::new(stream);
-    for answer in script {
-        let (mut head, mut length) = (String::new(), 0);
-        loop {
-            let mut line = String::new();
-            if reader.read_line(&mut line).unwrap_or(0) == 0 {
-                return;
-            }
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().unwrap();
-            }
-            if line == "\r\n" {
-                break;
-            }
-            head.push_str(&line);
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        requests.send(head + &String::from_utf8(body).unwrap()).unwrap();
-        let mut stream = stream;
-        stream.write_all(answer.as_bytes()).unwrap();
-    }
-}
-
-fn http(status: &str, headers: &str, body: &str) -> String {
-    let length = body.len();
-    format!("HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\n\r\n{body}")
-}
-
-fn ok(body: &Value) -> String {
-    http("200 OK", "", &body.to_string())
-}
-
-async fn apply(client: &mut Client) -> Result<Node, ClusterError> {
-    let labels = BTreeMap::from([("a/b".to_owned(), "c".to_owned())]);
-    client.apply_labels("node-1", "manager", &labels).await
+fn node() -> Node {
+    serde_json::from_value(json!({"metadata": {"name": "node-1", "uid": "1-2"}})).unwrap()
 }
 
 #[tokio::test]
 async fn labels_are_applied_with_the_name_of_their_manager() {
-    let node = json!({"metadata": {"labels": {"a/b": "c"}}});
-    let (mut client, requests) = serve(vec![vec![ok(&node)]], Credentials::Token("t".to_owned()));
-    assert_eq!(apply(&mut client).await.unwrap().label("a/b"), Some("c"));
-    let request = requests.recv().unwrap();
-    let line = "PATCH /prefix/api/v1/nodes/node-1?fieldManager=manager&force=true HTTP/1.1\r\n";
-    assert!(request.starts_with(line), "{request}");
-    for part in ["content-type: application/apply-patch+yaml\r\n", "authorization: Bearer t\r\n"] {
-        assert!(request.contains(part), "{part}: {request}");
-    }
-    let body = request.lines().last().unwrap();
+    let server = TestServer::new(json!({}));
+    let node = server.client().apply_labels(&labels()).await.unwrap();
+    assert_eq!(node.metadata.labels, Some(labels()));
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    assert_eq!(request.name, "PATCH /api/v1/nodes/node-1");
+    assert_eq!(request.query, "&force=true&fieldManager=directx-feature-discovery");
     let expected = json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "node-1", "labels": {"a/b": "c"}}});
-    assert_eq!(serde_json::from_str::<Value>(body).unwrap(), expected);
+    assert_eq!(request.body, expected);
 }
 
 #[tokio::test]
 async fn a_refusal_has_the_servers_reason_and_a_hint() {
-    let status = |message: &str| json!({"kind": "Status", "message": message}).to_string();
-    for (line, code, hint) in [
-        ("401 Unauthorized", 401, "expired"),
-        ("403 Forbidden", 403, "roles"),
-        ("404 Not Found", 404, "--node-name"),
-    ] {
-        let answers = vec![vec![http(line, "", &status("the reason"))]];
-        let (mut client, _requests) = serve(answers, Credentials::None);
-        let error = apply(&mut client).await.unwrap_err();
-        let text = error.to_string();
+    for (code, hint) in [(401, "expired"), (403, "roles"), (404, "--node-name")] {
+        let server = TestServer::new(json!({}));
+        server.refuse(code, "the reason", "");
+        let error = server.client().apply_labels(&labels()).await.unwrap_err();
         let expected =
-            format!("the API server refused PATCH /api/v1/nodes/node-1 with {code}: the reason");
-        assert_eq!(text, expected);
+            format!("the API server refused to set the labels of the node with {code}: the reason");
+        assert_eq!(error.to_string(), expected);
         assert!(error.hint().is_some_and(|text| text.contains(hint)), "{error:?}");
+        assert_eq!(error.retry_after(), None);
     }
-    let busy = http("429 Too Many Requests", "retry-after: 7\r\n", "slow down\n");
-    let (mut client, _requests) = serve(vec![vec![busy]], Credentials::None);
-    let error = apply(&mut client).await.unwrap_err();
+    let server = TestServer::new(json!({}));
+    server.refuse(429, "slow down", "");
+    let error = server.client().apply_labels(&labels()).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
-    assert!(error.to_string().ends_with("429: slow down"), "{error}");
-}
-
-async fn apply_feature(client: &mut Client) -> Result<(), ClusterError> {
-    let node = Node::new(json!({"metadata": {"uid": "1-2"}}));
-    let labels = BTreeMap::from([("a/b".to_owned(), "c".to_owned())]);
-    client.apply_node_feature("node-1", "manager", &node, &labels).await
+    assert!(error.to_string().ends_with("429: too many requests"), "{error}");
 }
 
 #[tokio::test]
 async fn a_node_feature_belongs_to_its_node() {
-    let (mut client, requests) = serve(vec![vec![ok(&json!({}))]], Credentials::None);
-    apply_feature(&mut client).await.unwrap();
-    let request = requests.recv().unwrap();
-    let line = "PATCH /prefix/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/default/nodefeatures/\
-                manager-node-1?fieldManager=manager&force=true HTTP/1.1\r\n";
-    assert!(request.starts_with(line), "{request}");
-    let body: Value = serde_json::from_str(request.lines().last().unwrap()).unwrap();
+    let server = TestServer::new(json!({}));
+    server.client().apply_node_feature(&node(), &labels()).await.unwrap();
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    let name = "PATCH /apis/nfd.k8s-sigs.io/v1alpha1/namespaces/default/nodefeatures/\
+                directx-feature-discovery-node-1";
+    assert_eq!(request.name, name);
+    let body = &request.body;
     assert_eq!(body["metadata"]["labels"]["nfd.node.kubernetes.io/node-name"], "node-1");
     let owner = json!([{"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": "1-2"}]);
     assert_eq!(body["metadata"]["ownerReferences"], owner);
     assert_eq!(body["spec"]["labels"], json!({"a/b": "c"}));
-}
-
-#[tokio::test]
-async fn without_node_feature_discovery_the_hint_is_to_install_it() {
-    let answers = vec![vec![http("404 Not Found", "", "404 page not found\n")]];
-    let (mut client, _requests) = serve(answers, Credentials::None);
-    let error = apply_feature(&mut client).await.unwrap_err();
+    server.refuse(404, "404 page not found", "");
+    let error = server.client().apply_node_feature(&node(), &labels()).await.unwrap_err();
     assert!(error.hint().is_some_and(|text| text.contains("--node-feature")), "{error:?}");
 }
 
-#[tokio::test]
-async fn a_pod_is_annotated_only_if_it_is_the_same_pod() {
-    let refused = http("403 Forbidden", "", "no");
-    let uid = r#"Pod "b" is invalid: metadata.uid: Invalid value: "1-2": field is immutable"#;
-    let other = http("422 Unprocessable Entity", "", &json!({"message": uid}).to_string());
-    let answers = vec![vec![ok(&json!({})), ok(&json!({})), refused, other]];
-    let (mut client, requests) = serve(answers, Credentials::None);
-    let mut pod = Pod { namespace: "a".to_owned(), name: "b c".to_owned(), uid: String::new() };
-    let mut bodies = Vec::new();
-    for uid in ["", "1-2"] {
-        pod.uid = uid.to_owned();
-        client.annotate(&pod, "manager", "x/y", "1 -> 2").await.unwrap();
-        let request = requests.recv().unwrap();
-        let line = "PATCH /prefix/api/v1/namespaces/a/pods/b%20c?fieldManager=manager HTTP/1.1\r\n";
-        assert!(request.starts_with(line), "{request}");
-        assert!(request.contains("content-type: application/merge-patch+json\r\n"), "{request}");
-        bodies.push(serde_json::from_str::<Value>(request.lines().last().unwrap()).unwrap());
-    }
-    let annotations = json!({"x/y": "1 -> 2"});
-    assert_eq!(bodies[0], json!({"metadata": {"annotations": annotations}}));
-    assert_eq!(bodies[1], json!({"metadata": {"annotations": annotations, "uid": "1-2"}}));
-    let error = client.annotate(&pod, "manager", "x/y", "1 -> 2").await.unwrap_err();
-    assert!(error.hint().is_some_and(|hint| hint.contains("annotatePods")), "{error:?}");
-    assert!(!error.is_other_object());
-    let error = client.annotate(&pod, "manager", "x/y", "1 -> 2").await.unwrap_err();
-    assert!(error.is_other_object(), "{error:?}");
+fn event(note: &str, count: i32) -> Event {
+    let note = note.to_owned();
+    Event { reason: "Reason", action: "Discover", is_warning: true, note, count }
 }
 
 #[tokio::test]
-async fn a_connection_that_was_closed_meanwhile_is_replaced() {
-    let answer = || vec![ok(&json!({}))];
-    let (mut client, requests) = serve(vec![answer(), answer()], Credentials::None);
-    apply(&mut client).await.unwrap();
-    // The server has closed the connection now, or does so during the next request.
-    apply(&mut client).await.unwrap();
-    assert_eq!(requests.iter().take(2).count(), 2);
-}
-
-#[tokio::test]
-async fn a_replaced_token_is_used_by_the_next_request() {
-    let folder = tempfile::tempdir().unwrap();
-    let file: PathBuf = folder.path().join("token");
-    let answers = vec![vec![ok(&json!({})), ok(&json!({}))]];
-    let (mut client, requests) = serve(answers, Credentials::File(file.clone()));
-    let missing = apply(&mut client).await.unwrap_err();
-    assert!(missing.to_string().contains("cannot read the token"), "{missing}");
-    for token in ["first", "second"] {
-        std::fs::write(&file, format!("{token}\n")).unwrap();
-        apply(&mut client).await.unwrap();
-        let expected = format!("authorization: Bearer {token}\r\n");
-        let request = requests.recv().unwrap();
-        assert!(request.contains(&expected), "{request}");
+async fn an_event_that_repeats_is_one_object_with_a_count_also_after_a_restart() {
+    let server = TestServer::new(json!({}));
+    server.client().report(&node(), &event("it is hot", 1)).await.unwrap();
+    let [created] = &server.requests()[..] else { panic!("one request") };
+    let (body, path) = (&created.body, "/apis/events.k8s.io/v1/namespaces/default/events");
+    assert_eq!(created.name, format!("POST {path}"));
+    assert_eq!(body["series"], json!(null));
+    assert_eq!((&body["note"], &body["type"]), (&json!("it is hot"), &json!("Warning")));
+    assert_eq!(
+        (&body["regarding"]["kind"], &body["regarding"]["uid"]),
+        (&json!("Node"), &json!("1-2"))
+    );
+    // The name must be the same in every release.
+    let name = "node-1.f18edc4ecb4e456f";
+    assert_eq!(body["metadata"]["name"], name);
+    for (count, total) in [(1, 2), (3, 5)] {
+        server.client().report(&node(), &event("it is hot", count)).await.unwrap();
+        let [_, _, repeated] = &server.requests()[..] else { panic!("three requests") };
+        assert_eq!(repeated.name, format!("PATCH {path}/{name}"));
+        let keys: Vec<&String> = repeated.body.as_object().unwrap().keys().collect();
+        assert_eq!(
+            (keys, &repeated.body["series"]["count"]),
+            (vec![&"series".to_owned()], &json!(total))
+        );
     }
+    // Another note is another object: a note cannot change.
+    server.client().report(&node(), &event("it is cold", 2)).await.unwrap();
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    assert_eq!(
+        (&request.body["note"], &request.body["series"]["count"]),
+        (&json!("it is cold"), &json!(2))
+    );
+    let long = "é".repeat(600);
+    server.client().report(&node(), &event(&long, 1)).await.unwrap();
+    assert_eq!(server.requests()[0].body["note"], long[..1024]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_is_an_error_after_a_limit() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let (mut client, _) = serve(Vec::new(), Credentials::None);
-    client.redirect(port);
-    let error = apply(&mut client).await.unwrap_err();
-    assert!(error.to_string().contains("has not answered"), "{error}");
+    let server = TestServer::new(json!({}));
+    server.answer_after(Duration::from_hours(1));
+    let error = server.client().apply_labels(&labels()).await.unwrap_err();
+    assert!(error.to_string().contains("has not answered within 30 s"), "{error}");
     assert!(error.hint().is_some());
 }
 
+/// An authority that has signed nothing.
+const AUTHORITY: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBdTCCARugAwIBAgIUF7CccIlOfnul6fOncDAgztOPHlswCgYIKoZIzj0EAwIw
+DzENMAsGA1UEAwwEdGVzdDAgFw0yNjExMjIyMzAwMTNaGA8yMTI2MTAyOTIzMDAx
+M1owDzENMAsGA1UEAwwEdGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABPTd
+oEA1Rhyrogv416Jli9pfpEXuQZbFQPxnQhmBWGImC5K6CjBzbfUnXBwkPKPhbeDc
+4y+K4iJMhQblJsSRqiqjUzBRMB0GA1UdDgQWBBSQAnJqmMNMKE3krQjZsEyrFmIJ
+wTAfBgNVHSMEGDAWgBSQAnJqmMNMKE3krQjZsEyrFmIJwTAPBgNVHRMBAf8EBTAD
+AQH/MAoGCCqGSM49BAMCA0gAMEUCIA+5Jqp8Nf9At+0KfqABGgcD8lCGdW0prPvo
+xcsEIc7KAiEAkoJNZaeVYAYF8lsFwHJuzbcxOYnh01QFe9kxunje9C4=
+-----END CERTIFICATE-----
+";
+
+/// A pod with these files of its account, and an API server at this port.
+fn pod(root: &Path, files: &[(&str, &str)], port: u16) -> Result<Client, AccessError> {
+    let folder = root.join("var/run/secrets/kubernetes.io/serviceaccount");
+    fs::create_dir_all(&folder).unwrap();
+    for (name, text) in files {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let access = Access::of_pod(|name| match name {
+        "KUBERNETES_SERVICE_HOST" => Some("127.0.0.1".to_owned()),
+        "KUBERNETES_SERVICE_PORT" => Some(port.to_string()),
+        _ => Some(root.display().to_string()),
+    });
+    Client::new(access?, "program", "node-1")
+}
+
+const ACCOUNT: [(&str, &str); 3] =
+    [("ca.crt", AUTHORITY), ("token", "t"), ("namespace", "kube-system\n")];
+
 #[tokio::test]
-async fn a_server_that_does_not_run_is_an_error_with_its_address() {
-    // Bound and not listening, so that no other program gets the port.
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
-    let port = socket.local_addr().unwrap().as_socket().unwrap().port();
-    let (mut client, _) = serve(Vec::new(), Credentials::None);
-    client.redirect(port);
-    let error = apply(&mut client).await.unwrap_err();
-    let text = error.to_string();
-    assert!(text.contains(&format!("https://127.0.0.1:{port}")), "{text}");
-}
-
-fn event(kind: &str, version: u32) -> String {
-    let object = json!({"metadata": {"resourceVersion": version.to_string()}});
-    format!("{}\n", json!({"type": kind, "object": object}))
-}
-
-/// An answer in pieces that do not end where lines end.
-fn chunked(text: &str) -> String {
-    let (start, rest) = text.split_at(text.len() / 3);
-    let (middle, end) = rest.split_at(1);
-    let chunk = |part: &str| format!("{:x}\r\n{part}\r\n", part.len());
-    let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
-    [head.to_owned(), chunk(start), chunk(middle), chunk(end), "0\r\n\r\n".to_owned()].concat()
+async fn a_server_without_tls_is_an_error_with_its_address() {
+    let root = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let client = pod(root.path(), &ACCOUNT, port).unwrap();
+    assert_eq!(client.kube.default_namespace(), "kube-system");
+    let error = client.apply_labels(&labels()).await.unwrap_err();
+    let expected = format!("cannot reach the API server https://127.0.0.1:{port}/");
+    assert_eq!(error.to_string(), expected);
+    assert!(error.hint().is_some_and(|hint| hint.contains("is running")), "{error:?}");
 }
 
 #[tokio::test]
-async fn a_watch_returns_every_change_and_begins_again_at_its_end() {
-    let first = chunked(&[event("ADDED", 1), event("MODIFIED", 2), event("DELETED", 3)].concat());
-    let expired = json!({"type": "ERROR", "object": {"code": 410, "message": "too old"}});
-    let second = chunked(&format!("{}{expired}\n", event("ADDED", 4)));
-    let (client, requests) = serve(vec![vec![first], vec![second]], Credentials::None);
-    let mut watch = NodeWatch::new("node-1");
-    watch.pauses = Retry::from_limit(Duration::ZERO);
-    let mut versions = Vec::new();
-    let error = loop {
-        match watch.next(&client).await {
-            Ok(node) => {
-                versions.push(node.map(|node| node.0["metadata"]["resourceVersion"].clone()));
-            }
-            Err(error) => break error,
-        }
-    };
-    let version = |number: &str| Some(Value::from(number));
-    assert_eq!(versions, [version("1"), version("2"), None, version("4")]);
-    assert!(error.to_string().ends_with("410: too old"), "{error}");
-    let request = requests.recv().unwrap();
-    assert!(request.contains("&fieldSelector=metadata.name%3Dnode-1 HTTP/1.1"), "{request}");
+async fn an_account_that_cannot_be_used_is_an_error_with_its_folder() {
+    for (index, (missing, _)) in ACCOUNT.into_iter().enumerate() {
+        let root = tempfile::tempdir().unwrap();
+        let mut files = ACCOUNT.to_vec();
+        files.remove(index);
+        let error = pod(root.path(), &files, 1).err().unwrap();
+        let text = error.to_string();
+        assert!(text.contains("serviceaccount"), "without {missing}: {text}");
+        assert!(error.hint().contains("automountServiceAccountToken"), "{error:?}");
+    }
+    let error = Access::of_pod(|_| None).err().unwrap();
+    assert!(error.to_string().starts_with("KUBERNETES_SERVICE_HOST is not set"), "{error}");
+}
+
+#[tokio::test]
+async fn a_watch_returns_the_node_and_each_change_and_begins_again_after_its_end() {
+    let server = TestServer::new(json!({"metadata": {"labels": {"a/b": "1"}}}));
+    let (client, mut watch) = (server.client(), NodeWatch::default());
+    for value in ["1", "2", "2"] {
+        let Some(WatchEvent::Added(node) | WatchEvent::Modified(node)) =
+            watch.next(&client).await.unwrap()
+        else {
+            panic!("no node")
+        };
+        assert_eq!(node.metadata.labels.unwrap()["a/b"], value);
+        server.change(|node| node["metadata"]["labels"]["a/b"] = "2".into());
+    }
+    let [request] = &server.requests()[..] else { panic!("one request") };
+    assert_eq!(request.name, "GET /api/v1/nodes");
+    assert!(request.query.contains("&fieldSelector=metadata.name%3Dnode-1"), "{}", request.query);
+    server.end_watches();
+    while watch.next(&client).await.unwrap().is_some() {}
+    assert!(matches!(watch.next(&client).await, Ok(Some(WatchEvent::Added(_)))));
+    server.run(false);
+    let error = watch.next(&client).await.err().unwrap();
+    assert!(error.to_string().contains("cannot reach the API server"), "{error}");
 }

@@ -120,7 +120,7 @@ impl ConfigReload {
         let following = self.following.as_mut()?;
         match update.result {
             Err(failure) => self.rejected(&failure),
-            Ok(config) if has_effect(&following.active, &config) => {
+            Ok(config) if following.active.policy != config.policy => {
                 return Some(ConfigChange::Valid(config));
             }
             Ok(config) => {
@@ -168,10 +168,6 @@ impl ConfigReload {
             "configuration rejected; the previous configuration stays active"
         );
     }
-}
-
-fn has_effect(before: &Config, after: &Config) -> bool {
-    (&before.policy, before.on_driver_change) != (&after.policy, after.on_driver_change)
 }
 
 fn log_changes(before: &Config, after: &Config) {

@@ -1,10 +1,7 @@
 //! The cluster and the node that the options and the environment describe.
 
-use std::io;
-
 use cli::Failure;
-use cluster::{AccountEnvironment, Client, in_cluster, read_kubeconfig};
-use node_report::DRIVER_CHANGED;
+use cluster::{Access, Client};
 
 use crate::command_line::CommandLine;
 use crate::config_selection::SelectionFile;
@@ -21,32 +18,21 @@ pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
              no cluster",
         )
     })?;
-    if line.startup_taint.as_deref() == Some(DRIVER_CHANGED) {
-        let what =
-            format!("--startup-taint {DRIVER_CHANGED}: the configuration decides on this taint");
-        return Err(Failure::usage(anyhow::anyhow!(what))
-            .hint("use another key, such as directx.microsoft.com/not-ready"));
-    }
     let access = match &line.kubeconfig {
-        Some(file) => read_kubeconfig(file),
-        None => in_cluster(&AccountEnvironment::of_process()),
+        Some(file) => Access::of_kubeconfig(file),
+        None => Access::of_pod(|name| std::env::var(name).ok()),
     };
-    let access = access.map_err(|error| {
-        let hint = error.hint().map(str::to_owned);
-        Failure::usage(error).hint_if_any(hint)
+    let client = access.and_then(|access| Client::new(access, MANAGER, &node));
+    let client = client.map_err(|error| {
+        let hint = error.hint();
+        Failure::usage(error).hint(hint)
     })?;
-    let client = Client::new(access, MANAGER).map_err(unusable)?;
     let selection = line.select_config.then(|| line.input.config.selection()).flatten();
     let report = Report {
-        node,
         family: line.labels.family(),
         startup_taint: line.startup_taint.clone(),
         selection: selection.map(|path| SelectionFile::new(path.to_owned())),
         feature: line.labels.node_feature.then(FeatureObject::default),
     };
     Ok(Reporter::new(report, client))
-}
-
-fn unusable(error: io::Error) -> Failure {
-    Failure::usage(anyhow::Error::new(error).context("cannot use the access to the cluster"))
 }

@@ -1,8 +1,7 @@
 //! The configuration that a label of the node selects.
 //!
-//! In come the value of the label and what became of the configuration; out go the file from which the
-//! device plugin and this program read the name, and each reason why the configuration cannot be
-//! used. Whether the name is that of a configuration is decided by whoever reads the file.
+//! This program writes the value of the label to the file from which the device plugin and itself read
+//! the name. Whether the name is that of a configuration is decided by whoever reads the file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! A device that changes all the time must not flood the API server: what repeats becomes one
 //! Event with a count, and a node reports a limited number in a minute.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use cluster::Event;
@@ -26,8 +26,6 @@ const DRIVER_OUTDATED: &str = "DirectXDriverOutdated";
 /// The Events that are still to be reported.
 pub(crate) struct EventQueue {
     waiting: VecDeque<Event>,
-    /// How often each has happened.
-    counts: HashMap<(&'static str, String), u64>,
     allowed: u32,
     /// Since when `allowed` counts.
     since: Instant,
@@ -35,7 +33,7 @@ pub(crate) struct EventQueue {
 
 impl EventQueue {
     pub(crate) fn new(now: Instant) -> EventQueue {
-        EventQueue { waiting: VecDeque::new(), counts: HashMap::new(), allowed: BURST, since: now }
+        EventQueue { waiting: VecDeque::new(), allowed: BURST, since: now }
     }
 
     /// Adds what has happened to a device.
@@ -45,7 +43,6 @@ impl EventQueue {
             action: "Discover",
             is_warning: event.reason.is_warning(),
             note: event.note,
-            subject: event.device.to_string(),
             count: 1,
         });
     }
@@ -57,7 +54,6 @@ impl EventQueue {
             action: "Configure",
             is_warning: true,
             note,
-            subject: "configuration".to_owned(),
             count: 1,
         });
     }
@@ -71,21 +67,17 @@ impl EventQueue {
             is_warning: true,
             note: format!(
                 "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, \
-                 which was replaced by {now}; delete the pod"
+                 which was replaced by {now}; delete the pod, and cordon and drain a node before \
+                 you replace its driver"
             ),
-            subject: format!("{namespace}/{pod}/{container} {device}"),
             count: 1,
         });
     }
 
-    fn push(&mut self, mut event: Event) {
-        let count = self.counts.entry((event.reason, event.subject.clone())).or_insert(0);
-        *count += 1;
-        event.count = *count;
-        let same =
-            |other: &&mut Event| (other.reason, &other.subject) == (event.reason, &event.subject);
+    fn push(&mut self, event: Event) {
+        let same = |other: &&mut Event| (other.reason, &other.note) == (event.reason, &event.note);
         if let Some(waiting) = self.waiting.iter_mut().find(same) {
-            *waiting = event;
+            waiting.count = waiting.count.saturating_add(1);
             return;
         }
         if self.waiting.len() == MAX_WAITING {
@@ -121,16 +113,28 @@ impl EventQueue {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use node_report::EventReason;
 
     use super::*;
-    use crate::outdated_pods::tests::container;
     use devices::PnpId;
+
+    /// A container of this pod that uses the first version of a driver.
+    pub(crate) fn container(pod: &str, name: &str) -> OutdatedContainer {
+        OutdatedContainer {
+            namespace: "default".to_owned(),
+            pod: pod.to_owned(),
+            pod_uid: "1-2".to_owned(),
+            container: name.to_owned(),
+            device: r"PCI\A".to_owned(),
+            before: "1.0.0.1".to_owned(),
+            now: "1.0.0.2".to_owned(),
+        }
+    }
 
     fn event(device: u32) -> DeviceEvent {
         let device = PnpId::new(format!("PCI\\VEN_10DE&DEV_1EB8\\{device}"));
-        let note = "device is unhealthy".to_owned();
+        let note = format!("device {device} is unhealthy");
         DeviceEvent { device, reason: EventReason::Unhealthy, note }
     }
 
@@ -158,7 +162,7 @@ mod tests {
         queue.reported();
         assert_eq!(queue.first(), None);
         queue.add(event(1));
-        assert_eq!(queue.first().map(|event| event.count), Some(1001));
+        assert_eq!(queue.first().map(|event| event.count), Some(1));
     }
 
     #[test]
@@ -181,9 +185,12 @@ mod tests {
         let mut queue = EventQueue::new(Instant::now());
         queue.add_rejection("no configuration is named `x`".to_owned());
         queue.add_rejection("no configuration is named `y`".to_owned());
-        let event = queue.first().unwrap();
-        assert_eq!((event.reason, event.count), ("DirectXConfigurationRejected", 2));
-        assert!(event.is_warning && event.note.contains("`y`"), "{event:?}");
+        for name in ["`x`", "`y`"] {
+            let event = queue.first().unwrap();
+            assert_eq!((event.reason, event.count), ("DirectXConfigurationRejected", 1));
+            assert!(event.is_warning && event.note.contains(name), "{event:?}");
+            queue.reported();
+        }
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The labels in a `NodeFeature` object, from which Node Feature Discovery sets them on the node.
 //!
-//! In come the labels and the node object; out goes a request when the labels change, and when a
-//! label disappears from the node: somebody has then changed or deleted the object. This needs no
-//! watch of the objects.
+//! The object is applied when the labels change, and when a label disappears from the node: another
+//! program has then changed or deleted the object. This needs no watch of the objects.
 
 use std::time::Duration;
 
-use cluster::{Client, ClusterError, Node};
+use cluster::{Client, ClusterError, Node, ResourceExt, has_applied};
 use node_report::Labels;
 use tokio::time::Instant;
 
@@ -27,7 +26,7 @@ pub(crate) struct FeatureObject {
 struct Applied {
     labels: Labels,
     /// The UID of the node that the object belongs to.
-    owner: String,
+    owner: Option<String>,
     at: Instant,
     /// Whether the node has lost one of the labels since.
     is_lost: bool,
@@ -50,7 +49,7 @@ impl FeatureObject {
     /// program, which Node Feature Discovery would take for somebody else's.
     pub(crate) fn due(&self, node: &Node) -> Option<Instant> {
         let wanted = self.wanted.as_ref()?;
-        if !node.has_applied(MANAGER, &Labels::new()) {
+        if !has_applied(node, MANAGER, &Labels::new()) {
             return None;
         }
         match &self.applied {
@@ -61,18 +60,12 @@ impl FeatureObject {
         }
     }
 
-    /// Applies the labels for the node called `name`.
-    pub(crate) async fn apply(
-        &mut self,
-        client: &mut Client,
-        name: &str,
-        node: &Node,
-    ) -> Result<(), ClusterError> {
+    /// Applies the labels for the node.
+    pub(crate) async fn apply(&mut self, client: &Client, node: &Node) -> Result<(), ClusterError> {
         let labels = self.wanted.clone().unwrap_or_default();
-        client.apply_node_feature(name, MANAGER, node, &labels).await?;
-        let namespace = client.namespace();
-        tracing::info!(labels = labels.len(), namespace, "NodeFeature applied");
-        let (owner, at) = (node.uid().to_owned(), Instant::now());
+        client.apply_node_feature(node, &labels).await?;
+        tracing::info!(labels = labels.len(), "NodeFeature applied");
+        let (owner, at) = (node.uid(), Instant::now());
         self.applied = Some(Applied { labels, owner, at, is_lost: false });
         Ok(())
     }
@@ -80,7 +73,7 @@ impl FeatureObject {
 
 /// Whether the node had one of `labels` and no longer has it.
 fn loses(labels: &Labels, before: &Node, after: &Node) -> bool {
-    let has = |node: &Node, name: &str, value: &str| node.label(name) == Some(value);
+    let has = |node: &Node, name: &str, value: &String| node.labels().get(name) == Some(value);
     labels.iter().any(|(name, value)| has(before, name, value) && !has(after, name, value))
 }
 
@@ -89,8 +82,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn parsed(node: serde_json::Value) -> Node {
+        serde_json::from_value(node).unwrap()
+    }
+
     fn node(value: Option<&str>) -> Node {
-        Node::new(json!({"metadata": {"uid": "1", "labels": {"a/b": value, "other": "x"}}}))
+        let mut labels = json!({"other": "x"});
+        if let Some(value) = value {
+            labels["a/b"] = value.into();
+        }
+        parsed(json!({"metadata": {"uid": "1", "labels": labels}}))
     }
 
     fn labels(value: &str) -> Labels {
@@ -99,7 +100,7 @@ mod tests {
 
     /// The object after the labels were applied for the node with the UID `1`.
     fn applied() -> FeatureObject {
-        let (owner, at) = ("1".to_owned(), Instant::now());
+        let (owner, at) = (Some("1".to_owned()), Instant::now());
         FeatureObject {
             wanted: Some(labels("c")),
             applied: Some(Applied { labels: labels("c"), owner, at, is_lost: false }),
@@ -116,7 +117,7 @@ mod tests {
         let mut object = applied();
         object.set_labels(labels("d"));
         assert_eq!(object.due(&node(None)), Some(Instant::now()));
-        let replaced = Node::new(json!({"metadata": {"uid": "2"}}));
+        let replaced = parsed(json!({"metadata": {"uid": "2"}}));
         assert_eq!(applied().due(&replaced), Some(Instant::now()));
     }
 
@@ -141,7 +142,7 @@ mod tests {
     async fn labels_of_this_program_on_the_node_are_removed_first() {
         let own = json!({"manager": MANAGER, "operation": "Apply",
             "fieldsV1": {"f:metadata": {"f:labels": {"f:a/b": {}}}}});
-        let node = Node::new(json!({"metadata": {"uid": "2", "managedFields": [own]}}));
+        let node = parsed(json!({"metadata": {"uid": "2", "managedFields": [own]}}));
         assert_eq!(applied().due(&node), None);
     }
 }

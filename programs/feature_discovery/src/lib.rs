@@ -1,16 +1,14 @@
 //! `directx-feature-discovery`: labels a node with what is known about its DirectX devices.
-//!
-//! In come the options, the configuration and the host of the device plugin; out go labels.
 
 mod cluster_access;
 mod command_line;
 mod config_selection;
+mod delays;
 mod event_queue;
 mod feature_object;
 mod label_file;
 mod node_devices;
 mod node_state;
-mod outdated_pods;
 mod plugin_status;
 mod reporter;
 mod simulated_node;
@@ -61,15 +59,19 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         return print(line);
     }
     let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
+    let event_loop = event_loop::build()?;
+    let _entered = event_loop.enter();
     if let Some(file) = &line.output {
         let family = line.labels.family();
-        return follow(line, async |devices| label_file::follow(devices, file, family).await);
+        return follow(line, &event_loop, async |devices| {
+            label_file::follow(devices, file, family).await
+        });
     }
     let reporter = cluster_access::reporter(line)?;
-    follow(line, async |devices| {
+    follow(line, &event_loop, async |devices| {
         let config_status = devices.config_status();
         let plugin = PluginStatus::new(devices.device_plugin_dir());
-        let reporter = reporter.with_plugin(plugin, devices.on_driver_change());
+        let reporter = reporter.with_plugin(plugin);
         reporter.run(async || devices.next().await, config_status).await.into()
     })
 }
@@ -86,14 +88,13 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
 /// Follows the devices with `work` until it fails, or until a shutdown signal.
 fn follow(
     line: &CommandLine,
+    event_loop: &EventLoop,
     work: impl AsyncFnOnce(&mut NodeDevices) -> Failure,
 ) -> Result<(), Failure> {
-    let event_loop = event_loop::build()?;
-    let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal().map_err(|error| {
         Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
     })?;
-    let mut devices = devices(line, &event_loop)?;
+    let mut devices = devices(line, event_loop)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     event_loop.block_on(async {
         tokio::select! {

@@ -1,7 +1,7 @@
 //! The devices of the node, followed as the device plugin follows them.
 //!
-//! In come snapshots of the host, the schemas of the Host Compute Service and changes of the
-//! configuration; out goes the device set after each of them.
+//! A new snapshot of the host, the schemas of the Host Compute Service and a changed configuration
+//! each lead to the next device set.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,14 +15,13 @@ use daemon::hcs_schemas::HcsSchemaReader;
 use daemon::host_access::HostAccess;
 use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment};
 use kubelet::default_device_plugin_dir;
-use settings::{Config, OnDriverChange};
+use settings::Config;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Follows the devices of the node.
 pub(crate) struct NodeDevices {
     catalog: Catalog,
-    on_driver_change: watch::Sender<OnDriverChange>,
     device_plugin_dir: Option<PathBuf>,
     reader: AdapterReader,
     schema_reader: HcsSchemaReader,
@@ -68,7 +67,6 @@ impl NodeDevices {
         let reader = AdapterReader::start(host.open, host.kind)?;
         Ok(NodeDevices {
             catalog: Catalog::new(config.policy),
-            on_driver_change: watch::Sender::new(config.on_driver_change),
             device_plugin_dir: config.device_plugin_dir,
             reader,
             schema_reader: HcsSchemaReader::new(host.read_schemas),
@@ -79,11 +77,6 @@ impl NodeDevices {
             origin: Instant::now(),
             set: None,
         })
-    }
-
-    /// What the configuration demands for pods that use a driver which was replaced.
-    pub(crate) fn on_driver_change(&self) -> watch::Receiver<OnDriverChange> {
-        self.on_driver_change.subscribe()
     }
 
     /// The device plugin's directory for sockets.
@@ -159,7 +152,6 @@ impl NodeDevices {
             ConfigChange::Ended => return Err(NodeDevicesError::ConfigWatch),
         };
         self.catalog = Catalog::new(config.policy.clone());
-        self.on_driver_change.send_replace(config.on_driver_change);
         self.configuration.applied(*config);
         let Some(snapshot) = &self.snapshot else { return Ok(None) };
         let offer = self.catalog.offer(snapshot);

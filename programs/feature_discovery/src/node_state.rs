@@ -1,17 +1,17 @@
 //! What a node object is to say, and what is missing for that. Pure.
 
-use cluster::{Condition, Node, Taint};
+use cluster::{Node, NodeCondition, Taint, has_applied};
 use devices::DeviceSet;
-use node_report::{CONDITION, DRIVER_CHANGED, LabelFamily, Labels};
+use node_report::{CONDITION, LabelFamily, Labels};
 
 /// The field manager of labels and condition.
 pub const MANAGER: &str = "directx-feature-discovery";
 
 /// What a node object is to say.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Desired {
     pub(crate) labels: Labels,
-    pub(crate) condition: Condition,
+    pub(crate) condition: NodeCondition,
     /// The resources with healthy devices.
     pub(crate) resources: Vec<String>,
 }
@@ -26,11 +26,12 @@ impl Desired {
         let usable = set.resources.iter().filter(is_usable);
         Desired {
             labels: node_report::labels(set, family),
-            condition: Condition {
-                kind: CONDITION.to_owned(),
+            condition: NodeCondition {
+                type_: CONDITION.to_owned(),
                 status: condition.status.name().to_owned(),
-                reason: condition.reason.to_owned(),
-                message: condition.message,
+                reason: Some(condition.reason.to_owned()),
+                message: Some(condition.message),
+                ..NodeCondition::default()
             },
             resources: usable.map(|resource| resource.spec.name.to_string()).collect(),
         }
@@ -38,66 +39,65 @@ impl Desired {
 
     /// Whether `node` has the condition already.
     pub(crate) fn has_condition(&self, node: &Node) -> bool {
-        node.condition(CONDITION).as_ref() == Some(&self.condition)
+        let values = |condition: &NodeCondition| {
+            let NodeCondition { status, reason, message, .. } = condition.clone();
+            (status, reason, message)
+        };
+        cluster::condition(node, CONDITION).map(values) == Some(values(&self.condition))
     }
 }
 
 /// A change of the node object.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Change {
     /// Apply the labels.
     Labels(Labels),
     /// Set the condition.
-    Condition(Condition),
+    Condition(NodeCondition),
     /// Replace the taints.
     Taints(Vec<Taint>),
 }
 
-/// What the taints of the node are to be.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TaintRules<'a> {
-    /// The key of the taint to remove once pods can use the devices.
-    pub(crate) startup: Option<&'a str>,
-    /// Whether to taint the node because pods use a driver that was replaced; `None`: as it is.
-    pub(crate) driver_changed: Option<bool>,
+/// The kinds of changes. Each is retried apart from the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ChangeKind {
+    Labels,
+    Condition,
+    Taints,
 }
 
-/// The next change that `node` needs.
-pub(crate) fn next_change(
-    node: &Node,
-    desired: &Desired,
-    taints: TaintRules<'_>,
-) -> Option<Change> {
-    if !node.has_applied(MANAGER, &desired.labels) {
-        return Some(Change::Labels(desired.labels.clone()));
+impl Desired {
+    /// The change of this kind that `node` needs. `startup_taint` is the key of the taint to remove
+    /// once pods can use the devices.
+    pub(crate) fn change(
+        &self,
+        kind: ChangeKind,
+        node: &Node,
+        startup_taint: Option<&str>,
+    ) -> Option<Change> {
+        match kind {
+            ChangeKind::Labels if !has_applied(node, MANAGER, &self.labels) => {
+                Some(Change::Labels(self.labels.clone()))
+            }
+            ChangeKind::Condition if !self.has_condition(node) => {
+                Some(Change::Condition(self.condition.clone()))
+            }
+            ChangeKind::Taints if advertises(node, &self.resources) => {
+                let before = node.spec.as_ref()?.taints.as_ref()?;
+                let after = before.iter().filter(|taint| Some(&*taint.key) != startup_taint);
+                let after: Vec<Taint> = after.cloned().collect();
+                (after.len() < before.len()).then_some(Change::Taints(after))
+            }
+            _ => None,
+        }
     }
-    if !desired.has_condition(node) {
-        return Some(Change::Condition(desired.condition.clone()));
-    }
-    next_taints(node, desired, taints).map(Change::Taints)
-}
-
-/// The taints that `node` needs, if they differ from those that it has.
-fn next_taints(node: &Node, desired: &Desired, rules: TaintRules<'_>) -> Option<Vec<Taint>> {
-    let before = node.taints();
-    let mut after = before.clone();
-    if let Some(key) = rules.startup
-        && advertises(node, &desired.resources)
-    {
-        after.retain(|taint| taint.key() != key);
-    }
-    let is_tainted = before.iter().any(|taint| taint.key() == DRIVER_CHANGED);
-    match rules.driver_changed {
-        Some(true) if !is_tainted => after.push(Taint::no_schedule(DRIVER_CHANGED)),
-        Some(false) => after.retain(|taint| taint.key() != DRIVER_CHANGED),
-        Some(true) | None => {}
-    }
-    (after != before).then_some(after)
 }
 
 /// Whether pods can use every one of these resources of the node.
 fn advertises(node: &Node, resources: &[String]) -> bool {
-    resources.iter().all(|resource| node.allocatable(resource).is_some_and(|count| count > 0))
+    let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
+    let count = |resource: &String| allocatable?.get(resource)?.0.parse::<u64>().ok();
+    resources.iter().all(|resource| count(resource).is_some_and(|count| count > 0))
 }
 
 #[cfg(test)]
@@ -108,11 +108,12 @@ mod tests {
     const TAINT: &str = "directx.microsoft.com/not-ready";
 
     fn desired() -> Desired {
-        let condition = Condition {
-            kind: CONDITION.to_owned(),
+        let condition = NodeCondition {
+            type_: CONDITION.to_owned(),
             status: "True".to_owned(),
-            reason: "AllHealthy".to_owned(),
-            message: "1 of 1 devices are healthy".to_owned(),
+            reason: Some("AllHealthy".to_owned()),
+            message: Some("1 of 1 devices are healthy".to_owned()),
+            ..NodeCondition::default()
         };
         let labels = Labels::from([("a/b".to_owned(), "c".to_owned())]);
         Desired { labels, condition, resources: vec!["x/display".to_owned()] }
@@ -126,77 +127,57 @@ mod tests {
                 "managedFields": [{"manager": MANAGER, "operation": "Apply",
                     "fieldsV1": {"f:metadata": {"f:labels": {"f:a/b": {}}}}}],
             },
-            "spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}, {"key": "other"}]},
+            "spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"},
+                {"key": "other", "effect": "NoSchedule"}]},
             "status": {
                 "allocatable": {"x/display": "1"},
                 "conditions": [{"type": "Ready", "status": "False"}, {"type": CONDITION,
                     "status": "True", "reason": "AllHealthy",
-                    "message": "1 of 1 devices are healthy", "lastHeartbeatTime": "earlier"}],
+                    "message": "1 of 1 devices are healthy", "lastHeartbeatTime": "2026-11-22T08:30:00Z"}],
             },
         })
     }
 
-    fn next(node: Value, taint: Option<&str>) -> Option<Change> {
-        let rules = TaintRules { startup: taint, driver_changed: Some(false) };
-        next_change(&Node::new(node), &desired(), rules)
+    fn changes(node: Value, taint: Option<&str>) -> Vec<Change> {
+        let node = serde_json::from_value(node).unwrap();
+        [ChangeKind::Labels, ChangeKind::Condition, ChangeKind::Taints]
+            .into_iter()
+            .filter_map(|kind| desired().change(kind, &node, taint))
+            .collect()
     }
 
     #[test]
     fn a_node_that_says_everything_needs_no_request() {
-        assert_eq!(next(complete(), None), None);
+        assert_eq!(changes(complete(), None), []);
     }
 
     #[test]
-    fn an_empty_node_gets_labels_and_then_the_condition() {
-        assert_eq!(next(json!({}), None), Some(Change::Labels(desired().labels)));
-        let mut node = complete();
-        node["status"]["conditions"] = json!([]);
-        assert_eq!(next(node, None), Some(Change::Condition(desired().condition)));
+    fn an_empty_node_gets_labels_and_the_condition() {
+        let expected = [Change::Labels(desired().labels), Change::Condition(desired().condition)];
+        assert_eq!(changes(json!({}), None), expected);
     }
 
     #[test]
     fn what_somebody_else_changes_is_corrected() {
         let mut node = complete();
         node["metadata"]["labels"]["a/b"] = json!("wrong");
-        assert!(matches!(next(node, None), Some(Change::Labels(_))));
+        assert_eq!(changes(node, None), [Change::Labels(desired().labels)]);
         let mut node = complete();
         node["status"]["conditions"][1]["status"] = json!("False");
-        assert!(matches!(next(node, None), Some(Change::Condition(_))));
+        assert_eq!(changes(node, None), [Change::Condition(desired().condition)]);
     }
 
     #[test]
     fn only_the_startup_taint_is_removed_and_only_once_pods_can_use_the_devices() {
-        let Some(Change::Taints(rest)) = next(complete(), Some(TAINT)) else {
+        let [Change::Taints(rest)] = &changes(complete(), Some(TAINT))[..] else {
             panic!("the taint stays")
         };
-        assert_eq!(rest.iter().map(Taint::key).collect::<Vec<_>>(), ["other"]);
+        assert_eq!(rest.iter().map(|taint| &*taint.key).collect::<Vec<_>>(), ["other"]);
         for allocatable in [json!({}), json!({"x/display": "0"}), json!({"x/compute": "1"})] {
             let mut node = complete();
             node["status"]["allocatable"] = allocatable;
-            assert_eq!(next(node, Some(TAINT)), None);
+            assert_eq!(changes(node, Some(TAINT)), []);
         }
-        assert_eq!(next(complete(), Some("another/key")), None);
-    }
-
-    #[test]
-    fn the_taint_of_a_replaced_driver_is_set_kept_and_removed_without_others() {
-        let keys = |node: &Value, driver_changed| {
-            let rules = TaintRules { startup: None, driver_changed };
-            match next_change(&Node::new(node.clone()), &desired(), rules) {
-                None => None,
-                Some(Change::Taints(taints)) => {
-                    Some(taints.iter().map(|t| t.key().to_owned()).collect::<Vec<_>>().join(" "))
-                }
-                Some(other) => panic!("{other:?}"),
-            }
-        };
-        let mut node = complete();
-        assert_eq!((keys(&node, None), keys(&node, Some(false))), (None, None));
-        let all = format!("{TAINT} other {DRIVER_CHANGED}");
-        assert_eq!(keys(&node, Some(true)), Some(all));
-        let taint = json!({"key": DRIVER_CHANGED, "effect": "NoSchedule"});
-        node["spec"]["taints"].as_array_mut().unwrap().push(taint);
-        assert_eq!((keys(&node, None), keys(&node, Some(true))), (None, None));
-        assert_eq!(keys(&node, Some(false)), Some(format!("{TAINT} other")));
+        assert_eq!(changes(complete(), Some("another/key")), []);
     }
 }

@@ -1,6 +1,4 @@
 //! Asks the device plugin on this node which containers use a driver that was replaced.
-//!
-//! In come the plugin's sockets; out go the containers, or `None` while no plugin knows them.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -74,8 +72,7 @@ impl PluginStatus {
                 %directory,
                 error,
                 hint = "if the plugin runs with --device-plugin-dir, this program needs the same option",
-                "the device plugin does not report which pods use a driver that was replaced; \
-                 taint and annotations stay as they are"
+                "the device plugin does not report which pods use a driver that was replaced"
             );
         } else if before == Some(&None) {
             tracing::info!(
@@ -108,7 +105,7 @@ fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> (Outdated, String)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outdated_pods::tests::container;
+    use crate::event_queue::tests::container;
     use daemon::test_log::Log;
 
     fn report(outdated_known: bool, pods: &[&str]) -> StatusReport {

@@ -1,29 +1,29 @@
 //! Keeps the node object as the devices are.
 //!
-//! In come device sets and the node object, whenever either changes; out go as few requests as
-//! possible. A failed request is repeated after growing, random delays, for ever: nothing that
-//! happens to the API server ends this program.
+//! It follows the devices and the node object, and sends as few requests as possible. A failed request
+//! is repeated after growing, random delays, without an end: nothing that happens to the API server
+//! ends this program.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use cluster::{Client, ClusterError, Node, NodeWatch, Pod, Retry, Taint, first_delay};
+use backon::ExponentialBackoff;
+use cluster::{Client, ClusterError, Node, NodeWatch, ResourceExt, WatchEvent, is_older};
 use daemon::change_log::RepeatedText;
 use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
 use kubelet::OutdatedContainer;
-use node_report::{DRIVER_CHANGED, DeviceEvent, LabelFamily, device_events};
-use settings::OnDriverChange;
+use node_report::{DeviceEvent, LabelFamily, device_events};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config_selection::{LABEL, Rejections, SelectionFile};
+use crate::delays;
 use crate::event_queue::EventQueue;
 use crate::feature_object::FeatureObject;
 use crate::node_devices::NodeDevicesError;
-use crate::node_state::{Change, Desired, MANAGER, TaintRules, next_change};
-use crate::outdated_pods::OutdatedPods;
+use crate::node_state::{Change, ChangeKind, Desired};
 use crate::plugin_status::PluginStatus;
 
 #[cfg(test)]
@@ -31,11 +31,16 @@ mod tests;
 
 /// How long the same change is not repeated. Another program may undo it each time.
 const REPEAT: Duration = Duration::from_secs(30);
+/// The shortest delay after a failed attempt.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+/// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
+/// early. A server that ends also ends the watches of all nodes.
+const PAUSE: Duration = Duration::from_secs(2);
+/// A watch that ends after less than this ends early.
+const EARLY: Duration = Duration::from_secs(60);
 
-/// What to report about which node.
+/// What to report.
 pub(crate) struct Report {
-    /// The name of the node object.
-    pub(crate) node: String,
     pub(crate) family: LabelFamily,
     /// The key of the taint to remove once pods can use the devices.
     pub(crate) startup_taint: Option<String>,
@@ -50,38 +55,48 @@ pub(crate) struct Reporter {
     report: Report,
     client: Client,
     watch: NodeWatch,
+    pauses: ExponentialBackoff,
+    /// No watch begins before this time.
+    next_watch: Instant,
     node: Option<Node>,
     set: Option<Arc<DeviceSet>>,
     desired: Option<Desired>,
     events: EventQueue,
     /// Events about the first device set, until it is known whether an earlier run reported them.
     first_events: Vec<DeviceEvent>,
-    outdated: OutdatedPods,
-    /// The plugin on this node, and what the configuration demands for pods that use a driver which
-    /// was replaced.
-    plugin: Option<(PluginStatus, watch::Receiver<OnDriverChange>)>,
-    last_change: Option<(Change, Instant)>,
-    labelling: Attempts,
+    /// The containers that use a driver which was replaced, as far as they are reported.
+    outdated: BTreeSet<OutdatedContainer>,
+    /// The plugin on this node.
+    plugin: Option<PluginStatus>,
     reading: Attempts,
-    writing: Attempts,
+    /// By kind.
+    changing: [NodeAttempts; 3],
+    feature: Attempts,
+    reporting: Attempts,
     /// Nothing is written before this time; known once there was a node object.
     first_write: Option<Instant>,
-    annotating: Attempts,
 }
 
 /// The attempts to reach the API server for one purpose.
-#[derive(Default)]
 struct Attempts {
-    retry: Retry,
+    delays: ExponentialBackoff,
     /// Not before this time, since the last one failed.
     next: Option<Instant>,
     failures: RepeatedText,
 }
 
+/// The attempts to make one kind of change.
+#[derive(Default)]
+struct NodeAttempts {
+    attempts: Attempts,
+    /// The last change, and when it was made.
+    last: Option<(Change, Instant)>,
+}
+
 /// What happens next.
 enum Step {
     Devices(Result<Arc<DeviceSet>, NodeDevicesError>),
-    Node(Result<Option<Node>, ClusterError>),
+    Node(Box<Result<Option<WatchEvent<Node>>, ClusterError>>),
     Rejected(String),
     Outdated(Option<BTreeSet<OutdatedContainer>>),
     TimePassed,
@@ -90,7 +105,9 @@ enum Step {
 impl Reporter {
     pub(crate) fn new(report: Report, client: Client) -> Reporter {
         Reporter {
-            watch: NodeWatch::new(&report.node),
+            watch: NodeWatch::default(),
+            pauses: delays::growing(PAUSE),
+            next_watch: Instant::now(),
             report,
             client,
             node: None,
@@ -98,25 +115,19 @@ impl Reporter {
             desired: None,
             events: EventQueue::new(Instant::now()),
             first_events: Vec::new(),
-            outdated: OutdatedPods::default(),
+            outdated: BTreeSet::new(),
             plugin: None,
-            last_change: None,
-            labelling: Attempts::default(),
             reading: Attempts::default(),
-            writing: Attempts::default(),
-            annotating: Attempts::default(),
+            changing: Default::default(),
+            feature: Attempts::default(),
+            reporting: Attempts::default(),
             first_write: None,
         }
     }
 
-    /// Also reports the pods that use a driver which was replaced, as `plugin` knows them, and reacts
-    /// to them.
-    pub(crate) fn with_plugin(
-        self,
-        plugin: PluginStatus,
-        reaction: watch::Receiver<OnDriverChange>,
-    ) -> Reporter {
-        Reporter { plugin: Some((plugin, reaction)), ..self }
+    /// Also reports the pods that use a driver which was replaced, as `plugin` knows them.
+    pub(crate) fn with_plugin(self, plugin: PluginStatus) -> Reporter {
+        Reporter { plugin: Some(plugin), ..self }
     }
 
     /// Runs until `next_set`, which waits for the next device set, fails. `config_status` says what
@@ -128,19 +139,16 @@ impl Reporter {
     ) -> NodeDevicesError {
         let mut rejections = Rejections::of(config_status);
         loop {
-            if let Some((_, reaction)) = &self.plugin {
-                self.outdated.react(*reaction.borrow());
-            }
             let wait = self.write().await;
             match self.step(&mut next_set, &mut rejections, wait).await {
                 Step::Devices(Ok(set)) => {
-                    if let Some((plugin, _)) = &mut self.plugin {
+                    if let Some(plugin) = &mut self.plugin {
                         plugin.ask_soon();
                     }
                     self.devices_changed(set);
                 }
                 Step::Devices(Err(error)) => return error,
-                Step::Node(node) => self.node_changed(node),
+                Step::Node(event) => self.node_changed(*event),
                 Step::Rejected(error) => self.events.add_rejection(error),
                 Step::Outdated(containers) => self.outdated_changed(containers),
                 Step::TimePassed => self.select_configuration(),
@@ -162,18 +170,19 @@ impl Reporter {
                 // The first devices would interrupt the connect, which would begin again.
                 return std::future::pending().await;
             }
+            sleep_until(self.next_watch).await;
             self.watch.next(&self.client).await
         };
         let plugin = &mut self.plugin;
         let outdated = async {
             match plugin {
-                Some((plugin, _)) => plugin.next().await,
+                Some(plugin) => plugin.next().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             set = next_set() => Step::Devices(set),
-            node = node => Step::Node(node),
+            event = node => Step::Node(Box::new(event)),
             error = rejections.next() => Step::Rejected(error),
             containers = outdated => Step::Outdated(containers),
             () = until(wait) => Step::TimePassed,
@@ -183,7 +192,10 @@ impl Reporter {
 
     fn devices_changed(&mut self, set: Arc<DeviceSet>) {
         match &self.set {
-            None => self.first_events = device_events(&DeviceSet::default(), &set),
+            None => {
+                self.first_events = device_events(&DeviceSet::default(), &set);
+                self.next_watch = Instant::now();
+            }
             Some(before) => {
                 for event in device_events(before, &set) {
                     self.events.add(event);
@@ -200,31 +212,47 @@ impl Reporter {
     }
 
     fn outdated_changed(&mut self, containers: Option<BTreeSet<OutdatedContainer>>) {
-        for container in self.outdated.reported(containers) {
-            self.events.add_outdated(&container);
+        // A plugin that does not answer changes nothing.
+        let Some(containers) = containers else { return };
+        for container in containers.difference(&self.outdated) {
+            self.events.add_outdated(container);
         }
+        self.outdated = containers;
     }
 
-    fn node_changed(&mut self, node: Result<Option<Node>, ClusterError>) {
-        match node {
-            Ok(Some(node)) => {
+    fn node_changed(&mut self, event: Result<Option<WatchEvent<Node>>, ClusterError>) {
+        match event {
+            Ok(Some(WatchEvent::Added(node) | WatchEvent::Modified(node))) => {
                 self.reading.succeeded("following the node object");
                 self.add_first_events(&node);
-                let answer_time = self.watch.answer_time();
-                self.first_write.get_or_insert_with(|| Instant::now() + first_delay(answer_time));
-                if self.node.as_ref().is_none_or(|known| !node.is_older_than(known)) {
+                let answer_time = self.next_watch.elapsed();
+                self.first_write.get_or_insert_with(|| Instant::now() + delays::first(answer_time));
+                if self.node.as_ref().is_none_or(|known| !is_older(&node, known)) {
                     self.set_node(node);
                     self.select_configuration();
                 }
             }
-            Ok(None) => {
-                tracing::warn!(node = self.report.node, "the node object was deleted");
+            Ok(Some(WatchEvent::Deleted(_))) => {
+                tracing::warn!("the node object was deleted");
                 self.node = None;
             }
+            Ok(Some(_)) => {}
+            Ok(None) => _ = self.pause_watch(None),
             Err(error) => {
-                self.reading.wait("cannot follow the node object", &error, self.watch.pause());
+                let delay = self.pause_watch(error.retry_after());
+                self.reading.wait("cannot follow the node object", &error, delay);
             }
         }
+    }
+
+    /// The watch has ended, or could not begin; the server may want a pause of this length.
+    fn pause_watch(&mut self, wanted: Option<Duration>) -> Duration {
+        if self.next_watch.elapsed() >= EARLY {
+            self.pauses = delays::growing(PAUSE);
+        }
+        let delay = delay(&mut self.pauses, wanted);
+        self.next_watch = Instant::now() + delay;
+        delay
     }
 
     /// A node with the right condition had it from an earlier run, which also reported the Events.
@@ -246,132 +274,135 @@ impl Reporter {
 
     fn select_configuration(&mut self) {
         if let (Some(selection), Some(node)) = (&mut self.report.selection, &self.node) {
-            selection.follow(node.label(LABEL));
+            selection.follow(node.labels().get(LABEL).map(String::as_str));
         }
     }
 
-    /// Sends what is due, and returns when there may be more.
+    /// Sends what is due, and returns when there may be more. What fails delays nothing else.
     async fn write(&mut self) -> Option<Instant> {
         if let Some(at) = self.first_write.filter(|at| *at > Instant::now()) {
             return Some(at);
         }
-        let node = self.write_node().await;
-        let feature = self.write_feature().await;
-        let annotations = self.annotate().await;
-        [node, feature, annotations].into_iter().flatten().min()
+        let due = [
+            self.write_node(ChangeKind::Labels).await,
+            self.write_node(ChangeKind::Condition).await,
+            self.write_node(ChangeKind::Taints).await,
+            self.write_feature().await,
+            self.write_events().await,
+        ];
+        due.into_iter().flatten().min()
     }
 
-    /// Applies the object of Node Feature Discovery. Its failures delay nothing else.
+    /// Applies the object of Node Feature Discovery.
     async fn write_feature(&mut self) -> Option<Instant> {
         let (feature, node) = (self.report.feature.as_mut()?, self.node.as_ref()?);
-        let due = feature.due(node)?;
-        let due = self.labelling.next.map_or(due, |at| at.max(due));
+        let due = self.feature.due(feature.due(node)?);
         if due > Instant::now() {
             return Some(due);
         }
-        match feature.apply(&mut self.client, &self.report.node, node).await {
-            Ok(()) => self.labelling.succeeded("the API server accepts the NodeFeature object"),
-            Err(error) => self.labelling.failed("cannot apply the NodeFeature object", &error),
+        match feature.apply(&self.client, node).await {
+            Ok(()) => self.feature.succeeded("the API server accepts the NodeFeature object"),
+            Err(error) => self.feature.failed("cannot apply the NodeFeature object", &error),
         }
-        self.labelling.next
+        self.feature.next
     }
 
-    /// Sends the changes of the node and the Events that are due.
-    async fn write_node(&mut self) -> Option<Instant> {
+    /// Makes the changes of this kind that are due.
+    async fn write_node(&mut self, kind: ChangeKind) -> Option<Instant> {
         loop {
-            let now = Instant::now();
-            if let Some(at) = self.writing.next.filter(|at| *at > now) {
-                return Some(at);
+            let (node, desired) = (self.node.as_ref()?, self.desired.as_ref()?);
+            let change = desired.change(kind, node, self.report.startup_taint.as_deref())?;
+            let attempts = &mut self.changing[kind as usize];
+            let due = attempts.due(&change);
+            if due > Instant::now() {
+                return Some(due);
             }
+            match send(&self.client, node, &change).await {
+                Ok(node) => {
+                    attempts.attempts.succeeded("the API server accepts changes of the node");
+                    attempts.last = Some((change, Instant::now()));
+                    self.set_node(node);
+                }
+                Err(error) => attempts.attempts.failed("cannot change the node object", &error),
+            }
+        }
+    }
+
+    /// Reports the Events that are due.
+    async fn write_events(&mut self) -> Option<Instant> {
+        loop {
             let node = self.node.as_ref()?;
-            let startup = self.report.startup_taint.as_deref();
-            let taints = TaintRules { startup, driver_changed: self.outdated.taints_node() };
-            let change = next_change(node, self.desired.as_ref()?, taints);
-            let repeats = self.last_change.as_ref().filter(|last| Some(&last.0) == change.as_ref());
-            let change_due = repeats.map_or(now, |(_, at)| *at + REPEAT);
-            let event_due = self.events.due(now);
-            let written = match change {
-                Some(change) if change_due <= now => self.change(change).await,
-                _ if event_due.is_some_and(|at| at <= now) => self.report_event().await,
-                Some(_) => return Some(event_due.map_or(change_due, |at| at.min(change_due))),
-                None => return event_due,
-            };
-            match written {
-                Ok(()) => self.writing.succeeded("the API server accepts changes of the node"),
-                Err(error) => self.writing.failed("cannot change the node object", &error),
+            let now = Instant::now();
+            let due = self.reporting.due(self.events.due(now)?);
+            if due > now {
+                return Some(due);
             }
-        }
-    }
-
-    async fn change(&mut self, change: Change) -> Result<(), ClusterError> {
-        let Some(node) = &self.node else { return Ok(()) };
-        let (name, client) = (&self.report.node, &mut self.client);
-        let changed = match &change {
-            Change::Labels(labels) => client.apply_labels(name, MANAGER, labels).await,
-            Change::Condition(condition) => {
-                client.apply_condition(name, MANAGER, node, condition, SystemTime::now()).await
-            }
-            Change::Taints(taints) => client.set_taints(name, MANAGER, node, taints).await,
-        }?;
-        match &change {
-            Change::Labels(labels) => tracing::info!(labels = labels.len(), "labels applied"),
-            Change::Condition(condition) => tracing::info!(
-                status = condition.status,
-                reason = condition.reason,
-                "condition set"
-            ),
-            Change::Taints(taints) => log_taints(&node.taints(), taints),
-        }
-        self.set_node(changed);
-        self.last_change = Some((change, Instant::now()));
-        Ok(())
-    }
-
-    /// Annotates pods that use a driver which was replaced, and returns when to try again.
-    async fn annotate(&mut self) -> Option<Instant> {
-        while let Some((pod, value)) = self.outdated.next_annotation() {
-            if let Some(at) = self.annotating.next.filter(|at| *at > Instant::now()) {
-                return Some(at);
-            }
-            match self.client.annotate(&pod, MANAGER, DRIVER_CHANGED, &value).await {
+            let event = self.events.first()?;
+            match self.client.report(node, event).await {
                 Ok(()) => {
-                    let Pod { namespace, name, .. } = &pod;
-                    tracing::info!(namespace, pod = name, value, "pod annotated");
-                    self.annotating.succeeded("the API server accepts annotations of pods");
+                    tracing::info!(reason = event.reason, note = event.note, "Event reported");
+                    self.events.reported();
+                    self.reporting.succeeded("the API server accepts Events");
                 }
-                // The pod is gone, and perhaps another one has its name.
-                Err(error) if error.is_not_found() || error.is_other_object() => {}
-                Err(error) => {
-                    self.annotating.failed("cannot annotate a pod with an earlier driver", &error);
-                    continue;
-                }
+                Err(error) => self.reporting.failed("cannot report an Event", &error),
             }
-            self.outdated.annotated(pod, value);
         }
-        None
     }
+}
 
-    async fn report_event(&mut self) -> Result<(), ClusterError> {
-        let (Some(node), Some(event)) = (&self.node, self.events.first()) else { return Ok(()) };
-        let now = SystemTime::now();
-        self.client.report(&self.report.node, node, MANAGER, event, now).await?;
-        tracing::info!(reason = event.reason, device = event.subject, "Event reported");
-        self.events.reported();
-        Ok(())
+/// Makes a change of `node`, and returns the node after it.
+async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, ClusterError> {
+    match change {
+        Change::Labels(labels) => {
+            let changed = client.apply_labels(labels).await?;
+            tracing::info!(labels = labels.len(), "labels applied");
+            Ok(changed)
+        }
+        Change::Condition(condition) => {
+            let changed = client.apply_condition(node, condition).await?;
+            let (status, reason) = (&condition.status, condition.reason.as_deref());
+            tracing::info!(status, reason, "condition set");
+            Ok(changed)
+        }
+        Change::Taints(taints) => {
+            let changed = client.set_taints(node, taints).await?;
+            tracing::info!("startup taint removed");
+            Ok(changed)
+        }
+    }
+}
+
+impl NodeAttempts {
+    /// When to make this change.
+    fn due(&self, change: &Change) -> Instant {
+        let repeats = self.last.as_ref().filter(|(last, _)| last == change);
+        self.attempts.due(repeats.map_or_else(Instant::now, |(_, at)| *at + REPEAT))
+    }
+}
+
+impl Default for Attempts {
+    fn default() -> Attempts {
+        let delays = delays::growing(FIRST_DELAY);
+        Attempts { delays, next: None, failures: RepeatedText::default() }
     }
 }
 
 impl Attempts {
+    /// When to make an attempt that is due at `at`.
+    fn due(&self, at: Instant) -> Instant {
+        self.next.map_or(at, |next| next.max(at))
+    }
+
     fn succeeded(&mut self, what: &str) {
         if self.next.take().is_some() {
             tracing::info!("{what} again");
         }
-        self.retry.succeeded();
+        self.delays = delays::growing(FIRST_DELAY);
         self.failures = RepeatedText::default();
     }
 
     fn failed(&mut self, what: &str, error: &ClusterError) {
-        let delay = self.retry.failed(error.retry_after());
+        let delay = delay(&mut self.delays, error.retry_after());
         self.wait(what, error, delay);
     }
 
@@ -386,13 +417,9 @@ impl Attempts {
     }
 }
 
-fn log_taints(before: &[Taint], after: &[Taint]) {
-    for removed in before.iter().filter(|taint| !after.contains(taint)) {
-        tracing::info!(taint = removed.key(), "taint removed");
-    }
-    for added in after.iter().filter(|taint| !before.contains(taint)) {
-        tracing::info!(taint = added.key(), "taint added");
-    }
+/// The next delay; longer by what the server asks for.
+fn delay(delays: &mut ExponentialBackoff, wanted: Option<Duration>) -> Duration {
+    delays.next().unwrap_or(delays::LONGEST) + wanted.unwrap_or_default().min(delays::LONGEST)
 }
 
 async fn until(at: Option<Instant>) {

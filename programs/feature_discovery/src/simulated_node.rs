@@ -10,10 +10,9 @@ use tokio::sync::watch;
 
 use crate::reporter::{Report, Reporter};
 
-/// Reports devices that never change on the node object called `node`, until it is dropped.
-pub async fn report_unchanging_devices(node: String, client: Client, devices: Arc<DeviceSet>) {
+/// Reports devices that never change on the client's node object, until it is dropped.
+pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
     let report = Report {
-        node,
         family: LabelFamily::Directx,
         startup_taint: None,
         selection: None,

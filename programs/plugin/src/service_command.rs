@@ -170,8 +170,8 @@ fn check_paths(paths: &[(&'static str, &Path)]) -> Result<(), Failure> {
     Err(Failure::usage(anyhow!(what)).hint(hint))
 }
 
-/// Rejects files that other accounts than administrators may change or replace: LocalSystem runs and
-/// reads them, and writes the log.
+/// Rejects files that other accounts than administrators may change or replace: `LocalSystem` runs
+/// and reads them, and writes the log.
 fn check_writers(
     files: &[PathBuf],
     writers: impl Fn(&Path) -> io::Result<Vec<Writer>>,
@@ -306,6 +306,7 @@ mod system {
     use win32::directory_access::Writer;
 
     /// Access rights matter where the service can be installed.
+    #[expect(clippy::unnecessary_wraps, reason = "as on Windows")]
     pub(super) fn writers(_: &Path) -> io::Result<Vec<Writer>> {
         Ok(Vec::new())
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use cluster::{AccountEnvironment, Client, in_cluster};
+use cluster::{Access, Client};
 use daemon::logging::{self, LogArguments, LogDestination, LogLevel};
 use daemon::signals::ReloadSignal;
 use devices::{Catalog, DeviceSet, Moment};
@@ -101,7 +101,7 @@ impl Fleet {
         for entry in std::fs::read_dir(folder).with_context(unreadable)? {
             let entry = entry.with_context(unreadable)?;
             let (name, root) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
-            let program = start(&name, client(&root, line.port)?, devices);
+            let program = start(client(&name, &root, line.port)?, devices);
             tokio::time::sleep(pause).await;
             nodes.push(Node { name, root, port: line.port, devices: devices.clone(), program });
         }
@@ -114,24 +114,23 @@ impl Fleet {
             node.program.abort();
             // It was cancelled, so the result says nothing.
             let _ = (&mut node.program).await;
-            node.program = start(&node.name, client(&node.root, node.port)?, &node.devices);
+            node.program = start(client(&node.name, &node.root, node.port)?, &node.devices);
             tokio::time::sleep(pause).await;
         }
         Ok(())
     }
 }
 
-fn start(name: &str, client: Client, devices: &Arc<DeviceSet>) -> JoinHandle<()> {
-    let (name, devices) = (name.to_owned(), Arc::clone(devices));
-    spawn_local(feature_discovery::report_unchanging_devices(name, client, devices))
+fn start(client: Client, devices: &Arc<DeviceSet>) -> JoinHandle<()> {
+    spawn_local(feature_discovery::report_unchanging_devices(client, Arc::clone(devices)))
 }
 
 /// A client with the account of one node, as the program makes it.
-fn client(root: &Path, port: u16) -> Result<Client> {
-    let environment = AccountEnvironment {
-        host: Some("127.0.0.1".to_owned()),
-        port: Some(port.to_string()),
-        roots: vec![root.to_owned()],
-    };
-    Ok(Client::new(in_cluster(&environment)?, feature_discovery::FIELD_MANAGER)?)
+fn client(node: &str, root: &Path, port: u16) -> Result<Client> {
+    let access = Access::of_pod(|name| match name {
+        "KUBERNETES_SERVICE_HOST" => Some("127.0.0.1".to_owned()),
+        "KUBERNETES_SERVICE_PORT" => Some(port.to_string()),
+        _ => Some(root.display().to_string()),
+    });
+    Ok(Client::new(access?, feature_discovery::FIELD_MANAGER, node)?)
 }

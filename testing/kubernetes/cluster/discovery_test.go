@@ -123,6 +123,29 @@ func (n *node) events() string {
 	return strings.Join(slices.Compact(reasons), " ")
 }
 
+// eventCount returns how often an Event with this reason was reported. It is one object.
+func (n *node) eventCount(reason string) int {
+	n.t.Helper()
+	events, err := api.EventsV1().Events("default").List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	objects, count := 0, 0
+	for _, event := range events.Items {
+		if event.Regarding.Name == n.name && event.Reason == reason {
+			objects++
+			count = 1
+			if event.Series != nil {
+				count = int(event.Series.Count)
+			}
+		}
+	}
+	if objects > 1 {
+		n.t.Fatalf("%s is %d objects", reason, objects)
+	}
+	return count
+}
+
 // The labels, the condition and the Events of a node follow its devices, with the permissions of
 // the manifest. Nothing is written while nothing changes.
 func TestDiscoveryFollowsTheDevices(t *testing.T) {
@@ -150,6 +173,9 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	n.host.setProblem(0, 0)
 	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
 	eventually(t, "Events", "DirectXDeviceRecovered DirectXDeviceUnhealthy", n.events)
+	n.host.setProblem(0, 43)
+	eventually(t, "the count of the Event", 2, func() int { return n.eventCount("DirectXDeviceUnhealthy") })
+	n.host.setProblem(0, 0)
 
 	n.host.set(0, "driverVersion", "32.0.15.5222")
 	eventually(t, "Events", "DirectXDeviceDriverChanged DirectXDeviceRecovered DirectXDeviceUnhealthy", n.events)

@@ -67,10 +67,8 @@ func run(m *testing.M) (code int, err error) {
 	if err := connect(cluster); err != nil {
 		return 1, fmt.Errorf("%w\n%s", err, tail(cluster.log))
 	}
-	for _, manifest := range accountManifests {
-		if err := applyManifest(manifest); err != nil {
-			return 1, fmt.Errorf("%s: %w", manifest, err)
-		}
+	if err := applyManifest(accountManifest); err != nil {
+		return 1, fmt.Errorf("%s: %w", accountManifest, err)
 	}
 	version, err := api.Discovery().ServerVersion()
 	if err != nil {

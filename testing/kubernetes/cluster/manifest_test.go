@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// accountManifests have the account of the program directx-feature-discovery, and its permissions.
-var accountManifests = []string{"../../../deploy/feature-discovery.yml", "../../../deploy/feature-discovery-pods.yml"}
+// accountManifest has the account of the program directx-feature-discovery, and its permissions.
+const accountManifest = "../../../deploy/feature-discovery.yml"
 
 // applyManifest creates the objects of a manifest, except DaemonSets: their pods are Windows pods.
 func applyManifest(path string) error {

@@ -31,7 +31,7 @@ func TestDiscoverySurvivesOutages(t *testing.T) {
 	n := startNode(t, "outage", "")
 	a, d := n.account(accountName), newDoor(t)
 	p := n.startDiscovery(a, d.port(), n.name)
-	p.mustLog(t, "cannot connect to the API server")
+	p.mustLog(t, "cannot reach the API server")
 	d.open.Store(true)
 	n.mustHaveLabels()
 

@@ -31,6 +31,8 @@ func TestDiscoverySurvivesAnExpiredToken(t *testing.T) {
 	n.mustHaveLabels()
 
 	a.write(t, "token", expired(t, valid))
+	// The program reads it again every minute.
+	time.Sleep(time.Minute)
 	n.configure("multitenancy: 2")
 	n.mustHave(4, 4)
 	p.mustLog(t, "with 401")

@@ -48,16 +48,6 @@ func TestFeatureDiscovery(t *testing.T) {
 	if !reflect.DeepEqual(rules(manifest), rules(chart)) {
 		t.Error("the policies of the manifest and of the chart differ")
 	}
-	pods, err := admit(read(t, "deploy/feature-discovery-pods.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	annotating := mustRender(t, strings.Replace(enabled, "enabled: true", "enabled: true, annotatePods: true", 1)).account
-	mustAnnotate(t, pods.account, manifest.account)
-	mustAnnotate(t, annotating, chart.account)
-	if !reflect.DeepEqual(pods.account.policies[0].Spec.Validations, last(annotating.policies).Spec.Validations) {
-		t.Error("the policies for pods of the manifest and of the chart differ")
-	}
 	selecting := mustRender(t, enabled[:strings.Index(enabled, "config:")]+
 		"config: {byNodeLabel: true, default: a, map: {a: '', b: ''}}")
 	for _, container := range selecting.daemonSets[0].Spec.Template.Spec.Containers {
@@ -111,26 +101,6 @@ func mustBeRestricted(t *testing.T, found objects) {
 			"request.userInfo.username == 'system:serviceaccount:"+namespace+":"+name+"'")
 	}
 }
-
-// mustAnnotate fails if the last role allows more than to change pods, or its policy is
-// not bound or restricts another account than that of nodes.
-func mustAnnotate(t *testing.T, found, nodes access) {
-	t.Helper()
-	if rules := last(found.clusterRoles).Rules; !reflect.DeepEqual(rules, []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}},
-	}) {
-		t.Errorf("the role for pods has the rights %+v", rules)
-	}
-	policy := last(found.policies)
-	mustEqual(t, "bound policy for pods", last(found.bindings).Spec.PolicyName, policy.Name)
-	mustEqual(t, "account that is restricted for pods", policy.Spec.MatchConditions[0].Expression,
-		nodes.policies[0].Spec.MatchConditions[0].Expression)
-	if subject := last(found.subjects); subject != nodes.subjects[0] {
-		t.Errorf("the role for pods is bound to %v", subject)
-	}
-}
-
-func last[T any](list []T) T { return list[len(list)-1] }
 
 // printedLabels runs the container with `--print` on a recorded host.
 func printedLabels(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev1.ConfigMap) string {

@@ -14,11 +14,18 @@ use crate::workspace;
 const STARTS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
 
 /// Packages that are published without a license text, and what is printed in its place.
-const WITHOUT_TEXT: [(&str, &str); 1] = [(
-    "tonic-prost",
-    "MIT license. The package is part of https://github.com/hyperium/tonic; the license of the \
-     package tonic is that of the repository.",
-)];
+const WITHOUT_TEXT: [(&str, &str); 2] = [
+    (
+        "tonic-prost",
+        "MIT license. The package is part of https://github.com/hyperium/tonic; the license of the \
+         package tonic is that of the repository.",
+    ),
+    (
+        "kube",
+        "Apache License 2.0. The package is part of https://github.com/kube-rs/kube; the text of the \
+         license is that of the package k8s-openapi.",
+    ),
+];
 
 /// The notices for the programs of `packages`, built for `target` and linked with `runtimes`: names
 /// and the files with their licenses.

@@ -6,7 +6,6 @@ use devices::{
     NumaTopology, RuntimeMounts, SharedRequests, Vendor, Visibility,
 };
 use proptest::prelude::*;
-use settings::OnDriverChange;
 
 const WDDM: [DriverModel; 1] = [DriverModel::Wddm];
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
@@ -34,7 +33,6 @@ publishNuma: true
 removalGraceSeconds: 5
 environmentHints: false
 Visibility: OFF
-onDriverChange: Taint
 resourceName: example.com/gpu
 resources:
 - name: example.com/t4
@@ -52,7 +50,6 @@ fn every_key_in_any_case() {
     let config = configured(EVERYTHING, &WDDM).unwrap();
     insta::assert_snapshot!(effective(&config));
     assert_eq!(config.notices, Vec::<String>::new());
-    assert_eq!(config.on_driver_change, OnDriverChange::Taint);
     let policy = &config.policy.models[0];
     assert_eq!(policy.sharing.replicas.get(), 4);
     assert_eq!(policy.sharing.allocation, AllocationPolicy::Packed);
@@ -165,7 +162,7 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
         "visibility: on".into(),
         "visibility: false".into(),
         "visibility: launcher\nenvironmentHints: false".into(),
-        "onDriverChange: restart".into(),
+        "OnDriverChange: taint".into(),
         "resourceName: gpu".into(),
         "resourceName: requests.x.com/gpu".into(),
         "additionalMounts: []".into(),

@@ -2,7 +2,7 @@
 
 use crate::environment::{TestEnvironment, effective, report};
 use devices::{DeviceScope, DriverModel, RuntimeMounts};
-use settings::{Config, ConfigChoice, Flags, OnDriverChange};
+use settings::{Config, ConfigChoice, Flags};
 
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
 
@@ -98,20 +98,6 @@ fn default_files_are_per_model_and_the_working_directory_comes_first() {
         .file(&machine("wddm.yaml"), "multitenancy: 3")
         .file(&machine("mcdm.yaml"), "multitenancy: 4");
     assert_eq!(replicas(&environment.load(&BOTH).unwrap()), [2, 4]);
-}
-
-/// A pod and a node have no driver model.
-#[test]
-fn of_the_driver_models_the_strongest_reaction_to_a_new_driver_counts() {
-    let on_change = |wddm: &str, mcdm: &str| {
-        let environment =
-            TestEnvironment::default().file("/here/wddm.yaml", wddm).file("/here/mcdm.yaml", mcdm);
-        environment.load(&BOTH).unwrap().on_driver_change
-    };
-    assert_eq!(on_change("", ""), OnDriverChange::Ignore);
-    assert_eq!(on_change("", "onDriverChange: annotate"), OnDriverChange::Annotate);
-    let (taint, annotate) = ("onDriverChange: taint", "onDriverChange: annotate");
-    assert_eq!(on_change(taint, annotate), OnDriverChange::Taint);
 }
 
 #[cfg(not(windows))]

@@ -109,15 +109,6 @@ async fn a_change_is_applied_and_its_keys_are_logged() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_about_devices_is_applied_too() {
-    let mut followed = follow_file("multitenancy: 2");
-    followed.replace("multitenancy: 2\nonDriverChange: taint");
-    assert_eq!(followed.apply().await, Some(2));
-    followed.replace("# Moved.\nmultitenancy: 2\nonDriverChange: taint");
-    followed.stays_the_same().await;
-}
-
-#[tokio::test]
 async fn an_invalid_file_is_rejected_once_until_it_is_valid_again() {
     let log = Log::start();
     let mut followed = follow_file("multitenancy: 2");

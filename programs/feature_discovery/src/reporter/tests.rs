@@ -39,7 +39,6 @@ fn unhealthy() -> Arc<DeviceSet> {
 /// Runs `test` while a reporter reports the devices that `test` sends.
 async fn report(server: &TestServer, test: impl AsyncFnOnce(UnboundedSender<Arc<DeviceSet>>)) {
     let report = Report {
-        node: "node-1".to_owned(),
         family: LabelFamily::Directx,
         startup_taint: Some(TAINT.to_owned()),
         selection: None,
@@ -61,8 +60,13 @@ fn heartbeat(server: &TestServer, number: u32) {
     server.change(|node| node["status"]["images"] = number.into());
 }
 
+/// Method and path of the requests since the last call.
+fn requests(server: &TestServer) -> Vec<String> {
+    server.requests().into_iter().map(|request| request.name).collect()
+}
+
 fn writes(server: &TestServer) -> usize {
-    server.requests().iter().filter(|request| *request != WATCH).count()
+    requests(server).iter().filter(|request| *request != WATCH).count()
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +76,7 @@ async fn a_start_needs_three_requests_and_a_restart_one() {
         report(&server, async |sets| {
             sets.send(set(&host())).unwrap();
             sleep(MINUTE).await;
-            assert_eq!(server.requests(), expected);
+            assert_eq!(requests(&server), expected);
         })
         .await;
     }
@@ -104,11 +108,11 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
         report(&server, async |sets| {
             sets.send(set(&host())).unwrap();
             sleep(MINUTE).await;
-            server.refuse(Some((code, "the reason")));
+            server.refuse(code, "the reason", "");
             sets.send(unhealthy()).unwrap();
             let _ = server.requests();
             sleep(60 * MINUTE).await;
-            // The limits of the delays are 1, 2, 4, ... and 60 s, each at least an eighth of it.
+            // The delays are at least 0.5, 1, 2, ... and 30 s, and less than twice as long.
             let attempts = writes(&server);
             assert!((60..500).contains(&attempts), "{attempts}");
             let text = log.text();
@@ -116,7 +120,7 @@ async fn a_refusal_is_reported_and_retried_until_it_ends() {
             assert!(text.contains(hint), "{text}");
             let lines = text.matches("cannot change the node object").count();
             assert!((1..=9).contains(&lines), "{lines} lines: {text}");
-            server.refuse(None);
+            server.accept();
             sleep(2 * MINUTE).await;
         })
         .await;
@@ -132,19 +136,19 @@ async fn an_outage_is_reported_and_changes_meanwhile_are_written_after_it() {
     report(&server, async |sets| {
         sets.send(set(&host())).unwrap();
         sleep(MINUTE).await;
-        server.kill();
+        server.run(false);
         // Until the connections are broken.
         sleep(Duration::from_millis(1)).await;
         sets.send(unhealthy()).unwrap();
         let _ = server.requests();
         sleep(60 * MINUTE).await;
-        assert_eq!(server.requests().len(), 0);
+        assert_eq!(requests(&server).len(), 0);
         let text = log.text();
         assert!(text.matches("cannot follow the node object").count() < 10, "{text}");
-        assert!(text.contains("cannot connect to the API server https://127.0.0.1:1"), "{text}");
-        server.start();
+        assert!(text.contains("cannot reach the API server https://127.0.0.1:1"), "{text}");
+        server.run(true);
         sleep(2 * MINUTE).await;
-        assert_eq!(server.requests().iter().filter(|request| *request == WATCH).count(), 1);
+        assert_eq!(requests(&server).iter().filter(|request| *request == WATCH).count(), 1);
     })
     .await;
     assert_eq!(server.node()["status"]["conditions"][0]["status"], "False");
@@ -170,7 +174,8 @@ async fn a_program_that_undoes_a_change_each_time_causes_few_requests() {
 
 #[tokio::test(start_paused = true)]
 async fn the_startup_taint_is_removed_with_the_newest_version_of_the_node() {
-    let taints = |keys: &[&str]| -> Value { keys.iter().map(|key| json!({"key": key})).collect() };
+    let taint = |key: &&str| json!({"key": key, "effect": "NoSchedule"});
+    let taints = |keys: &[&str]| -> Value { keys.iter().map(taint).collect() };
     let node = json!({"spec": {"taints": taints(&[TAINT, "other"])}});
     let server = TestServer::new(node);
     report(&server, async |sets| {
@@ -182,15 +187,15 @@ async fn the_startup_taint_is_removed_with_the_newest_version_of_the_node() {
         server.change(|node| {
             node["status"]["allocatable"] = json!({"directx.microsoft.com/display": "2"});
         });
-        server.refuse(Some((409, "the object has been modified")));
+        server.refuse(409, "the object has been modified", "");
         sleep(Duration::from_millis(1)).await;
         server.change(|node| node["spec"]["taints"] = taints(&[TAINT, "other", "new"]));
-        server.refuse(None);
+        server.accept();
         sleep(MINUTE).await;
     })
     .await;
     assert_eq!(server.node()["spec"]["taints"], taints(&["other", "new"]));
-    assert_eq!(server.requests(), [NODE, NODE]);
+    assert_eq!(requests(&server), [NODE, NODE]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,7 +205,7 @@ async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_res
         report(&server, async |sets| {
             sets.send(unhealthy()).unwrap();
             sleep(MINUTE).await;
-            assert_eq!(server.requests(), expected);
+            assert_eq!(requests(&server), expected);
         })
         .await;
     }
@@ -212,9 +217,94 @@ async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_res
         }
         sets.send(set(&host)).unwrap();
         sleep(MINUTE).await;
-        assert_eq!(server.requests(), [WATCH, STATUS, EVENTS, EVENTS]);
+        // The Event of the first one exists already.
+        let mut sent = requests(&server);
+        let events = sent.split_off(2);
+        assert_eq!(sent, [WATCH, STATUS]);
+        let methods: Vec<&str> = events.iter().filter_map(|name| name.split(' ').next()).collect();
+        assert_eq!(methods, ["POST", "GET", "PATCH", "POST"], "{events:?}");
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_for_a_pause_of_seven_seconds_gets_it() {
+    let server = TestServer::new(json!({}));
+    server.refuse(429, "", "PATCH");
+    report(&server, async |sets| {
+        sets.send(set(&host())).unwrap();
+        for expected in [[NODE, STATUS], [NODE, STATUS]] {
+            sleep(Duration::from_millis(6900)).await;
+            let mut sent = requests(&server);
+            sent.retain(|request| request != WATCH);
+            sent.sort();
+            assert_eq!(sent, expected);
+            sleep(Duration::from_millis(600)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_refused_delays_no_other() {
+    for (path, others) in [
+        ("/status", &[NODE, EVENTS][..]),
+        ("/nodes/node-1", &[EVENTS]),
+        ("/events", &[NODE, STATUS]),
+    ] {
+        let server = TestServer::new(json!({}));
+        server.refuse(403, "no", path);
+        report(&server, async |sets| {
+            sets.send(unhealthy()).unwrap();
+            sleep(MINUTE).await;
+        })
+        .await;
+        let sent = requests(&server);
+        for other in others {
+            let count = sent.iter().filter(|request| request == other).count();
+            assert_eq!(count, 1, "{path}: {other}: {sent:?}");
+        }
+        assert!(sent.iter().filter(|request| request.contains(path)).count() > 3, "{sent:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_begin_again_after_growing_pauses() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |sets| {
+        sets.send(set(&host())).unwrap();
+        for _ in 0..600 {
+            sleep(MINUTE / 600).await;
+            server.end_watches();
+        }
+    })
+    .await;
+    let count = requests(&server).iter().filter(|request| *request == WATCH).count();
+    // The pauses are at least 2, 4, 8, 16 and 30 s, and less than twice as long.
+    assert!((4..=6).contains(&count), "{count}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together() {
+    let server = TestServer::new(json!({}));
+    let mut pauses = std::collections::HashSet::new();
+    report(&server, async |sets| {
+        sets.send(set(&host())).unwrap();
+        for _ in 0..20 {
+            sleep(2 * MINUTE).await;
+            let _ = server.requests();
+            server.end_watches();
+            let ended = Instant::now();
+            while !requests(&server).contains(&WATCH.to_owned()) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            let pause = ended.elapsed();
+            assert!(pause >= PAUSE && pause <= 2 * PAUSE, "{pause:?}");
+            pauses.insert(pause);
+        }
+    })
+    .await;
+    assert!(pauses.len() > 10, "{pauses:?}");
 }
 
 /// When a program that starts now writes to a server with this answer time.

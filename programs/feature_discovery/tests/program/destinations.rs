@@ -112,15 +112,11 @@ fn what_is_missing_is_named_with_a_hint() {
     );
     refuses(
         &["--node-name", "n", "--kubeconfig", "/no/such/file"],
-        &["cannot read `/no/such/file`", "hint: "],
+        &["cannot use `/no/such/file`", "hint: "],
     );
     refuses(&["--print", "--kubeconfig", "x"], &["cannot be used with"]);
     refuses(&["--print", "--node-feature"], &["cannot be used with"]);
     refuses(&["--print", "--device-plugin-dir", "x"], &["cannot be used with"]);
-    refuses(
-        &["--node-name", "n", "--startup-taint", "directx.microsoft.com/driver-changed"],
-        &["--startup-taint directx.microsoft.com/driver-changed", "hint: use another key"],
-    );
     refuses(&["--node-name", "n", "--select-config"], &["--config-selection <FILE>"]);
     let selection = ["--config-directory", "x", "--config-selection", "y", "--select-config"];
     refuses(&[&["--print"][..], &selection].concat(), &["cannot be used with"]);
@@ -128,7 +124,7 @@ fn what_is_missing_is_named_with_a_hint() {
 }
 
 #[test]
-fn a_kubeconfig_file_that_cannot_be_used_is_refused_with_file_and_key() {
+fn a_kubeconfig_file_that_cannot_be_used_is_refused_with_the_file_and_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     let valid = "\
@@ -138,14 +134,13 @@ clusters: [{name: b, cluster: {server: 'https://127.0.0.1:1', certificate-author
 users: [{name: c, user: {token: t}}]
 ";
     for (from, to, part) in [
-        ("current-context: a", "current-context: z", "contexts: `z` does not exist"),
-        ("cluster: b, user", "cluster: z, user", "clusters: `z` does not exist"),
-        ("user: c}", "user: z}", "users: `z` does not exist"),
-        ("https://", "http://", "server: `http://127.0.0.1:1` is not the URL of an API server"),
-        ("token: t", "exec: {}", "the user has neither a token nor a client certificate"),
-        ("eA==", "'!'", "certificate-authority-data: the value is not base64"),
-        (", certificate-authority-data: eA==", "", "the cluster has no certificate authority"),
-        ("a", "a", "certificate-authority: no certificate in PEM format"),
+        ("current-context: a", "current-context: z", "context: z"),
+        ("cluster: b, user", "cluster: z, user", "cluster of context: z"),
+        ("https://", "https:///", "cluster url"),
+        ("token: t", "exec: {}", "command must be specified"),
+        ("token: t", "tokenFile: missing", "missing"),
+        ("eA==", "'!'", "certificate authority"),
+        ("contexts: [", "contexts: {", "YAML"),
     ] {
         std::fs::write(&file, valid.replacen(from, to, 1)).unwrap();
         let path = file.display().to_string();
