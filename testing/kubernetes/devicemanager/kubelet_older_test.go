@@ -5,6 +5,7 @@ package kubelet
 import (
 	"maps"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/kubelet/cm/containermap"
@@ -46,8 +47,24 @@ func (k *kubelet) start(activePods func() []*v1.Pod) error {
 	return k.devices.Start(activePods, podSourcesReady{}, containermap.NewContainerMap(), nil)
 }
 
+// stop stops the device manager. That of 1.26 panics while a plugin is connected whose options it
+// does not know yet (PluginDisconnected, pkg/kubelet/cm/devicemanager/manager.go); a moment later
+// it has given that plugin up, or knows them.
 func (k *kubelet) stop() error {
-	return k.devices.Stop()
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		panicked, err := k.tryStop()
+		if panicked == nil {
+			return err
+		}
+		if time.Since(start) > waitLimit {
+			panic(panicked)
+		}
+	}
+}
+
+func (k *kubelet) tryStop() (panicked any, err error) {
+	defer func() { panicked = recover() }()
+	return nil, k.devices.Stop()
 }
 
 func (k *kubelet) admit(pod *v1.Pod) lifecycle.PodAdmitResult {
