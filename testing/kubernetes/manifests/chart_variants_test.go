@@ -235,7 +235,7 @@ pools:
 		values: "logFormat: json\nlogLevel: debug",
 		check: func(t *testing.T, found objects) {
 			words := strings.Join(found.daemonSets[0].Spec.Template.Spec.Containers[0].Args, " ")
-			mustEqual(t, "arguments", words, "serve --replace --driver-model=wddm --driver-model=mcdm --log-format=json --log-level=debug")
+			mustEqual(t, "arguments", words, "serve --driver-model=wddm --driver-model=mcdm --log-format=json --log-level=debug")
 		},
 	},
 	{

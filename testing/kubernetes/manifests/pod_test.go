@@ -119,7 +119,7 @@ func TestUnsafePodsAreFound(t *testing.T) {
 		{`"NT AUTHORITY\\SYSTEM"`, `"NT AUTHORITY\\LocalService"`, "SYSTEM"},
 		{"        configMap:\n          name: device-plugin-config", "        hostPath:\n          path: /var", "not a ConfigMap"},
 		{"            memory: 256Mi", "            example.com/x: 1", "resources.limits"},
-		{"serve, --replace", "'serve&echo', --replace", "cmd does not pass on"},
+		{"serve, --driver", "'serve&echo', --driver", "cmd does not pass on"},
 		{"      maxSurge: 0", "      maxSurge: 1", "two plugins"},
 	} {
 		t.Run(change.fault, func(t *testing.T) {

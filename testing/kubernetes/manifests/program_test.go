@@ -171,7 +171,7 @@ func (c *container) selectConfiguration(name string) {
 // configuration returns the arguments that `simulate` has, too.
 func (c *container) configuration() []string {
 	return slices.DeleteFunc(slices.Clone(c.arguments), func(argument string) bool {
-		return strings.HasPrefix(argument, "--listen=") || argument == "--replace"
+		return strings.HasPrefix(argument, "--listen=")
 	})
 }
 
