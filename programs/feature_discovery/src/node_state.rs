@@ -93,11 +93,13 @@ impl Desired {
     }
 }
 
-/// Whether pods can use every one of these resources of the node.
+/// Whether there are resources, and pods can use every one of them on the node. While a driver is
+/// being installed there may be none.
 fn advertises(node: &Node, resources: &[String]) -> bool {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
     let count = |resource: &String| allocatable?.get(resource)?.0.parse::<u64>().ok();
-    resources.iter().all(|resource| count(resource).is_some_and(|count| count > 0))
+    !resources.is_empty()
+        && resources.iter().all(|resource| count(resource).is_some_and(|count| count > 0))
 }
 
 #[cfg(test)]
@@ -179,5 +181,8 @@ mod tests {
             assert_eq!(changes(node, Some(TAINT)), []);
         }
         assert_eq!(changes(complete(), Some("another/key")), []);
+        let node = serde_json::from_value(complete()).unwrap();
+        let without_devices = Desired { resources: Vec::new(), ..desired() };
+        assert_eq!(without_devices.change(ChangeKind::Taints, &node, Some(TAINT)), None);
     }
 }

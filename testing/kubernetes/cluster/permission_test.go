@@ -31,6 +31,7 @@ func TestAccountMayOnlyChangeItsOwnNode(t *testing.T) {
 	}{
 		{"its labels", patch(n.name, "", `{"metadata": {"labels": {"directx.microsoft.com/count": "2"}}}`)},
 		{"its taint", patch(n.name, "", `{"spec": {"taints": [{"key": "directx.microsoft.com/not-ready", "effect": "NoSchedule"}]}}`)},
+		{"a startup taint", patch(n.name, "", `{"spec": {"taints": [{"key": "startup-taint.cluster-autoscaler.kubernetes.io/gpu", "effect": "NoSchedule"}]}}`)},
 		{"its condition", patch(n.name, "status", `{"status": {"conditions": [{"type": "DirectXDevicesHealthy", "status": "True"}]}}`)},
 		{"reading another node", func() error { return get(client, other.name) }},
 	} {
@@ -53,9 +54,9 @@ func TestAccountMayOnlyChangeItsOwnNode(t *testing.T) {
 			patch(n.name, "", `{"metadata": {"labels": {"directx.microsoft.com/device-plugin.config": "other"}}}`)},
 		{"an annotation", "may not change annotations",
 			patch(n.name, "", `{"metadata": {"annotations": {"directx.microsoft.com/note": "text"}}}`)},
-		{"a taint of others", "only taints that begin with directx.microsoft.com/",
+		{"a taint of others", "only its own taints and startup taints",
 			patch(n.name, "", `{"spec": {"taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]}}`)},
-		{"cordoning", "only taints that begin with directx.microsoft.com/",
+		{"cordoning", "only its own taints and startup taints",
 			patch(n.name, "", `{"spec": {"unschedulable": true}}`)},
 		{"the kubelet's condition", "only the condition DirectXDevicesHealthy",
 			patch(n.name, "status", `{"status": {"conditions": [{"type": "Ready", "status": "False"}]}}`)},
