@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use crate::OutdatedContainer;
+use crate::resource::Resource;
 
 /// The state of every resource, in the order of [`Served::resources`](crate::Served).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -42,6 +43,18 @@ pub struct ResourceReadiness {
     /// How many registrations a kubelet accepted, by cause; the causes are words such as
     /// `startup` and `kubelet_replaced`.
     pub registrations: Vec<(&'static str, u64)>,
+}
+
+impl ResourceReadiness {
+    /// The state of a resource that was never registered.
+    pub(crate) fn starting(resource: &dyn Resource) -> Self {
+        ResourceReadiness {
+            name: resource.name().to_owned(),
+            state: ResourceState::Starting,
+            pending: resource.pending(),
+            registrations: Vec::new(),
+        }
+    }
 }
 
 /// The registration state of a resource with the current kubelet.

@@ -6,6 +6,7 @@
 mod changes;
 mod ends;
 mod kubelets;
+mod logs;
 mod other_daemons;
 mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]

@@ -86,7 +86,8 @@ async fn registers_again_after_every_kind_of_restart() {
                 let restarted = Instant::now();
                 kubelet.wait_for_lists(&[GPU]).await;
                 let took = restarted.elapsed();
-                assert!(took <= SECOND, "{release:?} {cleanup:?} round {round}: {took:?}");
+                let limit = Duration::from_millis(300);
+                assert!(took <= limit, "{release:?} {cleanup:?} round {round}: {took:?}");
                 ready_within(&plugin, SECOND).await;
                 assert_eq!(kubelet.resources()[0].allocatable, 2);
             }

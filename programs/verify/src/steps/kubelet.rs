@@ -123,7 +123,6 @@ fn without_paths(error: &str) -> &'static str {
         ("cannot inspect kubelet socket", "cannot inspect the kubelet's socket"),
         ("cannot create a plugin socket", "cannot create a socket in the device plugin directory"),
         ("cannot connect to kubelet", "cannot connect to the kubelet"),
-        ("kubelet did not accept", "the kubelet did not accept a connection in time"),
         ("kubelet closed the connection", "the kubelet closed the connection before it answered"),
         ("kubelet did not answer", "the kubelet did not answer in time"),
         ("kubelet refused the registration", "the kubelet refused the registration"),
