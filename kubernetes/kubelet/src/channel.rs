@@ -33,8 +33,3 @@ where
 pub(crate) fn lost(status: &Status) -> Option<String> {
     status.source().map(|cause| ErrorChain(cause).to_string())
 }
-
-/// Whether a call failed because its connection was lost: tonic's own errors have a cause.
-pub(crate) fn is_lost(status: &Status) -> bool {
-    status.source().is_some()
-}

@@ -82,7 +82,7 @@ pub(crate) fn of_this_host(
     let remove = move || {
         // A container that restarts gets the paths of its allocation again. So the files stay
         // while any container holds a device, and while the kubelet does not say.
-        let is_free = || ask(None).is_some_and(|held| held.iter().next().is_none());
+        let is_free = || ask(None).is_ok_and(|held| held.iter().next().is_none());
         if folder.has_unused() && is_free() {
             folder.remove_unused();
         }

@@ -34,7 +34,7 @@ pub(crate) struct ScrapeSources {
 impl ScrapeSources {
     /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
     pub(crate) async fn text(&self, readiness: &Readiness, format: Format) -> String {
-        let pods = self.pods.current(self.devices.last_allocation()).await;
+        let pods = self.pods.current(self.devices.last_allocation()).await.ok();
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
         let holders = pods.as_deref().map(|pods| self.holders(pods, &own, &devices));

@@ -5,9 +5,9 @@ use std::future::pending;
 use std::io;
 
 use futures_util::stream;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinHandle;
-use tonic::{Request, Response};
+use tonic::{Request, Response, Status};
 use tower::{Service as _, service_fn};
 
 use super::*;
@@ -17,8 +17,7 @@ use crate::pod_resources::v1::pod_resources_lister_server::{
 };
 use crate::pod_resources::v1::{ContainerDevices, PodResources};
 use crate::pod_resources::v1alpha1::pods_server::{Pods, PodsServer};
-use crate::pod_resources::v1alpha1::{ObjectMeta, Pod};
-use crate::text::ErrorChain;
+use crate::pod_resources::v1alpha1::{ListPodsResponse, ObjectMeta, Pod};
 
 const SOON: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(120);
@@ -145,7 +144,7 @@ where
 async fn failure(behavior: Behavior, limit: Duration) -> (FailureReason, String) {
     let server = start(behavior);
     let error = list(&server.endpoint, limit).await.unwrap_err();
-    (error.reason(), ErrorChain(&error).to_string())
+    (error.reason, error.to_string())
 }
 
 /// A pod whose container `main` holds devices, each reported on its own, beside a container without
@@ -204,7 +203,7 @@ async fn a_missing_endpoint_is_named() {
     let server = start(Behavior::Hangs);
     let path = format!("{}-missing", server.endpoint.path().display());
     let error = list(&Endpoint::new(&path).unwrap(), LONG).await.unwrap_err();
-    assert_eq!(error.reason(), FailureReason::Missing);
+    assert_eq!(error.reason, FailureReason::Missing);
     assert!(error.to_string().contains(&path), "{error}");
 }
 
@@ -216,7 +215,7 @@ async fn a_socket_without_a_listener_refuses() {
     let path = folder.path().join("kubelet.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let error = list(&Endpoint::new(path).unwrap(), LONG).await.unwrap_err();
-    assert_eq!(error.reason(), FailureReason::Refused);
+    assert_eq!(error.reason, FailureReason::Refused);
 }
 
 #[tokio::test]
@@ -268,7 +267,7 @@ async fn a_busy_pipe_is_waited_for() {
     let other_client = ClientOptions::new().open(&path).unwrap();
     let endpoint = Endpoint::new(&path).unwrap();
     let error = list(&endpoint, SOON).await.unwrap_err();
-    assert_eq!(error.reason(), FailureReason::Timeout);
+    assert_eq!(error.reason, FailureReason::Timeout);
     let server = async {
         tokio::time::sleep(SOON).await;
         let next = ServerOptions::new().create(&path).unwrap();
