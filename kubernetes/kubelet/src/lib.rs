@@ -14,7 +14,6 @@
 //! Nothing in this crate knows what a device is. Kubernetes 1.26 or newer is required.
 
 mod channel;
-mod checkpoint;
 mod device_list;
 mod directory;
 mod limits;
@@ -42,7 +41,6 @@ pub mod v1beta1 {
     include!("generated/v1beta1.rs");
 }
 
-pub use checkpoint::{CHECKPOINT, CheckpointError, RecordedAllocation, recorded_allocations};
 pub use device_list::{AdvertisedDevice, DeviceList, Health, ListTooLarge, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
 pub use readiness::{Readiness, ResourceReadiness, ResourceState};

@@ -191,7 +191,6 @@ impl Daemon {
             let ask = ask_kubelet(Arc::clone(&pods));
             devices.provide_launcher(|catalog| launcher::of_this_host(ask, catalog));
         }
-        devices.read_checkpoint(&directory);
         let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
         if let Some(address) = self.monitoring {
