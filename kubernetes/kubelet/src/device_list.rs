@@ -8,13 +8,17 @@ use crate::v1beta1::{Device, ListAndWatchResponse, NumaNode, TopologyInfo};
 /// not change.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
 
+/// The values of the API's `health` field.
+const HEALTHY: &str = "Healthy";
+const UNHEALTHY: &str = "Unhealthy";
+
 /// One device, or one replica of a shared device, as the kubelet counts it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdvertisedDevice {
     /// Unique within the resource.
     pub id: String,
-    /// Whether the device may be allocated.
-    pub health: Health,
+    /// Whether the device may be allocated. An unhealthy one counts towards capacity.
+    pub healthy: bool,
     /// The NUMA node of the device, if it is advertised.
     pub numa_node: Option<u32>,
 }
@@ -22,28 +26,7 @@ pub struct AdvertisedDevice {
 impl AdvertisedDevice {
     /// A healthy device without a NUMA node.
     pub fn healthy(id: impl Into<String>) -> Self {
-        AdvertisedDevice { id: id.into(), health: Health::Healthy, numa_node: None }
-    }
-}
-
-/// Whether a device may be allocated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Health {
-    /// The device may be allocated.
-    #[default]
-    Healthy,
-    /// The device counts towards capacity and is not allocated.
-    Unhealthy,
-}
-
-impl Health {
-    /// The value of the API's `health` field.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Health::Healthy => "Healthy",
-            Health::Unhealthy => "Unhealthy",
-        }
+        AdvertisedDevice { id: id.into(), healthy: true, numa_node: None }
     }
 }
 
@@ -75,7 +58,7 @@ impl DeviceList {
         let topology = |node: u32| TopologyInfo { nodes: vec![NumaNode { id: node.into() }] };
         let devices = devices.into_iter().map(|device| Device {
             id: device.id,
-            health: device.health.as_str().to_owned(),
+            health: if device.healthy { HEALTHY } else { UNHEALTHY }.to_owned(),
             topology: device.numa_node.map(topology),
         });
         let message = ListAndWatchResponse { devices: devices.collect() };

@@ -41,12 +41,13 @@ pub mod v1beta1 {
     include!("generated/v1beta1.rs");
 }
 
-pub use device_list::{AdvertisedDevice, DeviceList, Health, ListTooLarge, MESSAGE_LIMIT};
+pub use device_list::{AdvertisedDevice, DeviceList, ListTooLarge, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
 pub use readiness::{Readiness, ResourceReadiness, ResourceState};
-pub use resource::{PreferredRequest, Refusal, RefusalKind, Resource};
+pub use resource::{PreferredRequest, Resource};
 pub use status::OutdatedContainer;
 pub use supervisor::{RunError, Served, run, serve};
+pub use tonic::{Code, Status};
 pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
 pub use v1beta1::{
     ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec, Mount,

@@ -1,4 +1,4 @@
-//! What the clients of the plugin's sockets may use at the same time, in the whole process.
+//! Which calls the clients of the plugin's sockets may make at the same time, in the whole process.
 //!
 //! The kubelet is not limited by what others use: its connection is known by its stream.
 
@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tonic::Status;
 use tonic::body::Body;
 
@@ -20,58 +20,9 @@ use crate::service::{KubeletStream, Service};
 use crate::status::v1::status_server::StatusServer;
 use crate::v1beta1::device_plugin_server::DevicePluginServer;
 
-/// The connections that all sockets share, and those of each socket: a kubelet opens one, `status`
-/// another one. At the limit, further connections wait.
-const CONNECTIONS: usize = 60;
-const CONNECTIONS_OF_SOCKET: usize = 4;
-
 /// The calls of clients that are not the kubelet, until the last byte of the response is taken.
 /// Each may keep a message of [`MESSAGE_LIMIT`] bytes in memory.
-const CALLS: usize = 8;
-
-/// The limits of the process.
-#[derive(Clone)]
-pub(crate) struct Limits {
-    connections: Arc<Semaphore>,
-    calls: Arc<Semaphore>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            connections: Arc::new(Semaphore::new(CONNECTIONS)),
-            calls: Arc::new(Semaphore::new(CALLS)),
-        }
-    }
-}
-
-/// The connections of one socket.
-pub(crate) struct ConnectionLimit {
-    own: Arc<Semaphore>,
-    shared: Arc<Semaphore>,
-}
-
-impl Limits {
-    /// The limit for the connections of a new socket.
-    pub(crate) fn of_socket(&self) -> ConnectionLimit {
-        ConnectionLimit {
-            own: Arc::new(Semaphore::new(CONNECTIONS_OF_SOCKET)),
-            shared: Arc::clone(&self.connections),
-        }
-    }
-}
-
-impl ConnectionLimit {
-    /// Waits until one more connection is within the limit. Cancel safe.
-    pub(crate) async fn one_more(&self) -> OwnedSemaphorePermit {
-        let permit = tokio::select! {
-            biased;
-            own = Arc::clone(&self.own).acquire_owned() => own,
-            shared = Arc::clone(&self.shared).acquire_owned() => shared,
-        };
-        permit.expect("the semaphores are never closed")
-    }
-}
+pub(crate) const CALLS: usize = 8;
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Default)]
@@ -99,7 +50,7 @@ pub(crate) struct LimitedService {
 }
 
 impl LimitedService {
-    pub(crate) fn new(service: Service, limits: &Limits) -> Self {
+    pub(crate) fn new(service: Service, calls: Arc<Semaphore>) -> Self {
         let (stream, service) = (service.stream.clone(), Arc::new(service));
         LimitedService {
             plugin: DevicePluginServer::from_arc(Arc::clone(&service))
@@ -107,7 +58,7 @@ impl LimitedService {
                 .max_encoding_message_size(MESSAGE_LIMIT),
             status: StatusServer::from_arc(service),
             stream,
-            calls: Arc::clone(&limits.calls),
+            calls,
         }
     }
 }

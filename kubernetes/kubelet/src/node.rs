@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
-use crate::limits::Limits;
+use crate::limits::CALLS;
 use crate::readiness::Readiness;
 use crate::socket_names::socket_name;
 use crate::transport::{Identity, Transport};
@@ -23,7 +23,8 @@ pub(crate) struct Node<T: Transport> {
     /// The device plugin directory.
     pub(crate) directory: PathBuf,
     pub(crate) readiness: watch::Sender<Readiness>,
-    pub(crate) limits: Limits,
+    /// The calls of clients that are not the kubelet.
+    pub(crate) calls: Arc<Semaphore>,
     /// Receives panics in the answers to calls.
     pub(crate) panics: mpsc::UnboundedSender<Panic>,
     sockets: Mutex<OwnSockets>,
@@ -44,8 +45,8 @@ impl<T: Transport> Node<T> {
         readiness: watch::Sender<Readiness>,
         panics: mpsc::UnboundedSender<Panic>,
     ) -> Self {
-        let (limits, sockets) = (Limits::default(), Mutex::default());
-        Node { transport, directory, readiness, limits, panics, sockets }
+        let (calls, sockets) = (Arc::new(Semaphore::new(CALLS)), Mutex::default());
+        Node { transport, directory, readiness, calls, panics, sockets }
     }
 
     /// A path that this daemon has not used before.

@@ -247,7 +247,7 @@ impl<T: Transport> RegisteredResource<T> {
             panics: self.node.panics.clone(),
             readiness: self.node.readiness.subscribe(),
         };
-        let serving = server::serve(listener, service, self.node.limits.clone());
+        let serving = server::serve(listener, service, Arc::clone(&self.node.calls));
         let served = Arc::clone(&file);
         let task = self.servers.spawn(async move {
             serving.await;

@@ -2,22 +2,27 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{Stream, stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::limits::{ConnectionLimit, LimitedService, Limits, Peer};
+use crate::limits::{LimitedService, Peer};
 use crate::service::Service;
 use crate::text::ErrorChain;
 use crate::transport::Listener;
+
+/// The connections of a socket. A kubelet opens one, `status` another one. At the limit, further
+/// connections wait. Only the kubelet knows a socket that it is sent, so others come later.
+const CONNECTIONS: usize = 16;
 
 /// The calls at the same time on a connection. A kubelet makes one call besides its stream.
 const CALLS: u32 = 16;
@@ -49,12 +54,12 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Accepts and serves connections until `close` of the service is cancelled and all connections
 /// have ended.
-pub(crate) async fn serve<L: Listener>(listener: L, service: Service, limits: Limits) {
+pub(crate) async fn serve<L: Listener>(listener: L, service: Service, calls: Arc<Semaphore>) {
     // Cancelled at the latest when this future ends or is dropped.
     let abort = CancellationToken::new();
     let _abort = abort.clone().drop_guard();
     let (resource, close) = (service.resource.name().to_owned(), service.close.clone());
-    let connections = incoming(listener, limits.of_socket(), abort, resource.clone());
+    let connections = incoming(listener, abort, resource.clone());
     let serving = Server::builder()
         .max_concurrent_streams(CALLS)
         .http2_max_header_list_size(HEADER_BYTES)
@@ -64,7 +69,7 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service, limits: Li
         .http2_keepalive_timeout(Some(KEEP_ALIVE_ANSWER))
         .timeout(CALL_LIMIT)
         .serve_with_incoming_shutdown(
-            LimitedService::new(service, &limits),
+            LimitedService::new(service, calls),
             connections,
             close.clone().cancelled_owned(),
         );
@@ -81,14 +86,15 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service, limits: Li
 /// The connections that a listener accepts, as many as the limit allows.
 fn incoming<L: Listener>(
     listener: L,
-    limit: ConnectionLimit,
     abort: CancellationToken,
     resource: String,
 ) -> impl Stream<Item = io::Result<Connection>> {
-    stream::unfold((listener, limit, resource), move |(mut listener, limit, resource)| {
+    let limit = Arc::new(Semaphore::new(CONNECTIONS));
+    stream::unfold((listener, resource), move |(mut listener, resource)| {
+        let permit = Arc::clone(&limit).acquire_owned();
         let aborted = abort.clone().cancelled_owned();
         async move {
-            let permit = limit.one_more().await;
+            let permit = permit.await.expect("the semaphore is never closed");
             let io = loop {
                 match listener.accept().await {
                     Ok(io) => break io,
@@ -105,7 +111,7 @@ fn incoming<L: Listener>(
                 silence: Box::pin(sleep(SILENCE)),
                 _permit: permit,
             };
-            Some((Ok(connection), (listener, limit, resource)))
+            Some((Ok(connection), (listener, resource)))
         }
     })
 }

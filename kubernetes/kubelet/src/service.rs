@@ -17,6 +17,7 @@ use crate::node::Panic;
 use crate::readiness::Readiness;
 use crate::resource::{PreferredRequest, Resource};
 use crate::status::{StatusReport, v1 as status};
+use crate::text::printable;
 use crate::v1beta1::device_plugin_server::DevicePlugin;
 use crate::v1beta1::{
     AllocateRequest, AllocateResponse, ContainerPreferredAllocationRequest,
@@ -176,9 +177,14 @@ impl DevicePlugin for Service {
         // A plugin may reset a device here, which takes long.
         let started = self.compute(true, move |resource| {
             resource.pre_start(&ids).map_err(|refusal| {
-                let resource = resource.name();
-                tracing::warn!(resource, ?ids, error = %refusal, "PreStartContainer failed");
-                refusal.into()
+                let (refusal, resource) = (printable_status(&refusal), resource.name());
+                tracing::warn!(
+                    resource,
+                    ?ids,
+                    error = refusal.message(),
+                    "PreStartContainer failed"
+                );
+                refusal
             })
         });
         started.await?;
@@ -198,8 +204,10 @@ impl status::status_server::Status for Service {
 }
 
 fn allocate(resource: &dyn Resource, ids: &[String]) -> Result<crate::ContainerResponse, Status> {
-    let response = resource.allocate(ids).inspect_err(|refusal| {
-        tracing::warn!(resource = resource.name(), ?ids, error = %refusal, "Allocate failed");
+    let response = resource.allocate(ids).map_err(|refusal| {
+        let (refusal, resource) = (printable_status(&refusal), resource.name());
+        tracing::warn!(resource, ?ids, error = refusal.message(), "Allocate failed");
+        refusal
     })?;
     tracing::debug!(
         resource = resource.name(),
@@ -224,9 +232,10 @@ fn prefer(
         must_include: &container.must_include_device_ids,
         size,
     });
-    let device_ids = preferred.inspect_err(|refusal| {
-        let resource = resource.name();
-        tracing::warn!(resource, size, error = %refusal, "GetPreferredAllocation failed");
+    let device_ids = preferred.map_err(|refusal| {
+        let (refusal, resource) = (printable_status(&refusal), resource.name());
+        tracing::warn!(resource, size, error = refusal.message(), "GetPreferredAllocation failed");
+        refusal
     })?;
     tracing::debug!(
         resource = resource.name(),
@@ -236,6 +245,11 @@ fn prefer(
         "GetPreferredAllocation succeeded"
     );
     Ok(ContainerPreferredAllocationResponse { device_ids })
+}
+
+/// The error of a plugin, whose message may quote what a client sent.
+fn printable_status(status: &Status) -> Status {
+    Status::new(status.code(), printable(status.message()))
 }
 
 /// A running `ListAndWatch`.

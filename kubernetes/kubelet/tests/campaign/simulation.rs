@@ -12,7 +12,7 @@ use kubelet::testing::{
     StreamFault,
 };
 use kubelet::v1beta1::{AllocateRequest, ContainerAllocateRequest, Empty, ListAndWatchResponse};
-use kubelet::{AdvertisedDevice, Health, Transport};
+use kubelet::{AdvertisedDevice, Transport};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
 use tokio::task::{JoinSet, yield_now};
@@ -144,7 +144,7 @@ impl Simulation {
     /// Restores the initial devices and opens new connections, so that rounds can be compared.
     pub(crate) async fn reset(&mut self, context: &impl Fn() -> String) {
         for (resource, (_, prefix, _)) in self.resources.iter().zip(RESOURCES) {
-            let devices = (0..2).map(|n| device(prefix, n, Health::Healthy)).collect();
+            let devices = (0..2).map(|n| device(prefix, n, true)).collect();
             resource.change(|now| *now = devices);
         }
         self.kubelet.restart().await.unwrap();
@@ -246,10 +246,8 @@ impl Simulation {
         self.count("device changes");
         for (resource, (_, prefix, most)) in self.resources.iter().zip(RESOURCES) {
             let count = self.rng.below(most + 1);
-            let health = [Health::Unhealthy, Health::Healthy, Health::Healthy, Health::Healthy];
             let rng = &mut self.rng;
-            let devices =
-                (0..count).map(|n| device(prefix, n, *rng.pick(&health).unwrap())).collect();
+            let devices = (0..count).map(|n| device(prefix, n, rng.below(4) > 0)).collect();
             resource.change(|now| *now = devices);
         }
     }
@@ -331,6 +329,6 @@ impl Simulation {
     }
 }
 
-fn device(prefix: &str, n: u64, health: Health) -> AdvertisedDevice {
-    AdvertisedDevice { id: format!("{prefix}-{n}"), health, numa_node: None }
+fn device(prefix: &str, n: u64, healthy: bool) -> AdvertisedDevice {
+    AdvertisedDevice { id: format!("{prefix}-{n}"), healthy, numa_node: None }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kubelet::Health;
 use kubelet::testing::{
     ContainerKind, ContainerRequest, InMemory, Iteration, KubeletDouble, Options, PodRequest,
     Verdict,
@@ -107,7 +106,7 @@ async fn containers_reuse_the_devices_of_init_containers() {
 #[tokio::test(start_paused = true)]
 async fn does_not_allocate_unhealthy_devices() {
     let (_node, devices, plugin, kubelet) = node_with(1).await;
-    devices.set_health("gpu-0", Health::Unhealthy);
+    devices.set_unhealthy("gpu-0");
     kubelet.wait_for(|resources| resources[0].allocatable == 0).await;
     let pod = kubelet.admit(PodRequest::single("a", GPU, 1)).await;
     assert_eq!(

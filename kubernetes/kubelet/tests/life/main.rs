@@ -34,7 +34,7 @@ async fn a_plugin_registers_lists_and_allocates() {
     assert_eq!(resources[0].allocatable, 3);
     plugin.wait_until_ready().await;
 
-    gpus.set_health("gpu-1", kubelet::Health::Unhealthy);
+    gpus.set_unhealthy("gpu-1");
     let resources = kubelet.wait_for(|r| r[0].allocatable == 2).await;
     assert_eq!(resources[0].capacity, 3);
 

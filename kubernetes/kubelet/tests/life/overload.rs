@@ -102,7 +102,7 @@ async fn incomplete_requests_are_limited_together_and_in_time() {
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
-    let _unfinished = send_unfinished(&node.host, 20).await;
+    let _unfinished = send_unfinished(&node.host, 10).await;
     let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
     let refused = caller.plugin.get_preferred_allocation(preferred(10_000, 1)).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
@@ -137,7 +137,7 @@ async fn unread_streams_are_limited_together_and_not_for_the_kubelet() {
     let plugin = node.run();
     plugin.wait_until_ready().await;
     let mut unread = Vec::new();
-    for _ in 0..50 {
+    for _ in 0..12 {
         let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
         let stream = caller.plugin.list_and_watch(Empty {}).await;
         unread.push((caller, stream));
@@ -145,7 +145,7 @@ async fn unread_streams_are_limited_together_and_not_for_the_kubelet() {
     let refused = unread.iter().filter(|(_, stream)| {
         stream.as_ref().is_err_and(|status| status.code() == Code::ResourceExhausted)
     });
-    assert_eq!((refused.count(), devices.streams()), (42, 9));
+    assert_eq!((refused.count(), devices.streams()), (4, 9));
     assert!(kubelet.admit(PodRequest::single("a", GPU, 5_000)).await.is_admitted());
     kubelet.restart().await.unwrap();
     timeout(Duration::from_secs(3), kubelet.wait_for_lists(&[GPU])).await.unwrap();

@@ -10,9 +10,9 @@ use std::time::Duration;
 use kubelet::testing::{Host, InMemory, ResourceView};
 use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Health,
-    KUBELET_SOCKET, PreferredRequest, Readiness, Refusal, RefusalKind, Resource, ResourceState,
-    RunError, Served, Transport,
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec,
+    KUBELET_SOCKET, PreferredRequest, Readiness, Resource, ResourceState, RunError, Served, Status,
+    Transport,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
@@ -42,13 +42,8 @@ pub(crate) struct Devices {
 
 impl Devices {
     pub(crate) fn new(name: &str, prefix: &str, count: usize) -> Arc<Self> {
-        let devices: Vec<AdvertisedDevice> = (0..count)
-            .map(|n| AdvertisedDevice {
-                id: format!("{prefix}-{n}"),
-                health: Health::Healthy,
-                numa_node: None,
-            })
-            .collect();
+        let devices: Vec<AdvertisedDevice> =
+            (0..count).map(|n| AdvertisedDevice::healthy(format!("{prefix}-{n}"))).collect();
         Arc::new(Devices {
             name: name.to_owned(),
             prefix: prefix.to_owned(),
@@ -61,9 +56,9 @@ impl Devices {
         })
     }
 
-    pub(crate) fn set_health(&self, id: &str, health: Health) {
+    pub(crate) fn set_unhealthy(&self, id: &str) {
         self.change(|devices| {
-            devices.iter_mut().find(|device| device.id == id).unwrap().health = health;
+            devices.iter_mut().find(|device| device.id == id).unwrap().healthy = false;
         });
     }
 
@@ -83,11 +78,9 @@ impl Devices {
         let devices = self.current.lock().unwrap();
         view.name == self.name
             && view.devices.len() == devices.len()
-            && view
-                .devices
-                .iter()
-                .zip(&*devices)
-                .all(|(seen, device)| seen.id == device.id && seen.health == device.health.as_str())
+            && view.devices.iter().zip(&*devices).all(|(seen, device)| {
+                seen.id == device.id && (seen.health == "Healthy") == device.healthy
+            })
     }
 
     fn environment(&self) -> BTreeMap<String, String> {
@@ -115,14 +108,14 @@ impl Resource for Devices {
         self.list.subscribe()
     }
 
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
         self.answered.fetch_add(1, Ordering::Relaxed);
         let panics = self.panic_on.lock().unwrap().as_ref().is_some_and(|id| ids.contains(id));
         assert!(!panics, "cannot allocate {ids:?}");
         let devices = self.current.lock().unwrap();
         for id in ids {
             if !devices.iter().any(|device| device.id == *id) {
-                return Err(Refusal::new(RefusalKind::NotFound, format!("no device `{id}`")));
+                return Err(Status::not_found(format!("no device `{id}`")));
             }
         }
         let spec =
@@ -138,12 +131,12 @@ impl Resource for Devices {
         DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
     }
 
-    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
         self.answered.fetch_add(1, Ordering::Relaxed);
         if let Some(blocked_by) = self.blocked_by.lock().unwrap().take()
             && blocked_by.recv_timeout(Duration::from_secs(120)).is_err()
         {
-            return Err(Refusal::new(RefusalKind::Internal, "blocked for 120 s"));
+            return Err(Status::internal("blocked for 120 s"));
         }
         let mut ids: Vec<String> = request.must_include.to_vec();
         let mut others: Vec<String> = request.available.to_vec();

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use kubelet::Transport;
 use kubelet::testing::{InMemory, KubeletDouble, Options};
 use kubelet::v1beta1::{
     AllocateRequest, ContainerAllocateRequest, ContainerPreferredAllocationRequest, Empty,
     PreStartContainerRequest, PreferredAllocationRequest,
 };
-use kubelet::{Health, Transport};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 use tonic::Code;
@@ -88,7 +88,7 @@ async fn sends_every_change_to_every_stream() {
     }
     devices.change(|_nothing| {});
     sleep(Duration::from_secs(1)).await;
-    devices.set_health("gpu-2", Health::Unhealthy);
+    devices.set_unhealthy("gpu-2");
     for (_, stream) in &mut streams {
         let list = stream.message().await.unwrap().unwrap();
         let health: Vec<&str> = list.devices.iter().map(|d| d.health.as_str()).collect();
@@ -193,6 +193,6 @@ async fn a_stream_without_changes_is_not_idle() {
     let mut stream = caller.plugin.list_and_watch(Empty {}).await.unwrap().into_inner();
     stream.message().await.unwrap().unwrap();
     sleep(Duration::from_secs(3600)).await;
-    devices.set_health("gpu-0", Health::Unhealthy);
+    devices.set_unhealthy("gpu-0");
     assert_eq!(stream.message().await.unwrap().unwrap().devices[0].health, "Unhealthy");
 }

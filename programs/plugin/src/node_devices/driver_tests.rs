@@ -54,7 +54,7 @@ async fn an_allocation_has_only_files_of_the_driver_that_the_device_has_then() {
 
     read(one_gpu());
     let refusal = allocate(&preferred[1]).unwrap_err();
-    assert!(refusal.message.contains("no longer reports the device"), "{refusal}");
+    assert!(refusal.message().contains("no longer reports the device"), "{refusal}");
     read(replaced());
     for id in &preferred {
         let paths = paths(id);

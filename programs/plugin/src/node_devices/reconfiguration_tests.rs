@@ -59,8 +59,8 @@ fn resources_appear_disappear_and_change_their_replicas() {
     assert!(Arc::ptr_eq(&display, &resources(&devices)[0]), "its stream would end");
     // A call may still be on its way when the resource is removed.
     let refusal = rule.allocate(&ids).unwrap_err();
-    assert_eq!(refusal.kind, kubelet::RefusalKind::NotFound);
-    assert_eq!(refusal.message, "resource a/t4 is no longer configured");
+    assert_eq!(refusal.code(), kubelet::Code::NotFound);
+    assert_eq!(refusal.message(), "resource a/t4 is no longer configured");
 }
 
 /// The mounts of a container with the first device.

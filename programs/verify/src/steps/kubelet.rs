@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubelet::{
-    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Refusal, RefusalKind, Resource,
-    ResourceState, Served, Transport as _, UnixSockets,
+    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Resource, ResourceState, Served,
+    Status, Transport as _, UnixSockets,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -145,10 +145,6 @@ impl TemporaryResource {
     }
 }
 
-fn no_devices() -> Refusal {
-    Refusal::new(RefusalKind::FailedPrecondition, "this resource is a test and has no devices")
-}
-
 impl Resource for TemporaryResource {
     fn name(&self) -> &'static str {
         RESOURCE
@@ -162,7 +158,7 @@ impl Resource for TemporaryResource {
         self.devices.subscribe()
     }
 
-    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, Refusal> {
-        Err(no_devices())
+    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, Status> {
+        Err(Status::failed_precondition("this resource is a test and has no devices"))
     }
 }
