@@ -11,7 +11,7 @@ use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
 use crate::{prerequisites, visibility_filter};
 
 /// Packages whose own tests do not run under Wine, and why.
-const NOT_UNDER_WINE: [(&str, &str); 14] = [
+const NOT_UNDER_WINE: [(&str, &str); 13] = [
     ("adversary", "attacks the daemon on Linux"),
     ("bench", "measures the daemon on this machine"),
     ("daemon_bed", "serves the two above"),
@@ -21,7 +21,6 @@ const NOT_UNDER_WINE: [(&str, &str); 14] = [
     ("fuzz", "tests parsers, in the same way everywhere"),
     ("http_endpoint", "disconnects clients that do not read, for which Wine buffers any length"),
     ("image_suite", "starts xtask"),
-    ("kubelet_double", "runs for minutes, in memory, in the same way everywhere"),
     ("release_suite", "starts xtask"),
     ("repository", "reads the repository, in the same way everywhere"),
     ("wine_suite", "starts Wine itself"),
