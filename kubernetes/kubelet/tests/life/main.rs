@@ -19,7 +19,7 @@ mod status;
 
 use std::time::Duration;
 
-use kubelet::testing::{KubeletDouble, Options, PodRequest, Verdict};
+use kubelet::testing::{KubeletDouble, Options, PodRequest};
 
 use plugin::{DIRECTORY, GPU, Node};
 
@@ -38,13 +38,12 @@ async fn a_plugin_registers_lists_and_allocates() {
     let resources = kubelet.wait_for(|r| r[0].allocatable == 2).await;
     assert_eq!(resources[0].capacity, 3);
 
-    let pod = kubelet.admit(PodRequest::single("a", GPU, 2)).await;
-    assert_eq!(pod.containers[0].device_ids[GPU], ["gpu-0", "gpu-2"]);
-    assert_eq!(pod.containers[0].devices[0].host_path, "host://gpu-0");
-    let pod = kubelet.admit(PodRequest::single("b", GPU, 1)).await;
-    let Verdict::Refused(refused) = pod.verdict else { panic!("{pod:?}") };
+    let container = kubelet.admit(PodRequest::single("a", GPU, 2)).await.unwrap();
+    assert_eq!(container.device_ids[GPU], ["gpu-0", "gpu-2"]);
+    assert_eq!(container.devices[0].host_path, "host://gpu-0");
+    let refused = kubelet.admit(PodRequest::single("b", GPU, 1)).await.unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        refused,
         "UnexpectedAdmissionError: Allocate failed due to requested number of devices unavailable \
          for example.com/gpu. Requested: 1, Available: 0, which is unexpected"
     );

@@ -107,7 +107,7 @@ async fn incomplete_requests_are_limited_together_and_in_time() {
     let refused = caller.plugin.get_preferred_allocation(preferred(10_000, 1)).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert_eq!(refused.message(), "too many calls at the same time; try again");
-    assert!(kubelet.admit(PodRequest::single("a", GPU, 5_000)).await.is_admitted());
+    assert!(kubelet.admit(PodRequest::single("a", GPU, 5_000)).await.is_ok());
     sleep(Duration::from_secs(60)).await;
     let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
     caller.plugin.get_preferred_allocation(preferred(10_000, 1)).await.unwrap();
@@ -146,7 +146,7 @@ async fn unread_streams_are_limited_together_and_not_for_the_kubelet() {
         stream.as_ref().is_err_and(|status| status.code() == Code::ResourceExhausted)
     });
     assert_eq!((refused.count(), devices.streams()), (4, 9));
-    assert!(kubelet.admit(PodRequest::single("a", GPU, 5_000)).await.is_admitted());
+    assert!(kubelet.admit(PodRequest::single("a", GPU, 5_000)).await.is_ok());
     kubelet.restart().await.unwrap();
     timeout(Duration::from_secs(3), kubelet.wait_for_lists(&[GPU])).await.unwrap();
     drop(unread);
