@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
 
 use crate::limits::CALLS;
 use crate::readiness::Readiness;
@@ -20,6 +21,7 @@ pub(crate) type Panic = Box<dyn Any + Send>;
 /// What all resources of a daemon share.
 pub(crate) struct Node<T: Transport> {
     pub(crate) transport: T,
+    pub(crate) started: Instant,
     /// The device plugin directory.
     pub(crate) directory: PathBuf,
     pub(crate) readiness: watch::Sender<Readiness>,
@@ -46,7 +48,8 @@ impl<T: Transport> Node<T> {
         panics: mpsc::UnboundedSender<Panic>,
     ) -> Self {
         let (calls, sockets) = (Arc::new(Semaphore::new(CALLS)), Mutex::default());
-        Node { transport, directory, readiness, calls, panics, sockets }
+        let started = Instant::now();
+        Node { transport, started, directory, readiness, calls, panics, sockets }
     }
 
     /// A path that this daemon has not used before.

@@ -11,6 +11,8 @@
 //!
 //! Only the daemon that has the lock of the resource registers it.
 
+mod checks;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -32,7 +34,6 @@ use crate::resource::Resource;
 use crate::retry::{Backoff, LogLimiter, REFUSED_DELAY};
 use crate::server;
 use crate::service::{KubeletStream, Service};
-use crate::socket_names::has_prefix;
 use crate::text::{ErrorChain, printable};
 use crate::transport::{Identity, Lock, Transport};
 
@@ -53,11 +54,6 @@ const STREAM_LIMIT: Duration = Duration::from_secs(5);
 /// registered by then.
 const DISCONNECT_DELAY: Duration = Duration::from_millis(50);
 
-/// How long to wait after another daemon freed the lock of the resource before registering. The
-/// kubelet handles the end of the other daemon's stream under the name of the resource, whatever is
-/// registered by then, and this daemon cannot observe when it has done so.
-const HANDOVER_DELAY: Duration = Duration::from_millis(500);
-
 /// How long a stream must have lived for its end to count as a new event and not as one more
 /// failure. A kubelet ends the stream of a plugin when another plugin registers the same resource,
 /// which that one may do as often as this one does.
@@ -70,15 +66,9 @@ const SUSPICIOUS_ENDS: u32 = 5;
 const OTHER_PLUGIN_HINT: &str =
     "run only one device plugin for the resource, and read the kubelet's log";
 
-/// How long a kubelet may be away before that is a warning. A restart takes some seconds.
-const ABSENCE_LIMIT: Duration = Duration::from_secs(30);
-
 /// What an administrator can do if a socket's directory does not exist.
 const MISSING_DIRECTORY: &str = "start kubelet, which creates its device plugin directory, and \
     check that the plugin is configured with the same directory";
-
-/// How long a process may take to accept a connection on a socket that is not stale.
-const STALE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Why a resource needs another socket. The texts are labels of a metric.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -445,6 +435,10 @@ impl<T: Transport> RegisteredResource<T> {
             _ => CHECK_INTERVAL,
         };
         let due = [self.retry_at, self.registers_from].into_iter().filter(|at| *at > now);
+        // The checks of all resources are at the same time, so that the process wakes up once.
+        let since_check = (now - self.node.started).as_millis() % interval.as_millis();
+        let since_check = Duration::from_millis(u64::try_from(since_check).unwrap_or_default());
+        let check = now + interval - since_check;
         tokio::select! {
             Some(ended) = self.servers.join_next_with_id() => {
                 let server = server_of(ended);
@@ -453,98 +447,9 @@ impl<T: Transport> RegisteredResource<T> {
                 }
                 self.retry_at = self.retry_at.max(Instant::now() + DISCONNECT_DELAY);
             }
-            () = sleep_until(due.fold(now + interval, Instant::min)) => {}
+            () = sleep_until(due.fold(check, Instant::min)) => {}
         }
         Ok(())
-    }
-
-    /// Checks the sockets and the lock. Returns the kubelet's socket, if it exists.
-    fn check(&mut self) -> Result<Option<Identity>, Reason> {
-        let found = self.find_kubelet();
-        self.check_lock();
-        self.publish();
-        if self.is_linked && self.lock.is_none() {
-            return Err(LOCK_LOST);
-        }
-        let is_known = |found| self.kubelet.is_some_and(|known| known.is_same_file(found));
-        if self.is_linked && found.as_ref().is_some_and(|found| !is_known(found)) {
-            return Err(KUBELET_REPLACED);
-        }
-        // Without a kubelet to register a new socket with, an open stream on a socket that lost
-        // its name is worth keeping: the kubelet needs no name to hold the stream open.
-        let is_in_place = self.socket.as_ref().is_some_and(|socket| socket.file.is_in_place());
-        if !is_in_place && (found.is_some() || !self.has_stream()) {
-            return Err(SOCKET_LOST);
-        }
-        Ok(found)
-    }
-
-    fn find_kubelet(&mut self) -> Option<Identity> {
-        let path = self.node.directory.join(KUBELET_SOCKET);
-        let error = match self.node.transport.identity(&path) {
-            Ok(Some(found)) => {
-                self.absent_since = None;
-                return Some(found);
-            }
-            Ok(None) => {
-                // The next kubelet is another one, even if its socket looks the same.
-                self.kubelet = None;
-                format!("kubelet socket `{}` does not exist", path.display())
-            }
-            Err(error) => format!("cannot inspect kubelet socket `{}`: {error}", path.display()),
-        };
-        if matches!(self.state, ResourceState::WaitingForKubelet { .. }) {
-            let (resource, now) = (self.resource.name(), Instant::now());
-            let since = *self.absent_since.get_or_insert_with(|| {
-                tracing::info!(resource, error, "waiting for kubelet");
-                now
-            });
-            if now >= since + ABSENCE_LIMIT && self.log_limiter.should_log(&error, now) {
-                tracing::warn!(resource, error, "waiting for kubelet");
-            }
-            self.wait_for_kubelet(Some(error));
-        }
-        None
-    }
-
-    /// Takes the lock, if this daemon does not have it.
-    fn check_lock(&mut self) {
-        if self.lock.as_ref().is_some_and(|lock| lock.is_held()) {
-            return;
-        }
-        self.lock = None;
-        let (resource, now) = (self.resource.name(), Instant::now());
-        match self.node.transport.lock(&self.node.directory, resource) {
-            Ok(lock) => {
-                self.lock = Some(lock);
-                tokio::spawn(remove_stale_sockets(self.node.clone(), self.resource.clone()));
-                if matches!(self.state, ResourceState::WaitingForOtherDaemon { .. }) {
-                    tracing::info!(resource, "no other daemon serves the resource any more");
-                    self.registers_from = now + HANDOVER_DELAY;
-                    let (since, last_error) = (now, None);
-                    self.set_state(ResourceState::WaitingForKubelet { since, last_error });
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let (mut since, holder) = (now, error.to_string());
-                if let ResourceState::WaitingForOtherDaemon { since: before, .. } = self.state {
-                    since = before;
-                } else {
-                    let hint = "run only one daemon for a resource";
-                    tracing::warn!(resource, holder, hint, "waiting for another daemon");
-                }
-                self.set_state(ResourceState::WaitingForOtherDaemon { since, holder });
-            }
-            // Without the directory, no socket can be bound either, which is reported.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => {
-                let text = format!("cannot lock the resource: {error}");
-                if self.log_limiter.should_log(&text, now) {
-                    tracing::warn!(resource, %error, "cannot lock the resource");
-                }
-                self.wait_for_kubelet(Some(text));
-            }
-        }
     }
 
     fn has_stream(&self) -> bool {
@@ -594,18 +499,4 @@ async fn reached(stream: &mut watch::Receiver<KubeletStream>, state: KubeletStre
 /// The server that has ended.
 fn server_of(ended: Result<(Id, ()), JoinError>) -> Id {
     ended.map_or_else(|error| resume_unwind(error.into_panic()), |(id, ())| id)
-}
-
-/// Removes the sockets that processes left behind which were killed.
-async fn remove_stale_sockets<T: Transport>(node: Arc<Node<T>>, resource: Arc<dyn Resource>) {
-    for path in node.other_files() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if has_prefix(resource.socket_prefix(), &name)
-            && let Ok(Err(error)) = timeout(STALE_LIMIT, node.transport.connect(&path)).await
-            && error.kind() == ErrorKind::ConnectionRefused
-            && node.transport.remove(&path).is_ok()
-        {
-            tracing::info!(socket = %path.display(), "removed stale socket");
-        }
-    }
 }
