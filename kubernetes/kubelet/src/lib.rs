@@ -1,17 +1,4 @@
-//! Kubernetes device plugins, on Linux and Windows.
-//!
-//! A plugin implements [`Resource`] for each extended resource that it offers, and [`serve`] or
-//! [`run`] does the rest: it serves each resource on its own socket in the kubelet's device plugin
-//! directory, registers it with the kubelet, and keeps it registered for the lifetime of the
-//! process, through kubelet restarts, deleted sockets and directories, refused registrations and
-//! calls that hang. The plugin pushes device lists through a channel, and the resources may change
-//! while they are served ([`Served`]). [`Readiness`] reports whether a kubelet has the device list
-//! of each resource. Of several daemons with the same resource, one serves it and the others wait.
-//!
-//! [`pod_resources`] asks the kubelet which container holds which device, and [`status`] asks a
-//! running plugin whether it is ready. The feature `testing` adds an in-process kubelet.
-//!
-//! Nothing in this crate knows what a device is. Kubernetes 1.26 or newer is required.
+#![doc = include_str!("../README.md")]
 
 mod channel;
 mod device_list;

@@ -38,7 +38,7 @@ fn the_readme_shows_the_example() {
     let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
     let example = read("examples/minimal.rs");
     let code = &example[example.find("use ").unwrap()..];
-    assert!(read("README.md").contains(&format!("```rust\n{code}```\n")), "{code}");
+    assert!(read("README.md").contains(&format!("```rust,no_run\n{code}```\n")), "{code}");
 }
 
 fn generate(folder: &Path, proto: &str, package: &str) -> String {
