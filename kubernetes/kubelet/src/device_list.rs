@@ -32,10 +32,7 @@ impl AdvertisedDevice {
 
 /// A list of devices that a kubelet accepts.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct DeviceList {
-    message: ListAndWatchResponse,
-    bytes: usize,
-}
+pub struct DeviceList(ListAndWatchResponse);
 
 /// The device list exceeds the kubelet's message limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -66,23 +63,17 @@ impl DeviceList {
         if bytes > MESSAGE_LIMIT {
             return Err(ListTooLarge { devices: message.devices.len(), bytes });
         }
-        Ok(DeviceList { message, bytes })
+        Ok(DeviceList(message))
     }
 
     /// The devices as the kubelet receives them. An empty list gives the resource a capacity of 0.
     #[must_use]
     pub fn devices(&self) -> &[Device] {
-        &self.message.devices
-    }
-
-    /// The size of the encoded list, in bytes.
-    #[must_use]
-    pub fn encoded_len(&self) -> usize {
-        self.bytes
+        &self.0.devices
     }
 
     pub(crate) fn message(&self) -> ListAndWatchResponse {
-        self.message.clone()
+        self.0.clone()
     }
 }
 
@@ -98,7 +89,7 @@ mod tests {
 
     #[test]
     fn accepts_a_list_up_to_the_message_limit() {
-        assert_eq!(list_of_size(MESSAGE_LIMIT).unwrap().encoded_len(), MESSAGE_LIMIT);
+        assert_eq!(list_of_size(MESSAGE_LIMIT).unwrap().message().encoded_len(), MESSAGE_LIMIT);
         let error = list_of_size(MESSAGE_LIMIT + 1).unwrap_err();
         assert_eq!(error, ListTooLarge { devices: 1, bytes: MESSAGE_LIMIT + 1 });
         assert_eq!(

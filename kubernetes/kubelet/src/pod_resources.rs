@@ -10,7 +10,7 @@ mod error;
 mod list;
 mod pod_attribution;
 
-pub use attribution::{Assignment, Attribution, Holder};
+pub use attribution::{Attribution, Holder};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use error::{FailureReason, PodResourcesError};
 pub use list::list;

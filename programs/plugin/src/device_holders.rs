@@ -95,14 +95,13 @@ impl DeviceHolders {
 /// A pod that holds each of these slots of a resource.
 #[cfg(test)]
 pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
-    use kubelet::pod_resources::{Assignment, Holder};
+    use kubelet::pod_resources::Holder;
     let name = || "x".to_owned();
     let holder = || Holder { namespace: name(), pod: "render".to_owned(), container: name() };
-    Attribution::new(slots.iter().map(|(resource, slot)| Assignment {
-        holder: Arc::new(holder()),
-        resource: (*resource).to_owned(),
-        device_ids: vec![(*slot).to_owned()],
-    }))
+    let held = |(resource, slot): &(&str, &str)| {
+        ((*resource).to_owned(), (*slot).to_owned(), Arc::new(holder()))
+    };
+    slots.iter().map(held).collect()
 }
 
 #[cfg(test)]

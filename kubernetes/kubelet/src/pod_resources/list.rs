@@ -8,31 +8,30 @@ use tokio::time::timeout;
 use tonic::transport::Channel;
 
 use super::RESPONSE_LIMIT;
-use super::attribution::{Assignment, Holder, PodUids};
+use super::attribution::{Attribution, Holder, PodUids};
 use super::endpoint::{self, Endpoint};
 use super::error::PodResourcesError;
 use super::v1::pod_resources_lister_client::PodResourcesListerClient;
-use super::v1::{ContainerResources, ListPodResourcesRequest, ListPodResourcesResponse};
+use super::v1::{
+    ContainerDevices, ContainerResources, ListPodResourcesRequest, ListPodResourcesResponse,
+};
 use super::v1alpha1::ListPodsRequest;
 use super::v1alpha1::pods_client::PodsClient;
 use crate::channel;
 use crate::text::{ErrorChain, printable};
 
-/// The devices of all containers of the kubelet's node, in the kubelet's order. Connecting and
-/// answering may take `limit` together.
+/// The devices of all containers of the kubelet's node. Connecting and answering may take `limit`
+/// together.
 ///
 /// # Errors
 /// The endpoint is missing or refuses the call, or the kubelet does not answer in time, or its
 /// response is not valid.
-pub async fn list(
-    endpoint: &Endpoint,
-    limit: Duration,
-) -> Result<Vec<Assignment>, PodResourcesError> {
+pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Attribution, PodResourcesError> {
     let call = async {
         let client = PodResourcesListerClient::new(connect(endpoint).await?);
         let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
         let answer = client.list(ListPodResourcesRequest {}).await;
-        Ok(assignments(answer.map_err(|status| PodResourcesError::of_call(&status))?.into_inner()))
+        Ok(attribution(answer.map_err(|status| PodResourcesError::of_call(&status))?.into_inner()))
     };
     timeout(limit, call).await.map_err(|_| PodResourcesError::timeout(limit))?
 }
@@ -67,26 +66,20 @@ async fn connect(endpoint: &Endpoint) -> Result<Channel, PodResourcesError> {
     channel::over(io).await.map_err(lost)
 }
 
-/// The assignments of a response, in its order.
-fn assignments(response: ListPodResourcesResponse) -> Vec<Assignment> {
-    let mut assignments = Vec::new();
+fn attribution(response: ListPodResourcesResponse) -> Attribution {
+    let mut held = Vec::new();
     for pod in response.pod_resources {
         let (namespace, name) = (printable(&pod.namespace), printable(&pod.name));
         for ContainerResources { name: container, devices } in pod.containers {
-            let holder = Arc::new(Holder {
-                namespace: namespace.clone(),
-                pod: name.clone(),
-                container: printable(&container),
-            });
-            let held = devices.into_iter().filter(|devices| !devices.device_ids.is_empty());
-            assignments.extend(held.map(|devices| Assignment {
-                holder: Arc::clone(&holder),
-                resource: devices.resource_name,
-                device_ids: devices.device_ids,
-            }));
+            let (namespace, pod) = (namespace.clone(), name.clone());
+            let holder = Arc::new(Holder { namespace, pod, container: printable(&container) });
+            for ContainerDevices { resource_name, device_ids } in devices {
+                let of_device = |id| (resource_name.clone(), id, Arc::clone(&holder));
+                held.extend(device_ids.into_iter().map(of_device));
+            }
         }
     }
-    assignments
+    held.into_iter().collect()
 }
 
 #[cfg(test)]

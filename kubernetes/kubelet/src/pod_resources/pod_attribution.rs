@@ -69,8 +69,8 @@ impl PodAttribution {
         Self::asking(move || {
             let endpoint = endpoint.clone();
             Box::pin(async move {
-                let (assignments, uids) = tokio::join!(list(&endpoint, WAIT), uids(&endpoint));
-                Ok(Attribution::new(assignments?).with_uids(uids))
+                let (holders, uids) = tokio::join!(list(&endpoint, WAIT), uids(&endpoint));
+                Ok(holders?.with_uids(uids))
             })
         })
     }

@@ -12,10 +12,10 @@ use tower::{Service as _, service_fn};
 
 use super::*;
 use crate::pod_resources::FailureReason;
+use crate::pod_resources::v1::PodResources;
 use crate::pod_resources::v1::pod_resources_lister_server::{
     PodResourcesLister, PodResourcesListerServer,
 };
-use crate::pod_resources::v1::{ContainerDevices, PodResources};
 use crate::pod_resources::v1alpha1::pods_server::{Pods, PodsServer};
 use crate::pod_resources::v1alpha1::{ListPodsResponse, ObjectMeta, Pod};
 
@@ -167,27 +167,27 @@ fn pod(name: &str, ids: &[&str]) -> PodResources {
 
 #[tokio::test]
 async fn the_pods_of_a_node_are_listed_again_and_again() {
-    let pods = (0..250).map(|n| pod(&format!("pod-{n}"), &["a", "b"]));
+    let pods = (0..250).map(|n| pod(&format!("pod-{n}"), &[&format!("a-{n}"), &format!("b-{n}")]));
     let server = start(Behavior::Answers(pods.collect()));
     for _ in 0..3 {
-        let assignments = list(&server.endpoint, LONG).await.unwrap();
-        assert_eq!(assignments.len(), 500);
-        assert_eq!(&*assignments[499].holder.pod, "pod-249");
-        assert_eq!(assignments[499].device_ids, ["b"]);
+        let holders = list(&server.endpoint, LONG).await.unwrap();
+        assert_eq!(holders.iter().count(), 500);
+        let holder = holders.holder("example.com/gpu", "b-249").unwrap();
+        assert_eq!((&*holder.pod, &*holder.container), ("pod-249", "main"));
     }
 }
 
 #[tokio::test]
 async fn a_node_without_pods_has_an_empty_list() {
     let server = start(Behavior::Answers(Vec::new()));
-    assert!(list(&server.endpoint, LONG).await.unwrap().is_empty());
+    assert_eq!(list(&server.endpoint, LONG).await, Ok(Attribution::default()));
 }
 
 #[tokio::test]
 async fn names_are_safe_to_print() {
     let server = start(Behavior::Answers(vec![pod("a\nERROR\u{202e}", &["1"])]));
-    let assignments = list(&server.endpoint, LONG).await.unwrap();
-    assert_eq!(assignments[0].holder.pod, r"a\nERROR\u{202e}");
+    let holders = list(&server.endpoint, LONG).await.unwrap();
+    assert_eq!(holders.holder("example.com/gpu", "1").unwrap().pod, r"a\nERROR\u{202e}");
 }
 
 #[tokio::test]
@@ -275,7 +275,7 @@ async fn a_busy_pipe_is_waited_for() {
         serve(next, Behavior::Answers(Vec::new())).await;
     };
     tokio::select! {
-        assignments = list(&endpoint, LONG) => assert!(assignments.unwrap().is_empty()),
+        holders = list(&endpoint, LONG) => assert_eq!(holders, Ok(Attribution::default())),
         () = server => panic!("the server ended first"),
     }
     drop((busy, other_client));

@@ -6,7 +6,7 @@ use tokio::time::{advance, timeout};
 use tonic::Status;
 
 use super::*;
-use crate::pod_resources::{Assignment, Holder};
+use crate::pod_resources::Holder;
 
 /// What the kubelet does next, and how often it was asked.
 #[derive(Clone, Default)]
@@ -32,11 +32,8 @@ impl Kubelet {
             None => {
                 let pod = format!("pod-{number}");
                 let [namespace, container] = ["default", "main"].map(str::to_owned);
-                Ok(Attribution::new([Assignment {
-                    holder: Arc::new(Holder { namespace, pod, container }),
-                    resource: "example.com/gpu".to_owned(),
-                    device_ids: vec!["1".to_owned()],
-                }]))
+                let holder = Arc::new(Holder { namespace, pod, container });
+                Ok([("example.com/gpu".to_owned(), "1".to_owned(), holder)].into_iter().collect())
             }
             Some(FailureReason::Missing) => {
                 let missing = std::io::ErrorKind::NotFound.into();
