@@ -21,7 +21,7 @@ mod resource_names;
 pub use connection::{ClosableIo, connect};
 pub use faults::{Faults, RegisterFault, StreamFault};
 pub use kubelet::KubeletDouble;
-pub use manager::{DeviceView, ResourceView};
+pub use manager::ResourceView;
 pub use memory::{Host, InMemory, Inspection, MemoryListener};
 pub use options::{Cleanup, Options, Release};
 pub use pods::{ContainerView, PodRequest};

@@ -19,7 +19,7 @@ use crate::v1beta1::{Device, DevicePluginOptions};
 const STOP_GRACE: Duration = Duration::from_secs(5 * 60);
 
 /// A resource as the kubelet reports it in the node's status.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ResourceView {
     /// The name of the extended resource.
     pub name: String,
@@ -27,17 +27,8 @@ pub struct ResourceView {
     pub capacity: usize,
     /// The number of healthy devices.
     pub allocatable: usize,
-    /// The devices, in the plugin's order.
-    pub devices: Vec<DeviceView>,
-}
-
-/// A device as the kubelet sees it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeviceView {
-    /// The device ID.
-    pub id: String,
-    /// `Healthy` or `Unhealthy`. The kubelet treats every other value as unhealthy.
-    pub health: String,
+    /// The devices, in the plugin's order. Every health but `Healthy` is `Unhealthy`.
+    pub devices: Vec<Device>,
 }
 
 /// The values of the API's `health` field.
@@ -193,7 +184,10 @@ impl Manager {
     }
 
     /// `genericDeviceUpdateCallback`: each list replaces the previous one.
-    pub(crate) fn list_received(&mut self, resource: &str, devices: Vec<Device>) {
+    pub(crate) fn list_received(&mut self, resource: &str, mut devices: Vec<Device>) {
+        for device in devices.iter_mut().filter(|device| device.health != HEALTHY) {
+            UNHEALTHY.clone_into(&mut device.health);
+        }
         self.devices.insert(resource.to_owned(), devices);
         self.listed.insert(resource.to_owned());
     }
@@ -241,13 +235,7 @@ impl Manager {
 }
 
 fn view(name: &str, devices: &[Device]) -> ResourceView {
-    let devices: Vec<DeviceView> = devices
-        .iter()
-        .map(|device| DeviceView {
-            id: device.id.clone(),
-            health: if device.health == HEALTHY { HEALTHY } else { UNHEALTHY }.to_owned(),
-        })
-        .collect();
     let allocatable = devices.iter().filter(|device| device.health == HEALTHY).count();
-    ResourceView { name: name.to_owned(), capacity: devices.len(), allocatable, devices }
+    let (name, capacity) = (name.to_owned(), devices.len());
+    ResourceView { name, capacity, allocatable, devices: devices.to_vec() }
 }

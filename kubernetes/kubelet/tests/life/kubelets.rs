@@ -1,5 +1,6 @@
 //! The double itself: the admission of pods.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest};
@@ -71,6 +72,20 @@ async fn the_pod_status_shows_the_plugins_refusal() {
         "UnexpectedAdmissionError: Allocate failed due to rpc error: code = NotFound desc = no \
          device `gpu-0`, which is unexpected"
     );
+}
+
+#[tokio::test]
+async fn a_container_starts_only_if_the_plugin_has_prepared_its_devices() {
+    let (_node, devices, _plugin, kubelet) = node_with(1).await;
+    devices.refuses_start.store(true, Ordering::Relaxed);
+    let refused = kubelet.admit(PodRequest::single("a", GPU, 1)).await.unwrap_err();
+    assert_eq!(
+        refused,
+        "CreateContainerConfigError: device plugin PreStartContainer rpc failed with err: rpc \
+         error: code = FailedPrecondition desc = cannot reset [\"gpu-0\"]"
+    );
+    devices.refuses_start.store(false, Ordering::Relaxed);
+    kubelet.admit(PodRequest::single("b", GPU, 1)).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kubelet::testing::{Host, InMemory, ResourceView};
@@ -36,6 +36,8 @@ pub(crate) struct Devices {
     pub(crate) response_bytes: AtomicUsize,
     /// Blocks the next preferred allocation until a message arrives.
     pub(crate) blocked_by: std::sync::Mutex<Option<std::sync::mpsc::Receiver<()>>>,
+    /// Whether containers may not start.
+    pub(crate) refuses_start: AtomicBool,
     /// How many containers were allocated or asked about.
     pub(crate) answered: AtomicUsize,
 }
@@ -52,6 +54,7 @@ impl Devices {
             panic_on: None.into(),
             response_bytes: AtomicUsize::default(),
             blocked_by: None.into(),
+            refuses_start: AtomicBool::default(),
             answered: AtomicUsize::default(),
         })
     }
@@ -128,7 +131,14 @@ impl Resource for Devices {
     }
 
     fn options(&self) -> DevicePluginOptions {
-        DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
+        DevicePluginOptions { get_preferred_allocation_available: true, pre_start_required: true }
+    }
+
+    fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
+        if self.refuses_start.load(Ordering::Relaxed) {
+            return Err(Status::failed_precondition(format!("cannot reset {ids:?}")));
+        }
+        Ok(())
     }
 
     fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
