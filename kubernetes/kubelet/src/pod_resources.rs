@@ -14,7 +14,7 @@ pub use attribution::{Attribution, Holder};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use error::{FailureReason, PodResourcesError};
 pub use list::list;
-pub use pod_attribution::{AttributionStatistics, PodAttribution};
+pub use pod_attribution::PodAttribution;
 
 /// How large a response may be, in bytes. Clients of Kubernetes accept as much
 /// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods

@@ -126,7 +126,7 @@ impl ScrapeSources {
 
     /// How often the kubelet, the host and the drivers did not answer.
     fn readings(&self) -> Vec<Reading> {
-        let pods = self.pods.statistics().failures.into_iter();
+        let pods = self.pods.failures().into_iter();
         let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
         let processes = self.processes.failures().into_iter();
         let processes = processes.map(|(reason, failures)| ("processes", reason, failures));

@@ -53,15 +53,6 @@ struct State {
     failures: [u64; FailureReason::ALL.len()],
 }
 
-/// How well the kubelet answers.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AttributionStatistics {
-    /// How often the kubelet did not answer, for every reason.
-    pub failures: Vec<(FailureReason, u64)>,
-    /// The age of the answer in use. `None` if there is none.
-    pub age: Option<Duration>,
-}
-
 impl PodAttribution {
     /// An attribution by the kubelet at `endpoint`, which is not asked yet.
     #[must_use]
@@ -100,14 +91,10 @@ impl PodAttribution {
         answer.ok_or(state.failure.unwrap_or(FailureReason::Timeout))
     }
 
-    /// How well the kubelet has answered so far.
+    /// How often the kubelet did not answer, for every reason.
     #[must_use]
-    pub fn statistics(&self) -> AttributionStatistics {
-        let state = self.state();
-        AttributionStatistics {
-            failures: FailureReason::ALL.into_iter().zip(state.failures).collect(),
-            age: state.answer.as_ref().map(|(answered, _)| answered.elapsed()),
-        }
+    pub fn failures(&self) -> Vec<(FailureReason, u64)> {
+        FailureReason::ALL.into_iter().zip(self.state().failures).collect()
     }
 
     /// Whether to ask the kubelet now, which is recorded at once: a reader that goes away while
