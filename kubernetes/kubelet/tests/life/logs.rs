@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kubelet::testing::{InMemory, KubeletDouble, MemoryListener, Options};
+use kubelet::testing::{Faults, InMemory, KubeletDouble, MemoryListener, Options, StreamFault};
 use kubelet::{Identity, KUBELET_SOCKET, Listener, Lock, Resource, Transport};
 use tokio::io::DuplexStream;
 use tokio::time::{sleep, timeout};
@@ -117,6 +117,25 @@ async fn a_kubelet_that_stays_away_causes_a_warning() {
     let text = log.text();
     assert_eq!(log.lines("WARN", "waiting for kubelet"), 1, "{text}");
     assert!(text.contains("kubelet.sock` does not exist") && text.contains(GPU), "{text}");
+}
+
+/// A plugin of another maker that registers the same resource makes the kubelet end the stream.
+#[tokio::test(start_paused = true)]
+async fn another_plugin_is_reported_once_and_not_fought() {
+    let mut node = Node::new();
+    node.add(GPU, "gpu", 2);
+    let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
+    let stream = StreamFault::DropAfter(Duration::from_secs(1));
+    kubelet.set_faults(Faults { stream, ..Faults::default() });
+    let _other = node.host.bind(&Path::new(DIRECTORY).join("other.sock")).unwrap();
+    let (log, _guard) = Log::start();
+    let _plugin = node.run();
+    sleep(Duration::from_secs(600)).await;
+    let (text, warning) = (log.text(), "kubelet keeps closing the ListAndWatch stream");
+    assert_eq!((log.lines("WARN", warning), log.lines("WARN", "")), (1, 1), "{text}");
+    assert!(text.contains("other_sockets=\"other.sock\""), "{text}");
+    let registrations = kubelet.registrations(GPU);
+    assert!((20..30).contains(&registrations), "{registrations}");
 }
 
 /// The texts of libraries' errors contain internals, which say nothing to an administrator.
