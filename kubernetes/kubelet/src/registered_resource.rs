@@ -28,12 +28,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::KUBELET_SOCKET;
 use crate::node::{Node, SocketFile};
-use crate::readiness::{ResourceReadiness, ResourceState};
+use crate::readiness::ResourceReadiness;
 use crate::registration::{RegisterError, register};
 use crate::resource::Resource;
 use crate::retry::{Backoff, LogLimiter, REFUSED_DELAY};
 use crate::server;
 use crate::service::{KubeletStream, Service};
+use crate::status::Phase;
 use crate::text::{ErrorChain, printable};
 use crate::transport::{Identity, Lock, Transport};
 
@@ -108,7 +109,11 @@ pub(crate) async fn keep_registered<T: Transport>(
 struct RegisteredResource<T: Transport> {
     node: Arc<Node<T>>,
     resource: Arc<dyn Resource>,
-    state: ResourceState,
+    phase: Phase,
+    /// When the phase began.
+    since: Instant,
+    /// The last error of the phase.
+    last_error: String,
     lock: Option<Box<dyn Lock>>,
     socket: Option<Socket<T>>,
     /// The servers of the socket and of earlier ones whose connections have not ended yet.
@@ -156,7 +161,9 @@ impl<T: Transport> RegisteredResource<T> {
         RegisteredResource {
             node,
             resource,
-            state: ResourceState::Starting,
+            phase: Phase::Starting,
+            since: now,
+            last_error: String::new(),
             lock: None,
             socket: None,
             servers: JoinSet::new(),
@@ -186,7 +193,7 @@ impl<T: Transport> RegisteredResource<T> {
     /// Ends the socket and waits until its connections have ended.
     async fn end(&mut self) {
         self.socket = None;
-        self.set_state(ResourceState::Starting);
+        self.set_phase(Phase::Starting, None);
         while let Some(ended) = self.servers.join_next_with_id().await {
             server_of(ended);
         }
@@ -363,7 +370,7 @@ impl<T: Transport> RegisteredResource<T> {
         if let Some(socket) = &self.socket {
             *self.registrations.entry(socket.reason).or_default() += 1;
         }
-        self.set_state(ResourceState::Registered);
+        self.set_phase(Phase::Registered, None);
         let opened = timeout(STREAM_LIMIT, reached(&mut stream, KubeletStream::Open));
         if self.until(opened).await?.is_err() {
             self.retry_at = Instant::now() + self.backoff.next(REFUSED_DELAY);
@@ -374,7 +381,7 @@ impl<T: Transport> RegisteredResource<T> {
         if *stream.borrow() == KubeletStream::ListDelivered {
             tracing::info!(resource, "kubelet received the device list");
             self.log_limiter.reset();
-            self.set_state(ResourceState::ListDelivered);
+            self.set_phase(Phase::Ready, None);
             self.until(reached(&mut stream, KubeletStream::Ended)).await?;
         }
         tracing::info!(resource = self.resource.name(), "kubelet closed the ListAndWatch stream");
@@ -428,11 +435,9 @@ impl<T: Transport> RegisteredResource<T> {
     /// Waits until the next check is due, or a `Register` call, or until a server has ended.
     async fn pause(&mut self) -> Result<(), Reason> {
         let now = Instant::now();
-        let interval = match self.state {
-            ResourceState::Starting | ResourceState::WaitingForKubelet { .. } => {
-                UNSETTLED_CHECK_INTERVAL
-            }
-            _ => CHECK_INTERVAL,
+        let interval = match self.phase {
+            Phase::Starting | Phase::WaitingForKubelet => UNSETTLED_CHECK_INTERVAL,
+            Phase::Registered | Phase::Ready | Phase::WaitingForOtherDaemon => CHECK_INTERVAL,
         };
         let due = [self.retry_at, self.registers_from].into_iter().filter(|at| *at > now);
         // The checks of all resources are at the same time, so that the process wakes up once.
@@ -458,27 +463,28 @@ impl<T: Transport> RegisteredResource<T> {
         matches!(stream, Some(Open | ListDelivered))
     }
 
-    /// Waits for a kubelet from now on, if not already, and keeps the last error.
+    /// Waits for a kubelet, unless another daemon is waited for. Without an error, the last one stays.
     fn wait_for_kubelet(&mut self, error: Option<String>) {
-        let (since, last_error) = match &self.state {
-            ResourceState::WaitingForOtherDaemon { .. } => return,
-            ResourceState::WaitingForKubelet { since, last_error } => {
-                (*since, error.or_else(|| last_error.clone()))
-            }
-            _ => (Instant::now(), error),
-        };
-        self.set_state(ResourceState::WaitingForKubelet { since, last_error });
+        if self.phase != Phase::WaitingForOtherDaemon {
+            self.set_phase(Phase::WaitingForKubelet, error);
+        }
     }
 
-    fn set_state(&mut self, state: ResourceState) {
-        self.state = state;
+    fn set_phase(&mut self, phase: Phase, error: Option<String>) {
+        if self.phase != phase {
+            (self.phase, self.since) = (phase, Instant::now());
+            self.last_error.clear();
+        }
+        self.last_error = error.unwrap_or_else(|| std::mem::take(&mut self.last_error));
         self.publish();
     }
 
     fn publish(&self) {
         let now = ResourceReadiness {
             name: self.resource.name().to_owned(),
-            state: self.state.clone(),
+            phase: self.phase,
+            since: self.since,
+            last_error: self.last_error.clone(),
             pending: self.resource.pending(),
             registrations: self.registrations.iter().map(|(why, n)| (why.0, *n)).collect(),
         };

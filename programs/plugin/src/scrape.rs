@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use devices::{DeviceSet, Luid};
+use kubelet::Readiness;
 use kubelet::pod_resources::{Attribution, PodAttribution};
-use kubelet::{Readiness, ResourceState};
+use kubelet::status::Phase;
 use metrics::{
     ContainerProcess, Format, HeldDriver, Holder, Reading, ReloadCounts, Scrape, render,
 };
@@ -46,7 +47,7 @@ impl ScrapeSources {
             self.telemetry.read(&luids),
         );
         let resource = |r: &kubelet::ResourceReadiness| {
-            let delivered = r.state == ResourceState::ListDelivered && r.pending.is_none();
+            let delivered = r.phase == Phase::Ready && r.pending.is_none();
             (r.name.clone(), delivered)
         };
         let resources: Vec<_> = readiness.resources.iter().map(resource).collect();

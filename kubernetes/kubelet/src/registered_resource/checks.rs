@@ -9,9 +9,9 @@ use tokio::time::{Instant, timeout};
 use super::{KUBELET_REPLACED, LOCK_LOST, Reason, RegisteredResource, SOCKET_LOST};
 use crate::KUBELET_SOCKET;
 use crate::node::Node;
-use crate::readiness::ResourceState;
 use crate::resource::Resource;
 use crate::socket_names::has_prefix;
+use crate::status::Phase;
 use crate::transport::{Identity, Transport};
 
 /// How long to wait after another daemon freed the lock of the resource before registering. The
@@ -61,7 +61,7 @@ impl<T: Transport> RegisteredResource<T> {
             }
             Err(error) => format!("cannot inspect kubelet socket `{}`: {error}", path.display()),
         };
-        if matches!(self.state, ResourceState::WaitingForKubelet { .. }) {
+        if self.phase == Phase::WaitingForKubelet {
             let (resource, now) = (self.resource.name(), Instant::now());
             let since = *self.absent_since.get_or_insert_with(|| {
                 tracing::info!(resource, error, "waiting for kubelet");
@@ -85,23 +85,20 @@ impl<T: Transport> RegisteredResource<T> {
             Ok(lock) => {
                 self.lock = Some(lock);
                 tokio::spawn(remove_stale_sockets(self.node.clone(), self.resource.clone()));
-                if matches!(self.state, ResourceState::WaitingForOtherDaemon { .. }) {
+                if self.phase == Phase::WaitingForOtherDaemon {
                     tracing::info!(resource, "no other daemon serves the resource any more");
                     self.registers_from = now + HANDOVER_DELAY;
-                    let (since, last_error) = (now, None);
-                    self.set_state(ResourceState::WaitingForKubelet { since, last_error });
+                    self.set_phase(Phase::WaitingForKubelet, None);
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.lock = None;
-                let (mut since, holder) = (now, error.to_string());
-                if let ResourceState::WaitingForOtherDaemon { since: before, .. } = self.state {
-                    since = before;
-                } else {
+                let holder = error.to_string();
+                if self.phase != Phase::WaitingForOtherDaemon {
                     let hint = "run only one daemon for a resource";
                     tracing::warn!(resource, holder, hint, "waiting for another daemon");
                 }
-                self.set_state(ResourceState::WaitingForOtherDaemon { since, holder });
+                self.set_phase(Phase::WaitingForOtherDaemon, Some(holder));
             }
             // Nobody can take it without the directory, nor bind a socket, which is reported.
             Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use kubelet::status::Phase;
 use kubelet::testing::{Host, InMemory, ResourceView};
 use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet::{
     AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec,
-    KUBELET_SOCKET, PreferredRequest, Readiness, Resource, ResourceState, RunError, Served, Status,
-    Transport,
+    KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status, Transport,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
@@ -246,10 +246,8 @@ impl Plugin {
 
     /// The last error of the only resource, if it is waiting for a kubelet.
     pub(crate) fn last_error(&self) -> Option<String> {
-        match &self.readiness.borrow().resources[0].state {
-            ResourceState::WaitingForKubelet { last_error, .. } => last_error.clone(),
-            _ => None,
-        }
+        let resource = &self.readiness.borrow().resources[0];
+        (resource.phase == Phase::WaitingForKubelet).then(|| resource.last_error.clone())
     }
 
     pub(crate) fn stop(mut self) -> impl Future<Output = Result<(), RunError>> {

@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kubelet::status::Phase;
 use kubelet::{
-    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Resource, ResourceState, Served,
-    Status, Transport as _, UnixSockets,
+    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Resource, Served, Status,
+    Transport as _, UnixSockets,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -74,21 +75,26 @@ async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Obs
             Ok(Err(_serving_ended)) => return observed,
             Err(reason) => return Observed { stopped: Some(reason), ..observed },
         }
-        match readiness.borrow_and_update().resources.first().map(|resource| &resource.state) {
-            Some(ResourceState::WaitingForKubelet { last_error: Some(error), .. }) => {
-                observed.last_error = Some(error.clone());
+        let readiness = readiness.borrow_and_update();
+        let Some(resource) = readiness.resources.first() else { continue };
+        match resource.phase {
+            Phase::Starting => {}
+            Phase::WaitingForKubelet => {
+                if !resource.last_error.is_empty() {
+                    observed.last_error = Some(resource.last_error.clone());
+                }
             }
-            Some(ResourceState::WaitingForOtherDaemon { holder, .. }) => {
-                observed.last_error = Some(format!("waiting for another daemon: {holder}"));
+            Phase::WaitingForOtherDaemon => {
+                let daemon = &resource.last_error;
+                observed.last_error = Some(format!("waiting for another daemon: {daemon}"));
             }
-            Some(ResourceState::Registered) => {
+            Phase::Registered => {
                 observed.registered.get_or_insert(began.elapsed());
             }
-            Some(ResourceState::ListDelivered) => {
+            Phase::Ready => {
                 observed.registered.get_or_insert(began.elapsed());
                 observed.listed = Some(began.elapsed());
             }
-            Some(ResourceState::Starting | ResourceState::WaitingForKubelet { .. }) | None => {}
         }
     }
     observed
