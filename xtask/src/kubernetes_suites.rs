@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 
 use crate::prerequisites;
 use crate::process::{run, stdout};
-use crate::workspace;
+use crate::workspace::{self, cargo};
 
 const DEVICE_MANAGER: &str = "./devicemanager";
 
@@ -18,6 +18,7 @@ const DEVICE_MANAGER: &str = "./devicemanager";
 pub(crate) fn check() -> Result<()> {
     prerequisites::require_go()?;
     workspace::build()?;
+    run(cargo().args(["build", "--quiet", "--workspace", "--example", "minimal"]))?;
     let unformatted = stdout(Command::new("gofmt").arg("-l").arg(folder()));
     ensure!(unformatted.as_deref() == Some(""), "`gofmt -l` reports {unformatted:?}");
     let packages: &[&str] = if cfg!(target_os = "linux") {

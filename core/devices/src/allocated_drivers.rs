@@ -1,13 +1,11 @@
 //! Which driver each slot was allocated with, to find containers that use an earlier driver.
 //!
 //! The kubelet keeps the answer to an allocation as long as the pod exists, also when its container
-//! restarts. So a container uses the files of the driver that its device had at the allocation. Of
-//! allocations before this process started, the kubelet's record of the answer says which driver
-//! that was.
+//! restarts. So a container uses the files of the driver that its device had at the allocation.
+//! Allocations before this process started are not known.
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::environment_hints::hinted_driver_version;
 use crate::slot::split;
 use crate::{Device, DeviceSet, DriverVersion, ResourceDevices, ResourceName};
 
@@ -25,21 +23,6 @@ type DeviceUse = Vec<(Driver, BTreeSet<u32>)>;
 #[derive(Clone, Debug, Default)]
 pub struct AllocatedDrivers {
     uses: HashMap<ResourceName, HashMap<String, DeviceUse>>,
-    /// Allocations of devices that have not been healthy since this process started.
-    earlier: Vec<EarlierAllocation>,
-}
-
-/// An allocation before this process started.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct EarlierAllocation {
-    /// The resource.
-    pub resource: String,
-    /// The slots.
-    pub slots: Vec<String>,
-    /// The variables of the answer, by name.
-    pub envs: Vec<(String, String)>,
-    /// The host paths of the files that the answer mounts.
-    pub mounts: Vec<String>,
 }
 
 /// A slot that was allocated with another driver than its device has.
@@ -66,21 +49,6 @@ impl Driver {
         }
     }
 
-    /// The driver of `device` when `earlier` was answered.
-    fn of_earlier(earlier: &EarlierAllocation, device: &Device, set: &DeviceSet) -> Driver {
-        let version = hinted_driver_version(&earlier.envs, device.id.as_str());
-        let folder = device.driver_store.as_ref().ok().map(|store| {
-            let now = store.path.as_str();
-            let folders = || earlier.mounts.iter().filter_map(|path| sibling_folder(path, now));
-            // A container with several devices has the files of each; files with the same name are
-            // mounted from one of them.
-            let uses_present = folders().any(|folder| folder.eq_ignore_ascii_case(now));
-            let gone = folders().find(|folder| !uses_present && !is_present(folder, set));
-            gone.unwrap_or(now).to_owned()
-        });
-        Driver { version: version.and_then(|text| text.parse().ok()), folder }
-    }
-
     /// Whether `now` is another driver. A part that is not known differs from nothing.
     fn is_replaced_by(&self, now: &Driver) -> bool {
         fn differ<T>(before: Option<&T>, now: Option<&T>, same: impl Fn(&T, &T) -> bool) -> bool {
@@ -105,23 +73,6 @@ impl Driver {
     }
 }
 
-/// The driver store folder of `path`, if it is in the same repository as the folder `sibling`.
-fn sibling_folder<'a>(path: &'a str, sibling: &str) -> Option<&'a str> {
-    let repository = sibling.rfind('\\')? + 1;
-    let same = path.get(..repository)?.eq_ignore_ascii_case(&sibling[..repository]);
-    let end = repository + path.get(repository..)?.find('\\')?;
-    same.then(|| &path[..end])
-}
-
-/// Whether a device of `set` has this driver store folder.
-fn is_present(folder: &str, set: &DeviceSet) -> bool {
-    let mut entries = set.resources.iter().flat_map(|resource| resource.entries());
-    entries.any(|entry| {
-        let store = entry.device.driver_store.as_ref();
-        store.is_ok_and(|store| store.path.eq_ignore_ascii_case(folder))
-    })
-}
-
 impl AllocatedDrivers {
     /// Records that these slots of the resource were allocated now. Unknown slots are ignored.
     pub fn record<'a>(
@@ -136,13 +87,6 @@ impl AllocatedDrivers {
         }
     }
 
-    /// Records allocations before this process started. What was allocated since then counts
-    /// instead.
-    pub fn record_earlier(&mut self, earlier: Vec<EarlierAllocation>, set: &DeviceSet) {
-        self.earlier = earlier;
-        self.settle_earlier(set);
-    }
-
     /// Takes note of a new device set: forgets devices that are not in it, so that there are never
     /// more than it has.
     pub fn follow(&mut self, set: &DeviceSet) {
@@ -153,35 +97,6 @@ impl AllocatedDrivers {
             uses.retain(|id, _| listed.contains(id.as_str()));
             !uses.is_empty()
         });
-        self.settle_earlier(set);
-    }
-
-    /// Finds the drivers of earlier allocations, except of devices that are not healthy: their
-    /// driver may be in the middle of a replacement.
-    fn settle_earlier(&mut self, set: &DeviceSet) {
-        let mut earlier = std::mem::take(&mut self.earlier);
-        for allocation in &mut earlier {
-            let resource =
-                set.resources.iter().find(|r| r.spec.name.as_str() == allocation.resource);
-            let Some(resource) = resource else { continue };
-            let is_healthy = |slot: &String| {
-                resource.locate(slot).is_ok_and(|slot| slot.entry.health.is_healthy())
-            };
-            let (settled, waiting) =
-                std::mem::take(&mut allocation.slots).into_iter().partition(is_healthy);
-            allocation.slots = waiting;
-            let settled: Vec<String> = settled;
-            for id in settled {
-                let Ok(slot) = resource.locate(&id) else { continue };
-                let name = &resource.spec.name;
-                if self.driver(name, &id).is_none() {
-                    let driver = Driver::of_earlier(allocation, &slot.entry.device, set);
-                    self.insert(name, &id, driver);
-                }
-            }
-        }
-        earlier.retain(|allocation| !allocation.slots.is_empty());
-        self.earlier = earlier;
     }
 
     fn insert(&mut self, resource: &ResourceName, slot: &str, driver: Driver) {

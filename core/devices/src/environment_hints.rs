@@ -70,19 +70,6 @@ pub(crate) fn add<'a>(
     }
 }
 
-/// The driver version that the variables of an earlier container have for a device.
-pub(crate) fn hinted_driver_version<'a>(
-    envs: &'a [(String, String)],
-    device: &str,
-) -> Option<&'a str> {
-    let is_device = |(name, value): &&(String, String)| {
-        name.ends_with(PNP_ID) && value.eq_ignore_ascii_case(device)
-    };
-    let prefix = envs.iter().find(is_device)?.0.strip_suffix(PNP_ID)?;
-    let mut versions = envs.iter().filter(|(name, _)| name.strip_prefix(prefix) == Some(VERSION));
-    versions.next().map(|(_, version)| version.as_str())
-}
-
 /// The variable of a resource, such as
 /// `DIRECTX_VISIBLE_DEVICES_DIRECTX_MICROSOFT_COM_DISPLAY`. Two names can give the same variable.
 #[must_use]

@@ -41,9 +41,7 @@ pub use adapter::{
     Adapter, AdapterKind, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
     DriverVersionError, HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
 };
-pub use allocated_drivers::{
-    AllocatedDrivers, EarlierAllocation, OutdatedSlot, is_driver_replaced,
-};
+pub use allocated_drivers::{AllocatedDrivers, OutdatedSlot, is_driver_replaced};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
 pub use destination::{Destination, DestinationError};
 pub use device::{Device, Health, NoStoreFolder, StoreFolder, Support, UnhealthyReason};

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, Refusal, RefusalKind, Resource,
-    default_device_plugin_dir,
+    AdvertisedDevice, ContainerResponse, DeviceList, Resource, Status, default_device_plugin_dir,
 };
 use tokio::sync::watch;
 
@@ -25,10 +24,10 @@ impl Resource for Widgets {
         self.devices.subscribe()
     }
 
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
         let list = self.devices.borrow();
         if let Some(id) = ids.iter().find(|id| list.devices().iter().all(|d| d.id != **id)) {
-            return Err(Refusal::new(RefusalKind::NotFound, format!("no device `{id}`")));
+            return Err(Status::not_found(format!("no device `{id}`")));
         }
         let envs = [("WIDGETS".to_owned(), ids.join(","))].into();
         Ok(ContainerResponse { envs, ..Default::default() })

@@ -1,5 +1,6 @@
 //! The client side of one connection.
 
+use std::error::Error as _;
 use std::io;
 
 use hyper_util::rt::TokioIo;
@@ -7,6 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint, Error};
 use tower::service_fn;
+
+use crate::text::ErrorChain;
 
 /// Makes calls over a connection. Kubelets send the same authority since release 1.26. Dropping the
 /// channel closes the connection.
@@ -25,7 +28,8 @@ where
     Endpoint::from_static("http://localhost").connect_with_connector(once).await
 }
 
-/// Whether a call failed because its connection was lost: tonic's own errors have a source.
-pub(crate) fn is_lost(status: &Status) -> bool {
-    std::error::Error::source(status).is_some()
+/// How the connection of a call was lost, if that is why it failed: only tonic's own errors have a
+/// cause. Their own text contains the internals of the cause.
+pub(crate) fn lost(status: &Status) -> Option<String> {
+    status.source().map(|cause| ErrorChain(cause).to_string())
 }

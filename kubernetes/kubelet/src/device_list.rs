@@ -8,13 +8,17 @@ use crate::v1beta1::{Device, ListAndWatchResponse, NumaNode, TopologyInfo};
 /// not change.
 pub const MESSAGE_LIMIT: usize = 4 * 1024 * 1024;
 
+/// The values of the API's `health` field.
+const HEALTHY: &str = "Healthy";
+const UNHEALTHY: &str = "Unhealthy";
+
 /// One device, or one replica of a shared device, as the kubelet counts it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AdvertisedDevice {
     /// Unique within the resource.
     pub id: String,
-    /// Whether the device may be allocated.
-    pub health: Health,
+    /// Whether the device may be allocated. An unhealthy one counts towards capacity.
+    pub healthy: bool,
     /// The NUMA node of the device, if it is advertised.
     pub numa_node: Option<u32>,
 }
@@ -22,37 +26,13 @@ pub struct AdvertisedDevice {
 impl AdvertisedDevice {
     /// A healthy device without a NUMA node.
     pub fn healthy(id: impl Into<String>) -> Self {
-        AdvertisedDevice { id: id.into(), health: Health::Healthy, numa_node: None }
-    }
-}
-
-/// Whether a device may be allocated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Health {
-    /// The device may be allocated.
-    #[default]
-    Healthy,
-    /// The device counts towards capacity and is not allocated.
-    Unhealthy,
-}
-
-impl Health {
-    /// The value of the API's `health` field.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Health::Healthy => "Healthy",
-            Health::Unhealthy => "Unhealthy",
-        }
+        AdvertisedDevice { id: id.into(), healthy: true, numa_node: None }
     }
 }
 
 /// A list of devices that a kubelet accepts.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct DeviceList {
-    message: ListAndWatchResponse,
-    bytes: usize,
-}
+pub struct DeviceList(ListAndWatchResponse);
 
 /// The device list exceeds the kubelet's message limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -75,7 +55,7 @@ impl DeviceList {
         let topology = |node: u32| TopologyInfo { nodes: vec![NumaNode { id: node.into() }] };
         let devices = devices.into_iter().map(|device| Device {
             id: device.id,
-            health: device.health.as_str().to_owned(),
+            health: if device.healthy { HEALTHY } else { UNHEALTHY }.to_owned(),
             topology: device.numa_node.map(topology),
         });
         let message = ListAndWatchResponse { devices: devices.collect() };
@@ -83,23 +63,17 @@ impl DeviceList {
         if bytes > MESSAGE_LIMIT {
             return Err(ListTooLarge { devices: message.devices.len(), bytes });
         }
-        Ok(DeviceList { message, bytes })
+        Ok(DeviceList(message))
     }
 
     /// The devices as the kubelet receives them. An empty list gives the resource a capacity of 0.
     #[must_use]
     pub fn devices(&self) -> &[Device] {
-        &self.message.devices
-    }
-
-    /// The size of the encoded list, in bytes.
-    #[must_use]
-    pub fn encoded_len(&self) -> usize {
-        self.bytes
+        &self.0.devices
     }
 
     pub(crate) fn message(&self) -> ListAndWatchResponse {
-        self.message.clone()
+        self.0.clone()
     }
 }
 
@@ -115,7 +89,7 @@ mod tests {
 
     #[test]
     fn accepts_a_list_up_to_the_message_limit() {
-        assert_eq!(list_of_size(MESSAGE_LIMIT).unwrap().encoded_len(), MESSAGE_LIMIT);
+        assert_eq!(list_of_size(MESSAGE_LIMIT).unwrap().message().encoded_len(), MESSAGE_LIMIT);
         let error = list_of_size(MESSAGE_LIMIT + 1).unwrap_err();
         assert_eq!(error, ListTooLarge { devices: 1, bytes: MESSAGE_LIMIT + 1 });
         assert_eq!(

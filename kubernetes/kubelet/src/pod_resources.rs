@@ -1,23 +1,20 @@
 //! Which container holds which device, from the kubelet's `PodResources` API, version v1.
 //!
-//! Input: the kubelet's endpoint, a socket or, on Windows, a named pipe. Output: an [`Attribution`]
-//! of device IDs to containers. [`list()`] asks once, and [`PodAttribution`] keeps the last answer
-//! for metrics: it asks only while somebody reads it, and far less often than the kubelet allows.
-//! Kubelets have the API on Windows since 1.28, and on Linux since 1.20. The UIDs of pods come from
-//! the Pods API, which kubelets have since 1.37.
+//! [`list()`] asks the kubelet once, and [`PodAttribution`] keeps its last answer for metrics: it
+//! asks only while somebody reads it, and far less often than the kubelet allows. Kubelets on Windows
+//! have the API since 1.28. The UIDs of pods come from the Pods API, which kubelets have since 1.37.
 
 mod attribution;
 mod endpoint;
 mod error;
 mod list;
 mod pod_attribution;
-mod schedule;
 
-pub use attribution::{Assignment, Attribution, Holder};
+pub use attribution::{Attribution, Holder};
 pub use endpoint::{Endpoint, InvalidEndpoint};
 pub use error::{FailureReason, PodResourcesError};
 pub use list::list;
-pub use pod_attribution::{AttributionStatistics, PodAttribution};
+pub use pod_attribution::PodAttribution;
 
 /// How large a response may be, in bytes. Clients of Kubernetes accept as much
 /// (`defaultPodResourcesMaxSize` in `test/e2e_node/util.go`). A node with 250 pods

@@ -3,6 +3,8 @@
 use tokio::time::Instant;
 
 use crate::OutdatedContainer;
+use crate::resource::Resource;
+use crate::status::Phase;
 
 /// The state of every resource, in the order of [`Served::resources`](crate::Served).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -24,8 +26,7 @@ impl Readiness {
     /// every resource.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let ready =
-            |r: &ResourceReadiness| r.state == ResourceState::ListDelivered && r.pending.is_none();
+        let ready = |r: &ResourceReadiness| r.phase == Phase::Ready && r.pending.is_none();
         !self.resources.is_empty() && self.resources.iter().all(ready)
     }
 }
@@ -35,8 +36,13 @@ impl Readiness {
 pub struct ResourceReadiness {
     /// The name of the extended resource.
     pub name: String,
-    /// The registration state with the current kubelet.
-    pub state: ResourceState,
+    /// The registration phase with the current kubelet.
+    pub phase: Phase,
+    /// When the phase began.
+    pub since: Instant,
+    /// The last error of the phase, with its causes, or the daemon that the resource waits for. Empty
+    /// if there was none.
+    pub last_error: String,
     /// Why the devices are not known yet; see [`Resource::pending`](crate::Resource::pending).
     pub pending: Option<String>,
     /// How many registrations a kubelet accepted, by cause; the causes are words such as
@@ -44,30 +50,18 @@ pub struct ResourceReadiness {
     pub registrations: Vec<(&'static str, u64)>,
 }
 
-/// The registration state of a resource with the current kubelet.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ResourceState {
-    /// No registration was attempted yet.
-    Starting,
-    /// No kubelet has accepted the resource, or the kubelet that accepted it is gone.
-    WaitingForKubelet {
-        /// When the wait began.
-        since: Instant,
-        /// The last error, with its causes.
-        last_error: Option<String>,
-    },
-    /// Another daemon on this node serves the resource. This daemon registers it when the other one
-    /// has ended.
-    WaitingForOtherDaemon {
-        /// When the wait began.
-        since: Instant,
-        /// What is known of the other daemon.
-        holder: String,
-    },
-    /// A kubelet accepted the registration and has not received the device list yet.
-    Registered,
-    /// A kubelet received the device list and watches for changes.
-    ListDelivered,
+impl ResourceReadiness {
+    /// The state of a resource that was never registered.
+    pub(crate) fn starting(resource: &dyn Resource) -> Self {
+        ResourceReadiness {
+            name: resource.name().to_owned(),
+            phase: Phase::Starting,
+            since: Instant::now(),
+            last_error: String::new(),
+            pending: resource.pending(),
+            registrations: Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -79,7 +73,9 @@ mod tests {
         let readiness = |pending: Option<&str>| Readiness {
             resources: vec![ResourceReadiness {
                 name: "example.com/gpu".to_owned(),
-                state: ResourceState::ListDelivered,
+                phase: Phase::Ready,
+                since: Instant::now(),
+                last_error: String::new(),
                 pending: pending.map(str::to_owned),
                 registrations: Vec::new(),
             }],

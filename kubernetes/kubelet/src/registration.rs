@@ -2,14 +2,16 @@
 //! calls `Register`.
 
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::timeout;
+use tonic::Status;
 
 use crate::API_VERSION;
 use crate::channel;
-use crate::retry::{Failure, SocketUse};
+use crate::retry::{REFUSED_DELAY, UNREACHABLE_DELAY};
+use crate::text::ErrorChain;
 use crate::transport::Transport;
 use crate::v1beta1::registration_client::RegistrationClient;
 use crate::v1beta1::{DevicePluginOptions, RegisterRequest};
@@ -24,47 +26,37 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 /// Why a registration attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RegisterError {
-    /// No process listens on the kubelet's socket.
+    /// No process listens on the kubelet's socket, or accepts the connection.
     #[error("cannot connect to kubelet")]
     Connect(#[source] io::Error),
-    /// A process listens on the kubelet's socket and does not accept the connection.
-    #[error("kubelet did not accept a connection within {} s", CONNECT_LIMIT.as_secs())]
-    ConnectTimeout,
     /// The connection ended before the answer arrived.
-    #[error("kubelet closed the connection before it answered")]
-    Lost(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("kubelet closed the connection before it answered: {0}")]
+    Lost(String),
     /// No answer arrived.
     #[error("kubelet did not answer within {} s", ANSWER_LIMIT.as_secs())]
-    AnswerTimeout,
+    Timeout,
     /// The kubelet answered with an error.
     #[error("kubelet refused the registration: {} ({:?})", .0.message(), .0.code())]
-    Refused(tonic::Status),
+    Refused(Status),
 }
 
 impl RegisterError {
-    /// The kind of the failure, which determines the delay before the next attempt.
-    pub(crate) fn failure(&self) -> Failure {
+    /// The longest delay before the next attempt.
+    pub(crate) fn longest_delay(&self) -> Duration {
         match self {
-            RegisterError::Connect(_) | RegisterError::Lost(_) => Failure::Unreachable,
-            RegisterError::ConnectTimeout
-            | RegisterError::AnswerTimeout
-            | RegisterError::Refused(_) => Failure::Refused,
+            RegisterError::Connect(_) | RegisterError::Lost(_) => UNREACHABLE_DELAY,
+            RegisterError::Timeout | RegisterError::Refused(_) => REFUSED_DELAY,
         }
     }
 
     /// Whether the kubelet may have registered the socket.
-    pub(crate) fn socket_use(&self) -> SocketUse {
-        match self {
-            RegisterError::Connect(_) | RegisterError::ConnectTimeout => SocketUse::NeverRegistered,
-            RegisterError::Lost(_) | RegisterError::AnswerTimeout | RegisterError::Refused(_) => {
-                SocketUse::MaybeRegistered
-            }
-        }
+    pub(crate) fn may_have_registered(&self) -> bool {
+        !matches!(self, RegisterError::Connect(_))
     }
 
     /// Whether the kubelet may still complete the registration, now or later.
-    pub(crate) fn may_still_succeed(&self) -> bool {
-        matches!(self, RegisterError::AnswerTimeout)
+    pub(crate) fn may_still_register(&self) -> bool {
+        matches!(self, RegisterError::Timeout)
     }
 
     /// What an administrator can do about the failure, if that is known.
@@ -93,31 +85,30 @@ impl RegisterError {
 /// of a socket in the same directory.
 pub(crate) async fn register<T: Transport>(
     transport: T,
-    kubelet: &Path,
+    kubelet: PathBuf,
     resource_name: String,
     endpoint: String,
     options: DevicePluginOptions,
 ) -> Result<(), RegisterError> {
-    let io = timeout(CONNECT_LIMIT, transport.connect(kubelet))
+    let io = timeout(CONNECT_LIMIT, transport.connect(&kubelet))
         .await
-        .map_err(|_| RegisterError::ConnectTimeout)?
+        .unwrap_or_else(|_| {
+            let limit = CONNECT_LIMIT.as_secs();
+            let text = format!("kubelet did not accept a connection within {limit} s");
+            Err(io::Error::new(io::ErrorKind::TimedOut, text))
+        })
         .map_err(RegisterError::Connect)?;
     let call = async {
-        let lost = |error| RegisterError::Lost(Box::new(error));
-        let mut kubelet = RegistrationClient::new(channel::over(io).await.map_err(lost)?);
+        let channel = channel::over(io).await;
+        let channel =
+            channel.map_err(|error| RegisterError::Lost(ErrorChain(&error).to_string()))?;
         let version = API_VERSION.to_owned();
         let request = RegisterRequest { version, endpoint, resource_name, options: Some(options) };
-        kubelet.register(request).await.map(drop).map_err(call_error)
+        let answer = RegistrationClient::new(channel).register(request).await;
+        answer.map(drop).map_err(|status| match channel::lost(&status) {
+            Some(lost) => RegisterError::Lost(lost),
+            None => RegisterError::Refused(status),
+        })
     };
-    timeout(ANSWER_LIMIT, call).await.map_err(|_| RegisterError::AnswerTimeout)?
-}
-
-/// Distinguishes an error that the kubelet answered with from a connection that was lost during
-/// the call.
-fn call_error(status: tonic::Status) -> RegisterError {
-    if channel::is_lost(&status) {
-        RegisterError::Lost(Box::new(status))
-    } else {
-        RegisterError::Refused(status)
-    }
+    timeout(ANSWER_LIMIT, call).await.map_err(|_| RegisterError::Timeout)?
 }

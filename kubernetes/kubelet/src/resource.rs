@@ -1,11 +1,10 @@
 //! The interface to the plugin: the trait that it implements for each extended resource.
 
-use std::fmt;
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tonic::Status;
 
-use crate::text::printable;
 use crate::v1beta1::DevicePluginOptions;
 use crate::{ContainerResponse, DeviceList};
 
@@ -13,7 +12,7 @@ use crate::{ContainerResponse, DeviceList};
 ///
 /// Calls arrive at any time and in any order, also before any list was sent. They must not block for
 /// longer than it takes to check a few files: calls with few devices run on the thread that serves
-/// everything else.
+/// everything else. The kubelet shows the message of an error in the pod's events.
 pub trait Resource: Send + Sync + 'static {
     /// The name of the extended resource, `domain/name`.
     fn name(&self) -> &str;
@@ -38,7 +37,7 @@ pub trait Resource: Send + Sync + 'static {
     ///
     /// # Errors
     /// The devices cannot be allocated.
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal>;
+    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status>;
 
     /// Which optional calls the kubelet makes: none, unless the plugin says so. A plugin that
     /// implements [`preferred_allocation`](Self::preferred_allocation) or
@@ -51,7 +50,7 @@ pub trait Resource: Send + Sync + 'static {
     ///
     /// # Errors
     /// The request cannot be fulfilled.
-    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
         let others = request.available.iter().filter(|id| !request.must_include.contains(id));
         Ok(request.must_include.iter().chain(others).take(request.size).cloned().collect())
     }
@@ -60,7 +59,7 @@ pub trait Resource: Send + Sync + 'static {
     ///
     /// # Errors
     /// The container cannot start.
-    fn pre_start(&self, ids: &[String]) -> Result<(), Refusal> {
+    fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
         let _ = ids;
         Ok(())
     }
@@ -75,46 +74,4 @@ pub struct PreferredRequest<'a> {
     pub must_include: &'a [String],
     /// How many devices to choose, including those of `must_include`.
     pub size: usize,
-}
-
-/// The error that a call is answered with. The kubelet shows the message in the pod's events.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    /// The kind, which determines the gRPC status code.
-    pub kind: RefusalKind,
-    /// One sentence that names the object and the value.
-    pub message: String,
-}
-
-impl Refusal {
-    /// Creates a refusal. The message may quote what a client sent.
-    pub fn new(kind: RefusalKind, message: impl fmt::Display) -> Self {
-        Refusal { kind, message: printable(&message.to_string()) }
-    }
-}
-
-/// The kinds of refusals, named after the gRPC status codes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RefusalKind {
-    /// The request is invalid in every state of the host.
-    InvalidArgument,
-    /// The request names a device that does not exist, or no longer exists.
-    NotFound,
-    /// The request is valid, but the state of the host or the configuration does not allow it.
-    FailedPrecondition,
-    /// An unexpected failure.
-    Internal,
-}
-
-impl From<Refusal> for tonic::Status {
-    fn from(refusal: Refusal) -> Self {
-        let code = match refusal.kind {
-            RefusalKind::InvalidArgument => tonic::Code::InvalidArgument,
-            RefusalKind::NotFound => tonic::Code::NotFound,
-            RefusalKind::FailedPrecondition => tonic::Code::FailedPrecondition,
-            RefusalKind::Internal => tonic::Code::Internal,
-        };
-        tonic::Status::new(code, refusal.message)
-    }
 }

@@ -10,34 +10,16 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 
 /// The longest delay while no kubelet listens. It is short, so that a kubelet that restarts is
 /// found within a second even if its socket file stayed in place.
-const UNREACHABLE_DELAY: Duration = Duration::from_millis(500);
+pub(crate) const UNREACHABLE_DELAY: Duration = Duration::from_millis(500);
 
 /// The longest delay while a kubelet refuses the registration or does not answer.
-const REFUSED_DELAY: Duration = Duration::from_secs(30);
+pub(crate) const REFUSED_DELAY: Duration = Duration::from_secs(30);
 
 /// The interval after which the same failure is logged again. Each repetition doubles it.
 const FIRST_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The longest interval between two log lines of the same failure.
 const LONGEST_LOG_INTERVAL: Duration = Duration::from_secs(600);
-
-/// The kind of a failure, which determines the next delay.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Failure {
-    /// No process listens on the kubelet's socket, or the plugin's socket could not be bound.
-    Unreachable,
-    /// A kubelet is running and refuses the registration, or does not answer.
-    Refused,
-}
-
-/// Whether a socket can be registered again after a failed attempt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SocketUse {
-    /// No kubelet knows the socket.
-    NeverRegistered,
-    /// A kubelet may have registered the socket.
-    MaybeRegistered,
-}
 
 /// Counts failures and computes the delay before the next attempt.
 #[derive(Clone, Debug, Default)]
@@ -46,11 +28,8 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub(crate) fn after(&mut self, failure: Failure) -> Duration {
-        let longest = match failure {
-            Failure::Unreachable => UNREACHABLE_DELAY,
-            Failure::Refused => REFUSED_DELAY,
-        };
+    /// The delay after one more failure, at most `longest`.
+    pub(crate) fn next(&mut self, longest: Duration) -> Duration {
         let delay = FIRST_DELAY.saturating_mul(1 << self.failures.min(16)).min(longest);
         self.failures = self.failures.saturating_add(1);
         delay
@@ -110,14 +89,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_up_to_a_limit_that_depends_on_the_failure() {
+    fn delays_double_up_to_a_limit() {
         let mut backoff = Backoff::default();
         let unreachable: Vec<u128> =
-            (0..5).map(|_| backoff.after(Failure::Unreachable).as_millis()).collect();
+            (0..5).map(|_| backoff.next(UNREACHABLE_DELAY).as_millis()).collect();
         assert_eq!(unreachable, [100, 200, 400, 500, 500]);
         backoff.reset();
-        let refused: Vec<u128> =
-            (0..40).map(|_| backoff.after(Failure::Refused).as_millis()).collect();
+        let refused: Vec<u128> = (0..40).map(|_| backoff.next(REFUSED_DELAY).as_millis()).collect();
         assert_eq!(refused[..10], [100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000]);
         assert_eq!(refused[39], 30000);
     }

@@ -3,23 +3,26 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{Stream, stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::limits::{ConnectionLimit, Limited, Limits, Peer};
-use crate::service::{Service, Services};
+use crate::limits::{LimitedService, Peer};
+use crate::service::Service;
 use crate::text::ErrorChain;
 use crate::transport::Listener;
+
+/// The connections of a socket. A kubelet opens one, `status` another one. At the limit, further
+/// connections wait. Only the kubelet knows a socket that it is sent, so others come later.
+const CONNECTIONS: usize = 16;
 
 /// The calls at the same time on a connection. A kubelet makes one call besides its stream.
 const CALLS: u32 = 16;
@@ -49,23 +52,14 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// own limit.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Accepts and serves connections until `close` is cancelled and all connections have ended.
-pub(crate) async fn serve<L>(
-    listener: L,
-    service: Service,
-    limits: Limits,
-    kubelet_expected: Arc<AtomicBool>,
-    close: CancellationToken,
-    resource: String,
-) where
-    L: Listener,
-    L::Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+/// Accepts and serves connections until `close` of the service is cancelled and all connections
+/// have ended.
+pub(crate) async fn serve<L: Listener>(listener: L, service: Service, calls: Arc<Semaphore>) {
     // Cancelled at the latest when this future ends or is dropped.
     let abort = CancellationToken::new();
     let _abort = abort.clone().drop_guard();
-    let connections = incoming(listener, limits.of_socket(), abort, resource.clone());
-    let service = Limited { inner: Services::new(service), limits, kubelet_expected };
+    let (resource, close) = (service.resource.name().to_owned(), service.close.clone());
+    let connections = incoming(listener, abort, resource.clone());
     let serving = Server::builder()
         .max_concurrent_streams(CALLS)
         .http2_max_header_list_size(HEADER_BYTES)
@@ -74,7 +68,11 @@ pub(crate) async fn serve<L>(
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE_ANSWER))
         .timeout(CALL_LIMIT)
-        .serve_with_incoming_shutdown(service, connections, close.clone().cancelled_owned());
+        .serve_with_incoming_shutdown(
+            LimitedService::new(service, calls),
+            connections,
+            close.clone().cancelled_owned(),
+        );
     tokio::select! {
         ended = serving => if let Err(error) = ended {
             tracing::warn!(resource, error = %ErrorChain(&error), "plugin socket failed");
@@ -86,20 +84,17 @@ pub(crate) async fn serve<L>(
 }
 
 /// The connections that a listener accepts, as many as the limit allows.
-fn incoming<L>(
+fn incoming<L: Listener>(
     listener: L,
-    limit: ConnectionLimit,
     abort: CancellationToken,
     resource: String,
-) -> impl Stream<Item = io::Result<Connection>>
-where
-    L: Listener,
-    L::Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    stream::unfold(
-        (listener, limit, abort, resource),
-        |(mut listener, limit, abort, resource)| async {
-            let permit = limit.one_more().await;
+) -> impl Stream<Item = io::Result<Connection>> {
+    let limit = Arc::new(Semaphore::new(CONNECTIONS));
+    stream::unfold((listener, resource), move |(mut listener, resource)| {
+        let permit = Arc::clone(&limit).acquire_owned();
+        let aborted = abort.clone().cancelled_owned();
+        async move {
+            let permit = permit.await.expect("the semaphore is never closed");
             let io = loop {
                 match listener.accept().await {
                     Ok(io) => break io,
@@ -111,14 +106,14 @@ where
             };
             let connection = Connection {
                 io: Box::new(io),
-                peer: Arc::default(),
-                aborted: Box::pin(abort.clone().cancelled_owned()),
+                peer: Peer::default(),
+                aborted: Box::pin(aborted),
                 silence: Box::pin(sleep(SILENCE)),
                 _permit: permit,
             };
-            Some((Ok(connection), (listener, limit, abort, resource)))
-        },
-    )
+            Some((Ok(connection), (listener, resource)))
+        }
+    })
 }
 
 trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -129,7 +124,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 struct Connection {
     // Of any kind, so that the server is compiled once and not for each kind.
     io: Box<dyn ByteStream>,
-    peer: Arc<Peer>,
+    peer: Peer,
     aborted: BoxFuture<'static, ()>,
     silence: Pin<Box<Sleep>>,
     _permit: OwnedSemaphorePermit,
@@ -148,10 +143,10 @@ impl Connection {
 }
 
 impl Connected for Connection {
-    type ConnectInfo = Arc<Peer>;
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) -> Arc<Peer> {
-        Arc::clone(&self.peer)
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
     }
 }
 
@@ -181,12 +176,10 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(cx)?;
         Pin::new(&mut self.io).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.check(cx)?;
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
 }

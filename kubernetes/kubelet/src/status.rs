@@ -6,11 +6,13 @@
 
 mod query;
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 pub use self::query::{ANSWER_LIMIT, StatusError, find_sockets, query_all};
 pub use self::v1::{OutdatedContainer, Phase, ResourceStatus, StatusReport};
-use crate::readiness::{Readiness, ResourceState};
+use crate::readiness::Readiness;
 
 /// The messages, the server and the client.
 #[allow(missing_docs, clippy::all, clippy::pedantic, reason = "generated from proto/status.proto")]
@@ -23,26 +25,15 @@ impl StatusReport {
     /// The report of a process whose resources have these states.
     #[must_use]
     pub fn of(readiness: &Readiness, now: Instant) -> StatusReport {
-        let ms_since =
-            |start: &Instant| u64::try_from((now - *start).as_millis()).unwrap_or(u64::MAX);
         let resources = readiness.resources.iter().map(|resource| {
-            let (phase, waiting_ms, last_error) = match &resource.state {
-                ResourceState::Starting => (Phase::Starting, 0, String::new()),
-                ResourceState::WaitingForKubelet { since, last_error } => {
-                    let last_error = last_error.clone().unwrap_or_default();
-                    (Phase::WaitingForKubelet, ms_since(since), last_error)
-                }
-                ResourceState::WaitingForOtherDaemon { since, holder } => {
-                    (Phase::WaitingForOtherDaemon, ms_since(since), holder.clone())
-                }
-                ResourceState::Registered => (Phase::Registered, 0, String::new()),
-                ResourceState::ListDelivered => (Phase::Ready, 0, String::new()),
-            };
+            let waits =
+                matches!(resource.phase, Phase::WaitingForKubelet | Phase::WaitingForOtherDaemon);
+            let waited = if waits { now - resource.since } else { Duration::ZERO };
             ResourceStatus {
                 name: resource.name.clone(),
-                phase: phase.into(),
-                waiting_ms,
-                last_error,
+                phase: resource.phase.into(),
+                waiting_ms: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+                last_error: resource.last_error.clone(),
                 pending: resource.pending.clone().unwrap_or_default(),
             }
         });

@@ -64,7 +64,7 @@ pub trait Transport: Clone + Send + Sync + 'static {
 /// A socket that accepts connections.
 pub trait Listener: Send + 'static {
     /// A connection.
-    type Stream;
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
     /// Waits for the next connection. Cancel safe.
     ///

@@ -1,4 +1,4 @@
-//! Checks that the generated Rust code matches the `.proto` files.
+//! Checks that the generated Rust code matches the `.proto` files, and the README the example.
 //!
 //! `UPDATE_GENERATED=1 cargo test -p kubelet --test generated_code` regenerates it.
 
@@ -30,6 +30,15 @@ fn the_code_matches_the_proto_files() {
             checked_in.display()
         );
     }
+}
+
+#[test]
+fn the_readme_shows_the_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+    let example = read("examples/minimal.rs");
+    let code = &example[example.find("use ").unwrap()..];
+    assert!(read("README.md").contains(&format!("```rust,no_run\n{code}```\n")), "{code}");
 }
 
 fn generate(folder: &Path, proto: &str, package: &str) -> String {

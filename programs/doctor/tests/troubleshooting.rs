@@ -121,8 +121,6 @@ fn explained_messages_about_the_kubelet_are_logged() {
         (service, "Allocate failed"),
         (service, "GetPreferredAllocation failed"),
         (service, "request has more than "),
-        (service, "response is longer than "),
-        (limits, "too many large requests at the same time; try again"),
         (limits, "too many calls at the same time; try again"),
     ] {
         assert!(source.contains(message), "nothing logs `{message}`");

@@ -12,8 +12,8 @@ use devices::{
     ResourceSpec, SlotError,
 };
 use kubelet::{
-    ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount, PreferredRequest,
-    Refusal, RefusalKind,
+    Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount, PreferredRequest,
+    Status,
 };
 use tokio::sync::watch;
 
@@ -94,11 +94,11 @@ impl AdvertisedResource {
     }
 
     /// The devices of this resource in `set`.
-    fn of<'a>(&self, set: &'a DeviceSet) -> Result<&'a ResourceDevices, Refusal> {
+    fn of<'a>(&self, set: &'a DeviceSet) -> Result<&'a ResourceDevices, Status> {
         let resource = set.resource(&self.name).map(Arc::as_ref);
         resource.ok_or_else(|| {
             let message = format!("resource {} is no longer configured", self.name);
-            Refusal::new(RefusalKind::NotFound, message)
+            Status::not_found(message)
         })
     }
 
@@ -160,7 +160,7 @@ impl kubelet::Resource for AdvertisedResource {
         self.devices.pending()
     }
 
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
         let began = Instant::now();
         let set = self.devices.set();
         let resource = self.of(&set)?;
@@ -177,29 +177,29 @@ impl kubelet::Resource for AdvertisedResource {
         DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
     }
 
-    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
         let set = self.devices.set();
         let PreferredRequest { available, must_include, size } = request;
         devices::preferred_allocation(self.of(&set)?, available, must_include, size)
-            .map_err(|error| Refusal::new(RefusalKind::InvalidArgument, error))
+            .map_err(|error| Status::invalid_argument(error.to_string()))
     }
 }
 
-fn refuse(error: &PlanError) -> Refusal {
+fn refuse(error: &PlanError) -> Status {
     let kind = match error {
         PlanError::NoSlots
         | PlanError::Slot(SlotError::Malformed(_) | SlotError::BeyondReplicas(..)) => {
-            RefusalKind::InvalidArgument
+            Code::InvalidArgument
         }
-        PlanError::Slot(SlotError::UnknownDevice(..)) => RefusalKind::NotFound,
+        PlanError::Slot(SlotError::UnknownDevice(..)) => Code::NotFound,
         PlanError::Slot(SlotError::Unhealthy(..))
         | PlanError::SharedRequest { .. }
         | PlanError::SeveralDevices(_)
         | PlanError::NoDeviceClass { .. }
         | PlanError::DifferentClasses(_)
-        | PlanError::NoLocationPath(_) => RefusalKind::FailedPrecondition,
+        | PlanError::NoLocationPath(_) => Code::FailedPrecondition,
     };
-    Refusal::new(kind, error)
+    Status::new(kind, error.to_string())
 }
 
 /// The label `reason` of a refusal in metrics, one of [`metrics::REFUSAL_REASONS`].
@@ -300,18 +300,18 @@ mod tests {
         let display = advertised("made-up-two-vendors.yaml", "multiDevice: reject")[0].clone();
         let kind = |ids: &[&str]| {
             let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-            display.allocate(&ids).unwrap_err().kind
+            display.allocate(&ids).unwrap_err().code()
         };
-        assert_eq!(kind(&[]), RefusalKind::InvalidArgument);
-        assert_eq!(kind(&["nonsense"]), RefusalKind::InvalidArgument);
-        assert_eq!(kind(&[&A10.replace(r"\0", r"\1")]), RefusalKind::InvalidArgument);
-        assert_eq!(kind(&[r"PCI\GONE\0"]), RefusalKind::NotFound);
-        assert_eq!(kind(&[A10, V520]), RefusalKind::FailedPrecondition);
+        assert_eq!(kind(&[]), Code::InvalidArgument);
+        assert_eq!(kind(&["nonsense"]), Code::InvalidArgument);
+        assert_eq!(kind(&[&A10.replace(r"\0", r"\1")]), Code::InvalidArgument);
+        assert_eq!(kind(&[r"PCI\GONE\0"]), Code::NotFound);
+        assert_eq!(kind(&[A10, V520]), Code::FailedPrecondition);
         let unhealthy = advertised("made-up-npu-beside-gpu.yaml", "")[0].clone();
         let id = r"PCI\VEN_10DE&DEV_2684&SUBSYS_88E21043&REV_A1\4&2283F625&0&0008\0";
         let refusal = unhealthy.allocate(&[id.to_owned()]).unwrap_err();
-        assert_eq!(refusal.kind, RefusalKind::FailedPrecondition);
-        assert!(refusal.message.contains("problem code 43"), "{refusal}");
+        assert_eq!(refusal.code(), Code::FailedPrecondition);
+        assert!(refusal.message().contains("problem code 43"), "{refusal}");
     }
 
     #[test]

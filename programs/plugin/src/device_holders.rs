@@ -1,30 +1,31 @@
 //! Which devices containers hold, asked when the grace time of a removed device has expired, and
 //! while containers use a driver that was replaced.
 //!
-//! In comes the kubelet's `PodResources` API; out go the holders, or `None` if the kubelet does not
-//! report them in time. The question is asked on a thread of its own and shares its answers with
-//! the metrics, so that however many devices disappear, the kubelet is asked at most once a second.
+//! The question is asked on a thread of its own and shares its answers with the metrics, so that
+//! however many devices disappear, the kubelet is asked at most once a second.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use daemon::background_query::BackgroundQuery;
 use daemon::event_loop;
-use kubelet::pod_resources::{Attribution, PodAttribution};
+use kubelet::pod_resources::{Attribution, FailureReason, PodAttribution};
 use tokio::time::{Instant, sleep_until};
 
-/// How long to wait for an answer. The kubelet gets half a second, and after that only the
-/// grace time decides.
-const LIMIT: Duration = Duration::from_secs(2);
+/// When to ask again if the kubelet did not answer: as often as its answers are renewed.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The holders, or why the kubelet does not report them.
+pub(crate) type Answer = Result<Arc<Attribution>, FailureReason>;
 
 /// Asks which devices are held, for a node whose last allocation was at this time. It blocks,
 /// perhaps for ever.
-pub(crate) type AskHolders = Arc<dyn Fn(Option<Instant>) -> Option<Arc<Attribution>> + Send + Sync>;
+pub(crate) type AskHolders = Arc<dyn Fn(Option<Instant>) -> Answer + Send + Sync>;
 
 /// Asks the kubelet.
 pub(crate) fn ask_kubelet(pods: Arc<PodAttribution>) -> AskHolders {
     Arc::new(move |last_allocation| {
-        let event_loop = event_loop::build().ok()?;
+        let event_loop = event_loop::build().map_err(|_| FailureReason::Other)?;
         event_loop.block_on(pods.current(last_allocation))
     })
 }
@@ -33,18 +34,20 @@ pub(crate) fn ask_kubelet(pods: Arc<PodAttribution>) -> AskHolders {
 pub(crate) struct DeviceHolders {
     /// `None`: there is no kubelet to ask.
     ask: Option<AskHolders>,
-    query: BackgroundQuery<Option<Arc<Attribution>>>,
-    /// Until when to wait for the answer; `None` if nothing was asked.
-    until: Option<Instant>,
-    pub(crate) limit: Duration,
+    query: BackgroundQuery<Answer>,
+    is_asked: bool,
+    last_allocation: Option<Instant>,
+    /// When to ask again.
+    due: Option<Instant>,
+    pub(crate) pause: Duration,
 }
 
 impl DeviceHolders {
     /// A question to nobody: the answer is always `None`.
     pub(crate) fn unknown() -> DeviceHolders {
-        let effect = "removed devices are dropped after their grace time";
-        let query = BackgroundQuery::new("device holders", effect);
-        DeviceHolders { ask: None, query, until: None, limit: LIMIT }
+        let query = BackgroundQuery::new("device holders", "removed devices stay listed");
+        let (is_asked, last_allocation) = (false, None);
+        DeviceHolders { ask: None, query, is_asked, last_allocation, due: None, pause: PAUSE }
     }
 
     /// A question that `ask` answers.
@@ -54,82 +57,60 @@ impl DeviceHolders {
 
     /// Whether an answer is awaited.
     pub(crate) fn is_asked(&self) -> bool {
-        self.until.is_some()
+        self.is_asked
     }
 
     /// Asks. While an earlier question hangs, no other is asked.
     pub(crate) fn ask(&mut self, last_allocation: Option<Instant>) {
-        let now = Instant::now();
-        let Some(ask) = &self.ask else {
-            self.until = Some(now);
-            return;
-        };
-        self.until = Some(now + self.limit);
-        if !self.query.is_running() {
-            let ask = Arc::clone(ask);
-            self.query.start(move || ask(last_allocation));
-        }
+        (self.is_asked, self.last_allocation) = (true, last_allocation);
     }
 
-    /// Waits for the answer. Never completes if nothing was asked.
+    /// Waits for the answer: `None` if nobody reports holders. A kubelet that does not answer now is
+    /// asked again. Never completes if nothing was asked. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Arc<Attribution>> {
-        loop {
-            let until = self.until;
-            let too_late = async {
-                match until {
-                    Some(until) => sleep_until(until).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                answer = self.query.answer() => if self.until.take().is_some() {
-                    return answer;
-                },
-                () = too_late => {
-                    self.until = None;
-                    return None;
-                }
-            }
+        if !self.is_asked {
+            return std::future::pending().await;
         }
+        let answer = loop {
+            let Some(ask) = &self.ask else { break None };
+            if let Some(due) = self.due {
+                sleep_until(due).await;
+                self.due = None;
+            }
+            if !self.query.is_running() {
+                let (ask, last_allocation) = (Arc::clone(ask), self.last_allocation);
+                self.query.start(move || ask(last_allocation));
+            }
+            match self.query.answer().await {
+                Ok(holders) => break Some(holders),
+                Err(FailureReason::Missing | FailureReason::Refused) => break None,
+                Err(_) => self.due = Some(Instant::now() + self.pause),
+            }
+        };
+        self.is_asked = false;
+        answer
     }
 }
 
 /// A pod that holds each of these slots of a resource.
 #[cfg(test)]
 pub(crate) fn attribution(slots: &[(&str, &str)]) -> Attribution {
-    use kubelet::pod_resources::{Assignment, Holder};
+    use kubelet::pod_resources::Holder;
     let name = || "x".to_owned();
     let holder = || Holder { namespace: name(), pod: "render".to_owned(), container: name() };
-    Attribution::new(slots.iter().map(|(resource, slot)| Assignment {
-        holder: Arc::new(holder()),
-        resource: (*resource).to_owned(),
-        device_ids: vec![(*slot).to_owned()],
-    }))
+    let held = |(resource, slot): &(&str, &str)| {
+        ((*resource).to_owned(), (*slot).to_owned(), Arc::new(holder()))
+    };
+    slots.iter().map(held).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::Mutex;
-    use std::sync::mpsc::{Receiver, channel};
-
-    /// Much longer than anything takes on a slow machine.
-    const ENOUGH: Duration = Duration::from_secs(120);
 
     fn held() -> Arc<Attribution> {
         Arc::new(attribution(&[("example.com/gpu", r"PCI\A\0")]))
-    }
-
-    /// Holders whose answer a test releases.
-    fn hanging(limit: Duration) -> (DeviceHolders, std::sync::mpsc::Sender<()>) {
-        let (release, released) = channel();
-        let released: Mutex<Receiver<()>> = Mutex::new(released);
-        let ask = move |_| {
-            let _ = released.lock().unwrap().recv();
-            Some(held())
-        };
-        (DeviceHolders { limit, ..DeviceHolders::new(Arc::new(ask)) }, release)
     }
 
     #[tokio::test(start_paused = true)]
@@ -143,24 +124,34 @@ mod tests {
         assert!(!holders.is_asked());
     }
 
+    /// A busy kubelet answers later than half a second after the question.
     #[tokio::test]
-    async fn a_kubelet_that_hangs_is_not_waited_for_and_its_late_answer_is_discarded() {
-        let (mut holders, release) = hanging(Duration::from_millis(20));
+    async fn a_kubelet_that_does_not_answer_is_asked_again() {
+        use FailureReason::{Exhausted, Other, Timeout};
+        let answers = [Err(Timeout), Err(Exhausted), Err(Other), Ok(held())].into_iter();
+        let answers = Mutex::new(answers);
+        let ask = move |_| answers.lock().unwrap().next().unwrap();
+        let pause = Duration::from_millis(5);
+        let mut holders = DeviceHolders { pause, ..DeviceHolders::new(Arc::new(ask)) };
         holders.ask(None);
-        assert_eq!(holders.next().await, None);
-        // A second question starts no second thread.
-        holders.ask(None);
-        assert_eq!(holders.next().await, None);
-        release.send(()).unwrap();
-        let began = Instant::now();
-        while holders.query.is_running() {
-            let next = tokio::time::timeout(Duration::from_millis(20), holders.next()).await;
-            assert!(next.is_err() && began.elapsed() < ENOUGH);
+        // Whoever waits may do something else in between.
+        while tokio::time::timeout(pause / 2, holders.next()).await.is_err() {
+            assert!(holders.is_asked());
         }
-        drop(release);
-        holders.limit = ENOUGH;
+        assert!(!holders.is_asked());
+        holders.ask = None;
         holders.ask(None);
-        assert_eq!(holders.next().await, Some(held()));
+        assert_eq!(holders.next().await, None);
+    }
+
+    /// It never reports holders, so only the grace time decides.
+    #[tokio::test]
+    async fn a_kubelet_that_refuses_is_not_asked_again() {
+        for reason in [FailureReason::Missing, FailureReason::Refused] {
+            let mut holders = DeviceHolders::new(Arc::new(move |_| Err(reason)));
+            holders.ask(None);
+            assert_eq!(holders.next().await, None);
+        }
     }
 
     #[tokio::test]
@@ -168,7 +159,7 @@ mod tests {
         let path = if cfg!(windows) { r"\\.\pipe\no-kubelet" } else { "/nowhere/kubelet.sock" };
         let endpoint = kubelet::pod_resources::Endpoint::new(path).unwrap();
         let ask = ask_kubelet(Arc::new(PodAttribution::new(endpoint)));
-        let mut holders = DeviceHolders { limit: ENOUGH, ..DeviceHolders::new(ask) };
+        let mut holders = DeviceHolders::new(ask);
         holders.ask(None);
         assert_eq!(holders.next().await, None);
     }

@@ -13,10 +13,7 @@ pub(crate) fn lists(set: &DeviceSet) -> Vec<Result<DeviceList, ListTooLarge>> {
 fn list(resource: &Arc<ResourceDevices>) -> Result<DeviceList, ListTooLarge> {
     DeviceList::new(resource.slots().map(|slot| AdvertisedDevice {
         id: slot.id.to_string(),
-        health: match slot.health {
-            devices::Health::Healthy => kubelet::Health::Healthy,
-            devices::Health::Unhealthy(_) => kubelet::Health::Unhealthy,
-        },
+        healthy: slot.health.is_healthy(),
         numa_node: slot.numa_node,
     }))
 }

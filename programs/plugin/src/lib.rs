@@ -15,7 +15,6 @@ mod device_holders;
 mod device_lists;
 mod device_telemetry;
 mod doctor_command;
-mod earlier_allocations;
 #[cfg(all(test, windows))]
 mod hot_plug;
 mod launcher;

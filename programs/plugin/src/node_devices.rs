@@ -5,30 +5,26 @@
 //! thread that may hang; out go one published [`DeviceSet`], and the resources with the encoded list of each. This is the only
 //! writer of the set and of the resources.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cli::Failure;
 use devices::{
-    Catalog, DeviceSet, EarlierAllocation, HcsSchema, HeldDevices, HostSnapshot, Moment,
-    ResourceDevices, ResourceName,
+    Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices, ResourceName,
 };
 use kubelet::pod_resources::Attribution;
-use kubelet::{CHECKPOINT, DeviceList, ListTooLarge, Resource as _, Served};
+use kubelet::{DeviceList, ListTooLarge, Served};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::device_lists::lists;
-use crate::earlier_allocations;
 use crate::launcher::NodeLauncher;
 use crate::logged_mounts::LoggedMounts;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::PublishedDevices;
 use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
-use daemon::background_query::BackgroundQuery;
 use daemon::change_log::{self, RepeatedText};
 use daemon::config_reload::{ConfigChange, ConfigReload};
 use daemon::gpu_uuids::{GpuUuidReader, GpuUuids};
@@ -41,9 +37,6 @@ use daemon::read_schedule::Cause;
 /// restart of the daemon.
 const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 
-/// What follows while the kubelet's record of earlier allocations is not read.
-const EARLIER_UNKNOWN: &str = "containers that use a driver which was replaced are not reported";
-
 /// The writer of the device set.
 pub(crate) struct NodeDevices {
     catalog: Catalog,
@@ -53,8 +46,6 @@ pub(crate) struct NodeDevices {
     holders: DeviceHolders,
     outdated: OutdatedDrivers,
     launcher: NodeLauncher,
-    /// The kubelet's record of allocations before this process started.
-    earlier: BackgroundQuery<Vec<EarlierAllocation>>,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
     /// The schemas of a live host, once it has returned them.
@@ -111,7 +102,6 @@ enum Event {
     Uuids(GpuUuids),
     ReviewDue,
     Holders(Option<Arc<Attribution>>),
-    Earlier(Vec<EarlierAllocation>),
     Configuration(ConfigChange),
 }
 
@@ -174,7 +164,6 @@ impl NodeDevices {
             holders: DeviceHolders::unknown(),
             outdated: OutdatedDrivers::default(),
             launcher: NodeLauncher::default(),
-            earlier: BackgroundQuery::new("kubelet checkpoint", EARLIER_UNKNOWN),
             snapshot,
             schemas: None,
             failures: RepeatedText::default(),
@@ -205,13 +194,6 @@ impl NodeDevices {
     pub(crate) fn provide_launcher(&mut self, provide: impl FnOnce(&Catalog) -> NodeLauncher) {
         self.launcher = provide(&self.catalog);
         self.serve_notices();
-    }
-
-    /// Reads what the kubelet has recorded in `directory` of allocations before this process started.
-    pub(crate) fn read_checkpoint(&mut self, directory: &Path) {
-        let path = directory.join(CHECKPOINT);
-        let names = self.resources.iter().map(|r| r.name().to_owned()).collect::<Vec<_>>();
-        self.earlier.start(move || earlier_allocations::read(&path, &names));
     }
 
     /// The resources, with their lists.
@@ -245,10 +227,6 @@ impl NodeDevices {
                 }
                 Ok(Event::ReviewDue) => self.holders.ask(self.published.last_allocation()),
                 Ok(Event::Holders(holders)) => self.review(holders.as_deref()),
-                Ok(Event::Earlier(earlier)) => {
-                    self.published.allocated_earlier(earlier);
-                    self.find_outdated();
-                }
                 Ok(Event::Configuration(ConfigChange::Ended)) => {
                     return NodeDevicesError::ConfigWatch;
                 }
@@ -273,7 +251,6 @@ impl NodeDevices {
             schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
             uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
             holders = self.holders.next() => Ok(Event::Holders(holders)),
-            earlier = self.earlier.answer() => Ok(Event::Earlier(earlier)),
             () = review_due => Ok(Event::ReviewDue),
             change = self.configuration.next() => Ok(Event::Configuration(change)),
         }
@@ -384,12 +361,10 @@ impl NodeDevices {
         self.find_outdated();
     }
 
-    /// Finds slots with a driver that was replaced, once all allocations are known.
+    /// Finds slots with a driver that was replaced.
     fn find_outdated(&mut self) {
-        if self.published.pending().is_none() && !self.earlier.is_running() {
-            self.outdated.set_published(&self.published, self.now());
-            self.serve_outdated();
-        }
+        self.outdated.set_published(&self.published, self.now());
+        self.serve_outdated();
     }
 
     /// Publishes the set without the removed devices whose time is up, and reports containers

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use devices::{
-    AllocatedDrivers, DeviceSet, EarlierAllocation, OutdatedSlot, ResourceDevices, ResourceName,
-};
+use devices::{AllocatedDrivers, DeviceSet, OutdatedSlot, ResourceDevices, ResourceName};
 use metrics::PluginMetrics;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -78,12 +76,6 @@ impl PublishedDevices {
     pub(crate) fn outdated_slots(&self) -> Vec<OutdatedSlot> {
         let set = self.set();
         self.allocated_drivers().outdated(&set)
-    }
-
-    /// Records allocations before this process started.
-    pub(crate) fn allocated_earlier(&self, earlier: Vec<EarlierAllocation>) {
-        let set = self.set();
-        self.allocated_drivers().record_earlier(earlier, &set);
     }
 
     /// Forgets the allocation of a slot, because its container has ended.

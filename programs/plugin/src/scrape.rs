@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use devices::{DeviceSet, Luid};
+use kubelet::Readiness;
 use kubelet::pod_resources::{Attribution, PodAttribution};
-use kubelet::{Readiness, ResourceState};
+use kubelet::status::Phase;
 use metrics::{
     ContainerProcess, Format, HeldDriver, Holder, Reading, ReloadCounts, Scrape, render,
 };
@@ -34,7 +35,7 @@ pub(crate) struct ScrapeSources {
 impl ScrapeSources {
     /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
     pub(crate) async fn text(&self, readiness: &Readiness, format: Format) -> String {
-        let pods = self.pods.current(self.devices.last_allocation()).await;
+        let pods = self.pods.current(self.devices.last_allocation()).await.ok();
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
         let holders = pods.as_deref().map(|pods| self.holders(pods, &own, &devices));
@@ -46,7 +47,7 @@ impl ScrapeSources {
             self.telemetry.read(&luids),
         );
         let resource = |r: &kubelet::ResourceReadiness| {
-            let delivered = r.state == ResourceState::ListDelivered && r.pending.is_none();
+            let delivered = r.phase == Phase::Ready && r.pending.is_none();
             (r.name.clone(), delivered)
         };
         let resources: Vec<_> = readiness.resources.iter().map(resource).collect();
@@ -126,7 +127,7 @@ impl ScrapeSources {
 
     /// How often the kubelet, the host and the drivers did not answer.
     fn readings(&self) -> Vec<Reading> {
-        let pods = self.pods.statistics().failures.into_iter();
+        let pods = self.pods.failures().into_iter();
         let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
         let processes = self.processes.failures().into_iter();
         let processes = processes.map(|(reason, failures)| ("processes", reason, failures));

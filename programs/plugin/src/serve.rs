@@ -190,7 +190,6 @@ impl Daemon {
         if kind == HostKind::Live {
             devices.provide_launcher(launcher::of_this_host);
         }
-        devices.read_checkpoint(&directory);
         let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
         if let Some(address) = self.monitoring {

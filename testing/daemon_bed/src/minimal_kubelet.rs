@@ -104,7 +104,7 @@ async fn serve(
         let stop = stop.clone();
         async move {
             let accepted = listener.accept().await;
-            let io = accepted.map(|io| ClosableIo::new(io, &stop, &CancellationToken::new()));
+            let io = accepted.map(|io| ClosableIo::new(io, &stop));
             Some((io, listener))
         }
     });

@@ -16,8 +16,8 @@ use kubelet::v1beta1::{
     PreStartContainerRequest, PreferredAllocationRequest,
 };
 use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, Health, KUBELET_SOCKET,
-    PreferredRequest, Readiness, Refusal, RefusalKind, Resource, RunError, Served, Transport,
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, KUBELET_SOCKET,
+    PreferredRequest, Readiness, Resource, RunError, Served, Status, Transport,
 };
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -228,11 +228,7 @@ struct Gpus(watch::Sender<Arc<DeviceList>>);
 
 impl Default for Gpus {
     fn default() -> Self {
-        let devices = ["a", "b"].map(|id| AdvertisedDevice {
-            id: id.to_owned(),
-            health: Health::Healthy,
-            numa_node: None,
-        });
+        let devices = ["a", "b"].map(AdvertisedDevice::healthy);
         let list = DeviceList::new(devices).expect("the list is short");
         Gpus(watch::Sender::new(Arc::new(list)))
     }
@@ -251,9 +247,9 @@ impl Resource for Gpus {
         self.0.subscribe()
     }
 
-    fn allocate(&self, ids: &[String]) -> std::result::Result<ContainerResponse, Refusal> {
+    fn allocate(&self, ids: &[String]) -> std::result::Result<ContainerResponse, Status> {
         match ids.iter().find(|id| !["a", "b"].contains(&id.as_str())) {
-            Some(id) => Err(Refusal::new(RefusalKind::NotFound, format!("no device `{id}`"))),
+            Some(id) => Err(Status::not_found(format!("no device `{id}`"))),
             None => Ok(ContainerResponse::default()),
         }
     }
@@ -265,7 +261,7 @@ impl Resource for Gpus {
     fn preferred_allocation(
         &self,
         request: PreferredRequest<'_>,
-    ) -> std::result::Result<Vec<String>, Refusal> {
+    ) -> std::result::Result<Vec<String>, Status> {
         Ok(request.available.iter().take(request.size).cloned().collect())
     }
 }

@@ -8,7 +8,7 @@ use kubelet::v1beta1::{
     PreStartContainerRequest, PreferredAllocationRequest, PreferredAllocationResponse,
     RegisterRequest,
 };
-use kubelet::{AdvertisedDevice, DeviceList, Health};
+use kubelet::{AdvertisedDevice, DeviceList};
 use prost::Message;
 
 /// Checks one input.
@@ -44,7 +44,7 @@ fn check_device_list(bytes: &[u8]) {
         .devices
         .into_iter()
         .map(|device| AdvertisedDevice {
-            health: if device.id.len() % 2 == 0 { Health::Healthy } else { Health::Unhealthy },
+            healthy: device.id.len() % 2 == 0,
             numa_node: device
                 .topology
                 .and_then(|topology| u32::try_from(topology.nodes.first()?.id).ok()),
@@ -54,7 +54,8 @@ fn check_device_list(bytes: &[u8]) {
     let list = DeviceList::new(advertised.clone()).expect("the list is short");
     assert_eq!(list.devices().len(), advertised.len());
     for (arrived, advertised) in list.devices().iter().zip(&advertised) {
-        assert_eq!((&arrived.id, &*arrived.health), (&advertised.id, advertised.health.as_str()));
+        let health = if advertised.healthy { "Healthy" } else { "Unhealthy" };
+        assert_eq!((&*arrived.id, &*arrived.health), (&*advertised.id, health));
         let node = arrived.topology.as_ref().map(|topology| topology.nodes[0].id);
         assert_eq!(node, advertised.numa_node.map(i64::from));
     }

@@ -59,7 +59,7 @@ func (a arguments) list() []string {
 	return list
 }
 
-// plugin is a running `directx-device-plugin serve`.
+// plugin is a running device plugin, usually `directx-device-plugin serve`.
 type plugin struct {
 	t       *testing.T
 	command *exec.Cmd
@@ -75,7 +75,12 @@ type plugin struct {
 func startPlugin(t *testing.T, common arguments, further ...string) *plugin {
 	t.Helper()
 	words := append([]string{"serve"}, common.list()...)
-	command := exec.Command(program, append(words, further...)...)
+	return startCommand(t, exec.Command(program, append(words, further...)...))
+}
+
+// startCommand starts a device plugin. It is stopped when the test ends.
+func startCommand(t *testing.T, command *exec.Cmd) *plugin {
+	t.Helper()
 	output := nodeLog.source("plugin")
 	command.Stdout, command.Stderr = output, output
 	allowShutdown(command)

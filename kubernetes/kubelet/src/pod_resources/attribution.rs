@@ -1,4 +1,4 @@
-//! Which container holds a device: the assignments of a response, arranged for lookups.
+//! Which container holds a device, arranged for lookups.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,18 +14,6 @@ pub struct Holder {
     pub container: String,
 }
 
-/// Devices of one resource that one container holds. A container can have several assignments of
-/// the same resource: kubelets report each device separately.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Assignment {
-    /// The container.
-    pub holder: Arc<Holder>,
-    /// The name of the extended resource, as the kubelet sent it: to compare, not to print.
-    pub resource: String,
-    /// The device IDs, as the kubelet sent them: to compare, not to print.
-    pub device_ids: Vec<String>,
-}
-
 /// The UIDs of pods, by namespace and name. All are safe to print.
 pub(super) type PodUids = HashMap<(String, String), String>;
 
@@ -37,20 +25,6 @@ pub struct Attribution {
 }
 
 impl Attribution {
-    /// Arranges the assignments of a response. If two containers are said to hold the same device,
-    /// the first one counts.
-    #[must_use]
-    pub fn new(assignments: impl IntoIterator<Item = Assignment>) -> Self {
-        let mut resources: HashMap<String, HashMap<String, Arc<Holder>>> = HashMap::new();
-        for Assignment { holder, resource, device_ids } in assignments {
-            let devices = resources.entry(resource).or_default();
-            for id in device_ids {
-                devices.entry(id).or_insert_with(|| Arc::clone(&holder));
-            }
-        }
-        Attribution { resources, uids: PodUids::new() }
-    }
-
     /// The same, with the UIDs of pods.
     #[must_use]
     pub(super) fn with_uids(self, uids: PodUids) -> Self {
@@ -81,27 +55,37 @@ impl Attribution {
     }
 }
 
+impl FromIterator<(String, String, Arc<Holder>)> for Attribution {
+    /// Each item is a resource, a device ID and the container that holds it. If two containers are
+    /// said to hold the same device, the first one counts.
+    fn from_iter<I: IntoIterator<Item = (String, String, Arc<Holder>)>>(held: I) -> Self {
+        let mut attribution = Attribution::default();
+        for (resource, id, holder) in held {
+            let devices = attribution.resources.entry(resource).or_default();
+            devices.entry(id).or_insert(holder);
+        }
+        attribution
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The assignment of devices to the container of a pod.
-    fn pod(name: &str, resource: &str, ids: &[&str]) -> Assignment {
-        let [namespace, pod, container] = ["default", name, "main"].map(str::to_owned);
-        Assignment {
-            holder: Arc::new(Holder { namespace, pod, container }),
-            resource: resource.to_owned(),
-            device_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
-        }
-    }
-
     fn attribution() -> Attribution {
-        let pods = [
-            pod("render", "example.com/gpu", &[r"PCI\A\3\0", r"PCI\A\3\1"]),
-            pod("train", "example.com/npu", &[r"PCI\A\3\0"]),
-            pod("late", "example.com/gpu", &[r"PCI\A\3\1"]),
+        let held = [
+            ("render", "example.com/gpu", r"PCI\A\3\0"),
+            ("render", "example.com/gpu", r"PCI\A\3\1"),
+            ("train", "example.com/npu", r"PCI\A\3\0"),
+            ("late", "example.com/gpu", r"PCI\A\3\1"),
         ];
-        Attribution::new(pods)
+        held.into_iter()
+            .map(|(pod, resource, id)| {
+                let [namespace, pod, container] = ["default", pod, "main"].map(str::to_owned);
+                let holder = Arc::new(Holder { namespace, pod, container });
+                (resource.to_owned(), id.to_owned(), holder)
+            })
+            .collect()
     }
 
     #[test]

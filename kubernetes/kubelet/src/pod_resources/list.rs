@@ -4,35 +4,36 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
-use tonic::Status;
 use tonic::transport::Channel;
 
 use super::RESPONSE_LIMIT;
-use super::attribution::{Assignment, Holder, PodUids};
+use super::attribution::{Attribution, Holder, PodUids};
 use super::endpoint::{self, Endpoint};
 use super::error::PodResourcesError;
 use super::v1::pod_resources_lister_client::PodResourcesListerClient;
-use super::v1::{ContainerResources, ListPodResourcesRequest, ListPodResourcesResponse};
+use super::v1::{
+    ContainerDevices, ContainerResources, ListPodResourcesRequest, ListPodResourcesResponse,
+};
+use super::v1alpha1::ListPodsRequest;
 use super::v1alpha1::pods_client::PodsClient;
-use super::v1alpha1::{ListPodsRequest, ListPodsResponse};
 use crate::channel;
-use crate::text::printable;
+use crate::text::{ErrorChain, printable};
 
-/// The devices of all containers of the kubelet's node, in the kubelet's order. Connecting and
-/// answering may take `limit` together.
+/// The devices of all containers of the kubelet's node. Connecting and answering may take `limit`
+/// together.
 ///
 /// # Errors
 /// The endpoint is missing or refuses the call, or the kubelet does not answer in time, or its
 /// response is not valid.
-pub async fn list(
-    endpoint: &Endpoint,
-    limit: Duration,
-) -> Result<Vec<Assignment>, PodResourcesError> {
-    let call =
-        async { list_through(connect(endpoint).await?).await.map_err(PodResourcesError::of_call) };
-    timeout(limit, call).await.map_err(|_| PodResourcesError::Timeout(limit))?
+pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Attribution, PodResourcesError> {
+    let call = async {
+        let client = PodResourcesListerClient::new(connect(endpoint).await?);
+        let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
+        let answer = client.list(ListPodResourcesRequest {}).await;
+        Ok(attribution(answer.map_err(|status| PodResourcesError::of_call(&status))?.into_inner()))
+    };
+    timeout(limit, call).await.map_err(|_| PodResourcesError::timeout(limit))?
 }
 
 /// The UIDs of all pods of the kubelet's node, from its Pods API.
@@ -47,59 +48,38 @@ pub(super) async fn list_pod_uids(
         let client = PodsClient::new(connect(endpoint).await?);
         let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
         let answer = client.list_pods(ListPodsRequest {}).await;
-        Ok(pod_uids(answer.map_err(PodResourcesError::of_call)?.into_inner()))
+        let pods = answer.map_err(|status| PodResourcesError::of_call(&status))?.into_inner().pods;
+        let uids = pods
+            .into_iter()
+            .filter_map(|pod| pod.metadata)
+            .map(|pod| ((printable(&pod.namespace), printable(&pod.name)), printable(&pod.uid)));
+        Ok(uids.collect())
     };
-    timeout(limit, call).await.map_err(|_| PodResourcesError::Timeout(limit))?
+    timeout(limit, call).await.map_err(|_| PodResourcesError::timeout(limit))?
 }
 
 async fn connect(endpoint: &Endpoint) -> Result<Channel, PodResourcesError> {
     let io = endpoint::connect(endpoint)
         .await
-        .map_err(|error| PodResourcesError::of_connect(endpoint.path().to_owned(), error))?;
-    over(io).await
+        .map_err(|error| PodResourcesError::of_connect(endpoint, &error))?;
+    let lost = |error| PodResourcesError::lost(&ErrorChain(&error).to_string());
+    channel::over(io).await.map_err(lost)
 }
 
-async fn over<Io>(io: Io) -> Result<Channel, PodResourcesError>
-where
-    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    channel::over(io).await.map_err(|error| PodResourcesError::Lost(Box::new(error)))
-}
-
-async fn list_through(kubelet: Channel) -> Result<Vec<Assignment>, Status> {
-    let client = PodResourcesListerClient::new(kubelet);
-    let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
-    Ok(assignments(client.list(ListPodResourcesRequest {}).await?.into_inner()))
-}
-
-/// The assignments of a response, in its order.
-fn assignments(response: ListPodResourcesResponse) -> Vec<Assignment> {
-    let mut assignments = Vec::new();
+fn attribution(response: ListPodResourcesResponse) -> Attribution {
+    let mut held = Vec::new();
     for pod in response.pod_resources {
         let (namespace, name) = (printable(&pod.namespace), printable(&pod.name));
         for ContainerResources { name: container, devices } in pod.containers {
-            let holder = Arc::new(Holder {
-                namespace: namespace.clone(),
-                pod: name.clone(),
-                container: printable(&container),
-            });
-            let held = devices.into_iter().filter(|devices| !devices.device_ids.is_empty());
-            assignments.extend(held.map(|devices| Assignment {
-                holder: Arc::clone(&holder),
-                resource: devices.resource_name,
-                device_ids: devices.device_ids,
-            }));
+            let (namespace, pod) = (namespace.clone(), name.clone());
+            let holder = Arc::new(Holder { namespace, pod, container: printable(&container) });
+            for ContainerDevices { resource_name, device_ids } in devices {
+                let of_device = |id| (resource_name.clone(), id, Arc::clone(&holder));
+                held.extend(device_ids.into_iter().map(of_device));
+            }
         }
     }
-    assignments
-}
-
-fn pod_uids(response: ListPodsResponse) -> PodUids {
-    let metadata = response.pods.into_iter().filter_map(|pod| pod.metadata);
-    let uid = |pod: super::v1alpha1::ObjectMeta| {
-        ((printable(&pod.namespace), printable(&pod.name)), printable(&pod.uid))
-    };
-    metadata.map(uid).collect()
+    held.into_iter().collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Keeps the kubelet's last answer for metrics.
 //!
-//! Input: readers, who know when a device was last allocated. Output: the newest [`Attribution`]. No task and no
-//! timer exists: the kubelet is asked when somebody reads, at most once in ten seconds or a second
-//! after an allocation, and a reader waits half a second at most.
+//! No task and no timer exists: the kubelet is asked when somebody reads, at most once in ten seconds
+//! or a second after an allocation, and a reader waits half a second at most.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,12 +14,22 @@ use super::attribution::{Attribution, PodUids};
 use super::endpoint::Endpoint;
 use super::error::{FailureReason, PodResourcesError};
 use super::list::{list, list_pod_uids};
-use super::schedule::{Condition, MAX_AGE, is_due};
-use crate::text::ErrorChain;
 
 /// How long a reader waits for the kubelet, which usually answers within some milliseconds.
 /// Prometheus waits ten seconds for a scrape.
 const WAIT: Duration = Duration::from_millis(500);
+
+/// How old an answer may get while it is read. Pods come and go more slowly than Prometheus
+/// usually scrapes.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// How long after an allocation the kubelet is asked again. It records an allocation after the
+/// plugin's answer, and pods often start together.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// How long an answer is used while the kubelet gives no newer one: longer than a kubelet takes to
+/// restart. After that, its pods may be gone.
+const MAX_AGE: Duration = Duration::from_secs(5 * 60);
 
 /// A call of the kubelet in progress.
 type Answer = Pin<Box<dyn Future<Output = Result<Attribution, PodResourcesError>> + Send>>;
@@ -33,22 +42,15 @@ pub struct PodAttribution {
     state: Mutex<State>,
 }
 
+#[derive(Default)]
 struct State {
     /// When the kubelet was asked the last time.
     asked: Option<Instant>,
     /// The last answer, and when it came.
     answer: Option<(Instant, Arc<Attribution>)>,
-    condition: Condition,
+    /// Why the kubelet did not answer the last question, if it did not.
+    failure: Option<FailureReason>,
     failures: [u64; FailureReason::ALL.len()],
-}
-
-/// How well the kubelet answers.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AttributionStatistics {
-    /// How often the kubelet did not answer, for every reason.
-    pub failures: Vec<(FailureReason, u64)>,
-    /// The age of the answer in use. `None` if there is none.
-    pub age: Option<Duration>,
 }
 
 impl PodAttribution {
@@ -58,45 +60,41 @@ impl PodAttribution {
         Self::asking(move || {
             let endpoint = endpoint.clone();
             Box::pin(async move {
-                let (assignments, uids) = tokio::join!(list(&endpoint, WAIT), uids(&endpoint));
-                Ok(Attribution::new(assignments?).with_uids(uids))
+                let (holders, uids) = tokio::join!(list(&endpoint, WAIT), uids(&endpoint));
+                Ok(holders?.with_uids(uids))
             })
         })
     }
 
     fn asking(ask: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
-        PodAttribution {
-            ask: Box::new(ask),
-            asking: tokio::sync::Mutex::default(),
-            state: Mutex::new(State {
-                asked: None,
-                answer: None,
-                condition: Condition::Unknown,
-                failures: [0; FailureReason::ALL.len()],
-            }),
-        }
+        let (asking, state) = (tokio::sync::Mutex::default(), Mutex::default());
+        PodAttribution { ask: Box::new(ask), asking, state }
     }
 
     /// The newest attribution. Asks the kubelet first if the last answer is too old, or if a device
-    /// was allocated after it, at `allocated`, and at least a second has passed. While the kubelet
-    /// fails to answer, this is its last answer, and `None` after five minutes.
-    pub async fn current(&self, allocated: Option<Instant>) -> Option<Arc<Attribution>> {
+    /// was allocated after it, at `allocated`, and at least a second has passed.
+    ///
+    /// # Errors
+    /// Why the kubelet does not answer. While it fails to, its last answer is used for five minutes.
+    pub async fn current(
+        &self,
+        allocated: Option<Instant>,
+    ) -> Result<Arc<Attribution>, FailureReason> {
         let _one_at_a_time = self.asking.lock().await;
         if self.begin(allocated) {
             let answer = (self.ask)().await;
             self.state().finish(answer, Instant::now());
         }
-        self.state().answer.as_ref().map(|(_, attribution)| Arc::clone(attribution))
+        let state = self.state();
+        let answer = state.answer.as_ref().map(|(_, attribution)| Arc::clone(attribution));
+        // A reader that went away took the failure with it.
+        answer.ok_or(state.failure.unwrap_or(FailureReason::Timeout))
     }
 
-    /// How well the kubelet has answered so far.
+    /// How often the kubelet did not answer, for every reason.
     #[must_use]
-    pub fn statistics(&self) -> AttributionStatistics {
-        let state = self.state();
-        AttributionStatistics {
-            failures: FailureReason::ALL.into_iter().zip(state.failures).collect(),
-            age: state.answer.as_ref().map(|(answered, _)| answered.elapsed()),
-        }
+    pub fn failures(&self) -> Vec<(FailureReason, u64)> {
+        FailureReason::ALL.into_iter().zip(self.state().failures).collect()
     }
 
     /// Whether to ask the kubelet now, which is recorded at once: a reader that goes away while
@@ -118,42 +116,59 @@ impl PodAttribution {
 
 impl State {
     fn finish(&mut self, answer: Result<Attribution, PodResourcesError>, now: Instant) {
-        let failure = answer.as_ref().err().map(PodResourcesError::reason);
-        let condition = Condition::of(failure);
-        if self.condition.is_news(condition) {
-            log(answer.as_ref().err());
-        }
-        self.condition = condition;
+        let before = self.failure;
+        self.failure = answer.as_ref().err().map(|error| error.reason);
         match answer {
-            Ok(attribution) => self.answer = Some((now, Arc::new(attribution))),
+            Ok(attribution) => {
+                if before.is_some() {
+                    tracing::info!("pod attribution is available");
+                }
+                self.answer = Some((now, Arc::new(attribution)));
+            }
             Err(error) => {
-                self.failures[error.reason() as usize] += 1;
+                self.failures[error.reason as usize] += 1;
                 self.answer.take_if(|(answered, _)| now - *answered > MAX_AGE);
+                if is_news(before, error.reason) {
+                    log(&error);
+                }
             }
         }
     }
+}
+
+/// Whether to ask the kubelet before its last answer is read. `asked` is when it was asked for that
+/// answer, and `allocated` when a device was allocated the last time.
+fn is_due(asked: Option<Instant>, allocated: Option<Instant>, now: Instant) -> bool {
+    let Some(asked) = asked else { return true };
+    let lacks_allocation = allocated.is_some_and(|allocated| {
+        let recorded = allocated + SETTLING;
+        asked < recorded && recorded <= now
+    });
+    lacks_allocation || now - asked >= PERIOD
+}
+
+/// Whether a failure is worth a line in the log: the first one, and one of the other kind, of which
+/// one is normal where the kubelet has no endpoint.
+fn is_news(before: Option<FailureReason>, now: FailureReason) -> bool {
+    let is_missing = |reason| reason == FailureReason::Missing;
+    before.is_none_or(|before| is_missing(before) != is_missing(now))
 }
 
 /// The UIDs of pods; none if the kubelet does not say. Nothing but labels depends on them.
 async fn uids(endpoint: &Endpoint) -> PodUids {
     let Some(endpoint) = endpoint.pods_api() else { return PodUids::new() };
     list_pod_uids(&endpoint, WAIT).await.unwrap_or_else(|error| {
-        tracing::debug!(error = ErrorChain(&error).to_string(), "the kubelet reports no pod UIDs");
+        tracing::debug!(%error, "the kubelet reports no pod UIDs");
         PodUids::new()
     })
 }
 
-/// Logs that the kubelet began to answer, or to fail.
-fn log(error: Option<&PodResourcesError>) {
-    let Some(error) = error else {
-        tracing::info!("pod attribution is available");
-        return;
-    };
-    let (text, hint) = (ErrorChain(error).to_string(), error.hint());
-    if error.reason() == FailureReason::Missing {
-        tracing::info!(error = text, hint, "pod attribution is unavailable");
+fn log(error: &PodResourcesError) {
+    let hint = error.hint;
+    if error.reason == FailureReason::Missing {
+        tracing::info!(%error, hint, "pod attribution is unavailable");
     } else {
-        tracing::warn!(error = text, hint, "cannot read pod attribution; metrics may lack pods");
+        tracing::warn!(%error, hint, "cannot read pod attribution; metrics may lack pods");
     }
 }
 

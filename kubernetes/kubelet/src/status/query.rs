@@ -47,10 +47,14 @@ impl StatusError {
     }
 
     fn of_call(status: Status) -> Self {
+        if let Some(lost) = channel::lost(&status) {
+            return Self::Unreachable(io::Error::other(lost));
+        }
         match status.code() {
-            _ if channel::is_lost(&status) => Self::Unreachable(io::Error::other(status)),
             Code::ResourceExhausted | Code::DeadlineExceeded => Self::Busy,
-            Code::Unavailable | Code::Cancelled => Self::Unreachable(io::Error::other(status)),
+            Code::Unavailable | Code::Cancelled => {
+                Self::Unreachable(io::Error::other(status.message().to_owned()))
+            }
             _ => Self::OtherProgram(status),
         }
     }

@@ -3,23 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tonic::transport::Channel;
 
-use super::options::{Iteration, Release};
+use super::options::{Options, Release};
 use super::pods::PodRequest;
-use super::rng::Rng;
+use super::process::lock;
 use crate::v1beta1::device_plugin_client::DevicePluginClient;
-use crate::v1beta1::{ContainerAllocateResponse, Device, DevicePluginOptions};
+use crate::v1beta1::{Device, DevicePluginOptions};
 
 /// How long a resource stays after its plugin disconnected (`endpointStopGracePeriod`).
 const STOP_GRACE: Duration = Duration::from_secs(5 * 60);
 
 /// A resource as the kubelet reports it in the node's status.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ResourceView {
     /// The name of the extended resource.
     pub name: String,
@@ -27,17 +27,8 @@ pub struct ResourceView {
     pub capacity: usize,
     /// The number of healthy devices.
     pub allocatable: usize,
-    /// The devices, in the plugin's order.
-    pub devices: Vec<DeviceView>,
-}
-
-/// A device as the kubelet sees it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct DeviceView {
-    /// The device ID.
-    pub id: String,
-    /// `Healthy` or `Unhealthy`. The kubelet treats every other value as unhealthy.
-    pub health: String,
+    /// The devices, in the plugin's order. Every health but `Healthy` is `Unhealthy`.
+    pub devices: Vec<Device>,
 }
 
 /// The values of the API's `health` field.
@@ -51,7 +42,7 @@ pub(crate) type Ids = BTreeSet<String>;
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     /// `None` after a kubelet restart, until the plugin registers again.
-    pub(crate) plugin: Option<Plugin>,
+    plugin: Option<Plugin>,
     pub(crate) options: DevicePluginOptions,
     socket: PathBuf,
     stopped: Arc<Mutex<Option<Instant>>>,
@@ -63,20 +54,17 @@ impl Endpoint {
     }
 
     fn stopped_at_start() -> Self {
-        Endpoint {
-            plugin: None,
-            options: DevicePluginOptions::default(),
-            socket: PathBuf::new(),
-            stopped: Arc::new(Mutex::new(Some(Instant::now()))),
-        }
+        let (options, socket) = (DevicePluginOptions::default(), PathBuf::new());
+        let stopped = Arc::new(Mutex::new(Some(Instant::now())));
+        Endpoint { plugin: None, options, socket, stopped }
     }
 
     fn stopped(&self) -> Option<Instant> {
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.stopped)
     }
 
     fn stop(&self) {
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *lock(&self.stopped) = Some(Instant::now());
     }
 
     /// The client of the plugin.
@@ -91,20 +79,11 @@ impl Endpoint {
     }
 }
 
-/// The devices of one resource that are allocated to one container.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Allocation {
-    pub(crate) ids: Ids,
-    pub(crate) answer: ContainerAllocateResponse,
-}
-
-pub(crate) type ContainerAllocations = BTreeMap<String, Allocation>;
-pub(crate) type PodAllocations = BTreeMap<String, ContainerAllocations>;
-
-/// The contents of `kubelet_internal_checkpoint`, which a kubelet reads when it starts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Checkpoint {
-    pods: BTreeMap<String, PodAllocations>,
+/// What a kubelet keeps while it does not run: its pods and its checkpoint.
+#[derive(Clone, Default)]
+pub(crate) struct Saved {
+    pub(crate) pods: BTreeMap<String, PodRequest>,
+    allocations: BTreeMap<String, BTreeMap<String, Ids>>,
     registered: Vec<String>,
 }
 
@@ -114,44 +93,42 @@ pub(crate) struct Manager {
     endpoints: BTreeMap<String, Endpoint>,
     /// Only from 1.37 on: every connected endpoint, by resource and socket.
     connected: BTreeMap<String, BTreeMap<PathBuf, Endpoint>>,
+    /// The last list of each resource, with the health that the kubelet assumes.
     devices: BTreeMap<String, Vec<Device>>,
-    healthy: BTreeMap<String, Ids>,
-    unhealthy: BTreeMap<String, Ids>,
+    /// The resources of which a list was received in this run.
+    listed: Ids,
+    /// The devices in use, by resource.
     pub(crate) allocated: BTreeMap<String, Ids>,
-    pub(crate) pods: BTreeMap<String, PodAllocations>,
-    pub(crate) active: BTreeMap<String, PodRequest>,
-    rng: Option<Rng>,
+    /// The devices of each pod, by resource.
+    pub(crate) allocations: BTreeMap<String, BTreeMap<String, Ids>>,
+    pub(crate) pods: BTreeMap<String, PodRequest>,
+    rng: Option<fastrand::Rng>,
 }
 
 impl Manager {
-    pub(crate) fn new(
-        release: Release,
-        iteration: Iteration,
-        checkpoint: Checkpoint,
-        active: BTreeMap<String, PodRequest>,
-    ) -> Self {
-        let empty = || checkpoint.registered.iter().map(|name| (name.clone(), Ids::new()));
+    pub(crate) fn new(options: Options, saved: Saved) -> Self {
+        let registered = || saved.registered.iter().cloned();
         let mut manager = Manager {
-            release,
-            endpoints: empty().map(|(name, _)| (name, Endpoint::stopped_at_start())).collect(),
+            release: options.release,
+            endpoints: registered().map(|name| (name, Endpoint::stopped_at_start())).collect(),
             connected: BTreeMap::new(),
-            devices: BTreeMap::new(),
-            healthy: empty().collect(),
-            unhealthy: empty().collect(),
+            devices: registered().map(|name| (name, Vec::new())).collect(),
+            listed: Ids::new(),
             allocated: BTreeMap::new(),
-            pods: checkpoint.pods,
-            active,
-            rng: match iteration {
-                Iteration::Sorted => None,
-                Iteration::Shuffled(seed) => Some(Rng::new(seed)),
-            },
+            allocations: saved.allocations,
+            pods: saved.pods,
+            rng: options.shuffled.map(fastrand::Rng::with_seed),
         };
-        manager.allocated = manager.allocated_by_pods();
+        manager.count_allocated();
         manager
     }
 
-    pub(crate) fn checkpoint(&self) -> Checkpoint {
-        Checkpoint { pods: self.pods.clone(), registered: self.healthy.keys().cloned().collect() }
+    pub(crate) fn saved(&self) -> Saved {
+        Saved {
+            pods: self.pods.clone(),
+            allocations: self.allocations.clone(),
+            registered: self.devices.keys().cloned().collect(),
+        }
     }
 
     /// Returns the members of a set in the order in which the kubelet iterates over them.
@@ -192,112 +169,73 @@ impl Manager {
         let Some(sockets) = self.connected.get_mut(resource) else { return };
         let Some(endpoint) = sockets.remove(socket) else { return };
         endpoint.stop();
-        let remaining = sockets.values().next().cloned();
-        if let Some(other) = remaining {
-            self.endpoints.insert(resource.to_owned(), other);
-        } else {
-            self.connected.remove(resource);
-            self.mark_unhealthy(resource);
+        match sockets.values().next().cloned() {
+            Some(other) => {
+                self.endpoints.insert(resource.to_owned(), other);
+            }
+            None => self.mark_unhealthy(resource),
         }
     }
 
     fn mark_unhealthy(&mut self, resource: &str) {
-        let healthy = self.healthy.insert(resource.to_owned(), Ids::new()).unwrap_or_default();
-        self.unhealthy.entry(resource.to_owned()).or_default().extend(healthy);
+        for device in self.devices.get_mut(resource).into_iter().flatten() {
+            UNHEALTHY.clone_into(&mut device.health);
+        }
     }
 
     /// `genericDeviceUpdateCallback`: each list replaces the previous one.
-    pub(crate) fn list_received(&mut self, resource: &str, devices: Vec<Device>) {
-        let ids = |healthy: bool| {
-            devices
-                .iter()
-                .filter(|device| (device.health == HEALTHY) == healthy)
-                .map(|device| device.id.clone())
-                .collect()
-        };
-        self.healthy.insert(resource.to_owned(), ids(true));
-        self.unhealthy.insert(resource.to_owned(), ids(false));
+    pub(crate) fn list_received(&mut self, resource: &str, mut devices: Vec<Device>) {
+        for device in devices.iter_mut().filter(|device| device.health != HEALTHY) {
+            UNHEALTHY.clone_into(&mut device.health);
+        }
         self.devices.insert(resource.to_owned(), devices);
+        self.listed.insert(resource.to_owned());
     }
 
     /// Whether the resource's plugin is connected and has sent a device list.
     pub(crate) fn has_list(&self, resource: &str) -> bool {
         let connected = self.endpoints.get(resource).is_some_and(|e| e.stopped().is_none());
-        connected && self.devices.contains_key(resource)
+        connected && self.listed.contains(resource)
     }
 
-    pub(crate) fn endpoint(&self, resource: &str) -> Option<Endpoint> {
-        self.endpoints.get(resource).cloned()
+    pub(crate) fn endpoint(&self, resource: &str) -> Result<Endpoint, String> {
+        self.endpoints.get(resource).cloned().ok_or_else(|| {
+            format!("endpoint not found in cache for a registered resource: {resource}")
+        })
     }
 
-    pub(crate) fn healthy(&self, resource: &str) -> Option<&Ids> {
-        self.healthy.get(resource)
-    }
-
-    /// `isDevicePluginResource`.
-    pub(crate) fn knows(&self, resource: &str) -> bool {
-        self.healthy.contains_key(resource) || self.allocated.contains_key(resource)
+    /// The healthy devices of a resource that the kubelet knows (`isDevicePluginResource`).
+    pub(crate) fn healthy(&self, resource: &str) -> Option<Ids> {
+        let healthy = self.devices.get(resource)?.iter().filter(|d| d.health == HEALTHY);
+        Some(healthy.map(|device| device.id.clone()).collect())
     }
 
     /// `GetCapacity`, which also removes resources whose plugin was disconnected for longer than
     /// [`STOP_GRACE`].
     pub(crate) fn resources(&mut self) -> Vec<ResourceView> {
-        let expired =
-            |endpoint: &Endpoint| endpoint.stopped().is_some_and(|at| at.elapsed() > STOP_GRACE);
-        let names: BTreeSet<String> =
-            self.healthy.keys().chain(self.unhealthy.keys()).cloned().collect();
-        let mut views = Vec::new();
-        for name in names {
-            if self.endpoints.get(&name).is_none_or(expired) {
-                self.endpoints.remove(&name);
-                self.healthy.remove(&name);
-                self.unhealthy.remove(&name);
-                continue;
-            }
-            views.push(self.view(name));
-        }
-        views
-    }
-
-    fn view(&self, name: String) -> ResourceView {
-        let healthy = self.healthy.get(&name);
-        let unhealthy = self.unhealthy.get(&name);
-        let has = |ids: Option<&Ids>, id: &String| ids.is_some_and(|ids| ids.contains(id));
-        let listed = self.devices.get(&name).map(Vec::as_slice).unwrap_or_default();
-        let devices = listed
-            .iter()
-            .filter(|device| has(healthy, &device.id) || has(unhealthy, &device.id))
-            .map(|device| DeviceView {
-                id: device.id.clone(),
-                health: if has(healthy, &device.id) { HEALTHY } else { UNHEALTHY }.to_owned(),
-            })
-            .collect();
-        let allocatable = healthy.map_or(0, Ids::len);
-        let capacity = allocatable + unhealthy.map_or(0, Ids::len);
-        ResourceView { name, capacity, allocatable, devices }
+        let is_expired = |at: Instant| at.elapsed() > STOP_GRACE;
+        self.endpoints.retain(|_, endpoint| !endpoint.stopped().is_some_and(is_expired));
+        self.devices.retain(|name, _| self.endpoints.contains_key(name));
+        self.devices.iter().map(|(name, devices)| view(name, devices)).collect()
     }
 
     /// `UpdateAllocatedDevices`: frees the devices of pods that no longer exist.
     pub(crate) fn free_inactive(&mut self) {
-        let before = self.pods.len();
-        self.pods.retain(|pod, _| self.active.contains_key(pod));
-        if self.pods.len() != before {
-            self.allocated = self.allocated_by_pods();
-        }
+        self.allocations.retain(|pod, _| self.pods.contains_key(pod));
+        self.count_allocated();
     }
 
-    /// All devices that are allocated to pods, by resource.
-    pub(crate) fn allocated_by_pods(&self) -> BTreeMap<String, Ids> {
-        let mut allocated = BTreeMap::<String, Ids>::new();
-        for containers in self.pods.values() {
-            for (resource, allocation) in containers.values().flatten() {
-                allocated.entry(resource.clone()).or_default().extend(allocation.ids.clone());
-            }
+    /// Counts the devices that pods have, and no others.
+    pub(crate) fn count_allocated(&mut self) {
+        self.allocated.clear();
+        for (resource, ids) in self.allocations.values().flatten() {
+            self.allocated.entry(resource.clone()).or_default().extend(ids.clone());
         }
-        allocated
     }
+}
 
-    pub(crate) fn container(&self, pod: &str, container: &str) -> Option<&ContainerAllocations> {
-        self.pods.get(pod)?.get(container)
-    }
+fn view(name: &str, devices: &[Device]) -> ResourceView {
+    let allocatable = devices.iter().filter(|device| device.health == HEALTHY).count();
+    let (name, capacity) = (name.to_owned(), devices.len());
+    ResourceView { name, capacity, allocatable, devices: devices.to_vec() }
 }

@@ -9,17 +9,30 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Identity, Listener, Lock, Transport};
+use crate::{Identity, Listener, Lock, Transport, UnixSockets};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
-
-use super::Host;
 
 /// The size of the buffer in each direction of a connection, in bytes.
 const BUFFER: usize = 64 * 1024;
 
 /// How many connections can wait to be accepted (`SOMAXCONN` of older Linux kernels).
 const BACKLOG: usize = 128;
+
+/// A host on which a kubelet can run.
+pub trait Host: Transport {
+    /// Creates a directory and its parents.
+    ///
+    /// # Errors
+    /// Any error of the operating system, except that the directory exists.
+    fn create_directory(&self, path: &Path) -> io::Result<()>;
+}
+
+impl Host for UnixSockets {
+    fn create_directory(&self, path: &Path) -> io::Result<()> {
+        std::fs::create_dir_all(path)
+    }
+}
 
 /// A host in memory, with directories and sockets. Clones refer to the same host.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +45,6 @@ struct Files {
     locks: BTreeSet<PathBuf>,
     created: u64,
     bind_error: Option<io::ErrorKind>,
-    removal_error: Option<io::ErrorKind>,
     inspection: Inspection,
 }
 
@@ -72,11 +84,6 @@ impl InMemory {
     /// directory), or no longer fails.
     pub fn fail_binds(&self, error: Option<io::ErrorKind>) {
         self.files().bind_error = error;
-    }
-
-    /// From now on, every removal of a file fails with this error, or no longer fails.
-    pub fn fail_removals(&self, error: Option<io::ErrorKind>) {
-        self.files().removal_error = error;
     }
 
     /// Sets how files can be inspected from now on.
@@ -144,9 +151,6 @@ impl Transport for InMemory {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut files = self.files();
-        if let Some(error) = files.removal_error {
-            return Err(error.into());
-        }
         let removed = files.sockets.remove(path);
         removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
@@ -191,14 +195,6 @@ impl Host for InMemory {
     fn create_directory(&self, path: &Path) -> io::Result<()> {
         self.files().directories.insert(path.to_owned());
         Ok(())
-    }
-
-    fn is_directory(&self, path: &Path) -> bool {
-        self.files().directories.contains(path)
-    }
-
-    fn is_socket(&self, path: &Path) -> bool {
-        self.files().sockets.contains_key(path)
     }
 }
 

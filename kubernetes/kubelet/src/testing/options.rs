@@ -7,20 +7,14 @@ pub struct Options {
     pub release: Release,
     /// What the kubelet removes when it starts.
     pub cleanup: Cleanup,
-    /// The operating system of the node.
-    pub platform: Platform,
-    /// The order in which the kubelet iterates over sets.
-    pub iteration: Iteration,
+    /// The seed of the order in which the kubelet iterates over sets. `None`: sorted. Every order is
+    /// valid.
+    pub shuffled: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            release: Release::V1_37,
-            cleanup: Cleanup::default(),
-            platform: Platform::default(),
-            iteration: Iteration::default(),
-        }
+        Options { release: Release::V1_37, cleanup: Cleanup::Sockets, shuffled: None }
     }
 }
 
@@ -38,33 +32,12 @@ pub enum Release {
 }
 
 /// What a kubelet removes from its directory when it starts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cleanup {
     /// All sockets, including its own (newer releases).
-    #[default]
     Sockets,
     /// Every file except its checkpoint (older releases).
     EverythingButCheckpoint,
     /// Only its own socket (1.31 on Windows, because of a bug).
     OwnSocket,
-}
-
-/// The operating system of the node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Platform {
-    /// The kubelet ignores CDI devices.
-    #[default]
-    Windows,
-    /// The kubelet passes CDI devices to the runtime.
-    Linux,
-}
-
-/// The order in which the kubelet iterates over sets. Every order is valid.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Iteration {
-    /// Sorted, the same every time.
-    #[default]
-    Sorted,
-    /// A different order each time, generated from a seed.
-    Shuffled(u64),
 }

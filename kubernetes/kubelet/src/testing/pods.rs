@@ -1,101 +1,28 @@
-//! Pods: what they request, and the result of their admission.
+//! Pods: what they request, and what their container gets.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use crate::v1beta1::{DeviceSpec, Mount};
+use crate::v1beta1::{ContainerAllocateResponse, DeviceSpec, Mount};
 
-/// A pod that the scheduler placed on this node.
+/// A pod with one container, which the scheduler placed on this node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodRequest {
     /// Unique on the node.
     pub name: String,
-    /// The containers in the order of the pod's specification, init containers first.
-    pub containers: Vec<ContainerRequest>,
-}
-
-impl PodRequest {
-    /// Creates a pod with one container that has the pod's name and requests one resource.
-    pub fn single(name: impl Into<String>, resource: impl Into<String>, count: u32) -> Self {
-        let name = name.into();
-        let container = ContainerRequest {
-            name: name.clone(),
-            kind: ContainerKind::App,
-            resources: BTreeMap::from([(resource.into(), count)]),
-        };
-        PodRequest { name, containers: vec![container] }
-    }
-}
-
-/// A container of a pod.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ContainerRequest {
-    /// Unique in the pod.
-    pub name: String,
-    /// The kind of the container, which determines when it runs.
-    pub kind: ContainerKind,
     /// The number of requested devices, by resource.
     pub resources: BTreeMap<String, u32>,
 }
 
-/// When a container runs, which determines whether other containers can reuse its devices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum ContainerKind {
-    /// A regular container. No other container reuses its devices.
-    #[default]
-    App,
-    /// An init container. It runs before the others, which can reuse its devices.
-    Init,
-    /// A sidecar: an init container that keeps running. No other container reuses its devices.
-    RestartableInit,
-}
-
-/// The result of a pod's admission.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Admission {
-    /// Whether the pod may run.
-    pub verdict: Verdict,
-    /// What the containers get, in order. Empty if the pod may not run.
-    pub containers: Vec<ContainerView>,
-}
-
-impl Admission {
-    /// Whether the pod may run.
-    #[must_use]
-    pub fn is_admitted(&self) -> bool {
-        self.verdict == Verdict::Admitted
+impl PodRequest {
+    /// Creates a pod that requests one resource.
+    pub fn single(name: impl Into<String>, resource: impl Into<String>, count: u32) -> Self {
+        PodRequest { name: name.into(), resources: BTreeMap::from([(resource.into(), count)]) }
     }
 }
 
-/// Whether a pod may run on the node.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// The pod may run.
-    Admitted,
-    /// The pod has failed and is not retried.
-    Refused(Refused),
-}
-
-/// Why a pod may not run. The texts are those of the real kubelet.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused {
-    /// The reason in the pod's status, such as `UnexpectedAdmissionError`.
-    pub reason: String,
-    /// The message in the pod's status.
-    pub message: String,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.reason, self.message)
-    }
-}
-
-/// What the kubelet passes to the container runtime for one container.
+/// What the kubelet passes to the container runtime for the container.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ContainerView {
-    /// The name of the container.
-    pub name: String,
     /// The IDs of the allocated devices, by resource.
     pub device_ids: BTreeMap<String, Vec<String>>,
     /// Devices, one for each container path.
@@ -106,69 +33,105 @@ pub struct ContainerView {
     pub envs: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
-    /// What the kubelet dropped from the plugins' answers.
-    pub dropped: Vec<Dropped>,
+    /// What the kubelet dropped from the plugins' answers, each with the reason.
+    pub dropped: Vec<String>,
 }
 
-/// A part of a plugin's answer that the kubelet drops.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Dropped {
-    /// A device whose container path is already in use.
-    Device {
-        /// The container path, empty on Windows.
-        container_path: String,
-        /// The host path of the dropped device.
-        host_path: String,
-    },
-    /// A mount whose container path is already in use.
-    Mount {
-        /// The container path.
-        container_path: String,
-        /// The host path of the dropped mount.
-        host_path: String,
-    },
-    /// An environment variable that is already set to another value.
-    Env {
-        /// The name of the variable.
-        name: String,
-        /// The dropped value.
-        value: String,
-    },
-    /// An annotation that is already set to another value.
-    Annotation {
-        /// The key of the annotation.
-        key: String,
-        /// The dropped value.
-        value: String,
-    },
-    /// A CDI device, which kubelets on Windows do not support.
-    CdiDevice {
-        /// The name of the device.
-        name: String,
-    },
-}
-
-impl fmt::Display for Dropped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Dropped::Device { container_path, host_path } => {
-                write!(
-                    f,
-                    "device {host_path} (container path `{container_path}` is already in use)"
-                )
-            }
-            Dropped::Mount { container_path, host_path } => {
-                write!(f, "mount {host_path} (container path `{container_path}` is already in use)")
-            }
-            Dropped::Env { name, value } => {
-                write!(f, "environment variable {name}={value} (already set to another value)")
-            }
-            Dropped::Annotation { key, value } => {
-                write!(f, "annotation {key}={value} (already set to another value)")
-            }
-            Dropped::CdiDevice { name } => {
-                write!(f, "CDI device {name} (not supported on Windows)")
+impl ContainerView {
+    /// Adds an answer as `deviceRunContainerOptions` of `pkg/kubelet/cm/devicemanager/pod_devices.go`
+    /// does on Windows: earlier answers take precedence, and paths are compared case-sensitively.
+    pub(crate) fn merge(&mut self, answer: ContainerAllocateResponse) {
+        let used = |path: &str| format!("(container path `{path}` is already in use)");
+        merge_map(&mut self.envs, answer.envs, "environment variable", &mut self.dropped);
+        for device in answer.devices {
+            if self.devices.iter().any(|d| d.container_path == device.container_path) {
+                let why = used(&device.container_path);
+                self.dropped.push(format!("device {} {why}", device.host_path));
+            } else {
+                self.devices.push(device);
             }
         }
+        for mount in answer.mounts {
+            if self.mounts.iter().any(|m| m.container_path == mount.container_path) {
+                let why = used(&mount.container_path);
+                self.dropped.push(format!("mount {} {why}", mount.host_path));
+            } else {
+                self.mounts.push(mount);
+            }
+        }
+        merge_map(&mut self.annotations, answer.annotations, "annotation", &mut self.dropped);
+        for device in answer.cdi_devices {
+            self.dropped.push(format!("CDI device {} (not supported on Windows)", device.name));
+        }
+    }
+}
+
+fn merge_map(
+    into: &mut BTreeMap<String, String>,
+    from: BTreeMap<String, String>,
+    what: &str,
+    dropped: &mut Vec<String>,
+) {
+    for (key, value) in from {
+        let kept = into.entry(key.clone()).or_insert_with(|| value.clone());
+        if *kept != value {
+            dropped.push(format!("{what} {key}={value} (already set to another value)"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1beta1::CdiDevice;
+
+    fn device(host_path: &str) -> DeviceSpec {
+        DeviceSpec { host_path: host_path.to_owned(), ..DeviceSpec::default() }
+    }
+
+    fn mount(host_path: &str, container_path: &str) -> Mount {
+        Mount {
+            host_path: host_path.to_owned(),
+            container_path: container_path.to_owned(),
+            read_only: true,
+        }
+    }
+
+    fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn keeps_the_first_entry_for_each_container_path_and_key() {
+        let mut view = ContainerView::default();
+        view.merge(ContainerAllocateResponse {
+            envs: map(&[("A", "1"), ("B", "2")]),
+            devices: vec![device("x"), device("y")],
+            mounts: vec![mount("s1", "d1"), mount("s2", "D1")],
+            annotations: map(&[("k", "v")]),
+            ..ContainerAllocateResponse::default()
+        });
+        view.merge(ContainerAllocateResponse {
+            envs: map(&[("A", "1"), ("B", "3"), ("C", "4")]),
+            devices: vec![device("z")],
+            mounts: vec![mount("s3", "d1"), mount("s4", "d2")],
+            annotations: map(&[("k", "w")]),
+            cdi_devices: vec![CdiDevice { name: "v/c=d".to_owned() }],
+        });
+        assert_eq!(view.devices, [device("x")]);
+        assert_eq!(view.mounts, [mount("s1", "d1"), mount("s2", "D1"), mount("s4", "d2")]);
+        assert_eq!(view.envs, map(&[("A", "1"), ("B", "2"), ("C", "4")]));
+        assert_eq!(view.annotations, map(&[("k", "v")]));
+        assert_eq!(
+            view.dropped,
+            [
+                "device y (container path `` is already in use)",
+                "environment variable B=3 (already set to another value)",
+                "device z (container path `` is already in use)",
+                "mount s3 (container path `d1` is already in use)",
+                "annotation k=w (already set to another value)",
+                "CDI device v/c=d (not supported on Windows)",
+            ]
+        );
     }
 }

@@ -1,32 +1,39 @@
-//! The state of one run of a kubelet: its device manager, its tasks and its connections.
+//! One run of a kubelet: its device manager, its tasks and its connections.
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{mpsc, watch};
-use tokio_util::sync::DropGuard;
+use futures_util::stream;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::transport::Server;
 
-use super::connection::Connection;
+use super::connection::ClosableIo;
 use super::faults::Faults;
-use super::host::Host;
-use super::manager::Manager;
-use super::options::{Options, Release};
+use super::manager::{Manager, Saved};
+use super::options::{Cleanup, Options, Release};
+use super::registration::Registrar;
+use crate::v1beta1::registration_server::RegistrationServer;
+use crate::{KUBELET_SOCKET, Listener, Transport};
 
-/// A task that runs until it ends or the kubelet does.
-pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// The name of the file in which a kubelet saves its allocations.
+const CHECKPOINT: &str = "kubelet_internal_checkpoint";
 
-/// The state of one run of a kubelet.
-pub(crate) struct Process<T: Host> {
+/// One run of a kubelet.
+pub(crate) struct Process<T: Transport> {
     pub(crate) host: T,
     pub(crate) directory: PathBuf,
     pub(crate) options: Options,
     manager: Mutex<Manager>,
     connections: Mutex<Connections>,
     shared: Shared,
-    tasks: mpsc::UnboundedSender<Task>,
+    tasks: Mutex<JoinSet<()>>,
+    /// Closes the connections of plugins to the kubelet.
+    close: CancellationToken,
 }
 
 /// The connections to plugins.
@@ -38,40 +45,63 @@ struct Connections {
     untracked: Vec<Connection>,
 }
 
-/// The state that outlives a run of the kubelet: faults, counters and the change notification.
-#[derive(Clone)]
+/// A connection to the plugin behind a socket. Dropping it closes the connection.
+struct Connection {
+    socket: PathBuf,
+    /// `None` until it is established.
+    closer: Option<DropGuard>,
+}
+
+/// What outlives a run of the kubelet: faults, counters and the change notification.
+#[derive(Clone, Default)]
 pub(crate) struct Shared {
     pub(crate) faults: Arc<Mutex<Faults>>,
     pub(crate) registrations: Arc<Mutex<BTreeMap<String, u64>>>,
-    pub(crate) changes: Arc<watch::Sender<u64>>,
+    pub(crate) changes: watch::Sender<u64>,
 }
 
-impl<T: Host> Process<T> {
-    /// Creates the state of a kubelet, and the receiver of the tasks that must be run for it.
-    pub(crate) fn new(
+impl<T: Transport> Process<T> {
+    /// Starts a kubelet: cleans its directory and listens on its socket.
+    pub(crate) fn start(
         host: T,
         directory: PathBuf,
         options: Options,
-        manager: Manager,
+        saved: Saved,
         shared: Shared,
-    ) -> (Self, mpsc::UnboundedReceiver<Task>) {
-        let (tasks, task_receiver) = mpsc::unbounded_channel();
-        let process = Process {
+    ) -> io::Result<Arc<Self>> {
+        clean_up(&host, &directory, options.cleanup)?;
+        let listener = host.bind(&directory.join(KUBELET_SOCKET))?;
+        let process = Arc::new(Process {
             host,
             directory,
             options,
-            manager: Mutex::new(manager),
+            manager: Mutex::new(Manager::new(options, saved)),
             connections: Mutex::default(),
             shared,
-            tasks,
-        };
-        (process, task_receiver)
+            tasks: Mutex::default(),
+            close: CancellationToken::new(),
+        });
+        process.spawn(serve(listener, Registrar(Arc::clone(&process)), process.close.clone()));
+        Ok(process)
+    }
+
+    /// A panic in the double's own code is a bug of the double and must not go unnoticed.
+    pub(crate) fn check_tasks(&self) {
+        while let Some(ended) = lock(&self.tasks).try_join_next() {
+            ended.expect("a task of the kubelet double panicked");
+        }
+    }
+
+    /// Ends all tasks and closes all connections, without any step of an orderly end.
+    pub(crate) fn kill(&self) {
+        lock(&self.tasks).abort_all();
+        self.close.cancel();
+        *lock(&self.connections) = Connections::default();
     }
 
     /// Runs a task for as long as the kubelet lives.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        // An error means that the kubelet has ended, and with it all its tasks.
-        let _ = self.tasks.send(Box::pin(task));
+        lock(&self.tasks).spawn(task);
     }
 
     /// Changes the manager and notifies those who wait for changes.
@@ -94,43 +124,34 @@ impl<T: Host> Process<T> {
         *lock(&self.shared.registrations).entry(resource.to_owned()).or_default() += 1;
     }
 
-    /// `registerClient`.
-    pub(crate) fn add_connection(&self, resource: &str, connection: Connection) {
+    /// `registerClient`: tracks a connection that is not established yet.
+    pub(crate) fn add_connection(&self, resource: &str, socket: &Path) {
         let connections = &mut *lock(&self.connections);
         let tracked = connections.tracked.entry(resource.to_owned()).or_default();
         if self.options.release != Release::V1_37 {
             connections.untracked.append(tracked);
         }
-        tracked.push(connection);
+        tracked.push(Connection { socket: socket.to_owned(), closer: None });
     }
 
     /// Records that a connection is established, and how to close it.
-    pub(crate) fn set_established(&self, resource: &str, socket: &Path, closer: DropGuard) {
+    pub(crate) fn set_established(&self, socket: &Path, closer: DropGuard) {
         let connections = &mut *lock(&self.connections);
-        let tracked = connections.tracked.entry(resource.to_owned()).or_default();
-        let mut all = tracked.iter_mut().rev().chain(connections.untracked.iter_mut().rev());
-        if let Some(connection) = all.find(|c| c.socket == socket && !c.is_established()) {
-            connection.set_established(closer);
+        let tracked = connections.tracked.values_mut().flatten();
+        let mut all = tracked.chain(&mut connections.untracked);
+        if let Some(connection) = all.find(|c| c.socket == socket && c.closer.is_none()) {
+            connection.closer = Some(closer);
         }
     }
 
-    /// `deregisterClient`.
-    pub(crate) fn remove_connection(&self, resource: &str, socket: &Path) {
-        let by_name = self.options.release != Release::V1_37;
-        let connections = &mut *lock(&self.connections);
-        if let Some(tracked) = connections.tracked.get_mut(resource) {
-            let removed = tracked.extract_if(.., |c| by_name || c.socket == socket);
-            connections.untracked.extend(removed);
-        }
-    }
-
-    /// `getClient` and `deregisterClient`.
-    pub(crate) fn take_connection(&self, resource: &str, socket: &Path) -> Option<Connection> {
+    /// `deregisterClient`. Up to 1.36, the kubelet knows a connection by the resource's name only.
+    /// Returns the socket of the connection that it forgets.
+    pub(crate) fn take_connection(&self, resource: &str, socket: &Path) -> Option<PathBuf> {
         let by_name = self.options.release != Release::V1_37;
         let mut connections = lock(&self.connections);
         let tracked = connections.tracked.get_mut(resource)?;
         let index = tracked.iter().position(|c| by_name || c.socket == socket)?;
-        Some(tracked.remove(index))
+        Some(tracked.remove(index).socket)
     }
 
     /// The part of `Stop` that disconnects all plugins.
@@ -142,6 +163,42 @@ impl<T: Host> Process<T> {
             }
         }
     }
+}
+
+/// `CleanupPluginDirectory`, in the variants of the different releases. None removes a folder.
+fn clean_up<T: Transport>(host: &T, directory: &Path, cleanup: Cleanup) -> io::Result<()> {
+    for path in host.list(directory)? {
+        let is_removed = match cleanup {
+            Cleanup::Sockets => path.extension().is_some_and(|extension| extension == "sock"),
+            Cleanup::EverythingButCheckpoint => !path.ends_with(CHECKPOINT) && !path.is_dir(),
+            Cleanup::OwnSocket => path.ends_with(KUBELET_SOCKET),
+        };
+        if !is_removed {
+            continue;
+        }
+        match host.remove(&path) {
+            // The plugin may remove its socket at the same time.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Serves plugins until the future is dropped.
+async fn serve<T: Transport>(
+    listener: T::Listener,
+    registrar: Registrar<T>,
+    close: CancellationToken,
+) {
+    let connections = stream::unfold(listener, |mut listener| async {
+        let accepted = listener.accept().await;
+        let io = accepted.map(|io| ClosableIo::new(io, &close));
+        Some((io, listener))
+    });
+    let service = RegistrationServer::new(registrar);
+    // Ends only if accepting fails, which the tests notice.
+    let _ = Server::builder().serve_with_incoming(service, connections).await;
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -11,24 +11,22 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
-use super::connection::{self, Connection};
+use super::allocation::grpc_error;
+use super::connection;
 use super::faults::{RegisterFault, StreamFault};
-use super::grpc_error::grpc_error;
-use super::host::Host;
 use super::manager::{Endpoint, Plugin};
 use super::options::Release;
 use super::process::Process;
 use super::resource_names::is_extended_resource_name;
+use crate::Transport;
 use crate::v1beta1::registration_server::Registration;
 use crate::v1beta1::{Empty, RegisterRequest};
 
 /// How long a plugin may take to accept a connection (`dial`).
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
 
-/// The delay before the first retry of a connection, and the factor by which each further delay
-/// grows: the defaults of grpc-go, without jitter.
-const FIRST_REDIAL: Duration = Duration::from_secs(1);
-const REDIAL_FACTOR: f64 = 1.6;
+/// The delay before the first retry of a connection: the default of grpc-go.
+const REDIAL: Duration = Duration::from_secs(1);
 
 /// The delay of [`RegisterFault::RefuseAfterDial`], in which the stream is opened.
 const REFUSAL_DELAY: Duration = Duration::from_millis(50);
@@ -37,10 +35,10 @@ const REFUSAL_DELAY: Duration = Duration::from_millis(50);
 const NEVER_READ_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The `Registration` service that a kubelet serves on `kubelet.sock`.
-pub(crate) struct Registrar<T: Host>(pub(crate) Arc<Process<T>>);
+pub(crate) struct Registrar<T: Transport>(pub(crate) Arc<Process<T>>);
 
 #[tonic::async_trait]
-impl<T: Host> Registration for Registrar<T> {
+impl<T: Transport> Registration for Registrar<T> {
     async fn register(&self, request: Request<RegisterRequest>) -> Result<Response<Empty>, Status> {
         let request = request.into_inner();
         let process = &self.0;
@@ -86,7 +84,7 @@ fn check(request: &RegisterRequest) -> Result<(), String> {
 
 /// `connectClient`. The work runs in a separate task: before 1.36 it continues after the plugin
 /// cancels its call; since 1.36 it ends with the call.
-async fn connect_client<T: Host>(
+async fn connect_client<T: Transport>(
     process: &Arc<Process<T>>,
     resource: String,
     socket: PathBuf,
@@ -96,13 +94,13 @@ async fn connect_client<T: Host>(
     answered.await.unwrap_or_else(|_| Err("kubelet stopped".to_owned()))
 }
 
-async fn connect_and_run<T: Host>(
+async fn connect_and_run<T: Transport>(
     process: Arc<Process<T>>,
     resource: String,
     socket: PathBuf,
     mut answer: oneshot::Sender<Result<(), String>>,
 ) {
-    process.add_connection(&resource, Connection::new(socket.clone()));
+    process.add_connection(&resource, &socket);
     let connecting = connect(&process, &resource, &socket);
     let result = if process.options.release == Release::V1_26 {
         connecting.await
@@ -114,90 +112,70 @@ async fn connect_and_run<T: Host>(
     };
     // If the plugin has canceled its call, sending the answer fails, which changes nothing.
     match result {
-        Ok((plugin, lost)) => {
-            let run = run_client(Arc::clone(&process), resource, socket, plugin, lost);
+        Ok(plugin) => {
+            let run = run_client(Arc::clone(&process), resource, socket, plugin);
             process.spawn(run);
             let _ = answer.send(Ok(()));
         }
         Err(error) => {
-            process.remove_connection(&resource, &socket);
+            process.take_connection(&resource, &socket);
             let _ = answer.send(Err(error));
         }
     }
 }
 
 /// `Connect` and `PluginConnected`.
-async fn connect<T: Host>(
+async fn connect<T: Transport>(
     process: &Arc<Process<T>>,
     resource: &str,
     socket: &Path,
-) -> Result<(Plugin, CancellationToken), String> {
-    let (client, lost) = dial(process, resource, socket).await?;
-    let mut plugin = Plugin::new(client);
+) -> Result<Plugin, String> {
+    let mut plugin = Plugin::new(dial(process, socket).await?);
     let options = plugin
         .get_device_plugin_options(Empty {})
         .await
         .map_err(|s| format!("failed to get device plugin options: {}", grpc_error(&s)))?;
     let endpoint = Endpoint::connected(plugin.clone(), options.into_inner(), socket.to_owned());
     process.with_manager(|manager| manager.plugin_connected(resource, endpoint))?;
-    Ok((plugin, lost))
+    Ok(plugin)
 }
 
-async fn dial<T: Host>(
-    process: &Arc<Process<T>>,
-    resource: &str,
-    socket: &Path,
-) -> Result<(Channel, CancellationToken), String> {
-    let (close, lost) = (CancellationToken::new(), CancellationToken::new());
-    let connected = dial_until_connected(&process.host, socket, &close, &lost);
+async fn dial<T: Transport>(process: &Process<T>, socket: &Path) -> Result<Channel, String> {
+    let close = CancellationToken::new();
+    let connected = async {
+        loop {
+            if let Ok(io) = process.host.connect(socket).await
+                && let Ok(client) = connection::client(io, &close).await
+            {
+                return client;
+            }
+            sleep(REDIAL).await;
+        }
+    };
     let client = timeout(DIAL_LIMIT, connected)
         .await
         .map_err(|_| "failed to dial device plugin: context deadline exceeded".to_owned())?;
-    process.set_established(resource, socket, close.drop_guard());
-    Ok((client, lost))
-}
-
-async fn dial_until_connected<T: Host>(
-    host: &T,
-    socket: &Path,
-    close: &CancellationToken,
-    lost: &CancellationToken,
-) -> Channel {
-    let mut delay = FIRST_REDIAL;
-    loop {
-        if let Ok(io) = host.connect(socket).await
-            && let Ok(client) = connection::client(io, close, lost).await
-        {
-            return client;
-        }
-        sleep(delay).await;
-        delay = delay.mul_f64(REDIAL_FACTOR);
-    }
+    process.set_established(socket, close.drop_guard());
+    Ok(client)
 }
 
 /// `runClient`: watches the list until the stream ends. The end disconnects the plugin that is
 /// known under the resource's name by then (before 1.37), or under its name and socket.
-async fn run_client<T: Host>(
+async fn run_client<T: Transport>(
     process: Arc<Process<T>>,
     resource: String,
     socket: PathBuf,
     mut plugin: Plugin,
-    lost: CancellationToken,
 ) {
     let fault = process.faults().stream;
-    let end = tokio::select! {
-        end = watch_list(&process, &resource, &mut plugin, &fault) => end,
-        () = lost.cancelled() => "connection lost".to_owned(),
-    };
+    let end = watch_list(&process, &resource, &mut plugin, &fault).await;
     tracing::debug!(resource, end, "ListAndWatch ended unexpectedly for device plugin");
-    if let Some(connection) = process.take_connection(&resource, &socket) {
-        let socket = connection.socket.clone();
-        drop(connection);
+    if let Some(socket) = process.take_connection(&resource, &socket) {
         process.with_manager(|manager| manager.plugin_disconnected(&resource, &socket));
     }
 }
 
-async fn watch_list<T: Host>(
+async fn watch_list<T: Transport>(
     process: &Arc<Process<T>>,
     resource: &str,
     plugin: &mut Plugin,

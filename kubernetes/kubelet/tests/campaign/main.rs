@@ -20,7 +20,8 @@ mod simulation;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use kubelet::testing::{Cleanup, Iteration, Options, Platform, Release, Rng};
+use fastrand::Rng;
+use kubelet::testing::{Cleanup, Options, Release};
 
 use simulation::Simulation;
 
@@ -75,14 +76,13 @@ fn recovers_from_random_faults() {
 }
 
 async fn run(seed: u64, rounds: u64) -> simulation::Totals {
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::with_seed(seed);
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
     let options = Options {
         release: releases[usize::try_from(seed % 3).unwrap()],
-        cleanup: *rng.pick(&cleanups).unwrap(),
-        platform: Platform::Windows,
-        iteration: Iteration::Shuffled(seed),
+        cleanup: *rng.choice(&cleanups).unwrap(),
+        shuffled: Some(seed),
     };
     let mut simulation = Simulation::new(options, rng).await;
     let tasks = simulation::tasks();

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use kubelet::testing::{Cleanup, KubeletDouble, Options, Release, Rng};
+use fastrand::Rng;
+use kubelet::testing::{Cleanup, KubeletDouble, Options, Release};
 use kubelet::{KUBELET_SOCKET, Resource, Transport, UnixSockets};
 use tokio::time::{sleep, timeout};
 
@@ -33,14 +34,14 @@ fn recovers_from_random_deletions() {
 }
 
 async fn run(seed: u64, rounds: u64) {
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng::with_seed(seed);
     let parent = tempfile::tempdir().unwrap();
     let directory = parent.path().join("device-plugins");
     let releases = [Release::V1_26, Release::V1_36, Release::V1_37];
     let cleanups = [Cleanup::Sockets, Cleanup::EverythingButCheckpoint, Cleanup::OwnSocket];
     let options = Options {
-        release: *rng.pick(&releases).unwrap(),
-        cleanup: *rng.pick(&cleanups).unwrap(),
+        release: *rng.choice(&releases).unwrap(),
+        cleanup: *rng.choice(&cleanups).unwrap(),
         ..Options::default()
     };
     let mut kubelet = KubeletDouble::start(UnixSockets, &directory, options).unwrap();
@@ -50,7 +51,7 @@ async fn run(seed: u64, rounds: u64) {
     for round in 0..rounds {
         for _ in 0..4 {
             inject_fault(&mut rng, &directory, &mut kubelet).await;
-            sleep(Duration::from_millis(rng.below(40))).await;
+            sleep(Duration::from_millis(rng.u64(0..40))).await;
         }
         if UnixSockets.identity(&directory.join(KUBELET_SOCKET)).unwrap().is_none() {
             kubelet.kill();
@@ -82,20 +83,20 @@ fn own_sockets(directory: &Path) -> Vec<PathBuf> {
 }
 
 async fn inject_fault(rng: &mut Rng, directory: &Path, kubelet: &mut KubeletDouble<UnixSockets>) {
-    match rng.below(6) {
+    match rng.u64(0..6) {
         0 | 1 => {
-            if rng.below(2) == 0 {
+            if rng.u64(0..2) == 0 {
                 kubelet.stop().await;
             } else {
                 kubelet.kill();
             }
-            sleep(Duration::from_millis(rng.below(100))).await;
+            sleep(Duration::from_millis(rng.u64(0..100))).await;
             kubelet.start_again().unwrap();
         }
         2 | 3 => {
-            if let Some(socket) = rng.pick(&own_sockets(directory)) {
+            if let Some(socket) = rng.choice(own_sockets(directory)) {
                 // The plugin may have replaced it in the meantime.
-                let _ = std::fs::remove_file(socket);
+                let _ = std::fs::remove_file(&socket);
             }
         }
         4 => {

@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fastrand::Rng;
 use kubelet::testing::{
-    Faults, Host, InMemory, Inspection, KubeletDouble, Options, PodRequest, RegisterFault, Rng,
+    Faults, Host, InMemory, Inspection, KubeletDouble, Options, PodRequest, RegisterFault,
     StreamFault,
 };
 use kubelet::v1beta1::{AllocateRequest, ContainerAllocateRequest, Empty, ListAndWatchResponse};
-use kubelet::{AdvertisedDevice, Health, Transport};
+use kubelet::{AdvertisedDevice, Transport};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio::runtime::Handle;
 use tokio::task::{JoinSet, yield_now};
@@ -90,7 +91,7 @@ impl Simulation {
     /// Injects random faults.
     pub(crate) async fn inject_faults(&mut self) {
         for _ in 0..FAULTS {
-            match self.rng.below(13) {
+            match self.rng.u64(0..13) {
                 0..3 => self.restart_kubelet().await,
                 3 => self.change_faults(),
                 4 => self.delete_a_socket(),
@@ -144,7 +145,7 @@ impl Simulation {
     /// Restores the initial devices and opens new connections, so that rounds can be compared.
     pub(crate) async fn reset(&mut self, context: &impl Fn() -> String) {
         for (resource, (_, prefix, _)) in self.resources.iter().zip(RESOURCES) {
-            let devices = (0..2).map(|n| device(prefix, n, Health::Healthy)).collect();
+            let devices = (0..2).map(|n| device(prefix, n, true)).collect();
             resource.change(|now| *now = devices);
         }
         self.kubelet.restart().await.unwrap();
@@ -161,15 +162,15 @@ impl Simulation {
 
     /// Waits for a random time, from a few scheduler steps to 20 seconds.
     async fn random_wait(&mut self) {
-        match self.rng.below(4) {
+        match self.rng.u64(0..4) {
             0 => {}
             1 => {
-                for _ in 0..self.rng.below(60) {
+                for _ in 0..self.rng.u64(0..60) {
                     yield_now().await;
                 }
             }
-            2 => sleep(Duration::from_millis(self.rng.below(300))).await,
-            _ => sleep(Duration::from_millis(self.rng.below(20_000))).await,
+            2 => sleep(Duration::from_millis(self.rng.u64(0..300))).await,
+            _ => sleep(Duration::from_millis(self.rng.u64(0..20_000))).await,
         }
     }
 
@@ -179,7 +180,7 @@ impl Simulation {
 
     async fn restart_kubelet(&mut self) {
         self.count("kubelet restarts");
-        if self.rng.below(2) == 0 {
+        if self.rng.u64(0..2) == 0 {
             self.kubelet.stop().await;
         } else {
             self.kubelet.kill();
@@ -193,8 +194,8 @@ impl Simulation {
 
     fn change_faults(&mut self) {
         self.count("kubelet faults");
-        let delay = Duration::from_millis(self.rng.below(40_000));
-        let register = match self.rng.below(8) {
+        let delay = Duration::from_millis(self.rng.u64(0..40_000));
+        let register = match self.rng.u64(0..8) {
             0 => RegisterFault::Refuse("no".to_owned()),
             1 => RegisterFault::Hang,
             2 => RegisterFault::AnswerLate(delay),
@@ -202,7 +203,7 @@ impl Simulation {
             4 => RegisterFault::RefuseAfterDial("odd".to_owned()),
             _ => RegisterFault::None,
         };
-        let stream = match self.rng.below(8) {
+        let stream = match self.rng.u64(0..8) {
             0 => StreamFault::NeverOpen,
             1 => StreamFault::OpenLate(delay),
             2 => StreamFault::NeverRead,
@@ -215,7 +216,7 @@ impl Simulation {
     fn delete_a_socket(&mut self) {
         self.count("deleted sockets");
         let sockets = sockets(&self.host);
-        if let Some(socket) = self.rng.pick(&sockets) {
+        if let Some(socket) = self.rng.choice(&sockets) {
             self.host.remove(socket).unwrap();
         }
     }
@@ -223,7 +224,7 @@ impl Simulation {
     fn empty_the_directory(&mut self) {
         self.count("emptied directories");
         self.host.remove_directory(Path::new(DIRECTORY));
-        if self.rng.below(2) == 0 {
+        if self.rng.u64(0..2) == 0 {
             self.host.create_directory(Path::new(DIRECTORY)).unwrap();
         }
     }
@@ -231,7 +232,7 @@ impl Simulation {
     fn fail_binds(&mut self) {
         self.count("full disks");
         let errors = [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied];
-        let error = self.rng.pick(&errors).copied().filter(|_| self.rng.below(2) == 0);
+        let error = self.rng.choice(&errors).copied().filter(|_| self.rng.u64(0..2) == 0);
         self.host.fail_binds(error);
     }
 
@@ -239,17 +240,15 @@ impl Simulation {
         self.count("changed inspections");
         let denied = Inspection::Fails(io::ErrorKind::PermissionDenied);
         let inspections = [Inspection::Opens, Inspection::Lists, denied];
-        self.host.set_inspection(*self.rng.pick(&inspections).unwrap());
+        self.host.set_inspection(*self.rng.choice(&inspections).unwrap());
     }
 
     fn change_devices(&mut self) {
         self.count("device changes");
         for (resource, (_, prefix, most)) in self.resources.iter().zip(RESOURCES) {
-            let count = self.rng.below(most + 1);
-            let health = [Health::Unhealthy, Health::Healthy, Health::Healthy, Health::Healthy];
+            let count = self.rng.u64(0..=most);
             let rng = &mut self.rng;
-            let devices =
-                (0..count).map(|n| device(prefix, n, *rng.pick(&health).unwrap())).collect();
+            let devices = (0..count).map(|n| device(prefix, n, rng.u64(0..4) > 0)).collect();
             resource.change(|now| *now = devices);
         }
     }
@@ -257,7 +256,7 @@ impl Simulation {
     async fn connect_other_clients(&mut self) {
         self.count("waves of other clients");
         for socket in sockets(&self.host) {
-            for _ in 0..self.rng.below(20) {
+            for _ in 0..self.rng.u64(0..20) {
                 if let Some(client) = self.other_client(&socket).await {
                     self.clients.push(client);
                 }
@@ -268,11 +267,11 @@ impl Simulation {
     /// Connects another client, if the plugin accepts the connection.
     async fn other_client(&mut self, socket: &Path) -> Option<OtherClient> {
         let mut io = self.host.connect(socket).await.ok()?;
-        if self.rng.below(3) == 0 {
+        if self.rng.u64(0..3) == 0 {
             let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
-            let cut = usize::try_from(self.rng.below(preface.len() as u64)).unwrap();
+            let cut = usize::try_from(self.rng.u64(0..preface.len() as u64)).unwrap();
             let mut bytes = preface[..cut].to_vec();
-            bytes.extend((0..self.rng.below(40)).map(|_| self.rng.next_u64().to_le_bytes()[0]));
+            bytes.extend((0..self.rng.u64(0..40)).map(|_| self.rng.u8(..)));
             // The plugin may have closed the connection already.
             let _ = io.write_all(&bytes).await;
             return Some(OtherClient::Garbage { _stream: io });
@@ -281,7 +280,7 @@ impl Simulation {
         let response =
             timeout(Duration::from_secs(5), caller.plugin.list_and_watch(Empty {})).await;
         let stream = Box::new(response.ok()?.ok()?.into_inner());
-        Some(if self.rng.below(3) == 0 {
+        Some(if self.rng.u64(0..3) == 0 {
             OtherClient::Stuck { _caller: caller, _stream: stream }
         } else {
             OtherClient::Reader { _caller: caller, stream }
@@ -296,7 +295,7 @@ impl Simulation {
             }
         }
         self.rng.shuffle(&mut self.clients);
-        let left = usize::try_from(self.rng.below(self.clients.len() as u64 + 1)).unwrap();
+        let left = usize::try_from(self.rng.u64(0..=self.clients.len() as u64)).unwrap();
         self.clients.truncate(left);
     }
 
@@ -307,7 +306,7 @@ impl Simulation {
         let mut callers = JoinSet::new();
         for socket in sockets(&self.host) {
             let host = self.host.clone();
-            let ids: Vec<String> = (0..20).map(|_| format!("a-{}", self.rng.below(6))).collect();
+            let ids: Vec<String> = (0..20).map(|_| format!("a-{}", self.rng.u64(0..6))).collect();
             callers.spawn(async move {
                 let Ok(io) = host.connect(&socket).await else { return };
                 let Some(mut caller) = Caller::over(io).await else { return };
@@ -321,8 +320,8 @@ impl Simulation {
         for _ in 0..5 {
             self.change_devices();
             self.pods += 1;
-            let count = u32::try_from(1 + self.rng.below(3)).unwrap();
-            let (resource, ..) = *self.rng.pick(&RESOURCES).unwrap();
+            let count = u32::try_from(1 + self.rng.u64(0..3)).unwrap();
+            let (resource, ..) = *self.rng.choice(&RESOURCES).unwrap();
             let pod = PodRequest::single(format!("pod-{}", self.pods), resource, count);
             let _ = timeout(Duration::from_secs(5), self.kubelet.admit(pod)).await;
             self.kubelet.terminate_pod(&format!("pod-{}", self.pods));
@@ -331,6 +330,6 @@ impl Simulation {
     }
 }
 
-fn device(prefix: &str, n: u64, health: Health) -> AdvertisedDevice {
-    AdvertisedDevice { id: format!("{prefix}-{n}"), health, numa_node: None }
+fn device(prefix: &str, n: u64, healthy: bool) -> AdvertisedDevice {
+    AdvertisedDevice { id: format!("{prefix}-{n}"), healthy, numa_node: None }
 }

@@ -46,7 +46,7 @@ async fn an_added_resource_is_registered_and_a_removed_one_ends() {
         kubelet.wait_for(|views| views.iter().any(|v| v.name == NPU && v.allocatable == 3)).await;
         assert!(added.elapsed() < Duration::from_millis(100), "{:?}", added.elapsed());
         plugin.wait_for(|readiness| readiness.is_ready() && readiness.resources.len() == 2).await;
-        kubelet.admit(PodRequest::single("running", NPU, 1)).await;
+        kubelet.admit(PodRequest::single("running", NPU, 1)).await.unwrap();
 
         serve(&plugin, &[&gpus]);
         kubelet.wait_for(|views| views.iter().any(|v| v.name == NPU && v.allocatable == 0)).await;

@@ -6,6 +6,7 @@
 mod changes;
 mod ends;
 mod kubelets;
+mod logs;
 mod other_daemons;
 mod overload;
 #[allow(dead_code, reason = "shared with the fault campaign")]
@@ -18,7 +19,7 @@ mod status;
 
 use std::time::Duration;
 
-use kubelet::testing::{KubeletDouble, Options, PodRequest, Verdict};
+use kubelet::testing::{KubeletDouble, Options, PodRequest};
 
 use plugin::{DIRECTORY, GPU, Node};
 
@@ -33,17 +34,16 @@ async fn a_plugin_registers_lists_and_allocates() {
     assert_eq!(resources[0].allocatable, 3);
     plugin.wait_until_ready().await;
 
-    gpus.set_health("gpu-1", kubelet::Health::Unhealthy);
+    gpus.set_unhealthy("gpu-1");
     let resources = kubelet.wait_for(|r| r[0].allocatable == 2).await;
     assert_eq!(resources[0].capacity, 3);
 
-    let pod = kubelet.admit(PodRequest::single("a", GPU, 2)).await;
-    assert_eq!(pod.containers[0].device_ids[GPU], ["gpu-0", "gpu-2"]);
-    assert_eq!(pod.containers[0].devices[0].host_path, "host://gpu-0");
-    let pod = kubelet.admit(PodRequest::single("b", GPU, 1)).await;
-    let Verdict::Refused(refused) = pod.verdict else { panic!("{pod:?}") };
+    let container = kubelet.admit(PodRequest::single("a", GPU, 2)).await.unwrap();
+    assert_eq!(container.device_ids[GPU], ["gpu-0", "gpu-2"]);
+    assert_eq!(container.devices[0].host_path, "host://gpu-0");
+    let refused = kubelet.admit(PodRequest::single("b", GPU, 1)).await.unwrap_err();
     assert_eq!(
-        refused.to_string(),
+        refused,
         "UnexpectedAdmissionError: Allocate failed due to requested number of devices unavailable \
          for example.com/gpu. Requested: 1, Available: 0, which is unexpected"
     );

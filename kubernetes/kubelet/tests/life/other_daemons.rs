@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kubelet::status::{Phase, query_all};
 use kubelet::testing::{Cleanup, InMemory, KubeletDouble, Options};
-use kubelet::{KUBELET_SOCKET, Readiness, Resource, ResourceState, Transport, UnixSockets};
+use kubelet::{KUBELET_SOCKET, Readiness, Resource, Transport, UnixSockets};
 use tokio::time::{sleep, timeout};
 
 use crate::plugin::{DIRECTORY, Devices, GPU, Node, Plugin, sockets};
@@ -20,8 +20,7 @@ fn start() -> (Node, KubeletDouble<InMemory>) {
 }
 
 fn waits(readiness: &Readiness) -> bool {
-    let state = readiness.resources.first().map(|resource| &resource.state);
-    matches!(state, Some(ResourceState::WaitingForOtherDaemon { .. }))
+    readiness.resources.first().is_some_and(|r| r.phase == Phase::WaitingForOtherDaemon)
 }
 
 async fn within(limit: Duration, plugin: &Plugin, condition: impl FnMut(&Readiness) -> bool) {

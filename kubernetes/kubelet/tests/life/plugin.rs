@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use kubelet::status::Phase;
 use kubelet::testing::{Host, InMemory, ResourceView};
 use kubelet::v1beta1::device_plugin_client::DevicePluginClient;
 use kubelet::{
-    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Health,
-    KUBELET_SOCKET, PreferredRequest, Readiness, Refusal, RefusalKind, Resource, ResourceState,
-    RunError, Served, Transport,
+    AdvertisedDevice, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec,
+    KUBELET_SOCKET, PreferredRequest, Readiness, Resource, RunError, Served, Status, Transport,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{oneshot, watch};
@@ -36,19 +36,16 @@ pub(crate) struct Devices {
     pub(crate) response_bytes: AtomicUsize,
     /// Blocks the next preferred allocation until a message arrives.
     pub(crate) blocked_by: std::sync::Mutex<Option<std::sync::mpsc::Receiver<()>>>,
+    /// Whether containers may not start.
+    pub(crate) refuses_start: AtomicBool,
     /// How many containers were allocated or asked about.
     pub(crate) answered: AtomicUsize,
 }
 
 impl Devices {
     pub(crate) fn new(name: &str, prefix: &str, count: usize) -> Arc<Self> {
-        let devices: Vec<AdvertisedDevice> = (0..count)
-            .map(|n| AdvertisedDevice {
-                id: format!("{prefix}-{n}"),
-                health: Health::Healthy,
-                numa_node: None,
-            })
-            .collect();
+        let devices: Vec<AdvertisedDevice> =
+            (0..count).map(|n| AdvertisedDevice::healthy(format!("{prefix}-{n}"))).collect();
         Arc::new(Devices {
             name: name.to_owned(),
             prefix: prefix.to_owned(),
@@ -57,13 +54,14 @@ impl Devices {
             panic_on: None.into(),
             response_bytes: AtomicUsize::default(),
             blocked_by: None.into(),
+            refuses_start: AtomicBool::default(),
             answered: AtomicUsize::default(),
         })
     }
 
-    pub(crate) fn set_health(&self, id: &str, health: Health) {
+    pub(crate) fn set_unhealthy(&self, id: &str) {
         self.change(|devices| {
-            devices.iter_mut().find(|device| device.id == id).unwrap().health = health;
+            devices.iter_mut().find(|device| device.id == id).unwrap().healthy = false;
         });
     }
 
@@ -83,11 +81,9 @@ impl Devices {
         let devices = self.current.lock().unwrap();
         view.name == self.name
             && view.devices.len() == devices.len()
-            && view
-                .devices
-                .iter()
-                .zip(&*devices)
-                .all(|(seen, device)| seen.id == device.id && seen.health == device.health.as_str())
+            && view.devices.iter().zip(&*devices).all(|(seen, device)| {
+                seen.id == device.id && (seen.health == "Healthy") == device.healthy
+            })
     }
 
     fn environment(&self) -> BTreeMap<String, String> {
@@ -115,14 +111,14 @@ impl Resource for Devices {
         self.list.subscribe()
     }
 
-    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Refusal> {
+    fn allocate(&self, ids: &[String]) -> Result<ContainerResponse, Status> {
         self.answered.fetch_add(1, Ordering::Relaxed);
         let panics = self.panic_on.lock().unwrap().as_ref().is_some_and(|id| ids.contains(id));
         assert!(!panics, "cannot allocate {ids:?}");
         let devices = self.current.lock().unwrap();
         for id in ids {
             if !devices.iter().any(|device| device.id == *id) {
-                return Err(Refusal::new(RefusalKind::NotFound, format!("no device `{id}`")));
+                return Err(Status::not_found(format!("no device `{id}`")));
             }
         }
         let spec =
@@ -135,15 +131,22 @@ impl Resource for Devices {
     }
 
     fn options(&self) -> DevicePluginOptions {
-        DevicePluginOptions { get_preferred_allocation_available: true, ..Default::default() }
+        DevicePluginOptions { get_preferred_allocation_available: true, pre_start_required: true }
     }
 
-    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Refusal> {
+    fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
+        if self.refuses_start.load(Ordering::Relaxed) {
+            return Err(Status::failed_precondition(format!("cannot reset {ids:?}")));
+        }
+        Ok(())
+    }
+
+    fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
         self.answered.fetch_add(1, Ordering::Relaxed);
         if let Some(blocked_by) = self.blocked_by.lock().unwrap().take()
             && blocked_by.recv_timeout(Duration::from_secs(120)).is_err()
         {
-            return Err(Refusal::new(RefusalKind::Internal, "blocked for 120 s"));
+            return Err(Status::internal("blocked for 120 s"));
         }
         let mut ids: Vec<String> = request.must_include.to_vec();
         let mut others: Vec<String> = request.available.to_vec();
@@ -243,10 +246,8 @@ impl Plugin {
 
     /// The last error of the only resource, if it is waiting for a kubelet.
     pub(crate) fn last_error(&self) -> Option<String> {
-        match &self.readiness.borrow().resources[0].state {
-            ResourceState::WaitingForKubelet { last_error, .. } => last_error.clone(),
-            _ => None,
-        }
+        let resource = &self.readiness.borrow().resources[0];
+        (resource.phase == Phase::WaitingForKubelet).then(|| resource.last_error.clone())
     }
 
     pub(crate) fn stop(mut self) -> impl Future<Output = Result<(), RunError>> {

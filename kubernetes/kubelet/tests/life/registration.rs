@@ -5,10 +5,11 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use kubelet::Transport;
+use kubelet::status::Phase;
 use kubelet::testing::{
     Cleanup, Faults, Host, KubeletDouble, Options, RegisterFault, Release, StreamFault,
 };
-use kubelet::{ResourceState, Transport};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::plugin::{DIRECTORY, GPU, Node, Plugin, sockets};
@@ -42,11 +43,7 @@ async fn waits_for_a_kubelet_that_is_not_running() {
         plugin.last_error().unwrap(),
         format!("kubelet socket `{}` does not exist", socket.display())
     );
-    let ResourceState::WaitingForKubelet { since, .. } =
-        plugin.readiness.borrow().resources[0].state
-    else {
-        panic!("not waiting");
-    };
+    let since = plugin.readiness.borrow().resources[0].since;
     assert!(since.elapsed() > Duration::from_secs(3590));
     let kubelet = kubelet(&node);
     ready_within(&plugin, SECOND).await;
@@ -86,7 +83,8 @@ async fn registers_again_after_every_kind_of_restart() {
                 let restarted = Instant::now();
                 kubelet.wait_for_lists(&[GPU]).await;
                 let took = restarted.elapsed();
-                assert!(took <= SECOND, "{release:?} {cleanup:?} round {round}: {took:?}");
+                let limit = Duration::from_millis(300);
+                assert!(took <= limit, "{release:?} {cleanup:?} round {round}: {took:?}");
                 ready_within(&plugin, SECOND).await;
                 assert_eq!(kubelet.resources()[0].allocatable, 2);
             }
@@ -324,7 +322,7 @@ async fn registers_again_if_the_kubelet_does_not_call_list_and_watch() {
     kubelet.set_faults(Faults { stream: StreamFault::NeverOpen, ..Faults::default() });
     let plugin = node.run();
     sleep(Duration::from_secs(4)).await;
-    assert_eq!(plugin.readiness.borrow().resources[0].state, ResourceState::Registered);
+    assert_eq!(plugin.readiness.borrow().resources[0].phase, Phase::Registered);
     assert_eq!(kubelet.registrations(GPU), 1);
     sleep(Duration::from_secs(3)).await;
     assert_eq!(kubelet.registrations(GPU), 2);

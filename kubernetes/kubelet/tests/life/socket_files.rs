@@ -1,10 +1,9 @@
-//! The files of sockets on hosts on which they cannot be inspected or removed.
+//! The files of sockets on hosts on which they cannot be inspected.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kubelet::ResourceState;
 use kubelet::testing::{InMemory, Inspection, KubeletDouble, Options};
 use tokio::time::{sleep, timeout};
 
@@ -25,56 +24,17 @@ async fn ready(plugin: &Plugin) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_socket_that_cannot_be_inspected_is_removed_before_the_next_attempt() {
+async fn a_host_that_cannot_inspect_files_keeps_one_socket_until_it_can() {
     let (node, kubelet) = start();
     node.host.set_inspection(Inspection::Fails(ErrorKind::PermissionDenied));
     let plugin = node.run();
-    for _ in 0..120 {
-        sleep(Duration::from_millis(100)).await;
-        assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
-    }
-    assert_eq!(kubelet.registrations(GPU), 0);
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((sockets(&node.host).len(), kubelet.registrations(GPU)), (1, 0));
+    let error = plugin.last_error().unwrap();
+    assert!(error.starts_with("cannot inspect kubelet socket"), "{error}");
     node.host.set_inspection(Inspection::Lists);
     ready(&plugin).await;
     assert_eq!(sockets(&node.host).len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn repeated_attempts_leave_at_most_one_file_even_if_it_cannot_be_removed() {
-    let (node, kubelet) = start();
-    node.host.set_inspection(Inspection::Fails(ErrorKind::PermissionDenied));
-    node.host.fail_removals(Some(ErrorKind::PermissionDenied));
-    let plugin = node.run();
-    sleep(Duration::from_secs(60)).await;
-    let left = sockets(&node.host);
-    assert_eq!(left.len(), 1);
-    node.host.set_inspection(Inspection::Opens);
-    sleep(CHECKED).await;
-    assert_eq!(sockets(&node.host), left);
-    let ResourceState::WaitingForKubelet { last_error, .. } =
-        plugin.readiness.borrow().resources[0].state.clone()
-    else {
-        panic!("not waiting");
-    };
-    let (error, path) = (last_error.unwrap(), left[0].display().to_string());
-    assert!(error.contains(&format!("cannot remove `{path}`")), "{error}");
-    assert_eq!(kubelet.registrations(GPU), 0);
-
-    node.host.fail_removals(None);
-    ready(&plugin).await;
-    let used = sockets(&node.host);
-    assert!(used.len() == 1 && used != left, "{used:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_shutdown_removes_the_file_of_a_failed_attempt() {
-    let (node, _kubelet) = start();
-    node.host.set_inspection(Inspection::Fails(ErrorKind::PermissionDenied));
-    node.host.fail_removals(Some(ErrorKind::PermissionDenied));
-    let plugin = node.run();
-    sleep(CHECKED).await;
-    assert_eq!(sockets(&node.host).len(), 1);
-    node.host.fail_removals(None);
     plugin.stop().await.unwrap();
     assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
 }

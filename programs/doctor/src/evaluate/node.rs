@@ -11,9 +11,8 @@ use crate::facts::{Directory, DirectoryState, SocketState};
 /// (`WithWindowsDevices` in `pkg/cri/opts`, in v1.7.0 and in no v1.6).
 const CONTAINERD_WITH_DEVICES: (u32, u32) = (1, 7);
 
-/// The first kubelet with a device manager on Windows
-/// (`pkg/kubelet/cm/container_manager_windows.go`, in v1.21 and not in v1.20).
-const KUBELET_WITH_DEVICES: (u32, u32) = (1, 21);
+/// The oldest supported kubelet: `HostProcess` containers are stable from there on.
+const OLDEST_KUBELET: (u32, u32) = (1, 26);
 
 /// containerd's version, and whether its CRI plugin is enabled.
 pub(super) fn containerd(fact: Option<&Containerd>) -> Check {
@@ -64,7 +63,7 @@ fn is_cri(plugin: &str) -> bool {
 
 /// The kubelet's version.
 pub(super) fn kubelet(fact: Option<&Program>) -> Check {
-    let (major, minor) = KUBELET_WITH_DEVICES;
+    let (major, minor) = OLDEST_KUBELET;
     match fact {
         None => Subject::Kubelet.not_checked(NOT_IN_INVENTORY),
         Some(Program::NotFound(places)) => {
@@ -78,7 +77,7 @@ pub(super) fn kubelet(fact: Option<&Program>) -> Check {
                 return Subject::Kubelet.ok(format!("{version} ({path})"));
             }
             Subject::Kubelet.problem(
-                format!("kubelet {version} ({path}) does not support device plugins on Windows"),
+                format!("kubelet {version} ({path}) is older than {major}.{minor}"),
                 format!("update the node to Kubernetes {major}.{minor} or newer"),
             )
         }

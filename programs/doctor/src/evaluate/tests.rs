@@ -201,15 +201,15 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
 }
 
 #[test]
-fn kubelets_before_1_21_do_not_support_device_plugins() {
+fn kubelets_before_1_26_are_not_supported() {
     let kubelet =
         |program| only(Subject::Kubelet, |facts| facts.machine.software.kubelet = Some(program)).0;
     let found = |version: &str| Program::Found {
         path: r"C:\k\kubelet.exe".to_owned(),
         version: ProgramVersion::find(version).ok_or_else(|| "nonsense".to_owned()),
     };
-    assert_eq!(kubelet(found("v1.20.15")), Verdict::Problem);
-    assert_eq!(kubelet(found("v1.21.0")), Verdict::Ok);
+    assert_eq!(kubelet(found("v1.25.16")), Verdict::Problem);
+    assert_eq!(kubelet(found("v1.26.0")), Verdict::Ok);
     assert_eq!(kubelet(found("?")), Verdict::NotChecked);
     assert_eq!(kubelet(Program::NotFound(vec![])), Verdict::NotChecked);
 }

@@ -59,8 +59,8 @@ fn resources_appear_disappear_and_change_their_replicas() {
     assert!(Arc::ptr_eq(&display, &resources(&devices)[0]), "its stream would end");
     // A call may still be on its way when the resource is removed.
     let refusal = rule.allocate(&ids).unwrap_err();
-    assert_eq!(refusal.kind, kubelet::RefusalKind::NotFound);
-    assert_eq!(refusal.message, "resource a/t4 is no longer configured");
+    assert_eq!(refusal.code(), kubelet::Code::NotFound);
+    assert_eq!(refusal.message(), "resource a/t4 is no longer configured");
 }
 
 /// The mounts of a container with the first device.
@@ -162,7 +162,7 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
     let scenario = async {
         allocatable(DISPLAY, 4).await;
         let running = kubelet.admit(PodRequest::single("running", DISPLAY, 1)).await;
-        assert!(running.is_admitted(), "{running:?}");
+        assert!(running.is_ok(), "{running:?}");
         let rules = "multitenancy: 3\nresources: [{name: a/b, match: {vendor: amd}}]";
         devices.reconfigure(catalog_of(rules)).unwrap();
         allocatable(DISPLAY, 6).await;
@@ -171,9 +171,9 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!((kubelet.registrations(DISPLAY), kubelet.registrations("a/b")), (1, 1));
         let rest = kubelet.admit(PodRequest::single("rest", DISPLAY, 5)).await;
-        assert!(rest.is_admitted(), "{rest:?}");
+        assert!(rest.is_ok(), "{rest:?}");
         let next = kubelet.admit(PodRequest::single("next", DISPLAY, 1)).await;
-        assert!(!next.is_admitted(), "the running pod has lost its device");
+        assert!(next.is_err(), "the running pod has lost its device");
     };
     tokio::select! {
         () = scenario => {}

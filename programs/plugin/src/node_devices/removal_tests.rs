@@ -8,20 +8,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use daemon::test_log::Log;
 
-use crate::device_holders::attribution;
+use kubelet::pod_resources::FailureReason;
 
-/// Devices without a grace time, and how often it was asked who holds them.
-fn node(held: Option<Arc<Attribution>>) -> (NodeDevices, impl Fn(HostSnapshot), Arc<AtomicUsize>) {
+use crate::device_holders::{Answer, attribution};
+
+/// Devices without a grace time, and how often it was asked who holds them. `answer` gets this number.
+fn node(
+    answer: impl Fn(usize) -> Answer + Send + Sync + 'static,
+) -> (NodeDevices, impl Fn(HostSnapshot), Arc<AtomicUsize>) {
     let (mut devices, send) = with_reads_from_test(two_gpus());
     devices.reconfigure(catalog_of("removalGraceSeconds: 0")).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     devices.ask_holders(Arc::new(move |_| {
-        count.fetch_add(1, Ordering::SeqCst);
-        held.clone()
+        let asked = count.fetch_add(1, Ordering::SeqCst);
+        answer(asked)
     }));
-    // Otherwise a busy machine is a kubelet that does not answer.
-    devices.holders.limit = Duration::from_secs(120);
+    devices.holders.pause = Duration::from_millis(5);
     let send = move |snapshot| assert!(send.send(read(Cause::Change, snapshot)).is_ok());
     (devices, send, asked)
 }
@@ -35,7 +38,7 @@ fn second_held() -> Arc<Attribution> {
 #[tokio::test]
 async fn a_removed_device_stays_listed_while_a_container_holds_it() {
     let log = Log::start();
-    let (devices, send, asked) = node(Some(second_held()));
+    let (devices, send, asked) = node(|_| Ok(second_held()));
     let mut list = list(&devices);
     list.borrow_and_update();
     let running = tokio::spawn(devices.run());
@@ -58,8 +61,8 @@ async fn a_removed_device_stays_listed_while_a_container_holds_it() {
 
 #[tokio::test]
 async fn a_removed_device_that_nobody_holds_is_dropped_after_its_grace_time() {
-    for held in [Some(Arc::default()), None] {
-        let (devices, send, asked) = node(held);
+    for answer in [Ok(Arc::default()), Err(FailureReason::Missing)] {
+        let (devices, send, asked) = node(move |_| answer.clone());
         let mut list = list(&devices);
         list.borrow_and_update();
         let running = tokio::spawn(devices.run());
@@ -69,4 +72,20 @@ async fn a_removed_device_that_nobody_holds_is_dropped_after_its_grace_time() {
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         running.abort();
     }
+}
+
+/// A busy kubelet answers too late at first.
+#[tokio::test]
+async fn a_held_device_stays_listed_although_the_kubelet_answers_late() {
+    let late = |asked| if asked < 3 { Err(FailureReason::Timeout) } else { Ok(second_held()) };
+    let (devices, send, asked) = node(late);
+    let mut list = list(&devices);
+    list.borrow_and_update();
+    let running = tokio::spawn(devices.run());
+    send(one_gpu());
+    assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
+    until("the kubelet has answered", || asked.load(Ordering::SeqCst) == 4).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(list.borrow().devices().len(), 2);
+    running.abort();
 }

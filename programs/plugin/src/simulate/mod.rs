@@ -17,8 +17,7 @@ use cli::{Failure, OutputFormat};
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
 use kubelet::Readiness;
 use kubelet::testing::{
-    Admission, ContainerKind, ContainerRequest, ContainerView as RuntimeInput, InMemory,
-    KubeletDouble, Options, Platform, PodRequest, Verdict,
+    ContainerView as RuntimeInput, InMemory, KubeletDouble, Options, PodRequest,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -87,9 +86,8 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 /// every host gives the same result.
 async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Report, Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
-    let options = Options { platform: Platform::Windows, ..Options::default() };
-    let mut kubelet =
-        KubeletDouble::start(sockets.clone(), directory, options).map_err(Failure::runtime)?;
+    let mut kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
+        .map_err(Failure::runtime)?;
     let (stop, stopped) = oneshot::channel::<()>();
     let (readiness, _) = watch::channel(Readiness::default());
     let plugin = kubelet::run(
@@ -178,18 +176,13 @@ enum Outcome {
 async fn admit(kubelet: &KubeletDouble<InMemory>, pod: &PodArgument) -> Outcome {
     let PodArgument { name, requests } = pod.clone();
     let resources = requests.iter().map(|r| (r.resource.to_string(), r.count)).collect();
-    let container = ContainerRequest { name: name.clone(), kind: ContainerKind::App, resources };
-    let pod = PodRequest { name, containers: vec![container] };
+    let pod = PodRequest { name, resources };
     if let Err(reason) = kubelet.schedule(&pod) {
         return Outcome::Refused(reason);
     }
-    let Admission { verdict, containers } = kubelet.admit(pod).await;
-    match (verdict, containers.into_iter().next()) {
-        (Verdict::Refused(refused), _) => Outcome::Refused(refused.to_string()),
-        (Verdict::Admitted, Some(container)) => Outcome::Admitted(Box::new(container)),
-        (Verdict::Admitted, None) => {
-            Outcome::Refused("the kubelet returned no container".to_owned())
-        }
+    match kubelet.admit(pod).await {
+        Ok(container) => Outcome::Admitted(Box::new(container)),
+        Err(refused) => Outcome::Refused(refused),
     }
 }
 

@@ -91,7 +91,7 @@ pub(crate) struct MountView {
 impl ResourceView {
     pub(crate) fn of(view: kubelet::testing::ResourceView) -> ResourceView {
         let kubelet::testing::ResourceView { name, capacity, allocatable, devices } = view;
-        let slot = |d: kubelet::testing::DeviceView| SlotView { id: d.id, health: d.health };
+        let slot = |d: kubelet::v1beta1::Device| SlotView { id: d.id, health: d.health };
         let devices = devices.into_iter().map(slot).collect();
         ResourceView { name, capacity, allocatable, devices }
     }

@@ -139,7 +139,7 @@ schema: directx-inventory/v1
 node:
   hcsError: {kind: missing, message: no Host Compute Service}
   containerd: {notFoundIn: [the service `containerd`, PATH]}
-  kubelet: {path: 'C:\\k\\kubelet.exe', version: 1.20.15}
+  kubelet: {path: 'C:\\k\\kubelet.exe', version: 1.25.16}
   nvml: {gpusError: nvidia-smi.exe not found}
 adapters: []
 ";
@@ -149,7 +149,7 @@ adapters: []
     for (subject, verdict, what) in [
         ("hcs", "problem", "no Host Compute Service"),
         ("containerd", "problem", "no containerd found in the service `containerd`, PATH"),
-        ("kubelet", "problem", "kubelet 1.20.15 (C:\\k\\kubelet.exe) does not support"),
+        ("kubelet", "problem", "kubelet 1.25.16 (C:\\k\\kubelet.exe) is older than 1.26"),
         ("nvml", "ok", "not needed: the host has no NVIDIA device"),
     ] {
         let check = checks(&report, subject)[0];

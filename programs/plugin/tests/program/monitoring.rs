@@ -64,7 +64,7 @@ async fn probes_and_metrics_follow_the_kubelet() {
 
     let kubelet = daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
-    assert!(kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await.is_admitted());
+    assert!(kubelet.admit(PodRequest::single("one", DISPLAY, 1)).await.is_ok());
     let text = until_page(address, "/readyz", 200, "");
     assert!(text.starts_with("ready\n"), "{text}");
     let (status, text) = get(address, "/metrics");

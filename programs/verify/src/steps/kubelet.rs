@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kubelet::status::Phase;
 use kubelet::{
-    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Refusal, RefusalKind, Resource,
-    ResourceState, Served, Transport as _, UnixSockets,
+    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Resource, Served, Status,
+    Transport as _, UnixSockets,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -74,21 +75,26 @@ async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Obs
             Ok(Err(_serving_ended)) => return observed,
             Err(reason) => return Observed { stopped: Some(reason), ..observed },
         }
-        match readiness.borrow_and_update().resources.first().map(|resource| &resource.state) {
-            Some(ResourceState::WaitingForKubelet { last_error: Some(error), .. }) => {
-                observed.last_error = Some(error.clone());
+        let readiness = readiness.borrow_and_update();
+        let Some(resource) = readiness.resources.first() else { continue };
+        match resource.phase {
+            Phase::Starting => {}
+            Phase::WaitingForKubelet => {
+                if !resource.last_error.is_empty() {
+                    observed.last_error = Some(resource.last_error.clone());
+                }
             }
-            Some(ResourceState::WaitingForOtherDaemon { holder, .. }) => {
-                observed.last_error = Some(format!("waiting for another daemon: {holder}"));
+            Phase::WaitingForOtherDaemon => {
+                let daemon = &resource.last_error;
+                observed.last_error = Some(format!("waiting for another daemon: {daemon}"));
             }
-            Some(ResourceState::Registered) => {
+            Phase::Registered => {
                 observed.registered.get_or_insert(began.elapsed());
             }
-            Some(ResourceState::ListDelivered) => {
+            Phase::Ready => {
                 observed.registered.get_or_insert(began.elapsed());
                 observed.listed = Some(began.elapsed());
             }
-            Some(ResourceState::Starting | ResourceState::WaitingForKubelet { .. }) | None => {}
         }
     }
     observed
@@ -123,7 +129,6 @@ fn without_paths(error: &str) -> &'static str {
         ("cannot inspect kubelet socket", "cannot inspect the kubelet's socket"),
         ("cannot create a plugin socket", "cannot create a socket in the device plugin directory"),
         ("cannot connect to kubelet", "cannot connect to the kubelet"),
-        ("kubelet did not accept", "the kubelet did not accept a connection in time"),
         ("kubelet closed the connection", "the kubelet closed the connection before it answered"),
         ("kubelet did not answer", "the kubelet did not answer in time"),
         ("kubelet refused the registration", "the kubelet refused the registration"),
@@ -146,10 +151,6 @@ impl TemporaryResource {
     }
 }
 
-fn no_devices() -> Refusal {
-    Refusal::new(RefusalKind::FailedPrecondition, "this resource is a test and has no devices")
-}
-
 impl Resource for TemporaryResource {
     fn name(&self) -> &'static str {
         RESOURCE
@@ -163,7 +164,7 @@ impl Resource for TemporaryResource {
         self.devices.subscribe()
     }
 
-    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, Refusal> {
-        Err(no_devices())
+    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, Status> {
+        Err(Status::failed_precondition("this resource is a test and has no devices"))
     }
 }

@@ -16,8 +16,8 @@ use tower_service::Service;
 
 use crate::target::{Target, block_on};
 
-/// The connections that all sockets of the daemon accept together.
-const CONNECTIONS: usize = 64;
+/// The connections that the two sockets of the daemon accept.
+const CONNECTIONS: usize = 32;
 
 /// The calls at the same time on a connection.
 const CALLS: usize = 16;

@@ -5,20 +5,19 @@ use std::future::pending;
 use std::io;
 
 use futures_util::stream;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinHandle;
-use tonic::{Request, Response};
+use tonic::{Request, Response, Status};
 use tower::{Service as _, service_fn};
 
 use super::*;
 use crate::pod_resources::FailureReason;
+use crate::pod_resources::v1::PodResources;
 use crate::pod_resources::v1::pod_resources_lister_server::{
     PodResourcesLister, PodResourcesListerServer,
 };
-use crate::pod_resources::v1::{ContainerDevices, PodResources};
 use crate::pod_resources::v1alpha1::pods_server::{Pods, PodsServer};
-use crate::pod_resources::v1alpha1::{ObjectMeta, Pod};
-use crate::text::ErrorChain;
+use crate::pod_resources::v1alpha1::{ListPodsResponse, ObjectMeta, Pod};
 
 const SOON: Duration = Duration::from_millis(200);
 const LONG: Duration = Duration::from_secs(120);
@@ -145,7 +144,7 @@ where
 async fn failure(behavior: Behavior, limit: Duration) -> (FailureReason, String) {
     let server = start(behavior);
     let error = list(&server.endpoint, limit).await.unwrap_err();
-    (error.reason(), ErrorChain(&error).to_string())
+    (error.reason, error.to_string())
 }
 
 /// A pod whose container `main` holds devices, each reported on its own, beside a container without
@@ -168,27 +167,27 @@ fn pod(name: &str, ids: &[&str]) -> PodResources {
 
 #[tokio::test]
 async fn the_pods_of_a_node_are_listed_again_and_again() {
-    let pods = (0..250).map(|n| pod(&format!("pod-{n}"), &["a", "b"]));
+    let pods = (0..250).map(|n| pod(&format!("pod-{n}"), &[&format!("a-{n}"), &format!("b-{n}")]));
     let server = start(Behavior::Answers(pods.collect()));
     for _ in 0..3 {
-        let assignments = list(&server.endpoint, LONG).await.unwrap();
-        assert_eq!(assignments.len(), 500);
-        assert_eq!(&*assignments[499].holder.pod, "pod-249");
-        assert_eq!(assignments[499].device_ids, ["b"]);
+        let holders = list(&server.endpoint, LONG).await.unwrap();
+        assert_eq!(holders.iter().count(), 500);
+        let holder = holders.holder("example.com/gpu", "b-249").unwrap();
+        assert_eq!((&*holder.pod, &*holder.container), ("pod-249", "main"));
     }
 }
 
 #[tokio::test]
 async fn a_node_without_pods_has_an_empty_list() {
     let server = start(Behavior::Answers(Vec::new()));
-    assert!(list(&server.endpoint, LONG).await.unwrap().is_empty());
+    assert_eq!(list(&server.endpoint, LONG).await, Ok(Attribution::default()));
 }
 
 #[tokio::test]
 async fn names_are_safe_to_print() {
     let server = start(Behavior::Answers(vec![pod("a\nERROR\u{202e}", &["1"])]));
-    let assignments = list(&server.endpoint, LONG).await.unwrap();
-    assert_eq!(assignments[0].holder.pod, r"a\nERROR\u{202e}");
+    let holders = list(&server.endpoint, LONG).await.unwrap();
+    assert_eq!(holders.holder("example.com/gpu", "1").unwrap().pod, r"a\nERROR\u{202e}");
 }
 
 #[tokio::test]
@@ -204,7 +203,7 @@ async fn a_missing_endpoint_is_named() {
     let server = start(Behavior::Hangs);
     let path = format!("{}-missing", server.endpoint.path().display());
     let error = list(&Endpoint::new(&path).unwrap(), LONG).await.unwrap_err();
-    assert_eq!(error.reason(), FailureReason::Missing);
+    assert_eq!(error.reason, FailureReason::Missing);
     assert!(error.to_string().contains(&path), "{error}");
 }
 
@@ -216,7 +215,7 @@ async fn a_socket_without_a_listener_refuses() {
     let path = folder.path().join("kubelet.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     let error = list(&Endpoint::new(path).unwrap(), LONG).await.unwrap_err();
-    assert_eq!(error.reason(), FailureReason::Refused);
+    assert_eq!(error.reason, FailureReason::Refused);
 }
 
 #[tokio::test]
@@ -268,7 +267,7 @@ async fn a_busy_pipe_is_waited_for() {
     let other_client = ClientOptions::new().open(&path).unwrap();
     let endpoint = Endpoint::new(&path).unwrap();
     let error = list(&endpoint, SOON).await.unwrap_err();
-    assert_eq!(error.reason(), FailureReason::Timeout);
+    assert_eq!(error.reason, FailureReason::Timeout);
     let server = async {
         tokio::time::sleep(SOON).await;
         let next = ServerOptions::new().create(&path).unwrap();
@@ -276,7 +275,7 @@ async fn a_busy_pipe_is_waited_for() {
         serve(next, Behavior::Answers(Vec::new())).await;
     };
     tokio::select! {
-        assignments = list(&endpoint, LONG) => assert!(assignments.unwrap().is_empty()),
+        holders = list(&endpoint, LONG) => assert_eq!(holders, Ok(Attribution::default())),
         () = server => panic!("the server ended first"),
     }
     drop((busy, other_client));

@@ -6,7 +6,7 @@ use tokio::time::{advance, timeout};
 use tonic::Status;
 
 use super::*;
-use crate::pod_resources::{Assignment, Holder};
+use crate::pod_resources::Holder;
 
 /// What the kubelet does next, and how often it was asked.
 #[derive(Clone, Default)]
@@ -32,21 +32,18 @@ impl Kubelet {
             None => {
                 let pod = format!("pod-{number}");
                 let [namespace, container] = ["default", "main"].map(str::to_owned);
-                Ok(Attribution::new([Assignment {
-                    holder: Arc::new(Holder { namespace, pod, container }),
-                    resource: "example.com/gpu".to_owned(),
-                    device_ids: vec!["1".to_owned()],
-                }]))
+                let holder = Arc::new(Holder { namespace, pod, container });
+                Ok([("example.com/gpu".to_owned(), "1".to_owned(), holder)].into_iter().collect())
             }
             Some(FailureReason::Missing) => {
                 let missing = std::io::ErrorKind::NotFound.into();
-                Err(PodResourcesError::of_connect("/run/k.sock".into(), missing))
+                Err(PodResourcesError::of_connect(&Endpoint::default(), &missing))
             }
             Some(FailureReason::Timeout) => {
                 tokio::time::sleep(WAIT).await;
-                Err(PodResourcesError::Timeout(WAIT))
+                Err(PodResourcesError::timeout(WAIT))
             }
-            Some(_) => Err(PodResourcesError::of_call(Status::resource_exhausted("limit"))),
+            Some(_) => Err(PodResourcesError::of_call(&Status::resource_exhausted("limit"))),
         }
     }
 
@@ -60,12 +57,12 @@ impl Kubelet {
 }
 
 async fn holder(pods: &PodAttribution) -> Option<String> {
-    let attribution = pods.current(None).await?;
+    let attribution = pods.current(None).await.ok()?;
     attribution.holder("example.com/gpu", "1").map(|holder| holder.pod.clone())
 }
 
 fn failures(pods: &PodAttribution, reason: FailureReason) -> u64 {
-    pods.statistics().failures.into_iter().find(|(r, _)| *r == reason).unwrap().1
+    pods.failures().into_iter().find(|(r, _)| *r == reason).unwrap().1
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,12 +70,11 @@ async fn nobody_is_asked_while_nobody_reads() {
     let kubelet = Kubelet::default();
     let pods = kubelet.attribution();
     advance(Duration::from_secs(3600)).await;
-    assert_eq!((kubelet.asked(), pods.statistics().age), (0, None));
+    assert_eq!(kubelet.asked(), 0);
     for _ in 0..100 {
         assert_eq!(holder(&pods).await.as_deref(), Some("pod-0"));
     }
     advance(Duration::from_secs(9)).await;
-    assert_eq!(pods.statistics().age, Some(Duration::from_secs(9)));
     assert_eq!(holder(&pods).await.as_deref(), Some("pod-0"));
     advance(Duration::from_secs(1)).await;
     assert_eq!(holder(&pods).await.as_deref(), Some("pod-1"));
@@ -92,7 +88,7 @@ async fn an_allocation_is_seen_a_second_later() {
     let allocated = Some(Instant::now());
     for (waits, asked) in [(0, 1), (0, 1), (1, 2), (1, 2)] {
         advance(Duration::from_secs(waits)).await;
-        assert!(pods.current(allocated).await.is_some());
+        assert!(pods.current(allocated).await.is_ok());
         assert_eq!(kubelet.asked(), asked);
     }
 }
@@ -116,7 +112,6 @@ async fn a_failure_is_counted_and_the_last_answer_stays_for_five_minutes() {
     kubelet.set(None);
     advance(Duration::from_secs(10)).await;
     assert!(holder(&pods).await.is_some());
-    assert_eq!(pods.statistics().age, Some(Duration::ZERO));
 }
 
 /// A kubelet that hangs costs one reader half a second, and the others no more.
@@ -126,7 +121,8 @@ async fn readers_wait_once_for_a_kubelet_that_hangs() {
     kubelet.set(Some(FailureReason::Timeout));
     let pods = kubelet.attribution();
     let started = Instant::now();
-    tokio::join!(pods.current(None), pods.current(None), pods.current(None));
+    let reads = tokio::join!(pods.current(None), pods.current(None), pods.current(None));
+    assert_eq!(reads.2, Err(FailureReason::Timeout));
     assert_eq!((kubelet.asked(), started.elapsed()), (1, WAIT));
     assert_eq!(failures(&pods, FailureReason::Timeout), 1);
 }
@@ -138,9 +134,54 @@ async fn a_reader_that_goes_away_leaves_nothing_behind() {
     let pods = kubelet.attribution();
     assert!(timeout(WAIT / 2, pods.current(None)).await.is_err());
     let started = Instant::now();
-    pods.current(None).await;
+    assert_eq!(pods.current(None).await, Err(FailureReason::Timeout));
     assert_eq!((kubelet.asked(), started.elapsed()), (1, Duration::ZERO));
     kubelet.set(None);
     advance(Duration::from_secs(10)).await;
     assert_eq!(holder(&pods).await.as_deref(), Some("pod-1"));
+}
+
+#[test]
+fn the_kubelet_is_asked_every_ten_seconds_while_somebody_reads() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs_f64(seconds);
+    assert!(is_due(None, None, start));
+    assert!(!is_due(Some(start), None, at(9.9)) && is_due(Some(start), None, at(10.0)));
+}
+
+#[test]
+fn an_allocation_is_looked_up_once_after_a_second() {
+    let start = Instant::now();
+    let at = |seconds| start + Duration::from_secs_f64(seconds);
+    let allocated = Some(at(2.0));
+    assert!(!is_due(Some(start), allocated, at(2.9)) && is_due(Some(start), allocated, at(3.0)));
+    assert!(!is_due(Some(at(3.0)), allocated, at(12.9)));
+    // An answer from the moment of the allocation may lack it.
+    assert!(is_due(Some(at(2.1)), allocated, at(3.0)));
+}
+
+/// However many pods start, the kubelet is asked at most once a second.
+#[test]
+fn many_allocations_do_not_ask_more_often() {
+    let start = Instant::now();
+    let (mut asked, mut times) = (None, 0);
+    for step in 0..600 {
+        let now = start + Duration::from_millis(100 * step);
+        if is_due(asked, Some(now), now) {
+            asked = Some(now);
+            times += 1;
+        }
+    }
+    assert_eq!(times, 6);
+}
+
+#[test]
+fn only_changes_are_logged() {
+    use FailureReason::{Exhausted, Missing, Timeout};
+    for (before, now) in [(None, Missing), (None, Timeout), (Some(Missing), Timeout)] {
+        assert!(is_news(before, now), "{before:?} {now:?}");
+    }
+    for (before, now) in [(Missing, Missing), (Timeout, Timeout), (Timeout, Exhausted)] {
+        assert!(!is_news(Some(before), now), "{before:?} {now:?}");
+    }
 }

@@ -1,0 +1,133 @@
+//! What all resources of a daemon share, and the sockets that they bind.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
+
+use crate::limits::CALLS;
+use crate::readiness::Readiness;
+use crate::socket_names::socket_name;
+use crate::transport::{Identity, Transport};
+
+/// What a panic was called with.
+pub(crate) type Panic = Box<dyn Any + Send>;
+
+/// What all resources of a daemon share.
+pub(crate) struct Node<T: Transport> {
+    pub(crate) transport: T,
+    pub(crate) started: Instant,
+    /// The device plugin directory.
+    pub(crate) directory: PathBuf,
+    pub(crate) readiness: watch::Sender<Readiness>,
+    /// The calls of clients that are not the kubelet.
+    pub(crate) calls: Arc<Semaphore>,
+    /// Receives panics in the answers to calls.
+    pub(crate) panics: mpsc::UnboundedSender<Panic>,
+    sockets: Mutex<OwnSockets>,
+}
+
+/// The sockets of this daemon.
+#[derive(Default)]
+struct OwnSockets {
+    paths: BTreeSet<PathBuf>,
+    /// The time in the newest name, in milliseconds.
+    newest: u64,
+}
+
+impl<T: Transport> Node<T> {
+    pub(crate) fn new(
+        transport: T,
+        directory: PathBuf,
+        readiness: watch::Sender<Readiness>,
+        panics: mpsc::UnboundedSender<Panic>,
+    ) -> Self {
+        let (calls, sockets) = (Arc::new(Semaphore::new(CALLS)), Mutex::default());
+        let started = Instant::now();
+        Node { transport, started, directory, readiness, calls, panics, sockets }
+    }
+
+    /// A path that this daemon has not used before.
+    pub(crate) fn new_path(&self, prefix: &str) -> PathBuf {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        self.with_sockets(|sockets| {
+            sockets.newest = u64::try_from(now).unwrap_or_default().max(sockets.newest + 1);
+            self.directory.join(socket_name(prefix, sockets.newest))
+        })
+    }
+
+    /// Binds a socket.
+    ///
+    /// # Errors
+    /// Any error of the transport.
+    pub(crate) fn bind(
+        self: &Arc<Self>,
+        path: PathBuf,
+    ) -> io::Result<(SocketFile<T>, T::Listener)> {
+        let listener = self.transport.bind(&path)?;
+        self.with_sockets(|sockets| sockets.paths.insert(path.clone()));
+        // On a host that cannot inspect the file, any file with this name counts as the socket.
+        let identity = self.transport.identity(&path).ok().flatten();
+        Ok((SocketFile { node: Arc::clone(self), path, identity }, listener))
+    }
+
+    /// The files in the directory that are not sockets of this daemon.
+    pub(crate) fn other_files(&self) -> Vec<PathBuf> {
+        let mut files = self.transport.list(&self.directory).unwrap_or_default();
+        self.with_sockets(|sockets| files.retain(|file| !sockets.paths.contains(file)));
+        files
+    }
+
+    fn with_sockets<R>(&self, access: impl FnOnce(&mut OwnSockets) -> R) -> R {
+        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
+        access(&mut self.sockets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The file of a socket of this daemon. Dropping it removes the file.
+pub(crate) struct SocketFile<T: Transport> {
+    node: Arc<Node<T>>,
+    path: PathBuf,
+    identity: Option<Identity>,
+}
+
+impl<T: Transport> SocketFile<T> {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Whether the path of the socket still leads to this socket. A socket that cannot be inspected
+    /// counts as in place: replacing it would end a stream that works.
+    pub(crate) fn is_in_place(&self) -> bool {
+        match self.node.transport.identity(&self.path) {
+            Ok(Some(found)) => self.identity.is_none_or(|known| known.is_same_file(&found)),
+            Ok(None) => false,
+            Err(_) => true,
+        }
+    }
+
+    /// Removes the file, unless it was removed already.
+    pub(crate) fn remove(&self) {
+        if self.is_in_place()
+            && let Err(error) = self.node.transport.remove(&self.path)
+        {
+            tracing::debug!(socket = %self.path.display(), %error, "cannot remove plugin socket");
+        }
+    }
+}
+
+impl<T: Transport> Drop for SocketFile<T> {
+    fn drop(&mut self) {
+        self.remove();
+        self.node.with_sockets(|sockets| sockets.paths.remove(&self.path));
+    }
+}
