@@ -10,13 +10,14 @@ use object::{Object, ObjectSection};
 /// Server included, according to Microsoft's reference (learn.microsoft.com/windows/win32/api).
 /// A program with another import ends with 0xC0000135 before `main`, so other libraries are loaded
 /// at run time. C libraries are linked statically: with `-static`, or `+crt-static` for MSVC.
-const SYSTEM: [&str; 13] = [
+const SYSTEM: [&str; 14] = [
     "advapi32.dll",
     "api-ms-win-core-synch-l1-2-0.dll",
     "api-ms-win-core-winrt-error-l1-1-0.dll",
     "bcrypt.dll",
     "bcryptprimitives.dll",
     "combase.dll",
+    "crypt32.dll",
     "kernel32.dll",
     // The C library of Windows' own programs, which MinGW uses.
     "msvcrt.dll",
