@@ -43,7 +43,7 @@ pub struct ResourceReadiness {
     /// The last error of the phase, with its causes, or the daemon that the resource waits for. Empty
     /// if there was none.
     pub last_error: String,
-    /// Why the devices are not known yet; see [`Resource::pending`](crate::Resource::pending).
+    /// Why the devices are not known yet; see [`Resource::pending`].
     pub pending: Option<String>,
     /// How many registrations a kubelet accepted, by cause; the causes are words such as
     /// `startup` and `kubelet_replaced`.

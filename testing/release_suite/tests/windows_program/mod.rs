@@ -10,20 +10,24 @@ use object::{Object, ObjectSection};
 /// Server included, according to Microsoft's reference (learn.microsoft.com/windows/win32/api).
 /// A program with another import ends with 0xC0000135 before `main`, so other libraries are loaded
 /// at run time. C libraries are linked statically: with `-static`, or `+crt-static` for MSVC.
-const SYSTEM: [&str; 14] = [
+const SYSTEM: [&str; 16] = [
     "advapi32.dll",
     "api-ms-win-core-synch-l1-2-0.dll",
     "api-ms-win-core-winrt-error-l1-1-0.dll",
     "bcrypt.dll",
     "bcryptprimitives.dll",
     "combase.dll",
+    // Those of `schannel`, with which the client of the API server reads the machine's certificates.
+    // Only the program for the host imports them.
     "crypt32.dll",
     "kernel32.dll",
     // The C library of Windows' own programs, which MinGW uses.
     "msvcrt.dll",
+    "ncrypt.dll",
     "ntdll.dll",
     "oleaut32.dll",
     "rpcrt4.dll",
+    "secur32.dll",
     "userenv.dll",
     "ws2_32.dll",
 ];
