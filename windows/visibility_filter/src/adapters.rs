@@ -79,7 +79,7 @@ unsafe extern "system" fn enum_adapters2(arguments: *mut c_void) -> Status {
         *count = call.count;
         status
     };
-    state.list(list, caller.list, &mut caller.count)
+    state.list(&list, caller.list, &mut caller.count)
 }
 
 unsafe extern "system" fn enum_adapters3(arguments: *mut c_void) -> Status {
@@ -96,7 +96,7 @@ unsafe extern "system" fn enum_adapters3(arguments: *mut c_void) -> Status {
         *count = call.rest.count;
         status
     };
-    state.list(list, caller.rest.list, &mut caller.rest.count)
+    state.list(&list, caller.rest.list, &mut caller.rest.count)
 }
 
 unsafe extern "system" fn open_from_luid(arguments: *mut c_void) -> Status {
@@ -144,7 +144,7 @@ impl State {
     /// can be, which says nothing about hidden ones.
     fn list(
         &self,
-        real: impl Fn(*mut AdapterInfo, &mut u32) -> Status,
+        real: &dyn Fn(*mut AdapterInfo, &mut u32) -> Status,
         list: *mut AdapterInfo,
         count: &mut u32,
     ) -> Status {

@@ -131,8 +131,7 @@ impl CreateInformation {
             return;
         }
         self.state = INITIAL;
-        for handle in [&mut self.success.file, &mut self.success.section] {
-            let handle = core::mem::replace(handle, core::ptr::null_mut());
+        for handle in [self.success.file, self.success.section] {
             if !handle.is_null() {
                 // SAFETY: the kernel opened it for the caller, who gets an error and does not use it.
                 let _ = unsafe { nt::NtClose(handle) };

@@ -51,7 +51,10 @@ fn payload() -> Option<Payload> {
         let mut bytes = [0; Block::START_SIZE];
         let read = memory.read(start, &mut bytes).ok();
         if let Some(next) = read.and_then(|()| Block::payload(&bytes)) {
-            found = Some(found.map_or(next, |other| other.within(&next)));
+            found = Some(match found {
+                Some(other) => other.within(&next),
+                None => next,
+            });
         }
     });
     found
@@ -67,7 +70,7 @@ enum Problem {
 
 /// What the hooks of `win32u` need.
 struct Adapters {
-    hooks: Set<{ state::ADAPTER_FUNCTIONS }>,
+    hooks: Set,
     close: usize,
     query: usize,
 }
@@ -77,7 +80,7 @@ fn install(payload: &Payload) -> Result<(), Problem> {
     let ntdll = ntdll().map_err(HookError::Refused);
     let ntdll = ntdll.map_err(Problem::Process)?;
     let adapters = prepare_adapters(ntdll, payload.unfiltered());
-    let children = Set::prepare(ntdll, children::hook());
+    let children = Set::prepare(ntdll, &children::hook());
     let known = adapters.as_ref().ok().and_then(Option::as_ref);
     let state = State {
         payload: *payload,
@@ -111,9 +114,9 @@ fn prepare_adapters(ntdll: usize, unfiltered: Unfiltered) -> Result<Option<Adapt
 }
 
 /// The hooks of `win32u`, of which those that every Windows has must exist.
-fn adapter_hooks(module: usize) -> Result<Set<{ state::ADAPTER_FUNCTIONS }>, HookError> {
+fn adapter_hooks(module: usize) -> Result<Set, HookError> {
     let hooks = adapters::hooks();
-    let set = Set::prepare(module, hooks)?;
+    let set = Set::prepare(module, &hooks)?;
     for required in adapters::REQUIRED {
         if set.trampolines[required] == 0 {
             return Err(HookError::Missing(hooks[required].name));
@@ -139,11 +142,18 @@ fn win32u(ntdll: usize) -> Result<Option<usize>, Status> {
     const FILE: &[u8] =
         if cfg!(target_arch = "x86") { br"\SysWOW64\win32u.dll" } else { br"\System32\win32u.dll" };
     let root = system_root(ntdll);
-    let end = root.iter().position(|character| *character == 0).unwrap_or_default();
-    let mut path = [0_u16; 261 + FILE.len()];
-    let characters = root.iter().take(end).copied().chain(FILE.iter().copied().map(u16::from));
-    for (place, character) in path.iter_mut().zip(characters) {
+    let mut path = [0_u16; MAX_ROOT + FILE.len()];
+    let mut end = 0;
+    // SAFETY: the path ends with a zero, and nothing after it is read.
+    while end < MAX_ROOT
+        && let character @ 1.. = unsafe { root.add(end).read() }
+        && let Some(place) = path.get_mut(end)
+    {
         *place = character;
+        end += 1;
+    }
+    for (place, character) in path.iter_mut().skip(end).zip(FILE) {
+        *place = u16::from(*character);
     }
     let text = Text::of(path.get(..end + FILE.len()).unwrap_or_default());
     let mut module = 0;
@@ -158,29 +168,21 @@ fn win32u(ntdll: usize) -> Result<Option<usize>, Status> {
     }
 }
 
+/// The longest path of the folder of Windows.
+const MAX_ROOT: usize = 260;
+
 /// The folder of Windows. In a container it is another one than in the data that the kernel shares
 /// with every process, which is that of the host; old versions of Windows know only this one.
-fn system_root(ntdll: usize) -> [u16; 260] {
+fn system_root(ntdll: usize) -> *const u16 {
     /// `KUSER_SHARED_DATA.NtSystemRoot`, at the same address in every process.
     const SHARED: *const u16 = core::ptr::without_provenance(0x7FFE_0030);
-    let shared = || SHARED;
-    let root = export(ntdll, c"RtlGetNtSystemRoot").map_or_else(shared, |function| {
-        // SAFETY: the function has this signature since it exists (phnt, `ntrtl.h`).
-        let function = unsafe {
-            core::mem::transmute::<usize, unsafe extern "system" fn() -> *const u16>(function)
-        };
-        // SAFETY: it has no preconditions.
-        unsafe { function() }
-    });
-    let mut path = [0; 260];
-    for (n, place) in path.iter_mut().enumerate() {
-        // SAFETY: the path ends with a zero, and nothing after it is read.
-        *place = unsafe { root.add(n).read() };
-        if *place == 0 {
-            break;
-        }
-    }
-    path
+    let Some(function) = export(ntdll, c"RtlGetNtSystemRoot") else { return SHARED };
+    // SAFETY: the function has this signature since it exists (phnt, `ntrtl.h`).
+    let function = unsafe {
+        core::mem::transmute::<usize, unsafe extern "system" fn() -> *const u16>(function)
+    };
+    // SAFETY: it has no preconditions.
+    unsafe { function() }
 }
 
 /// `ntdll.dll`, which every process has.
@@ -208,18 +210,16 @@ fn report(problem: &Problem, refused: bool) {
         Problem::Process(error) => (error, b"this process sees every GPU: "),
         Problem::Children(error) => (error, b"child processes see every GPU: "),
     };
-    match error {
-        HookError::UnknownCode(name) => {
-            report::line(&[effect, b"the code of ", name.to_bytes(), b" is not known"]);
-        }
-        HookError::Missing(name) => {
-            report::line(&[effect, name.to_bytes(), b" is missing"]);
-        }
+    let code;
+    let (before, what, after): (&[u8], &[u8], &[u8]) = match error {
+        HookError::UnknownCode(name) => (b"the code of ", name.to_bytes(), b" is not known"),
+        HookError::Missing(name) => (b"", name.to_bytes(), b" is missing"),
         HookError::Refused(status) => {
-            let code = report::hexadecimal(status.cast_unsigned());
-            report::line(&[effect, b"Windows does not let the filter change it, status ", &code]);
+            code = report::hexadecimal(status.cast_unsigned());
+            (b"Windows does not let the filter change it, status ", &code, b"")
         }
-    }
+    };
+    report::line(&[effect, before, what, after]);
 }
 
 /// Nothing in the library panics; a panic would have nobody to tell.

@@ -38,20 +38,25 @@ struct Prepared {
     jump: [u8; 5],
 }
 
+/// The most functions of a set.
+const MOST: usize = crate::state::ADAPTER_FUNCTIONS;
+
 /// Functions that are ready to be hooked.
-pub(crate) struct Set<const N: usize> {
-    functions: [Option<Prepared>; N],
+pub(crate) struct Set {
+    functions: [Option<Prepared>; MOST],
     /// The functions as they were before; 0 for those that do not exist.
-    pub(crate) trampolines: [usize; N],
+    pub(crate) trampolines: [usize; MOST],
 }
 
-impl<const N: usize> Set<N> {
-    /// Writes relays and trampolines, and changes no function.
-    pub(crate) fn prepare(module: usize, hooks: [Hook; N]) -> Result<Set<N>, HookError> {
+impl Set {
+    /// Writes relays and trampolines for at most [`MOST`] functions, and changes none.
+    #[inline(never)]
+    pub(crate) fn prepare(module: usize, hooks: &[Hook]) -> Result<Set, HookError> {
         let memory = Memory(nt::CURRENT_PROCESS);
-        let page = near(memory, module, N * SLOT).map_err(HookError::Refused)?;
-        let mut set = Set { functions: [None; N], trampolines: [0; N] };
-        for (n, hook) in hooks.into_iter().enumerate() {
+        let size = MOST * SLOT;
+        let page = near(memory, module, size).map_err(HookError::Refused)?;
+        let mut set = Set { functions: [None; MOST], trampolines: [0; MOST] };
+        for (n, hook) in hooks.iter().enumerate() {
             let Some(address) = export(module, hook.name) else { continue };
             let mut found = [0; CODE_SIZE];
             memory.read(address, &mut found).map_err(HookError::Refused)?;
@@ -75,7 +80,7 @@ impl<const N: usize> Set<N> {
             }
         }
         let access = nt::PAGE_EXECUTE_READ;
-        memory.protect(page, N * SLOT, access).map_err(HookError::Refused)?;
+        memory.protect(page, size, access).map_err(HookError::Refused)?;
         Ok(set)
     }
 

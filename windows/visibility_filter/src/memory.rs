@@ -113,7 +113,7 @@ impl Memory {
             {
                 visit(region.base);
             }
-            next = region.base.saturating_add(region.size).max(next.saturating_add(1));
+            next = region.base.saturating_add(region.size);
         }
     }
 
