@@ -83,11 +83,13 @@ async fn deleted_sockets(program: &Path, times: usize) -> Result<Vec<f64>> {
     Ok(values)
 }
 
-/// Removes the files in the kubelet's directory whose names `matches` accepts.
+/// Removes the files in the kubelet's directory whose names `matches` accepts. Kubelets remove no
+/// folder, such as that of the locks.
 fn remove(node: &Node, matches: impl Fn(&str) -> bool) -> Result<()> {
     for entry in std::fs::read_dir(node.directory())? {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(&matches) {
+        let is_file = !entry.file_type()?.is_dir();
+        if is_file && entry.file_name().to_str().is_some_and(&matches) {
             std::fs::remove_file(entry.path())?;
         }
     }
