@@ -1,4 +1,4 @@
-//! The steps of `cargo xtask test`, in the order they run: the cheapest first.
+//! The steps of `cargo xtask test`, in the order they start: the cheapest first.
 
 use std::process::Command;
 

@@ -1,6 +1,6 @@
 //! What a node object says about the devices of its node.
 //!
-//! In comes a device set; out go labels, a condition, and Events for what has changed. Nothing in
+//! Turns a device set into labels, a condition, and Events for what has changed. Nothing in
 //! this crate does I/O, reads a clock, or knows how a cluster is reached.
 
 mod condition;

@@ -26,7 +26,7 @@ pub(crate) const NEAR_JUMP_SIZE: usize = 5;
 pub enum Stub {
     /// A system call that nobody has hooked.
     SystemCall,
-    /// A jump to this address: somebody else has hooked the function.
+    /// A jump to this address: another program has hooked the function.
     Hooked(u64),
     /// Wine's code for a function that it does not have.
     NotImplemented,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hook_of_somebody_else_stays_in_the_chain() {
+    fn a_foreign_hook_stays_in_the_chain() {
         let mut code = SYSTEM_CALL;
         code[..5].copy_from_slice(&near_jump(0x1000, 0x0FF0).unwrap());
         let stub = Stub::of(&code, 0x1000);

@@ -190,8 +190,9 @@ fn check_writers(
                 .map_err(|error| Failure::runtime(error).hint("use --force to install anyway"))?,
         };
         if !found.is_empty() {
-            let who: Vec<String> = found.iter().map(Writer::to_string).collect();
-            let what = format!("`{shown}` would let others act as SYSTEM: {}", who.join("; "));
+            let who: Vec<String> = found.iter().map(|w| w.account.to_string()).collect();
+            let who = who.join(", ");
+            let what = format!("`{shown}` would let others act as SYSTEM: {who} may change it");
             let command = restriction(&shown, is_folder, &found);
             let hint = format!("run {command}, or use --force");
             return Err(Failure::runtime(anyhow!(what)).hint(hint));
@@ -386,7 +387,7 @@ mod tests {
         for (path, rights) in [("/k/plugin.exe", "F"), ("/k", "(OI)(CI)F"), ("/logs", "(OI)(CI)F")]
         {
             let failure = check(path).unwrap_err();
-            let what = "would let others act as SYSTEM: Users (S-1-5-32-545) may create files";
+            let what = "would let others act as SYSTEM: Users (S-1-5-32-545) may change it";
             assert_eq!(failure.chain(), format!("`{path}` {what}"));
             let hint = failure.hint_text().unwrap();
             let start =

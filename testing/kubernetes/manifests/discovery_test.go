@@ -64,6 +64,22 @@ func TestFeatureDiscovery(t *testing.T) {
 	if without := mustRender(t, strings.Replace(enabled, "enabled: true", "enabled: true, admissionPolicy: false", 1)); len(without.account.policies) != 0 {
 		t.Error("the policy cannot be left out")
 	}
+	other := mustRender(t, strings.Replace(enabled, "directx.microsoft.com/not-ready", "example.com/starting", 1))
+	containers := other.daemonSets[0].Spec.Template.Spec.Containers
+	args := containers[slices.IndexFunc(containers, isDiscovery)].Args
+	if !slices.Contains(args, "--startup-taint=example.com/starting") {
+		t.Errorf("the container does not remove the taint: %q", args)
+	}
+	for name, expected := range map[string]int{"otherTaints": 1, "oldOtherTaints": 1} {
+		for _, variable := range other.account.policies[0].Spec.Variables {
+			if variable.Name == name {
+				expected -= strings.Count(variable.Expression, "taint.key != 'example.com/starting'")
+			}
+		}
+		if expected != 0 {
+			t.Errorf("%s of the policy does not permit the removal of the taint", name)
+		}
+	}
 }
 
 // mustBeRestricted fails if the account has other rights than documented, or is not the one that

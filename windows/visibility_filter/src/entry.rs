@@ -5,7 +5,7 @@ use core::ptr::null;
 
 use visibility::{Block, Image, Payload, Unfiltered};
 
-use crate::hook::{HookError, Set, export};
+use crate::hook::{Hook, HookError, Set, export};
 use crate::memory::Memory;
 use crate::nt::{self, Status, Text};
 use crate::process_image::end_of_blocks;
@@ -80,7 +80,7 @@ fn install(payload: &Payload) -> Result<(), Problem> {
     let ntdll = ntdll().map_err(HookError::Refused);
     let ntdll = ntdll.map_err(Problem::Process)?;
     let adapters = prepare_adapters(ntdll, payload.unfiltered());
-    let children = Set::prepare(ntdll, &children::hook());
+    let children = prepare(ntdll, &children::hook(), &[0]);
     let known = adapters.as_ref().ok().and_then(Option::as_ref);
     let state = State {
         payload: *payload,
@@ -107,22 +107,20 @@ fn prepare_adapters(ntdll: usize, unfiltered: Unfiltered) -> Result<Option<Adapt
     };
     let function = |name| export(module, name).ok_or(HookError::Missing(name));
     Ok(Some(Adapters {
-        hooks: adapter_hooks(module)?,
+        hooks: prepare(module, &adapters::hooks(), &adapters::REQUIRED)?,
         close: function(c"NtGdiDdDDICloseAdapter")?,
         query: function(c"NtGdiDdDDIQueryAdapterInfo")?,
     }))
 }
 
-/// The hooks of `win32u`, of which those that every Windows has must exist.
-fn adapter_hooks(module: usize) -> Result<Set, HookError> {
-    let hooks = adapters::hooks();
-    let set = Set::prepare(module, &hooks)?;
-    for required in adapters::REQUIRED {
-        if set.trampolines[required] == 0 {
-            return Err(HookError::Missing(hooks[required].name));
-        }
+/// Prepares hooks of a library, of which the `required` ones must exist.
+fn prepare(module: usize, hooks: &[Hook], required: &[usize]) -> Result<Set, HookError> {
+    let set = Set::prepare(module, hooks)?;
+    let is_missing = |n: &&usize| set.trampolines.get(**n) == Some(&0);
+    match required.iter().find(is_missing).and_then(|n| hooks.get(*n)) {
+        Some(hook) => Err(HookError::Missing(hook.name)),
+        None => Ok(set),
     }
-    Ok(set)
 }
 
 /// Keeps the state for the life of the process.

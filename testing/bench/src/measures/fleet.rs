@@ -97,7 +97,7 @@ fn group(figures: &Figures) -> Result<Group> {
 const HOW: &str = "\
 The programs `directx-feature-discovery` of 1,000 nodes in one process, each with its own account and connections, and an API server of
 Kubernetes 1.37 on the same machine, whose audit log counts the requests, also those that it refuses. The programs start one after another;
-the controller of DaemonSets starts 20 pods in a second. In the steady state, somebody else changes every node object three times. Then the
+the controller of DaemonSets starts 20 pods in a second. In the steady state, another client changes every node object three times. Then the
 programs are restarted one after another. In the outage, the API server is killed and started again. A starting API server accepts
 connections some seconds before it answers, and refuses requests until it knows the roles.";
 
