@@ -67,9 +67,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
             &[
                 "--driver-model",
                 "--config",
-                "--config-directory",
-                "--config-selection",
-                "--config-default",
                 "--inventory",
                 "--device-plugin-dir",
                 "--log-file",
@@ -82,9 +79,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
             &[
                 "--pod",
                 "--config",
-                "--config-directory",
-                "--config-selection",
-                "--config-default",
                 "--inventory",
                 "--driver-model",
                 "--output",
@@ -97,9 +91,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
             &[
                 "--image-os-version",
                 "--config",
-                "--config-directory",
-                "--config-selection",
-                "--config-default",
                 "--inventory",
                 "--driver-model",
                 "--device-plugin-dir",
@@ -114,9 +105,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--image",
                 "--namespace",
                 "--config",
-                "--config-directory",
-                "--config-selection",
-                "--config-default",
                 "--inventory",
                 "--driver-model",
                 "--device-plugin-dir",
@@ -137,9 +125,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
     assert_eq!(options(&stdout(program, &["--help"])), last);
     let own = [
         "--config",
-        "--config-directory",
-        "--config-selection",
-        "--config-default",
         "--inventory",
         "--device-plugin-dir",
         "--log-file",
