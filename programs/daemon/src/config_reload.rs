@@ -45,8 +45,6 @@ pub struct ReloadParts {
     pub source: ConfigSource,
     /// Every file that was looked for.
     pub files: Vec<FileRead>,
-    /// Why the selected configuration is not active, if it is not.
-    pub problem: Option<Failure>,
     /// Requests to read the configuration again.
     pub signal: ReloadSignal,
 }
@@ -70,17 +68,13 @@ impl ConfigReload {
 
     /// Follows a configuration that was `active` at the start.
     pub fn start(parts: ReloadParts, active: Config) -> Result<ConfigReload, Failure> {
-        let ReloadParts { source, files, problem, signal } = parts;
+        let ReloadParts { source, files, signal } = parts;
         let watch = ConfigWatch::start(source, files).map_err(|error| {
             let what = "cannot start the thread that follows the configuration";
             Failure::runtime(anyhow::Error::new(error).context(what))
         })?;
         let following = Some(Following { active, watch, signal });
-        let mut reload = ConfigReload { following, ..ConfigReload::none() };
-        if let Some(problem) = problem {
-            reload.rejected(&problem);
-        }
-        Ok(reload)
+        Ok(ConfigReload { following, ..ConfigReload::none() })
     }
 
     /// The status and its changes.
@@ -124,7 +118,7 @@ impl ConfigReload {
                 return Some(ConfigChange::Valid(config));
             }
             Ok(config) => {
-                // The same policy, perhaps on other lines or with another name.
+                // The same policy, perhaps on other lines.
                 log_changes(&following.active, &config);
                 following.active = *config;
                 let rejected = self.status.borrow().last_error.is_some();
@@ -187,7 +181,5 @@ fn reported(error: &str, hint: Option<&str>) -> String {
     text
 }
 
-#[cfg(test)]
-mod named_tests;
 #[cfg(test)]
 mod tests;

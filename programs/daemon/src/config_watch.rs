@@ -91,7 +91,7 @@ fn run(
             return;
         }
         if let Some(paths) = looked_for.filter(|paths| *paths != watched.paths) {
-            // The selection names another file, which may have changed before it is watched.
+            // Another file may have changed before it is watched.
             watched = Watched::start(paths, notify);
             (trigger, watch_is_new) = (Trigger::FilesChanged, true);
             continue;
@@ -216,8 +216,6 @@ fn existing(files: &[FileRead]) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use settings::ConfigChoice;
-
     use super::*;
 
     const FILE: &str = "/etc/config.yaml";
@@ -227,7 +225,7 @@ mod tests {
         let content = if content == 0 { FileContent::Missing } else { FileContent::Hash(content) };
         let result = match content {
             FileContent::Missing => Err(Failure::usage(anyhow::anyhow!("no such file"))),
-            _ => ConfigSource::new(&[], ConfigChoice::PerModel, None).read().result,
+            _ => ConfigSource::new(&[], None, None).read().result,
         };
         Reading { result, files: vec![FileRead { path: FILE.into(), content }] }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use devices::DriverModel;
-use settings::{Config, ConfigChoice};
+use settings::Config;
 
 use crate::image::ImageVersion;
 use cli::Failure;
@@ -16,7 +16,7 @@ pub struct Request {
     /// The driver models that `serve` runs with; none means its default.
     pub driver_models: Vec<DriverModel>,
     /// The configuration file that `serve` runs with.
-    pub config: ConfigChoice,
+    pub config: Option<PathBuf>,
     /// An inventory to check instead of this host.
     pub inventory: Option<PathBuf>,
     /// The kubelet's device plugin directory, if it is not the default one.

@@ -2,14 +2,12 @@
 
 mod cluster_access;
 mod command_line;
-mod config_selection;
 mod delays;
 mod event_queue;
-mod feature_object;
-mod label_file;
 mod node_devices;
 mod node_state;
 mod plugin_status;
+mod rejections;
 mod reporter;
 mod simulated_node;
 
@@ -17,7 +15,7 @@ use std::process::ExitCode;
 
 use clap::FromArgMatches;
 use cli::Failure;
-use daemon::config::{ConfigSource, StartReading};
+use daemon::config::{ConfigSource, Reading};
 use daemon::config_reload::{ConfigReload, ReloadParts};
 use daemon::event_loop::EventLoop;
 use daemon::host_access::HostAccess;
@@ -61,12 +59,6 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
     let event_loop = event_loop::build()?;
     let _entered = event_loop.enter();
-    if let Some(file) = &line.output {
-        let family = line.labels.family();
-        return follow(line, &event_loop, async |devices| {
-            label_file::follow(devices, file, family).await
-        });
-    }
     let reporter = cluster_access::reporter(line)?;
     follow(line, &event_loop, async |devices| {
         let config_status = devices.config_status();
@@ -79,10 +71,12 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
 /// `--print`.
 fn print(line: &CommandLine) -> Result<(), Failure> {
     let snapshot = cli::read_host(line.input.inventory.as_deref())?;
-    let config = config::load(&line.models.driver_models, line.input.config.choice())?;
+    let config = config::load(&line.models.driver_models, line.input.config.clone())?;
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
-    cli::print(&label_file::text(&node_report::labels(&set, line.labels.family())))
+    let labels = node_report::labels(&set, line.family());
+    let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
+    cli::print(&lines.collect::<String>())
 }
 
 /// Follows the devices with `work` until it fails, or until a shutdown signal.
@@ -115,11 +109,12 @@ fn devices(line: &CommandLine, _entered: &EventLoop) -> Result<NodeDevices, Fail
     let host = HostAccess::of(line.input.inventory.as_deref())?;
     let models = &line.models.driver_models;
     let directory = line.device_plugin_dir.clone();
-    let source = ConfigSource::new(models, line.input.config.choice(), directory);
-    let StartReading { config: active, files, problem } = source.read_at_start()?;
+    let source = ConfigSource::new(models, line.input.config.clone(), directory);
+    let Reading { result, files } = source.read();
+    let active = result?;
     config::log(&active);
     let config = active.clone();
-    let reload = ConfigReload::start(ReloadParts { source, files, problem, signal }, active)?;
+    let reload = ConfigReload::start(ReloadParts { source, files, signal }, active)?;
     NodeDevices::start(config, host, reload).map_err(|error| {
         let what = "cannot start the thread that reads adapters";
         Failure::runtime(anyhow::Error::new(error).context(what))

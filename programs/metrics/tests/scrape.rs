@@ -42,7 +42,7 @@ fn device_set(config: &str) -> DeviceSet {
     let inventories = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
     let snapshot = inventory::read(&inventories.join("aws-t4-two.yaml")).unwrap();
     let flags = settings::Flags {
-        config: settings::ConfigChoice::File("config.yaml".into()),
+        config: Some("config.yaml".into()),
         ..Default::default()
     };
     let config = settings::load(&flags, &OneFile(config)).unwrap();

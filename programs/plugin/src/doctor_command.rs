@@ -118,7 +118,7 @@ fn request(arguments: DoctorArguments) -> Request {
     let DoctorArguments { namespace, command, .. } = arguments;
     Request {
         driver_models: arguments.models.driver_models,
-        config: arguments.input.config.choice(),
+        config: arguments.input.config,
         inventory: arguments.input.inventory,
         device_plugin_dir: arguments.directory.device_plugin_dir,
         image_os_version: arguments.image_os_version,

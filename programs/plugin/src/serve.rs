@@ -28,7 +28,7 @@ use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
 use daemon::arguments::{DriverModels, Input};
-use daemon::config::{ConfigSource, StartReading};
+use daemon::config::{ConfigSource, Reading};
 use daemon::config_reload::{ConfigReload, ReloadParts};
 use daemon::event_loop::EventLoop;
 use daemon::host_access::HostAccess;
@@ -97,12 +97,12 @@ impl ServeArguments {
         let DaemonArguments { input, directory, log_file, listen: _, pod_resources: _, replace: _ } =
             &self.daemon;
         let paths = [
+            ("--config", &input.config),
             ("--inventory", &input.inventory),
             ("--device-plugin-dir", &directory.device_plugin_dir),
             ("--log-file", log_file),
         ];
-        let given = paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
-        input.config.paths().into_iter().chain(given).collect()
+        paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
     }
 }
 
@@ -156,13 +156,14 @@ impl DaemonArguments {
         let Input { config, inventory } = self.input;
         let host = HostAccess::of(inventory.as_deref())?;
         let source =
-            ConfigSource::new(driver_models, config.choice(), self.directory.device_plugin_dir);
-        let StartReading { config, files, problem } = source.read_at_start()?;
+            ConfigSource::new(driver_models, config, self.directory.device_plugin_dir);
+        let Reading { result, files } = source.read();
+        let config = result?;
         Ok(Daemon {
             event_loop,
             host,
             config,
-            reload: ReloadParts { source, files, problem, signal: reload_signal },
+            reload: ReloadParts { source, files, signal: reload_signal },
             monitoring: self.listen,
             pod_resources: self.pod_resources.unwrap_or_default(),
         })

@@ -1,7 +1,6 @@
 package manifests
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,29 +97,39 @@ var variants = []struct {
 		},
 	},
 	{
-		name: "a configuration that the label of the node selects",
-		values: "featureDiscovery: {enabled: true}\nconfig:\n  byNodeLabel: true\n  map: {shared: 'multitenancy: 4', exclusive: 'multitenancy: 1'}\n" +
-			"  default: exclusive\npools:\n- {name: a, nodeSelector: {pool: a}, config: shared}\n- {name: b, nodeSelector: {pool: b}}",
+		name:   "feature discovery of pools",
+		values: "featureDiscovery: {enabled: true}\nconfig: {map: {shared: 'multitenancy: 4'}}\npools:\n- {name: a, nodeSelector: {pool: a}}\n- {name: b, nodeSelector: {pool: b}, driverModels: [mcdm]}",
 		advertised: []advertisement{
 			{"gpus-directx-device-plugin-a", twoT4, map[string]int64{display: 8, compute: 0}},
-			{"gpus-directx-device-plugin-b", twoT4, map[string]int64{display: 2, compute: 0}},
+			{"gpus-directx-device-plugin-b", npu, map[string]int64{compute: 4}},
 		},
 		check: func(t *testing.T, found objects) {
-			for selected, capacity := range map[string]int64{"shared": 8, "exclusive": 2, "": 2} {
-				c := newContainer(t, found.daemonSets[1], found.configMaps)
-				c.selectConfiguration(selected)
-				c.mustAdvertise(twoT4, map[string]int64{display: capacity, compute: 0})
+			names := []string{}
+			for _, daemonSet := range found.daemonSets {
+				names = append(names, daemonSet.Name)
+				for _, other := range found.daemonSets {
+					if other != daemonSet && matches(daemonSet.Spec.Selector.MatchLabels, other.Spec.Template.Labels) {
+						t.Errorf("the DaemonSet %s selects the pods of %s", daemonSet.Name, other.Name)
+					}
+				}
 			}
-			pod := found.daemonSets[0].Spec.Template.Spec
-			mustEqual(t, "number of chosen keys", strconv.Itoa(len(pod.Volumes[0].ConfigMap.Items)), "0")
-			// The other container reads the label, and uses the same configuration.
-			discovery := pod.Containers[slices.IndexFunc(pod.Containers, isDiscovery)]
-			if !slices.Contains(discovery.Args, "--select-config") {
-				t.Errorf("nothing writes the selection: %q", discovery.Args)
-			}
-			labels := printedLabels(t, found.daemonSets[0], found.configMaps)
+			mustEqual(t, "DaemonSets", strings.Join(names, " "), "gpus-directx-device-plugin-a gpus-directx-device-plugin-b "+
+				"gpus-directx-device-plugin-discovery-a gpus-directx-device-plugin-discovery-b")
+			labels := printedLabels(t, discoveryOf(found), found.configMaps)
 			if !strings.Contains(labels, "directx.microsoft.com/replicas=4\n") {
 				t.Errorf("the labels are those of another configuration:\n%s", labels)
+			}
+		},
+	},
+	{
+		name:   "annotations and variables that replace those of the chart",
+		values: "metrics: {enabled: true}\npodAnnotations: {prometheus.io/port: '1'}\nenv: [{name: NODE_NAME, value: x}]",
+		check: func(t *testing.T, found objects) {
+			template := found.daemonSets[0].Spec.Template
+			mustEqual(t, "scraped port", template.Annotations["prometheus.io/port"], "1")
+			variables := template.Spec.Containers[0].Env
+			if len(variables) != 1 || variables[0].Value != "x" {
+				t.Errorf("the variables are %v", variables)
 			}
 		},
 	},

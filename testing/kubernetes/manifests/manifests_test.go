@@ -59,7 +59,7 @@ func TestManifests(t *testing.T) {
 			}
 			for _, daemonSet := range found.daemonSets {
 				mustBeSafe(t, daemonSet)
-				if isDiscovery(daemonSet.Spec.Template.Spec.Containers[0]) {
+				if isDiscovery(daemonSet) {
 					continue
 				}
 				c := newContainer(t, daemonSet, found.configMaps)

@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use settings::ConfigChoice;
 use tokio::time::timeout;
 
 use super::*;
-use crate::config::StartReading;
+use crate::config::Reading;
 use crate::test_log::Log;
 
 /// Much longer than a notification takes.
@@ -27,22 +26,23 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
     let folder = tempfile::tempdir().unwrap();
     set_up(folder.path());
     let path = folder.path().join(path);
-    let reload = start(ConfigChoice::File(path.clone()));
+    let reload = start(Some(path.clone()));
     Followed { reload, path, _folder: folder }
 }
 
-pub(super) fn start(config: ConfigChoice) -> ConfigReload {
+pub(super) fn start(config: Option<PathBuf>) -> ConfigReload {
     start_after(config, || {})
 }
 
 /// Starts to follow the configuration. `meanwhile` runs after it was read, and before its files are
 /// watched.
-fn start_after(config: ConfigChoice, meanwhile: impl FnOnce()) -> ConfigReload {
+fn start_after(config: Option<PathBuf>, meanwhile: impl FnOnce()) -> ConfigReload {
     let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
-    let StartReading { config, files, problem } = source.read_at_start().unwrap();
+    let Reading { result, files } = source.read();
+    let config = result.unwrap();
     meanwhile();
     let signal = ReloadSignal::listen().unwrap();
-    ConfigReload::start(ReloadParts { source, files, problem, signal }, config).unwrap()
+    ConfigReload::start(ReloadParts { source, files, signal }, config).unwrap()
 }
 
 fn follow_file(text: &str) -> Followed {
@@ -151,7 +151,7 @@ async fn a_file_that_is_being_written_when_the_daemon_starts_is_not_applied_in_p
         fs::write(&path, "multitenancy: 2").unwrap();
         let began = Instant::now();
         let empty = || fs::write(&path, "").unwrap();
-        let reload = start_after(ConfigChoice::File(path.clone()), empty);
+        let reload = start_after(Some(path.clone()), empty);
         std::thread::sleep(Duration::from_millis(20));
         fs::write(&path, "multitenancy: 9").unwrap();
         // Otherwise this machine was too slow, and the empty file may count.

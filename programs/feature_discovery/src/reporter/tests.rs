@@ -41,8 +41,6 @@ async fn report(server: &TestServer, test: impl AsyncFnOnce(UnboundedSender<Arc<
     let report = Report {
         family: LabelFamily::Directx,
         startup_taint: Some(TAINT.to_owned()),
-        selection: None,
-        feature: None,
     };
     let (send, mut receive) = unbounded_channel();
     let (_config, status) = watch::channel(ReloadStatus::default());

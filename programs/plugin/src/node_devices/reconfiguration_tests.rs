@@ -17,7 +17,7 @@ pub(super) fn catalog_of(text: &str) -> Catalog {
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
     Catalog::new(
-        config::load(&[DriverModel::Wddm], settings::ConfigChoice::File(file)).unwrap().policy,
+        config::load(&[DriverModel::Wddm], Some(file)).unwrap().policy,
     )
 }
 

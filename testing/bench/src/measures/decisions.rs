@@ -71,7 +71,7 @@ pub(super) fn catalog(text: &str) -> Result<Catalog> {
     let file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
     std::fs::write(file.path(), text)?;
     let flags = settings::Flags {
-        config: settings::ConfigChoice::File(file.path().into()),
+        config: Some(file.path().into()),
         ..Default::default()
     };
     let config = settings::load(&flags, &settings::ProcessEnvironment)?;
