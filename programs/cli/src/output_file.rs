@@ -49,13 +49,13 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// `permissions` are those of the old file.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
+    let builder = &mut tempfile::Builder::new();
     #[cfg(unix)]
-    {
+    let builder = {
         use std::os::unix::fs::PermissionsExt;
         // The permissions of any new file: the process's mask applies.
-        builder.permissions(Permissions::from_mode(0o666));
-    }
+        builder.permissions(Permissions::from_mode(0o666))
+    };
     // Dropping it, as every error does, removes it.
     let mut draft = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
     draft.as_file_mut().write_all(bytes)?;
