@@ -248,8 +248,9 @@ impl Observed {
 }
 
 fn terminate(daemon: &mut Program) -> Result<()> {
-    let process = daemon.id().to_string();
-    Command::new("kill").args(["-TERM", &process]).status().context("cannot run `kill`")?;
+    // A part of the shell: a minimal Debian has no program for it.
+    let kill = format!("kill -TERM {}", daemon.id());
+    Command::new("sh").args(["-c", &kill]).status().context("cannot run `sh`")?;
     let since = Instant::now();
     loop {
         if let Some(status) = daemon.ended()? {
