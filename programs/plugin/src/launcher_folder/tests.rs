@@ -47,7 +47,7 @@ impl Bed {
 /// Wine stores no owner.
 #[cfg(windows)]
 const RIGHTS: Rights = Rights {
-    share: access_rights::share_programs,
+    share: uds::access_rights::share_programs,
     is_protected: |path| {
         use win32::directory_access::{Ownership, directory_writers};
 
