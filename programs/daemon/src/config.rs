@@ -159,8 +159,7 @@ mod tests {
         let file = folder.path().join("config.yaml");
         let write = |text: &str| std::fs::write(&file, text).unwrap();
         write("multitenancy: 2\n");
-        let source =
-            ConfigSource::new(&[DriverModel::Wddm], Some(file.clone()), None);
+        let source = ConfigSource::new(&[DriverModel::Wddm], Some(file.clone()), None);
         let files = source.read().files;
         assert!(source.read_if_changed(&files).is_none());
         assert!(source.read_if_changed(&[]).is_some());

@@ -11,9 +11,8 @@ use crate::reporter::{Report, Reporter};
 pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
     let node = line.node_name.clone().or_else(|| std::env::var("NODE_NAME").ok());
     let node = node.filter(|name| !name.is_empty()).ok_or_else(|| {
-        Failure::usage(anyhow::anyhow!("the name of the node is unknown")).hint(
-            "use `--node-name NAME` or the variable NODE_NAME; `--print` needs no cluster",
-        )
+        Failure::usage(anyhow::anyhow!("the name of the node is unknown"))
+            .hint("use `--node-name NAME` or the variable NODE_NAME; `--print` needs no cluster")
     })?;
     let access = match &line.kubeconfig {
         Some(file) => Access::of_kubeconfig(file),

@@ -155,8 +155,7 @@ impl DaemonArguments {
         };
         let Input { config, inventory } = self.input;
         let host = HostAccess::of(inventory.as_deref())?;
-        let source =
-            ConfigSource::new(driver_models, config, self.directory.device_plugin_dir);
+        let source = ConfigSource::new(driver_models, config, self.directory.device_plugin_dir);
         let Reading { result, files } = source.read();
         let config = result?;
         Ok(Daemon {

@@ -74,16 +74,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--pod-resources",
             ][..],
         ),
-        (
-            "simulate",
-            &[
-                "--pod",
-                "--config",
-                "--inventory",
-                "--driver-model",
-                "--output",
-            ],
-        ),
+        ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
         ("devices", &["--filter", "--inventory", "--output"]),
         ("record", &["--output", "--inventory"]),
         (
