@@ -15,7 +15,7 @@ use crate::log_reader::{LogFigures, LogOutput, LogReader};
 use crate::probe::Probe;
 use crate::target::{HANGS, Target};
 
-/// The most that the daemon may occupy, in MiB, also while it keeps a host with 10,000 adapters.
+/// The most that the daemon may occupy, in MiB, also while it keeps a host with 1,000 adapters.
 const MEMORY_MIB: f64 = 128.0;
 
 /// How many files more than before may be open after an attack.
