@@ -5,7 +5,7 @@ use std::panic::UnwindSafe;
 use std::process::ExitCode;
 
 use clap::{Command, FromArgMatches};
-use printable::printable_lines;
+use devices::printable::printable_lines;
 
 use crate::{error_chain, stderr};
 

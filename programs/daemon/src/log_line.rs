@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use printable::printable_display;
+use devices::printable::printable_display;
 use serde_json::{Map, Value};
 use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};

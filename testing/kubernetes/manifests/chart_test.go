@@ -155,6 +155,10 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"no configuration of an existing ConfigMap selected", "config: {name: x}", "config.default selects no configuration: set config.default"},
 		{"configuration that does not exist", "config: {default: c, map: {a: '', b: ''}}",
 			`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
+		{"replicas beside a configuration", "sharing: {replicas: 2}\nconfig: {map: {a: ''}}", "sharing.replicas and config cannot be combined"},
+		{"no replicas", "sharing: {replicas: 0}", "at '/sharing/replicas': minimum: got 0, want 1"},
+		{"monitor without metrics", "podMonitor: {enabled: true}", "podMonitor.enabled and prometheusRule.enabled need metrics.enabled"},
+		{"argument that cmd changes", "extraArgs: ['--log-level=%x%']", "at '/extraArgs/0'"},
 		{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
 			`pools[0] (x) selects the configuration "c", which config.map does not have`},
 	} {
@@ -259,14 +263,17 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if name != "image" && name != "config" && name != "metrics" && name != "featureDiscovery" {
+		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "prometheusRule", "dashboard", "featureDiscovery", "serviceAccount", "rbac"}, name) {
 			expected = append(expected, name)
 			continue
 		}
 		for inner := range group {
-			expected = append(expected, name+"."+inner)
+			if inner != "apiServer" {
+				expected = append(expected, name+"."+inner)
+			}
 		}
 	}
+	expected = append(expected, "featureDiscovery.apiServer.host", "featureDiscovery.apiServer.port")
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\|[^|]*\\|[^|]*\\|$").FindAllStringSubmatch(read(t, chart+"/README.md"), -1) {
 		documented = append(documented, row[1])

@@ -1,13 +1,16 @@
 package manifests
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/promql/parser"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // advertisement is what a DaemonSet advertises on a recorded host.
@@ -119,6 +122,65 @@ var variants = []struct {
 			if !strings.Contains(labels, "directx.microsoft.com/replicas=4\n") {
 				t.Errorf("the labels are those of another configuration:\n%s", labels)
 			}
+		},
+	},
+	{
+		name:   "replicas",
+		values: "sharing: {replicas: 4}\nextraArgs: [--driver-model=wddm]",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 8, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
+			mustEqual(t, "last argument", args[len(args)-1], "--driver-model=wddm")
+		},
+	},
+	{
+		name:   "monitoring",
+		values: "metrics: {enabled: true, address: 127.0.0.1}\npodMonitor: {enabled: true, interval: 30s, labels: {release: x}}\nprometheusRule: {enabled: true}\ndashboard: {enabled: true}",
+		check: func(t *testing.T, found objects) {
+			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
+			mustEqual(t, "last argument", args[len(args)-1], "--listen=127.0.0.1:9400")
+			monitor, rule, dashboard := found.custom[0], found.custom[1], found.configMaps[0]
+			selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+			if !matches(selector, found.daemonSets[0].Spec.Template.Labels) {
+				t.Errorf("the PodMonitor selects %v", selector)
+			}
+			mustEqual(t, "label of the PodMonitor", monitor.GetLabels()["release"], "x")
+			groups, _, _ := unstructured.NestedSlice(rule.Object, "spec", "groups")
+			rules := groups[0].(map[string]any)["rules"].([]any)
+			if len(rules) < 4 {
+				t.Errorf("there are %d alerts", len(rules))
+			}
+			page := read(t, "docs/metrics.md")
+			for _, rule := range rules {
+				rule := rule.(map[string]any)
+				mustBeMetrics(t, rule["expr"].(string))
+				if !strings.Contains(page, "| `"+rule["alert"].(string)+"` |") {
+					t.Errorf("docs/metrics.md does not describe %v", rule["alert"])
+				}
+			}
+			for _, rule := range regexp.MustCompile("(?m)^ *expr: (.*)$").FindAllStringSubmatch(read(t, "docs/nvidia.md"), -1) {
+				mustBeMetrics(t, rule[1])
+			}
+			mustEqual(t, "label of the dashboard", dashboard.Labels["grafana_dashboard"], "1")
+			mustEqual(t, "dashboard", strings.TrimSpace(dashboard.Data["directx-devices.json"]), strings.TrimSpace(read(t, chart+"/directx-devices.json")))
+		},
+	},
+	{
+		name:   "an account and an API server of the administrator",
+		values: "featureDiscovery: {enabled: true, apiServer: {host: 10.0.0.1, port: 6443}}\nserviceAccount: {create: false, name: mine}\nrbac: {create: false}",
+		check: func(t *testing.T, found objects) {
+			if account := found.account; len(account.accounts)+len(account.clusterRoles)+len(account.roles)+len(account.policies)+len(account.bindings) != 0 {
+				t.Errorf("the chart creates %+v", account)
+			}
+			pod := discoveryOf(found).Spec.Template.Spec
+			mustEqual(t, "account", pod.ServiceAccountName, "mine")
+			variables := map[string]string{}
+			for _, variable := range pod.Containers[0].Env {
+				variables[variable.Name] = variable.Value
+			}
+			mustEqual(t, "address", variables["KUBERNETES_SERVICE_HOST"]+":"+variables["KUBERNETES_SERVICE_PORT"], "10.0.0.1:6443")
 		},
 	},
 	{
@@ -281,6 +343,21 @@ config: {map: {a: "multitenancy: 2"}}
 			mustEqual(t, "name label", daemonSet.Spec.Template.Labels["app.kubernetes.io/name"], "directx-device-plugin")
 		},
 	},
+}
+
+// mustBeMetrics parses an expression as Prometheus does, and fails unless the plugin has its metrics.
+func mustBeMetrics(t *testing.T, text string) {
+	t.Helper()
+	expression, err := parser.ParseExpr(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := read(t, "docs/metrics.md")
+	for _, selector := range parser.ExtractSelectors(expression) {
+		if name := selector[len(selector)-1].Value; !strings.Contains(page, "| `"+name+"` |") {
+			t.Errorf("%s is no metric: %s", name, text)
+		}
+	}
 }
 
 // matches reports whether labels contain every label of a selector.

@@ -18,7 +18,7 @@
 {{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, for the feature discovery, `component`; the pool's
 name is kept whole. */}}
 {{- define "directx-device-plugin.daemonSetName" -}}
-{{- $fullname := include (printf "directx-device-plugin.%s" (ternary "accountName" "fullname" (hasKey . "component"))) .root -}}
+{{- $fullname := include (printf "directx-device-plugin.%s" (ternary "discoveryName" "fullname" (hasKey . "component"))) .root -}}
 {{- if .pool.name -}}
 {{- printf "%s-%s" ($fullname | trunc (int (sub 62 (len .pool.name))) | trimSuffix "-") .pool.name -}}
 {{- else -}}
@@ -58,23 +58,40 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 
 {{/* The service account of the feature discovery, and its role for Events in the namespace default. */}}
 {{- define "directx-device-plugin.accountName" -}}
+{{- .Values.serviceAccount.name | default (include "directx-device-plugin.discoveryName" .) -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.discoveryName" -}}
 {{- printf "%s-discovery" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
 {{- end -}}
 
 {{/* The names of the objects that belong to no namespace, and of those in the namespace default. */}}
 {{- define "directx-device-plugin.clusterName" -}}
-{{- printf "%s.%s" (include "directx-device-plugin.accountName" .) (include "directx-device-plugin.namespace" .) -}}
+{{- printf "%s.%s" (include "directx-device-plugin.discoveryName" .) (include "directx-device-plugin.namespace" .) -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.configMapName" -}}
 {{- default (include "directx-device-plugin.fullname" .) .Values.config.name -}}
 {{- end -}}
 
+{{/* The configuration files that the chart creates. */}}
+{{- define "directx-device-plugin.configMap" -}}
+{{- $map := .Values.config.map -}}
+{{- if gt (int .Values.sharing.replicas) 1 -}}
+{{- if or $map .Values.config.name -}}
+{{- fail "sharing.replicas and config cannot be combined: write `multitenancy` into the configuration" -}}
+{{- end -}}
+{{- $map = dict "sharing" (printf "multitenancy: %d\n" (int .Values.sharing.replicas)) -}}
+{{- end -}}
+{{- toYaml $map -}}
+{{- end -}}
+
 {{/* The name of a pool's configuration, or nothing. The argument has `root`, `pool` and `where`. */}}
 {{- define "directx-device-plugin.config" -}}
 {{- $config := .root.Values.config -}}
+{{- $map := include "directx-device-plugin.configMap" .root | fromYaml -}}
 {{- $name := default $config.default .pool.config -}}
-{{- $known := keys $config.map | sortAlpha -}}
+{{- $known := keys $map | sortAlpha -}}
 {{- if and $config.name $config.map -}}
 {{- fail "config.name and config.map cannot be combined: set config.name for an existing ConfigMap, or config.map for one of this chart" -}}
 {{- end -}}
@@ -84,7 +101,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- if and (not $name) (or $config.name $known) -}}
 {{- fail (printf "%s selects no configuration: set config.default%s" .where (ternary "" (printf " to one of: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
-{{- if and $name (not $config.name) (not (hasKey $config.map $name)) -}}
+{{- if and $name (not $config.name) (not (hasKey $map $name)) -}}
 {{- fail (printf "%s selects the configuration %q, which config.map does not have%s" .where $name (ternary "" (printf "; it has: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
 {{- $name -}}
@@ -103,7 +120,7 @@ configuration or nothing. */}}
 - --log-level={{ .root.Values.logLevel }}
 {{- end -}}
 
-{{/* The environment that both share. A variable of the values replaces one of the chart. */}}
+{{/* The environment that both share, and `more`. A variable of the values replaces one of the chart. */}}
 {{- define "directx-device-plugin.env" -}}
 {{- $names := list }}
 {{- range .root.Values.env }}
@@ -115,6 +132,12 @@ env:
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- end }}
+{{- range $name, $value := .more }}
+{{- if not (has $name $names) }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
 {{- end }}
 {{- with .root.Values.env }}
 {{ toYaml . }}

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, anyhow, bail, ensure};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep};
-use uds::{Identity, UnixListener, UnixStream};
+use uds::{Identity, UnixListener, UnixStream, connect};
 
 use crate::finding::{Finding, Status, Subject, Value};
 use crate::stop::Stop;
@@ -57,7 +57,7 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
     let created = began.elapsed();
     let unread = access(listener.restricted(), others(path))?;
     let began = Instant::now();
-    let (client, server) = tokio::join!(UnixStream::connect(path), listener.accept());
+    let (client, server) = tokio::join!(connect(path), listener.accept());
     let connected = began.elapsed();
     let connection = client.and_then(|client| Ok((client, server?)));
     let (mut client, mut server) =
@@ -208,7 +208,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, "").unwrap();
-        access_rights::share_programs(&path).unwrap();
+        uds::access_rights::share_programs(&path).unwrap();
         assert_eq!(others(&path).unwrap(), [""; 0], "everybody reads, nobody else writes");
         assert!(others(&folder.path().join("missing")).is_err());
     }

@@ -92,7 +92,7 @@ async fn socket(path: &Path) -> Finding {
     {
         return Subject::KUBELET_SOCKET.failed("the directory contains no kubelet.sock", RESTART);
     }
-    let why = match timeout(CONNECT_LIMIT, uds::UnixStream::connect(path)).await {
+    let why = match timeout(CONNECT_LIMIT, uds::connect(path)).await {
         Ok(Ok(_connected)) => return Subject::KUBELET_SOCKET.ok("the kubelet accepts connections"),
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let why = error_chain(&error);

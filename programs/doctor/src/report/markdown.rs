@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use printable::is_unsafe;
+use devices::printable::is_unsafe;
 
 use super::text::{measurement, outcomes};
 use super::{Report, outcome, verdict};

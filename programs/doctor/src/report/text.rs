@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use printable::{printable, printable_line, printable_lines};
+use devices::printable::{printable, printable_line, printable_lines};
 
 use super::{Report, outcome, verdict};
 use crate::finding::{Finding, Measurement, Status, Value, count};

@@ -110,7 +110,7 @@ fn parent() -> PathBuf {
 /// Until then everybody could create files in it.
 #[cfg(windows)]
 fn share(folder: &Path) -> io::Result<()> {
-    access_rights::share_programs(folder)?;
+    uds::access_rights::share_programs(folder)?;
     match std::fs::read_dir(folder)?.next() {
         None => Ok(()),
         Some(_) => Err(io::Error::other("another account created a file in the folder")),

@@ -1,0 +1,16 @@
+//! What a node object says about the devices of its node.
+//!
+//! Turns a device set into labels, a condition, and Events for what has changed. It does not
+//! know how a cluster is reached.
+
+mod condition;
+mod device_events;
+mod feature_discovery_labels;
+mod label_value;
+mod labels;
+mod model;
+
+pub use condition::{CONDITION, Condition, ConditionStatus, condition};
+pub use device_events::{DeviceEvent, EventReason, device_events};
+pub use label_value::{Labels, label_value};
+pub use labels::{LabelFamily, labels};

@@ -1,0 +1,74 @@
+//! The condition of a node that says whether its devices are healthy.
+
+use std::fmt::Write as _;
+
+use crate::{DeviceSet, Health, ListedDevice};
+
+/// The type of the condition.
+pub const CONDITION: &str = "DirectXDevicesHealthy";
+
+/// How many devices a message names.
+const NAMED: usize = 8;
+
+/// The condition of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Condition {
+    /// Whether the devices are healthy.
+    pub status: ConditionStatus,
+    /// Why, for programs.
+    pub reason: &'static str,
+    /// Why, for administrators.
+    pub message: String,
+}
+
+/// The status of a condition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConditionStatus {
+    /// Every advertised device is healthy.
+    True,
+    /// At least one is not.
+    False,
+    /// There are none.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// As the API server spells it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ConditionStatus::True => "True",
+            ConditionStatus::False => "False",
+            ConditionStatus::Unknown => "Unknown",
+        }
+    }
+}
+
+/// The condition of a node with these devices.
+#[must_use]
+pub fn condition(set: &DeviceSet) -> Condition {
+    let entries: Vec<&ListedDevice> = set.resources.iter().flat_map(|r| r.entries()).collect();
+    let unhealthy = |entry: &&ListedDevice| match entry.health {
+        Health::Healthy => None,
+        Health::Unhealthy(reason) => {
+            Some(format!("{} ({}): {reason}", entry.device.id, entry.device.description))
+        }
+    };
+    let reasons: Vec<String> = entries.iter().filter_map(unhealthy).collect();
+    let count = entries.len();
+    if count == 0 {
+        let message = "no device is advertised".to_owned();
+        return Condition { status: ConditionStatus::Unknown, reason: "NoDevices", message };
+    }
+    if reasons.is_empty() {
+        let message = format!("{count} of {count} devices are healthy");
+        return Condition { status: ConditionStatus::True, reason: "AllHealthy", message };
+    }
+    let mut message = format!("{} of {count} devices are unhealthy: ", reasons.len());
+    message.push_str(&reasons[..reasons.len().min(NAMED)].join("; "));
+    if reasons.len() > NAMED {
+        // Writing to a String cannot fail.
+        let _ = write!(message, "; and {} more", reasons.len() - NAMED);
+    }
+    Condition { status: ConditionStatus::False, reason: "UnhealthyDevices", message }
+}

@@ -1,0 +1,94 @@
+//! What has happened to devices, as Events of a node.
+
+use std::collections::HashMap;
+
+use crate::{DeviceSet, Health, ListedDevice, PnpId};
+
+/// What has happened to a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DeviceEvent {
+    /// The device.
+    pub device: PnpId,
+    /// What has happened.
+    pub reason: EventReason,
+    /// The same for administrators.
+    pub note: String,
+}
+
+/// The kinds of events.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum EventReason {
+    /// A device became unhealthy.
+    Unhealthy,
+    /// It is healthy again.
+    Recovered,
+    /// It has another driver.
+    DriverChanged,
+}
+
+impl EventReason {
+    /// The reason of the Event.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            EventReason::Unhealthy => "DirectXDeviceUnhealthy",
+            EventReason::Recovered => "DirectXDeviceRecovered",
+            EventReason::DriverChanged => "DirectXDeviceDriverChanged",
+        }
+    }
+
+    /// Whether an administrator should act on it.
+    #[must_use]
+    pub const fn is_warning(self) -> bool {
+        matches!(self, EventReason::Unhealthy)
+    }
+}
+
+/// What has happened to the devices of `after`. A device that `before` does not contain is only
+/// worth an Event if it is unhealthy.
+#[must_use]
+pub fn device_events(before: &DeviceSet, after: &DeviceSet) -> Vec<DeviceEvent> {
+    let before: HashMap<&PnpId, &ListedDevice> =
+        entries(before).map(|entry| (&entry.device.id, entry)).collect();
+    let mut events = Vec::new();
+    for new in entries(after) {
+        match before.get(&new.device.id) {
+            Some(old) => events.extend(changes(old, new)),
+            None => events.extend(unhealthy(new)),
+        }
+    }
+    events
+}
+
+fn entries(set: &DeviceSet) -> impl Iterator<Item = &ListedDevice> {
+    set.resources.iter().flat_map(|resource| resource.entries())
+}
+
+fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
+    let (id, name) = (&new.device.id, &new.device.description);
+    let event = |reason, note| DeviceEvent { device: id.clone(), reason, note };
+    let health = match (old.health, new.health) {
+        (old, new) if old == new => None,
+        (_, Health::Unhealthy(_)) => unhealthy(new),
+        (_, Health::Healthy) => {
+            let note = format!("device {id} ({name}) is healthy again");
+            Some(event(EventReason::Recovered, note))
+        }
+    };
+    let versions = (old.device.driver_version, new.device.driver_version);
+    let driver = match versions {
+        (Some(before), Some(after)) if before != after => {
+            let note = format!("device {id} ({name}) changed its driver from {before} to {after}");
+            Some(event(EventReason::DriverChanged, note))
+        }
+        _ => None,
+    };
+    health.into_iter().chain(driver).collect()
+}
+
+fn unhealthy(entry: &ListedDevice) -> Option<DeviceEvent> {
+    let Health::Unhealthy(reason) = entry.health else { return None };
+    let (device, name) = (entry.device.id.clone(), &entry.device.description);
+    let note = format!("device {device} ({name}) is unhealthy: {reason}");
+    Some(DeviceEvent { device, reason: EventReason::Unhealthy, note })
+}

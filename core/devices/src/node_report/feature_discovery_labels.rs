@@ -1,0 +1,44 @@
+//! The labels of NVIDIA's GPU Feature Discovery, on which workloads for Linux select nodes.
+
+use crate::{DeviceSet, DriverVersion, Vendor};
+
+use super::label_value::{Labels, label_value};
+use super::model::{Model, models};
+
+/// The labels of a node with these devices; none without NVIDIA devices.
+pub(crate) fn labels(set: &DeviceSet) -> Labels {
+    let models = models(set, |device| device.vendor == Vendor::Nvidia);
+    let Some(model) = models.first() else { return Labels::new() };
+    let count: usize = models.iter().map(|model| model.count).sum();
+    let mut labels: Vec<(&str, Option<String>)> = vec![
+        ("nvidia.com/gpu.count", Some(count.to_string())),
+        ("nvidia.com/gpu.product", label_value(&product(model))),
+        ("nvidia.com/gpu.memory", model.memory_mib.map(|mib| mib.to_string())),
+        ("nvidia.com/gpu.replicas", Some(model.replicas.to_string())),
+        ("nvidia.com/gpu.sharing-strategy", Some(model.sharing_strategy().to_owned())),
+    ];
+    if let Some((major, minor)) = model.driver_version.map(nvidia_version) {
+        labels.push(("nvidia.com/cuda.driver-version.full", Some(format!("{major}.{minor:02}"))));
+        labels.push(("nvidia.com/cuda.driver-version.major", Some(major.to_string())));
+        labels.push(("nvidia.com/cuda.driver-version.minor", Some(format!("{minor:02}"))));
+    }
+    labels.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// As in GPU Feature Discovery, the product says that its devices are shared, unless the name of
+/// the resource does.
+fn product(model: &Model) -> String {
+    let is_marked = model.replicas.get() > 1 && !model.is_renamed;
+    // Room for the mark, within the 63 characters of a value.
+    if is_marked {
+        format!("{}-SHARED", model.name.get(..56).unwrap_or(&model.name))
+    } else {
+        model.name.clone()
+    }
+}
+
+/// NVIDIA's own version of a driver: the last five digits of the version that Windows reports.
+fn nvidia_version(DriverVersion(version): DriverVersion) -> (u64, u64) {
+    let digits = (version >> 16 & 0xFFFF) % 10 * 10_000 + (version & 0xFFFF) % 10_000;
+    (digits / 100, digits % 100)
+}

@@ -1,0 +1,109 @@
+//! The devices of a node by model, and the model that stands for the node.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use crate::{
+    Device, DeviceSet, DriverDate, DriverModel, DriverVersion, Filter, ListedDevice,
+    ResourceDevices, Vendor,
+};
+
+use super::label_value::limited;
+
+/// The longest name of a model: `count.` and the name are the name of a label, which has at most
+/// 63 characters.
+const MAX_NAME: usize = 57;
+
+/// The devices with one name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Model {
+    /// As a label's value.
+    pub(crate) name: String,
+    pub(crate) count: usize,
+    pub(crate) vendor: Vendor,
+    /// Of the device that has the least; `None` if no driver reports it.
+    pub(crate) memory_mib: Option<u64>,
+    /// Of the device with the oldest driver.
+    pub(crate) driver_version: Option<DriverVersion>,
+    pub(crate) driver_date: Option<DriverDate>,
+    pub(crate) drivers: DriverModel,
+    /// Slots per device, of the resource with the fewest.
+    pub(crate) replicas: NonZeroU32,
+    /// Whether the name of such a resource says that it is shared.
+    pub(crate) is_renamed: bool,
+}
+
+/// The models among the devices for which `is_counted` is true. The one that stands for the node
+/// is the first: the one with the most devices, then the most memory, then the first by name.
+pub(crate) fn models(set: &DeviceSet, is_counted: impl Fn(&Device) -> bool) -> Vec<Model> {
+    let mut models = BTreeMap::<String, Model>::new();
+    for resource in &set.resources {
+        for entry in resource.entries().iter().filter(|entry| is_counted(&entry.device)) {
+            let device = Model::of(entry, resource);
+            match models.get_mut(&device.name) {
+                Some(model) => model.add(&device),
+                None => _ = models.insert(device.name.clone(), device),
+            }
+        }
+    }
+    let mut models: Vec<Model> = models.into_values().collect();
+    // A stable sort: equal models stay in the order of their names.
+    models.sort_by_key(|model| Reverse((model.count, model.memory_mib)));
+    models
+}
+
+impl Model {
+    /// Windows divides the time of a shared device among its processes.
+    pub(crate) fn sharing_strategy(&self) -> &'static str {
+        if self.replicas.get() > 1 { "time-slicing" } else { "none" }
+    }
+
+    fn of(entry: &ListedDevice, resource: &ResourceDevices) -> Model {
+        let device = &entry.device;
+        Model {
+            name: name(device),
+            count: 1,
+            vendor: device.vendor,
+            memory_mib: device.dedicated_memory_mib,
+            driver_version: device.driver_version,
+            driver_date: device.driver_date,
+            drivers: driver_model(device),
+            replicas: resource.spec.sharing.replicas,
+            is_renamed: resource.spec.name.as_str().ends_with(".shared"),
+        }
+    }
+
+    fn add(&mut self, other: &Model) {
+        self.count += other.count;
+        self.memory_mib = least(self.memory_mib, other.memory_mib);
+        if (other.driver_version, other.driver_date) < (self.driver_version, self.driver_date) {
+            self.driver_version = other.driver_version;
+            self.driver_date = other.driver_date;
+        }
+        if other.replicas < self.replicas {
+            (self.replicas, self.is_renamed) = (other.replicas, other.is_renamed);
+        }
+    }
+}
+
+/// The device's description; its IDs where nothing of that is left.
+fn name(device: &Device) -> String {
+    let ids = device.hardware_id;
+    let by_ids = || format!("device-{:04x}-{:04x}", ids.vendor, ids.device);
+    limited(&device.description, MAX_NAME).unwrap_or_else(by_ids)
+}
+
+/// WDDM for a device with a display, MCDM for one that only computes. The driver model that the
+/// plugin was started with does not matter.
+fn driver_model(device: &Device) -> DriverModel {
+    if Filter::of(DriverModel::Wddm).matches(device) {
+        DriverModel::Wddm
+    } else {
+        DriverModel::Mcdm
+    }
+}
+
+fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    [a, b].into_iter().flatten().min()
+}

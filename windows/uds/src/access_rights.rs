@@ -1,0 +1,103 @@
+//! Sets who may use a file or a folder on Windows: an access control list that inherits nothing from
+//! the folder above.
+#![allow(unsafe_code, reason = "calls advapi32.dll")]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::windows::fs::OpenOptionsExt;
+use std::os::windows::io::AsRawHandle;
+use std::path::Path;
+
+use windows::Win32::Foundation::{HANDLE, HLOCAL, LocalFree};
+use windows::Win32::Security::Authorization::{
+    ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
+};
+use windows::Win32::Security::{
+    DACL_SECURITY_INFORMATION, OBJECT_SECURITY_INFORMATION, OWNER_SECURITY_INFORMATION,
+    PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, SetKernelObjectSecurity,
+};
+use windows::Win32::Storage::FileSystem::{
+    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, WRITE_DAC, WRITE_OWNER,
+};
+use windows::core::{PCWSTR, w};
+
+/// Full access for SYSTEM, Administrators and the owner of the file. The owner is the account of
+/// this process, or Administrators for one of them, so this is the mode 0600 of Unix.
+const OWNER_ONLY: PCWSTR = w!("D:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;FA;;;OW)");
+
+/// Full access for SYSTEM and Administrators, one of which owns it. Everyone else reads and
+/// executes: also processes in a sandbox, for which ALL APPLICATION PACKAGES (S-1-15-2-1) and ALL
+/// RESTRICTED APPLICATION PACKAGES (S-1-15-2-2) stand. Files in a folder inherit this.
+const PROGRAMS: PCWSTR =
+    w!("O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FRFX;;;WD)(A;OICI;FRFX;;;S-1-15-2-1)\
+     (A;OICI;FRFX;;;S-1-15-2-2)");
+
+/// Gives a file to its owner and to the administrators, and to nobody else.
+///
+/// # Errors
+/// The path does not exist, or this account may not change its access rights.
+pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
+    set(path, OWNER_ONLY, DACL_SECURITY_INFORMATION)
+}
+
+/// Lets every process read and execute a file or the files of a folder, and only administrators
+/// change them.
+///
+/// # Errors
+/// The path does not exist, or this account may not change its access rights or owner.
+pub fn share_programs(path: &Path) -> io::Result<()> {
+    set(path, PROGRAMS, OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION)
+}
+
+/// Replaces these parts of what protects a file or a folder.
+fn set(path: &Path, text: PCWSTR, parts: OBJECT_SECURITY_INFORMATION) -> io::Result<()> {
+    let changes_owner = parts.contains(OWNER_SECURITY_INFORMATION);
+    let owner = if changes_owner { WRITE_OWNER.0 } else { 0 };
+    let file = open(path, WRITE_DAC.0 | owner)?;
+    let descriptor = Descriptor::new(text)?;
+    let parts = parts | PROTECTED_DACL_SECURITY_INFORMATION;
+    let handle = HANDLE(file.as_raw_handle());
+    // SAFETY: `file` keeps the handle open during the call, and the descriptor is valid.
+    unsafe { SetKernelObjectSecurity(handle, parts, descriptor.0) }?;
+    Ok(())
+}
+
+/// Opens the file or the folder itself and follows no link. A socket is a reparse point, which
+/// cannot be followed.
+fn open(path: &Path, access: u32) -> io::Result<File> {
+    OpenOptions::new()
+        .access_mode(access)
+        .custom_flags((FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_BACKUP_SEMANTICS).0)
+        .open(path)
+}
+
+/// A security descriptor that Windows allocated.
+struct Descriptor(PSECURITY_DESCRIPTOR);
+
+impl Descriptor {
+    fn new(text: PCWSTR) -> io::Result<Self> {
+        let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
+        let result = &raw mut descriptor.0;
+        // SAFETY: the text is null-terminated, and `result` refers to a writable variable.
+        unsafe {
+            ConvertStringSecurityDescriptorToSecurityDescriptorW(
+                text,
+                SDDL_REVISION_1,
+                result,
+                None,
+            )
+        }?;
+        Ok(descriptor)
+    }
+}
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: Windows allocated it with `LocalAlloc`, and nothing refers to it any more. Null is
+        // ignored.
+        let _ = unsafe { LocalFree(Some(HLOCAL(self.0.0))) };
+    }
+}
+
+#[cfg(test)]
+mod tests;
