@@ -1,6 +1,6 @@
 //! The command lines of `directx-device-plugin` and of the programs for one driver model.
 
-use clap::{ArgAction, Args, Command as ClapCommand, CommandFactory, Parser, Subcommand};
+use clap::{Command as ClapCommand, CommandFactory, Parser, Subcommand};
 use devices::DriverModel;
 
 use crate::doctor_command::{DOCTOR_EXAMPLES, DoctorArguments, VERIFY_EXAMPLES};
@@ -27,14 +27,9 @@ Examples:
 /// Advertises the DirectX devices of a Windows node to Kubernetes
 #[derive(Parser, Debug)]
 #[command(name = "directx-device-plugin", version, after_help = EXAMPLES)]
-#[command(disable_help_flag = true, disable_version_flag = true)]
 pub(crate) struct CommandLine {
     #[command(flatten)]
     pub(crate) logs: LogArguments,
-    #[command(flatten)]
-    _help: HelpArgument,
-    #[command(flatten)]
-    _version: VersionArgument,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -43,7 +38,7 @@ pub(crate) struct CommandLine {
 ///
 /// The same as `directx-device-plugin serve --driver-model`, under an earlier name.
 #[derive(Parser, Debug)]
-#[command(version, disable_help_flag = true, disable_version_flag = true)]
+#[command(version)]
 pub(crate) struct OneModelCommandLine {
     #[command(flatten)]
     pub(crate) daemon: DaemonArguments,
@@ -51,27 +46,6 @@ pub(crate) struct OneModelCommandLine {
     pub(crate) completions: cli::Completions,
     #[command(flatten)]
     pub(crate) logs: LogArguments,
-    #[command(flatten)]
-    _help: HelpArgument,
-    #[command(flatten)]
-    _version: VersionArgument,
-}
-
-/// `--help`, which is clap's own but for its place: last.
-#[derive(Args, Debug)]
-struct HelpArgument {
-    /// Print help
-    #[arg(short = 'h', long = "help", action = ArgAction::Help, global = true)]
-    #[arg(display_order = 1002)]
-    help: Option<bool>,
-}
-
-/// `--version`, which is clap's own but for its place: after `--help`.
-#[derive(Args, Debug)]
-struct VersionArgument {
-    /// Print version
-    #[arg(short = 'V', long = "version", action = ArgAction::Version, display_order = 1003)]
-    version: Option<bool>,
 }
 
 /// The commands of the program.

@@ -59,7 +59,7 @@ fn options(help: &str) -> Vec<&str> {
 }
 
 #[test]
-fn help_lists_own_options_first_then_logging_then_help() {
+fn help_lists_own_options_first_then_help_then_logging() {
     let [program, thin, _] = PROGRAMS;
     for (command, own) in [
         (
@@ -112,13 +112,13 @@ fn help_lists_own_options_first_then_logging_then_help() {
         ("service", &[]),
         ("completions", &[]),
     ] {
-        let last = ["--log-format", "--log-level", "--help"];
+        let last = ["--help", "--log-format", "--log-level"];
         for flag in ["--help", "-h"] {
             let help = stdout(program, &[command, flag]);
             assert_eq!(options(&help), [own, &last].concat(), "{help}");
         }
     }
-    let last = ["--log-format", "--log-level", "--help", "--version"];
+    let last = ["--help", "--version", "--log-format", "--log-level"];
     assert_eq!(options(&stdout(program, &["--help"])), last);
     let own = [
         "--config",
