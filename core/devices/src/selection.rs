@@ -120,6 +120,15 @@ pub struct Criteria {
     pub detachable: DeviceScope,
 }
 
+impl Criteria {
+    /// Every device.
+    pub const ALL: Criteria = Criteria {
+        filter: Filter::All,
+        integrated: DeviceScope::Include,
+        detachable: DeviceScope::Include,
+    };
+}
+
 /// The devices of a snapshot, and the adapters that were skipped.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Selection {

@@ -13,7 +13,7 @@ use devices::{Attachment, DeviceScope, Placement};
 use crate::device::{DeviceRecord, FileRecord};
 use crate::handles::{self, Handle};
 use crate::instance::{CallError, Instance};
-use crate::logging::{self, Logging};
+use crate::logging;
 use crate::source;
 use crate::wide::{WideChar, WideText};
 
@@ -72,14 +72,14 @@ pub extern "C" fn GetDiscoveryLibraryVersion() -> *const WideChar {
 // SAFETY: as for every export of this module.
 #[unsafe(no_mangle)]
 pub extern "C" fn EnableDiscoveryLogging() {
-    logging::set(Logging::On);
+    logging::enable(true);
 }
 
 /// Disables logging, which is the default.
 // SAFETY: as for every export of this module.
 #[unsafe(no_mangle)]
 pub extern "C" fn DisableDiscoveryLogging() {
-    logging::set(Logging::Off);
+    logging::enable(false);
 }
 
 /// Creates an instance. The first discovery opens the host.

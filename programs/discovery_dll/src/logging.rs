@@ -9,16 +9,9 @@ use devices::{HostSnapshot, Selection, WarningEffect};
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the library writes log lines.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Logging {
-    On,
-    Off,
-}
-
 /// Enables or disables logging for all instances.
-pub(crate) fn set(logging: Logging) {
-    ENABLED.store(logging == Logging::On, Ordering::Relaxed);
+pub(crate) fn enable(enabled: bool) {
+    ENABLED.store(enabled, Ordering::Relaxed);
 }
 
 /// Writes a line. Errors are ignored, because standard error may be closed.

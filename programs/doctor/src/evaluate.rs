@@ -3,13 +3,20 @@
 mod hardware;
 mod host;
 mod node;
-mod reasons;
 mod resources;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use super::facts::NodeFacts;
 use super::finding::Finding;
+
+/// Why the kubelet's directory, which no inventory contains, is not checked.
+const NEVER_IN_INVENTORY: &str = "not available from an inventory; run doctor on the node";
+/// Why the software of a node is not checked.
+const NOT_IN_INVENTORY: &str =
+    "the inventory does not contain it; run doctor on the node, or record the node again";
+/// Why devices are not checked.
+const NO_ADAPTERS: &str = "the adapters could not be read";
 
 /// Evaluates every subject, in the order of [`Subject`](super::finding::Subject).
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {

@@ -7,8 +7,7 @@ use clap::Args;
 use cli::{Failure, OutputFormat};
 use devices::printable::{printable, printable_display};
 use devices::{
-    Attachment, Criteria, Device, DeviceScope, Filter, Health, Placement, RuntimeFile, Selection,
-    discover,
+    Attachment, Criteria, Device, Filter, Health, Placement, RuntimeFile, Selection, discover,
 };
 use serde::Serialize;
 
@@ -32,14 +31,7 @@ pub(crate) struct DevicesArguments {
 pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
     let snapshot = cli::read_host(arguments.inventory.as_deref())?;
     change_log::log_adapter_warnings(&[], &snapshot.warnings);
-    let selection = discover(
-        &snapshot,
-        Criteria {
-            filter: arguments.filter,
-            integrated: DeviceScope::Include,
-            detachable: DeviceScope::Include,
-        },
-    );
+    let selection = discover(&snapshot, Criteria { filter: arguments.filter, ..Criteria::ALL });
     match arguments.output {
         OutputFormat::Text => cli::print(&text(&selection)),
         OutputFormat::Json => cli::print_json(&Report::of(&selection)),

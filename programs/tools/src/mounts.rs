@@ -12,9 +12,7 @@ use anyhow::anyhow;
 use clap::{Command, CommandFactory as _, Parser};
 use cli::frontends::{Container, Frontend, cri_config};
 use cli::{Completions, Failure, OutputFormat};
-use devices::{
-    Criteria, Device, DeviceScope, Filter, HostSnapshot, MountOutcome, RuntimeMounts, discover,
-};
+use devices::{Criteria, Device, HostSnapshot, MountOutcome, RuntimeMounts, discover};
 
 use crate::host::Host;
 use crate::stderr;
@@ -134,12 +132,7 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
         return Err(Failure::usage(anyhow!("no device selected")).hint(hint));
     }
     let snapshot = arguments.host.snapshot()?;
-    let everything = Criteria {
-        filter: Filter::All,
-        integrated: DeviceScope::Include,
-        detachable: DeviceScope::Include,
-    };
-    let selection = discover(&snapshot, everything);
+    let selection = discover(&snapshot, Criteria::ALL);
     if arguments.verbose {
         for line in stderr::discovery_details(&snapshot, &selection) {
             stderr::line(&line);

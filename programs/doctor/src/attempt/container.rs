@@ -25,7 +25,7 @@ use crate::request::ContainerRequest;
 use crate::stop::{Reason, Stop, on_thread};
 use ctr::Ctr;
 use planned::{Case, cases};
-use program::Program;
+use program::{Kind, Program};
 use sight::{host_luids, judge, seen_luids};
 
 pub(super) const SUBJECT: Subject = Subject("container");
@@ -161,7 +161,7 @@ impl Bench {
 }
 
 fn finding(ended: &Ended, case: &Case, program: &Program, host: &HostSnapshot) -> Finding {
-    if matches!(program, Program::Check(_))
+    if program.kind == Kind::Check
         && let Some(finding) = visibility::judge(&ended.stdout)
     {
         return finding;
@@ -175,12 +175,10 @@ fn finding(ended: &Ended, case: &Case, program: &Program, host: &HostSnapshot) -
             .detail(last_lines(&ended.stdout));
     }
     let Some(seen) = seen_luids(&ended.stdout) else {
-        let (status, what) = match program {
-            Program::This(_) => (Status::Failed, "the container did not list its devices"),
-            Program::Check(_) => (Status::Failed, "directx-visible did not print its report"),
-            Program::Probe(..) | Program::Given(_) => {
-                (Status::Ok, "the command ended with exit code 0")
-            }
+        let (status, what) = match program.kind {
+            Kind::List => (Status::Failed, "the container did not list its devices"),
+            Kind::Check => (Status::Failed, "directx-visible did not print its report"),
+            Kind::Other => (Status::Ok, "the command ended with exit code 0"),
         };
         return SUBJECT.finding(status, what).detail(last_lines(&ended.stdout));
     };

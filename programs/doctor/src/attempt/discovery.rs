@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use devices::{AdapterSource, Criteria, DeviceScope, Filter, HostSnapshot, discover};
+use devices::{AdapterSource, Criteria, HostSnapshot, discover};
 
 use super::differences::differences;
 use crate::finding::{Finding, Status, Subject, Value};
@@ -65,11 +65,6 @@ fn finding(reads: &[(Duration, HostSnapshot)]) -> Finding {
     } else {
         (Status::Ok, "the readings are equal")
     };
-    let everything = Criteria {
-        filter: Filter::All,
-        integrated: DeviceScope::Include,
-        detachable: DeviceScope::Include,
-    };
     let mut times: Vec<Duration> = reads.iter().map(|(time, _)| *time).collect();
     times.sort_unstable();
     SUBJECT
@@ -77,7 +72,7 @@ fn finding(reads: &[(Duration, HostSnapshot)]) -> Finding {
         .measured([
             ("readings", Value::Count(reads.len())),
             ("adapters", Value::Count(first.adapters.len())),
-            ("devices", Value::Count(discover(first, everything).devices.len())),
+            ("devices", Value::Count(discover(first, Criteria::ALL).devices.len())),
             ("warnings", Value::Count(unread.len())),
             ("minMs", Value::Time(times[0])),
             ("medianMs", Value::Time(times[times.len() / 2])),

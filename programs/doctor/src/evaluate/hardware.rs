@@ -1,13 +1,13 @@
 //! Devices, the files of their drivers, and NVIDIA's management library.
 
 use devices::{
-    Criteria, Device, DeviceScope, DiscoveredFrom, Filter, Health, HostFacts, NoStoreFolder,
-    NvidiaGpu, Nvml, RuntimeFiles, Selection, StoreFiles, StoreFolderError, UnhealthyReason,
-    Vendor, WarningEffect, Wow64, discover,
+    Criteria, Device, DiscoveredFrom, Health, HostFacts, NoStoreFolder, NvidiaGpu, Nvml,
+    RuntimeFiles, Selection, StoreFiles, StoreFolderError, UnhealthyReason, Vendor, WarningEffect,
+    Wow64, discover,
 };
 
 use super::host::provides_files;
-use super::reasons::{NO_ADAPTERS, NOT_IN_INVENTORY};
+use super::{NO_ADAPTERS, NOT_IN_INVENTORY};
 use crate::facts::MachineFacts;
 use crate::finding::{Finding, Subject};
 use crate::problem_codes;
@@ -17,12 +17,7 @@ const NAMES_SHOWN: usize = 5;
 
 /// Every device of the host, whatever the configuration is.
 fn all_devices(machine: &MachineFacts) -> Option<Selection> {
-    let criteria = Criteria {
-        filter: Filter::All,
-        integrated: DeviceScope::Include,
-        detachable: DeviceScope::Include,
-    };
-    machine.adapters.as_ref().ok().map(|snapshot| discover(snapshot, criteria))
+    machine.adapters.as_ref().ok().map(|snapshot| discover(snapshot, Criteria::ALL))
 }
 
 /// Each device with its driver.

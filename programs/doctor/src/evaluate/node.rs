@@ -2,7 +2,7 @@
 
 use devices::{Containerd, Program};
 
-use super::reasons::{NEVER_IN_INVENTORY, NOT_IN_INVENTORY};
+use super::{NEVER_IN_INVENTORY, NOT_IN_INVENTORY};
 use crate::facts::NodeFacts;
 use crate::finding::{Finding, Subject};
 

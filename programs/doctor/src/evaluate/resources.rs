@@ -9,8 +9,8 @@ use devices::{
 
 use settings::{Config, Origin};
 
+use super::NO_ADAPTERS;
 use super::host::provides_files;
-use super::reasons::NO_ADAPTERS;
 use crate::facts::{MachineFacts, NodeFacts};
 use crate::finding::{Finding, Subject};
 

@@ -12,11 +12,11 @@ use crate::finding::{Finding, Measurement, Status, Value, count};
 #[serde(untagged)]
 pub(super) enum Document<'r> {
     Looked {
-        counts: Counts,
+        counts: Counts<'r>,
         checks: Vec<Check<'r>>,
     },
     Tried {
-        counts: Outcomes,
+        counts: Counts<'r>,
         interrupted: bool,
         versions: &'r Versions,
         devices: &'r [DeviceSummary],
@@ -25,21 +25,31 @@ pub(super) enum Document<'r> {
     },
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Counts {
-    problem: usize,
-    warning: usize,
-    ok: usize,
-    not_checked: usize,
+/// The number of findings with each status, under its name.
+pub(super) struct Counts<'r> {
+    findings: &'r [Finding],
+    names: [(&'static str, Status); 4],
 }
 
-#[derive(Serialize)]
-pub(super) struct Outcomes {
-    failed: usize,
-    warning: usize,
-    ok: usize,
-    skipped: usize,
+const CHECKS: [(&str, Status); 4] = [
+    ("problem", Status::Failed),
+    ("warning", Status::Warning),
+    ("ok", Status::Ok),
+    ("notChecked", Status::Skipped),
+];
+
+const STEPS: [(&str, Status); 4] = [
+    ("failed", Status::Failed),
+    ("warning", Status::Warning),
+    ("ok", Status::Ok),
+    ("skipped", Status::Skipped),
+];
+
+impl Serialize for Counts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let counts = self.names.iter().map(|(name, status)| (name, count(self.findings, *status)));
+        serializer.collect_map(counts)
+    }
 }
 
 #[derive(Serialize)]
@@ -67,23 +77,11 @@ pub(super) struct Step<'r> {
 pub(super) fn document(report: &Report) -> Document<'_> {
     let checks: Vec<_> = report.checks.iter().map(Check::of).collect();
     let Some(steps) = &report.steps else {
-        let count = |status| count(&report.checks, status);
-        let counts = Counts {
-            problem: count(Status::Failed),
-            warning: count(Status::Warning),
-            ok: count(Status::Ok),
-            not_checked: count(Status::Skipped),
-        };
+        let counts = Counts { findings: &report.checks, names: CHECKS };
         return Document::Looked { counts, checks };
     };
-    let count = |status| count(steps, status);
     Document::Tried {
-        counts: Outcomes {
-            failed: count(Status::Failed),
-            warning: count(Status::Warning),
-            ok: count(Status::Ok),
-            skipped: count(Status::Skipped),
-        },
+        counts: Counts { findings: steps, names: STEPS },
         interrupted: report.interrupted,
         versions: &report.versions,
         devices: &report.devices,

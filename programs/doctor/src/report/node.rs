@@ -1,7 +1,7 @@
 //! The versions and devices of a node. Nothing here is private: no paths, identifiers of
 //! single devices, names of hosts or users.
 
-use devices::{Criteria, Device, DeviceScope, Filter, Health, HostSnapshot, Program, discover};
+use devices::{Criteria, Device, Health, HostSnapshot, Program, discover};
 use serde::Serialize;
 
 use crate::facts::MachineFacts;
@@ -80,12 +80,7 @@ pub(super) struct DeviceSummary {
 
 impl DeviceSummary {
     pub(super) fn all(host: &HostSnapshot) -> Vec<DeviceSummary> {
-        let everything = Criteria {
-            filter: Filter::All,
-            integrated: DeviceScope::Include,
-            detachable: DeviceScope::Include,
-        };
-        discover(host, everything).devices.iter().map(DeviceSummary::of).collect()
+        discover(host, Criteria::ALL).devices.iter().map(DeviceSummary::of).collect()
     }
 
     fn of(device: &Device) -> DeviceSummary {

@@ -166,27 +166,19 @@ fn merged(arguments: &[PodArgument]) -> Vec<PodArgument> {
     pods
 }
 
-/// Whether a pod was admitted.
-enum Outcome {
-    Refused(String),
-    Admitted(Box<RuntimeInput>),
-}
-
-/// Schedules and admits a pod.
-async fn admit(kubelet: &KubeletDouble<InMemory>, pod: &PodArgument) -> Outcome {
+/// Schedules and admits a pod, or returns why it is refused.
+async fn admit(
+    kubelet: &KubeletDouble<InMemory>,
+    pod: &PodArgument,
+) -> Result<RuntimeInput, String> {
     let PodArgument { name, requests } = pod.clone();
     let resources = requests.iter().map(|r| (r.resource.to_string(), r.count)).collect();
     let pod = PodRequest { name, resources };
-    if let Err(reason) = kubelet.schedule(&pod) {
-        return Outcome::Refused(reason);
-    }
-    match kubelet.admit(pod).await {
-        Ok(container) => Outcome::Admitted(Box::new(container)),
-        Err(refused) => Outcome::Refused(refused),
-    }
+    kubelet.schedule(&pod)?;
+    kubelet.admit(pod).await
 }
 
-fn view(pod: &PodArgument, outcome: Outcome, set: &DeviceSet) -> PodView {
+fn view(pod: &PodArgument, outcome: Result<RuntimeInput, String>, set: &DeviceSet) -> PodView {
     let PodArgument { name, requests } = pod;
     let request = |r: &Request| RequestView { resource: r.resource.to_string(), count: r.count };
     let blank = PodView {
@@ -201,10 +193,8 @@ fn view(pod: &PodArgument, outcome: Outcome, set: &DeviceSet) -> PodView {
         notes: Vec::new(),
     };
     match outcome {
-        Outcome::Refused(reason) => {
-            PodView { reason, notes: explain::refusal(requests, set), ..blank }
-        }
-        Outcome::Admitted(mut input) => {
+        Err(reason) => PodView { reason, notes: explain::refusal(requests, set), ..blank },
+        Ok(mut input) => {
             input.device_ids.values_mut().for_each(|ids| ids.sort());
             let ids = |r: &Request| input.device_ids.get(r.resource.as_str()).cloned();
             PodView {

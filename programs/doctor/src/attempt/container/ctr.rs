@@ -43,7 +43,7 @@ impl Ctr {
             Frontend::Ctr.flags(container),
             program.flags(),
             vec![self.image.clone(), name.to_owned()],
-            program.command(),
+            program.command.clone(),
         ]
         .concat()
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cli::frontends::ctr_mount;
+use devices::LAUNCHER_FILES;
 use tempfile::TempDir;
 
 /// Where the program is in the container.
@@ -14,68 +15,75 @@ const FILE: &str = "directx-device-plugin.exe";
 const PROBE: &str = "gpu-probe";
 const PROBE_FILE: &str = "gpu-probe.exe";
 
-/// The program of this project that hides devices, and its filters, of which only the first is
-/// always there. Release and image have them beside this one.
+/// The program of this project that hides devices. Release and image have it beside this one.
 const LAUNCHER: &str = "directx-visible";
-const LAUNCHER_FILE: &str = "directx-visible.exe";
-const FILTERS: [&str; 2] = ["directx-visible-filter.dll", "directx-visible-filter32.dll"];
 
 /// The program that runs in the container.
-pub(super) enum Program {
-    /// A copy of this program. In a `HostProcess` container the program itself is in a folder
-    /// that containerd does not see.
-    This(TempDir),
-    /// A copy of `gpu-probe`, with these arguments.
-    Probe(TempDir, Vec<String>),
-    /// A copy of `directx-visible`, which compares what each API lists with the allocation.
-    Check(TempDir),
-    /// The command of the request.
-    Given(Vec<String>),
+pub(super) struct Program {
+    pub(super) kind: Kind,
+    pub(super) command: Vec<String>,
+    /// The folder that the container gets. In a `HostProcess` container this program itself is in a
+    /// folder that containerd does not see.
+    folder: Option<TempDir>,
+}
+
+/// How the result of a program is judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// This program lists its devices.
+    List,
+    /// `directx-visible` compares what each API lists with the allocation.
+    Check,
+    /// By its exit code.
+    Other,
 }
 
 impl Program {
     /// The program for a request's command, which is empty for this program.
     pub(super) fn for_command(command: &[String]) -> io::Result<Program> {
         let Some((name, arguments)) = command.split_first() else {
-            return Ok(Program::This(copy(&[(std::env::current_exe()?, FILE)])?));
+            let this = (std::env::current_exe()?, FILE);
+            return Program::copied(Kind::List, &[this], &["devices", "--output", "json"]);
         };
         if [PROBE, PROBE_FILE].contains(&name.as_str())
             && let Some(probe) = beside(&program_file(PROBE))?
         {
-            return Ok(Program::Probe(copy(&[(probe, PROBE_FILE)])?, arguments.to_vec()));
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            return Program::copied(Kind::Other, &[(probe, PROBE_FILE)], &arguments);
         }
-        Ok(Program::Given(command.to_vec()))
+        Ok(Program { kind: Kind::Other, command: command.to_vec(), folder: None })
     }
 
-    /// The check of `directx-visible`, if that lies beside this program.
+    /// The check of `directx-visible`, if that and its filter lie beside this program.
     pub(super) fn check() -> io::Result<Option<Program>> {
-        let launcher = beside(&program_file(LAUNCHER))?;
-        let [filter, filter32] = FILTERS.map(beside);
-        let (Some(launcher), Some(filter)) = (launcher, filter?) else { return Ok(None) };
-        let mut files = vec![(launcher, LAUNCHER_FILE), (filter, FILTERS[0])];
-        files.extend(filter32?.map(|filter32| (filter32, FILTERS[1])));
-        Ok(Some(Program::Check(copy(&files)?)))
+        let [launcher, filters @ ..] = LAUNCHER_FILES;
+        let Some(program) = beside(&program_file(LAUNCHER))? else { return Ok(None) };
+        let mut files = vec![(program, launcher)];
+        for filter in filters {
+            files.extend(beside(filter)?.map(|path| (path, filter)));
+        }
+        // Only the first filter is always there.
+        if files.get(1).is_none_or(|(_, name)| *name != filters[0]) {
+            return Ok(None);
+        }
+        Program::copied(Kind::Check, &files, &["--check", "--json"]).map(Some)
+    }
+
+    /// The first of `files` runs, from a copy.
+    fn copied(kind: Kind, files: &[(PathBuf, &str)], arguments: &[&str]) -> io::Result<Program> {
+        let program = format!(r"{FOLDER}\{}", files[0].1);
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+        let command = [program].into_iter().chain(arguments).collect();
+        Ok(Program { kind, command, folder: Some(copy(files)?) })
     }
 
     /// The mount that the program needs.
     pub(super) fn flags(&self) -> Vec<String> {
-        match self {
-            Program::Given(_) => Vec::new(),
-            Program::This(folder) | Program::Probe(folder, _) | Program::Check(folder) => {
-                let source = folder.path().display().to_string();
-                vec!["--mount".to_owned(), ctr_mount(&source, FOLDER)]
-            }
-        }
-    }
-
-    pub(super) fn command(&self) -> Vec<String> {
-        let (file, arguments) = match self {
-            Program::Given(command) => return command.clone(),
-            Program::Probe(_, arguments) => (PROBE_FILE, arguments.clone()),
-            Program::Check(_) => (LAUNCHER_FILE, ["--check", "--json"].map(str::to_owned).to_vec()),
-            Program::This(_) => (FILE, ["devices", "--output", "json"].map(str::to_owned).to_vec()),
+        let mount = |folder: &TempDir| {
+            let source = folder.path().display().to_string();
+            ["--mount".to_owned(), ctr_mount(&source, FOLDER)]
         };
-        [vec![format!(r"{FOLDER}\{file}")], arguments].concat()
+        self.folder.iter().flat_map(mount).collect()
     }
 }
 
