@@ -1,13 +1,12 @@
 //! The container's devices: why they are not known, and which of them exist.
 
-#![cfg_attr(not(windows), allow(dead_code, reason = "used on Windows"))]
-
-use visibility::{AllocationError, AllowedLuids};
+use gpu_probe::allocation::AllocationError;
+use visibility_filter::AllowedLuids;
 
 use crate::failure::{Failure, NO_ALLOCATION, STALE};
 
-impl From<AllocationError<'_>> for Failure {
-    fn from(error: AllocationError<'_>) -> Failure {
+impl From<AllocationError> for Failure {
+    fn from(error: AllocationError) -> Failure {
         let hint = match error {
             AllocationError::Missing => {
                 "request a device in the pod's resources, and set environmentHints: true in the \
@@ -22,17 +21,9 @@ impl From<AllocationError<'_>> for Failure {
     }
 }
 
-/// Which of the container's devices exist.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Existing {
-    All,
-    /// These do not.
-    Missing(Vec<i64>),
-}
-
-/// Compares the container's devices with the adapters that Windows lists. LUIDs change when
-/// the host or an adapter restarts; a container keeps its variables.
-pub(crate) fn existing(allowed: &AllowedLuids, listed: &[i64]) -> Result<Existing, Failure> {
+/// The container's devices that are not among the adapters that Windows lists; an error if none is.
+/// LUIDs change when the host or an adapter restarts; a container keeps its variables.
+pub(crate) fn missing(allowed: &AllowedLuids, listed: &[i64]) -> Result<Vec<i64>, Failure> {
     let missing: Vec<i64> =
         allowed.as_slice().iter().copied().filter(|luid| !listed.contains(luid)).collect();
     if missing.len() == allowed.as_slice().len() {
@@ -42,7 +33,7 @@ pub(crate) fn existing(allowed: &AllowedLuids, listed: &[i64]) -> Result<Existin
                     its controller creates it again";
         return Err(Failure::new(STALE, message, hint));
     }
-    Ok(if missing.is_empty() { Existing::All } else { Existing::Missing(missing) })
+    Ok(missing)
 }
 
 /// Numbers, separated by commas.
@@ -61,16 +52,16 @@ mod tests {
         assert_eq!(failure.code, NO_ALLOCATION);
         let start = "error: DIRECTX_VISIBLE_DEVICES is not set\nhint: request a device";
         assert!(failure.to_string().starts_with(start), "{failure}");
-        let failure = Failure::from(AllocationError::Empty("X"));
+        let failure = Failure::from(AllocationError::Empty("X".to_owned()));
         assert!(failure.to_string().starts_with("error: X is empty\nhint: do not"), "{failure}");
     }
 
     #[test]
     fn devices_that_no_longer_exist_are_never_replaced_by_others() {
         let allowed = AllowedLuids::new([1, 2]).unwrap();
-        assert_eq!(existing(&allowed, &[2, 1, 9]), Ok(Existing::All));
-        assert_eq!(existing(&allowed, &[2, 9]), Ok(Existing::Missing(vec![1])));
-        let failure = existing(&allowed, &[9]).unwrap_err();
+        assert_eq!(missing(&allowed, &[2, 1, 9]), Ok(vec![]));
+        assert_eq!(missing(&allowed, &[2, 9]), Ok(vec![1]));
+        let failure = missing(&allowed, &[9]).unwrap_err();
         assert_eq!(failure.code, STALE);
         assert!(failure.to_string().starts_with("error: no adapter has the LUID 1, 2 of"));
     }

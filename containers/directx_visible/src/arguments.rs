@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 
-use gpu_lists::Api;
-use visibility::Unfiltered;
+use gpu_probe::Api;
 
 use crate::failure::{Failure, USAGE};
 
@@ -12,22 +11,19 @@ use crate::failure::{Failure, USAGE};
 pub(crate) enum Request {
     Help,
     Version,
-    /// Run the program of the raw command line; its children report what is not filtered.
+    /// Run the program of the raw command line.
     Run {
-        unfiltered: Unfiltered,
-        verbose: bool,
+        /// Neither it nor a child runs unfiltered.
+        is_required: bool,
+        /// Its children report what is not filtered.
+        is_verbose: bool,
     },
-    Check(Format),
+    Check {
+        json: bool,
+    },
     /// Print what the calls of an API list, given the LUIDs of the adapters. `--check` starts
     /// this program with it.
     List(Api, Vec<i64>),
-}
-
-/// How the comparison is printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Format {
-    Text,
-    Json,
 }
 
 /// The hidden option of [`Request::List`].
@@ -56,7 +52,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
                 if n + 1 == words.len() {
                     return Err(no_command());
                 }
-                return Ok(Request::Run { unfiltered: unfiltered(require), verbose });
+                return Ok(Request::Run { is_required: require, is_verbose: verbose });
             }
             _ => return Err(unknown(&word.to_string_lossy())),
         }
@@ -65,8 +61,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
         (true, _, true) => {
             Err(usage("--require and --verbose belong to a command, not to --check"))
         }
-        (true, true, false) => Ok(Request::Check(Format::Json)),
-        (true, false, false) => Ok(Request::Check(Format::Text)),
+        (true, json, false) => Ok(Request::Check { json }),
         (false, true, _) => Err(usage("--json belongs to --check")),
         (false, false, _) => Err(no_command()),
     }
@@ -78,10 +73,6 @@ fn list(words: &[OsString]) -> Option<Request> {
     let api = Api::with_name(api.to_str()?).filter(|_| option == LIST)?;
     let luids = luids.to_str()?.split(',').filter_map(|luid| luid.parse().ok());
     Some(Request::List(api, luids.collect()))
-}
-
-fn unfiltered(require: bool) -> Unfiltered {
-    if require { Unfiltered::Refuse } else { Unfiltered::Allow }
 }
 
 fn usage(message: &str) -> Failure {
@@ -115,13 +106,12 @@ mod tests {
 
     #[test]
     fn options_end_at_the_command() {
-        let run = |unfiltered, verbose| Ok(Request::Run { unfiltered, verbose });
-        assert_eq!(parsed(&["--", "a", "--check"]), run(Unfiltered::Allow, false));
-        assert_eq!(parsed(&["--require", "--", "--"]), run(Unfiltered::Refuse, false));
-        assert_eq!(parsed(&["--verbose", "--", "a"]), run(Unfiltered::Allow, true));
-        let check = |format| Ok(Request::Check(format));
-        assert_eq!(parsed(&["--check", "--json"]), check(Format::Json));
-        assert_eq!(parsed(&["--check"]), check(Format::Text));
+        let run = |is_required, is_verbose| Ok(Request::Run { is_required, is_verbose });
+        assert_eq!(parsed(&["--", "a", "--check"]), run(false, false));
+        assert_eq!(parsed(&["--require", "--", "--"]), run(true, false));
+        assert_eq!(parsed(&["--verbose", "--", "a"]), run(false, true));
+        assert_eq!(parsed(&["--check", "--json"]), Ok(Request::Check { json: true }));
+        assert_eq!(parsed(&["--check"]), Ok(Request::Check { json: false }));
         let list = parsed(&["--list", "vulkan", "5,-6"]);
         assert_eq!(list, Ok(Request::List(Api::Vulkan, vec![5, -6])));
         assert_eq!(parsed(&["--list", "cuda", ""]), Ok(Request::List(Api::Cuda, Vec::new())));

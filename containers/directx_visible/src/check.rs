@@ -1,121 +1,43 @@
 //! `--check`: what each API lists with and without the filter, compared with the devices of
 //! the container.
 
-#![cfg_attr(not(windows), allow(dead_code, reason = "used on Windows"))]
-
 use std::fmt::Write as _;
 
-use gpu_lists::{Api, Scope};
+use gpu_probe::Api;
+use gpu_probe::lists::{Adapters, Listed};
 use serde::Serialize;
 
 use crate::allocation::list;
 
-/// What one call lists in a process.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Listed {
-    pub(crate) call: String,
-    pub(crate) adapters: Adapters,
+/// The lists of a process that ended without a result: `why` stands for every call.
+pub(crate) fn stopped(why: String) -> Vec<Listed> {
+    vec![Listed { call: EVERY_CALL.to_owned(), adapters: Adapters::Stopped(why) }]
 }
 
-#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(crate) enum Adapters {
-    Devices {
-        luids: Vec<i64>,
-        without_luid: usize,
-    },
-    /// Why the call does not exist.
-    Absent(String),
-    /// Its error.
-    Failed(String),
-    /// How the process ended without a result.
-    Stopped(String),
-}
+const EVERY_CALL: &str = "every call";
 
-impl Adapters {
-    fn luids(&self) -> &[i64] {
-        match self {
-            Adapters::Devices { luids, .. } => luids,
-            _ => &[],
+/// Removes devices that are not in `known`.
+pub(crate) fn keep(lists: &mut [Listed], known: &[i64]) {
+    for Listed { adapters, .. } in lists {
+        if let Adapters::Devices { luids, .. } = adapters {
+            luids.retain(|luid| known.contains(luid));
         }
     }
 }
 
-/// The result of a process that lists with one API.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Run {
-    /// At least one list.
-    Lists(Vec<Listed>),
-    /// How it ended without a result.
-    Stopped(String),
+/// What `call` listed. A step that failed before it is the only one of a process.
+fn of(lists: &[Listed], call: &str) -> Adapters {
+    let same = lists.iter().find(|listed| listed.call == call);
+    let found = same.or_else(|| lists.first().filter(|_| lists.len() == 1));
+    let missing = || Adapters::Absent("not reported".to_owned());
+    found.map_or_else(missing, |listed| listed.adapters.clone())
 }
 
-impl Run {
-    /// Removes devices that are not in `known`.
-    pub(crate) fn keep(&mut self, known: &[i64]) {
-        let Run::Lists(lists) = self else { return };
-        for Listed { adapters, .. } in lists {
-            if let Adapters::Devices { luids, .. } = adapters {
-                luids.retain(|luid| known.contains(luid));
-            }
-        }
+fn luids(adapters: &Adapters) -> &[i64] {
+    match adapters {
+        Adapters::Devices { luids, .. } => luids,
+        _ => &[],
     }
-
-    fn calls(&self) -> Vec<&str> {
-        match self {
-            Run::Lists(lists) => lists.iter().map(|listed| &*listed.call).collect(),
-            Run::Stopped(_) => Vec::new(),
-        }
-    }
-
-    /// What `call` listed. A step that failed before it is the only one of a process.
-    fn of(&self, call: &str) -> Adapters {
-        match self {
-            Run::Stopped(why) => Adapters::Stopped(why.clone()),
-            Run::Lists(lists) => {
-                let same = lists.iter().find(|listed| listed.call == call);
-                let found = same.or_else(|| lists.first().filter(|_| lists.len() == 1));
-                let missing = || Adapters::Absent("not reported".to_owned());
-                found.map_or_else(missing, |listed| listed.adapters.clone())
-            }
-        }
-    }
-}
-
-/// Lists as one line, which [`read`] reads: a parser of JSON would make the program larger.
-pub(crate) fn printed(lists: &[Listed]) -> String {
-    let fields = |Listed { call, adapters }: &Listed| {
-        let (kind, text, number) = match adapters {
-            Adapters::Devices { luids, without_luid } => ("devices", list(luids), *without_luid),
-            Adapters::Absent(why) => ("absent", why.clone(), 0),
-            Adapters::Failed(why) | Adapters::Stopped(why) => ("failed", why.clone(), 0),
-        };
-        format!("{call}\t{kind}\t{number}\t{}", text.replace(['\t', '\r', '\n'], " "))
-    };
-    lists.iter().map(fields).collect::<Vec<_>>().join("\t")
-}
-
-/// Reads the line of [`printed`]; `None` if it is not complete.
-pub(crate) fn read(line: &str) -> Option<Vec<Listed>> {
-    let fields: Vec<&str> = line.split('\t').collect();
-    let (lists, rest) = fields.as_chunks::<4>();
-    let listed = |[call, kind, number, text]: &[&str; 4]| {
-        let adapters = match *kind {
-            "devices" => {
-                let luids = text.split(", ").filter(|luid| !luid.is_empty());
-                let luids = luids.map(|luid| luid.parse().ok()).collect::<Option<_>>()?;
-                Adapters::Devices { luids, without_luid: number.parse().ok()? }
-            }
-            "absent" => Adapters::Absent((*text).to_owned()),
-            "failed" => Adapters::Failed((*text).to_owned()),
-            _ => return None,
-        };
-        Some(Listed { call: (*call).to_owned(), adapters })
-    };
-    if !rest.is_empty() {
-        return None;
-    }
-    lists.iter().map(listed).collect()
 }
 
 /// The adapters that are compared: those that can be allocated, and those that were.
@@ -169,23 +91,22 @@ impl Report {
     }
 
     /// Compares the lists of two processes.
-    pub(crate) fn add(&mut self, api: Api, unfiltered: &Run, filtered: &Run) {
+    pub(crate) fn add(&mut self, api: Api, unfiltered: &[Listed], filtered: &[Listed]) {
         // A process whose first step fails has fewer calls.
-        let (before, after) = (unfiltered.calls(), filtered.calls());
-        let calls = match if after.len() > before.len() { after } else { before } {
-            none if none.is_empty() => vec!["every call"],
-            calls => calls,
-        };
-        for call in calls {
-            let (before, after) = (unfiltered.of(call), filtered.of(call));
+        let is_longer = filtered.len() > unfiltered.len();
+        let is_stopped = unfiltered.iter().any(|listed| listed.call == EVERY_CALL);
+        for Listed { call, .. } in if is_longer || is_stopped { filtered } else { unfiltered } {
+            let (before, after) = (of(unfiltered, call), of(filtered, call));
             if api == Api::Dxgi {
-                self.offered.extend(before.luids());
+                self.offered.extend(luids(&before));
             }
-            let verdict = match api.scope() {
-                Scope::Every => self.verdict(before.luids(), &before, &after, Self::lost_any),
-                Scope::Default => self.verdict(&self.offered, &before, &after, Self::lost_all),
+            // Direct3D only has the device that it uses if a program names none.
+            let verdict = if matches!(api, Api::D3d11 | Api::D3d12) {
+                self.verdict(&self.offered, &before, &after, Self::lost_all)
+            } else {
+                self.verdict(luids(&before), &before, &after, Self::lost_any)
             };
-            let (api, call) = (api.name(), call.to_owned());
+            let (api, call) = (api.name(), call.clone());
             self.apis.push(Compared { api, call, verdict, unfiltered: before, filtered: after });
         }
         let has = |verdict| self.apis.iter().any(|compared| compared.verdict == verdict);
@@ -204,8 +125,8 @@ impl Report {
     ) -> Verdict {
         let is_own = |luid: &&i64| self.allocated.contains(luid);
         let own: Vec<i64> = offered.iter().filter(is_own).copied().collect();
-        let has_lost = !before.luids().is_empty() && lost(&own, after.luids());
-        let has_others = !after.luids().iter().all(|luid| self.allocated.contains(luid));
+        let has_lost = !luids(before).is_empty() && lost(&own, luids(after));
+        let has_others = !luids(after).iter().all(|luid| self.allocated.contains(luid));
         match (before, after) {
             _ if has_others || has_lost => Verdict::Different,
             (Adapters::Stopped(_), Adapters::Stopped(_)) => Verdict::Failed,

@@ -3,8 +3,6 @@
 //! On Windows a command line is one text, and programs split it as they like. The part
 //! after `--` is therefore passed on as it was written.
 
-#![cfg_attr(not(windows), allow(dead_code, reason = "used on Windows"))]
-
 const SPACE: u16 = b' ' as u16;
 const TAB: u16 = b'\t' as u16;
 const QUOTE: u16 = b'"' as u16;

@@ -1,7 +1,5 @@
 //! Why the program does not do its work, and the exit codes.
 
-#![cfg_attr(not(windows), allow(dead_code, reason = "used on Windows"))]
-
 use std::fmt;
 
 /// Wrong usage.

@@ -3,16 +3,24 @@
 //! Reads the container's devices from the variables that the device plugin sets, starts
 //! the program with the visibility filter, and returns its exit code.
 
+// The functions of Windows are unsafe to call.
+#![cfg_attr(windows, allow(unsafe_code))]
+#![cfg_attr(not(windows), allow(dead_code, reason = "used on Windows"))]
+
 mod allocation;
 mod arguments;
 mod check;
 mod command_line;
+#[cfg(windows)]
+mod console;
+#[cfg(windows)]
+mod control_routine;
 mod failure;
-mod filters;
+mod filter_file;
 mod help;
 #[cfg(windows)]
-mod lists;
-#[cfg_attr(not(windows), path = "run_elsewhere.rs")]
+mod launch;
+#[cfg(windows)]
 mod run;
 
 use std::process::ExitCode;
@@ -32,9 +40,17 @@ pub fn main() -> ExitCode {
             println!("directx-visible {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
         }
-        Ok(Request::Run { unfiltered, verbose }) => run::program(unfiltered, verbose),
-        Ok(Request::Check(format)) => run::check(format),
-        Ok(Request::List(api, known)) => run::list(api, &known),
+        #[cfg(windows)]
+        Ok(Request::Run { is_required, is_verbose }) => run::program(is_required, is_verbose),
+        #[cfg(windows)]
+        Ok(Request::Check { json }) => run::check(json),
+        #[cfg(windows)]
+        Ok(Request::List(api, known)) => Ok(run::list(api, &known)),
+        #[cfg(not(windows))]
+        Ok(_) => {
+            let hint = "run it in a container on Windows";
+            Err(failure::Failure::new(failure::OTHER, "this program runs only on Windows", hint))
+        }
         Err(failure) => Err(failure),
     };
     let code = result.unwrap_or_else(|failure| {

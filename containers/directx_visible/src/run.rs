@@ -1,78 +1,102 @@
 //! Starts the program, and the comparison, on Windows.
 
 use std::io;
+use std::os::windows::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
-use gpu_lists::Api;
-use visibility::{AllowedLuids, Payload, PayloadError, Unfiltered, allocated};
-use visible_process::{
-    LaunchError, Output, check_32_bit_filter, launch, load_filter, raw_command_line, system_folder,
-};
+use gpu_probe::lists::{self, Listed, allocatable};
+use gpu_probe::{Api, allocation::allocated, child};
+use visibility_filter::{AllowedLuids, NotFiltered, Payload, REQUIRED, VERBOSE};
+use windows::Win32::System::Threading::CREATE_SUSPENDED;
 
-use crate::allocation::{Existing, existing, list as listed_luids};
-use crate::arguments::Format;
-use crate::check::{Report, known};
+use crate::allocation::{list as shown, missing};
+use crate::arguments::LIST;
+use crate::check::{Report, keep, known, stopped};
 use crate::command_line::after_dashes;
+use crate::console::raw_command_line;
 use crate::failure::{Failure, NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER, USAGE};
-use crate::filters::{FILTER, path_of_32_bit_filter};
-use crate::lists::{self, ListCommand};
+use crate::filter_file::{FILTER, check_32_bit, load, path_of_32_bit_filter, system_folder};
+use crate::launch::{self, LaunchError, launch};
+
+/// How long a process that lists may take: drivers start in seconds.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// `ERROR_FILE_NOT_FOUND`, `ERROR_PATH_NOT_FOUND` and `ERROR_INVALID_NAME` (winerror.h).
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
 
 /// Runs the program, and returns its exit code.
-pub(crate) fn program(unfiltered: Unfiltered, verbose: bool) -> Result<u32, Failure> {
+pub(crate) fn program(is_required: bool, is_verbose: bool) -> Result<u32, Failure> {
     let raw = raw_command_line();
     let command = after_dashes(&raw).ok_or_else(no_command)?;
     let Allocation { allowed, .. } = allocation()?;
-    let payload = match (payload(&allowed, unfiltered), unfiltered) {
-        (Ok(payload), _) if verbose => Some(payload.verbose()),
-        (Ok(payload), _) => Some(payload),
-        (Err(failure), Unfiltered::Refuse) => return Err(failure),
-        (Err(failure), Unfiltered::Allow) => {
+    let payload = match payload(&allowed) {
+        Ok(mut payload) => {
+            payload.flags |= if is_required { REQUIRED } else { 0 };
+            payload.flags |= if is_verbose { VERBOSE } else { 0 };
+            Some(payload)
+        }
+        Err(failure) if is_required => return Err(failure),
+        Err(failure) => {
             eprintln!("directx-visible: the program sees every GPU:\n{failure}");
             None
         }
     };
-    let child = launch(command, payload.as_ref(), &Output::Inherited).map_err(launch_failure)?;
-    if let Some(why) = child.not_filtered {
-        eprintln!("directx-visible: the program sees every GPU: {}", reason(why));
-    }
-    child.wait().map_err(|error| system_failure(&error))
+    let warn = |why| eprintln!("directx-visible: the program sees every GPU: {}", reason(why));
+    launch(command, payload.as_ref(), warn).map_err(launch_failure)
 }
 
 /// Compares what each API lists in an unfiltered and in a filtered process.
-pub(crate) fn check(format: Format) -> Result<u32, Failure> {
+pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     let Allocation { allowed, adapters } = allocation()?;
-    let payload = payload(&allowed, Unfiltered::Refuse)?;
+    let payload = payload(&allowed)?;
     let known = known(allowed.as_slice(), adapters.as_deref());
     let program = own_path()?;
-    let command = ListCommand::new(&program, &known);
     let mut report = Report::new(allowed.as_slice());
-    for api in Api::ALL {
-        let mut unfiltered = command.run(api, None).map_err(launch_failure)?;
-        let mut filtered = command.run(api, Some(&payload)).map_err(launch_failure)?;
+    for api in lists::APIS {
+        let listed = |payload| lists_of(&program, api, &known, payload).map_err(launch_failure);
+        let (mut unfiltered, mut filtered) = (listed(None)?, listed(Some(&payload))?);
         // Without the kernel's lists nothing is known to be software.
         if adapters.is_some() {
-            unfiltered.keep(&known);
-            filtered.keep(&known);
+            keep(&mut unfiltered, &known);
+            keep(&mut filtered, &known);
         }
         report.add(api, &unfiltered, &filtered);
     }
-    match format {
-        Format::Text => print!("{}", report.text()),
-        Format::Json => {
-            let text = serde_json::to_string_pretty(&report);
-            println!("{}", text.map_err(|error| system_failure(&io::Error::from(error)))?);
-        }
+    if json {
+        let text = serde_json::to_string_pretty(&report);
+        println!("{}", text.map_err(|error| system_failure(&io::Error::from(error)))?);
+    } else {
+        print!("{}", report.text());
     }
     Ok(report.exit_code())
 }
 
+/// What the calls of `api` list in a process with the filter of `payload`, or without a filter: a
+/// driver that crashes or hangs ends only the process that asks it.
+fn lists_of(
+    program: &Path,
+    api: Api,
+    known: &[i64],
+    payload: Option<&Payload>,
+) -> Result<Vec<Listed>, LaunchError> {
+    let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+    let mut command = Command::new(program);
+    command.args([LIST, api.name(), &known.join(",")]).creation_flags(CREATE_SUSPENDED.0);
+    let ended = child::supervise(&mut command, LIMIT, |child| launch::run(child, payload))?;
+    Ok(ended.result().unwrap_or_else(|| {
+        stopped(match ended.status.and_then(|status| status.code()) {
+            Some(code) => format!("the process ended with {code:08X}"),
+            None => format!("no result within {} s; the process was ended", LIMIT.as_secs()),
+        })
+    }))
+}
+
 /// Prints what an API lists in this process.
-pub(crate) fn list(api: Api, known: &[i64]) -> Result<u32, Failure> {
-    lists::print(api, known).map_err(|error| system_failure(&error))?;
-    Ok(0)
+pub(crate) fn list(api: Api, known: &[i64]) -> u32 {
+    print!("{}", child::result(&lists::list(api, known)));
+    0
 }
 
 /// The container's devices, and those that Windows lists.
@@ -84,42 +108,40 @@ struct Allocation {
 
 /// The container's devices, of which at least one exists.
 fn allocation() -> Result<Allocation, Failure> {
-    let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-    let allowed = allocated(&mut variables.collect::<Vec<_>>())?;
-    let adapters = gpu_lists::allocatable();
+    let allowed = allocated()?;
+    let adapters = allocatable();
     // A Windows that does not list its adapters cannot be compared.
-    let existing = adapters.as_ref().map(|adapters| existing(&allowed, adapters)).transpose()?;
-    if let Some(Existing::Missing(missing)) = existing {
-        let missing = listed_luids(&missing);
-        eprintln!("directx-visible: devices of the container do not exist any more: {missing}");
+    if let Some(adapters) = &adapters {
+        let missing = missing(&allowed, adapters)?;
+        if !missing.is_empty() {
+            let missing = shown(&missing);
+            eprintln!("directx-visible: devices of the container do not exist any more: {missing}");
+        }
     }
     Ok(Allocation { allowed, adapters })
 }
 
 /// The payload for a filter that can be loaded.
-fn payload(allowed: &AllowedLuids, unfiltered: Unfiltered) -> Result<Payload, Failure> {
+fn payload(allowed: &AllowedLuids) -> Result<Payload, Failure> {
     let own = own_path()?;
     let path = own.with_file_name(FILTER);
-    load_filter(&path).map_err(|error| cannot_load(&path, &error))?;
-    let text = path.to_string_lossy();
-    let payload =
-        Payload::new(*allowed, unfiltered, &text).map_err(|error| path_failure(&path, error))?;
-    Ok(with_32_bit_filter(&payload, &own).unwrap_or_else(|failure| {
+    load(&path).map_err(|error| cannot_load(&path, &error))?;
+    let payload = Payload::new(*allowed, &path.to_string_lossy());
+    let mut payload = payload.map_err(|what| path_failure(&path, what))?;
+    if let Err(failure) = add_32_bit_filter(&mut payload, &own) {
         eprintln!("directx-visible: 32-bit programs see every GPU:\n{failure}");
-        payload
-    }))
+    }
+    Ok(payload)
 }
 
-/// `payload` with the filter for 32-bit programs, if there is one.
-fn with_32_bit_filter(payload: &Payload, own: &Path) -> Result<Payload, Failure> {
+/// Adds the filter for 32-bit programs, if there is one.
+fn add_32_bit_filter(payload: &mut Payload, own: &Path) -> Result<(), Failure> {
     let system = system_folder().unwrap_or_default();
-    let path = path_of_32_bit_filter(&own.to_string_lossy(), &system.to_string_lossy());
-    let Some(path) = path.map(PathBuf::from).filter(|path| path.exists()) else {
-        return Ok(*payload);
-    };
-    check_32_bit_filter(&path).map_err(|error| cannot_load(&path, &error))?;
-    payload.with_32_bit_filter(&path.to_string_lossy()).map_err(|error| path_failure(&path, error))
+    let path = path_of_32_bit_filter(&own.to_string_lossy(), &system);
+    let Some(path) = path.map(PathBuf::from).filter(|path| path.exists()) else { return Ok(()) };
+    check_32_bit(&path).map_err(|error| cannot_load(&path, &error))?;
+    let set = payload.set_32_bit_filter(&path.to_string_lossy());
+    set.map_err(|what| path_failure(&path, what))
 }
 
 fn cannot_load(path: &Path, error: &io::Error) -> Failure {
@@ -127,11 +149,7 @@ fn cannot_load(path: &Path, error: &io::Error) -> Failure {
     no_filter(message, "restore the file, and exclude it from antivirus")
 }
 
-fn path_failure(path: &Path, error: PayloadError) -> Failure {
-    let what = match error {
-        PayloadError::PathLength => "is longer than 259 characters",
-        PayloadError::PathEncoding => "has characters that are not ASCII",
-    };
+fn path_failure(path: &Path, what: &str) -> Failure {
     let message = format!("the path of the filter {} {what}", path.display());
     no_filter(message, "put directx-visible.exe and its filter into another folder")
 }
@@ -165,7 +183,7 @@ fn launch_failure(error: LaunchError) -> Failure {
     }
 }
 
-fn reason(why: visible_process::NotFiltered) -> String {
+fn reason(why: NotFiltered) -> String {
     match why.reason() {
         (reason, Some(status)) => format!("{reason}, status {status:08X}"),
         (reason, None) => reason.to_owned(),

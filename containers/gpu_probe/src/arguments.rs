@@ -1,19 +1,16 @@
 //! The command line.
-//!
-//! The parser is written by hand: clap, which the other programs use, is as large as the rest of
-//! this program, and workload images contain it.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
-use cli::{Failure, OutputFormat};
-use thiserror::Error;
-use visibility::VARIABLE;
+use lexopt::{Arg, Parser};
 
+use crate::allocation::{VARIABLE, allocated};
 use crate::api::Api;
-use crate::help::FLAGS;
+use crate::failure::{Failure, USAGE};
+use crate::help::{FLAGS, Flag};
 use crate::measure::Effort;
-use crate::verdict::{Demands, Selection, Software};
+use crate::verdict::Demands;
 use crate::visibility::Expected;
 
 /// The hidden option with which the program starts itself.
@@ -38,8 +35,8 @@ pub(crate) enum Request {
 #[derive(Debug)]
 pub(crate) struct Arguments {
     apis: Vec<Api>,
-    pub(crate) output: OutputFormat,
-    software: Software,
+    pub(crate) json: bool,
+    allow_software: bool,
     expect: Option<Expect>,
     burn: Option<u32>,
     time_limit: u32,
@@ -55,65 +52,40 @@ enum Expect {
     Value(String),
 }
 
-/// A command line that cannot be read.
-#[derive(Error, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum UsageError {
-    #[error("unknown API `{name}`")]
-    UnknownApi { name: String, near: Option<&'static str> },
-    #[error("unknown option `{name}`")]
-    UnknownOption { name: String, near: Option<&'static str> },
-    #[error("API `{}` exists only on Windows", .0.name())]
-    OnlyOnWindows(Api),
-    #[error("{option} needs a value")]
-    NoValue { option: &'static str },
-    #[error("{option} takes no value, found `{value}`")]
-    Value { option: &'static str, value: String },
-    #[error("{option} has `{value}`, expected {expected}")]
-    WrongValue { option: &'static str, value: String, expected: String },
-}
-
-impl UsageError {
-    /// How to fix the command line.
-    pub(crate) fn hint(&self) -> String {
-        match self {
-            UsageError::UnknownApi { near: Some(near), .. }
-            | UsageError::UnknownOption { near: Some(near), .. } => {
-                format!("did you mean `{near}`?")
-            }
-            UsageError::UnknownApi { .. } => {
-                format!("the APIs are {}", Api::ALL.map(Api::name).join(", "))
-            }
-            UsageError::OnlyOnWindows(_) => "name other APIs, or run this on Windows".to_owned(),
-            _ => "`gpu-probe --help` lists the options".to_owned(),
-        }
-    }
-}
-
 /// Reads the words after the name of the program.
-pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request, UsageError> {
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request, Failure> {
     let mut arguments = Arguments {
         apis: Vec::new(),
-        output: OutputFormat::Text,
-        software: Software::Refused,
+        json: false,
+        allow_software: false,
         expect: None,
         burn: None,
         time_limit: 30,
         child: None,
     };
-    let mut words = words.into_iter().map(|word| word.to_string_lossy().into_owned());
-    while let Some(word) = words.next() {
-        if matches!(word.as_str(), "--help" | "-h") {
-            return Ok(Request::Help);
-        } else if matches!(word.as_str(), "--version" | "-V") {
-            return Ok(Request::Version);
-        } else if word.starts_with('-') {
-            arguments.read_option(&word, &mut words)?;
-        } else {
-            let api = api(&word)?;
-            if !api.exists_here() {
-                return Err(UsageError::OnlyOnWindows(api));
+    let mut words = Parser::from_args(words);
+    while let Some(word) = words.next()? {
+        match word {
+            Arg::Short('h') | Arg::Long("help") => return Ok(Request::Help),
+            Arg::Short('V') | Arg::Long("version") => return Ok(Request::Version),
+            Arg::Long("output") => arguments.json = is_json(&text(&words.value()?))?,
+            Arg::Long("allow-software") => arguments.allow_software = true,
+            // Its value is optional, so it never is the next word.
+            Arg::Long("expect") => {
+                let value = words.optional_value().map(|value| text(&value));
+                arguments.expect = Some(value.map_or(Expect::Variables, Expect::Value));
             }
-            arguments.apis.push(api);
+            Arg::Long("burn") => {
+                arguments.burn = Some(seconds("--burn", &text(&words.value()?), LONGEST_BURN)?);
+            }
+            Arg::Long("time-limit") => {
+                let value = text(&words.value()?);
+                arguments.time_limit = seconds("--time-limit", &value, LONGEST_LIMIT)?;
+            }
+            Arg::Long("child") => arguments.child = Some(api(&text(&words.value()?))?),
+            Arg::Short(name) => return Err(unknown_option(&format!("-{name}"))),
+            Arg::Long(name) => return Err(unknown_option(&format!("--{name}"))),
+            Arg::Value(name) => arguments.apis.push(api(&text(&name))?),
         }
     }
     Ok(match arguments.child {
@@ -122,12 +94,42 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
     })
 }
 
-fn api(name: &str) -> Result<Api, UsageError> {
-    let near = || nearest(name, Api::ALL.into_iter().map(Api::name));
-    Api::ALL
-        .into_iter()
-        .find(|api| api.name() == name)
-        .ok_or_else(|| UsageError::UnknownApi { name: name.to_owned(), near: near() })
+fn text(word: &OsString) -> String {
+    word.to_string_lossy().into_owned()
+}
+
+impl From<lexopt::Error> for Failure {
+    fn from(error: lexopt::Error) -> Failure {
+        usage(error.to_string())
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::new(USAGE, message, "`gpu-probe --help` lists the options")
+}
+
+fn unknown_option(name: &str) -> Failure {
+    let mut failure = usage(format!("unknown option `{name}`"));
+    if let Some(near) = nearest(name, FLAGS.iter().map(Flag::name)) {
+        failure.hint = format!("did you mean `{near}`?");
+    }
+    failure
+}
+
+fn api(name: &str) -> Result<Api, Failure> {
+    let Some(api) = Api::with_name(name) else {
+        let names = Api::all().map(Api::name);
+        let hint = match nearest(name, names.clone()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the APIs are {}", names.collect::<Vec<_>>().join(", ")),
+        };
+        return Err(Failure::new(USAGE, format!("unknown API `{name}`"), hint));
+    };
+    if api.exists_here() {
+        return Ok(api);
+    }
+    let hint = "name other APIs, or run this on Windows";
+    Err(Failure::new(USAGE, format!("API `{name}` exists only on Windows"), hint))
 }
 
 /// The candidate that looks like a misspelled `name`.
@@ -137,85 +139,58 @@ fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option
     best.filter(|(similarity, _)| *similarity > 0.7).map(|(_, candidate)| candidate)
 }
 
-impl Arguments {
-    fn read_option(
-        &mut self,
-        word: &str,
-        words: &mut impl Iterator<Item = String>,
-    ) -> Result<(), UsageError> {
-        let (name, value) = match word.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (word, None),
-        };
-        let no_value = |option, value: Option<String>| match value {
-            Some(value) => Err(UsageError::Value { option, value }),
-            None => Ok(()),
-        };
-        let mut text =
-            |option| value.clone().or_else(|| words.next()).ok_or(UsageError::NoValue { option });
-        match name {
-            "--output" => self.output = output(text("--output")?)?,
-            "--allow-software" => {
-                no_value("--allow-software", value)?;
-                self.software = Software::Allowed;
-            }
-            // Its value is optional, so it never is the next word.
-            "--expect" => self.expect = Some(value.map_or(Expect::Variables, Expect::Value)),
-            "--burn" => self.burn = Some(seconds("--burn", text("--burn")?, LONGEST_BURN)?),
-            "--time-limit" => {
-                self.time_limit = seconds("--time-limit", text("--time-limit")?, LONGEST_LIMIT)?;
-            }
-            CHILD => self.child = Some(api(&text(CHILD)?)?),
-            _ => {
-                let near = nearest(name, FLAGS.iter().map(crate::help::Flag::name));
-                return Err(UsageError::UnknownOption { name: name.to_owned(), near });
-            }
-        }
-        Ok(())
+fn is_json(value: &str) -> Result<bool, Failure> {
+    match value {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        _ => Err(usage(format!("--output has `{value}`, expected text or json"))),
     }
+}
 
+fn seconds(option: &str, value: &str, most: u32) -> Result<u32, Failure> {
+    let seconds = value.parse().ok().filter(|seconds| (1..=most).contains(seconds));
+    seconds.ok_or_else(|| {
+        usage(format!("{option} has `{value}`, expected a number of seconds from 1 to {most}"))
+    })
+}
+
+impl Arguments {
     /// The APIs to test, each once.
     pub(crate) fn selected(&self) -> Vec<Api> {
-        let is_selected = |api: &Api| match self.selection() {
-            Selection::Installed => api.exists_here(),
-            Selection::Named => self.apis.contains(api),
+        let is_selected = |api: &Api| {
+            if self.apis.is_empty() { api.exists_here() } else { self.apis.contains(api) }
         };
-        Api::ALL.into_iter().filter(is_selected).collect()
-    }
-
-    fn selection(&self) -> Selection {
-        if self.apis.is_empty() { Selection::Installed } else { Selection::Named }
+        Api::all().filter(is_selected).collect()
     }
 
     /// What has to work.
     pub(crate) fn demands(&self) -> Demands {
-        Demands { software: self.software, selection: self.selection() }
+        Demands { allow_software: self.allow_software, are_named: !self.apis.is_empty() }
     }
 
     /// The adapters that should be visible, if the user asks for the comparison.
     pub(crate) fn expected(&self) -> Result<Option<Expected>, Failure> {
         let expected = match &self.expect {
             None => return Ok(None),
-            Some(Expect::Value(text)) => Expected::parse(text).map_err(Failure::usage),
-            Some(Expect::Variables) => {
-                let text = |text: OsString| text.to_string_lossy().into_owned();
-                let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
-                Expected::of_container(&mut variables.collect::<Vec<_>>())
-                    .map_err(|error| Failure::usage(anyhow::anyhow!("{error}")))
-            }
+            Some(Expect::Value(text)) => Expected::parse(text),
+            Some(Expect::Variables) => match allocated() {
+                Ok(allowed) => Ok(Expected::Luids(allowed.as_slice().iter().copied().collect())),
+                Err(error) => Err(error.to_string()),
+            },
         };
-        expected.map(Some).map_err(|failure| {
-            failure.hint(format!(
+        expected.map(Some).map_err(|message| {
+            let hint = format!(
                 "set `environmentHints: true` in the configuration of the device plugin, which \
                  sets {VARIABLE} and a variable for each resource, or use `--expect=1` or \
                  `--expect=LUID,LUID`"
-            ))
+            );
+            Failure::new(USAGE, message, hint)
         })
     }
 
     fn effort(&self) -> Effort {
         let burn = self.burn.map(|seconds| Duration::from_secs(seconds.into()));
-        Effort { burn, software: self.software }
+        Effort { burn, allow_software: self.allow_software }
     }
 
     /// How long the test of one API may take.
@@ -226,7 +201,7 @@ impl Arguments {
     /// The arguments of the process that tests `api`.
     pub(crate) fn for_child(&self, api: Api) -> Vec<String> {
         let mut words = vec![CHILD.to_owned(), api.name().to_owned()];
-        if self.software == Software::Allowed {
+        if self.allow_software {
             words.push("--allow-software".to_owned());
         }
         words.extend(self.burn.map(|seconds| format!("--burn={seconds}")));
@@ -234,30 +209,11 @@ impl Arguments {
     }
 }
 
-fn output(value: String) -> Result<OutputFormat, UsageError> {
-    match value.as_str() {
-        "text" => Ok(OutputFormat::Text),
-        "json" => Ok(OutputFormat::Json),
-        _ => {
-            let expected = "text or json".to_owned();
-            Err(UsageError::WrongValue { option: "--output", value, expected })
-        }
-    }
-}
-
-fn seconds(option: &'static str, value: String, most: u32) -> Result<u32, UsageError> {
-    let seconds = value.parse().ok().filter(|seconds| (1..=most).contains(seconds));
-    seconds.ok_or_else(|| {
-        let expected = format!("a number of seconds from 1 to {most}");
-        UsageError::WrongValue { option, value, expected }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request(words: &[&str]) -> Result<Request, UsageError> {
+    fn request(words: &[&str]) -> Result<Request, Failure> {
         parse(words.iter().map(OsString::from))
     }
 
@@ -276,7 +232,7 @@ mod tests {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let Ok(Request::Work(Api::Vulkan, effort)) = request(&words) else { panic!("{words:?}") };
         assert_eq!(effort.burn, Some(Duration::from_secs(3)));
-        assert_eq!(effort.software, Software::Allowed);
+        assert!(effort.allow_software);
     }
 
     #[test]
@@ -300,7 +256,7 @@ mod tests {
             (&["cud"][..], "unknown API `cud`", "did you mean `cuda`?"),
             (&["--brun=3"], "unknown option `--brun`", "did you mean `--burn`?"),
             (&["zz"], "unknown API `zz`", "the APIs are d3dkmt, "),
-            (&["--burn"], "--burn needs a value", "`gpu-probe --help` lists"),
+            (&["--burn"], "missing argument for option '--burn'", "`gpu-probe --help` lists"),
             (
                 &["--burn", "0"],
                 "--burn has `0`, expected a number of seconds from 1 to 86400",
@@ -309,22 +265,24 @@ mod tests {
             (&["--output", "xml"], "--output has `xml`, expected text or json", "`gpu-probe --h"),
             (
                 &["--allow-software=no"],
-                "--allow-software takes no value, found `no`",
+                "unexpected argument for option '--allow-software': \"no\"",
                 "`gpu-probe --help` lists",
             ),
         ] {
             let error = request(words).unwrap_err();
-            assert_eq!(error.to_string(), message);
-            assert!(error.hint().starts_with(hint), "{}", error.hint());
+            assert_eq!(error.message, message);
+            assert!(error.hint.starts_with(hint), "{}", error.hint);
         }
     }
 
     #[test]
     fn every_option_of_the_help_is_known() {
-        for name in FLAGS.iter().map(crate::help::Flag::name) {
+        for name in FLAGS.iter().map(Flag::name) {
             let error = request(&[name, "1"]).err();
-            let is_unknown = matches!(error, Some(UsageError::UnknownOption { .. }));
-            assert!(!is_unknown, "{name}");
+            assert!(
+                !error.is_some_and(|error| error.message.starts_with("unknown option")),
+                "{name}"
+            );
         }
     }
 
@@ -340,7 +298,9 @@ mod tests {
                 continue;
             };
             let error = parse(arguments.split(", ").map(OsString::from)).err();
-            let is_known = matches!(error, None | Some(UsageError::OnlyOnWindows(_)));
+            let is_known = error
+                .as_ref()
+                .is_none_or(|error| error.message.ends_with("exists only on Windows"));
             assert!(is_known, "{}: {error:?}", path.display());
             tested += 1;
         }

@@ -1,25 +1,22 @@
-//! Tests one API in a child process, so that a crash or a hang of a driver ends only that.
+//! Runs a child process with a time limit, so that a crash or a hang of a driver ends only that.
 //!
-//! The child is this program with a hidden argument. It writes its outcome as one line of JSON
+//! The child is this program with a hidden argument. It writes its result as one line of JSON
 //! behind a marker to standard output, because drivers write there too.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use cli::Failure;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::api::Api;
-use crate::apis;
 use crate::arguments::Arguments;
-use crate::file_version;
-use crate::measure::{self, Effort};
 use crate::outcome::{Fault, Outcome};
 
-/// Begins the line with the outcome.
-const MARKER: &str = "gpu-probe-outcome:";
+/// Begins the line with the result.
+const MARKER: &str = "gpu-probe-result:";
 
 /// How much of a child's output is kept.
 const OUTPUT_LIMIT: u64 = 1 << 20;
@@ -31,47 +28,53 @@ const TICK: Duration = Duration::from_millis(5);
 /// process that hangs in a driver cannot be ended at all.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Tests `api` in this process and writes the outcome for the parent.
-pub(crate) fn work(api: Api, effort: Effort) -> Result<(), Failure> {
-    let mut outcome = measure::test(apis::open(api), effort);
-    if let Some(library) = outcome.library_mut() {
-        library.file_version = file_version::read(&library.path);
-    }
-    let line = serde_json::to_string(&outcome).map_err(Failure::runtime)?;
+/// What a child prints for its parent.
+#[must_use]
+pub fn result(value: &impl Serialize) -> String {
+    // Texts and numbers can be written as JSON; the parent reports a line that cannot be read.
+    let line = serde_json::to_string(value).unwrap_or_default();
     // A driver may have written half a line.
-    cli::print(&format!("\n{MARKER}{line}\n"))
+    format!("\n{MARKER}{line}\n")
 }
 
 /// Tests `api` in a child process.
 pub(crate) fn run(api: Api, arguments: &Arguments) -> Outcome {
-    let broken = |fault| Outcome::Broken { library: None, fault };
-    let program = match std::env::current_exe() {
-        Ok(program) => program,
-        Err(error) => return broken(cannot_start(&error)),
-    };
-    let mut command = Command::new(program);
-    command.args(arguments.for_child(api)).stdin(Stdio::null());
-    match supervise(&mut command, arguments.time_limit()) {
-        Ok(ended) => ended.outcome(arguments.time_limit()),
-        Err(error) => broken(cannot_start(&error)),
+    let limit = arguments.time_limit();
+    let ended = std::env::current_exe().and_then(|program| {
+        let mut command = Command::new(program);
+        supervise(command.args(arguments.for_child(api)), limit, |_| Ok(()))
+    });
+    match ended {
+        Ok(ended) => ended.outcome(limit),
+        Err(error) => {
+            let message = format!("cannot start the process that tests this API: {error}");
+            Outcome::Broken { library: None, fault: Fault::new(message) }
+        }
     }
-}
-
-fn cannot_start(error: &io::Error) -> Fault {
-    Fault::new(format!("cannot start the process that tests this API: {error}"))
 }
 
 /// A child that ended or was ended.
 #[derive(Debug)]
-struct Ended {
+pub struct Ended {
     /// `None`: it exceeded the time limit.
-    status: Option<ExitStatus>,
+    pub status: Option<ExitStatus>,
     stdout: String,
     stderr: String,
 }
 
-fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+/// Runs a child and ends it after `limit`. `started` gets it before anything else happens; if that
+/// fails, the child is ended.
+pub fn supervise<E: From<io::Error>>(
+    command: &mut Command,
+    limit: Duration,
+    started: impl FnOnce(&Child) -> Result<(), E>,
+) -> Result<Ended, E> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Err(error) = started(&child) {
+        child.kill()?;
+        return Err(error);
+    }
     let stdout = child.stdout.take().map(collect);
     let stderr = child.stderr.take().map(collect);
     let status = wait(&mut child, limit)?;
@@ -80,7 +83,7 @@ fn supervise(command: &mut Command, limit: Duration) -> io::Result<Ended> {
         let _ = child.kill();
         wait(&mut child, GRACE)?;
     }
-    let text = |reader: Option<Reader>| reader.map(Reader::finish).unwrap_or_default();
+    let text = |reader: Option<_>| reader.map(collected).unwrap_or_default();
     Ok(Ended { status, stdout: text(stdout), stderr: text(stderr) })
 }
 
@@ -98,45 +101,43 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// A thread that reads a child's output.
-struct Reader {
-    text: Receiver<String>,
-    thread: JoinHandle<()>,
-}
-
-impl Reader {
-    /// The output. The thread may go on: a process that the child started may keep the pipe open.
-    fn finish(self) -> String {
-        let Ok(text) = self.text.recv_timeout(GRACE) else { return String::new() };
-        // No thread should end while this process exits: under Wine, such a run once had the exit
-        // status 0 after a failed test.
-        if self.text.recv_timeout(GRACE) == Err(RecvTimeoutError::Disconnected) {
-            // A panic would have been printed.
-            let _ = self.thread.join();
-        }
-        text
-    }
-}
-
-fn collect(pipe: impl Read + Send + 'static) -> Reader {
-    let (sender, receiver) = mpsc::channel();
-    let thread = thread::spawn(move || {
-        let mut pipe = pipe;
+/// Reads a child's output on a thread: a process that the child started may keep the pipe open.
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
         let mut bytes = Vec::new();
         // What was read before an error still counts.
         let _ = (&mut pipe).take(OUTPUT_LIMIT).read_to_end(&mut bytes);
-        let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
         // A full pipe would stop the child.
         let _ = io::copy(&mut pipe, &mut io::sink());
-    });
-    Reader { text: receiver, thread }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// What the thread has read, if it ends in time. It is joined, because under Wine a process that
+/// exits while one of its threads ends sometimes has the exit status 0.
+fn collected(reader: JoinHandle<String>) -> String {
+    let start = Instant::now();
+    while !reader.is_finished() {
+        if start.elapsed() >= GRACE {
+            return String::new();
+        }
+        thread::sleep(TICK);
+    }
+    // A panic would have been printed.
+    reader.join().unwrap_or_default()
 }
 
 impl Ended {
+    /// What the child printed with [`result`]. A driver that crashes while it is unloaded has
+    /// computed before.
+    #[must_use]
+    pub fn result<T: DeserializeOwned>(&self) -> Option<T> {
+        let line = self.stdout.lines().find_map(|line| line.strip_prefix(MARKER))?;
+        serde_json::from_str(line).ok()
+    }
+
     fn outcome(&self, limit: Duration) -> Outcome {
-        let line = self.stdout.lines().find_map(|line| line.strip_prefix(MARKER));
-        // A driver that crashes while it is unloaded has computed before.
-        if let Some(outcome) = line.and_then(|line| serde_json::from_str(line).ok()) {
+        if let Some(outcome) = self.result() {
             return outcome;
         }
         let fault = match self.status {
@@ -159,7 +160,8 @@ mod tests {
     use super::*;
 
     fn ended(script: &str, limit: Duration) -> Ended {
-        supervise(Command::new("sh").args(["-c", script]), limit).unwrap()
+        let mut command = Command::new("sh");
+        supervise::<io::Error>(command.args(["-c", script]), limit, |_| Ok(())).unwrap()
     }
 
     fn message(script: &str, limit: Duration) -> String {

@@ -65,7 +65,7 @@ wrong usage.
 /// What `--help` prints.
 pub(crate) fn text() -> String {
     let mut text = format!("{ABOUT}\n\nUsage: {USAGE}\n\nAPIs ({}):\n", APIS.to_lowercase());
-    for api in Api::ALL {
+    for api in Api::all() {
         let _ = writeln!(text, "  {:<8} {}", api.name(), api.about());
     }
     text.push_str("\nOptions:\n");
@@ -77,7 +77,7 @@ pub(crate) fn text() -> String {
 
 /// The reference page, in the form of the other programs' pages.
 pub(crate) fn markdown() -> String {
-    let names: Vec<String> = Api::ALL.map(|api| format!("`{}`", api.name())).into();
+    let names: Vec<String> = Api::all().map(|api| format!("`{}`", api.name())).collect();
     let mut text = format!(
         "# gpu-probe\n\n{ABOUT}\n\n```text\n{USAGE}\n```\n\n| Argument | Meaning |\n|---|---|\n\
          | `[API]...` | {APIS} ({}) |\n",
@@ -87,7 +87,7 @@ pub(crate) fn markdown() -> String {
         let _ = writeln!(text, "| `{}` | {} |", flag.usage.replace('|', "\\|"), flag.about);
     }
     text.push_str("\n| API | Test |\n|---|---|\n");
-    for api in Api::ALL {
+    for api in Api::all() {
         let _ = writeln!(text, "| `{}` | {} |", api.name(), api.about());
     }
     text + "\n```text\n" + EXAMPLES + "```\n"

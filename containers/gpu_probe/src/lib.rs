@@ -7,13 +7,16 @@
 
 mod advice;
 mod agreement;
+pub mod allocation;
 mod api;
 mod apis;
 mod arguments;
-mod child;
+pub mod child;
+mod failure;
 mod file_version;
 mod help;
 mod library;
+pub mod lists;
 mod measure;
 #[cfg(any(windows, test))]
 mod network;
@@ -27,15 +30,16 @@ mod workload;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use cli::Failure;
+pub use api::Api;
 
 use crate::arguments::{Arguments, Request};
+use crate::failure::{Failure, print};
 use crate::report::Report;
 
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(run)
+    run().unwrap_or_else(|failure| failure.report())
 }
 
 /// The reference page of the program.
@@ -45,14 +49,10 @@ pub fn reference() -> String {
 }
 
 fn run() -> Result<ExitCode, Failure> {
-    let request = arguments::parse(std::env::args_os().skip(1)).map_err(|error| {
-        let hint = error.hint();
-        Failure::usage(error).hint(hint)
-    })?;
-    match request {
-        Request::Help => cli::print(&help::text())?,
-        Request::Version => cli::print(concat!("gpu-probe ", env!("CARGO_PKG_VERSION"), "\n"))?,
-        Request::Work(api, effort) => child::work(api, effort)?,
+    match arguments::parse(std::env::args_os().skip(1))? {
+        Request::Help => print(&help::text())?,
+        Request::Version => print(concat!("gpu-probe ", env!("CARGO_PKG_VERSION"), "\n"))?,
+        Request::Work(api, effort) => print(&child::result(&measure::outcome(api, effort)))?,
         Request::Test(arguments) => return test(&arguments),
     }
     Ok(ExitCode::SUCCESS)
@@ -70,6 +70,6 @@ fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
         })
         .collect();
     let report = Report::new(&tests, arguments.demands(), expected.as_ref());
-    report.print(arguments.output)?;
+    print(&if arguments.json { report.json() } else { report.text() })?;
     Ok(if report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,6 +1,7 @@
 //! GPU libraries, loaded at run time.
 #![allow(unsafe_code, reason = "loads libraries and looks up their functions")]
 
+use std::error::Error as _;
 use std::path::Path;
 
 use libloading::Library as Handle;
@@ -44,12 +45,15 @@ impl Loaded {
             // process that only tests this library.
             let error = match unsafe { Handle::new(*name) } {
                 Ok(handle) => return Ok(Loaded { handle: Box::leak(Box::new(handle)), name }),
-                Err(error) => cli::error_chain(&error),
+                Err(error) => match error.source() {
+                    Some(cause) => format!("{error}: {cause}"),
+                    None => error.to_string(),
+                },
             };
             if unusable.is_none() && !advice::is_missing(name, &error) {
                 let path = (*name).to_owned();
                 let library = Library { path, file_version: None, version: None };
-                unusable = Some(Refusal::Broken(library, advice::unusable(&error)));
+                unusable = Some(Refusal::Broken(Some(library), advice::unusable(&error)));
             }
         }
         Err(unusable.unwrap_or_else(|| Refusal::Absent(advice::absent(api, names))))
@@ -61,12 +65,8 @@ impl Loaded {
         Library { path, file_version: None, version }
     }
 
-    /// The refusal of an API whose library was loaded.
-    pub(crate) fn broken(&self, fault: Fault) -> Refusal {
-        Refusal::Broken(self.describe(None), fault)
-    }
-
-    #[cfg(target_os = "linux")]
+    /// Not every system has the file.
+    #[cfg(not(windows))]
     fn path(&self) -> Option<String> {
         mapped_path(&std::fs::read_to_string("/proc/self/maps").ok()?, Path::new(self.name))
     }
@@ -85,16 +85,11 @@ impl Loaded {
         let path = path.get(..usize::try_from(length).ok()?)?;
         (!path.is_empty()).then(|| Path::new(&String::from_utf16_lossy(path)).display().to_string())
     }
-
-    #[cfg(not(any(windows, target_os = "linux")))]
-    fn path(&self) -> Option<String> {
-        Path::new(self.name).to_str().map(str::to_owned)
-    }
 }
 
 /// The file that is mapped for the library `name`, in the format of `/proc/PID/maps`. The name is
 /// often a link to a file with another version: `libcuda.so.1` to `libcuda.so.550.54`.
-#[cfg(target_os = "linux")]
+#[cfg(not(windows))]
 fn mapped_path(maps: &str, name: &Path) -> Option<String> {
     let name = name.file_name()?.to_str()?;
     let name = name.find(".so").map_or(name, |end| &name[..end + 3]);
@@ -138,7 +133,7 @@ macro_rules! functions {
 pub(crate) use functions;
 
 #[cfg(test)]
-#[cfg(target_os = "linux")]
+#[cfg(not(windows))]
 mod tests {
     use super::*;
 

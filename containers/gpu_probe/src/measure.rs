@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::outcome::{DeviceOutcome, Fault, Kind, Measurement, Outcome};
+use crate::api::Api;
+use crate::outcome::{DeviceOutcome, Fault, Measurement, Outcome};
 use crate::session::{Candidate, Kernel, Refusal, Session, Work};
-use crate::verdict::Software;
-use crate::workload;
+use crate::{apis, file_version, workload};
 
 /// How long a run should take to be measured.
 const RUN: Duration = Duration::from_millis(50);
@@ -18,14 +18,23 @@ pub(crate) struct Effort {
     /// The time that the API computes in addition, divided among its devices.
     pub(crate) burn: Option<Duration>,
     /// Whether software devices compute for that time too.
-    pub(crate) software: Software,
+    pub(crate) allow_software: bool,
+}
+
+/// Tests `api` in this process.
+pub(crate) fn outcome(api: Api, effort: Effort) -> Outcome {
+    let mut outcome = test(apis::open(api), effort);
+    if let Some(library) = outcome.library_mut() {
+        library.file_version = file_version::read(&library.path);
+    }
+    outcome
 }
 
 /// Tests every device of an API.
-pub(crate) fn test(opened: Result<Session, Refusal>, effort: Effort) -> Outcome {
+fn test(opened: Result<Session, Refusal>, effort: Effort) -> Outcome {
     match opened {
         Err(Refusal::Absent(fault)) => Outcome::Absent(fault),
-        Err(Refusal::Broken(library, fault)) => Outcome::Broken { library: Some(library), fault },
+        Err(Refusal::Broken(library, fault)) => Outcome::Broken { library, fault },
         Ok(Session { library, candidates }) => {
             let burning = candidates.iter().filter(|c| burns(c, effort)).count();
             let share = effort.burn.map(|time| time / u32::try_from(burning.max(1)).unwrap_or(1));
@@ -39,8 +48,7 @@ pub(crate) fn test(opened: Result<Session, Refusal>, effort: Effort) -> Outcome 
 }
 
 fn burns(candidate: &Candidate, effort: Effort) -> bool {
-    let counts = candidate.info.kind == Kind::Hardware || effort.software == Software::Allowed;
-    counts && matches!(candidate.work, Work::Kernel(_))
+    candidate.info.kind.counts(effort.allow_software) && matches!(candidate.work, Work::Kernel(_))
 }
 
 fn device(candidate: Candidate, burn: Option<Duration>) -> DeviceOutcome {
@@ -52,7 +60,9 @@ fn device(candidate: Candidate, burn: Option<Duration>) -> DeviceOutcome {
             Ok(())
         }
         Work::Test(test) => test().map(|values| measurements = values),
-        Work::Kernel(mut kernel) => compute(&mut *kernel, burn, &mut measurements),
+        Work::Kernel(open) => {
+            open().and_then(|mut kernel| compute(&mut *kernel, burn, &mut measurements))
+        }
     };
     DeviceOutcome { info: candidate.info, fault: result.err(), measurements }
 }
@@ -107,7 +117,7 @@ fn repeats(one: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{DeviceInfo, Library};
+    use crate::outcome::{DeviceInfo, Kind, Library};
 
     /// Computes on the CPU until run number `failing`.
     struct Double {
@@ -128,10 +138,10 @@ mod tests {
 
     fn outcome(failing: u32, kind: Kind, burn: Option<Duration>) -> DeviceOutcome {
         let info = DeviceInfo { kind, ..DeviceInfo::default() };
-        let work = Work::Kernel(Box::new(Double { runs: 0, failing }));
+        let work = Work::kernel(move || Ok(Double { runs: 0, failing }));
         let library = Library { path: "x".into(), file_version: None, version: None };
         let session = Session { library, candidates: vec![Candidate { info, work }] };
-        match test(Ok(session), Effort { burn, software: Software::Refused }) {
+        match test(Ok(session), Effort { burn, allow_software: false }) {
             Outcome::Listed { mut devices, .. } => devices.remove(0),
             other => panic!("{other:?}"),
         }

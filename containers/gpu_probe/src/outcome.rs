@@ -88,6 +88,13 @@ pub(crate) enum Kind {
     Software,
 }
 
+impl Kind {
+    /// Whether a device of this kind has to work.
+    pub(crate) fn counts(self, allow_software: bool) -> bool {
+        self == Kind::Hardware || allow_software
+    }
+}
+
 /// A measured or queried value.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub(crate) struct Measurement {

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use cli::{Failure, OutputFormat};
 use devices::printable::printable;
 use serde::Serialize;
 
@@ -50,7 +49,7 @@ impl Report {
         let rows: Vec<Row> = tests.iter().map(|test| row(test, &outcomes, demands)).collect();
         let all = tests.iter().map(|test| &test.outcome);
         let visibility =
-            expected.map(|expected| visibility::compare(expected, all, demands.software));
+            expected.map(|expected| visibility::compare(expected, all, demands.allow_software));
         let works = rows.iter().any(|row| row.verdict == Verdict::Ok.name())
             && !rows.iter().any(|row| row.is_failure)
             && visibility.as_ref().is_none_or(|visibility| visibility.is_as_allocated);
@@ -63,14 +62,14 @@ impl Report {
         self.verdict == "ok"
     }
 
-    pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
-        match format {
-            OutputFormat::Text => cli::print(&self.text()),
-            OutputFormat::Json => cli::print_json(self),
-        }
+    /// The report for programs.
+    pub(crate) fn json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        text.expect("texts and numbers can be written as JSON") + "\n"
     }
 
-    fn text(&self) -> String {
+    /// The report for people.
+    pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a String cannot fail, here and below.
         for row in &self.apis {
@@ -110,7 +109,7 @@ impl Report {
 }
 
 fn row(test: &Test, all: &[(Api, &Outcome)], demands: Demands) -> Row {
-    let (verdict, fault) = judge(&test.outcome, demands.software);
+    let (verdict, fault) = judge(&test.outcome, demands.allow_software);
     let fault = match verdict {
         Verdict::Absent => fault.map(|fault| advice::refine(test.api, fault, all)),
         _ => fault,
@@ -206,7 +205,6 @@ fn push_visibility(text: &mut String, visibility: &Visibility) {
 mod tests {
     use super::*;
     use crate::outcome::DeviceInfo;
-    use crate::verdict::{Selection, Software};
 
     fn library(path: &str) -> Library {
         let file_version = Some("31.0.15.5362".into());
@@ -242,7 +240,7 @@ mod tests {
     }
 
     fn report(fault: Option<Fault>, expected: Option<&Expected>) -> Report {
-        let demands = Demands { software: Software::Refused, selection: Selection::Installed };
+        let demands = Demands { allow_software: false, are_named: false };
         Report::new(&tests(fault), demands, expected)
     }
 
@@ -274,7 +272,7 @@ mod tests {
 
     #[test]
     fn other_adapters_than_the_allocated_ones_fail_the_report() {
-        let expected = Expected::Luids([devices::Luid(5)].into());
+        let expected = Expected::Luids([5].into());
         let report = report(None, Some(&expected));
         let text = report.text();
         assert!(!report.is_success());
@@ -292,7 +290,7 @@ mod tests {
             Test { api: Api::Dxgi, outcome: dxgi.clone(), time },
             Test { api: Api::Dxcore, outcome: dxcore, time },
         ];
-        let demands = Demands { software: Software::Refused, selection: Selection::Installed };
+        let demands = Demands { allow_software: false, are_named: false };
         let text = Report::new(&tests, demands, None).text();
         assert!(text.contains("note: LUID 70000 is listed by dxgi, but not by dxcore\n"), "{text}");
         let same = [

@@ -20,10 +20,10 @@ pub(crate) struct Candidate {
     pub(crate) work: Work,
 }
 
-/// What a device can do for the test.
+/// What a device can do for the test. Nothing is opened before it is tested.
 pub(crate) enum Work {
     /// It computes.
-    Kernel(Box<dyn Kernel>),
+    Kernel(Box<dyn FnOnce() -> Result<Box<dyn Kernel>, Fault>>),
     /// It has a test of its own, which verifies what the device does.
     Test(Box<dyn FnOnce() -> Result<Vec<Measurement>, Fault>>),
     /// The API only lists devices, with these values.
@@ -32,11 +32,17 @@ pub(crate) enum Work {
     Failed(Fault),
 }
 
-impl From<Result<Box<dyn Kernel>, Fault>> for Work {
-    fn from(opened: Result<Box<dyn Kernel>, Fault>) -> Work {
-        opened.map_or_else(Work::Failed, Work::Kernel)
+impl Work {
+    /// A kernel that `open` opens.
+    pub(crate) fn kernel<K: Kernel + 'static>(
+        open: impl FnOnce() -> Result<K, Fault> + 'static,
+    ) -> Work {
+        Work::Kernel(Box::new(|| Ok(Box::new(open()?))))
     }
 }
+
+/// The version that an API reports, and its devices.
+pub(crate) type Devices = (Option<String>, Vec<Candidate>);
 
 /// An API in this process.
 pub(crate) struct Session {
@@ -50,5 +56,18 @@ pub(crate) enum Refusal {
     /// Its library is not installed.
     Absent(Fault),
     /// Its library does not work.
-    Broken(Library, Fault),
+    Broken(Option<Library>, Fault),
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        Refusal::Broken(None, fault)
+    }
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Fault {
+        let (Refusal::Absent(fault) | Refusal::Broken(_, fault)) = refusal;
+        fault
+    }
 }

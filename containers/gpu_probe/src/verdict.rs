@@ -1,28 +1,14 @@
 //! Whether an API works as it should.
 
-use crate::outcome::{DeviceOutcome, Fault, Kind, Outcome};
-
-/// Whether devices that the CPU emulates count as working.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Software {
-    Allowed,
-    Refused,
-}
-
-/// Which APIs have to work.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Selection {
-    /// Those that are installed.
-    Installed,
-    /// Those that the user named.
-    Named,
-}
+use crate::outcome::{DeviceOutcome, Fault, Outcome};
 
 /// What the user demands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demands {
-    pub(crate) software: Software,
-    pub(crate) selection: Selection,
+    /// Whether devices that the CPU emulates count as working.
+    pub(crate) allow_software: bool,
+    /// Whether the user named the APIs, which must then be installed.
+    pub(crate) are_named: bool,
 }
 
 /// The verdict about an API.
@@ -57,24 +43,22 @@ impl Verdict {
         match self {
             Verdict::Ok => false,
             Verdict::Failed | Verdict::SoftwareOnly | Verdict::NoDevice => true,
-            Verdict::Absent => demands.selection == Selection::Named,
+            Verdict::Absent => demands.are_named,
         }
     }
 }
 
 /// Judges what the test of an API found. The fault is that of the API; each device has its own.
-pub(crate) fn judge(outcome: &Outcome, software: Software) -> (Verdict, Option<Fault>) {
+pub(crate) fn judge(outcome: &Outcome, allow_software: bool) -> (Verdict, Option<Fault>) {
     match outcome {
         Outcome::Absent(fault) => (Verdict::Absent, Some(fault.clone())),
         Outcome::Broken { fault, .. } => (Verdict::Failed, Some(fault.clone())),
-        Outcome::Listed { devices, .. } => judge_devices(devices, software),
+        Outcome::Listed { devices, .. } => judge_devices(devices, allow_software),
     }
 }
 
-fn judge_devices(devices: &[DeviceOutcome], software: Software) -> (Verdict, Option<Fault>) {
-    let counts = |device: &&DeviceOutcome| {
-        device.info.kind == Kind::Hardware || software == Software::Allowed
-    };
+fn judge_devices(devices: &[DeviceOutcome], allow_software: bool) -> (Verdict, Option<Fault>) {
+    let counts = |device: &&DeviceOutcome| device.info.kind.counts(allow_software);
     let mut counted = devices.iter().filter(counts).peekable();
     if devices.is_empty() {
         let hint = "check that the container was allocated a device, and that the driver's files \
@@ -95,9 +79,9 @@ fn judge_devices(devices: &[DeviceOutcome], software: Software) -> (Verdict, Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{DeviceInfo, Library};
+    use crate::outcome::{DeviceInfo, Kind, Library};
 
-    fn verdict(devices: &[(Kind, Option<&str>)], software: Software) -> Verdict {
+    fn verdict(devices: &[(Kind, Option<&str>)], allow_software: bool) -> Verdict {
         let device = |(kind, fault): &(Kind, Option<&str>)| DeviceOutcome {
             info: DeviceInfo { kind: *kind, ..DeviceInfo::default() },
             fault: fault.map(Fault::new),
@@ -105,13 +89,12 @@ mod tests {
         };
         let library = Library { path: "x".into(), file_version: None, version: None };
         let devices = devices.iter().map(device).collect();
-        judge(&Outcome::Listed { library, devices }, software).0
+        judge(&Outcome::Listed { library, devices }, allow_software).0
     }
 
     #[test]
     fn software_counts_only_if_it_is_allowed() {
         use Kind::{Hardware, Software as Cpu};
-        use Software::{Allowed, Refused};
         let broken = Some("x");
         for (devices, refused, allowed) in [
             (&[][..], Verdict::NoDevice, Verdict::NoDevice),
@@ -121,18 +104,18 @@ mod tests {
             (&[(Hardware, None), (Cpu, broken)], Verdict::Ok, Verdict::Failed),
             (&[(Hardware, broken), (Hardware, None)], Verdict::Failed, Verdict::Failed),
         ] {
-            assert_eq!(verdict(devices, Refused), refused, "{devices:?}");
-            assert_eq!(verdict(devices, Allowed), allowed, "{devices:?}");
+            assert_eq!(verdict(devices, false), refused, "{devices:?}");
+            assert_eq!(verdict(devices, true), allowed, "{devices:?}");
         }
     }
 
     #[test]
     fn an_absent_library_is_a_failure_only_if_it_was_named() {
         let outcome = Outcome::Absent(Fault::new("x"));
-        let (verdict, _) = judge(&outcome, Software::Refused);
-        for (selection, expected) in [(Selection::Installed, false), (Selection::Named, true)] {
-            let demands = Demands { software: Software::Refused, selection };
-            assert_eq!(verdict.is_failure(demands), expected);
+        let (verdict, _) = judge(&outcome, false);
+        for are_named in [false, true] {
+            let demands = Demands { allow_software: false, are_named };
+            assert_eq!(verdict.is_failure(demands), are_named);
         }
     }
 }

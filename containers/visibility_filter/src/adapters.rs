@@ -6,11 +6,10 @@
 use core::ffi::c_void;
 use core::mem::transmute;
 
-use visibility::{
-    ADAPTER_TYPE, AdapterInfo, AdapterType, EnumAdapters, EnumAdapters2, EnumAdapters3,
-    OpenFromLuid, QueryAdapterInfo, is_visible, keep_visible,
+use crate::d3dkmt::{
+    ADAPTER_TYPE, AdapterInfo, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid,
+    OpenFromPointer, QueryAdapterInfo, is_visible, keep_visible,
 };
-
 use crate::hook::Hook;
 use crate::nt::{self, Status};
 use crate::state::{self, ADAPTER_FUNCTIONS, State};
@@ -39,15 +38,6 @@ pub(crate) fn hooks() -> [Hook; ADAPTER_FUNCTIONS] {
 pub(crate) const REQUIRED: [usize; 3] = [ENUM, ENUM2, OPEN_LUID];
 
 type Function = unsafe extern "system" fn(*mut c_void) -> Status;
-
-/// The common start of `D3DKMT_OPENADAPTERFROMHDC` and `…FROMDEVICENAME`.
-#[repr(C)]
-struct OpenFromName {
-    name: *const c_void,
-    handle: u32,
-    luid_low: u32,
-    luid_high: i32,
-}
 
 unsafe extern "system" fn enum_adapters(arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
@@ -112,19 +102,19 @@ unsafe extern "system" fn open_from_luid(arguments: *mut c_void) -> Status {
 }
 
 unsafe extern "system" fn open_from_hdc(arguments: *mut c_void) -> Status {
-    open_from_name(OPEN_HDC, arguments)
+    open_from_pointer(OPEN_HDC, arguments)
 }
 
 unsafe extern "system" fn open_from_device_name(arguments: *mut c_void) -> Status {
-    open_from_name(OPEN_NAME, arguments)
+    open_from_pointer(OPEN_NAME, arguments)
 }
 
-fn open_from_name(function: usize, arguments: *mut c_void) -> Status {
+fn open_from_pointer(function: usize, arguments: *mut c_void) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
     let status = state.call(function, arguments);
     // SAFETY: the caller passes a structure that begins like this one, which the kernel has
     // just filled.
-    match unsafe { arguments.cast::<OpenFromName>().as_mut() } {
+    match unsafe { arguments.cast::<OpenFromPointer>().as_mut() } {
         Some(result) if status == nt::STATUS_SUCCESS => {
             state.opened(&mut result.handle, result.luid_low, result.luid_high)
         }
@@ -188,17 +178,17 @@ impl State {
     }
 
     fn is_visible(&self, info: &AdapterInfo) -> bool {
-        let (allowed, luid) = (self.payload.allowed(), info.luid());
+        let (allowed, luid) = (&self.payload.allowed, info.luid());
         allowed.contains(luid) || is_visible(allowed, luid, self.kind(info.handle))
     }
 
     /// The type of an open adapter, if Windows reports it.
-    fn kind(&self, handle: u32) -> Option<AdapterType> {
+    fn kind(&self, handle: u32) -> Option<u32> {
         let mut kind = 0;
         let mut query =
             QueryAdapterInfo { handle, kind: ADAPTER_TYPE, data: &raw mut kind, size: 4 };
         let status = call(self.query_adapter, (&raw mut query).cast());
-        (status == nt::STATUS_SUCCESS).then_some(AdapterType(kind))
+        (status == nt::STATUS_SUCCESS).then_some(kind)
     }
 
     fn close(&self, adapters: &[AdapterInfo]) {

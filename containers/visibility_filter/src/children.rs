@@ -4,11 +4,11 @@
 use core::ffi::c_void;
 use core::mem::transmute;
 
-use visibility::Unfiltered;
-
 use crate::hook::Hook;
+use crate::not_filtered::NotFiltered;
 use crate::nt::{self, Handle, Status};
-use crate::process_image::{NotFiltered, filter};
+use crate::payload::CHILD;
+use crate::process_image::filter;
 use crate::{report, state};
 
 /// `THREAD_CREATE_FLAGS_CREATE_SUSPENDED`.
@@ -73,13 +73,13 @@ unsafe extern "system" fn create_user_process(
     }
     // SAFETY: a successful call has set both handles.
     let (new_process, new_thread) = unsafe { (*process, *thread) };
-    let payload = state.payload.for_child();
+    let mut payload = state.payload;
+    payload.flags |= CHILD;
     if let Err(why) = filter(new_process, &payload) {
-        let refused = payload.unfiltered() == Unfiltered::Refuse;
-        if refused || payload.reports() {
-            report_unfiltered(why, refused);
+        if payload.reports() {
+            report_unfiltered(why, payload.is_required());
         }
-        if refused {
+        if payload.is_required() {
             end(new_process, new_thread);
             // SAFETY: the caller passes this structure, which the kernel has filled, or null.
             unsafe { information.cast::<CreateInformation>().as_mut() }

@@ -3,11 +3,11 @@
 use core::ffi::c_void;
 use core::ptr::null;
 
-use visibility::{Block, Image, Payload, Unfiltered};
-
 use crate::hook::{Hook, HookError, Set, export};
+use crate::imports::{HEADERS_SIZE, Image, PAYLOAD};
 use crate::memory::Memory;
 use crate::nt::{self, Status, Text};
+use crate::payload::{self, Payload};
 use crate::process_image::end_of_blocks;
 use crate::state::State;
 use crate::{adapters, children, report, state};
@@ -30,11 +30,10 @@ pub(crate) unsafe extern "system" fn DllMain(
     // Without a payload, the library was loaded in another way than by its launcher; it does nothing.
     let Some(payload) = payload() else { return 1 };
     let Err(problem) = install(&payload) else { return 1 };
-    let refused = payload.unfiltered() == Unfiltered::Refuse;
-    if refused || payload.reports() {
-        report(&problem, refused);
+    if payload.reports() {
+        report(&problem, payload.is_required());
     }
-    i32::from(!refused)
+    i32::from(!payload.is_required())
 }
 
 /// The payload of this process; that of nested launchers together. It starts an allocation above the
@@ -43,14 +42,14 @@ fn payload() -> Option<Payload> {
     // SAFETY: every process has a process environment block, which is never freed.
     let base = unsafe { nt::RtlGetCurrentPeb().as_ref() }?.image;
     let memory = Memory(nt::CURRENT_PROCESS);
-    let mut headers = [0; visibility::HEADERS_SIZE];
+    let mut headers = [0; HEADERS_SIZE];
     memory.read(base, &mut headers).ok()?;
     let image = Image::read(&headers).ok()?;
     let mut found: Option<Payload> = None;
     memory.for_each_allocation(base + image.size as usize, end_of_blocks(&image, base), |start| {
-        let mut bytes = [0; Block::START_SIZE];
-        let read = memory.read(start, &mut bytes).ok();
-        if let Some(next) = read.and_then(|()| Block::payload(&bytes)) {
+        let mut bytes = [0; payload::SIZE];
+        let read = memory.read(start + PAYLOAD, &mut bytes).ok();
+        if let Some(next) = read.and_then(|()| Payload::read(&bytes)) {
             found = Some(match found {
                 Some(other) => other.within(&next),
                 None => next,
@@ -79,7 +78,7 @@ struct Adapters {
 fn install(payload: &Payload) -> Result<(), Problem> {
     let ntdll = ntdll().map_err(HookError::Refused);
     let ntdll = ntdll.map_err(Problem::Process)?;
-    let adapters = prepare_adapters(ntdll, payload.unfiltered());
+    let adapters = prepare_adapters(ntdll, payload.is_required());
     let children = prepare(ntdll, &children::hook(), &[0]);
     let known = adapters.as_ref().ok().and_then(Option::as_ref);
     let state = State {
@@ -98,12 +97,9 @@ fn install(payload: &Payload) -> Result<(), Problem> {
 
 /// The hooks for adapters; `None` for a Windows without a graphical part, which has no adapters. A
 /// process that must be filtered does not run without them.
-fn prepare_adapters(ntdll: usize, unfiltered: Unfiltered) -> Result<Option<Adapters>, HookError> {
+fn prepare_adapters(ntdll: usize, is_required: bool) -> Result<Option<Adapters>, HookError> {
     let Some(module) = win32u(ntdll).map_err(HookError::Refused)? else {
-        return match unfiltered {
-            Unfiltered::Allow => Ok(None),
-            Unfiltered::Refuse => Err(HookError::Missing(c"win32u.dll")),
-        };
+        return if is_required { Err(HookError::Missing(c"win32u.dll")) } else { Ok(None) };
     };
     let function = |name| export(module, name).ok_or(HookError::Missing(name));
     Ok(Some(Adapters {
@@ -137,8 +133,11 @@ fn store(state: State) -> Result<(), Status> {
 /// `win32u.dll`, loaded if the program has not loaded it. Windows without a graphical part
 /// does not have it.
 fn win32u(ntdll: usize) -> Result<Option<usize>, Status> {
-    const FILE: &[u8] =
-        if cfg!(target_arch = "x86") { br"\SysWOW64\win32u.dll" } else { br"\System32\win32u.dll" };
+    const FILE: [u16; 20] = wide(if cfg!(target_arch = "x86") {
+        br"\SysWOW64\win32u.dll"
+    } else {
+        br"\System32\win32u.dll"
+    });
     let root = system_root(ntdll);
     let mut path = [0_u16; MAX_ROOT + FILE.len()];
     let mut end = 0;
@@ -151,12 +150,17 @@ fn win32u(ntdll: usize) -> Result<Option<usize>, Status> {
         end += 1;
     }
     for (place, character) in path.iter_mut().skip(end).zip(FILE) {
-        *place = u16::from(*character);
+        *place = character;
     }
-    let text = Text::of(path.get(..end + FILE.len()).unwrap_or_default());
+    load(path.get(..end + FILE.len()).unwrap_or_default())
+}
+
+/// Loads a library, or finds it if it is loaded; `None` if it does not exist.
+fn load(name: &[u16]) -> Result<Option<usize>, Status> {
+    let text = Text::of(name);
     let mut module = 0;
-    // SAFETY: the pointers are those of local variables. The library needs no other one, so
-    // the loader can load it while it loads this one.
+    // SAFETY: the pointers are those of local variables. The library is `ntdll`, or needs no other
+    // one, so the loader can load it while it loads this one.
     let status =
         unsafe { nt::LdrLoadDll(null(), core::ptr::null_mut(), &raw const text, &raw mut module) };
     match status {
@@ -185,19 +189,20 @@ fn system_root(ntdll: usize) -> *const u16 {
 
 /// `ntdll.dll`, which every process has.
 fn ntdll() -> Result<usize, Status> {
-    const NAME: &[u8] = b"ntdll.dll";
     // Wine reads the name up to a zero.
-    let mut name = [0_u16; NAME.len() + 1];
-    for (place, character) in name.iter_mut().zip(NAME) {
-        *place = u16::from(*character);
+    const NAME: [u16; 10] = wide(b"ntdll.dll\0");
+    load(&NAME[..NAME.len() - 1])?.ok_or(nt::STATUS_DLL_NOT_FOUND)
+}
+
+/// ASCII as Windows writes it.
+const fn wide<const N: usize>(text: &[u8; N]) -> [u16; N] {
+    let mut wide = [0; N];
+    let mut n = 0;
+    while n < N {
+        wide[n] = text[n] as u16;
+        n += 1;
     }
-    let text = Text::of(name.get(..NAME.len()).unwrap_or_default());
-    let mut module = 0;
-    // SAFETY: the pointers are those of local variables.
-    let status = unsafe {
-        nt::LdrGetDllHandle(null(), core::ptr::null_mut(), &raw const text, &raw mut module)
-    };
-    if status == nt::STATUS_SUCCESS { Ok(module) } else { Err(status) }
+    wide
 }
 
 fn report(problem: &Problem, refused: bool) {

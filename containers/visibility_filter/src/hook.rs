@@ -2,9 +2,11 @@
 
 use core::ffi::CStr;
 
-use visibility::{CODE_SIZE, Stub};
-
-use crate::code;
+#[cfg(target_arch = "x86")]
+use crate::code::x86 as code;
+#[cfg(target_arch = "x86_64")]
+use crate::code::x86_64 as code;
+use crate::code::{CODE_SIZE, Stub};
 use crate::memory::{Memory, REACH};
 use crate::nt::{self, Status, Text};
 
@@ -60,16 +62,17 @@ impl Set {
             let Some(address) = export(module, hook.name) else { continue };
             let mut found = [0; CODE_SIZE];
             memory.read(address, &mut found).map_err(HookError::Refused)?;
-            let stub = code::stub(&found, address);
+            let (place, relay) = (address as u64, page + n * SLOT);
+            let stub = code::stub(&found, place);
             if stub == Stub::NotImplemented {
                 continue;
             }
-            let relay = page + n * SLOT;
-            let trampoline = code::trampoline(stub, &found, address, relay + TRAMPOLINE);
-            let jump = code::jump(address, relay);
+            let at = relay as u64;
+            let trampoline = code::trampoline(stub, &found, place, at + TRAMPOLINE as u64);
+            let jump = code::jump(place, at);
             let unknown = HookError::UnknownCode(hook.name);
             let (Some(trampoline), Some(jump)) = (trampoline, jump) else { return Err(unknown) };
-            let to_hook = code::relay(relay, hook.replacement);
+            let to_hook = code::relay(at, hook.replacement as u64);
             memory.write(relay, &to_hook).map_err(HookError::Refused)?;
             memory.write(relay + TRAMPOLINE, &trampoline).map_err(HookError::Refused)?;
             if let (Some(function), Some(place)) =
@@ -90,9 +93,6 @@ impl Set {
         for Prepared { address, jump } in self.functions.iter().flatten() {
             let access = nt::PAGE_EXECUTE_READWRITE;
             memory.overwrite(*address, jump, access).map_err(HookError::Refused)?;
-            // SAFETY: it only makes processors read the code again.
-            let _ =
-                unsafe { nt::NtFlushInstructionCache(nt::CURRENT_PROCESS, *address, jump.len()) };
         }
         Ok(())
     }

@@ -2,8 +2,7 @@
 
 use core::ffi::c_void;
 
-use visibility::Architecture;
-
+use crate::architecture::Architecture;
 use crate::nt::{self, Handle, Region, Status};
 
 /// Windows allocates addresses in steps of 64 KiB.
@@ -131,6 +130,14 @@ impl Memory {
         let _ = unsafe {
             nt::NtFreeVirtualMemory(self.0, &raw mut base, &raw mut size, nt::MEM_RELEASE)
         };
+    }
+
+    /// Lets the process run.
+    #[cfg(not(feature = "dll"))]
+    pub(crate) fn resume(self) -> Result<(), Status> {
+        // SAFETY: a handle that is not that of a process is an error.
+        let status = unsafe { nt::NtResumeProcess(self.0) };
+        if status == nt::STATUS_SUCCESS { Ok(()) } else { Err(status) }
     }
 
     fn allocate(self, address: usize, size: usize) -> Result<usize, Status> {

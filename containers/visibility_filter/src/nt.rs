@@ -1,8 +1,6 @@
 //! The functions and structures of `ntdll` that the filter uses, for processes of its own
 //! architecture. Sources: winternl.h, phnt.
 
-#![cfg_attr(not(feature = "dll"), allow(dead_code, reason = "the launcher uses a part"))]
-
 use core::ffi::c_void;
 
 /// An NTSTATUS.
@@ -73,7 +71,7 @@ pub(crate) struct ObjectAttributes {
     pub(crate) quality: *const c_void,
 }
 
-#[cfg_attr(target_arch = "x86_64", link(name = "ntdll", kind = "raw-dylib"))]
+#[cfg_attr(not(target_arch = "x86"), link(name = "ntdll", kind = "raw-dylib"))]
 #[cfg_attr(
     target_arch = "x86",
     link(name = "ntdll", kind = "raw-dylib", import_name_type = "undecorated")
@@ -138,10 +136,12 @@ unsafe extern "system" {
         options: u32,
     ) -> Status;
     pub(crate) fn NtClose(handle: Handle) -> Status;
+    #[cfg(not(feature = "dll"))]
+    pub(crate) fn NtResumeProcess(process: Handle) -> Status;
 }
 
 #[cfg(feature = "dll")]
-#[cfg_attr(target_arch = "x86_64", link(name = "ntdll", kind = "raw-dylib"))]
+#[cfg_attr(not(target_arch = "x86"), link(name = "ntdll", kind = "raw-dylib"))]
 #[cfg_attr(
     target_arch = "x86",
     link(name = "ntdll", kind = "raw-dylib", import_name_type = "undecorated")
@@ -153,19 +153,12 @@ unsafe extern "system" {
         name: *const Text<u16>,
         module: *mut usize,
     ) -> Status;
-    pub(crate) fn LdrGetDllHandle(
-        path: *const u16,
-        flags: *mut u32,
-        name: *const Text<u16>,
-        module: *mut usize,
-    ) -> Status;
     pub(crate) fn LdrGetProcedureAddress(
         module: usize,
         name: *const Text<u8>,
         ordinal: u32,
         address: *mut usize,
     ) -> Status;
-    pub(crate) fn NtFlushInstructionCache(process: Handle, base: usize, size: usize) -> Status;
     pub(crate) fn NtResumeThread(thread: Handle, count: *mut u32) -> Status;
     pub(crate) fn NtTerminateProcess(process: Handle, status: Status) -> Status;
     pub(crate) fn NtWaitForSingleObject(
@@ -216,7 +209,7 @@ pub(crate) struct Parameters {
 // runtime, which would then be loaded into every process.
 #[cfg(feature = "dll")]
 #[expect(dead_code, reason = "only the compiler calls them")]
-#[cfg_attr(target_arch = "x86_64", link(name = "ntdll", kind = "raw-dylib"))]
+#[cfg_attr(not(target_arch = "x86"), link(name = "ntdll", kind = "raw-dylib"))]
 #[cfg_attr(
     target_arch = "x86",
     link(name = "ntdll", kind = "raw-dylib", import_name_type = "undecorated")

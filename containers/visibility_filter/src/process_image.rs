@@ -2,13 +2,14 @@
 
 use core::ffi::c_void;
 
-use visibility::{
-    Architecture, Block, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, MAX_PATH_LENGTH,
-    Payload, Refusal, imports_length,
+use crate::architecture::Architecture;
+use crate::imports::{
+    BEFORE_IMPORTS, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, block_size, imports_length,
 };
-
 use crate::memory::{Memory, REACH};
+use crate::not_filtered::NotFiltered;
 use crate::nt::{self, Handle, ObjectAttributes, Status, Text};
+use crate::payload::{MAX_PATH_LENGTH, Payload};
 
 /// Classes of `NtQueryInformationProcess`.
 const BASIC_INFORMATION: u32 = 0;
@@ -36,69 +37,6 @@ const END_32: usize = 0x7FFE_0000;
 /// How much of a program's import table is read at once.
 const CHUNK: usize = 1000;
 
-/// Why a process is not filtered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NotFiltered {
-    /// Neither a program for x86-64 nor one for x86.
-    OtherArchitecture,
-    /// A 32-bit program, for which there is no filter.
-    No32BitFilter,
-    /// A 64-bit program that a 32-bit one starts. The memory of the one is not accessible to
-    /// the other.
-    StartedBy32Bit,
-    /// A program of .NET Framework.
-    Managed,
-    /// The process accepts only libraries that Microsoft or its store signed.
-    SignedOnly,
-    /// The process accepts only libraries with Control Flow Guard.
-    StrictGuard,
-    /// The process accepts only libraries with CET shadow stacks.
-    StrictShadowStack,
-    /// The program is not as Windows makes it.
-    UnusualProgram,
-    /// The filter's file does not exist, or cannot be read.
-    FilterUnreadable,
-    /// Windows refused an access to the process, with this NTSTATUS.
-    Refused(i32),
-}
-
-impl NotFiltered {
-    /// The reason as text, and the NTSTATUS if there is one.
-    #[must_use]
-    pub fn reason(self) -> (&'static str, Option<i32>) {
-        match self {
-            NotFiltered::OtherArchitecture => ("it is not a program for x86-64 or x86", None),
-            NotFiltered::No32BitFilter => {
-                ("it is a 32-bit program, and their filter is missing", None)
-            }
-            NotFiltered::StartedBy32Bit => ("a 32-bit program starts a 64-bit one", None),
-            NotFiltered::Managed => ("it is a program of .NET Framework", None),
-            NotFiltered::SignedOnly => ("it loads only libraries signed by Microsoft", None),
-            NotFiltered::StrictGuard => ("it loads only libraries with Control Flow Guard", None),
-            NotFiltered::StrictShadowStack => ("it loads only libraries with CET", None),
-            NotFiltered::UnusualProgram => ("its import table cannot be read", None),
-            NotFiltered::FilterUnreadable => ("the filter's file cannot be read", None),
-            NotFiltered::Refused(status) => ("Windows refused access to it", Some(status)),
-        }
-    }
-}
-
-impl From<Status> for NotFiltered {
-    fn from(status: Status) -> NotFiltered {
-        NotFiltered::Refused(status)
-    }
-}
-
-impl From<Refusal> for NotFiltered {
-    fn from(refusal: Refusal) -> NotFiltered {
-        match refusal {
-            Refusal::NotAProgram => NotFiltered::UnusualProgram,
-            Refusal::OtherArchitecture => NotFiltered::OtherArchitecture,
-            Refusal::Managed => NotFiltered::Managed,
-        }
-    }
-}
-
 /// Makes a process load the filter before its program starts. `process` is a handle of a
 /// process whose only thread is suspended and has never run. If this fails, the process is
 /// as it was before.
@@ -108,8 +46,7 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
     // A process whose imports name a file that cannot be loaded does not start at all.
     match payload.path(architecture) {
         [] => return Err(NotFiltered::No32BitFilter),
-        path if !can_be_read(path) => return Err(NotFiltered::FilterUnreadable),
-        _ => {}
+        path => check_file(path)?,
     }
     for (policy, flags, why) in POLICIES {
         // Older versions of Windows and Wine do not know every policy.
@@ -125,12 +62,18 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
         return Err(NotFiltered::UnusualProgram);
     }
     let imports = imports_size(memory, base, &image)?;
-    let size = Block::size(imports);
+    let size = block_size(imports);
     let above = base + image.size as usize;
     let block = memory.allocate_between(above, end_of_blocks(&image, base), size)?;
     change_imports(memory, base, &image, block, payload, imports).inspect_err(|_| {
         memory.free(block);
     })
+}
+
+/// Lets a suspended process run. `process` is a handle of it. An error is an NTSTATUS.
+#[cfg(not(feature = "dll"))]
+pub fn resume(process: *mut c_void) -> Result<(), i32> {
+    Memory(process).resume()
 }
 
 /// The end of the addresses where the block of a program at `base` can lie.
@@ -203,15 +146,15 @@ fn change_imports(
 ) -> Result<(), NotFiltered> {
     let unusual = NotFiltered::UnusualProgram;
     let rva = u32::try_from(block - base).map_err(|_| unusual)?;
-    let mut own = [0; Block::size(0)];
-    let directory = Block::write(&mut own, rva, image, payload, imports).ok_or(unusual)?;
-    memory.write(block, own.get(..Block::before_imports()).ok_or(unusual)?)?;
+    let mut own = [0; BEFORE_IMPORTS];
+    let directory = image.write_block(&mut own, rva, payload, imports).ok_or(unusual)?;
+    memory.write(block, &own)?;
     let mut chunk = [0; CHUNK];
     for start in (0..imports).step_by(CHUNK) {
         let length = (imports - start).min(CHUNK);
         let chunk = chunk.get_mut(..length).ok_or(unusual)?;
         memory.read(base + image.imports.rva as usize + start, chunk)?;
-        memory.write(block + Block::before_imports() + start, chunk)?;
+        memory.write(block + BEFORE_IMPORTS + start, chunk)?;
     }
     let at = base + image.directories_rva() as usize;
     let mut directories = [0; Image::DIRECTORIES_SIZE];
@@ -236,7 +179,7 @@ fn query<T: Copy, const N: usize>(
 }
 
 /// Whether this process can load the file at an absolute path of ASCII characters.
-fn can_be_read(path: &[u8]) -> bool {
+fn check_file(path: &[u8]) -> Result<(), NotFiltered> {
     const PREFIX: &[u8] = br"\??\";
     /// `FILE_READ_DATA | FILE_EXECUTE`, as for a library.
     const ACCESS: u32 = 0x21;
@@ -262,19 +205,13 @@ fn can_be_read(path: &[u8]) -> bool {
     let (mut handle, mut io_status) = (core::ptr::null_mut(), [0_usize; 2]);
     // SAFETY: the structures live until the call returns.
     let status = unsafe {
-        nt::NtOpenFile(
-            &raw mut handle,
-            ACCESS,
-            &raw const file,
-            io_status.as_mut_ptr(),
-            SHARE,
-            OPTIONS,
-        )
+        let (handle, file) = (&raw mut handle, &raw const file);
+        nt::NtOpenFile(handle, ACCESS, file, io_status.as_mut_ptr(), SHARE, OPTIONS)
     };
     if status != nt::STATUS_SUCCESS {
-        return false;
+        return Err(NotFiltered::FilterUnreadable);
     }
     // SAFETY: the handle is open and belongs to this function.
     let _ = unsafe { nt::NtClose(handle) };
-    true
+    Ok(())
 }

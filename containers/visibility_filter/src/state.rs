@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use visibility::Payload;
+use crate::payload::Payload;
 
 /// The number of hooked functions of `win32u`.
 pub(crate) const ADAPTER_FUNCTIONS: usize = 6;

@@ -8,13 +8,10 @@ use std::time::Instant;
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind, Measurement};
-use crate::session::{Candidate, Kernel, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 use crate::workload::{self, BYTES, GROUP, GROUPS, WORDS};
 
-#[cfg(windows)]
-const NAMES: [&str; 1] = ["nvcuda.dll"];
-#[cfg(not(windows))]
-const NAMES: [&str; 1] = ["libcuda.so.1"];
+pub(super) const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1"] };
 
 const SOURCE: &str = include_str!("../../kernels/mix.ptx");
 
@@ -69,46 +66,40 @@ functions! {
     }
 }
 
-/// Loads CUDA and opens a kernel on every device.
-pub(crate) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Cuda, &NAMES)?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let luids = WindowsFunctions::load(&library).ok();
-    let count = count(functions).map_err(|fault| library.broken(fault))?;
-    let candidate = |ordinal| {
-        let mut device = 0;
-        // SAFETY: the driver was initialized.
-        let status = unsafe { (functions.device)(&raw mut device, ordinal) };
-        match functions.check("cuDeviceGet", status) {
-            Ok(()) => Candidate {
-                info: describe(functions, luids, device),
-                work: Work::from(Computation::open(functions, device)),
-            },
-            Err(fault) => Candidate { info: DeviceInfo::default(), work: Work::Failed(fault) },
-        }
+/// A device, or a context on one, and what is known about it.
+type Described<T> = (DeviceInfo, Result<T, Fault>);
+
+/// Lists every device, with a kernel on each.
+pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let functions = Functions::load(&library)?;
+    let candidate = |(info, device): Described<Device>| Candidate {
+        info,
+        work: Work::kernel(move || Computation::open(functions, device?)),
     };
-    let candidates = (0..count).map(candidate).collect();
-    Ok(Session { library: library.describe(version(functions)), candidates })
+    let candidates = devices(&library, functions)?.into_iter().map(candidate).collect();
+    Ok((version(functions), candidates))
 }
 
-/// A context, or why there is none.
-type Context = Result<Handle, Fault>;
+/// A context on every device, or why there is none, for libraries that use CUDA.
+pub(super) fn contexts() -> Result<Vec<Described<Handle>>, Refusal> {
+    let library = Loaded::open(Api::Cuda, NAMES)?;
+    let functions = Functions::load(&library)?;
+    let context = |(info, device): Described<Device>| {
+        (info, device.and_then(|device| functions.create_context(device)))
+    };
+    Ok(devices(&library, functions)?.into_iter().map(context).collect())
+}
 
-/// A context on every device, for libraries that use CUDA.
-pub(super) fn contexts() -> Result<Vec<(DeviceInfo, Context)>, Refusal> {
-    let library = Loaded::open(Api::Cuda, &NAMES)?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let luids = WindowsFunctions::load(&library).ok();
-    let count = count(functions).map_err(|fault| library.broken(fault))?;
-    let context = |ordinal| {
+fn devices(library: &Loaded, functions: Functions) -> Result<Vec<Described<Device>>, Fault> {
+    let luids = WindowsFunctions::load(library).ok();
+    let device = |ordinal| {
         let mut device = 0;
         // SAFETY: the driver was initialized.
         let status = unsafe { (functions.device)(&raw mut device, ordinal) };
-        let found = functions.check("cuDeviceGet", status);
-        let info = describe(functions, luids, device);
-        (info, found.and_then(|()| functions.create_context(device)))
+        let found = functions.check("cuDeviceGet", status).map(|()| device);
+        (describe(functions, luids, device), found)
     };
-    Ok((0..count).map(context).collect())
+    Ok((0..count(functions)?).map(device).collect())
 }
 
 impl Functions {
@@ -199,7 +190,7 @@ struct Computation {
 }
 
 impl Computation {
-    fn open(functions: Functions, device: Device) -> Result<Box<dyn Kernel>, Fault> {
+    fn open(functions: Functions, device: Device) -> Result<Computation, Fault> {
         let context = functions.create_context(device)?;
         let mut module = null_mut();
         let source = CString::new(SOURCE).map_err(|error| Fault::new(error.to_string()))?;
@@ -214,7 +205,7 @@ impl Computation {
         };
         let (mix, monte_carlo) = (kernel(c"mix_words")?, kernel(c"monte_carlo")?);
         let words = allocate(functions, BYTES)?;
-        Ok(Box::new(Computation { functions, context, mix, monte_carlo, words }))
+        Ok(Computation { functions, context, mix, monte_carlo, words })
     }
 
     fn select(&self) -> Result<(), Fault> {

@@ -4,15 +4,12 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 
-use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind, Measurement};
-use crate::session::{Candidate, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Refusal, Work};
 
-#[cfg(windows)]
-const NAMES: [&str; 1] = ["nvml.dll"];
-#[cfg(not(windows))]
-const NAMES: [&str; 1] = ["libnvidia-ml.so.1"];
+pub(super) const NAMES: &[&str] =
+    if cfg!(windows) { &["nvml.dll"] } else { &["libnvidia-ml.so.1"] };
 
 // The results of `nvml.h` that have a meaning of their own here.
 const INSUFFICIENT_SIZE: i32 = 7;
@@ -56,18 +53,16 @@ functions! {
     }
 }
 
-/// Loads NVML and reads every device.
-pub(crate) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Nvml, &NAMES)?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let count = count(functions).map_err(|fault| library.broken(fault))?;
+/// Reads every device.
+pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let functions = Functions::load(&library)?;
+    let count = count(functions)?;
     let driver = text(|buffer, size| {
         // SAFETY: `text` passes a buffer with its size.
         unsafe { (functions.driver)(buffer, size) }
     });
     let candidates = (0..count).map(|index| candidate(functions, index, driver.clone())).collect();
-    let version = driver.map(|driver| format!("driver {driver}"));
-    Ok(Session { library: library.describe(version), candidates })
+    Ok((driver.map(|driver| format!("driver {driver}")), candidates))
 }
 
 fn check(call: &str, status: i32) -> Result<(), Fault> {

@@ -4,16 +4,12 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
 
-use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind};
-use crate::session::{Candidate, Kernel, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 use crate::workload::{BYTES, GROUP, WORDS};
 
-#[cfg(windows)]
-const NAMES: [&str; 1] = ["OpenCL.dll"];
-#[cfg(not(windows))]
-const NAMES: [&str; 1] = ["libOpenCL.so.1"];
+pub(super) const NAMES: &[&str] = if cfg!(windows) { &["OpenCL.dll"] } else { &["libOpenCL.so.1"] };
 
 const SOURCE: &str = include_str!("../../kernels/mix.cl");
 
@@ -64,27 +60,32 @@ functions! {
     }
 }
 
-/// Loads `OpenCL` and opens a kernel on every device.
-pub(crate) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Opencl, &NAMES)?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let listed = platforms(functions).map_err(|fault| library.broken(fault))?;
+/// Lists every device, with a kernel on each.
+pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let functions = Functions::load(&library)?;
+    // SAFETY: here and below, `handles` passes a list with its length.
+    let platforms =
+        handles("clGetPlatformIDs", PLATFORM_NOT_FOUND, |length, list, count| unsafe {
+            (functions.platforms)(length, list, count)
+        })?;
     let mut candidates = Vec::new();
     let mut versions = Vec::new();
-    for platform in listed {
+    for platform in platforms {
         let version = text(|size, value, needed| {
             // SAFETY: the platform was listed, and `text` passes a buffer with its size.
             unsafe { (functions.platform_info)(platform, PLATFORM_VERSION, size, value, needed) }
         });
         versions.extend(version);
-        let devices = devices(functions, platform).map_err(|fault| library.broken(fault))?;
+        // SAFETY: as above; the platform was listed.
+        let devices = handles("clGetDeviceIDs", DEVICE_NOT_FOUND, |length, list, count| unsafe {
+            (functions.devices)(platform, DEVICE_TYPE_ALL, length, list, count)
+        })?;
         candidates.extend(devices.into_iter().map(|device| Candidate {
             info: describe(functions, device),
-            work: Work::from(Computation::open(functions, device)),
+            work: Work::kernel(move || Computation::open(functions, device)),
         }));
     }
-    let version = (!versions.is_empty()).then(|| versions.join(" and "));
-    Ok(Session { library: library.describe(version), candidates })
+    Ok(((!versions.is_empty()).then(|| versions.join(" and ")), candidates))
 }
 
 fn check(call: &str, status: i32) -> Result<(), Fault> {
@@ -107,36 +108,20 @@ fn name(status: i32) -> &'static str {
     }
 }
 
-fn platforms(functions: Functions) -> Result<Vec<Handle>, Fault> {
+/// A list whose function is called for its length first. `none` says that it is empty.
+fn handles(
+    call: &str,
+    none: i32,
+    get: impl Fn(u32, *mut Handle, *mut u32) -> i32,
+) -> Result<Vec<Handle>, Fault> {
     let mut count = 0;
-    // SAFETY: asks only for the number.
-    let status = unsafe { (functions.platforms)(0, null_mut(), &raw mut count) };
-    if status == PLATFORM_NOT_FOUND || (status == 0 && count == 0) {
+    let status = get(0, null_mut(), &raw mut count);
+    if status == none || (status == 0 && count == 0) {
         return Ok(Vec::new());
     }
-    check("clGetPlatformIDs", status)?;
+    check(call, status)?;
     let mut found = vec![null_mut(); count as usize];
-    // SAFETY: the list has the length that is passed.
-    let status = unsafe { (functions.platforms)(count, found.as_mut_ptr(), null_mut()) };
-    check("clGetPlatformIDs", status)?;
-    Ok(found)
-}
-
-fn devices(functions: Functions, platform: Handle) -> Result<Vec<Handle>, Fault> {
-    let mut count = 0;
-    // SAFETY: the platform was listed; asks only for the number.
-    let status =
-        unsafe { (functions.devices)(platform, DEVICE_TYPE_ALL, 0, null_mut(), &raw mut count) };
-    if status == DEVICE_NOT_FOUND || (status == 0 && count == 0) {
-        return Ok(Vec::new());
-    }
-    check("clGetDeviceIDs", status)?;
-    let mut found = vec![null_mut(); count as usize];
-    // SAFETY: the list has the length that is passed.
-    let status = unsafe {
-        (functions.devices)(platform, DEVICE_TYPE_ALL, count, found.as_mut_ptr(), null_mut())
-    };
-    check("clGetDeviceIDs", status)?;
+    check(call, get(count, found.as_mut_ptr(), null_mut()))?;
     Ok(found)
 }
 
@@ -190,7 +175,7 @@ struct Computation {
 }
 
 impl Computation {
-    fn open(functions: Functions, device: Handle) -> Result<Box<dyn Kernel>, Fault> {
+    fn open(functions: Functions, device: Handle) -> Result<Computation, Fault> {
         let mut status = 0;
         // SAFETY: here and below, handles come from earlier calls and are never released, and
         // pointers are valid during the call.
@@ -215,7 +200,7 @@ impl Computation {
         // SAFETY: as above; the kernel's only argument is a buffer.
         let status = unsafe { (functions.argument)(kernel, 0, size_of::<Handle>(), argument) };
         check("clSetKernelArg", status)?;
-        Ok(Box::new(Computation { functions, queue, kernel, buffer }))
+        Ok(Computation { functions, queue, kernel, buffer })
     }
 }
 

@@ -6,29 +6,26 @@ use std::ffi::CStr;
 use ash::vk;
 use ash::{Device, Entry, Instance, StaticFn};
 
-use crate::api::Api;
 use crate::library::{Loaded, Symbols};
 use crate::outcome::{DeviceInfo, Fault, Kind};
-use crate::session::{Candidate, Kernel, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};
 
-#[cfg(windows)]
-const NAMES: [&str; 1] = ["vulkan-1.dll"];
-#[cfg(not(windows))]
-const NAMES: [&str; 1] = ["libvulkan.so.1"];
+pub(super) const NAMES: &[&str] =
+    if cfg!(windows) { &["vulkan-1.dll"] } else { &["libvulkan.so.1"] };
 
 /// `kernels/mix.comp`, compiled.
 const SHADER: &[u8] = include_bytes!("../../kernels/mix.spv");
 
-/// Loads Vulkan and opens a kernel on every device.
-pub(crate) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Vulkan, &NAMES)?;
-    let entry = entry(&library).map_err(|fault| library.broken(fault))?;
+/// Lists every device, with a kernel on each.
+pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let entry = entry(&library)?;
     let version = instance_version(&entry);
-    let library_info = library.describe(Some(version_text(version)));
-    let candidates = candidates(&entry, version)
-        .map_err(|fault| Refusal::Broken(library_info.clone(), fault))?;
-    Ok(Session { library: library_info, candidates })
+    let text = Some(version_text(version));
+    match candidates(&entry, version) {
+        Ok(candidates) => Ok((text, candidates)),
+        Err(fault) => Err(Refusal::Broken(Some(library.describe(text)), fault)),
+    }
 }
 
 fn entry(library: &Loaded) -> Result<Entry, Fault> {
@@ -75,13 +72,13 @@ fn candidates(entry: &Entry, version: u32) -> Result<Vec<Candidate>, Fault> {
     let info = vk::InstanceCreateInfo::default().application_info(&application);
     // SAFETY: the structures are complete and live during the call.
     let instance = unsafe { entry.create_instance(&info, None) };
-    let instance = instance.map_err(failed("vkCreateInstance"))?;
+    let instance: &Instance = Box::leak(Box::new(instance.map_err(failed("vkCreateInstance"))?));
     // SAFETY: the instance is never destroyed.
     let devices = unsafe { instance.enumerate_physical_devices() };
     let devices = devices.map_err(failed("vkEnumeratePhysicalDevices"))?;
     let candidate = |device| Candidate {
-        info: describe(&instance, wanted, device),
-        work: Work::from(ComputeKernel::open(&instance, device)),
+        info: describe(instance, wanted, device),
+        work: Work::kernel(move || ComputeKernel::open(instance, device)),
     };
     Ok(devices.into_iter().map(candidate).collect())
 }
@@ -155,7 +152,7 @@ struct MappedBuffer {
 // SAFETY (of all blocks of this module below): handles were created by the same device and are
 // never destroyed; structures are complete and live during the call.
 impl ComputeKernel {
-    fn open(instance: &Instance, physical: vk::PhysicalDevice) -> Result<Box<dyn Kernel>, Fault> {
+    fn open(instance: &Instance, physical: vk::PhysicalDevice) -> Result<ComputeKernel, Fault> {
         // SAFETY: as above.
         let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
         let computes = |family: &vk::QueueFamilyProperties| {
@@ -184,16 +181,7 @@ impl ComputeKernel {
         let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) };
         let fence = fence.map_err(failed("vkCreateFence"))?;
         let words = buffer.words;
-        Ok(Box::new(ComputeKernel {
-            device,
-            queue,
-            commands,
-            fence,
-            layout,
-            pipeline,
-            descriptors,
-            words,
-        }))
+        Ok(ComputeKernel { device, queue, commands, fence, layout, pipeline, descriptors, words })
     }
 
     /// Records `repeats` dispatches, each after the previous one.

@@ -7,6 +7,7 @@ use windows::Win32::Foundation::LUID;
 use windows::core::{GUID, HRESULT, Interface};
 
 use crate::outcome::{DeviceInfo, Fault};
+use crate::session::{Candidate, Work};
 
 /// An adapter with the object that creates its devices.
 pub(super) struct Adapter<T> {
@@ -14,8 +15,15 @@ pub(super) struct Adapter<T> {
     pub(super) object: T,
 }
 
+impl<T> Adapter<T> {
+    /// The adapter as a device that is only listed.
+    pub(super) fn listed(self) -> Candidate {
+        Candidate { info: self.info, work: Work::Listed(Vec::new()) }
+    }
+}
+
 /// Creates a COM object with a function of a library, which gets the interface's identifier.
-pub(super) fn create<T: Interface>(
+pub(crate) fn create<T: Interface>(
     call: &str,
     function: impl FnOnce(*const GUID, *mut *mut c_void) -> HRESULT,
 ) -> Result<T, Fault> {
@@ -29,11 +37,11 @@ pub(super) fn create<T: Interface>(
     Ok(unsafe { T::from_raw(object) })
 }
 
-pub(super) fn check(call: &str, result: HRESULT) -> Result<(), Fault> {
+pub(crate) fn check(call: &str, result: HRESULT) -> Result<(), Fault> {
     result.ok().map_err(failed(call))
 }
 
-pub(super) fn failed(call: &str) -> impl Fn(windows::core::Error) -> Fault + '_ {
+pub(crate) fn failed(call: &str) -> impl Fn(windows::core::Error) -> Fault + '_ {
     move |error| {
         let code = error.code().0.cast_unsigned();
         let (name, hint) = explain(code);
@@ -64,8 +72,13 @@ fn explain(code: u32) -> (&'static str, &'static str) {
     }
 }
 
-pub(super) fn number(luid: LUID) -> i64 {
+pub(crate) fn number(luid: LUID) -> i64 {
     i64::from(luid.HighPart) << 32 | i64::from(luid.LowPart)
+}
+
+pub(crate) fn structure(luid: i64) -> LUID {
+    let [a, b, c, d, high @ ..] = luid.to_le_bytes();
+    LUID { LowPart: u32::from_le_bytes([a, b, c, d]), HighPart: i32::from_le_bytes(high) }
 }
 
 /// The text before the first NUL: Windows and Wine leave old text behind it.
@@ -92,6 +105,9 @@ mod tests {
     #[test]
     fn values_of_windows_are_written_as_windows_does() {
         assert_eq!(number(LUID { LowPart: 0xffff_fff0, HighPart: 1 }), 0x1_ffff_fff0);
+        for luid in [0, 7_098_126, -1, 0x1_ffff_fff0, i64::MIN] {
+            assert_eq!(number(structure(luid)), luid);
+        }
         assert_eq!(until_null(&[65, 66, 0, 67]), "AB");
         assert_eq!(driver_version(0x001f_0000_000f_14f2), "31.0.15.5362");
         let levels = [0xc100, 0xb000, 0x1000].map(feature_level);

@@ -17,13 +17,15 @@ use windows::Win32::Graphics::Dxgi::Common::DXGI_FORMAT_R32_TYPELESS;
 use windows::Win32::Graphics::Dxgi::IDXGIAdapter1;
 use windows::core::{HRESULT, Interface};
 
-use super::com::{check, failed, feature_level};
+use super::com::{Adapter, check, failed, feature_level};
 use super::{dxgi, shader};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{Fault, Measurement};
-use crate::session::{Candidate, Kernel, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};
+
+pub(crate) const NAMES: &[&str] = &["d3d11.dll"];
 
 functions! {
     /// The function of `d3d11.h`.
@@ -33,17 +35,15 @@ functions! {
     }
 }
 
-/// Loads Direct3D 11 and opens a kernel on every adapter.
-pub(super) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::D3d11, &["d3d11.dll"])?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let dxgi = Loaded::open(Api::Dxgi, &["dxgi.dll"])?;
-    let adapters = dxgi::adapters(&dxgi).map_err(|fault| library.broken(fault))?;
-    let candidates = adapters.into_iter().map(|adapter| Candidate {
-        work: Work::from(Computation::open(functions, &adapter.object)),
-        info: adapter.info,
+/// Lists the adapters, with a kernel on each.
+pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    Functions::load(&library)?;
+    let adapters = dxgi::adapters(Loaded::open(Api::Dxgi, dxgi::NAMES)?)?;
+    let candidates = adapters.into_iter().map(|Adapter { info, object }| Candidate {
+        info,
+        work: Work::kernel(move || Computation::open(&library, &object)),
     });
-    Ok(Session { candidates: candidates.collect(), library: library.describe(None) })
+    Ok((None, candidates.collect()))
 }
 
 /// The shader on a device.
@@ -57,8 +57,9 @@ struct Computation {
 }
 
 impl Computation {
-    fn open(functions: Functions, adapter: &IDXGIAdapter1) -> Result<Box<dyn Kernel>, Fault> {
-        let (device, context, level) = create_device(functions, adapter)?;
+    fn open(library: &Loaded, adapter: &IDXGIAdapter1) -> Result<Computation, Fault> {
+        let (device, context, level) =
+            create_device(library, D3D_DRIVER_TYPE_UNKNOWN, adapter.as_raw())?;
         let shader = shader::with_bytecode(|bytecode| {
             let mut shader = None;
             // SAFETY: the bytecode is a slice, and the shader is written on success.
@@ -89,21 +90,23 @@ impl Computation {
         )?;
         let view = view(&device, &result)?;
         let feature_level = feature_level(level);
-        Ok(Box::new(Computation { context, shader, view, result, staging, feature_level }))
+        Ok(Computation { context, shader, view, result, staging, feature_level })
     }
 }
 
-fn create_device(
-    functions: Functions,
-    adapter: &IDXGIAdapter1,
+/// A device with its feature level. `adapter` is null or a live adapter of DXGI.
+pub(crate) fn create_device(
+    library: &Loaded,
+    kind: D3D_DRIVER_TYPE,
+    adapter: *mut c_void,
 ) -> Result<(ID3D11Device, ID3D11DeviceContext, i32), Fault> {
+    let functions = Functions::load(library)?;
     let (mut device, mut context, mut level) = (null_mut(), null_mut(), 0);
-    // SAFETY: the adapter is a live object. Without a list, Windows chooses the highest level
+    // SAFETY: the caller passes no other pointer. Without a list, Windows chooses the highest level
     // up to 11.0.
     let result = unsafe {
         let (device, level, context) = (&raw mut device, &raw mut level, &raw mut context);
-        let adapter = adapter.as_raw();
-        let (kind, version) = (D3D_DRIVER_TYPE_UNKNOWN, D3D11_SDK_VERSION);
+        let version = D3D11_SDK_VERSION;
         (functions.create_device)(
             adapter,
             kind,

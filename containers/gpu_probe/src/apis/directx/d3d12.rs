@@ -15,13 +15,15 @@ use super::com::{Adapter, check, create, feature_level};
 use super::{dxcore, dxgi};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
-use crate::outcome::{DeviceInfo, Fault, Measurement};
-use crate::session::{Candidate, Kernel, Refusal, Session, Work};
+use crate::outcome::{Fault, Measurement};
+use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 
 mod commands;
 pub(super) mod queue;
 
 use self::commands::Commands;
+
+pub(crate) const NAMES: &[&str] = &["d3d12.dll"];
 
 functions! {
     /// The functions of `d3d12.h`.
@@ -37,41 +39,28 @@ functions! {
 const LEVELS: [D3D_FEATURE_LEVEL; 3] =
     [D3D_FEATURE_LEVEL_12_0, D3D_FEATURE_LEVEL_11_0, D3D_FEATURE_LEVEL_1_0_CORE];
 
-/// Loads Direct3D 12 and opens a kernel on every adapter.
-pub(super) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::D3d12, &["d3d12.dll"])?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let adapters = devices(&library).map_err(|fault| library.broken(fault))?;
-    let candidates = adapters.into_iter().map(|adapter| Candidate {
-        work: Work::from(
-            adapter.object.and_then(|(device, level)| Computation::open(functions, &device, level)),
-        ),
-        info: adapter.info,
+/// Lists the adapters, with a kernel on each.
+pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let functions = Functions::load(&library)?;
+    let candidates = adapters()?.into_iter().map(|Adapter { info, object }| Candidate {
+        info,
+        work: Work::kernel(move || {
+            let (device, level) = create_device(library, &object)?;
+            Computation::open(functions, &device, level)
+        }),
     });
-    Ok(Session { candidates: candidates.collect(), library: library.describe(None) })
+    Ok((None, candidates.collect()))
 }
 
 /// A device with its feature level.
 type Device = (ID3D12Device, D3D_FEATURE_LEVEL);
 
-/// A device of every adapter.
-pub(super) fn devices(library: &Loaded) -> Result<Vec<Adapter<Result<Device, Fault>>>, Fault> {
-    let functions = Functions::load(library)?;
-    let device =
-        |Adapter { info, object }| Adapter { info, object: create_device(functions, &object) };
-    Ok(adapters()?.into_iter().map(device).collect())
-}
-
 /// The adapters of DXGI, then those that only `DXCore` lists. The fault is that of DXGI, if neither
 /// lists any.
-fn adapters() -> Result<Vec<Adapter<IUnknown>>, Fault> {
-    let load = |api, name| {
-        Loaded::open(api, &[name]).map_err(|refusal| match refusal {
-            Refusal::Absent(fault) | Refusal::Broken(_, fault) => fault,
-        })
-    };
-    let listed = load(Api::Dxgi, "dxgi.dll").and_then(|library| dxgi::adapters(&library));
-    let others = load(Api::Dxcore, dxcore::NAME).and_then(|library| dxcore::adapters(&library));
+pub(super) fn adapters() -> Result<Vec<Adapter<IUnknown>>, Fault> {
+    let load = |api, names| Loaded::open(api, names).map_err(Fault::from);
+    let listed = load(Api::Dxgi, dxgi::NAMES).and_then(dxgi::adapters);
+    let others = load(Api::Dxcore, dxcore::NAMES).and_then(dxcore::adapters);
     let others = others.unwrap_or_default();
     let mut found: Vec<Adapter<IUnknown>> = match listed {
         Ok(listed) => listed.into_iter().map(untyped).collect(),
@@ -87,9 +76,7 @@ fn adapters() -> Result<Vec<Adapter<IUnknown>>, Fault> {
 }
 
 fn untyped<T: Interface + Into<IUnknown>>(adapter: Adapter<T>) -> Adapter<IUnknown> {
-    let Adapter { info, object }: Adapter<T> = adapter;
-    let info: DeviceInfo = info;
-    Adapter { info, object: object.into() }
+    Adapter { info: adapter.info, object: adapter.object.into() }
 }
 
 /// The shader on a device.
@@ -103,7 +90,7 @@ impl Computation {
         functions: Functions,
         device: &ID3D12Device,
         level: D3D_FEATURE_LEVEL,
-    ) -> Result<Box<dyn Kernel>, Fault> {
+    ) -> Result<Computation, Fault> {
         let commands = Commands::new(device, |description, blob| {
             let mut errors = null_mut();
             // SAFETY: the caller passes a complete description of version 1.
@@ -111,24 +98,33 @@ impl Computation {
                 (functions.serialize)(description, 1, blob, &raw mut errors)
             })
         })?;
-        Ok(Box::new(Computation { commands, feature_level: feature_level(level.0) }))
+        Ok(Computation { commands, feature_level: feature_level(level.0) })
     }
 }
 
 /// The device with the highest level that the adapter supports.
-fn create_device(functions: Functions, adapter: &IUnknown) -> Result<Device, Fault> {
+pub(super) fn create_device(library: Loaded, adapter: &IUnknown) -> Result<Device, Fault> {
     let mut refused = Fault::new("no feature level is supported");
     for level in LEVELS {
-        // SAFETY: the adapter is a live object.
-        let device = create("D3D12CreateDevice", |id, object| unsafe {
-            (functions.create_device)(adapter.as_raw(), level, id, object)
-        });
-        match device {
+        match create_device_of(&library, adapter.as_raw(), level) {
             Ok(device) => return Ok((device, level)),
             Err(fault) => refused = fault,
         }
     }
     Err(refused)
+}
+
+/// A device with a feature level. `adapter` is null or a live adapter.
+pub(crate) fn create_device_of(
+    library: &Loaded,
+    adapter: *mut c_void,
+    level: D3D_FEATURE_LEVEL,
+) -> Result<ID3D12Device, Fault> {
+    let functions = Functions::load(library)?;
+    // SAFETY: the caller passes no other pointer.
+    create("D3D12CreateDevice", |id, object| unsafe {
+        (functions.create_device)(adapter, level, id, object)
+    })
 }
 
 impl Kernel for Computation {

@@ -8,17 +8,19 @@ use windows::Win32::AI::MachineLearning::DirectML::IDMLDevice;
 use windows::Win32::Graphics::Direct3D12::ID3D12Device;
 use windows::core::{GUID, HRESULT, Interface};
 
-use super::com::create;
+use super::com::{Adapter, create};
 use super::d3d12;
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::network;
 use crate::outcome::{Fault, Measurement};
-use crate::session::{Candidate, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Refusal, Work};
 
 mod inference;
 
 use self::inference::Inference;
+
+pub(in super::super) const NAMES: &[&str] = &["DirectML.dll"];
 
 functions! {
     /// The function of `DirectML.h`. Version 1.0, which Windows has since 1903, has it.
@@ -31,20 +33,18 @@ functions! {
 /// How often the network runs after the first time.
 const RUNS: usize = 100;
 
-/// Loads `DirectML` and prepares the test of every device.
-pub(super) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Directml, &["DirectML.dll"])?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let d3d12 = Loaded::open(Api::D3d12, &["d3d12.dll"])?;
-    let adapters = d3d12::devices(&d3d12).map_err(|fault| library.broken(fault))?;
-    let candidates = adapters.into_iter().map(|adapter| Candidate {
-        info: adapter.info,
-        work: match adapter.object {
-            Ok((device, _)) => Work::Test(Box::new(move || test(functions, &device))),
-            Err(fault) => Work::Failed(fault),
-        },
+/// Lists the adapters, with a test of each.
+pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let functions = Functions::load(&library)?;
+    let d3d12 = Loaded::open(Api::D3d12, d3d12::NAMES)?;
+    let candidates = d3d12::adapters()?.into_iter().map(|Adapter { info, object }| Candidate {
+        info,
+        work: Work::Test(Box::new(move || {
+            let (device, _) = d3d12::create_device(d3d12, &object)?;
+            test(functions, &device)
+        })),
     });
-    Ok(Session { candidates: candidates.collect(), library: library.describe(None) })
+    Ok((None, candidates.collect()))
 }
 
 fn test(functions: Functions, device: &ID3D12Device) -> Result<Vec<Measurement>, Fault> {

@@ -3,7 +3,6 @@
 
 use std::ffi::c_void;
 
-use windows::Win32::Foundation::LUID;
 use windows::Win32::Graphics::DXCore::{
     DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS, DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE,
     DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS, DXCoreAdapterProperty, DedicatedAdapterMemory,
@@ -12,14 +11,12 @@ use windows::Win32::Graphics::DXCore::{
 };
 use windows::core::{GUID, HRESULT};
 
-use super::com::{Adapter, create, driver_version, failed, number};
-use crate::api::Api;
+use super::com::{Adapter, create, driver_version, failed};
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind};
-use crate::session::{Candidate, Refusal, Session, Work};
+use crate::session::{Devices, Refusal};
 
-/// The name of the library.
-pub(super) const NAME: &str = "dxcore.dll";
+pub(crate) const NAMES: &[&str] = &["dxcore.dll"];
 
 const ATTRIBUTES: [GUID; 3] = [
     DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE,
@@ -35,23 +32,22 @@ functions! {
 }
 
 /// Lists the adapters.
-pub(super) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Dxcore, &[NAME])?;
-    let adapters = adapters(&library).map_err(|fault| library.broken(fault))?;
-    let candidates = adapters
-        .into_iter()
-        .map(|adapter| Candidate { info: adapter.info, work: Work::Listed(Vec::new()) });
-    Ok(Session { library: library.describe(None), candidates: candidates.collect() })
+pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    Ok((None, adapters(library)?.into_iter().map(Adapter::listed).collect()))
+}
+
+/// The object that lists adapters.
+pub(crate) fn factory(library: Loaded) -> Result<IDXCoreAdapterFactory, Fault> {
+    let functions = Functions::load(&library)?;
+    // SAFETY: the function gets an identifier and room for the object.
+    create("DXCoreCreateAdapterFactory", |id, object| unsafe {
+        (functions.create_factory)(id, object)
+    })
 }
 
 /// The adapters of the loaded `dxcore.dll`, each once.
-pub(super) fn adapters(library: &Loaded) -> Result<Vec<Adapter<IDXCoreAdapter>>, Fault> {
-    let functions = Functions::load(library)?;
-    // SAFETY: the function gets an identifier and room for the object.
-    let factory: IDXCoreAdapterFactory =
-        create("DXCoreCreateAdapterFactory", |id, object| unsafe {
-            (functions.create_factory)(id, object)
-        })?;
+pub(super) fn adapters(library: Loaded) -> Result<Vec<Adapter<IDXCoreAdapter>>, Fault> {
+    let factory = factory(library)?;
     let mut found: Vec<Adapter<IDXCoreAdapter>> = Vec::new();
     for attribute in ATTRIBUTES {
         // SAFETY: here and below, the objects are live, and an index out of range is an error.
@@ -76,23 +72,21 @@ fn describe(adapter: &IDXCoreAdapter) -> DeviceInfo {
     let name = bytes(adapter, DriverDescription).unwrap_or_default();
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     let is_hardware = bytes(adapter, IsHardware).is_none_or(|value| value.first() != Some(&0));
-    let number_of = |property| {
-        let value = bytes(adapter, property)?;
-        Some(u64::from_le_bytes(value.try_into().ok()?))
-    };
-    let luid = number_of(InstanceLuid).map(|luid| {
-        let luid = luid.to_le_bytes();
-        let (low, high) =
-            ([luid[0], luid[1], luid[2], luid[3]], [luid[4], luid[5], luid[6], luid[7]]);
-        number(LUID { LowPart: u32::from_le_bytes(low), HighPart: i32::from_le_bytes(high) })
-    });
     DeviceInfo {
         name: String::from_utf8_lossy(name).into_owned(),
         kind: if is_hardware { Kind::Hardware } else { Kind::Software },
-        luid,
-        driver: number_of(DriverVersion).map(driver_version),
-        memory_bytes: number_of(DedicatedAdapterMemory),
+        luid: luid(adapter),
+        driver: number(adapter, DriverVersion).map(driver_version),
+        memory_bytes: number(adapter, DedicatedAdapterMemory),
     }
+}
+
+pub(crate) fn luid(adapter: &IDXCoreAdapter) -> Option<i64> {
+    number(adapter, InstanceLuid).map(u64::cast_signed)
+}
+
+fn number(adapter: &IDXCoreAdapter, property: DXCoreAdapterProperty) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes(adapter, property)?.try_into().ok()?))
 }
 
 fn bytes(adapter: &IDXCoreAdapter, property: DXCoreAdapterProperty) -> Option<Vec<u8>> {

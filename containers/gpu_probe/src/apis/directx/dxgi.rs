@@ -9,10 +9,11 @@ use windows::Win32::Graphics::Dxgi::{
 use windows::core::{GUID, HRESULT, Interface};
 
 use super::com::{Adapter, create, driver_version, failed, number, until_null};
-use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind};
-use crate::session::{Candidate, Refusal, Session, Work};
+use crate::session::{Devices, Refusal};
+
+pub(crate) const NAMES: &[&str] = &["dxgi.dll"];
 
 /// Vendor and device of Microsoft's Basic Render Driver, which older versions of Windows do not
 /// flag as software.
@@ -26,22 +27,20 @@ functions! {
 }
 
 /// Lists the adapters.
-pub(super) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Dxgi, &["dxgi.dll"])?;
-    let adapters = adapters(&library).map_err(|fault| library.broken(fault))?;
-    let candidates = adapters
-        .into_iter()
-        .map(|adapter| Candidate { info: adapter.info, work: Work::Listed(Vec::new()) });
-    Ok(Session { library: library.describe(None), candidates: candidates.collect() })
+pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    Ok((None, adapters(library)?.into_iter().map(Adapter::listed).collect()))
+}
+
+/// The object that lists adapters.
+pub(crate) fn factory(library: Loaded) -> Result<IDXGIFactory1, Fault> {
+    let functions = Functions::load(&library)?;
+    // SAFETY: the function gets an identifier and room for the object.
+    create("CreateDXGIFactory1", |id, object| unsafe { (functions.create_factory)(id, object) })
 }
 
 /// The adapters of the loaded `dxgi.dll`.
-pub(super) fn adapters(library: &Loaded) -> Result<Vec<Adapter<IDXGIAdapter1>>, Fault> {
-    let functions = Functions::load(library)?;
-    // SAFETY: the function gets an identifier and room for the object.
-    let factory: IDXGIFactory1 = create("CreateDXGIFactory1", |id, object| unsafe {
-        (functions.create_factory)(id, object)
-    })?;
+pub(super) fn adapters(library: Loaded) -> Result<Vec<Adapter<IDXGIAdapter1>>, Fault> {
+    let factory = factory(library)?;
     let mut found = Vec::new();
     for index in 0.. {
         // SAFETY: an index out of range is an error.

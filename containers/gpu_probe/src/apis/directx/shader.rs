@@ -11,7 +11,6 @@ use super::com::check;
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::Fault;
-use crate::session::Refusal;
 
 /// The shader, compiled for shader model 5, which every device accepts.
 pub(super) const BYTECODE: &[u8] = include_bytes!("../../../kernels/mix.dxbc");
@@ -39,10 +38,7 @@ pub(super) fn with_bytecode<T>(create: impl Fn(&[u8]) -> Result<T, Fault>) -> Re
 
 /// Compiles the source with the compiler of Windows.
 pub(super) fn compile() -> Result<Vec<u8>, Fault> {
-    let library = Loaded::open(Api::D3d11, &["d3dcompiler_47.dll"]).map_err(|refusal| {
-        let (Refusal::Absent(fault) | Refusal::Broken(_, fault)) = refusal;
-        fault
-    })?;
+    let library = Loaded::open(Api::D3d11, &["d3dcompiler_47.dll"])?;
     let functions = Functions::load(&library)?;
     let (mut code, mut errors) = (null_mut(), null_mut());
     // SAFETY: the source has this length, and the names end with a NUL.

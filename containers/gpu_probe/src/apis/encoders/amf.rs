@@ -4,15 +4,12 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault};
-use crate::session::{Candidate, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Refusal, Work};
 
-#[cfg(windows)]
-const NAMES: [&str; 1] = ["amfrt64.dll"];
-#[cfg(not(windows))]
-const NAMES: [&str; 1] = ["libamfrt64.so.1"];
+pub(crate) const NAMES: &[&str] =
+    if cfg!(windows) { &["amfrt64.dll"] } else { &["libamfrt64.so.1"] };
 
 functions! {
     /// The functions of `core/Factory.h`.
@@ -22,29 +19,17 @@ functions! {
     }
 }
 
-/// Loads AMF and starts its runtime.
-pub(crate) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Amf, &NAMES)?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
-    let version = version(functions).map_err(|fault| library.broken(fault))?;
-    let info = DeviceInfo { name: "encoder runtime".to_owned(), ..DeviceInfo::default() };
-    let work = match start(functions, version) {
-        Ok(()) => Work::Listed(Vec::new()),
-        Err(fault) => Work::Failed(fault),
-    };
-    let part = |shift: u32| version >> shift & 0xffff;
-    let version = format!("AMF {}.{}.{}", part(48), part(32), part(16));
-    Ok(Session {
-        library: library.describe(Some(version)),
-        candidates: vec![Candidate { info, work }],
-    })
-}
-
-fn version(functions: Functions) -> Result<u64, Fault> {
+/// Starts the runtime.
+pub(crate) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let functions = Functions::load(&library)?;
     let mut version = 0;
     // SAFETY: writes one number.
     check("AMFQueryVersion", unsafe { (functions.version)(&raw mut version) })?;
-    Ok(version)
+    let info = DeviceInfo { name: "encoder runtime".to_owned(), ..DeviceInfo::default() };
+    let work = Work::Test(Box::new(move || start(functions, version).map(|()| Vec::new())));
+    let part = |shift: u32| version >> shift & 0xffff;
+    let version = format!("AMF {}.{}.{}", part(48), part(32), part(16));
+    Ok((Some(version), vec![Candidate { info, work }]))
 }
 
 fn start(functions: Functions, version: u64) -> Result<(), Fault> {

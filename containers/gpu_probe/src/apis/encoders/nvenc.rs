@@ -7,10 +7,9 @@ use std::time::Instant;
 
 use super::super::cuda;
 use super::structure::Structure;
-use crate::api::Api;
 use crate::library::{Loaded, Symbols, functions};
 use crate::outcome::{Fault, Measurement};
-use crate::session::{Candidate, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Refusal, Work};
 
 mod layout;
 
@@ -26,10 +25,8 @@ use self::layout::{
     VERSION,
 };
 
-#[cfg(windows)]
-const NAMES: [&str; 1] = ["nvEncodeAPI64.dll"];
-#[cfg(not(windows))]
-const NAMES: [&str; 1] = ["libnvidia-encode.so.1"];
+pub(crate) const NAMES: &[&str] =
+    if cfg!(windows) { &["nvEncodeAPI64.dll"] } else { &["libnvidia-encode.so.1"] };
 
 // Other values of `nvEncodeAPI.h`.
 const NO_ENCODE_DEVICE: i32 = 1;
@@ -90,17 +87,12 @@ impl Symbols for Structure {
     }
 }
 
-/// Loads NVENC and opens a session on every device of CUDA. Devices without an encoder, such as
+/// Opens a session on every device of CUDA. Devices without an encoder, such as
 /// some for data centers, are left out.
-pub(crate) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Nvenc, &NAMES)?;
-    let broken = |fault| library.broken(fault);
-    let (functions, version) = functions(&library).map_err(broken)?;
-    let devices = cuda::contexts().map_err(|refusal| match refusal {
-        Refusal::Absent(fault) | Refusal::Broken(_, fault) => library.broken(fault),
-    })?;
+pub(crate) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let (functions, version) = functions(&library)?;
     let mut candidates = Vec::new();
-    for (info, context) in devices {
+    for (info, context) in cuda::contexts()? {
         let work = match context.and_then(|context| Encoder::open(functions, context)) {
             Ok(None) => continue,
             Ok(Some(encoder)) => Work::Test(Box::new(move || encoder.test())),
@@ -111,7 +103,7 @@ pub(crate) fn open() -> Result<Session, Refusal> {
     if candidates.is_empty() {
         return Err(Refusal::Absent(Fault::new("no device of CUDA has an encoder")));
     }
-    Ok(Session { library: library.describe(Some(version)), candidates })
+    Ok((Some(version), candidates))
 }
 
 fn functions(library: &Loaded) -> Result<(Functions, String), Fault> {

@@ -5,24 +5,21 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use super::structure::{Field, Structure};
-use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Measurement};
-use crate::session::{Candidate, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Refusal, Work};
 
 /// The runtime of newer processors, then that of older ones.
-#[cfg(windows)]
-const NAMES: [&str; 2] = ["libmfx64-gen.dll", "libmfxhw64.dll"];
-#[cfg(not(windows))]
-const NAMES: [&str; 2] = ["libmfx-gen.so.1.2", "libmfxhw64.so.1"];
+pub(crate) const NAMES: &[&str] = if cfg!(windows) {
+    &["libmfx64-gen.dll", "libmfxhw64.dll"]
+} else {
+    &["libmfx-gen.so.1.2", "libmfxhw64.so.1"]
+};
 
 // The values of oneVPL's `vpl/mfxcommon.h`, `mfxdefs.h` and `mfxstructures.h`. A test compares the
 // size and the offset with them.
 const HARDWARE: i32 = 2;
-#[cfg(windows)]
-const VIA: i32 = 0x300;
-#[cfg(not(windows))]
-const VIA: i32 = 0x400;
+const VIA: i32 = if cfg!(windows) { 0x300 } else { 0x400 };
 const VERSION_1_0: u32 = 1 << 16;
 const UNSUPPORTED: i32 = -3;
 const NOT_FOUND: i32 = -9;
@@ -44,20 +41,19 @@ functions! {
     }
 }
 
-/// Loads the runtime and opens a session.
-pub(crate) fn open() -> Result<Session, Refusal> {
-    let library = Loaded::open(Api::Qsv, &NAMES)?;
-    let functions = Functions::load(&library).map_err(|fault| library.broken(fault))?;
+/// Opens a session.
+pub(crate) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let functions = Functions::load(&library)?;
     let (mut version, mut session) = (VERSION_1_0, null_mut());
     // SAFETY: there is room for the version and the session.
     let status = unsafe { (functions.start)(HARDWARE | VIA, &raw mut version, &raw mut session) };
     if matches!(status, UNSUPPORTED | NOT_FOUND) {
         return Err(Refusal::Absent(Fault::new("no Intel GPU has an encoder")));
     }
-    check("MFXInit", status).map_err(|fault| library.broken(fault))?;
+    check("MFXInit", status)?;
     // SAFETY: the session is open, and there is room for the version.
     let status = unsafe { (functions.version)(session, &raw mut version) };
-    check("MFXQueryVersion", status).map_err(|fault| library.broken(fault))?;
+    check("MFXQueryVersion", status)?;
     let codecs = CODECS.iter().filter(|(_, codec)| has_encoder(functions, session, *codec));
     let values: Vec<_> = codecs.map(|(name, _)| Measurement::new(name, 1.0, "")).collect();
     let work = if values.is_empty() {
@@ -67,10 +63,7 @@ pub(crate) fn open() -> Result<Session, Refusal> {
     };
     let info = DeviceInfo { name: "encoder session".to_owned(), ..DeviceInfo::default() };
     let version = format!("Quick Sync Video {}.{}", version >> 16, version & 0xffff);
-    Ok(Session {
-        library: library.describe(Some(version)),
-        candidates: vec![Candidate { info, work }],
-    })
+    Ok((Some(version), vec![Candidate { info, work }]))
 }
 
 /// Without input, the runtime says which parameters of a codec it knows, or that it has none.

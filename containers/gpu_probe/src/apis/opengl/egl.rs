@@ -4,13 +4,12 @@
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::{null, null_mut};
 
-use super::opened::Opened;
-use crate::api::Api;
+use super::Contexts;
 use crate::library::{Loaded, Symbols, functions};
 use crate::outcome::Fault;
 use crate::session::Refusal;
 
-const NAMES: [&str; 1] = ["libEGL.so.1"];
+pub(in super::super) const NAMES: &[&str] = &["libEGL.so.1"];
 
 // The values of `EGL/egl.h` and `EGL/eglext.h`.
 const NONE: i32 = 0x3038;
@@ -78,21 +77,18 @@ impl Symbols for Context {
     }
 }
 
-/// Loads `libEGL` and creates the contexts.
-pub(super) fn open() -> Result<Opened<Context>, Refusal> {
-    let library = Loaded::open(Api::Opengl, &NAMES)?;
-    let broken = |fault| library.broken(fault);
-    let functions = Functions::load(&library).map_err(broken)?;
-    let extensions = Extensions::load(&functions).map_err(broken)?;
-    let devices = devices(functions, extensions).map_err(broken)?;
+/// Creates the contexts.
+pub(super) fn contexts(library: Loaded) -> Result<Contexts, Refusal> {
+    let functions = Functions::load(&library)?;
+    let extensions = Extensions::load(&functions)?;
     let mut version = None;
-    let contexts = devices.into_iter().map(|device| {
+    let contexts = devices(functions, extensions)?.into_iter().map(|device| {
         let (context, found) = Context::create(functions, extensions, device)?;
         version.get_or_insert(found);
         Ok(context)
     });
     let contexts = contexts.collect();
-    Ok(Opened { library, version, contexts })
+    Ok((version, contexts))
 }
 
 fn devices(functions: Functions, extensions: Extensions) -> Result<Vec<Handle>, Fault> {

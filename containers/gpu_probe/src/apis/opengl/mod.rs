@@ -6,7 +6,6 @@ use std::ptr::null;
 
 #[cfg(not(windows))]
 mod egl;
-mod opened;
 #[cfg(windows)]
 mod wgl;
 
@@ -15,11 +14,11 @@ use self::egl as platform;
 #[cfg(windows)]
 use self::wgl as platform;
 
-use self::opened::Opened;
 use self::platform::Context;
-use crate::library::functions;
+pub(super) use self::platform::NAMES;
+use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Kind};
-use crate::session::{Candidate, Kernel, Refusal, Session, Work};
+use crate::session::{Candidate, Devices, Kernel, Refusal, Work};
 use crate::workload::{BYTES, GROUPS, WORDS};
 
 /// The shader of Vulkan. Only its first lines differ.
@@ -74,9 +73,12 @@ functions! {
     }
 }
 
-/// Loads OpenGL and opens a kernel in every context.
-pub(crate) fn open() -> Result<Session, Refusal> {
-    let Opened { library, version, contexts } = platform::open()?;
+/// The version of a platform, and the contexts that it could create.
+type Contexts = (Option<String>, Vec<Result<Context, Fault>>);
+
+/// Lists the devices of every context, with a kernel in each.
+pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let (version, contexts) = platform::contexts(library)?;
     let mut candidates = Vec::new();
     for context in contexts {
         let candidate = context.and_then(candidate);
@@ -88,7 +90,7 @@ pub(crate) fn open() -> Result<Session, Refusal> {
     if candidates.iter().any(|candidate| candidate.info.name == MICROSOFT_RENDERER) {
         return Err(Refusal::Absent(no_driver()));
     }
-    Ok(Session { library: library.describe(version), candidates })
+    Ok((version, candidates))
 }
 
 /// Without a driver, `opengl32.dll` computes by itself.
@@ -111,7 +113,7 @@ fn candidate(context: Context) -> Result<Candidate, Fault> {
     let name = text(RENDERER).ok_or_else(|| Fault::new("glGetString returned no renderer"))?;
     let version = text(VERSION).unwrap_or_default();
     let work = if has_compute_shaders(&version) {
-        Work::from(Computation::open(context))
+        Work::kernel(move || Computation::open(context))
     } else {
         let fault = format!("OpenGL {version} has no compute shaders, which came with OpenGL 4.3");
         Work::Failed(Fault::new(fault))
@@ -148,7 +150,8 @@ struct Computation {
 
 // The context of each call is current, names come from earlier calls and are never deleted.
 impl Computation {
-    fn open(context: Context) -> Result<Box<dyn Kernel>, Fault> {
+    fn open(context: Context) -> Result<Computation, Fault> {
+        context.make_current()?;
         let functions = Functions::load(&context)?;
         let program = program(functions)?;
         let mut buffer = 0;
@@ -160,7 +163,7 @@ impl Computation {
             (functions.allocate)(SHADER_STORAGE_BUFFER, SIZE, null(), DYNAMIC_READ);
         }
         functions.check("glBufferData")?;
-        Ok(Box::new(Computation { context, functions }))
+        Ok(Computation { context, functions })
     }
 }
 

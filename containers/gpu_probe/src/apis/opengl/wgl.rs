@@ -5,11 +5,13 @@ use std::ffi::{CString, c_char, c_void};
 use std::io;
 use std::ptr::null_mut;
 
-use super::opened::Opened;
+use super::Contexts;
 use crate::api::Api;
 use crate::library::{Loaded, Symbols, functions};
 use crate::outcome::Fault;
 use crate::session::Refusal;
+
+pub(in super::super) const NAMES: &[&str] = &["opengl32.dll"];
 
 /// A window, device context or OpenGL context.
 type Handle = *mut c_void;
@@ -76,14 +78,11 @@ impl Symbols for Context {
     }
 }
 
-/// Loads `opengl32.dll` and creates the context.
-pub(super) fn open() -> Result<Opened<Context>, Refusal> {
-    let library = Loaded::open(Api::Opengl, &["opengl32.dll"])?;
+/// Creates the context.
+pub(super) fn contexts(library: Loaded) -> Result<Contexts, Refusal> {
     let windows = Loaded::open(Api::Opengl, &["user32.dll"])?;
     let formats = Loaded::open(Api::Opengl, &["gdi32.dll"])?;
-    let context = Context::create(library, &windows, &formats);
-    let context = context.map_err(|fault| library.broken(fault))?;
-    Ok(Opened { library, version: None, contexts: vec![Ok(context)] })
+    Ok((None, vec![Ok(Context::create(library, &windows, &formats)?)]))
 }
 
 impl Context {

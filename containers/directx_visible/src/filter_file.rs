@@ -1,6 +1,10 @@
-//! Where the filters lie.
+//! Where the filter's files lie, and whether they can be loaded.
 
-#![cfg_attr(not(windows), allow(dead_code, reason = "used on Windows"))]
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use visibility_filter::{Architecture, is_filter};
 
 /// The filter for 64-bit programs, which lies beside this program.
 pub(crate) const FILTER: &str = "directx-visible-filter.dll";
@@ -22,6 +26,45 @@ pub(crate) fn path_of_32_bit_filter(program: &str, system_folder: &str) -> Optio
         }
         _ => format!("{folder}\\{FILTER_32}"),
     })
+}
+
+/// The most bytes of a filter's file that are read; it has some 20 KiB.
+const LARGEST: u64 = 1024 * 1024;
+
+/// Loads the filter into this process, where it does nothing. A process whose imports name
+/// a library that cannot be loaded does not start, so this is tried first.
+#[cfg(windows)]
+pub(crate) fn load(path: &Path) -> io::Result<()> {
+    use windows::Win32::System::LibraryLoader::{GetProcAddress, LoadLibraryW};
+    use windows::core::{HSTRING, s};
+
+    // SAFETY: the path is null-terminated. The library's entry point does nothing here.
+    let module = unsafe { LoadLibraryW(&HSTRING::from(path)) }?;
+    // SAFETY: the library is loaded, and is never unloaded.
+    let entry = unsafe { GetProcAddress(module, s!("DllMain")) };
+    entry.map(drop).ok_or_else(|| io::Error::other("it is not the visibility filter"))
+}
+
+/// Whether the file is the filter for 32-bit programs, which this process cannot load.
+pub(crate) fn check_32_bit(path: &Path) -> io::Result<()> {
+    let mut content = Vec::new();
+    File::open(path)?.take(LARGEST).read_to_end(&mut content)?;
+    if is_filter(&content, Architecture::X86) {
+        return Ok(());
+    }
+    Err(io::Error::other("it is not the visibility filter for 32-bit programs, or damaged"))
+}
+
+/// The folder with Windows' 64-bit libraries. 32-bit programs see another one in its place.
+#[cfg(windows)]
+pub(crate) fn system_folder() -> Option<String> {
+    use windows::Win32::System::SystemInformation::GetSystemDirectoryW;
+
+    // Windows' longest path without a prefix.
+    let mut text = [0; 260];
+    // SAFETY: the function writes at most as many characters as the buffer has.
+    let length = unsafe { GetSystemDirectoryW(Some(&mut text)) };
+    text.get(..length as usize).filter(|text| !text.is_empty()).map(String::from_utf16_lossy)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use windows::Win32::Foundation::{HANDLE, TRUE};
+use windows::Win32::Foundation::{CloseHandle, HANDLE, TRUE};
 use windows::Win32::System::Console::{
     CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler,
 };
@@ -16,11 +16,9 @@ use windows::Win32::System::Threading::{CreateRemoteThread, LPTHREAD_START_ROUTI
 use windows::core::BOOL;
 
 use crate::control_routine;
-use crate::handle::Handle;
 
 /// The command line of this process as it was given.
-#[must_use]
-pub fn raw_command_line() -> Vec<u16> {
+pub(crate) fn raw_command_line() -> Vec<u16> {
     // SAFETY: the function has no preconditions.
     let text = unsafe { GetCommandLineW() };
     // SAFETY: the text is null-terminated, and nobody changes it.
@@ -62,6 +60,6 @@ fn send(program: HANDLE, event: u32) -> windows::core::Result<()> {
     let argument = std::ptr::without_provenance(event as usize);
     // SAFETY: the handle is open, and the routine takes the event as its pointer.
     let thread = unsafe { CreateRemoteThread(program, None, 0, routine, Some(argument), 0, None) }?;
-    drop(Handle(thread));
-    Ok(())
+    // SAFETY: the handle is open, and nobody else uses it.
+    unsafe { CloseHandle(thread) }
 }

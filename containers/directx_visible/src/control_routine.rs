@@ -5,8 +5,7 @@ use windows::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows::core::{s, w};
 
-use visibility::{Export, export_32};
-use visibility_filter::environment_block_32;
+use visibility_filter::{Export, environment_block_32, export_32};
 
 /// Its name.
 const NAME: &[u8] = b"CtrlRoutine";

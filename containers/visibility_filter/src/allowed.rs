@@ -4,40 +4,28 @@
 const CAPACITY: usize = 64;
 
 /// The LUIDs of the adapters that a process may see; at most 64.
+#[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AllowedLuids {
-    count: usize,
+    count: u64,
     /// Zero after `count`, so that equal lists are equal.
     luids: [i64; CAPACITY],
 }
 
-/// A list would have more than 64 LUIDs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TooManyLuids;
-
 impl AllowedLuids {
-    /// The size of a list in a payload, without its count.
-    pub(crate) const BYTES: usize = CAPACITY * 8;
-
     /// No adapter.
     pub const NONE: AllowedLuids = AllowedLuids { count: 0, luids: [0; CAPACITY] };
 
-    /// The distinct LUIDs of `luids`, in their order.
-    pub fn new(luids: impl IntoIterator<Item = i64>) -> Result<AllowedLuids, TooManyLuids> {
+    /// The distinct LUIDs of `luids`, in their order; `None` if there are more than 64.
+    pub fn new(luids: impl IntoIterator<Item = i64>) -> Option<AllowedLuids> {
         let mut list = AllowedLuids::NONE;
         for luid in luids {
-            list.insert(luid)?;
+            if !list.contains(luid) {
+                *list.luids.get_mut(usize::try_from(list.count).ok()?)? = luid;
+                list.count += 1;
+            }
         }
-        Ok(list)
-    }
-
-    /// Adds `luid` unless the list contains it.
-    pub(crate) fn insert(&mut self, luid: i64) -> Result<(), TooManyLuids> {
-        if !self.contains(luid) {
-            *self.luids.get_mut(self.count).ok_or(TooManyLuids)? = luid;
-            self.count += 1;
-        }
-        Ok(())
+        Some(list)
     }
 
     /// Whether the list contains `luid`.
@@ -49,12 +37,12 @@ impl AllowedLuids {
     /// The LUIDs.
     #[must_use]
     pub fn as_slice(&self) -> &[i64] {
-        self.luids.get(..self.count).unwrap_or_default()
+        let count = usize::try_from(self.count).unwrap_or_default();
+        self.luids.get(..count).unwrap_or_default()
     }
 
     /// The LUIDs that both lists contain.
-    #[must_use]
-    pub fn and(&self, other: &AllowedLuids) -> AllowedLuids {
+    pub(crate) fn and(&self, other: &AllowedLuids) -> AllowedLuids {
         let common = self.as_slice().iter().copied().filter(|luid| other.contains(*luid));
         AllowedLuids::new(common).unwrap_or(AllowedLuids::NONE)
     }
@@ -70,7 +58,7 @@ mod tests {
         assert_eq!(list.as_slice(), [7, -1]);
         assert!(!AllowedLuids::NONE.contains(0));
         assert_eq!(AllowedLuids::new(0..64).unwrap().as_slice().len(), 64);
-        assert_eq!(AllowedLuids::new(0..65), Err(TooManyLuids));
+        assert_eq!(AllowedLuids::new(0..65), None);
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! descriptors. The loader of Windows loads the filter from it as any other library.
 
 use crate::architecture::{Architecture, number, start};
+use crate::not_filtered::NotFiltered;
 use crate::payload::{self, Payload};
 
 /// How much of a program's start is read; its headers lie in it.
 pub const HEADERS_SIZE: usize = 2048;
 
 /// The most bytes of descriptors; programs have some hundred libraries at most.
-pub const MAX_IMPORTS_SIZE: usize = 20 * 2048;
+pub(crate) const MAX_IMPORTS_SIZE: usize = 20 * 2048;
 
 /// An offset in `IMAGE_NT_HEADERS64` and `IMAGE_NT_HEADERS32` (winnt.h).
 const SIZE_OF_IMAGE: usize = 24 + 56;
@@ -31,7 +32,6 @@ const NAME: usize = 12;
 const THUNKS_SIZE: usize = 16;
 const ORDINAL_1: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0x80];
 const ORDINAL_1_32: [u8; 8] = [1, 0, 0, 0x80, 0, 0, 0, 0];
-const LISTS_SIZE: usize = 2 * THUNKS_SIZE;
 
 /// `IMAGE_DATA_DIRECTORY`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -40,17 +40,6 @@ pub struct Directory {
     pub rva: u32,
     /// Its size in bytes.
     pub size: u32,
-}
-
-/// Why a program's imports cannot be changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refusal {
-    /// It is not a program of Windows, or its headers are unusual.
-    NotAProgram,
-    /// It is for another processor architecture.
-    OtherArchitecture,
-    /// .NET Framework starts such programs in its own way.
-    Managed,
 }
 
 /// The parts of a program's headers that matter.
@@ -70,11 +59,12 @@ pub struct Image {
 
 impl Image {
     /// Reads the start of a program.
-    pub fn read(headers: &[u8]) -> Result<Image, Refusal> {
-        let bad = Refusal::NotAProgram;
+    pub fn read(headers: &[u8]) -> Result<Image, NotFiltered> {
+        let bad = NotFiltered::UnusualProgram;
         let start = start(headers).ok_or(bad)?;
         let field = |at: usize| number(headers, start.checked_add(at)?);
-        let architecture = Architecture::read(headers, start).ok_or(Refusal::OtherArchitecture)?;
+        let architecture =
+            Architecture::read(headers, start).ok_or(NotFiltered::OtherArchitecture)?;
         let directories = architecture.directories();
         if field(directories - 4).ok_or(bad)? as usize <= CLR {
             return Err(bad);
@@ -84,7 +74,7 @@ impl Image {
             Some(Directory { rva: field(at)?, size: field(at + 4)? })
         };
         if directory(CLR).ok_or(bad)?.rva != 0 {
-            return Err(Refusal::Managed);
+            return Err(NotFiltered::Managed);
         }
         Ok(Image {
             architecture,
@@ -119,53 +109,44 @@ impl Image {
         self.directories + 8
     }
 
-    /// Where the export directory is named in the image.
-    #[must_use]
-    pub fn exports_rva(&self) -> u32 {
-        self.directories
-    }
-
     /// Their size.
     pub const DIRECTORIES_SIZE: usize = (IMPORT_ADDRESSES - IMPORT + 1) * 8;
 }
 
 /// The size of the descriptors at the start of `table`, without the empty one that ends
 /// them; `None` if none does.
-#[must_use]
-pub fn imports_length(table: &[u8]) -> Option<usize> {
+pub(crate) fn imports_length(table: &[u8]) -> Option<usize> {
     let is_end = |descriptor: &[u8]| number(descriptor, NAME) == Some(0);
     let count = table.chunks_exact(DESCRIPTOR_SIZE).position(is_end)?;
     Some(count * DESCRIPTOR_SIZE)
 }
 
-/// The block with the new import table.
-pub struct Block;
+/// The size of the block with the new import table, for a program with `imports` bytes of
+/// descriptors.
+pub(crate) fn block_size(imports: usize) -> usize {
+    BEFORE_IMPORTS + imports + DESCRIPTOR_SIZE
+}
 
-impl Block {
-    /// The size of a block for a program with `imports` bytes of descriptors.
-    #[must_use]
-    pub const fn size(imports: usize) -> usize {
-        Block::before_imports() + imports + DESCRIPTOR_SIZE
-    }
+/// The part of a block before the program's own descriptors.
+pub(crate) const BEFORE_IMPORTS: usize = DESCRIPTOR + DESCRIPTOR_SIZE;
 
-    /// The size of the part before the program's own descriptors.
-    #[must_use]
-    pub const fn before_imports() -> usize {
-        Block::START_SIZE + DESCRIPTOR_SIZE
-    }
+/// Where the block has the payload and the filter's descriptor.
+pub(crate) const PAYLOAD: usize = 2 * THUNKS_SIZE;
+const DESCRIPTOR: usize = PAYLOAD + payload::SIZE;
 
+impl Image {
     /// Writes the part of a block that lies before the program's own descriptors, for a
-    /// block at `rva` in `image`. Returns the new directory; `None` if `bytes` is too small.
-    pub fn write(
-        bytes: &mut [u8],
+    /// block at `rva` in the image. Returns the new directory.
+    pub(crate) fn write_block(
+        &self,
+        bytes: &mut [u8; BEFORE_IMPORTS],
         rva: u32,
-        image: &Image,
         payload: &Payload,
         imports: usize,
     ) -> Option<Directory> {
-        let (lists, rest) = bytes.split_at_mut_checked(LISTS_SIZE)?;
-        lists.fill(0);
-        let ordinal = match image.architecture {
+        bytes.fill(0);
+        let (lists, rest) = bytes.split_at_mut(PAYLOAD);
+        let ordinal = match self.architecture {
             Architecture::X64 => ORDINAL_1,
             Architecture::X86 => ORDINAL_1_32,
         };
@@ -173,37 +154,26 @@ impl Block {
             list[..8].copy_from_slice(&ordinal);
         }
         let (place, rest) = rest.split_first_chunk_mut::<{ payload::SIZE }>()?;
-        place.fill(0);
-        payload.write(place);
+        *place = payload.bytes();
         let descriptor = rest.first_chunk_mut::<DESCRIPTOR_SIZE>()?;
-        descriptor.fill(0);
-        let library = LISTS_SIZE + Payload::path_offset(image.architecture);
+        let library = PAYLOAD + Payload::path_offset(self.architecture);
         let library = rva.checked_add(u32::try_from(library).ok()?)?;
         let addresses = rva.checked_add(u32::try_from(THUNKS_SIZE).ok()?)?;
         for (at, value) in [(0, rva), (NAME, library), (NAME + 4, addresses)] {
             descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         Some(Directory {
-            rva: rva.checked_add(u32::try_from(Block::START_SIZE).ok()?)?,
+            rva: rva.checked_add(u32::try_from(DESCRIPTOR).ok()?)?,
             size: u32::try_from(DESCRIPTOR_SIZE + imports + DESCRIPTOR_SIZE).ok()?,
         })
     }
-
-    /// The payload of the block that starts with `bytes`; `None` if they are something else.
-    #[must_use]
-    pub fn payload(bytes: &[u8; Block::START_SIZE]) -> Option<Payload> {
-        Payload::read(bytes.last_chunk()?)
-    }
-
-    /// The size of the start of a block, with the payload.
-    pub const START_SIZE: usize = LISTS_SIZE + payload::SIZE;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AllowedLuids;
     use crate::architecture::{MACHINE, MAGIC};
-    use crate::{AllowedLuids, Unfiltered};
     use proptest::prelude::*;
 
     const START: usize = 0x80;
@@ -251,16 +221,16 @@ mod tests {
                 Image::read(&bytes)
             };
             let directories = START + architecture.directories();
-            assert_eq!(changed(START + MACHINE, 0xAA64), Err(Refusal::OtherArchitecture));
-            assert_eq!(changed(START + MAGIC, 0x107), Err(Refusal::OtherArchitecture));
-            assert_eq!(changed(directories - 4, 2), Err(Refusal::NotAProgram));
-            assert_eq!(changed(0x3C, 0xFFFF_FFF0), Err(Refusal::NotAProgram));
-            assert_eq!(Image::read(&headers(architecture)[1..]), Err(Refusal::NotAProgram));
+            assert_eq!(changed(START + MACHINE, 0xAA64), Err(NotFiltered::OtherArchitecture));
+            assert_eq!(changed(START + MAGIC, 0x107), Err(NotFiltered::OtherArchitecture));
+            assert_eq!(changed(directories - 4, 2), Err(NotFiltered::UnusualProgram));
+            assert_eq!(changed(0x3C, 0xFFFF_FFF0), Err(NotFiltered::UnusualProgram));
+            assert_eq!(Image::read(&headers(architecture)[1..]), Err(NotFiltered::UnusualProgram));
         }
         let mut mixed = headers(Architecture::X64);
         put(&mut mixed, START + MAGIC, 0x10B);
-        assert_eq!(Image::read(&mixed), Err(Refusal::OtherArchitecture));
-        assert_eq!(Image::read(b"MZ"), Err(Refusal::NotAProgram));
+        assert_eq!(Image::read(&mixed), Err(NotFiltered::OtherArchitecture));
+        assert_eq!(Image::read(b"MZ"), Err(NotFiltered::UnusualProgram));
     }
 
     /// .NET Framework's compiler writes a 32-bit program, also for 64-bit processes.
@@ -269,15 +239,15 @@ mod tests {
         for architecture in BOTH {
             let mut bytes = headers(architecture);
             put(&mut bytes, START + architecture.directories() + 8 * CLR, 0x2008);
-            assert_eq!(Image::read(&bytes), Err(Refusal::Managed));
+            assert_eq!(Image::read(&bytes), Err(NotFiltered::Managed));
         }
     }
 
     #[test]
     fn a_block_lists_the_filter_before_the_programs_own_libraries() {
         let allowed = AllowedLuids::new([7]).unwrap();
-        let payload = Payload::new(allowed, Unfiltered::Allow, r"C:\f.dll").unwrap();
-        let payload = payload.with_32_bit_filter(r"C:\f32.dll").unwrap();
+        let mut payload = Payload::new(allowed, r"C:\f.dll").unwrap();
+        payload.set_32_bit_filter(r"C:\f32.dll").unwrap();
         let expected: [(_, &[u8], u64); 2] = [
             (Architecture::X64, b"C:\\f.dll\0", (1 << 63) | 1),
             (Architecture::X86, b"C:\\f32.dll\0", (1 << 31) | 1),
@@ -285,9 +255,9 @@ mod tests {
         for (architecture, library, ordinal) in expected {
             let image = Image::read(&headers(architecture)).unwrap();
             let imports = 2 * DESCRIPTOR_SIZE;
-            let mut block = vec![0; Block::size(imports)];
-            let directory = Block::write(&mut block, 0x10_0000, &image, &payload, imports).unwrap();
-            assert_eq!(Block::before_imports() + imports + DESCRIPTOR_SIZE, block.len());
+            let mut block = [0; BEFORE_IMPORTS];
+            let directory = image.write_block(&mut block, 0x10_0000, &payload, imports).unwrap();
+            assert_eq!(BEFORE_IMPORTS + imports + DESCRIPTOR_SIZE, block_size(imports));
             assert_eq!(directory.size as usize, 4 * DESCRIPTOR_SIZE);
             let descriptor = (directory.rva - 0x10_0000) as usize;
             let pointed =
@@ -297,9 +267,9 @@ mod tests {
                 assert_eq!(block[list..list + 8], ordinal.to_le_bytes());
                 assert_eq!(block[list + 8..list + 16], [0; 8]);
             }
-            assert_eq!(descriptor, Block::START_SIZE);
-            assert_eq!(Block::payload(block.first_chunk().unwrap()), Some(payload));
-            assert_eq!(Block::payload(block[1..].first_chunk().unwrap()), None);
+            assert_eq!(descriptor, DESCRIPTOR);
+            assert_eq!(Payload::read(block[PAYLOAD..].first_chunk().unwrap()), Some(payload));
+            assert_eq!(Payload::read(block[1..].first_chunk().unwrap()), None);
         }
     }
 

@@ -4,71 +4,63 @@
 //! and keeps one value of each, so every resource has a variable of its own. Older plugins
 //! set only `DIRECTX_VISIBLE_DEVICES`.
 
-use core::fmt;
+use std::ffi::OsString;
 
-use crate::AllowedLuids;
+use thiserror::Error;
+use visibility_filter::AllowedLuids;
 
 /// The variable without a resource.
 pub const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 
 /// Why the container's devices are not known.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AllocationError<'a> {
+#[derive(Error, Clone, PartialEq, Eq, Debug)]
+pub enum AllocationError {
     /// No variable lists devices.
+    #[error("{VARIABLE} is not set")]
     Missing,
     /// The variable with this name has no value.
-    Empty(&'a str),
+    #[error("{0} is empty")]
+    Empty(String),
     /// A variable has something else than numbers and commas.
+    #[error("{name} has `{}`, which is not a LUID", word.escape_debug())]
     Malformed {
         /// The name of the variable.
-        name: &'a str,
+        name: String,
         /// What is not a LUID.
-        word: &'a str,
+        word: String,
     },
     /// The variables name more devices than [`AllowedLuids`] can have.
+    #[error("the variables name more than 64 devices")]
     TooMany,
 }
 
-impl fmt::Display for AllocationError<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AllocationError::Missing => write!(f, "{VARIABLE} is not set"),
-            AllocationError::Empty(name) => write!(f, "{name} is empty"),
-            AllocationError::Malformed { name, word } => {
-                write!(f, "{name} has `{}`, which is not a LUID", word.escape_debug())
-            }
-            AllocationError::TooMany => f.write_str("the variables name more than 64 devices"),
-        }
-    }
+/// The devices of all resources, from the variables of this process.
+pub fn allocated() -> Result<AllowedLuids, AllocationError> {
+    let text = |text: OsString| text.to_string_lossy().into_owned();
+    of(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
 }
 
-impl core::error::Error for AllocationError<'_> {}
-
-/// The devices of all resources, from the names and values of all `variables`. They are
-/// sorted, so that the result does not depend on the order of the environment.
-pub fn allocated<Text: AsRef<str> + Ord>(
-    variables: &mut [(Text, Text)],
-) -> Result<AllowedLuids, AllocationError<'_>> {
+/// The devices of all resources, sorted, so that the result does not depend on the order of the
+/// `variables`.
+fn of(mut variables: Vec<(String, String)>) -> Result<AllowedLuids, AllocationError> {
+    variables.retain(|(name, _)| is_list(name));
     variables.sort_unstable();
-    let mut lists = variables
-        .iter()
-        .map(|(name, text)| (name.as_ref(), text.as_ref()))
-        .filter(|(name, _)| is_list(name))
-        .peekable();
-    if lists.peek().is_none() {
+    if variables.is_empty() {
         return Err(AllocationError::Missing);
     }
-    let mut allowed = AllowedLuids::NONE;
-    for (name, text) in lists {
+    let mut luids = Vec::new();
+    for (name, text) in variables {
         if text.trim().is_empty() {
             return Err(AllocationError::Empty(name));
         }
         for word in text.split(',').map(str::trim) {
-            let luid = word.parse().map_err(|_| AllocationError::Malformed { name, word })?;
-            allowed.insert(luid).map_err(|_| AllocationError::TooMany)?;
+            luids.push(word.parse().map_err(|_| AllocationError::Malformed {
+                name: name.clone(),
+                word: word.to_owned(),
+            })?);
         }
     }
-    Ok(allowed)
+    AllowedLuids::new(luids).ok_or(AllocationError::TooMany)
 }
 
 /// Whether the variable lists devices. Windows ignores the case of names.
@@ -83,8 +75,8 @@ mod tests {
     use super::*;
 
     fn of(variables: &[(&str, &str)]) -> Result<Vec<i64>, String> {
-        let mut variables = variables.to_vec();
-        let allowed = allocated(&mut variables).map_err(|error| error.to_string());
+        let variables = variables.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned()));
+        let allowed = super::of(variables.collect()).map_err(|error| error.to_string());
         allowed.map(|list| list.as_slice().to_vec())
     }
 
