@@ -1,5 +1,6 @@
-//! Whether a file is the filter, without loading it: a process can load only libraries of its
-//! own architecture, and one that imports a library that cannot be loaded does not start.
+//! Whether a file is the filter, and who may load it, without loading it: a process can load only
+//! libraries of its own architecture, and one that imports a library that cannot be loaded does not
+//! start.
 
 use crate::architecture::{Architecture, number, start};
 
@@ -41,6 +42,14 @@ fn exports_filter(file: &[u8], start: usize, architecture: Architecture) -> Opti
     let exports = at(number(file, start + architecture.directories())?)?;
     let name = at(number(at(number(exports, 32)?)?, 0)?)?;
     Some(number(exports, 16)? == 1 && name.starts_with(EXPORT))
+}
+
+/// Whether a `SECURITY_DESCRIPTOR_RELATIVE` names `ALL APPLICATION PACKAGES` (S-1-15-2-1), without
+/// which no process in an `AppContainer` can use the file. Its rights are not compared: nobody
+/// names it to refuse it.
+pub(crate) fn admits_app_containers(descriptor: &[u8]) -> bool {
+    const ALL: [u8; 16] = [1, 2, 0, 0, 0, 0, 0, 15, 2, 0, 0, 0, 1, 0, 0, 0];
+    descriptor.windows(ALL.len()).any(|part| part == ALL)
 }
 
 /// What the file has of a section.
@@ -99,6 +108,19 @@ mod tests {
         }
         assert!(!is_filter(b"", X86));
         assert!(!is_filter(b"no library", X86));
+    }
+
+    #[test]
+    fn only_a_descriptor_that_names_them_admits_app_containers() {
+        // `D:P(A;;FRFX;;;WD)(A;;FRFX;;;S-1-15-2-1)`.
+        let everyone = [0, 0, 20, 0, 0xA9, 0, 0x12, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+        let all = [0, 0, 24, 0, 0xA9, 0, 0x12, 0, 1, 2, 0, 0, 0, 0, 0, 15, 2, 0, 0, 0, 1, 0, 0, 0];
+        let start = [1, 0, 4, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0];
+        let list = [2, 0, 52, 0, 2, 0, 0, 0];
+        let descriptor = [&start[..], &list, &everyone, &all].concat();
+        assert!(admits_app_containers(&descriptor));
+        assert!(!admits_app_containers(&[&start[..], &list, &everyone, &everyone].concat()));
+        assert!(!admits_app_containers(&[0; 1024]));
     }
 
     proptest! {

@@ -20,6 +20,8 @@ pub enum NotFiltered {
     StrictShadowStack,
     /// The program is not as Windows makes it.
     UnusualProgram,
+    /// The process runs in an `AppContainer`, which the filter's file does not admit.
+    AppContainer,
     /// The filter's file does not exist, or cannot be read.
     FilterUnreadable,
     /// Windows refused an access to the process, with this NTSTATUS.
@@ -39,6 +41,9 @@ impl NotFiltered {
             NotFiltered::StrictGuard => "it loads only libraries with Control Flow Guard",
             NotFiltered::StrictShadowStack => "it loads only libraries with CET",
             NotFiltered::UnusualProgram => "its import table cannot be read",
+            NotFiltered::AppContainer => {
+                "the access list of the filter's file does not admit its AppContainer"
+            }
             NotFiltered::FilterUnreadable => "the filter's file cannot be read",
             NotFiltered::Refused(status) => return ("Windows refused access to it", Some(status)),
         };

@@ -138,6 +138,21 @@ unsafe extern "system" {
     pub(crate) fn NtClose(handle: Handle) -> Status;
     #[cfg(not(feature = "dll"))]
     pub(crate) fn NtResumeProcess(process: Handle) -> Status;
+    pub(crate) fn NtOpenProcessToken(process: Handle, access: u32, token: *mut Handle) -> Status;
+    pub(crate) fn NtQueryInformationToken(
+        token: Handle,
+        class: u32,
+        buffer: *mut c_void,
+        size: u32,
+        returned: *mut u32,
+    ) -> Status;
+    pub(crate) fn NtQuerySecurityObject(
+        object: Handle,
+        parts: u32,
+        buffer: *mut c_void,
+        size: u32,
+        needed: *mut u32,
+    ) -> Status;
 }
 
 #[cfg(feature = "dll")]

@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 
 use crate::architecture::Architecture;
+use crate::filter_file::admits_app_containers;
 use crate::imports::{
     BEFORE_IMPORTS, Directory, HEADERS_SIZE, Image, MAX_IMPORTS_SIZE, block_size, imports_length,
 };
@@ -46,7 +47,7 @@ pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered
     // A process whose imports name a file that cannot be loaded does not start at all.
     match payload.path(architecture) {
         [] => return Err(NotFiltered::No32BitFilter),
-        path => check_file(path)?,
+        path => check_file(path, is_in_app_container(process))?,
     }
     for (policy, flags, why) in POLICIES {
         // Older versions of Windows and Wine do not know every policy.
@@ -178,11 +179,33 @@ fn query<T: Copy, const N: usize>(
     if status == nt::STATUS_SUCCESS { Ok(value) } else { Err(status) }
 }
 
-/// Whether this process can load the file at an absolute path of ASCII characters.
-fn check_file(path: &[u8]) -> Result<(), NotFiltered> {
+/// Whether a process runs in an `AppContainer`, if Windows says so.
+fn is_in_app_container(process: Handle) -> bool {
+    const TOKEN_QUERY: u32 = 8;
+    /// `TokenIsAppContainer`.
+    const CLASS: u32 = 29;
+    let (mut token, mut answer, mut size) = (core::ptr::null_mut(), 0_u32, 0);
+    // SAFETY: the place is a local variable.
+    if unsafe { nt::NtOpenProcessToken(process, TOKEN_QUERY, &raw mut token) } != 0 {
+        return false;
+    }
+    // SAFETY: the token is open, and the answer has four bytes.
+    let status = unsafe {
+        let answer = (&raw mut answer).cast();
+        nt::NtQueryInformationToken(token, CLASS, answer, 4, &raw mut size)
+    };
+    // SAFETY: the handle is open and belongs to this function.
+    let _ = unsafe { nt::NtClose(token) };
+    status == nt::STATUS_SUCCESS && answer != 0
+}
+
+/// Whether this process, and one in an `AppContainer`, can load the file at an absolute path of ASCII
+/// characters.
+fn check_file(path: &[u8], in_app_container: bool) -> Result<(), NotFiltered> {
     const PREFIX: &[u8] = br"\??\";
     /// `FILE_READ_DATA | FILE_EXECUTE`, as for a library.
     const ACCESS: u32 = 0x21;
+    const READ_CONTROL: u32 = 0x2_0000;
     /// `FILE_SHARE_READ | FILE_SHARE_DELETE`.
     const SHARE: u32 = 5;
     /// `FILE_NON_DIRECTORY_FILE`.
@@ -203,15 +226,32 @@ fn check_file(path: &[u8]) -> Result<(), NotFiltered> {
         quality: core::ptr::null(),
     };
     let (mut handle, mut io_status) = (core::ptr::null_mut(), [0_usize; 2]);
+    let access = ACCESS | if in_app_container { READ_CONTROL } else { 0 };
     // SAFETY: the structures live until the call returns.
     let status = unsafe {
         let (handle, file) = (&raw mut handle, &raw const file);
-        nt::NtOpenFile(handle, ACCESS, file, io_status.as_mut_ptr(), SHARE, OPTIONS)
+        nt::NtOpenFile(handle, access, file, io_status.as_mut_ptr(), SHARE, OPTIONS)
     };
     if status != nt::STATUS_SUCCESS {
         return Err(NotFiltered::FilterUnreadable);
     }
+    let admits = !in_app_container || admits_app_containers(&descriptor(handle));
     // SAFETY: the handle is open and belongs to this function.
     let _ = unsafe { nt::NtClose(handle) };
-    Ok(())
+    if admits { Ok(()) } else { Err(NotFiltered::AppContainer) }
+}
+
+/// The access list of an open file, in a `SECURITY_DESCRIPTOR_RELATIVE`; zeros if it is too long.
+fn descriptor(file: Handle) -> [u8; 1024] {
+    const DACL: u32 = 4;
+    // The kernel wants an aligned address.
+    #[repr(align(8))]
+    struct Buffer([u8; 1024]);
+    let (mut buffer, mut needed) = (Buffer([0; 1024]), 0);
+    // SAFETY: the buffer has this size.
+    let _ = unsafe {
+        let place = buffer.0.as_mut_ptr().cast();
+        nt::NtQuerySecurityObject(file, DACL, place, 1024, &raw mut needed)
+    };
+    buffer.0
 }
