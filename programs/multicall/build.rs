@@ -1,10 +1,6 @@
 //! Links a Windows version resource into the program.
 
-use version_resource::{CompileError, Program, link_to_programs};
-
-fn main() -> Result<(), CompileError> {
-    link_to_programs(&[Program {
-        name: "directx-programs",
-        description: "DirectX device plugin for Kubernetes and its tools",
-    }])
+fn main() -> std::io::Result<()> {
+    let description = "DirectX device plugin for Kubernetes and its tools";
+    version_resource::link_to_programs(&[("directx-programs", description)])
 }

@@ -29,21 +29,14 @@ pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Fai
 
 /// Reads the adapters and facts of the host that [`open_host`] opens, once.
 pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
-    match inventory {
-        Some(path) => read_inventory(path),
-        None => this_host()?.snapshot().map(with_host_facts).map_err(source_failure),
+    if let Some(path) = inventory {
+        return read_inventory(path);
     }
-}
-
-/// Adds the facts of the host that a snapshot of it does not contain.
-#[cfg(windows)]
-fn with_host_facts(snapshot: HostSnapshot) -> HostSnapshot {
-    HostSnapshot { host: win32::host_facts(), ..snapshot }
-}
-
-#[cfg(not(windows))]
-fn with_host_facts(snapshot: HostSnapshot) -> HostSnapshot {
-    snapshot
+    let snapshot = this_host()?.snapshot().map_err(source_failure)?;
+    // A snapshot does not contain all facts of the host.
+    #[cfg(windows)]
+    let snapshot = HostSnapshot { host: win32::host_facts(), ..snapshot };
+    Ok(snapshot)
 }
 
 /// Reads an inventory. One that is missing or malformed is wrong usage.

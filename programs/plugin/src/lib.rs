@@ -32,11 +32,10 @@ mod serve;
 mod service_command;
 mod simulate;
 mod status;
-mod verify_command;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::CommandFactory;
 use cli::Failure;
 use daemon::logging::{self, LogLevel};
 use devices::DriverModel;
@@ -50,10 +49,7 @@ pub fn main() -> ExitCode {
     if std::env::args_os().skip(1).any(|argument| argument == "serve") {
         serve::survive_reload_signal();
     }
-    cli::run(|| {
-        let matches = CommandLine::command().color(cli::color_choice()).get_matches();
-        run(CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?)
-    })
+    cli::run(|| run(cli::parse(CommandLine::command())))
 }
 
 /// Runs the daemon for one driver model, under the name of an earlier program.
@@ -61,8 +57,7 @@ pub fn main() -> ExitCode {
 pub fn main_for(model: DriverModel) -> ExitCode {
     serve::survive_reload_signal();
     cli::run(|| {
-        let matches = one_model_command(model).color(cli::color_choice()).get_matches();
-        let line = OneModelCommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
+        let line: OneModelCommandLine = cli::parse(one_model_command(model));
         if let Some(shell) = line.completions.shell {
             cli::write_completions(shell, one_model_command(model))?;
             return Ok(ExitCode::SUCCESS);
@@ -81,7 +76,7 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
     };
     match line.command {
         Command::Doctor(arguments) => return doctor_command::run(arguments),
-        Command::Verify(arguments) => return verify_command::run(arguments),
+        Command::Verify(arguments) => return doctor_command::verify(arguments),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Service(arguments) => return service_command::run(&arguments, &line.logs),
         Command::Serve(arguments) => serve::run(arguments),

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use devices::{
-    Catalog, DeviceSet, HostSnapshot, Moment, Plan, Policy, ResourceDevices, ResourceOrigin,
-    SlotId, plan,
+    Catalog, DeviceSet, HostSnapshot, Moment, Plan, PlanError, Policy, ResourceDevices,
+    ResourceOrigin, SlotId, plan,
 };
 
 /// A container to test.
@@ -15,11 +15,8 @@ pub(super) struct Case {
     pub(super) plan: Plan,
 }
 
-/// What the daemon would answer.
-pub(super) enum Planned {
-    Case(Case),
-    Refused { object: String, reason: String },
-}
+/// What the daemon would answer, with the object of a [`Case`].
+pub(super) type Planned = (String, Result<Plan, PlanError>);
 
 /// A container with one device, and one with all devices, of each resource with healthy
 /// devices.
@@ -39,12 +36,9 @@ fn of_resource(resource: &ResourceDevices, host: &HostSnapshot) -> Vec<Planned> 
         ResourceOrigin::Rule(number) => format!("rule {number}"),
     };
     let planned = |slots: &[String], count: String| {
-        let object = format!("{label}, {count}");
         let exists = |path: &str| Path::new(path).is_file();
-        match plan(resource, slots.iter().map(String::as_str), &host.host, &exists) {
-            Ok(plan) => Planned::Case(Case { object, plan }),
-            Err(error) => Planned::Refused { object, reason: error.to_string() },
-        }
+        let plan = plan(resource, slots.iter().map(String::as_str), &host.host, &exists);
+        (format!("{label}, {count}"), plan)
     };
     match slots.as_slice() {
         [] => Vec::new(),

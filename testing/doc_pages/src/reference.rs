@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 
 /// The reference of `command` and its subcommands: usage, arguments, examples.
 #[must_use]
-pub fn markdown(command: &Command) -> String {
+pub fn reference(command: &Command) -> String {
     let mut command = command.clone();
     command.build();
     let mut text = String::new();
@@ -85,7 +85,7 @@ mod tests {
                     .default_value("text"),
             ),
         );
-        let text = markdown(&command);
+        let text = reference(&command);
         assert!(
             text.starts_with("# prog\n\ndoes work\n\n```text\nprog [COMMAND]\n```\n"),
             "{text}"

@@ -2,24 +2,28 @@
 //! single devices, names of hosts or users.
 
 use devices::{Criteria, Device, DeviceScope, Filter, Health, HostSnapshot, Program, discover};
-use doctor::Inspection;
+use serde::Serialize;
+
+use crate::facts::MachineFacts;
 
 const UNKNOWN: &str = "unknown";
 
 /// The versions of a node's software.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Versions {
-    pub(super) program: &'static str,
-    pub(super) windows: String,
-    pub(super) build: String,
-    pub(super) hcs_schemas: String,
-    pub(super) containerd: String,
-    pub(super) kubelet: String,
+    program: &'static str,
+    windows: String,
+    build: String,
+    hcs_schemas: String,
+    containerd: String,
+    kubelet: String,
 }
 
 impl Versions {
-    pub(super) fn of(inspection: Option<&Inspection>, read: Option<&HostSnapshot>) -> Versions {
-        let host = inspection.map(|i| &i.host).or(read.map(|read| &read.host));
-        let software = inspection.map(|i| &i.software);
+    pub(super) fn of(machine: Option<&MachineFacts>, read: Option<&HostSnapshot>) -> Versions {
+        let host = machine.map(|machine| &machine.host).or(read.map(|read| &read.host));
+        let software = machine.map(|machine| &machine.software);
         let known = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
         let product = host.and_then(|host| {
             let names = [host.product.clone(), host.display_version.clone()];
@@ -64,6 +68,7 @@ fn version(program: Option<&Program>) -> String {
 }
 
 /// One device of the node.
+#[derive(Serialize)]
 pub(super) struct DeviceSummary {
     pub(super) description: String,
     /// `10de:1eb8`.

@@ -1,12 +1,10 @@
-//! Runs a program, and ends it when the step must end.
+//! Runs a program of the node, and ends it when it takes too long.
 
 use std::io::{self, Read};
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
-
-use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
 
 use crate::stop::{Reason, Stop};
 
@@ -34,43 +32,31 @@ pub(crate) enum RunError {
     Stopped(Reason),
 }
 
-/// Runs `program` to its end.
-pub(crate) async fn run(
-    program: &Path,
-    arguments: &[String],
-    stop: &Stop,
-) -> Result<Ended, RunError> {
-    let mut command = Command::new(program);
-    command.args(arguments);
+/// Runs a program to its end.
+pub(crate) fn run(mut command: Command, stop: &Stop) -> Result<Ended, RunError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(RunError::Start)?;
     let stdout = read(child.stdout.take());
     let stderr = read(child.stderr.take());
-    let status = match stop.or(ended(&mut child)).await {
-        Ok(status) => status.map_err(RunError::Start)?,
-        Err(reason) => {
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(RunError::Start)? {
+            break status;
+        }
+        if let Some(reason) = stop.reason() {
             // It may have ended in the meantime.
             let _ = child.kill();
             let _ = child.wait();
             return Err(RunError::Stopped(reason));
         }
+        thread::sleep(CHECK_INTERVAL);
     };
-    Ok(Ended { status, stdout: received(stdout).await, stderr: received(stderr).await })
-}
-
-async fn ended(child: &mut Child) -> io::Result<ExitStatus> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        sleep(CHECK_INTERVAL).await;
-    }
+    Ok(Ended { status, stdout: received(&stdout), stderr: received(&stderr) })
 }
 
 /// Reads a pipe on a thread, so that the program never waits for its reader.
-fn read(pipe: Option<impl Read + Send + 'static>) -> oneshot::Receiver<Vec<u8>> {
-    let (send, receive) = oneshot::channel();
-    std::thread::spawn(move || {
+fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (send, receive) = channel();
+    thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
             // What was read before an error is kept.
@@ -83,8 +69,7 @@ fn read(pipe: Option<impl Read + Send + 'static>) -> oneshot::Receiver<Vec<u8>> 
     receive
 }
 
-async fn received(output: oneshot::Receiver<Vec<u8>>) -> String {
-    let bytes = timeout(OUTPUT_LIMIT, output).await;
-    let bytes = bytes.ok().and_then(Result::ok).unwrap_or_default();
+fn received(output: &Receiver<Vec<u8>>) -> String {
+    let bytes = output.recv_timeout(OUTPUT_LIMIT).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -7,43 +7,71 @@
 
 mod ctr;
 mod planned;
+mod program;
 mod sight;
 mod visibility;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use cli::Failure;
 use devices::{HostSnapshot, Policy};
+use settings::Config;
 
+use super::discovery;
+use crate::finding::{Finding, Status, Subject, Value};
 use crate::process::{Ended, RunError};
 use crate::request::ContainerRequest;
-use crate::step::{Finding, Measurement, Outcome, Step};
-use crate::steps::discovery;
-use crate::stop::{Reason, Stop};
-use ctr::{Ctr, Program};
-use planned::{Case, Planned, cases};
+use crate::stop::{Reason, Stop, on_thread};
+use ctr::Ctr;
+use planned::{Case, cases};
+use program::Program;
 use sight::{host_luids, judge, seen_luids};
 
+pub(super) const SUBJECT: Subject = Subject("container");
+
 /// How long one container may take: Windows unpacks layers on the first start.
-pub(crate) const LIMIT: Duration = Duration::from_secs(300);
+pub(super) const LIMIT: Duration = Duration::from_secs(300);
 
 /// How many lines of a container's output a report contains.
 const OUTPUT_LINES: usize = 20;
 
 /// Tests a container for one device and one for all devices of each resource.
-pub(crate) async fn run(
+pub(super) async fn run(
     request: &ContainerRequest,
-    policy: Policy,
+    config: Result<&Config, &Failure>,
     inventory: Option<PathBuf>,
-    stop: &Stop,
+    stop: Stop,
 ) -> Vec<Finding> {
-    let failed =
-        |what: &str, error: String| vec![Finding::failed(Step::Container, what).detail([error])];
-    let host = match stop.or_on_thread(move || snapshot(inventory.as_deref())).await {
+    let policy = match config {
+        Ok(config) => config.policy.clone(),
+        Err(error) => return failed("the configuration is not valid", error.chain()),
+    };
+    let read = stop.or_on_thread(move || {
+        discovery::open(inventory.as_deref())
+            .and_then(|mut source| discovery::snapshot(&mut *source))
+    });
+    let host = match read.await {
         Ok(Ok(host)) => host,
         Ok(Err(error)) => return failed("the adapters cannot be read", error),
-        Err(reason) => return vec![Finding::unfinished(Step::Container, reason)],
+        Err(reason) => return vec![SUBJECT.unfinished(reason)],
     };
+    let request = request.clone();
+    // Ends by itself at an interruption, after it has removed the container.
+    let findings = on_thread(move || run_all(&request, policy, host, stop)).await;
+    findings.unwrap_or_else(|reason| vec![SUBJECT.unfinished(reason)])
+}
+
+fn failed(what: &str, error: String) -> Vec<Finding> {
+    vec![SUBJECT.finding(Status::Failed, what).detail([error])]
+}
+
+fn run_all(
+    request: &ContainerRequest,
+    policy: Policy,
+    host: HostSnapshot,
+    stop: Stop,
+) -> Vec<Finding> {
     let program = match Program::for_command(&request.command) {
         Ok(program) => program,
         Err(error) => {
@@ -58,76 +86,68 @@ pub(crate) async fn run(
     };
     let planned = cases(policy, &host);
     if planned.is_empty() {
-        return vec![Finding::skipped(Step::Container, "this host has no healthy device")];
+        return vec![SUBJECT.skipped("this host has no healthy device")];
     }
     let bench = Bench { ctr: Ctr::new(request), host, stop };
     let mut findings = Vec::new();
-    for (number, planned) in planned.into_iter().enumerate() {
-        let case = match planned {
-            Planned::Refused { object, reason } => {
-                findings.push(refused(object, reason));
+    for (number, (object, plan)) in planned.into_iter().enumerate() {
+        let case = match plan {
+            Ok(plan) => Case { object, plan },
+            Err(error) => {
+                let refused = SUBJECT
+                    .skipped("the plugin refuses such a container")
+                    .of(object)
+                    .detail([error.to_string()])
+                    .hint("see `multiDevice` and `deviceClass` of the configuration");
+                findings.push(refused);
                 continue;
             }
-            Planned::Case(case) => case,
         };
         let name = format!("directx-verify-{}-{number}", std::process::id());
-        findings.push(bench.test(&case, &name, &program).await);
+        findings.push(bench.test(&case, &name, &program));
         if let Some(check) = &check {
             let case = visibility::case(case);
             findings.push(match visibility::reason_to_skip(&case) {
                 Some(skipped) => skipped,
-                None => bench.test(&case, &format!("{name}-visible"), check).await,
+                None => bench.test(&case, &format!("{name}-visible"), check),
             });
         }
     }
     findings
 }
 
-fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, String> {
-    discovery::open(inventory)?.snapshot().map_err(|error| cli::error_chain(&*error))
-}
-
-fn refused(object: String, reason: String) -> Finding {
-    Finding::skipped(Step::Container, "the plugin refuses such a container")
-        .of(object)
-        .detail([reason])
-        .hint("see `multiDevice` and `deviceClass` of the configuration")
-}
-
 /// What every container is tested with.
-struct Bench<'s> {
+struct Bench {
     ctr: Ctr,
     host: HostSnapshot,
-    stop: &'s Stop,
+    stop: Stop,
 }
 
-impl Bench<'_> {
+impl Bench {
     /// Runs a container of `case`, which is called `name`.
-    async fn test(&self, case: &Case, name: &str, program: &Program) -> Finding {
-        if self.stop.is_interrupted() {
-            let object = case.object.clone();
-            return Finding::unfinished(Step::Container, Reason::Interrupted).of(object);
+    fn test(&self, case: &Case, name: &str, program: &Program) -> Finding {
+        let stop = self.stop.restarted();
+        if stop.reason().is_some() {
+            return SUBJECT.unfinished(Reason::Interrupted).of(case.object.clone());
         }
         let arguments = self.ctr.run_arguments(&case.plan, program, name);
         let began = Instant::now();
-        let ran = self.ctr.run(&arguments, &self.stop.restarted()).await;
-        let taken = Measurement::time("containerMs", began.elapsed());
+        let ran = self.ctr.run(&arguments, &stop);
+        let taken = ("containerMs", Value::Time(began.elapsed()));
         let is_left = match &ran {
             // `ctr run --rm` has removed the container, or there is no `ctr`.
             Ok(ended) if ended.status.success() => false,
             Err(RunError::Start(_)) => false,
             // It failed, and a containerd that does not answer is the usual reason.
-            Ok(_) => self.ctr.remove(name).await == Some(true),
-            Err(RunError::Stopped(_)) => self.ctr.remove(name).await != Some(false),
+            Ok(_) => self.ctr.remove(name) == Some(true),
+            Err(RunError::Stopped(_)) => self.ctr.remove(name) != Some(false),
         };
         let finding = match ran {
             Ok(ended) => finding(&ended, case, program, &self.host).measured([taken]),
-            Err(RunError::Start(error)) => {
-                Finding::failed(Step::Container, "`ctr` cannot be started")
-                    .detail([error.to_string()])
-                    .hint("install `ctr`, or add its folder to PATH")
-            }
-            Err(RunError::Stopped(reason)) => Finding::unfinished(Step::Container, reason),
+            Err(RunError::Start(error)) => SUBJECT
+                .failed("`ctr` cannot be started", "install `ctr`, or add its folder to PATH")
+                .detail([error.to_string()]),
+            Err(RunError::Stopped(reason)) => SUBJECT.unfinished(reason),
         };
         let finding = finding.of(case.object.clone()).detail([ctr::display(&arguments)]);
         if !is_left {
@@ -147,29 +167,28 @@ fn finding(ended: &Ended, case: &Case, program: &Program, host: &HostSnapshot) -
         return finding;
     }
     if !ended.status.success() {
-        let code = ended
-            .status
-            .code()
-            .map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
-        return Finding::failed(Step::Container, format!("the container failed: {code}"))
+        let code = ended.status.code();
+        let code = code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
+        return SUBJECT
+            .finding(Status::Failed, format!("the container failed: {code}"))
             .detail(last_lines(&ended.stderr))
             .detail(last_lines(&ended.stdout));
     }
     let Some(seen) = seen_luids(&ended.stdout) else {
-        let (outcome, what) = match program {
-            Program::This(_) => (Outcome::Failed, "the container did not list its devices"),
-            Program::Check(_) => (Outcome::Failed, "directx-visible did not print its report"),
+        let (status, what) = match program {
+            Program::This(_) => (Status::Failed, "the container did not list its devices"),
+            Program::Check(_) => (Status::Failed, "directx-visible did not print its report"),
             Program::Probe(..) | Program::Given(_) => {
-                (Outcome::Ok, "the command ended with exit code 0")
+                (Status::Ok, "the command ended with exit code 0")
             }
         };
-        return Finding::new(Step::Container, outcome, what).detail(last_lines(&ended.stdout));
+        return SUBJECT.finding(status, what).detail(last_lines(&ended.stdout));
     };
     let allocated = case.plan.devices.iter().map(|device| device.luid.0).collect();
-    let (outcome, what) = judge(&seen, &allocated, &host_luids(host));
-    Finding::new(Step::Container, outcome, what).measured([
-        Measurement::count("allocated", allocated.len()),
-        Measurement::count("seen", seen.len()),
+    let (status, what) = judge(&seen, &allocated, &host_luids(host));
+    SUBJECT.finding(status, what).measured([
+        ("allocated", Value::Count(allocated.len())),
+        ("seen", Value::Count(seen.len())),
     ])
 }
 

@@ -6,16 +6,16 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kubelet::status::Phase;
 use kubelet::{
-    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Resource, Served, Status,
-    Transport as _, UnixSockets,
+    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Resource, Served,
+    Status as CallError, UnixSockets,
 };
 use tokio::sync::{oneshot, watch};
 
-use crate::step::{Finding, Measurement, Step};
+use crate::finding::{Finding, Subject, Value};
 use crate::stop::{Reason, Stop};
 
 /// The temporary resource.
@@ -24,16 +24,19 @@ const RESOURCE: &str = "directx.microsoft.com/verify";
 /// What to read about a kubelet that does not respond.
 const HINT: &str = "see the lines `kubelet-directory` and `kubelet-socket` of `doctor`";
 
+const NOT_REGISTERED: &str = "the kubelet did not register a resource";
+const NO_SOCKET: &str = "the kubelet's socket does not exist";
+
 /// Registers the resource, waits until the kubelet has received the device list, and ends the
 /// registration.
-pub(crate) async fn run(directory: &Path, stop: &Stop) -> Finding {
+pub(super) async fn run(directory: &Path, stop: &Stop) -> Finding {
     if !uds::is_supported() {
-        return Finding::skipped(Step::Kubelet, "this host does not support AF_UNIX sockets");
+        return Subject::KUBELET.skipped("this host does not support AF_UNIX sockets");
     }
     let socket = directory.join(KUBELET_SOCKET);
-    if matches!(UnixSockets.identity(&socket), Ok(None)) {
+    if matches!(uds::identity(&socket), Ok(None)) {
         let missing = format!("no file {}", socket.display());
-        return Finding::failed(Step::Kubelet, NO_SOCKET).detail([missing]).hint(HINT);
+        return Subject::KUBELET.failed(NO_SOCKET, HINT).detail([missing]);
     }
     let (send, mut readiness) = watch::channel(Readiness::default());
     let (end, ended) = oneshot::channel::<()>();
@@ -44,83 +47,54 @@ pub(crate) async fn run(directory: &Path, stop: &Stop) -> Finding {
     };
     let serving = kubelet::run(directory, Served::fixed(resources), UnixSockets, shutdown, send);
     let observing = async {
-        let observed = observe(&mut readiness, stop).await;
+        let finding = observe(&mut readiness, stop).await;
         drop(end);
-        observed
+        finding
     };
     // The registration ends, and its socket is removed, also after an interruption.
-    let (served, observed) = tokio::join!(serving, observing);
-    let finding = finding(observed);
-    match served {
-        Ok(()) => finding,
-        Err(error) => finding.detail([cli::error_chain(&error)]),
-    }
+    let (served, finding) = tokio::join!(serving, observing);
+    finding.detail(served.err().map(|error| cli::error_chain(&error)))
 }
 
-/// How far the registration came.
-#[derive(Default)]
-struct Observed {
-    registered: Option<Duration>,
-    listed: Option<Duration>,
-    last_error: Option<String>,
-    stopped: Option<Reason>,
-}
-
-async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Observed {
+/// Waits until the kubelet has received the list.
+async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Finding {
     let began = Instant::now();
-    let mut observed = Observed::default();
-    while observed.listed.is_none() {
+    let (mut registered, mut last_error) = (None, None);
+    loop {
         match stop.or(readiness.changed()).await {
             Ok(Ok(())) => {}
-            Ok(Err(_serving_ended)) => return observed,
-            Err(reason) => return Observed { stopped: Some(reason), ..observed },
+            Err(Reason::Interrupted) => return Subject::KUBELET.unfinished(Reason::Interrupted),
+            Err(_) | Ok(Err(_)) => break,
         }
         let readiness = readiness.borrow_and_update();
         let Some(resource) = readiness.resources.first() else { continue };
         match resource.phase {
             Phase::Starting => {}
-            Phase::WaitingForKubelet => {
-                if !resource.last_error.is_empty() {
-                    observed.last_error = Some(resource.last_error.clone());
-                }
-            }
+            Phase::WaitingForKubelet if resource.last_error.is_empty() => {}
+            Phase::WaitingForKubelet => last_error = Some(resource.last_error.clone()),
             Phase::WaitingForOtherDaemon => {
                 let daemon = &resource.last_error;
-                observed.last_error = Some(format!("waiting for another daemon: {daemon}"));
+                last_error = Some(format!("waiting for another daemon: {daemon}"));
             }
-            Phase::Registered => {
-                observed.registered.get_or_insert(began.elapsed());
-            }
+            Phase::Registered => drop(registered.get_or_insert(began.elapsed())),
             Phase::Ready => {
-                observed.registered.get_or_insert(began.elapsed());
-                observed.listed = Some(began.elapsed());
+                let listed = began.elapsed();
+                let registered = registered.unwrap_or(listed);
+                let what = "the kubelet registered a resource and received its device list";
+                return Subject::KUBELET.ok(what).measured([
+                    ("registeredMs", Value::Time(registered)),
+                    ("listReceivedMs", Value::Time(listed)),
+                ]);
             }
         }
     }
-    observed
-}
-
-fn finding(observed: Observed) -> Finding {
-    if let (Some(registered), Some(listed)) = (observed.registered, observed.listed) {
-        let what = "the kubelet registered a resource and received its device list";
-        return Finding::ok(Step::Kubelet, what).measured([
-            Measurement::time("registeredMs", registered),
-            Measurement::time("listReceivedMs", listed),
-        ]);
-    }
-    if observed.stopped == Some(Reason::Interrupted) {
-        return Finding::unfinished(Step::Kubelet, Reason::Interrupted);
-    }
-    let what = match (&observed.last_error, observed.registered) {
-        (_, Some(_)) => "the kubelet registered a resource, and did not fetch its device list",
-        (Some(error), None) => without_paths(error),
+    let what = match (registered, last_error.as_deref()) {
+        (Some(_), _) => "the kubelet registered a resource, and did not fetch its device list",
+        (None, Some(error)) => without_paths(error),
         (None, None) => NOT_REGISTERED,
     };
-    Finding::failed(Step::Kubelet, what).detail(observed.last_error).hint(HINT)
+    Subject::KUBELET.failed(what, HINT).detail(last_error)
 }
-
-const NOT_REGISTERED: &str = "the kubelet did not register a resource";
-const NO_SOCKET: &str = "the kubelet's socket does not exist";
 
 /// The constant part of an error of the registration. The rest may contain paths.
 fn without_paths(error: &str) -> &'static str {
@@ -133,10 +107,8 @@ fn without_paths(error: &str) -> &'static str {
         ("kubelet did not answer", "the kubelet did not answer in time"),
         ("kubelet refused the registration", "the kubelet refused the registration"),
     ];
-    known
-        .iter()
-        .find(|(start, _)| error.starts_with(start))
-        .map_or(NOT_REGISTERED, |(_, what)| what)
+    let found = known.iter().find(|(start, _)| error.starts_with(start));
+    found.map_or(NOT_REGISTERED, |(_, what)| what)
 }
 
 /// A resource without devices.
@@ -164,7 +136,7 @@ impl Resource for TemporaryResource {
         self.devices.subscribe()
     }
 
-    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, Status> {
-        Err(Status::failed_precondition("this resource is a test and has no devices"))
+    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, CallError> {
+        Err(CallError::failed_precondition("this resource is a test and has no devices"))
     }
 }

@@ -1,27 +1,20 @@
 //! What differs between two readings of the same host.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use devices::{Adapter, HostSnapshot, Luid};
 
 /// Each difference from `before` to `after`, in words.
 pub(crate) fn differences(before: &HostSnapshot, after: &HostSnapshot) -> Vec<String> {
-    let (old, new) = (by_luid(before), by_luid(after));
-    let luids: BTreeSet<Luid> = old.keys().chain(new.keys()).copied().collect();
-    let mut found: Vec<String> = luids
-        .into_iter()
-        .filter_map(|luid| match (old.get(&luid), new.get(&luid)) {
-            (Some(old), Some(new)) if old == new => None,
-            (Some(_), Some(new)) => Some(format!("{} changed", name(new))),
-            (None, Some(new)) => Some(format!("{} appeared", name(new))),
-            (Some(old), None) => Some(format!("{} disappeared", name(old))),
-            (None, None) => None,
-        })
-        .collect();
-    let order = |snapshot: &HostSnapshot| -> Vec<Luid> {
-        snapshot.adapters.iter().map(|adapter| adapter.luid).collect()
-    };
-    if found.is_empty() && order(before) != order(after) {
+    let mut found = Vec::new();
+    for old in &before.adapters {
+        match with_luid(after, old.luid) {
+            None => found.push(format!("{} disappeared", name(old))),
+            Some(new) if new != old => found.push(format!("{} changed", name(new))),
+            Some(_) => {}
+        }
+    }
+    let new = after.adapters.iter().filter(|new| with_luid(before, new.luid).is_none());
+    found.extend(new.map(|new| format!("{} appeared", name(new))));
+    if found.is_empty() && before.adapters != after.adapters {
         found.push("the order of the adapters changed".to_owned());
     }
     if before.host != after.host {
@@ -33,8 +26,8 @@ pub(crate) fn differences(before: &HostSnapshot, after: &HostSnapshot) -> Vec<St
     found
 }
 
-fn by_luid(snapshot: &HostSnapshot) -> BTreeMap<Luid, &Adapter> {
-    snapshot.adapters.iter().map(|adapter| (adapter.luid, adapter)).collect()
+fn with_luid(snapshot: &HostSnapshot, luid: Luid) -> Option<&Adapter> {
+    snapshot.adapters.iter().find(|adapter| adapter.luid == luid)
 }
 
 fn name(adapter: &Adapter) -> String {
@@ -45,7 +38,7 @@ fn name(adapter: &Adapter) -> String {
 mod tests {
     use super::*;
 
-    const HOST: &str = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
+    const HOST: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
 
     #[test]
     fn every_kind_of_difference_is_named() {
@@ -61,7 +54,7 @@ mod tests {
         assert!(gone[0].ends_with(&format!("({first}) disappeared")), "{gone:?}");
         let new = changed(|after| after.adapters[0].luid = Luid(1));
         assert!(
-            new[0].ends_with("(LUID 1) appeared") && new[1].ends_with("disappeared"),
+            new[0].ends_with("disappeared") && new[1].ends_with("(LUID 1) appeared"),
             "{new:?}"
         );
         let other = changed(|after| after.adapters[0].dedicated_memory_mib = Some(1));

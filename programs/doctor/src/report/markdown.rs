@@ -1,17 +1,17 @@
 //! The report for a bug report. It contains only what [`node`](super::node) collects, and
 //! from each finding the parts without private data: no details, no hints.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use devices::printable::is_unsafe;
-use doctor::{Subject, Verdict};
 
-use super::contents::Contents;
-use super::text::measurement;
+use super::text::{measurement, outcomes};
+use super::{Report, outcome, verdict};
+use crate::finding::{Status, count};
 
-pub(super) fn markdown(report: &Contents) -> String {
-    let mut text = String::from("# Verification of a node\n\n");
+pub(super) fn markdown(report: &Report) -> String {
+    let title = if report.steps.is_some() { "Verification" } else { "Checks" };
+    let mut text = format!("# {title} of a node\n\n");
     let versions =
         report.versions.rows().map(|(name, version)| [name.to_owned(), version.to_owned()]);
     table(&mut text, ["software", "version"], versions);
@@ -26,26 +26,26 @@ pub(super) fn markdown(report: &Contents) -> String {
         });
         table(&mut text, ["device", "hardware", "driver", "supports", "health"], devices);
     }
-    let _ = write!(text, "\n## Steps: {}\n\n", report.counts());
-    let steps = report.findings.iter().map(|finding| {
-        let object = finding.object.as_ref().map(|object| format!("{object}: "));
-        let measured: Vec<String> = finding.measurements.iter().map(measurement).collect();
-        [
-            finding.outcome.name().to_owned(),
-            finding.step.name().to_owned(),
-            object.unwrap_or_default() + &finding.what,
-            measured.join(" "),
-        ]
-    });
-    table(&mut text, ["result", "step", "what", "measured"], steps);
+    if let Some(steps) = &report.steps {
+        let _ = write!(text, "\n## Steps: {}\n\n", outcomes(steps));
+        let steps = steps.iter().map(|step| {
+            let measured: Vec<String> = step.measurements.iter().map(measurement).collect();
+            let (result, name) = (outcome(step.status).to_owned(), step.subject.0.to_owned());
+            [result, name, step.sentence(), measured.join(" ")]
+        });
+        table(&mut text, ["result", "step", "what", "measured"], steps);
+    }
     if !report.checks.is_empty() {
         text.push_str("\n## Checks of the doctor\n\n");
-        let mut counts: BTreeMap<(Subject, Verdict), usize> = BTreeMap::new();
-        for check in &report.checks {
-            *counts.entry((check.subject, check.verdict)).or_default() += 1;
-        }
-        let rows = counts.into_iter().map(|((subject, verdict), count)| {
-            [subject.name().to_owned(), verdict.label().to_owned(), count.to_string()]
+        // What a check found may be private.
+        let subjects = report.checks.chunk_by(|a, b| a.subject == b.subject);
+        let rows = subjects.flat_map(|checks| {
+            let order = [Status::Skipped, Status::Ok, Status::Warning, Status::Failed];
+            let counts = order.map(|status| (status, count(checks, status)));
+            counts.into_iter().filter(|(_, count)| *count > 0).map(|(status, count)| {
+                let subject = checks[0].subject.0.to_owned();
+                [subject, verdict(status).to_owned(), count.to_string()]
+            })
         });
         table(&mut text, ["subject", "verdict", "number"], rows);
     }

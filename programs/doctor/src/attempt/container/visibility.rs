@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 
+use super::SUBJECT;
 use super::planned::Case;
-use crate::step::{Finding, Measurement, Step};
+use crate::finding::{Finding, Value};
 
 /// The variables that the program reads begin with it.
 const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
@@ -34,7 +35,8 @@ pub(super) fn case(case: Case) -> Case {
 pub(super) fn reason_to_skip(case: &Case) -> Option<Finding> {
     let is_known = case.plan.envs.keys().any(|name| name.starts_with(VARIABLE));
     let skipped = || {
-        Finding::skipped(Step::Container, "the container gets no variables with its devices")
+        SUBJECT
+            .skipped("the container gets no variables with its devices")
             .of(case.object.clone())
             .hint("set `environmentHints: true` in the configuration")
     };
@@ -46,14 +48,14 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
     let Report { is_as_allocated, apis } = serde_json::from_str(text).ok()?;
     let with = |verdict: &str| apis.iter().filter(|row| row.verdict == verdict).count();
     let counts = [
-        Measurement::count("okCalls", with("ok")),
-        Measurement::count("differentCalls", with("different")),
-        Measurement::count("failedCalls", with("failed")),
-        Measurement::count("absentCalls", with("absent")),
+        ("okCalls", Value::Count(with("ok"))),
+        ("differentCalls", Value::Count(with("different"))),
+        ("failedCalls", Value::Count(with("failed"))),
+        ("absentCalls", Value::Count(with("absent"))),
     ];
     if is_as_allocated {
         let what = "directx-visible shows exactly the allocated devices";
-        return Some(Finding::ok(Step::Container, what).measured(counts));
+        return Some(SUBJECT.ok(what).measured(counts));
     }
     let different = apis
         .iter()
@@ -61,13 +63,13 @@ pub(super) fn judge(text: &str) -> Option<Finding> {
         .map(|row| format!("{} {}: {} -> {}", row.api, row.call, row.unfiltered, row.filtered));
     let what = "directx-visible does not show exactly the allocated devices";
     let hint = "see the table of APIs in docs/multi-gpu.md";
-    Some(Finding::failed(Step::Container, what).measured(counts).detail(different).hint(hint))
+    Some(SUBJECT.failed(what, hint).measured(counts).detail(different))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::Outcome;
+    use crate::finding::Status;
 
     #[test]
     fn the_report_of_the_check_is_judged() {
@@ -79,12 +81,12 @@ mod tests {
                   "unfiltered":{{"devices":{{"luids":[1,2]}}}},"filtered":{{"failed":"x"}}}}]}}"#
             )
         };
-        assert_eq!(judge(&report(true)).unwrap().outcome, Outcome::Ok);
+        assert_eq!(judge(&report(true)).unwrap().status, Status::Ok);
         let found = judge(&report(false)).unwrap();
-        assert_eq!(found.outcome, Outcome::Failed);
+        assert_eq!(found.status, Status::Failed);
         let detail = r#"vulkan B: {"devices":{"luids":[1,2]}} -> {"failed":"x"}"#;
         assert_eq!(found.details, [detail]);
-        assert!(found.measurements.contains(&Measurement::count("differentCalls", 1)));
+        assert!(found.measurements.contains(&("differentCalls", Value::Count(1))));
         for other in ["", "{}", "error: no report"] {
             assert_eq!(judge(other), None, "{other}");
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use devices::{AdapterKind, HostSnapshot};
 use serde::Deserialize;
 
-use crate::step::Outcome;
+use crate::finding::Status;
 
 /// What `directx-device-plugin devices --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub(super) fn judge(
     seen: &BTreeSet<i64>,
     allocated: &BTreeSet<i64>,
     host: &BTreeSet<i64>,
-) -> (Outcome, String) {
+) -> (Status, String) {
     let of_host = seen.intersection(host).count();
     let sight = format!("the container sees {of_host} of {} devices of the host", host.len());
     let which = match allocated.len() {
@@ -46,10 +46,10 @@ pub(super) fn judge(
     let among = allocated.intersection(seen).count();
     if among < allocated.len() {
         let not = if among == 0 { "not" } else { "not all" };
-        return (Outcome::Failed, format!("{sight}; {which} {not} among them"));
+        return (Status::Failed, format!("{sight}; {which} {not} among them"));
     }
-    let outcome = if of_host > allocated.len() { Outcome::Warning } else { Outcome::Ok };
-    (outcome, format!("{sight}; {which} among them"))
+    let status = if of_host > allocated.len() { Status::Warning } else { Status::Ok };
+    (status, format!("{sight}; {which} among them"))
 }
 
 #[cfg(test)]
@@ -64,46 +64,46 @@ mod tests {
     #[test]
     fn a_container_must_see_its_devices_and_should_see_no_other() {
         let host = set(&[1, 2, 3]);
-        for (seen, allocated, outcome, what) in [
+        for (seen, allocated, status, what) in [
             (
                 &[1, 9][..],
                 &[1][..],
-                Outcome::Ok,
+                Status::Ok,
                 "1 of 3 devices of the host; the allocated device is among them",
             ),
             (
                 &[1, 2, 3],
                 &[2],
-                Outcome::Warning,
+                Status::Warning,
                 "3 of 3 devices of the host; the allocated device is among them",
             ),
             (
                 &[1, 3],
                 &[2],
-                Outcome::Failed,
+                Status::Failed,
                 "2 of 3 devices of the host; the allocated device is not among them",
             ),
             (
                 &[],
                 &[1, 2],
-                Outcome::Failed,
+                Status::Failed,
                 "0 of 3 devices of the host; the 2 allocated devices are not among them",
             ),
             (
                 &[1],
                 &[1, 2],
-                Outcome::Failed,
+                Status::Failed,
                 "1 of 3 devices of the host; the 2 allocated devices are not all among them",
             ),
             (
                 &[1, 2],
                 &[1, 2],
-                Outcome::Ok,
+                Status::Ok,
                 "2 of 3 devices of the host; the 2 allocated devices are among them",
             ),
         ] {
             let judged = judge(&set(seen), &set(allocated), &host);
-            assert_eq!(judged, (outcome, format!("the container sees {what}")));
+            assert_eq!(judged, (status, format!("the container sees {what}")));
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
             take in 1_usize..6,
         ) {
             let allocated: BTreeSet<i64> = host.iter().copied().take(take).collect();
-            prop_assert_eq!(judge(&allocated, &allocated, &host).0, Outcome::Ok);
+            prop_assert_eq!(judge(&allocated, &allocated, &host).0, Status::Ok);
         }
     }
 }

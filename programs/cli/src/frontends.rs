@@ -1,8 +1,5 @@
 //! The flags of programs that run containers on Windows, for a container with devices.
 //!
-//! Input: a [`Container`], that is, devices, files and variables. Output: the flags of one
-//! [`Frontend`], or the file that it reads instead.
-//!
 //! - `ctr run` (containerd's `cmd/ctr/commands/run`) splits `--device` at `://` and
 //!   reads `--mount` as one CSV record; it does not support `class/GUID`.
 //! - `nerdctl run` accepts the same `--device`; its `--mount` is not implemented on
@@ -17,6 +14,7 @@ use std::collections::BTreeMap;
 use clap::ValueEnum;
 use devices::{DeviceGrant, MountCandidate, MountPlan};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// What a container gets, independent of the front end.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +23,8 @@ pub struct Container<'a> {
     pub devices: &'a [DeviceGrant],
     /// The files of all devices.
     pub mounts: &'a MountPlan,
-    /// Environment variables that name the container's devices.
-    pub envs: &'a BTreeMap<String, String>,
+    /// Environment variables that name the container's devices, if it gets them.
+    pub envs: Option<&'a BTreeMap<String, String>>,
 }
 
 /// A program that runs containers.
@@ -40,15 +38,6 @@ pub enum Frontend {
     Docker,
     /// prints a fragment of the container configuration for `crictl create`
     Crictl,
-}
-
-/// Whether environment variables name the container's devices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DeviceVariables {
-    /// They do.
-    Set,
-    /// They do not.
-    Omit,
 }
 
 impl Frontend {
@@ -65,7 +54,7 @@ impl Frontend {
 
     /// The flags for `run`. `crictl` has none: it reads [`cri_config`].
     #[must_use]
-    pub fn flags(self, container: Container<'_>, variables: DeviceVariables) -> Vec<String> {
+    pub fn flags(self, container: Container<'_>) -> Vec<String> {
         let mut flags = Vec::new();
         let mut add = |flag: &str, value: String| flags.extend([flag.to_owned(), value]);
         if self == Frontend::Docker {
@@ -79,14 +68,14 @@ impl Frontend {
                 Frontend::Ctr => {
                     add("--mount", ctr_mount(&mount.host_path, &mount.container_path));
                 }
-                Frontend::Nerdctl => add("--volume", volume(mount)),
+                Frontend::Nerdctl => {
+                    add("--volume", format!("{}:{}:ro", mount.host_path, mount.container_path));
+                }
                 Frontend::Docker | Frontend::Crictl => {}
             }
         }
-        if variables == DeviceVariables::Set {
-            for (name, value) in container.envs {
-                add("--env", format!("{name}={value}"));
-            }
+        for (name, value) in container.envs.into_iter().flatten() {
+            add("--env", format!("{name}={value}"));
         }
         flags
     }
@@ -130,61 +119,27 @@ pub fn ctr_mount(host_path: &str, container_path: &str) -> String {
     format!("{src},{dst},options=ro")
 }
 
-fn volume(mount: &MountCandidate) -> String {
-    format!("{}:{}:ro", mount.host_path, mount.container_path)
-}
-
 /// The part of a CRI container configuration (`ContainerConfig` of `k8s.io/cri-api`) that
 /// contains `container`.
 #[must_use]
 #[expect(clippy::missing_panics_doc, reason = "strings always serialize")]
-pub fn cri_config(container: Container<'_>, variables: DeviceVariables) -> String {
-    let envs = container.envs.iter().filter(|_| variables == DeviceVariables::Set);
+pub fn cri_config(container: Container<'_>) -> String {
+    let device = |device: &DeviceGrant| json!({"host_path": device.host_path()});
+    let mount = |MountCandidate { container_path, host_path, .. }: &MountCandidate| json!({"container_path": container_path, "host_path": host_path, "readonly": true});
+    let env = |(key, value)| json!({"key": key, "value": value});
     let config = CriConfig {
-        devices: container
-            .devices
-            .iter()
-            .map(|device| CriDevice { host_path: device.host_path() })
-            .collect(),
-        mounts: container.mounts.mounted().map(CriMount::of).collect(),
-        envs: envs.map(|(key, value)| CriEnv { key, value }).collect(),
+        devices: container.devices.iter().map(device).collect(),
+        mounts: container.mounts.mounted().map(mount).collect(),
+        envs: container.envs.into_iter().flatten().map(env).collect(),
     };
     let text = serde_json::to_string_pretty(&config);
     text.expect("lists of structs of strings always serialize") + "\n"
 }
 
 #[derive(Serialize)]
-struct CriConfig<'a> {
-    devices: Vec<CriDevice>,
-    mounts: Vec<CriMount<'a>>,
+struct CriConfig {
+    devices: Vec<Value>,
+    mounts: Vec<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    envs: Vec<CriEnv<'a>>,
-}
-
-#[derive(Serialize)]
-struct CriDevice {
-    host_path: String,
-}
-
-#[derive(Serialize)]
-struct CriMount<'a> {
-    container_path: &'a str,
-    host_path: &'a str,
-    readonly: bool,
-}
-
-impl CriMount<'_> {
-    fn of(mount: &MountCandidate) -> CriMount<'_> {
-        CriMount {
-            container_path: &mount.container_path,
-            host_path: &mount.host_path,
-            readonly: true,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct CriEnv<'a> {
-    key: &'a str,
-    value: &'a str,
+    envs: Vec<Value>,
 }
