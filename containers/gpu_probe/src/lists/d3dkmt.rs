@@ -1,11 +1,13 @@
 //! The kernel's interface below all of Windows' own APIs.
 
+use std::ffi::c_void;
+
 use visibility_filter::{
     AdapterInfo, AllowedLuids, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid,
     OpenFromPointer, is_visible,
 };
 
-use super::opened::{Object, displays, interfaces};
+use super::opened::{with_displays, with_interfaces};
 use super::{Adapters, Listed, Luids, listed};
 use crate::api::Api;
 use crate::apis::directx::com::structure;
@@ -33,13 +35,11 @@ pub(super) fn list(known: &[i64]) -> Vec<Listed> {
     }
     luids.sort_unstable();
     luids.dedup();
-    let from_context = open_with(&kernel, "D3DKMTOpenAdapterFromHdc", displays(gdi));
-    let from_name = open_with(&kernel, "D3DKMTOpenAdapterFromDeviceName", interfaces());
-    found.extend([
-        listed("D3DKMTOpenAdapterFromLuid", open_luids(&kernel, &luids)),
-        listed("D3DKMTOpenAdapterFromHdc", from_context),
-        listed("D3DKMTOpenAdapterFromDeviceName", from_name),
-    ]);
+    let [hdc, name] = ["D3DKMTOpenAdapterFromHdc", "D3DKMTOpenAdapterFromDeviceName"];
+    let from_hdc = opener(&kernel, hdc).and_then(|open| with_displays(gdi, open));
+    let from_name = opener(&kernel, name).and_then(with_interfaces);
+    let from_luid = listed("D3DKMTOpenAdapterFromLuid", open_luids(&kernel, &luids));
+    found.extend([from_luid, listed(hdc, from_hdc), listed(name, from_name)]);
     found
 }
 
@@ -99,22 +99,19 @@ fn open_luids(kernel: &Kernel, luids: &[i64]) -> Luids {
     Ok(luids.iter().filter(open).map(|luid| Some(*luid)).collect())
 }
 
-/// The adapters that can be opened with what `objects` lends.
-fn open_with(
+/// What opens an adapter with the function `name` and a pointer, closes it and returns its LUID.
+fn opener(
     kernel: &Kernel,
     name: &'static str,
-    objects: Result<impl Iterator<Item = impl Object>, Refusal>,
-) -> Luids {
+) -> Result<impl Fn(*const c_void) -> Option<i64>, Refusal> {
     kernel.function(name)?;
-    let open = |object: &dyn Object| {
-        let pointer = object.pointer();
+    Ok(move |pointer| {
         let mut call = OpenFromPointer { pointer, handle: 0, luid_low: 0, luid_high: 0 };
         kernel.call(name, &mut call).ok()?;
         close_handle(kernel, call.handle);
         let OpenFromPointer { luid_low, luid_high, .. } = call;
-        Some(Some(AdapterInfo { luid_low, luid_high, ..AdapterInfo::default() }.luid()))
-    };
-    Ok(objects?.filter_map(|object| open(&object)).collect())
+        Some(AdapterInfo { luid_low, luid_high, ..AdapterInfo::default() }.luid())
+    })
 }
 
 /// The LUIDs of adapters, each of which is closed when its LUID is taken.
