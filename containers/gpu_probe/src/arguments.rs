@@ -37,19 +37,11 @@ pub(crate) struct Arguments {
     apis: Vec<Api>,
     pub(crate) json: bool,
     allow_software: bool,
-    expect: Option<Expect>,
+    /// The adapters that should be visible, if the user asks for the comparison.
+    pub(crate) expected: Option<Expected>,
     burn: Option<u32>,
     time_limit: u32,
     child: Option<Api>,
-}
-
-/// Where the allocated adapters come from.
-#[derive(PartialEq, Eq, Debug)]
-enum Expect {
-    /// The variables of the container.
-    Variables,
-    /// The value of the option.
-    Value(String),
 }
 
 /// Reads the words after the name of the program.
@@ -58,7 +50,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
         apis: Vec::new(),
         json: false,
         allow_software: false,
-        expect: None,
+        expected: None,
         burn: None,
         time_limit: 30,
         child: None,
@@ -71,10 +63,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
             Arg::Long("output") => arguments.json = is_json(&text(&words.value()?))?,
             Arg::Long("allow-software") => arguments.allow_software = true,
             // Its value is optional, so it never is the next word.
-            Arg::Long("expect") => {
-                let value = words.optional_value().map(|value| text(&value));
-                arguments.expect = Some(value.map_or(Expect::Variables, Expect::Value));
-            }
+            Arg::Long("expect") => arguments.expected = Some(expected(words.optional_value())?),
             Arg::Long("burn") => {
                 arguments.burn = Some(seconds("--burn", &text(&words.value()?), LONGEST_BURN)?);
             }
@@ -154,6 +143,25 @@ fn seconds(option: &str, value: &str, most: u32) -> Result<u32, Failure> {
     })
 }
 
+/// The adapters of the option's value; without it, those of the variables of the container.
+fn expected(value: Option<OsString>) -> Result<Expected, Failure> {
+    let expected = match value {
+        Some(value) => Expected::parse(&text(&value)),
+        None => match allocated() {
+            Ok(allowed) => Ok(Expected::Luids(allowed.as_slice().iter().copied().collect())),
+            Err(error) => Err(error.to_string()),
+        },
+    };
+    expected.map_err(|message| {
+        let hint = format!(
+            "set `environmentHints: true` in the configuration of the device plugin, which sets \
+             {VARIABLE} and a variable for each resource, or use `--expect=1` or \
+             `--expect=LUID,LUID`"
+        );
+        Failure::new(USAGE, message, hint)
+    })
+}
+
 impl Arguments {
     /// The APIs to test, each once.
     pub(crate) fn selected(&self) -> Vec<Api> {
@@ -166,26 +174,6 @@ impl Arguments {
     /// What has to work.
     pub(crate) fn demands(&self) -> Demands {
         Demands { allow_software: self.allow_software, are_named: !self.apis.is_empty() }
-    }
-
-    /// The adapters that should be visible, if the user asks for the comparison.
-    pub(crate) fn expected(&self) -> Result<Option<Expected>, Failure> {
-        let expected = match &self.expect {
-            None => return Ok(None),
-            Some(Expect::Value(text)) => Expected::parse(text),
-            Some(Expect::Variables) => match allocated() {
-                Ok(allowed) => Ok(Expected::Luids(allowed.as_slice().iter().copied().collect())),
-                Err(error) => Err(error.to_string()),
-            },
-        };
-        expected.map(Some).map_err(|message| {
-            let hint = format!(
-                "set `environmentHints: true` in the configuration of the device plugin, which \
-                 sets {VARIABLE} and a variable for each resource, or use `--expect=1` or \
-                 `--expect=LUID,LUID`"
-            );
-            Failure::new(USAGE, message, hint)
-        })
     }
 
     fn effort(&self) -> Effort {
@@ -244,10 +232,9 @@ mod tests {
 
     #[test]
     fn an_expectation_needs_no_value_and_takes_no_api() {
-        let arguments = parsed(&["--expect", "vulkan"]);
-        let found = (arguments.expect, arguments.apis);
-        assert_eq!(found, (Some(Expect::Variables), vec![Api::Vulkan]));
-        assert_eq!(parsed(&["--expect=2"]).expect, Some(Expect::Value("2".to_owned())));
+        let error = request(&["--expect", "2"]).unwrap_err();
+        assert_eq!(error.message, "DIRECTX_VISIBLE_DEVICES is not set");
+        assert_eq!(parsed(&["--expect=2"]).expected, Some(Expected::Number(2)));
     }
 
     #[test]

@@ -59,7 +59,6 @@ fn run() -> Result<ExitCode, Failure> {
 }
 
 fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let expected = arguments.expected()?;
     let tests: Vec<_> = arguments
         .selected()
         .into_iter()
@@ -69,7 +68,7 @@ fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
             report::Test { api, outcome, time: start.elapsed() }
         })
         .collect();
-    let report = Report::new(&tests, arguments.demands(), expected.as_ref());
+    let report = Report::new(&tests, arguments.demands(), arguments.expected.as_ref());
     print(&if arguments.json { report.json() } else { report.text() })?;
     Ok(if report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
