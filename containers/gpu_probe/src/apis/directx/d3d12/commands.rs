@@ -18,7 +18,7 @@ use windows::core::Interface;
 
 use super::super::com::failed;
 use super::super::shader;
-use super::queue::{Queue, buffer, each_after_the_other, map, transition};
+use super::queue::{Queue, buffer, each_after_the_other, map, read, transition};
 use crate::outcome::Fault;
 use crate::workload::{BYTES, GROUPS, WORDS};
 
@@ -63,12 +63,7 @@ impl Commands {
     pub(super) fn run(&mut self, repeats: u32) -> Result<Vec<u32>, Fault> {
         self.record(repeats)?;
         self.queue.execute()?;
-        let words = map::<u32>(&self.readback)?;
-        // SAFETY: the mapping has this many words, and the commands that wrote them have ended.
-        let result = unsafe { std::slice::from_raw_parts(words, WORDS) }.to_vec();
-        // SAFETY: the buffer is mapped.
-        unsafe { self.readback.Unmap(0, None) };
-        Ok(result)
+        read(&self.readback, WORDS)
     }
 
     fn record(&self, repeats: u32) -> Result<(), Fault> {

@@ -181,3 +181,16 @@ pub(in super::super) fn map<T>(buffer: &ID3D12Resource) -> Result<*mut T, Fault>
     unsafe { buffer.Map(0, None, Some(&raw mut start)) }.map_err(failed("Map"))?;
     Ok(start.cast())
 }
+
+/// The first `count` values of a buffer that no submission uses.
+pub(in super::super) fn read<T: Copy>(
+    buffer: &ID3D12Resource,
+    count: usize,
+) -> Result<Vec<T>, Fault> {
+    let values = map::<T>(buffer)?;
+    // SAFETY: the callers ask for what their buffer has.
+    let result = unsafe { std::slice::from_raw_parts(values, count) }.to_vec();
+    // SAFETY: the buffer is mapped.
+    unsafe { buffer.Unmap(0, None) };
+    Ok(result)
+}

@@ -24,7 +24,9 @@ use windows::Win32::Graphics::Direct3D12::{
 use windows::core::Interface;
 
 use super::super::com::failed;
-use super::super::d3d12::queue::{Queue, borrowed, buffer, each_after_the_other, map, transition};
+use super::super::d3d12::queue::{
+    Queue, borrowed, buffer, each_after_the_other, map, read, transition,
+};
 use crate::network::{self, LAYERS, VALUES, VALUES_SHAPE, WEIGHTS, WEIGHTS_SHAPE};
 use crate::outcome::Fault;
 
@@ -140,12 +142,7 @@ impl Inference {
             list.CopyBufferRegion(&self.readback, 0, data, output, VALUES_SIZE);
         }
         self.queue.execute()?;
-        let values = map::<f32>(&self.readback)?;
-        // SAFETY: the mapping has this many values, and the commands that wrote them have ended.
-        let result = unsafe { std::slice::from_raw_parts(values, VALUES) }.to_vec();
-        // SAFETY: the buffer is mapped.
-        unsafe { self.readback.Unmap(0, None) };
-        Ok(result)
+        read(&self.readback, VALUES)
     }
 }
 
