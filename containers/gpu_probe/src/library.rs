@@ -132,8 +132,8 @@ macro_rules! functions {
 }
 pub(crate) use functions;
 
-#[cfg(test)]
 #[cfg(not(windows))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -83,8 +83,8 @@ fn check(call: &str, status: i32) -> Result<(), Fault> {
     Err(Fault::new(format!("{call} failed with {status}")))
 }
 
-#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -89,8 +89,8 @@ const fn guid(a: u32, b: u16, c: u16, d: u64) -> Guid {
     (a as u128 | (b as u128) << 32 | (c as u128) << 48 | last).to_le_bytes()
 }
 
-#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
 
