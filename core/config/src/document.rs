@@ -6,7 +6,6 @@
 use devices::printable::printable;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::{Path, Segment, Track};
-use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
 use crate::{ReadError, closest, text};
@@ -109,11 +108,8 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
             "a second YAML document begins; a file holds one document".to_owned()
         }
         Error::Eof { .. } => "the file is empty".to_owned(),
-        Error::Budget { breach, .. } => over_limit(breach),
-        syntax => {
-            let message = UserMessageFormatter.format_message(syntax);
-            format!("not valid YAML: {message}")
-        }
+        Error::Budget { breach, .. } => format!("the file exceeds a limit: {breach:?}"),
+        syntax => format!("not valid YAML: {}", UserMessageFormatter.format_message(syntax)),
     };
     let hint = what.ends_with(NOTHING).then(|| "leave the key out, or give it a value".to_owned());
     (what, hint)
@@ -152,23 +148,6 @@ fn number(ty: &str) -> String {
 
 pub(crate) fn duplicate_key(key: &str) -> String {
     format!("duplicate key `{}`", key.escape_debug())
-}
-
-fn over_limit(breach: &BudgetBreach) -> String {
-    match breach {
-        BudgetBreach::Nodes { .. } | BudgetBreach::Events { .. } => {
-            format!("the file has more than {MAX_VALUES} values")
-        }
-        BudgetBreach::Depth { .. } => {
-            format!("lists and mappings nest deeper than {MAX_DEPTH} levels")
-        }
-        BudgetBreach::Aliases { .. }
-        | BudgetBreach::Anchors { .. }
-        | BudgetBreach::RecordedAnchorEvents { .. } => {
-            "the file has too many anchors and aliases".to_owned()
-        }
-        other => format!("the file exceeds a limit of the YAML reader: {other:?}"),
-    }
 }
 
 #[cfg(test)]

@@ -325,44 +325,22 @@ impl fmt::Display for DeviceClasses {
     }
 }
 
-impl Named for RuntimeMounts {
-    fn names() -> Vec<(&'static str, RuntimeMounts)> {
-        vec![
-            ("auto", RuntimeMounts::Auto),
-            ("always", RuntimeMounts::Always),
-            ("never", RuntimeMounts::Never),
-            ("extra", RuntimeMounts::Extra),
-        ]
-    }
+/// Defines the names of values.
+macro_rules! names {
+    ($($type:ident { $($name:literal $value:ident),* })*) => {
+        $(impl Named for $type {
+            fn names() -> Vec<(&'static str, $type)> {
+                vec![$(($name, $type::$value)),*]
+            }
+        })*
+    };
 }
 
-impl Named for AllocationPolicy {
-    fn names() -> Vec<(&'static str, AllocationPolicy)> {
-        vec![("distributed", AllocationPolicy::Distributed), ("packed", AllocationPolicy::Packed)]
-    }
-}
-
-impl Named for MultiDevice {
-    fn names() -> Vec<(&'static str, MultiDevice)> {
-        vec![("class", MultiDevice::Class), ("reject", MultiDevice::Reject)]
-    }
-}
-
-impl Named for SharedRequests {
-    fn names() -> Vec<(&'static str, SharedRequests)> {
-        vec![("any", SharedRequests::Any), ("one", SharedRequests::One)]
-    }
-}
-
-impl Named for Visibility {
-    fn names() -> Vec<(&'static str, Visibility)> {
-        vec![("off", Visibility::Off), ("launcher", Visibility::Launcher)]
-    }
-}
-
-impl Named for DriverModel {
-    fn names() -> Vec<(&'static str, DriverModel)> {
-        let all = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-        all.into_iter().map(|model| (model.name(), model)).collect()
-    }
+names! {
+    RuntimeMounts { "auto" Auto, "always" Always, "never" Never, "extra" Extra }
+    AllocationPolicy { "distributed" Distributed, "packed" Packed }
+    MultiDevice { "class" Class, "reject" Reject }
+    SharedRequests { "any" Any, "one" One }
+    Visibility { "off" Off, "launcher" Launcher }
+    DriverModel { "wddm" Wddm, "mcdm" Mcdm, "legacy" Legacy }
 }

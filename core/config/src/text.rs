@@ -1,8 +1,8 @@
-//! The text in a file's bytes.
-//!
-//! UTF-8 with or without a byte order mark, and UTF-16 with one: Windows PowerShell 5.1
-//! writes UTF-16 when output is redirected with `>`. The YAML library decodes UTF-16 only
-//! from readers, and there replaces what is malformed; here that is an error.
+//! The text in a file's bytes: UTF-8 with or without a byte order mark, or UTF-16 with one, which
+//! Windows PowerShell 5.1 writes when output is redirected with `>`. The YAML library replaces what
+//! is malformed in UTF-16; here that is an error.
+
+use encoding_rs::{Encoding, UTF_8};
 
 use crate::ReadError;
 
@@ -11,38 +11,20 @@ use crate::ReadError;
 pub(crate) const MAX_BYTES: usize = 16 << 20;
 
 /// The text in the bytes of the file `name`.
-///
-/// # Errors
-/// The bytes are no text, or too many.
 pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String, ReadError> {
     if bytes.len() > MAX_BYTES {
         let what = format!("the file is larger than {} MiB", MAX_BYTES >> 20);
         return Err(ReadError::of_file(name, what));
     }
-    match bytes {
-        [0xFF, 0xFE, rest @ ..] => utf16(name, rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => utf16(name, rest, u16::from_be_bytes),
-        [0xEF, 0xBB, 0xBF, rest @ ..] => utf8(name, rest),
-        _ => utf8(name, bytes),
-    }
-}
-
-fn utf8(name: &str, bytes: &[u8]) -> Result<String, ReadError> {
-    str::from_utf8(bytes).map(str::to_owned).map_err(|error| {
-        let lines = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
-        let line = Some(u32::try_from(lines).unwrap_or(u32::MAX));
-        ReadError { line, ..ReadError::of_file(name, "the file is not valid UTF-8") }
+    let (encoding, mark) = Encoding::for_bom(bytes).unwrap_or((UTF_8, 0));
+    let text = encoding.decode_without_bom_handling_and_without_replacement(&bytes[mark..]);
+    text.map(String::from).ok_or_else(|| {
+        let valid = str::from_utf8(bytes).err().filter(|_| encoding == UTF_8);
+        let lines = |end| bytes[..end].split(|byte| *byte == b'\n').count();
+        let line = valid.and_then(|error| u32::try_from(lines(error.valid_up_to())).ok());
+        let what = format!("the file is not valid {}", encoding.name());
+        ReadError { line, ..ReadError::of_file(name, what) }
     })
-}
-
-fn utf16(name: &str, bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, ReadError> {
-    let malformed = || ReadError::of_file(name, "the file is not valid UTF-16");
-    let (pairs, rest) = bytes.as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err(malformed());
-    }
-    let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
-    String::from_utf16(&units).map_err(|_| malformed())
 }
 
 #[cfg(test)]
@@ -65,7 +47,7 @@ mod tests {
         assert_eq!(error, "f.yaml:2: the file is not valid UTF-8");
         for malformed in [&b"\xFF\xFEa"[..], b"\xFF\xFE\x00\xD8"] {
             let error = text("f.yaml", malformed).unwrap_err().to_string();
-            assert_eq!(error, "f.yaml: the file is not valid UTF-16");
+            assert_eq!(error, "f.yaml: the file is not valid UTF-16LE");
         }
     }
 
