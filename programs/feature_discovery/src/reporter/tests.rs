@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use cluster::TestServer;
+use config::{EmptyEnvironment, Flags};
 use daemon::test_log::Log;
 use devices::{Catalog, HostSnapshot, Moment};
 use serde_json::{Value, json};
-use settings::{EmptyEnvironment, Flags};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
@@ -21,11 +21,11 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 fn host() -> HostSnapshot {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
-    inventory::read(&folder.join("aws-t4-two.yaml")).unwrap()
+    config::inventory::read(&folder.join("aws-t4-two.yaml")).unwrap()
 }
 
 fn set(host: &HostSnapshot) -> Arc<DeviceSet> {
-    let policy = settings::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
+    let policy = config::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
     Arc::new(DeviceSet::next(None, Catalog::new(policy).offer(host), Moment::default()))
 }
 
