@@ -5,7 +5,7 @@ use windows::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows::core::{s, w};
 
-use visibility_filter::{Export, environment_block_32, export_32};
+use visibility_filter::{environment_block_32, export_32};
 
 /// Its name.
 const NAME: &[u8] = b"CtrlRoutine";
@@ -48,10 +48,7 @@ impl Process {
         LIBRARIES.into_iter().find_map(|library| {
             let base = self.library(block, library)?;
             let read = |rva: u32, bytes: &mut [u8]| self.read(base.checked_add(rva)?, bytes);
-            match export_32(read, NAME)? {
-                Export::Function(rva) => Some(base.checked_add(rva)? as usize),
-                Export::Forwarded => None,
-            }
+            Some(base.checked_add(export_32(read, NAME)?)? as usize)
         })
     }
 

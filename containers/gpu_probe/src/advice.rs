@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn nvidias_libraries_are_expected_together() {
-        let library = Library { path: "nvcuda.dll".into(), file_version: None, version: None };
+        let library = Library::new("nvcuda.dll");
         let listed = Outcome::Listed { library, devices: Vec::new() };
         let absent_nvml = absent(Api::Nvml, &["nvml.dll"]);
         let unchanged = refine(Api::Nvml, absent_nvml.clone(), &[]);

@@ -1,9 +1,9 @@
 //! `gpu-probe`: uses every GPU API of a container for a moment, verifies the results on the CPU
 //! and reports what works, what does not and why.
 //!
-//! Input: the arguments, and the GPU libraries that this system has. Output: a report as text or
-//! JSON, and an exit status. Each API runs in a process of its own with a time limit, so that a
-//! hanging driver or a crashing library costs one line of the report.
+//! Each API runs in a process of its own with a time limit, so that a hanging driver or a crashing
+//! library costs one line of the report. `directx-visible --check` lists adapters with the same
+//! code, in such processes.
 
 mod advice;
 mod agreement;

@@ -51,8 +51,7 @@ impl Loaded {
                 },
             };
             if unusable.is_none() && !advice::is_missing(name, &error) {
-                let path = (*name).to_owned();
-                let library = Library { path, file_version: None, version: None };
+                let library = Library::new(*name);
                 unusable = Some(Refusal::Broken(Some(library), advice::unusable(&error)));
             }
         }
@@ -62,7 +61,7 @@ impl Loaded {
     /// What reports say about it.
     pub(crate) fn describe(&self, version: Option<String>) -> Library {
         let path = self.path().unwrap_or_else(|| self.name.to_owned());
-        Library { path, file_version: None, version }
+        Library { version, ..Library::new(path) }
     }
 
     /// Not every system has the file.

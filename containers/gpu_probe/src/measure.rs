@@ -139,7 +139,7 @@ mod tests {
     fn outcome(failing: u32, kind: Kind, burn: Option<Duration>) -> DeviceOutcome {
         let info = DeviceInfo { kind, ..DeviceInfo::default() };
         let work = Work::kernel(move || Ok(Double { runs: 0, failing }));
-        let library = Library { path: "x".into(), file_version: None, version: None };
+        let library = Library::new("x");
         let session = Session { library, candidates: vec![Candidate { info, work }] };
         match test(Ok(session), Effort { burn, allow_software: false }) {
             Outcome::Listed { mut devices, .. } => devices.remove(0),

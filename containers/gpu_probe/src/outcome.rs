@@ -33,6 +33,12 @@ pub(crate) struct Library {
     pub(crate) version: Option<String>,
 }
 
+impl Library {
+    pub(crate) fn new(path: impl Into<String>) -> Library {
+        Library { path: path.into(), file_version: None, version: None }
+    }
+}
+
 /// What the test of an API found.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 #[serde(rename_all = "camelCase")]

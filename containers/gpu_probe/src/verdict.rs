@@ -87,7 +87,7 @@ mod tests {
             fault: fault.map(Fault::new),
             measurements: Vec::new(),
         };
-        let library = Library { path: "x".into(), file_version: None, version: None };
+        let library = Library::new("x");
         let devices = devices.iter().map(device).collect();
         judge(&Outcome::Listed { library, devices }, allow_software).0
     }

@@ -96,7 +96,7 @@ mod tests {
             fault: None,
             measurements: Vec::new(),
         };
-        let library = Library { path: "x".into(), file_version: None, version: None };
+        let library = Library::new("x");
         Outcome::Listed { library, devices: devices.iter().map(device).collect() }
     }
 

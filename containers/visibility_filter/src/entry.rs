@@ -122,7 +122,7 @@ fn prepare(module: usize, hooks: &[Hook], required: &[usize]) -> Result<Set, Hoo
 /// Keeps the state for the life of the process.
 fn store(state: State) -> Result<(), Status> {
     let memory = Memory(nt::CURRENT_PROCESS);
-    let address = memory.allocate_anywhere(size_of::<State>())?;
+    let address = memory.allocate(0, size_of::<State>())?;
     let place = core::ptr::with_exposed_provenance_mut::<State>(address);
     // SAFETY: the memory is new, large enough, and aligned to a page.
     unsafe { place.write(state) };

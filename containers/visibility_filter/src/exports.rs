@@ -12,17 +12,9 @@ const INDICES: u32 = 36;
 /// The longest name that is looked for, with the NUL after it.
 const LONGEST: usize = 32;
 
-/// What a library exports under a name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Export {
-    /// A function at this place in the library.
-    Function(u32),
-    /// A function of another library.
-    Forwarded,
-}
-
-/// What a 32-bit library exports as `name`. `read` fills bytes from a place in the library.
-pub fn export_32(read: impl Fn(u32, &mut [u8]) -> Option<()>, name: &[u8]) -> Option<Export> {
+/// Where a 32-bit library has the function that it exports as `name`; `None` if it refers to another
+/// library. `read` fills bytes from a place in the library.
+pub fn export_32(read: impl Fn(u32, &mut [u8]) -> Option<()>, name: &[u8]) -> Option<u32> {
     let number = |rva: u32| {
         let mut bytes = [0; 4];
         read(rva, &mut bytes)?;
@@ -50,7 +42,7 @@ pub fn export_32(read: impl Fn(u32, &mut [u8]) -> Option<()>, name: &[u8]) -> Op
                 let index = element(indices, middle, 2)? & 0xFFFF;
                 let function = element(functions, index, 4)?;
                 let is_text = function.checked_sub(exports).is_some_and(|at| at < size);
-                return Some(if is_text { Export::Forwarded } else { Export::Function(function) });
+                return (!is_text).then_some(function);
             }
         }
     }
@@ -90,7 +82,7 @@ mod tests {
         bytes
     }
 
-    fn export(library: &[u8], name: &str) -> Option<Export> {
+    fn export(library: &[u8], name: &str) -> Option<u32> {
         let read = |rva: u32, bytes: &mut [u8]| {
             let start = rva as usize;
             bytes.copy_from_slice(library.get(start..start.checked_add(bytes.len())?)?);
@@ -102,9 +94,9 @@ mod tests {
     #[test]
     fn exports_are_found_by_name() {
         let library = library();
-        assert_eq!(export(&library, "Copy"), Some(Export::Function(0x3000)));
-        assert_eq!(export(&library, "CtrlRoutine"), Some(Export::Forwarded));
-        assert_eq!(export(&library, "Delete"), Some(Export::Function(0x3001)));
+        assert_eq!(export(&library, "Copy"), Some(0x3000));
+        assert_eq!(export(&library, "CtrlRoutine"), None, "forwarded");
+        assert_eq!(export(&library, "Delete"), Some(0x3001));
         for name in ["", "Cop", "Copy1", "Zero"] {
             assert_eq!(export(&library, name), None, "{name}");
         }

@@ -53,7 +53,7 @@ pub use d3dkmt::{
     ADAPTER_TYPE, AdapterInfo, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid,
     OpenFromPointer, QueryAdapterInfo, is_visible,
 };
-pub use exports::{Export, export_32};
+pub use exports::export_32;
 pub use filter_file::is_filter;
 pub use imports::{Directory, HEADERS_SIZE, Image};
 pub use not_filtered::NotFiltered;

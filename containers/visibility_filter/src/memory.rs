@@ -100,7 +100,6 @@ impl Memory {
     }
 
     /// Calls `visit` with the start of each private, writable allocation between two addresses.
-    #[cfg(feature = "dll")]
     pub(crate) fn for_each_allocation(self, from: usize, to: usize, mut visit: impl FnMut(usize)) {
         let mut next = from;
         while next < to
@@ -114,12 +113,6 @@ impl Memory {
             }
             next = region.base.saturating_add(region.size);
         }
-    }
-
-    /// Allocates writable memory anywhere.
-    #[cfg(feature = "dll")]
-    pub(crate) fn allocate_anywhere(self, size: usize) -> Result<usize, Status> {
-        self.allocate(0, size)
     }
 
     /// Frees memory of [`Memory::allocate_between`].
@@ -140,7 +133,8 @@ impl Memory {
         if status == nt::STATUS_SUCCESS { Ok(()) } else { Err(status) }
     }
 
-    fn allocate(self, address: usize, size: usize) -> Result<usize, Status> {
+    /// Allocates writable memory at `address`, or anywhere if it is 0.
+    pub(crate) fn allocate(self, address: usize, size: usize) -> Result<usize, Status> {
         let (mut base, mut size) = (address, size);
         let (kind, access) = (nt::MEM_COMMIT_RESERVE, nt::PAGE_READWRITE);
         // SAFETY: the pointers are those of local variables; the kernel refuses an address

@@ -153,15 +153,6 @@ unsafe extern "system" {
         size: u32,
         needed: *mut u32,
     ) -> Status;
-}
-
-#[cfg(feature = "dll")]
-#[cfg_attr(not(target_arch = "x86"), link(name = "ntdll", kind = "raw-dylib"))]
-#[cfg_attr(
-    target_arch = "x86",
-    link(name = "ntdll", kind = "raw-dylib", import_name_type = "undecorated")
-)]
-unsafe extern "system" {
     pub(crate) fn LdrLoadDll(
         path: *const u16,
         flags: *mut u32,
@@ -198,7 +189,6 @@ unsafe extern "system" {
 }
 
 /// The first fields of the process environment block.
-#[cfg(feature = "dll")]
 #[repr(C)]
 pub(crate) struct Peb {
     flags: [usize; 2],
@@ -210,7 +200,6 @@ pub(crate) struct Peb {
 }
 
 /// The first fields of `RTL_USER_PROCESS_PARAMETERS`.
-#[cfg(feature = "dll")]
 #[repr(C)]
 pub(crate) struct Parameters {
     sizes: [u32; 4],

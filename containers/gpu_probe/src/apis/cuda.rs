@@ -229,21 +229,8 @@ impl Computation {
         for _ in 0..repeats {
             // SAFETY: the kernel has one argument, an address with room for a word per thread.
             let status = unsafe {
-                let arguments = arguments.as_mut_ptr();
-                let stream = null_mut();
-                (functions.launch)(
-                    kernel,
-                    GROUPS,
-                    1,
-                    1,
-                    GROUP,
-                    1,
-                    1,
-                    0,
-                    stream,
-                    arguments,
-                    null_mut(),
-                )
+                let (launch, arguments) = (functions.launch, arguments.as_mut_ptr());
+                launch(kernel, GROUPS, 1, 1, GROUP, 1, 1, 0, null_mut(), arguments, null_mut())
             };
             functions.check("cuLaunchKernel", status)?;
         }

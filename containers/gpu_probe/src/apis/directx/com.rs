@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 
 use windows::Win32::Foundation::LUID;
+use windows::Win32::Graphics::Direct3D::ID3DBlob;
 use windows::core::{GUID, HRESULT, Interface};
 
 use crate::outcome::{DeviceInfo, Fault};
@@ -35,6 +36,20 @@ pub(crate) fn create<T: Interface>(
     // SAFETY: the call succeeded, so this is an object with the requested interface, and this
     // code owns the reference.
     Ok(unsafe { T::from_raw(object) })
+}
+
+/// The bytes of the blob that `call` returned.
+pub(super) fn blob(call: &str, object: *mut c_void) -> Result<Vec<u8>, Fault> {
+    if object.is_null() {
+        return Err(Fault::new(format!("{call} returned no blob")));
+    }
+    // SAFETY: the call succeeded, so this is a blob, and this code owns the reference.
+    let blob = unsafe { ID3DBlob::from_raw(object) };
+    let (start, size) =
+        // SAFETY: the blob is a live object.
+        unsafe { (blob.GetBufferPointer().cast::<u8>(), blob.GetBufferSize()) };
+    // SAFETY: the blob has this many bytes, and lives until they are copied.
+    Ok(unsafe { std::slice::from_raw_parts(start, size) }.to_vec())
 }
 
 pub(crate) fn check(call: &str, result: HRESULT) -> Result<(), Fault> {

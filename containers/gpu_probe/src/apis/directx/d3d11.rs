@@ -106,19 +106,8 @@ pub(crate) fn create_device(
     // up to 11.0.
     let result = unsafe {
         let (device, level, context) = (&raw mut device, &raw mut level, &raw mut context);
-        let version = D3D11_SDK_VERSION;
-        (functions.create_device)(
-            adapter,
-            kind,
-            null_mut(),
-            0,
-            null(),
-            0,
-            version,
-            device,
-            level,
-            context,
-        )
+        let (create, version) = (functions.create_device, D3D11_SDK_VERSION);
+        create(adapter, kind, null_mut(), 0, null(), 0, version, device, level, context)
     };
     check("D3D11CreateDevice", result)?;
     if device.is_null() || context.is_null() {

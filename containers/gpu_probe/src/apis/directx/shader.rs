@@ -4,10 +4,9 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
 
-use windows::Win32::Graphics::Direct3D::ID3DBlob;
-use windows::core::{HRESULT, Interface};
+use windows::core::HRESULT;
 
-use super::com::check;
+use super::com::{blob, check};
 use crate::api::Api;
 use crate::library::{Loaded, functions};
 use crate::outcome::Fault;
@@ -46,31 +45,11 @@ pub(super) fn compile() -> Result<Vec<u8>, Fault> {
         let (source, length) = (SOURCE.as_ptr().cast(), SOURCE.len());
         let (entry, target) = (c"main".as_ptr(), c"cs_5_0".as_ptr());
         let (code, errors) = (&raw mut code, &raw mut errors);
-        (functions.compile)(
-            source,
-            length,
-            null(),
-            null(),
-            null(),
-            entry,
-            target,
-            0,
-            0,
-            code,
-            errors,
-        )
+        let (compile, none) = (functions.compile, null());
+        compile(source, length, null(), none, none, entry, target, 0, 0, code, errors)
     };
     check("D3DCompile", result)?;
-    if code.is_null() {
-        return Err(Fault::new("D3DCompile returned no code"));
-    }
-    // SAFETY: the call succeeded, so this is a blob, and this code owns the reference.
-    let blob = unsafe { ID3DBlob::from_raw(code) };
-    // SAFETY: the blob lives until the bytes are copied.
-    let bytes = unsafe {
-        std::slice::from_raw_parts(blob.GetBufferPointer().cast::<u8>(), blob.GetBufferSize())
-    };
-    Ok(bytes.to_vec())
+    blob("D3DCompile", code)
 }
 
 #[cfg(test)]

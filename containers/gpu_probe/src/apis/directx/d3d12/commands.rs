@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
 
-use windows::Win32::Graphics::Direct3D::ID3DBlob;
 use windows::Win32::Graphics::Direct3D12::{
     D3D12_COMPUTE_PIPELINE_STATE_DESC, D3D12_HEAP_TYPE_DEFAULT, D3D12_HEAP_TYPE_READBACK,
     D3D12_HEAP_TYPE_UPLOAD, D3D12_RESOURCE_STATE_COPY_DEST, D3D12_RESOURCE_STATE_COPY_SOURCE,
@@ -14,9 +13,8 @@ use windows::Win32::Graphics::Direct3D12::{
     D3D12_SHADER_BYTECODE, D3D12_SHADER_VISIBILITY_ALL, ID3D12Device, ID3D12PipelineState,
     ID3D12Resource, ID3D12RootSignature,
 };
-use windows::core::Interface;
 
-use super::super::com::failed;
+use super::super::com::{blob, failed};
 use super::super::shader;
 use super::queue::{Queue, buffer, each_after_the_other, map, read, transition};
 use crate::outcome::Fault;
@@ -104,18 +102,11 @@ fn root_signature(
         pParameters: &raw const parameter,
         ..Default::default()
     };
-    let mut blob = null_mut();
-    serialize((&raw const description).cast(), &raw mut blob)?;
-    if blob.is_null() {
-        return Err(Fault::new("D3D12SerializeRootSignature returned no blob"));
-    }
-    // SAFETY: the call succeeded, so this is a blob, and this code owns the reference.
-    let blob = unsafe { ID3DBlob::from_raw(blob) };
-    // SAFETY: the blob lives until the signature is created.
-    let created = unsafe {
-        let bytes = blob.GetBufferPointer().cast::<u8>();
-        device.CreateRootSignature(0, std::slice::from_raw_parts(bytes, blob.GetBufferSize()))
-    };
+    let mut serialized = null_mut();
+    serialize((&raw const description).cast(), &raw mut serialized)?;
+    let bytes = blob("D3D12SerializeRootSignature", serialized)?;
+    // SAFETY: the bytes live until the signature is created.
+    let created = unsafe { device.CreateRootSignature(0, &bytes) };
     created.map_err(failed("CreateRootSignature"))
 }
 

@@ -27,9 +27,7 @@ use std::process::ExitCode;
 
 use crate::arguments::Request;
 
-/// Runs the program.
-#[must_use]
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     let result = match arguments::parse(&words) {
         Ok(Request::Help) => {
