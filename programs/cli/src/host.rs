@@ -8,7 +8,7 @@ use devices::{
     check_store_folder,
 };
 
-use inventory::InventoryError;
+use config::inventory::InventoryError;
 use inventory_source::InventorySource;
 
 use crate::Failure;
@@ -41,7 +41,7 @@ pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 
 /// Reads an inventory. One that is missing or malformed is wrong usage.
 pub fn read_inventory(path: &Path) -> Result<HostSnapshot, Failure> {
-    inventory::read(path).map_err(inventory_failure)
+    config::inventory::read(path).map_err(inventory_failure)
 }
 
 fn inventory_failure(error: InventoryError) -> Failure {
@@ -114,7 +114,7 @@ adapters:
 
     #[test]
     fn a_driver_store_folder_on_disk_is_listed_and_an_unreadable_one_becomes_a_warning() {
-        let mut snapshot = inventory::parse("one-gpu.yaml", ONE_GPU).unwrap();
+        let mut snapshot = config::inventory::parse("one-gpu.yaml", ONE_GPU).unwrap();
         let listed = |snapshot: &HostSnapshot| {
             snapshot.adapters[0].driver_store.as_ref().unwrap().files.clone()
         };

@@ -3,9 +3,9 @@
 //! In come configurations from `ConfigWatch` and SIGHUP; out go valid ones with a different
 //! effect, and a [`ReloadStatus`].
 
+use ::config::Config;
 use cli::Failure;
 use devices::DriverModel;
-use settings::Config;
 use tokio::sync::watch;
 
 use crate::config::{self, ConfigSource, FileRead};

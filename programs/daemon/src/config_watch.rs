@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use ::config::Config;
 use cli::Failure;
 use file_watch::{FileWatch, KeepsChanging};
-use settings::Config;
 use tokio::sync::mpsc;
 
 use crate::config::{ConfigSource, FileContent, FileRead, Reading};

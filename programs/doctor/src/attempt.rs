@@ -12,8 +12,8 @@ use std::pin::pin;
 use std::time::Duration;
 
 use cli::Failure;
+use config::Config;
 use devices::HostSnapshot;
-use settings::Config;
 use tokio::sync::watch;
 
 use crate::facts::{MachineFacts, NodeFacts};

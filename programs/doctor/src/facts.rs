@@ -2,8 +2,8 @@
 //! be made up on any operating system.
 
 use cli::Failure;
+use config::Config;
 use devices::{HostFacts, HostSnapshot, NodeSoftware};
-use settings::Config;
 
 use super::image::ImageVersion;
 use crate::finding::Finding;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use config::Config;
 use devices::DriverModel;
-use settings::Config;
 
 use crate::image::ImageVersion;
 use cli::Failure;
@@ -62,12 +62,12 @@ pub enum Step {
 impl Request {
     /// The configuration that `serve` would run with.
     pub(crate) fn configuration(&self) -> Result<Config, Failure> {
-        let flags = settings::Flags {
+        let flags = config::Flags {
             driver_models: self.driver_models.clone(),
             config: self.config.clone(),
             device_plugin_dir: self.device_plugin_dir.clone(),
         };
-        settings::load(&flags, &settings::ProcessEnvironment).map_err(|error| {
+        config::load(&flags, &config::ProcessEnvironment).map_err(|error| {
             let hint = error.hint().map(str::to_owned);
             Failure::usage(error).hint_if_any(hint)
         })

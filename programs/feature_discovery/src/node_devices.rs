@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cli::Failure;
+use config::Config;
 use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
 use daemon::change_log::{self, RepeatedText};
 use daemon::config_reload::{ConfigChange, ConfigReload, ReloadStatus};
@@ -15,7 +16,6 @@ use daemon::hcs_schemas::HcsSchemaReader;
 use daemon::host_access::HostAccess;
 use devices::{Catalog, DeviceSet, HcsSchema, HostSnapshot, Moment};
 use kubelet::default_device_plugin_dir;
-use settings::Config;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

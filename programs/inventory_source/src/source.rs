@@ -3,9 +3,9 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
+use config::inventory::InventoryError;
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 use file_watch::FileWatch;
-use inventory::InventoryError;
 
 /// A host described by an inventory file. Each snapshot reads the file again; a file that
 /// cannot be read or is malformed is an error of that snapshot only. A source that watches
@@ -33,8 +33,8 @@ impl InventorySource {
     /// Reads the file `path`. The first snapshot reads it again, and parses it only if it has
     /// changed.
     pub fn open(path: &Path) -> Result<InventorySource, InventoryError> {
-        let bytes = inventory::read_file(path)?;
-        let snapshot = inventory::parse_file(path, &bytes)?;
+        let bytes = config::inventory::read_file(path)?;
+        let snapshot = config::inventory::parse_file(path, &bytes)?;
         let opened = Some(Opened { hash: hash(&bytes), snapshot });
         Ok(InventorySource { opened, ..InventorySource::new(path) })
     }
@@ -44,10 +44,10 @@ impl AdapterSource for InventorySource {
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
         let mut opened = self.opened.take();
         let mut read = || {
-            let bytes = inventory::read_file(&self.path)?;
+            let bytes = config::inventory::read_file(&self.path)?;
             match opened.take() {
                 Some(opened) if opened.hash == hash(&bytes) => Ok(opened.snapshot),
-                _ => inventory::parse_file(&self.path, &bytes),
+                _ => config::inventory::parse_file(&self.path, &bytes),
             }
         };
         match &self.watch {

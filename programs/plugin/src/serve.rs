@@ -9,13 +9,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ::config::Config;
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use cli::Failure;
 use devices::{Catalog, DriverModel};
 use kubelet::pod_resources::{Endpoint, PodAttribution};
 use kubelet::{UnixSockets, default_device_plugin_dir};
-use settings::Config;
 use tokio::sync::watch;
 
 use crate::arguments::DevicePluginDir;

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cli::Failure;
+use config::Config;
 use devices::{HostSnapshot, Policy};
-use settings::Config;
 
 use super::discovery;
 use crate::finding::{Finding, Status, Subject, Value};

@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_difference_is_named() {
-        let host = inventory::parse("two.yaml", HOST).unwrap();
+        let host = config::inventory::parse("two.yaml", HOST).unwrap();
         assert!(differences(&host, &host).is_empty());
         let changed = |change: fn(&mut HostSnapshot)| {
             let mut after = host.clone();

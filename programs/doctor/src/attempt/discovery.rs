@@ -88,7 +88,7 @@ mod tests {
 
     fn host() -> HostSnapshot {
         let text = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
-        inventory::parse("two.yaml", text).unwrap()
+        config::inventory::parse("two.yaml", text).unwrap()
     }
 
     #[test]

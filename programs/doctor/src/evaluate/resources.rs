@@ -7,7 +7,7 @@ use devices::{
     ResourceOrigin, RuntimeMounts, SkipReason, Skipped, Vendor, Wow64,
 };
 
-use settings::{Config, Origin};
+use config::{Config, Origin};
 
 use super::NO_ADAPTERS;
 use super::host::provides_files;

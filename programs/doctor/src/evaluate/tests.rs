@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use cli::Failure;
+use config::{Config, EmptyEnvironment, Flags};
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
     CopyToVmValue, Destination, DiscoveredFrom, DriverStore, HcsFailure, HcsFailureKind, HostFacts,
     HostSnapshot, Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program,
     ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect, Wow64,
 };
-use settings::{Config, EmptyEnvironment, Flags};
 
 use super::evaluate;
 use crate::facts::{MachineFacts, NodeFacts};
@@ -65,11 +65,11 @@ fn healthy() -> NodeFacts {
 }
 
 fn two_gpus() -> HostSnapshot {
-    inventory::parse("aws-t4-two.yaml", TWO_T4).unwrap()
+    config::inventory::parse("aws-t4-two.yaml", TWO_T4).unwrap()
 }
 
 fn configuration() -> Config {
-    settings::load(&Flags::default(), &EmptyEnvironment).unwrap()
+    config::load(&Flags::default(), &EmptyEnvironment).unwrap()
 }
 
 fn nvml(models: &[&str]) -> Nvml {
