@@ -104,15 +104,6 @@ impl ConfigSource {
         Some(ConfigSource(flags))
     }
 
-    /// Reads and checks the configuration, unless `files` are all as they were: they, the options
-    /// and the environment determine it.
-    pub(crate) fn read_if_changed(&self, files: &[FileRead]) -> Option<Reading> {
-        let is_same =
-            |file: &FileRead| FileContent::of(&ProcessEnvironment.read(&file.path)) == file.content;
-        let unchanged = !files.is_empty() && files.iter().all(is_same);
-        (!unchanged).then(|| self.read())
-    }
-
     /// Reads and checks the configuration.
     #[must_use]
     pub fn read(&self) -> Reading {
@@ -183,27 +174,4 @@ pub fn log(config: &Config) {
 /// Logs a part of the configuration that has no effect.
 pub fn log_notice(notice: &str) {
     tracing::warn!(%notice, "part of the configuration has no effect");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_that_are_as_they_were_are_not_evaluated_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config.yaml");
-        let write = |text: &str| std::fs::write(&file, text).unwrap();
-        write("multitenancy: 2\n");
-        let source =
-            ConfigSource::new(&[DriverModel::Wddm], ConfigChoice::File(file.clone()), None);
-        let files = source.read().files;
-        assert!(source.read_if_changed(&files).is_none());
-        assert!(source.read_if_changed(&[]).is_some());
-        write("multitenancy: 3\n");
-        let changed = source.read_if_changed(&files).unwrap().files;
-        assert!(changed != files && source.read_if_changed(&changed).is_none());
-        std::fs::remove_file(&file).unwrap();
-        assert!(source.read_if_changed(&changed).unwrap().result.is_err());
-    }
 }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::config::{self, ConfigSource, FileRead};
 use crate::config_changes::{KeyChange, changed_keys};
-use crate::config_watch::{ConfigWatch, Trigger, Update};
+use crate::config_watch::{ConfigWatch, Update};
 use crate::signals::ReloadSignal;
 
 /// The longest error that is reported to a client, in characters. An error may quote the file.
@@ -110,7 +110,7 @@ impl ConfigReload {
                 () = following.signal.received() => {
                     tracing::info!(signal = "SIGHUP", "reading the configuration again");
                     // An error means that the thread has panicked.
-                    let _ = following.watch.requests.send(Trigger::Requested);
+                    let _ = following.watch.requests.send(());
                 }
             }
         }
@@ -128,7 +128,7 @@ impl ConfigReload {
                 log_changes(&following.active, &config);
                 following.active = *config;
                 let rejected = self.status.borrow().last_error.is_some();
-                if !rejected && update.trigger != Trigger::Requested {
+                if !rejected && !update.is_requested {
                     return None;
                 }
                 tracing::info!("the active configuration is up to date");

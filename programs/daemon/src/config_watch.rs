@@ -1,50 +1,34 @@
-//! The thread that reads the configuration again when its files may have changed.
+//! The thread that reads the configuration again when its files have changed.
 //!
-//! In come notifications of the operating system and requests; out goes each configuration that
-//! differs from the last one. A file that is missing for a moment is not a change: on Windows, the
-//! kubelet updates the volume of a `ConfigMap` by removing a link and creating it again. Nobody
-//! waits for the thread.
+//! A file that is missing for a moment is not a change: on Windows, the kubelet updates the volume of a
+//! `ConfigMap` by removing a link and creating it again. Nobody waits for the thread.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cli::Failure;
-use file_watch::{FileWatch, KeepsChanging};
+use inventory_source::{FilePoll, INTERVAL};
 use settings::Config;
 use tokio::sync::mpsc;
 
 use crate::config::{ConfigSource, FileContent, FileRead, Reading};
 
-/// How often the files are read although no change was reported: network file systems report
-/// none.
-const REREAD_INTERVAL: Duration = Duration::from_secs(60);
-
-/// How long to wait for a file that had changed before it was watched, because somebody may be in
-/// the middle of writing it. From then on, its changes are reported.
-const SETTLING_TIME: Duration = Duration::from_millis(200);
-
-/// Why the configuration is read, in the order of importance.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Trigger {
-    /// The operating system reported a change.
-    FilesChanged,
-    /// [`REREAD_INTERVAL`] has passed.
-    TimePassed,
-    /// An administrator requested it.
-    Requested,
-}
+/// After this time a missing file is an error.
+const MISSING_TIME: Duration = Duration::from_secs(60);
 
 /// A configuration to handle.
 pub(crate) struct Update {
-    pub(crate) trigger: Trigger,
+    /// Whether an administrator requested to read it.
+    pub(crate) is_requested: bool,
     pub(crate) result: Result<Box<Config>, Failure>,
 }
 
 /// The side of the thread's owner.
 pub(crate) struct ConfigWatch {
-    pub(crate) requests: Sender<Trigger>,
+    /// Requests to read the configuration although no file has changed.
+    pub(crate) requests: Sender<()>,
     /// Ends only if the thread has panicked.
     pub(crate) updates: mpsc::UnboundedReceiver<Update>,
 }
@@ -52,11 +36,10 @@ pub(crate) struct ConfigWatch {
 impl ConfigWatch {
     /// Starts the thread. `files` are the files of the configuration in use.
     pub(crate) fn start(source: ConfigSource, files: Vec<FileRead>) -> io::Result<ConfigWatch> {
-        let (requests, triggers) = channel();
+        let (requests, requested) = channel();
         let (send, updates) = mpsc::unbounded_channel();
-        let notify = requests.clone();
         std::thread::Builder::new().name("configuration".to_owned()).spawn(move || {
-            run(&source, ReadFilter::new(files), &notify, &triggers, &send);
+            run(&source, ReadFilter::new(files), &requested, &send);
         })?;
         Ok(ConfigWatch { requests, updates })
     }
@@ -65,79 +48,29 @@ impl ConfigWatch {
 fn run(
     source: &ConfigSource,
     mut filter: ReadFilter,
-    notify: &Sender<Trigger>,
-    triggers: &Receiver<Trigger>,
+    requests: &Receiver<()>,
     updates: &mpsc::UnboundedSender<Update>,
 ) {
-    let mut watched = Watched::start(paths(&filter.last), notify);
-    // The files may have changed before they were watched.
-    let mut trigger = Trigger::FilesChanged;
-    let mut watch_is_new = true;
+    // They may have changed since they were read.
+    let mut poll = FilePoll::unknown(filter.paths());
     loop {
-        let reading = watched.read(|| match trigger {
-            Trigger::Requested => Some(source.read()),
-            Trigger::FilesChanged | Trigger::TimePassed => source.read_if_changed(&filter.last),
-        });
-        let reading = reading.transpose();
-        if std::mem::take(&mut watch_is_new) && reading.is_some() {
-            std::thread::sleep(SETTLING_TIME);
-            continue;
-        }
-        let looked_for = reading.as_ref().and_then(|r| Some(paths(&r.as_ref().ok()?.files)));
-        if let Some(reading) = reading
-            && let Some(update) = filter.update(trigger, reading)
-            && updates.send(update).is_err()
-        {
-            return;
-        }
-        if let Some(paths) = looked_for.filter(|paths| *paths != watched.paths) {
-            // The selection names another file, which may have changed before it is watched.
-            watched = Watched::start(paths, notify);
-            (trigger, watch_is_new) = (Trigger::FilesChanged, true);
-            continue;
-        }
-        trigger = match triggers.recv_timeout(REREAD_INTERVAL) {
-            Ok(trigger) => triggers.try_iter().fold(trigger, Trigger::max),
-            Err(RecvTimeoutError::Timeout) => Trigger::TimePassed,
+        let is_requested = match requests.recv_timeout(INTERVAL) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        if updates.is_closed() {
+        if !is_requested && !poll.has_changed() && !filter.is_due() {
+            continue;
+        }
+        let before = filter.paths();
+        let update = filter.update(is_requested, source.read());
+        if filter.paths() != before {
+            poll = FilePoll::unknown(filter.paths());
+        }
+        if update.is_some_and(|update| updates.send(update).is_err()) {
             return;
         }
     }
-}
-
-/// The files whose changes are reported.
-struct Watched {
-    paths: Vec<PathBuf>,
-    /// `None` if the operating system refuses; the files are then read at intervals.
-    watch: Option<FileWatch>,
-}
-
-impl Watched {
-    fn start(paths: Vec<PathBuf>, notify: &Sender<Trigger>) -> Watched {
-        let notify = notify.clone();
-        let watch = FileWatch::start(&paths, move || {
-            // Without a receiver, the thread of the configuration has ended.
-            let _ = notify.send(Trigger::FilesChanged);
-        });
-        let watch = watch.inspect_err(|error| {
-            let interval_s = REREAD_INTERVAL.as_secs();
-            tracing::warn!(%error, interval_s, "cannot watch the configuration files; reading them at intervals");
-        });
-        Watched { paths, watch: watch.ok() }
-    }
-
-    fn read<T>(&self, mut read: impl FnMut() -> T) -> Result<T, KeepsChanging> {
-        match &self.watch {
-            Some(watch) => watch.read_still(read),
-            None => Ok(read()),
-        }
-    }
-}
-
-fn paths(files: &[FileRead]) -> Vec<PathBuf> {
-    files.iter().map(|file| file.path.clone()).collect()
 }
 
 /// Lets a configuration pass that differs from the last one, and one that was requested.
@@ -146,40 +79,47 @@ struct ReadFilter {
     last: Vec<FileRead>,
     /// The files of the last valid configuration.
     in_use: Vec<PathBuf>,
-    missing_reported: bool,
+    /// Since when one of them has been missing.
+    missing_since: Option<Instant>,
 }
 
 impl ReadFilter {
     fn new(files: Vec<FileRead>) -> ReadFilter {
-        ReadFilter { in_use: existing(&files), last: files, missing_reported: false }
+        ReadFilter { in_use: existing(&files), last: files, missing_since: None }
     }
 
-    fn update(
-        &mut self,
-        trigger: Trigger,
-        reading: Result<Reading, KeepsChanging>,
-    ) -> Option<Update> {
-        let Reading { result, files } = match reading {
-            Ok(reading) => reading,
-            Err(error) => {
-                self.last.clear();
-                let error = anyhow::Error::new(error).context("cannot read the configuration");
-                return Some(Update { trigger, result: Err(Failure::runtime(error)) });
+    /// The files to look at.
+    fn paths(&self) -> Vec<PathBuf> {
+        self.last.iter().map(|file| file.path.clone()).collect()
+    }
+
+    /// Whether a file has been missing for so long that this is to be reported.
+    fn is_due(&self) -> bool {
+        self.missing_since.is_some_and(|since| since.elapsed() >= MISSING_TIME)
+    }
+
+    fn update(&mut self, is_requested: bool, reading: Reading) -> Option<Update> {
+        let Reading { result, files } = reading;
+        let missing = self.missing(&files).map(Path::to_owned);
+        let is_due = is_requested || self.is_due();
+        let result = match missing {
+            Some(_) if self.missing_since.is_none() && !is_due => {
+                self.missing_since = Some(Instant::now());
+                return None;
             }
+            Some(_) if !is_due => return None,
+            Some(path) => Err(missing_failure(&path)),
+            None => result,
         };
-        if let Some(path) = self.missing(&files) {
-            let path = path.to_owned();
-            return self.missing_update(trigger, &path);
-        }
-        self.missing_reported = false;
-        if files == self.last && trigger != Trigger::Requested {
+        self.missing_since = None;
+        if files == self.last && !is_requested {
             return None;
         }
         if result.is_ok() {
             self.in_use = existing(&files);
         }
         self.last = files;
-        Some(Update { trigger, result: result.map(Box::new) })
+        Some(Update { is_requested, result: result.map(Box::new) })
     }
 
     /// A file in use that does not exist now.
@@ -189,24 +129,11 @@ impl ReadFilter {
         };
         files.iter().find(is_missing).map(|file| file.path.as_path())
     }
+}
 
-    /// A file that is being replaced returns long before the next read without a notification.
-    fn missing_update(&mut self, trigger: Trigger, path: &Path) -> Option<Update> {
-        let is_due = match trigger {
-            Trigger::FilesChanged => false,
-            Trigger::TimePassed => !self.missing_reported,
-            Trigger::Requested => true,
-        };
-        if !is_due {
-            return None;
-        }
-        self.missing_reported = true;
-        // The file is an update when it returns, whatever it contains.
-        self.last.clear();
-        let error = anyhow::anyhow!("the configuration file `{}` is missing", path.display());
-        let hint = "restore the file, or restart the plugin to run without it";
-        Some(Update { trigger, result: Err(Failure::usage(error).hint(hint)) })
-    }
+fn missing_failure(path: &Path) -> Failure {
+    Failure::usage(anyhow::anyhow!("the configuration file `{}` is missing", path.display()))
+        .hint("restore the file, or restart the plugin to run without it")
 }
 
 fn existing(files: &[FileRead]) -> Vec<PathBuf> {
@@ -239,36 +166,42 @@ mod tests {
     #[test]
     fn only_other_content_or_a_request_is_an_update() {
         let mut filter = filter();
-        let mut passes = |trigger, content| filter.update(trigger, Ok(reading(content))).is_some();
-        assert!(!passes(Trigger::FilesChanged, 1) && !passes(Trigger::TimePassed, 1));
-        assert!(passes(Trigger::FilesChanged, 2));
-        assert!(!passes(Trigger::FilesChanged, 2));
-        assert!(passes(Trigger::Requested, 2));
-        assert!(passes(Trigger::TimePassed, 1));
+        let mut passes =
+            |is_requested, content| filter.update(is_requested, reading(content)).is_some();
+        assert!(!passes(false, 1));
+        assert!(passes(false, 2));
+        assert!(!passes(false, 2));
+        assert!(passes(true, 2));
+        assert!(passes(false, 1));
     }
 
     #[test]
     fn a_missing_file_is_no_update_unless_it_stays_missing() {
         let mut filter = filter();
-        let mut update = |trigger, content| {
-            let update = filter.update(trigger, Ok(reading(content)))?;
+        let mut update = |is_requested, content, missing_for: Duration| {
+            if let Some(since) = &mut filter.missing_since {
+                *since = since.checked_sub(missing_for).unwrap();
+            }
+            let update = filter.update(is_requested, reading(content))?;
             Some(update.result.err().map(|failure| failure.chain()))
         };
         let missing = Some(Some(format!("the configuration file `{FILE}` is missing")));
-        assert_eq!(update(Trigger::FilesChanged, 0), None);
-        assert_eq!(update(Trigger::FilesChanged, 1), None);
-        assert_eq!(update(Trigger::TimePassed, 0), missing);
-        assert_eq!(update(Trigger::TimePassed, 0), None);
-        assert_eq!(update(Trigger::Requested, 0), missing);
+        let (short, long) = (Duration::from_secs(5), MISSING_TIME);
+        assert_eq!(update(false, 0, short), None);
+        assert_eq!(update(false, 1, short), None);
+        assert_eq!(update(false, 0, short), None);
+        assert_eq!(update(false, 0, long), missing);
+        assert_eq!(update(false, 0, short), None);
+        assert_eq!(update(false, 0, long), None, "reported");
+        assert_eq!(update(true, 0, short), missing);
         // The same content: it is valid again.
-        assert_eq!(update(Trigger::FilesChanged, 1), Some(None));
-        assert_eq!(update(Trigger::TimePassed, 0), missing);
+        assert_eq!(update(false, 1, short), Some(None));
     }
 
     #[test]
     fn a_file_that_was_never_there_may_be_missing() {
         let mut filter = ReadFilter::new(reading(0).files);
-        assert!(filter.update(Trigger::FilesChanged, Ok(reading(0))).is_none());
-        assert!(filter.update(Trigger::FilesChanged, Ok(reading(1))).is_some());
+        assert!(filter.update(false, reading(0)).is_none());
+        assert!(filter.update(false, reading(1)).is_some());
     }
 }

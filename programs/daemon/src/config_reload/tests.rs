@@ -11,10 +11,10 @@ use super::*;
 use crate::config::StartReading;
 use crate::test_log::Log;
 
-/// Much longer than a notification takes.
+/// Much longer than it takes until a change is noticed.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Longer than it takes until a change is noticed, unless the machine is busy.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) struct Followed {
     pub(super) reload: ConfigReload,
@@ -32,15 +32,8 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
 }
 
 pub(super) fn start(config: ConfigChoice) -> ConfigReload {
-    start_after(config, || {})
-}
-
-/// Starts to follow the configuration. `meanwhile` runs after it was read, and before its files are
-/// watched.
-fn start_after(config: ConfigChoice, meanwhile: impl FnOnce()) -> ConfigReload {
     let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
     let StartReading { config, files, problem } = source.read_at_start().unwrap();
-    meanwhile();
     let signal = ReloadSignal::listen().unwrap();
     ConfigReload::start(ReloadParts { source, files, problem, signal }, config).unwrap()
 }
@@ -144,25 +137,21 @@ async fn the_last_of_several_edits_in_quick_succession_counts() {
 
 /// A program that writes a file in place makes it empty first.
 #[tokio::test]
-async fn a_file_that_is_being_written_when_the_daemon_starts_is_not_applied_in_part() {
-    loop {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.yaml");
-        fs::write(&path, "multitenancy: 2").unwrap();
+async fn a_file_that_is_being_written_is_not_applied_in_part() {
+    let mut followed = follow_file("multitenancy: 2");
+    // On a busy machine the writer may pause for so long that a part of the file counts.
+    let mut longest_pause = Duration::ZERO;
+    for _ in 0..20 {
         let began = Instant::now();
-        let empty = || fs::write(&path, "").unwrap();
-        let reload = start_after(ConfigChoice::File(path.clone()), empty);
-        std::thread::sleep(Duration::from_millis(20));
-        fs::write(&path, "multitenancy: 9").unwrap();
-        // Otherwise this machine was too slow, and the empty file may count.
-        let in_time = began.elapsed() < Duration::from_millis(150);
-        let mut followed = Followed { reload, path, _folder: folder };
-        let applied = followed.apply().await;
-        if in_time {
-            assert_eq!(applied, Some(9));
-            return;
-        }
+        fs::write(&followed.path, "").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        fs::write(&followed.path, "multitenancy: 5 # then more").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        longest_pause = longest_pause.max(began.elapsed());
     }
+    followed.replace("multitenancy: 9");
+    let applied = followed.apply().await;
+    assert!(applied == Some(9) || longest_pause > Duration::from_millis(150), "{applied:?}");
 }
 
 #[tokio::test]
