@@ -44,7 +44,7 @@ impl ScrapeSources {
         let luids: Vec<Luid> = luids.into_iter().collect();
         let (processes, telemetry) = tokio::join!(
             self.container_processes(pods.as_deref(), &own),
-            self.telemetry.read(&luids),
+            self.telemetry.read(luids),
         );
         let resource = |r: &kubelet::ResourceReadiness| {
             let delivered = r.phase == Phase::Ready && r.pending.is_none();
