@@ -6,7 +6,7 @@ use std::path::Path;
 use cli::Failure;
 use node_report::{LabelFamily, Labels};
 
-use crate::node_devices::NodeDevices;
+use plugin::KnownSets;
 
 /// The content of the file.
 pub(crate) fn text(labels: &Labels) -> String {
@@ -18,14 +18,10 @@ pub(crate) fn text(labels: &Labels) -> String {
 }
 
 /// Writes the file whenever the labels change, until that fails.
-pub(crate) async fn follow(devices: &mut NodeDevices, file: &Path, family: LabelFamily) -> Failure {
+pub(crate) async fn follow(devices: &mut KnownSets, file: &Path, family: LabelFamily) -> Failure {
     let mut written: Option<Labels> = None;
     loop {
-        let set = match devices.next().await {
-            Ok(set) => set,
-            Err(error) => return error.into(),
-        };
-        let labels = node_report::labels(&set, family);
+        let labels = node_report::labels(&*devices.next().await, family);
         if written.as_ref() == Some(&labels) {
             continue;
         }

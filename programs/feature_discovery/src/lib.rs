@@ -7,28 +7,28 @@ mod delays;
 mod event_queue;
 mod feature_object;
 mod label_file;
-mod node_devices;
 mod node_state;
 mod plugin_status;
 mod reporter;
 mod simulated_node;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
 use cli::Failure;
-use daemon::config::{ConfigSource, StartReading};
-use daemon::config_reload::{ConfigReload, ReloadParts};
-use daemon::event_loop::EventLoop;
+use daemon::config_reload::ConfigReload;
 use daemon::host_access::HostAccess;
+use daemon::inputs::{Inputs, signal_failure};
 use daemon::logging::{self, LogDestination, LogLevel};
-use daemon::signals::ReloadSignal;
-use daemon::{config, event_loop, signals};
+use daemon::{config, signals};
 use devices::{Catalog, DeviceSet, Moment};
+use kubelet::default_device_plugin_dir;
+use plugin::NodeDevices;
 
 use crate::command_line::CommandLine;
-use crate::node_devices::NodeDevices;
 use crate::plugin_status::PluginStatus;
+use crate::reporter::Reporter;
 
 pub use node_state::MANAGER as FIELD_MANAGER;
 pub use simulated_node::report_unchanging_devices;
@@ -53,26 +53,58 @@ pub fn command() -> clap::Command {
     command_line::command()
 }
 
+/// Where the labels go.
+enum Destination<'a> {
+    File(&'a Path),
+    Cluster(Box<Reporter>),
+}
+
 fn run(line: &CommandLine) -> Result<(), Failure> {
     if line.print {
         logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
         return print(line);
     }
     let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
-    let event_loop = event_loop::build()?;
+    let directory = line.device_plugin_dir.clone();
+    let inputs = Inputs::read(&line.models.driver_models, &line.input, directory)?;
+    let Inputs { event_loop, host, config, reload } = inputs;
     let _entered = event_loop.enter();
-    if let Some(file) = &line.output {
-        let family = line.labels.family();
-        return follow(line, &event_loop, async |devices| {
-            label_file::follow(devices, file, family).await
-        });
-    }
-    let reporter = cluster_access::reporter(line)?;
-    follow(line, &event_loop, async |devices| {
-        let config_status = devices.config_status();
-        let plugin = PluginStatus::new(devices.device_plugin_dir());
-        let reporter = reporter.with_plugin(plugin);
-        reporter.run(async || devices.next().await, config_status).await.into()
+    let shutdown =
+        signals::shutdown_signal().map_err(|error| signal_failure(error, "shutdown signals"))?;
+    let destination = match &line.output {
+        Some(file) => Destination::File(file),
+        None => Destination::Cluster(Box::new(cluster_access::reporter(line)?)),
+    };
+    config::log(&config);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
+    let catalog = Catalog::new(config.policy.clone());
+    let reload = ConfigReload::start(reload, config)?;
+    // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
+    let host = HostAccess { read_uuids: None, ..host };
+    event_loop.block_on(async {
+        let mut devices = NodeDevices::start(catalog, host).await?;
+        let (mut sets, config_status) = (devices.known_sets(), reload.status());
+        devices.follow(reload);
+        let work = async {
+            match destination {
+                Destination::File(file) => {
+                    label_file::follow(&mut sets, file, line.labels.family()).await
+                }
+                Destination::Cluster(reporter) => {
+                    let reporter = reporter.with_plugin(PluginStatus::new(directory));
+                    match reporter.run(async || sets.next().await, config_status).await {}
+                }
+            }
+        };
+        tokio::select! {
+            ended = devices.run() => Err(ended.into()),
+            failure = work => Err(failure),
+            signal = shutdown => {
+                tracing::info!(signal, "shutting down");
+                Ok(())
+            }
+        }
     })
 }
 
@@ -83,45 +115,4 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
     cli::print(&label_file::text(&node_report::labels(&set, line.labels.family())))
-}
-
-/// Follows the devices with `work` until it fails, or until a shutdown signal.
-fn follow(
-    line: &CommandLine,
-    event_loop: &EventLoop,
-    work: impl AsyncFnOnce(&mut NodeDevices) -> Failure,
-) -> Result<(), Failure> {
-    let shutdown = signals::shutdown_signal().map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
-    })?;
-    let mut devices = devices(line, event_loop)?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
-    event_loop.block_on(async {
-        tokio::select! {
-            failure = work(&mut devices) => Err(failure),
-            signal = shutdown => {
-                tracing::info!(signal, "shutting down");
-                Ok(())
-            }
-        }
-    })
-}
-
-/// Starts to follow the host and the configuration.
-fn devices(line: &CommandLine, _entered: &EventLoop) -> Result<NodeDevices, Failure> {
-    let signal = ReloadSignal::listen().map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot listen for SIGHUP"))
-    })?;
-    let host = HostAccess::of(line.input.inventory.as_deref())?;
-    let models = &line.models.driver_models;
-    let directory = line.device_plugin_dir.clone();
-    let source = ConfigSource::new(models, line.input.config.choice(), directory);
-    let StartReading { config: active, files, problem } = source.read_at_start()?;
-    config::log(&active);
-    let config = active.clone();
-    let reload = ConfigReload::start(ReloadParts { source, files, problem, signal }, active)?;
-    NodeDevices::start(config, host, reload).map_err(|error| {
-        let what = "cannot start the thread that reads adapters";
-        Failure::runtime(anyhow::Error::new(error).context(what))
-    })
 }

@@ -41,6 +41,9 @@ use cli::Failure;
 use daemon::logging::{self, LogLevel};
 use devices::DriverModel;
 
+pub use crate::node_devices::{NodeDevices, NodeDevicesError};
+pub use crate::published_devices::KnownSets;
+
 use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_command};
 
 /// Runs `directx-device-plugin` with the arguments of this process.

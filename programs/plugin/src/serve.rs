@@ -15,7 +15,6 @@ use cli::Failure;
 use devices::{Catalog, DriverModel};
 use kubelet::pod_resources::{Endpoint, PodAttribution};
 use kubelet::{UnixSockets, default_device_plugin_dir};
-use settings::Config;
 use tokio::sync::watch;
 
 use crate::arguments::DevicePluginDir;
@@ -28,10 +27,8 @@ use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
 use daemon::arguments::{DriverModels, Input};
-use daemon::config::{ConfigSource, StartReading};
-use daemon::config_reload::{ConfigReload, ReloadParts};
-use daemon::event_loop::EventLoop;
-use daemon::host_access::HostAccess;
+use daemon::config_reload::ConfigReload;
+use daemon::inputs::{Inputs, signal_failure};
 use daemon::logging::LogDestination;
 #[cfg(windows)]
 use daemon::read_schedule::HostKind;
@@ -73,10 +70,7 @@ pub(crate) struct DaemonArguments {
 
 /// A daemon that is ready to run: its options and configuration are valid.
 pub(crate) struct Daemon {
-    event_loop: EventLoop,
-    host: HostAccess,
-    config: Config,
-    reload: ReloadParts,
+    inputs: Inputs,
     monitoring: Option<SocketAddr>,
     pod_resources: Endpoint,
 }
@@ -148,21 +142,9 @@ impl DaemonArguments {
 
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
     pub(crate) fn prepare(self, driver_models: &[DriverModel]) -> Result<Daemon, Failure> {
-        let event_loop = event_loop::build()?;
-        let reload_signal = {
-            let _entered = event_loop.enter();
-            ReloadSignal::listen().map_err(|error| signal_failure(error, "SIGHUP"))?
-        };
-        let Input { config, inventory } = self.input;
-        let host = HostAccess::of(inventory.as_deref())?;
-        let source =
-            ConfigSource::new(driver_models, config.choice(), self.directory.device_plugin_dir);
-        let StartReading { config, files, problem } = source.read_at_start()?;
+        let directory = self.directory.device_plugin_dir;
         Ok(Daemon {
-            event_loop,
-            host,
-            config,
-            reload: ReloadParts { source, files, problem, signal: reload_signal },
+            inputs: Inputs::read(driver_models, &self.input, directory)?,
             monitoring: self.listen,
             pod_resources: self.pod_resources.unwrap_or_default(),
         })
@@ -172,7 +154,7 @@ impl DaemonArguments {
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { event_loop, host, config, reload, .. } = self;
+        let Inputs { event_loop, host, config, reload } = self.inputs;
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
         let signal = signals::shutdown_signal()
@@ -207,10 +189,6 @@ impl Daemon {
         devices.follow(reload);
         event_loop.block_on(serve(devices, directory, signal, readiness))
     }
-}
-
-fn signal_failure(error: std::io::Error, signals: &str) -> Failure {
-    Failure::runtime(anyhow::Error::new(error).context(format!("cannot listen for {signals}")))
 }
 
 async fn serve(
