@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,7 @@ pub struct Reading {
     /// An invalid configuration is wrong usage.
     pub result: Result<Config, Failure>,
     /// Every file that was looked for.
-    pub files: Vec<FileRead>,
+    pub files: Vec<ConfigFile>,
 }
 
 /// The configuration with which a daemon starts.
@@ -28,43 +27,18 @@ pub struct StartReading {
     /// The configuration.
     pub config: Config,
     /// Every file that was looked for.
-    pub files: Vec<FileRead>,
+    pub files: Vec<ConfigFile>,
     /// Why the default configuration is used instead of the selected one, if it is.
     pub problem: Option<Failure>,
 }
 
 /// A file that was looked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FileRead {
+pub struct ConfigFile {
     /// Where it was looked for.
     pub path: PathBuf,
-    /// What was found.
-    pub content: FileContent,
-}
-
-/// What was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FileContent {
-    /// The file does not exist.
-    Missing,
-    /// A hash of its content.
-    Hash(u64),
-    /// It cannot be read.
-    Unreadable(String),
-}
-
-impl FileContent {
-    fn of(read: &io::Result<Vec<u8>>) -> FileContent {
-        match read {
-            Ok(bytes) => {
-                let mut hasher = DefaultHasher::new();
-                bytes.hash(&mut hasher);
-                FileContent::Hash(hasher.finish())
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Missing,
-            Err(error) => FileContent::Unreadable(error.to_string()),
-        }
-    }
+    /// Whether there is something, which perhaps cannot be read.
+    pub exists: bool,
 }
 
 impl ConfigSource {
@@ -128,7 +102,7 @@ pub fn load(driver_models: &[DriverModel], config: ConfigChoice) -> Result<Confi
 /// The environment of this process. It records the files that are read, and reads each only once:
 /// a file that several driver models share must not change in between.
 #[derive(Default)]
-struct RecordedReads(RefCell<Vec<(FileRead, Option<Vec<u8>>)>>);
+struct RecordedReads(RefCell<Vec<(ConfigFile, Option<Vec<u8>>)>>);
 
 impl Environment for RecordedReads {
     fn variable(&self, name: &str) -> Option<OsString> {
@@ -149,7 +123,8 @@ impl Environment for RecordedReads {
             return Ok(bytes);
         }
         let result = ProcessEnvironment.read(path);
-        let file = FileRead { path: path.to_owned(), content: FileContent::of(&result) };
+        let exists = !matches!(&result, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let file = ConfigFile { path: path.to_owned(), exists };
         self.0.borrow_mut().push((file, result.as_ref().ok().cloned()));
         result
     }

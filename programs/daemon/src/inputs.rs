@@ -1,6 +1,5 @@
 //! What programs start with that follow the host and the configuration.
 
-use std::io;
 use std::path::PathBuf;
 
 use cli::Failure;
@@ -12,7 +11,6 @@ use crate::config::{ConfigSource, StartReading};
 use crate::config_reload::ReloadParts;
 use crate::event_loop::{self, EventLoop};
 use crate::host_access::HostAccess;
-use crate::signals::ReloadSignal;
 
 /// The host and the configuration at the start, and what is needed to follow them.
 pub struct Inputs {
@@ -30,27 +28,17 @@ impl Inputs {
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
     ///
     /// # Errors
-    /// One of them is invalid, or the operating system refuses the event loop or the signal.
+    /// One of them is invalid, or the operating system refuses the event loop.
     pub fn read(
         driver_models: &[DriverModel],
         input: &Input,
         device_plugin_dir: Option<PathBuf>,
     ) -> Result<Inputs, Failure> {
         let event_loop = event_loop::build()?;
-        let signal = {
-            let _entered = event_loop.enter();
-            ReloadSignal::listen().map_err(|error| signal_failure(error, "SIGHUP"))?
-        };
         let host = HostAccess::of(input.inventory.as_deref())?;
         let source = ConfigSource::new(driver_models, input.config.choice(), device_plugin_dir);
         let StartReading { config, files, problem } = source.read_at_start()?;
-        let reload = ReloadParts { source, files, problem, signal };
+        let reload = ReloadParts { source, files, problem };
         Ok(Inputs { event_loop, host, config, reload })
     }
-}
-
-/// The operating system refuses a handler for `signals`.
-#[must_use]
-pub fn signal_failure(error: io::Error, signals: &str) -> Failure {
-    Failure::runtime(anyhow::Error::new(error).context(format!("cannot listen for {signals}")))
 }

@@ -19,7 +19,7 @@ use clap::FromArgMatches;
 use cli::Failure;
 use daemon::config_reload::ConfigReload;
 use daemon::host_access::HostAccess;
-use daemon::inputs::{Inputs, signal_failure};
+use daemon::inputs::Inputs;
 use daemon::logging::{self, LogDestination, LogLevel};
 use daemon::{config, signals};
 use devices::{Catalog, DeviceSet, Moment};
@@ -69,8 +69,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let inputs = Inputs::read(&line.models.driver_models, &line.input, directory)?;
     let Inputs { event_loop, host, config, reload } = inputs;
     let _entered = event_loop.enter();
-    let shutdown =
-        signals::shutdown_signal().map_err(|error| signal_failure(error, "shutdown signals"))?;
+    let shutdown = signals::shutdown_signal()?;
     let destination = match &line.output {
         Some(file) => Destination::File(file),
         None => Destination::Cluster(Box::new(cluster_access::reporter(line)?)),

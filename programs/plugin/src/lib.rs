@@ -49,10 +49,6 @@ use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_c
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Before the arguments are parsed, which takes milliseconds.
-    if std::env::args_os().skip(1).any(|argument| argument == "serve") {
-        serve::survive_reload_signal();
-    }
     cli::run(|| {
         let matches = CommandLine::command().color(cli::color_choice()).get_matches();
         run(CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?)
@@ -62,7 +58,6 @@ pub fn main() -> ExitCode {
 /// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
-    serve::survive_reload_signal();
     cli::run(|| {
         let matches = one_model_command(model).color(cli::color_choice()).get_matches();
         let line = OneModelCommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;

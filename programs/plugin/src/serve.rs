@@ -28,12 +28,11 @@ use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
 use daemon::arguments::{DriverModels, Input};
 use daemon::config_reload::ConfigReload;
-use daemon::inputs::{Inputs, signal_failure};
+use daemon::inputs::Inputs;
 use daemon::logging::LogDestination;
 #[cfg(windows)]
 use daemon::read_schedule::HostKind;
-use daemon::signals::ReloadSignal;
-use daemon::{config, event_loop, logging, signals};
+use daemon::{config, logging, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -100,18 +99,6 @@ impl ServeArguments {
     }
 }
 
-/// From now on, SIGHUP does not terminate this process, which will be a daemon. A daemon that
-/// starts reads the configuration anyway.
-pub(crate) fn survive_reload_signal() {
-    // The signal stays handled without the event loop. The daemon reports an error when it listens.
-    if cfg!(unix)
-        && let Ok(event_loop) = event_loop::build()
-    {
-        let _entered = event_loop.enter();
-        let _ = ReloadSignal::listen();
-    }
-}
-
 /// Runs the daemon until it receives a shutdown signal.
 pub(crate) fn run(arguments: ServeArguments) -> Result<(), Failure> {
     let log = arguments.log_destination();
@@ -157,8 +144,7 @@ impl Daemon {
         let Inputs { event_loop, host, config, reload } = self.inputs;
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
-        let signal = signals::shutdown_signal()
-            .map_err(|error| signal_failure(error, "shutdown signals"))?;
+        let signal = signals::shutdown_signal()?;
         config::log(&config);
         let catalog = Catalog::new(config.policy.clone());
         let directory = config.device_plugin_dir.clone();

@@ -74,12 +74,8 @@ pub(crate) fn run(arguments: VerifyArguments) -> Result<ExitCode, Failure> {
         wait_for_event: arguments.wait_for_event.map(Duration::from_secs),
         container: arguments.image.map(|image| ContainerRequest { image, namespace, command }),
     };
-    let report = event_loop::build()?.block_on(async {
-        let interrupt = signals::shutdown_signal().map_err(|error| {
-            Failure::runtime(anyhow::Error::new(error).context("cannot handle signals"))
-        })?;
-        verify::run(&request, interrupt).await
-    })?;
+    let report = event_loop::build()?
+        .block_on(async { verify::run(&request, signals::shutdown_signal()?).await })?;
     report.print(arguments.output)?;
     Ok(report.exit_code())
 }

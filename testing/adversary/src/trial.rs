@@ -117,10 +117,10 @@ impl Trial<'_> {
         let (peak, last) = (observed.daemon.peak(), observed.daemon.resident());
         observed.stop();
         observed.log.finish();
-        // The limits of the log are rates, and on a busy machine a trial takes longer.
+        // On a busy machine a trial takes longer.
         let seconds = observed.daemon.started.elapsed().as_secs_f64();
         let lines_per_second = f64::from(observed.log.figures().lines) / seconds;
-        observed.check_log(self.log, seconds);
+        observed.check_log();
         let allocate = observed.probe.as_ref().and_then(Probe::times);
         let registrations = observed.probe.as_ref().map_or(0, |probe| probe.registrations);
         Ok(Outcome {
@@ -218,7 +218,7 @@ impl Observed {
         Ok(())
     }
 
-    fn check_log(&mut self, log: LogOutput, seconds: f64) {
+    fn check_log(&mut self) {
         let LogFigures { longest, unprintable, .. } = self.log.figures();
         if let Some(line) = unprintable {
             self.violations.push(format!("control characters in the log: {line:?}"));

@@ -34,8 +34,7 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
 pub(super) fn start(config: ConfigChoice) -> ConfigReload {
     let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
     let StartReading { config, files, problem } = source.read_at_start().unwrap();
-    let signal = ReloadSignal::listen().unwrap();
-    ConfigReload::start(ReloadParts { source, files, problem, signal }, config).unwrap()
+    ConfigReload::start(ReloadParts { source, files, problem }, config).unwrap()
 }
 
 fn follow_file(text: &str) -> Followed {
