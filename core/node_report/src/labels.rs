@@ -9,9 +9,6 @@ use crate::model::models;
 /// The prefix of the labels of this project.
 pub const PREFIX: &str = "directx.microsoft.com/";
 
-/// A label with this prefix that administrators set. It is never written here.
-pub const CONFIGURATION_LABEL: &str = "directx.microsoft.com/device-plugin.config";
-
 /// How the labels begin that NVIDIA's GPU Feature Discovery defines.
 pub const NVIDIA_PREFIXES: [&str; 2] = ["nvidia.com/gpu.", "nvidia.com/cuda.driver-version."];
 

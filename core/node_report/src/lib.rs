@@ -13,6 +13,4 @@ mod model;
 pub use condition::{CONDITION, Condition, ConditionStatus, condition};
 pub use device_events::{DeviceEvent, EventReason, device_events};
 pub use label_value::{Labels, label_value};
-pub use labels::{
-    CONFIGURATION_LABEL, LABELS, LabelFamily, LabelSource, NVIDIA_PREFIXES, PREFIX, labels,
-};
+pub use labels::{LABELS, LabelFamily, LabelSource, NVIDIA_PREFIXES, PREFIX, labels};

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use devices::{DriverModel, Policy};
 
-use crate::config_choice::{ChosenFile, ConfigChoice};
 use crate::config_files;
 use crate::model::{ModelSettings, model_settings};
 use crate::origin::{Effective, Origin, Sourced};
@@ -17,8 +16,8 @@ use crate::{Environment, SettingsError, resources};
 pub struct Flags {
     /// `--driver-model`, in the order given; empty means wddm and mcdm.
     pub driver_models: Vec<DriverModel>,
-    /// `--config` or `--config-directory`: the file for all driver models.
-    pub config: ConfigChoice,
+    /// `--config`: the file for all driver models. Without it, each has one of its own.
+    pub config: Option<PathBuf>,
     /// `--device-plugin-dir`.
     pub device_plugin_dir: Option<PathBuf>,
 }
@@ -42,16 +41,14 @@ pub struct Config {
 /// The first thing that is wrong, with its flag, variable, or file, line and key.
 pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, SettingsError> {
     let mut models: Vec<ModelSettings> = Vec::new();
-    let chosen = flags.config.file(environment)?;
     for model in driver_models(flags)? {
         let variables = Variables { model, environment };
-        let file = config_files::settings(&variables, chosen.as_ref())?;
+        let file = config_files::settings(&variables, flags.config.as_deref())?;
         models.push(model_settings(&variables, &file)?);
     }
     resources::check(&models)?;
     let directory = directory(flags, environment, &models)?;
     let mut effective: Vec<Effective> = Vec::new();
-    effective.extend(chosen.as_ref().and_then(ChosenFile::effective));
     effective.extend(directory.as_ref().map(|directory| Effective {
         model: None,
         key: "device-plugin-dir",

@@ -1,9 +1,8 @@
 //! The configuration file of each driver model.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::config_choice::ChosenFile;
 use crate::file::{FileSettings, read_file};
 use crate::variables::Variables;
 use crate::{Environment, SettingsError};
@@ -19,12 +18,13 @@ const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
 /// the file of the command line, which applies to every driver model.
 pub(crate) fn settings(
     variables: &Variables<'_>,
-    chosen: Option<&ChosenFile>,
+    chosen: Option<&Path>,
 ) -> Result<FileSettings, SettingsError> {
     let environment = variables.environment;
-    if let Some(chosen) = chosen {
-        let path = chosen.path();
-        let bytes = environment.read(path).map_err(|source| chosen.unreadable(source))?;
+    if let Some(path) = chosen {
+        let bytes = environment
+            .read(path)
+            .map_err(|source| SettingsError::File { path: path.to_owned(), source })?;
         return Ok(read_file(path, &bytes)?);
     }
     if let Some(path) = variables.config_file()? {

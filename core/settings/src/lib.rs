@@ -20,9 +20,7 @@
 //! ```
 
 mod config;
-mod config_choice;
 mod config_files;
-mod config_name;
 mod device_classes;
 mod display;
 mod environment;
@@ -37,8 +35,6 @@ mod values;
 mod variables;
 
 pub use config::{Config, Flags, load};
-pub use config_choice::{ConfigChoice, NamedConfigs};
-pub use config_name::{ConfigName, ConfigNameError, MAX_CONFIG_NAME};
 pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment};
 pub use error::SettingsError;
 pub use origin::{Effective, Origin};

@@ -1,7 +1,6 @@
 //! The origin of each value of the configuration.
 
 use std::fmt;
-use std::path::PathBuf;
 
 use devices::DriverModel;
 use documents::Place;
@@ -13,8 +12,6 @@ pub enum Origin {
     Flag(&'static str),
     /// An environment variable, by name.
     Variable(String),
-    /// The file of `--config-selection`.
-    Selection(PathBuf),
     /// A configuration file and the line in it.
     File(Place),
     /// It is not set.
@@ -26,7 +23,6 @@ impl fmt::Display for Origin {
         match self {
             Origin::Flag(flag) => f.write_str(flag),
             Origin::Variable(name) => write!(f, "variable {name}"),
-            Origin::Selection(path) => path.display().fmt(f),
             Origin::File(place) => place.fmt(f),
             Origin::Default => f.write_str("default"),
         }

@@ -35,7 +35,7 @@ impl AccessError {
     pub fn hint(&self) -> &'static str {
         match self {
             AccessError::NoPod(_) => {
-                "name a kubeconfig file with `--kubeconfig FILE`, or use `--print` or `--output FILE`, \
+                "name a kubeconfig file with `--kubeconfig FILE`, or use `--print`, \
                  which need no cluster"
             }
             AccessError::Unusable(..) => {

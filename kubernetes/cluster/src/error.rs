@@ -6,8 +6,6 @@ use std::time::Duration;
 use kube::core::Status;
 use tower::BoxError;
 
-use crate::node_feature::APPLY_FEATURE;
-
 /// A request has failed. Each of these may be temporary.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -33,15 +31,12 @@ impl ClusterError {
             ClusterError::Unreachable(..) | ClusterError::Timeout(..) => {
                 "check that the API server is running and can be reached from this node"
             }
-            ClusterError::Refused(what, status) => match status.code {
+            ClusterError::Refused(_, status) => match status.code {
                 401 => {
                     "the token or certificate has expired or is unknown: check the service account, or the kubeconfig file"
                 }
                 403 | 422 => {
                     "apply the roles, their bindings and the ValidatingAdmissionPolicy of deploy/feature-discovery.yml"
-                }
-                404 if *what == APPLY_FEATURE => {
-                    "install Node Feature Discovery 0.14 or newer, which defines NodeFeature, or remove `--node-feature`"
                 }
                 404 => "check the name of the node: `--node-name`, or the variable NODE_NAME",
                 _ => return None,

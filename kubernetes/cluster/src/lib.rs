@@ -8,7 +8,6 @@ mod client;
 mod error;
 mod event;
 mod node;
-mod node_feature;
 #[cfg(any(test, feature = "test_server"))]
 mod test_server;
 #[cfg(test)]

@@ -49,24 +49,6 @@ async fn a_refusal_has_the_servers_reason_and_a_hint() {
     assert!(error.to_string().ends_with("429: too many requests"), "{error}");
 }
 
-#[tokio::test]
-async fn a_node_feature_belongs_to_its_node() {
-    let server = TestServer::new(json!({}));
-    server.client().apply_node_feature(&node(), &labels()).await.unwrap();
-    let [request] = &server.requests()[..] else { panic!("one request") };
-    let name = "PATCH /apis/nfd.k8s-sigs.io/v1alpha1/namespaces/default/nodefeatures/\
-                directx-feature-discovery-node-1";
-    assert_eq!(request.name, name);
-    let body = &request.body;
-    assert_eq!(body["metadata"]["labels"]["nfd.node.kubernetes.io/node-name"], "node-1");
-    let owner = json!([{"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": "1-2"}]);
-    assert_eq!(body["metadata"]["ownerReferences"], owner);
-    assert_eq!(body["spec"]["labels"], json!({"a/b": "c"}));
-    server.refuse(404, "404 page not found", "");
-    let error = server.client().apply_node_feature(&node(), &labels()).await.unwrap_err();
-    assert!(error.hint().is_some_and(|text| text.contains("--node-feature")), "{error:?}");
-}
-
 fn event(note: &str, count: i32) -> Event {
     let note = note.to_owned();
     Event { reason: "Reason", action: "Discover", is_warning: true, note, count }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cli::Failure;
 use devices::DriverModel;
-use settings::{Config, ConfigChoice, Environment, Flags, Origin, ProcessEnvironment};
+use settings::{Config, Environment, Flags, Origin, ProcessEnvironment};
 
 /// Where the configuration of this process comes from. The options and the environment stay as
 /// they are; the files may change.
@@ -20,16 +20,6 @@ pub struct Reading {
     pub result: Result<Config, Failure>,
     /// Every file that was looked for.
     pub files: Vec<ConfigFile>,
-}
-
-/// The configuration with which a daemon starts.
-pub struct StartReading {
-    /// The configuration.
-    pub config: Config,
-    /// Every file that was looked for.
-    pub files: Vec<ConfigFile>,
-    /// Why the default configuration is used instead of the selected one, if it is.
-    pub problem: Option<Failure>,
 }
 
 /// A file that was looked for.
@@ -46,36 +36,10 @@ impl ConfigSource {
     #[must_use]
     pub fn new(
         driver_models: &[DriverModel],
-        config: ConfigChoice,
+        config: Option<PathBuf>,
         device_plugin_dir: Option<PathBuf>,
     ) -> ConfigSource {
         ConfigSource(Flags { driver_models: driver_models.to_vec(), config, device_plugin_dir })
-    }
-
-    /// Reads and checks the configuration of a daemon that starts. A selected configuration that
-    /// cannot be used, perhaps because somebody labelled a node, does not keep the daemon from
-    /// starting with the default one.
-    ///
-    /// # Errors
-    /// The configuration is invalid, and there is no default one in its place.
-    pub fn read_at_start(&self) -> Result<StartReading, Failure> {
-        let Reading { result, files } = self.read();
-        match (result, self.without_selection()) {
-            (Ok(config), _) => Ok(StartReading { config, files, problem: None }),
-            (Err(problem), Some(default)) => {
-                let config = default.read().result?;
-                Ok(StartReading { config, files, problem: Some(problem) })
-            }
-            (Err(problem), None) => Err(problem),
-        }
-    }
-
-    /// The same without `--config-selection`, if that is given.
-    fn without_selection(&self) -> Option<ConfigSource> {
-        let mut flags = self.0.clone();
-        let ConfigChoice::Named(named) = &mut flags.config else { return None };
-        named.selection.take()?;
-        Some(ConfigSource(flags))
     }
 
     /// Reads and checks the configuration.
@@ -95,7 +59,7 @@ impl ConfigSource {
 ///
 /// # Errors
 /// An invalid configuration is wrong usage.
-pub fn load(driver_models: &[DriverModel], config: ConfigChoice) -> Result<Config, Failure> {
+pub fn load(driver_models: &[DriverModel], config: Option<PathBuf>) -> Result<Config, Failure> {
     ConfigSource::new(driver_models, config, None).read().result
 }
 

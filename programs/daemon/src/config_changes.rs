@@ -53,7 +53,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, text).unwrap();
-        config::load(&[DriverModel::Wddm], settings::ConfigChoice::File(file)).unwrap()
+        config::load(&[DriverModel::Wddm], Some(file)).unwrap()
     }
 
     fn changes(before: &str, after: &str) -> Vec<String> {

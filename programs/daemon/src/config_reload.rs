@@ -43,8 +43,6 @@ pub struct ReloadParts {
     pub source: ConfigSource,
     /// Every file that was looked for.
     pub files: Vec<ConfigFile>,
-    /// Why the selected configuration is not active, if it is not.
-    pub problem: Option<Failure>,
 }
 
 /// A change of the configuration.
@@ -66,17 +64,13 @@ impl ConfigReload {
 
     /// Follows a configuration that was `active` at the start.
     pub fn start(parts: ReloadParts, active: Config) -> Result<ConfigReload, Failure> {
-        let ReloadParts { source, files, problem } = parts;
+        let ReloadParts { source, files } = parts;
         let updates = config_watch::start(source, &files).map_err(|error| {
             let what = "cannot start the thread that follows the configuration";
             Failure::runtime(anyhow::Error::new(error).context(what))
         })?;
         let following = Some(Following { active, updates });
-        let mut reload = ConfigReload { following, ..ConfigReload::none() };
-        if let Some(problem) = problem {
-            reload.rejected(&problem);
-        }
-        Ok(reload)
+        Ok(ConfigReload { following, ..ConfigReload::none() })
     }
 
     /// The status and its changes.
@@ -117,7 +111,7 @@ impl ConfigReload {
                 return Some(ConfigChange::Valid(config));
             }
             Ok(config) => {
-                // The same policy, perhaps on other lines or with another name.
+                // The same policy, perhaps on other lines.
                 log_changes(&following.active, &config);
                 following.active = *config;
                 if !self.status.send_if_modified(|status| status.last_error.take().is_some()) {
@@ -178,7 +172,5 @@ fn reported(failure: &Failure) -> String {
     text
 }
 
-#[cfg(test)]
-mod named_tests;
 #[cfg(test)]
 mod tests;

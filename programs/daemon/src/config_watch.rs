@@ -101,8 +101,6 @@ fn existing(files: &[ConfigFile]) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use settings::ConfigChoice;
-
     use super::*;
 
     #[test]
@@ -111,7 +109,7 @@ mod tests {
         let file = folder.path().join("config.yaml");
         let write = || std::fs::write(&file, "multitenancy: 2").unwrap();
         write();
-        let source = ConfigSource::new(&[], ConfigChoice::File(file.clone()), None);
+        let source = ConfigSource::new(&[], Some(file.clone()), None);
         let mut watched = WatchedFiles::new(&source.read().files);
         let mut update = |missing_for: Duration| {
             watched.missing_since =

@@ -7,7 +7,7 @@ use devices::DriverModel;
 use settings::Config;
 
 use crate::arguments::Input;
-use crate::config::{ConfigSource, StartReading};
+use crate::config::{ConfigSource, Reading};
 use crate::config_reload::ReloadParts;
 use crate::event_loop::{self, EventLoop};
 use crate::host_access::HostAccess;
@@ -36,9 +36,8 @@ impl Inputs {
     ) -> Result<Inputs, Failure> {
         let event_loop = event_loop::build()?;
         let host = HostAccess::of(input.inventory.as_deref())?;
-        let source = ConfigSource::new(driver_models, input.config.choice(), device_plugin_dir);
-        let StartReading { config, files, problem } = source.read_at_start()?;
-        let reload = ReloadParts { source, files, problem };
-        Ok(Inputs { event_loop, host, config, reload })
+        let source = ConfigSource::new(driver_models, input.config.clone(), device_plugin_dir);
+        let Reading { result, files } = source.read();
+        Ok(Inputs { event_loop, host, config: result?, reload: ReloadParts { source, files } })
     }
 }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use devices::DriverModel;
-use settings::ConfigChoice;
 
 use crate::image::ImageVersion;
 
@@ -13,7 +12,7 @@ pub struct Request {
     /// The driver models that `serve` runs with; none means its default.
     pub driver_models: Vec<DriverModel>,
     /// The configuration file that `serve` runs with.
-    pub config: ConfigChoice,
+    pub config: Option<PathBuf>,
     /// An inventory to check instead of this host.
     pub inventory: Option<PathBuf>,
     /// The kubelet's device plugin directory, if it is not the default one.

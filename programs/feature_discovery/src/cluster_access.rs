@@ -4,8 +4,6 @@ use cli::Failure;
 use cluster::{Access, Client};
 
 use crate::command_line::CommandLine;
-use crate::config_selection::SelectionFile;
-use crate::feature_object::FeatureObject;
 use crate::node_state::MANAGER;
 use crate::reporter::{Report, Reporter};
 
@@ -13,10 +11,8 @@ use crate::reporter::{Report, Reporter};
 pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
     let node = line.node_name.clone().or_else(|| std::env::var("NODE_NAME").ok());
     let node = node.filter(|name| !name.is_empty()).ok_or_else(|| {
-        Failure::usage(anyhow::anyhow!("the name of the node is unknown")).hint(
-            "use `--node-name NAME` or the variable NODE_NAME; `--print` and `--output FILE` need \
-             no cluster",
-        )
+        Failure::usage(anyhow::anyhow!("the name of the node is unknown"))
+            .hint("use `--node-name NAME` or the variable NODE_NAME; `--print` needs no cluster")
     })?;
     let access = match &line.kubeconfig {
         Some(file) => Access::of_kubeconfig(file),
@@ -27,12 +23,6 @@ pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
         let hint = error.hint();
         Failure::usage(error).hint(hint)
     })?;
-    let selection = line.select_config.then(|| line.input.config.selection()).flatten();
-    let report = Report {
-        family: line.labels.family(),
-        startup_taint: line.startup_taint.clone(),
-        selection: selection.map(|path| SelectionFile::new(path.to_owned())),
-        feature: line.labels.node_feature.then(FeatureObject::default),
-    };
+    let report = Report { family: line.family(), startup_taint: line.startup_taint.clone() };
     Ok(Reporter::new(report, client))
 }

@@ -2,17 +2,14 @@
 
 mod cluster_access;
 mod command_line;
-mod config_selection;
 mod delays;
 mod event_queue;
-mod feature_object;
-mod label_file;
 mod node_state;
 mod plugin_status;
+mod rejections;
 mod reporter;
 mod simulated_node;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -28,7 +25,6 @@ use plugin::NodeDevices;
 
 use crate::command_line::CommandLine;
 use crate::plugin_status::PluginStatus;
-use crate::reporter::Reporter;
 
 pub use node_state::MANAGER as FIELD_MANAGER;
 pub use simulated_node::report_unchanging_devices;
@@ -53,12 +49,6 @@ pub fn command() -> clap::Command {
     command_line::command()
 }
 
-/// Where the labels go.
-enum Destination<'a> {
-    File(&'a Path),
-    Cluster(Box<Reporter>),
-}
-
 fn run(line: &CommandLine) -> Result<(), Failure> {
     if line.print {
         logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
@@ -70,13 +60,11 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let Inputs { event_loop, host, config, reload } = inputs;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal()?;
-    let destination = match &line.output {
-        Some(file) => Destination::File(file),
-        None => Destination::Cluster(Box::new(cluster_access::reporter(line)?)),
-    };
+    let reporter = cluster_access::reporter(line)?.with_plugin(PluginStatus::new(
+        config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir),
+    ));
     config::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
-    let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
     let catalog = Catalog::new(config.policy.clone());
     let reload = ConfigReload::start(reload, config)?;
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
@@ -85,20 +73,9 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         let mut devices = NodeDevices::start(catalog, host).await?;
         let (mut sets, config_status) = (devices.known_sets(), reload.status());
         devices.follow(reload);
-        let work = async {
-            match destination {
-                Destination::File(file) => {
-                    label_file::follow(&mut sets, file, line.labels.family()).await
-                }
-                Destination::Cluster(reporter) => {
-                    let reporter = reporter.with_plugin(PluginStatus::new(directory));
-                    match reporter.run(async || sets.next().await, config_status).await {}
-                }
-            }
-        };
         tokio::select! {
             ended = devices.run() => Err(ended.into()),
-            failure = work => Err(failure),
+            never = reporter.run(async || sets.next().await, config_status) => match never {},
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");
                 Ok(())
@@ -110,8 +87,10 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
 /// `--print`.
 fn print(line: &CommandLine) -> Result<(), Failure> {
     let snapshot = cli::read_host(line.input.inventory.as_deref())?;
-    let config = config::load(&line.models.driver_models, line.input.config.choice())?;
+    let config = config::load(&line.models.driver_models, line.input.config.clone())?;
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
-    cli::print(&label_file::text(&node_report::labels(&set, line.labels.family())))
+    let labels = node_report::labels(&set, line.family());
+    let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
+    cli::print(&lines.collect::<String>())
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::ExponentialBackoff;
-use cluster::{Client, ClusterError, Node, NodeWatch, ResourceExt, WatchEvent, is_older};
+use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use daemon::change_log::RepeatedText;
 use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
@@ -19,12 +19,11 @@ use node_report::{DeviceEvent, LabelFamily, device_events};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::config_selection::{LABEL, Rejections, SelectionFile};
 use crate::delays;
 use crate::event_queue::EventQueue;
-use crate::feature_object::FeatureObject;
 use crate::node_state::{Change, ChangeKind, Desired};
 use crate::plugin_status::PluginStatus;
+use crate::rejections::Rejections;
 
 #[cfg(test)]
 mod tests;
@@ -44,10 +43,6 @@ pub(crate) struct Report {
     pub(crate) family: LabelFamily,
     /// The key of the taint to remove once pods can use the devices.
     pub(crate) startup_taint: Option<String>,
-    /// The file that names the configuration, if a label of the node selects it.
-    pub(crate) selection: Option<SelectionFile>,
-    /// The object for the labels, if Node Feature Discovery sets them on the node.
-    pub(crate) feature: Option<FeatureObject>,
 }
 
 /// Keeps one node object up to date.
@@ -71,7 +66,6 @@ pub(crate) struct Reporter {
     reading: Attempts,
     /// By kind.
     changing: [NodeAttempts; 3],
-    feature: Attempts,
     reporting: Attempts,
     /// Nothing is written before this time; known once there was a node object.
     first_write: Option<Instant>,
@@ -119,7 +113,6 @@ impl Reporter {
             plugin: None,
             reading: Attempts::default(),
             changing: Default::default(),
-            feature: Attempts::default(),
             reporting: Attempts::default(),
             first_write: None,
         }
@@ -150,7 +143,7 @@ impl Reporter {
                 Step::Node(event) => self.node_changed(*event),
                 Step::Rejected(error) => self.events.add_rejection(error),
                 Step::Outdated(containers) => self.outdated_changed(containers),
-                Step::TimePassed => self.select_configuration(),
+                Step::TimePassed => {}
             }
         }
     }
@@ -162,7 +155,6 @@ impl Reporter {
         rejections: &mut Rejections,
         wait: Option<Instant>,
     ) -> Step {
-        let selection = self.report.selection.as_ref().and_then(SelectionFile::retry);
         let has_devices = self.set.is_some();
         let node = async {
             if !has_devices {
@@ -185,7 +177,6 @@ impl Reporter {
             error = rejections.next() => Step::Rejected(error),
             containers = outdated => Step::Outdated(containers),
             () = until(wait) => Step::TimePassed,
-            () = until(selection) => Step::TimePassed,
         }
     }
 
@@ -201,12 +192,7 @@ impl Reporter {
                 }
             }
         }
-        let mut desired = Desired::of(&set, self.report.family);
-        if let Some(feature) = &mut self.report.feature {
-            // Labels that this program has set on the node earlier are removed.
-            feature.set_labels(std::mem::take(&mut desired.labels));
-        }
-        self.desired = Some(desired);
+        self.desired = Some(Desired::of(&set, self.report.family));
         self.set = Some(set);
     }
 
@@ -227,8 +213,7 @@ impl Reporter {
                 let answer_time = self.next_watch.elapsed();
                 self.first_write.get_or_insert_with(|| Instant::now() + delays::first(answer_time));
                 if self.node.as_ref().is_none_or(|known| !is_older(&node, known)) {
-                    self.set_node(node);
-                    self.select_configuration();
+                    self.node = Some(node);
                 }
             }
             Ok(Some(WatchEvent::Deleted(_))) => {
@@ -264,19 +249,6 @@ impl Reporter {
         }
     }
 
-    fn set_node(&mut self, node: Node) {
-        if let (Some(feature), Some(known)) = (&mut self.report.feature, &self.node) {
-            feature.node_changed(known, &node);
-        }
-        self.node = Some(node);
-    }
-
-    fn select_configuration(&mut self) {
-        if let (Some(selection), Some(node)) = (&mut self.report.selection, &self.node) {
-            selection.follow(node.labels().get(LABEL).map(String::as_str));
-        }
-    }
-
     /// Sends what is due, and returns when there may be more. What fails delays nothing else.
     async fn write(&mut self) -> Option<Instant> {
         if let Some(at) = self.first_write.filter(|at| *at > Instant::now()) {
@@ -286,24 +258,9 @@ impl Reporter {
             self.write_node(ChangeKind::Labels).await,
             self.write_node(ChangeKind::Condition).await,
             self.write_node(ChangeKind::Taints).await,
-            self.write_feature().await,
             self.write_events().await,
         ];
         due.into_iter().flatten().min()
-    }
-
-    /// Applies the object of Node Feature Discovery.
-    async fn write_feature(&mut self) -> Option<Instant> {
-        let (feature, node) = (self.report.feature.as_mut()?, self.node.as_ref()?);
-        let due = self.feature.due(feature.due(node)?);
-        if due > Instant::now() {
-            return Some(due);
-        }
-        match feature.apply(&self.client, node).await {
-            Ok(()) => self.feature.succeeded("the API server accepts the NodeFeature object"),
-            Err(error) => self.feature.failed("cannot apply the NodeFeature object", &error),
-        }
-        self.feature.next
     }
 
     /// Makes the changes of this kind that are due.
@@ -320,7 +277,7 @@ impl Reporter {
                 Ok(node) => {
                     attempts.attempts.succeeded("the API server accepts changes of the node");
                     attempts.last = Some((change, Instant::now()));
-                    self.set_node(node);
+                    self.node = Some(node);
                 }
                 Err(error) => attempts.attempts.failed("cannot change the node object", &error),
             }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use metrics::{METRICS, Metric, MetricKind};
 use serde_json::Value;
 
-const DASHBOARD: &str = include_str!("../../../deploy/grafana/directx-devices.json");
+const DASHBOARD: &str =
+    include_str!("../../../deploy/charts/directx-device-plugin/directx-devices.json");
 
 /// Labels that Prometheus adds to every metric.
 const OF_PROMETHEUS: [&str; 2] = ["instance", "job"];

@@ -41,10 +41,7 @@ impl settings::Environment for OneFile<'_> {
 fn device_set(config: &str) -> DeviceSet {
     let inventories = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
     let snapshot = inventory::read(&inventories.join("aws-t4-two.yaml")).unwrap();
-    let flags = settings::Flags {
-        config: settings::ConfigChoice::File("config.yaml".into()),
-        ..Default::default()
-    };
+    let flags = settings::Flags { config: Some("config.yaml".into()), ..Default::default() };
     let config = settings::load(&flags, &OneFile(config)).unwrap();
     DeviceSet::next(None, Catalog::new(config.policy).offer(&snapshot), Moment::default())
 }

@@ -252,7 +252,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let config = config::load(&[], settings::ConfigChoice::File(file)).unwrap();
+        let config = config::load(&[], Some(file)).unwrap();
         let inventories =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
         let snapshot = inventory::read(&inventories.join(host)).unwrap();

@@ -70,7 +70,7 @@ fn run_until_connect_blocks() {
     let _entered = event_loop.enter();
     let text = "schema: directx-inventory/v1\nadapters: []\n";
     let snapshot = inventory::parse("host.yaml", text).unwrap();
-    let config = config::load(&[DriverModel::Wddm], settings::ConfigChoice::PerModel).unwrap();
+    let config = config::load(&[DriverModel::Wddm], None).unwrap();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
     let (readiness, _) = watch::channel(Readiness::default());
     let blocked = std::sync::Arc::clone(&transport.blocked);

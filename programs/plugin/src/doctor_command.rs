@@ -43,7 +43,7 @@ pub(crate) struct DoctorArguments {
 pub(crate) fn run(arguments: DoctorArguments) -> Result<ExitCode, Failure> {
     let request = doctor::Request {
         driver_models: arguments.models.driver_models,
-        config: arguments.input.config.choice(),
+        config: arguments.input.config,
         inventory: arguments.input.inventory,
         device_plugin_dir: arguments.directory.device_plugin_dir,
         image_os_version: arguments.image_os_version,

@@ -111,7 +111,7 @@ async fn scenario<H: Host>(kubelet: &KubeletDouble<H>) {
 #[tokio::test]
 async fn changes_of_a_live_host_reach_the_kubelet() {
     change_host(|| set_devices(&[(11, 1)])).await;
-    let config = config::load(&[DriverModel::Wddm], settings::ConfigChoice::PerModel).unwrap();
+    let config = config::load(&[DriverModel::Wddm], None).unwrap();
     let host = HostAccess::of(None).unwrap();
     let devices = NodeDevices::start(Catalog::new(config.policy), host).await.unwrap();
     let sockets = InMemory::default();

@@ -62,11 +62,15 @@ impl NodeLauncher {
 /// The files of this host.
 #[cfg(windows)]
 pub(crate) fn of_this_host(catalog: &Catalog) -> NodeLauncher {
-    use crate::launcher_folder::{LauncherFolder, folder_of_this_host};
+    use crate::launcher_folder::{LauncherFolder, Rights, folder_of_this_host};
 
     let program = std::env::current_exe().unwrap_or_default();
     let source = program.parent().map(Into::into).unwrap_or_default();
-    let folder = LauncherFolder::new(folder_of_this_host(), source, access_rights::share_programs);
+    let rights = Rights {
+        share: access_rights::share_programs,
+        is_protected: |path| Ok(win32::directory_access::directory_writers(path)?.is_empty()),
+    };
+    let folder = LauncherFolder::new(folder_of_this_host(), source, rights);
     let mut launcher = NodeLauncher::new(within(WRITE_LIMIT, Arc::new(move || folder.provide())));
     launcher.update(catalog);
     launcher
@@ -123,7 +127,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let config = daemon::config::load(&[], settings::ConfigChoice::File(file)).unwrap();
+        let config = daemon::config::load(&[], Some(file)).unwrap();
         Catalog::new(config.policy)
     }
 

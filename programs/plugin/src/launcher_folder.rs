@@ -1,7 +1,7 @@
 //! The folder of the host with the files of `directx-visible`, which containers mount.
 //!
-//! In come the files beside this program; out goes a folder of this version with equal files, which
-//! everybody may read and only administrators may change. The folders of other versions stay: the
+//! A folder of this version has files equal to those beside this program, which everybody may read
+//! and only administrators may change. The folders of other versions stay: the
 //! kubelet gives a container the paths of its allocation whenever it restarts, and several daemons
 //! may run on a node.
 
@@ -25,18 +25,21 @@ pub(crate) struct LauncherFolder {
     folder: PathBuf,
     /// The folder of this program.
     source: PathBuf,
-    /// Lets everybody read a file or a folder, and only administrators change it.
-    share: fn(&Path) -> io::Result<()>,
+    rights: Rights,
+}
+
+/// Who may use a file or a folder.
+pub(crate) struct Rights {
+    /// Lets everybody read it, and only administrators change it.
+    pub(crate) share: fn(&Path) -> io::Result<()>,
+    /// Whether only administrators may change it already.
+    pub(crate) is_protected: fn(&Path) -> io::Result<bool>,
 }
 
 impl LauncherFolder {
     /// The folder `folder`, whose files are copied from `source`.
-    pub(crate) fn new(
-        folder: PathBuf,
-        source: PathBuf,
-        share: fn(&Path) -> io::Result<()>,
-    ) -> LauncherFolder {
-        LauncherFolder { folder, source, share }
+    pub(crate) fn new(folder: PathBuf, source: PathBuf, rights: Rights) -> LauncherFolder {
+        LauncherFolder { folder, source, rights }
     }
 
     /// Makes the folder contain the files of this version.
@@ -75,10 +78,11 @@ impl LauncherFolder {
         if !fs::symlink_metadata(folder)?.is_dir() {
             return Err(io::Error::other("it is a link or a file"));
         }
-        (self.share)(folder)
+        (self.rights.share)(folder)
     }
 
-    /// Writes a file, unless it is equal. Nobody sees a part of it.
+    /// Writes a file, unless it is equal. Nobody sees a part of it. A file that others could change is
+    /// replaced: they may have it open.
     fn write(&self, name: &str, content: &[u8]) -> Result<(), Failure> {
         let path = self.folder.join(name);
         let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
@@ -89,11 +93,11 @@ impl LauncherFolder {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
-            if is_file && fs::read(&path)? == content {
-                return (self.share)(&path);
+            if is_file && (self.rights.is_protected)(&path)? && fs::read(&path)? == content {
+                return Ok(());
             }
             fs::write(&new, content)?;
-            (self.share)(&new)?;
+            (self.rights.share)(&new)?;
             fs::rename(&new, &path)
         };
         write().map_err(|error| failure("cannot write", &path, error))

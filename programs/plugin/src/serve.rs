@@ -90,12 +90,12 @@ impl ServeArguments {
         let DaemonArguments { input, directory, log_file, listen: _, pod_resources: _, replace: _ } =
             &self.daemon;
         let paths = [
+            ("--config", &input.config),
             ("--inventory", &input.inventory),
             ("--device-plugin-dir", &directory.device_plugin_dir),
             ("--log-file", log_file),
         ];
-        let given = paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?)));
-        input.config.paths().into_iter().chain(given).collect()
+        paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: VerifyArguments) -> Result<ExitCode, Failure> {
     let request = verify::Request {
         node: doctor::Request {
             driver_models: arguments.models.driver_models,
-            config: arguments.input.config.choice(),
+            config: arguments.input.config,
             inventory: arguments.input.inventory,
             device_plugin_dir: arguments.directory.device_plugin_dir,
             image_os_version: None,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use devices::{Catalog, DriverModel, HostSnapshot};
-use settings::{Config, ConfigChoice, Environment, Flags, SettingsError};
+use settings::{Config, Environment, Flags, SettingsError};
 
 /// Environment variables, and the content of the only file, `c.yaml`.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub(crate) fn load_config(
     models: &[DriverModel],
     environment: &TestEnvironment<'_>,
 ) -> Result<Config, SettingsError> {
-    let config = ConfigChoice::File("c.yaml".into());
+    let config = Some("c.yaml".into());
     settings::load(
         &Flags { driver_models: models.to_vec(), config, ..Flags::default() },
         environment,

@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"net"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -154,7 +156,7 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	n.host.set(0, "driverVersion", "31.0.15.2824")
 	a := n.account(accountName)
 	n.patch(`{"metadata": {"labels": {"example.com/team": "graphics"}}}`)
-	n.startDiscovery(a, apiServerPort(), n.name)
+	p := n.startDiscovery(a, apiServerPort(), n.name)
 	n.mustHaveLabels()
 	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
 	eventually(t, "a watch of the node", true, func() bool { return slices.Contains(n.requests(accountName), "watch nodes") })
@@ -187,6 +189,39 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	if team := n.object().Labels["example.com/team"]; team != "graphics" {
 		t.Errorf("another label of the node is now %q", team)
 	}
+
+	p.shutDown(t)
+	n.uninstall()
+	mustBe := func(what, expected, found string) {
+		if found != expected {
+			t.Errorf("%s after the documented commands: %q, expected %q", what, found, expected)
+		}
+	}
+	mustBe("labels", "", n.labels())
+	mustBe("condition", "none", n.condition())
+	mustBe("another label", "graphics", n.object().Labels["example.com/team"])
+}
+
+// uninstall does what the commands of docs/uninstallation.md do, with their texts.
+func (n *node) uninstall() {
+	n.t.Helper()
+	page, err := os.ReadFile("../../../docs/uninstallation.md")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	request := func(command string, kind types.PatchType, options metav1.PatchOptions, subresources ...string) {
+		found := regexp.MustCompile("(?m)^ *kubectl " + command + ".* '(.*)'$").FindSubmatch(page)
+		if found == nil {
+			n.t.Fatalf("docs/uninstallation.md has no command `kubectl %s`", command)
+		}
+		text := strings.ReplaceAll(string(found[1]), "NODE", n.name)
+		_, err := api.CoreV1().Nodes().Patch(context.Background(), n.name, kind, []byte(text), options, subresources...)
+		if err != nil {
+			n.t.Fatalf("%s: %v", text, err)
+		}
+	}
+	request("apply --server-side --field-manager "+accountName, types.ApplyPatchType, metav1.PatchOptions{FieldManager: accountName})
+	request("patch node NODE --subresource status", types.StrategicMergePatchType, metav1.PatchOptions{}, "status")
 }
 
 // A node that registers with the startup taint gets pods once they can use its devices.

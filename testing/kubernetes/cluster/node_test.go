@@ -28,8 +28,6 @@ type node struct {
 	host *host
 	// config is the plugin's configuration file.
 	config string
-	// named are options that take the place of the configuration file.
-	named []string
 	// kubeletOptions are further options of the kubelet.
 	kubeletOptions []string
 
@@ -94,9 +92,6 @@ func (n *node) startPlugin() {
 
 // arguments are those that `serve` and `simulate` have in common.
 func (n *node) arguments() []string {
-	if n.named != nil {
-		return append([]string{"--inventory", n.host.path}, n.named...)
-	}
 	return []string{"--inventory", n.host.path, "--config", n.config}
 }
 

@@ -50,8 +50,6 @@ func TestAccountMayOnlyChangeItsOwnNode(t *testing.T) {
 			patch(n.name, "", `{"metadata": {"labels": {"kubernetes.io/os": "windows"}}}`)},
 		{"removal of a label of others", "only its own labels",
 			patch(n.name, "", `{"metadata": {"labels": {"kubernetes.io/hostname": null}}}`)},
-		{"the label that selects a configuration", "only its own labels",
-			patch(n.name, "", `{"metadata": {"labels": {"directx.microsoft.com/device-plugin.config": "other"}}}`)},
 		{"an annotation", "may not change annotations",
 			patch(n.name, "", `{"metadata": {"annotations": {"directx.microsoft.com/note": "text"}}}`)},
 		{"a taint of others", "only its own taints and startup taints",

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -51,6 +52,8 @@ type objects struct {
 	// pods are those of Jobs and Deployments.
 	pods    []corev1.PodSpec
 	account access
+	// custom are objects whose kinds an operator adds.
+	custom []unstructured.Unstructured
 }
 
 // access is what describes the rights of a service account.
@@ -77,6 +80,14 @@ func admit(manifest string) (objects, error) {
 			return found, err
 		}
 		if isEmpty(document) {
+			continue
+		}
+		if bytes.Contains(document, []byte("apiVersion: monitoring.coreos.com/v1")) {
+			var object unstructured.Unstructured
+			if err := yaml.Unmarshal(document, &object.Object); err != nil {
+				return found, err
+			}
+			found.custom = append(found.custom, object)
 			continue
 		}
 		object, _, err := strict.Decode(document, nil, nil)

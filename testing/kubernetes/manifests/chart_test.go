@@ -49,10 +49,11 @@ func valuesFile(t *testing.T, values string) string {
 }
 
 // render runs `helm template`.
-func render(t *testing.T, values string) (manifest, messages string, err error) {
+func render(t *testing.T, values string, more ...string) (manifest, messages string, err error) {
 	t.Helper()
-	return runHelm(t, "template", release, filepath.Join(repository, chart),
-		"--namespace", releaseNamespace, "--values", valuesFile(t, values))
+	arguments := []string{"template", release, filepath.Join(repository, chart),
+		"--namespace", releaseNamespace, "--values", valuesFile(t, values)}
+	return runHelm(t, append(arguments, more...)...)
 }
 
 // mustRender renders the chart and passes the result to the API server's code.
@@ -85,6 +86,9 @@ func TestChart(t *testing.T) {
 			for _, daemonSet := range found.daemonSets {
 				if !variant.relaxed {
 					mustBeSafe(t, daemonSet)
+				}
+				if isDiscovery(daemonSet) {
+					continue
 				}
 				c := newContainer(t, daemonSet, configMaps)
 				c.mustAcceptCommands()
@@ -151,14 +155,10 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"no configuration of an existing ConfigMap selected", "config: {name: x}", "config.default selects no configuration: set config.default"},
 		{"configuration that does not exist", "config: {default: c, map: {a: '', b: ''}}",
 			`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
-		{"selection among no configurations", "config: {byNodeLabel: true}\nfeatureDiscovery: {enabled: true}", "config.default selects no configuration: set config.default"},
-		{"configuration that no label can select", "config: {byNodeLabel: true, default: a, map: {a: '', .b: ''}}\nfeatureDiscovery: {enabled: true}",
-			`config.byNodeLabel: ".b" cannot be the value of a label`},
-		{"default that no label can select", "config: {byNodeLabel: true, name: x, default: _a}\nfeatureDiscovery: {enabled: true}",
-			`config.byNodeLabel: "_a" cannot be the value of a label`},
-		{"selection without the container that reads the label", "config: {byNodeLabel: true, map: {a: ''}}",
-			"config.byNodeLabel needs featureDiscovery.enabled: its container reads the label"},
-		{"selection that is no boolean", "config: {byNodeLabel: label, map: {a: ''}}", "at '/config/byNodeLabel': got string, want boolean"},
+		{"replicas beside a configuration", "sharing: {replicas: 2}\nconfig: {map: {a: ''}}", "sharing.replicas and config cannot be combined"},
+		{"no replicas", "sharing: {replicas: 0}", "at '/sharing/replicas': minimum: got 0, want 1"},
+		{"monitor without metrics", "podMonitor: {enabled: true}", "podMonitor.enabled and prometheusRule.enabled need metrics.enabled"},
+		{"argument that cmd changes", "extraArgs: ['--log-level=%x%']", "at '/extraArgs/0'"},
 		{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
 			`pools[0] (x) selects the configuration "c", which config.map does not have`},
 	} {
@@ -213,10 +213,26 @@ func TestNotes(t *testing.T) {
 	if strings.Contains(text, "kubectl label namespace") {
 		t.Errorf("the notes want to label kube-system:\n%s", text)
 	}
+	text = notes("featureDiscovery: {enabled: true, admissionPolicy: false}")
+	mustContain(text, "daemonset/gpus-directx-device-plugin-discovery\n", "WARNING: featureDiscovery.admissionPolicy is false")
 	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}]")
 	mustContain(text,
 		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",
 		"   a: nodes with pool=a use the configuration c\n", "   b: nodes with pool=b use the configuration c\n")
+}
+
+// TestOldClusters renders the chart for a cluster without ValidatingAdmissionPolicies.
+func TestOldClusters(t *testing.T) {
+	const old = "--kube-version=1.31.4"
+	_, messages, err := render(t, "featureDiscovery: {enabled: true}", old)
+	if err == nil || !strings.Contains(messages, "featureDiscovery.admissionPolicy needs Kubernetes 1.32 or newer, and this cluster has v1.31.4") {
+		t.Errorf("got %v: %s", err, messages)
+	}
+	for _, values := range []string{"", "featureDiscovery: {enabled: true, admissionPolicy: false}"} {
+		if _, messages, err := render(t, values, old); err != nil {
+			t.Errorf("%s: %v: %s", values, err, messages)
+		}
+	}
 }
 
 // TestDocumentedValues renders the chart with every example of the documentation.
@@ -229,7 +245,9 @@ func TestDocumentedValues(t *testing.T) {
 		for _, block := range blocks {
 			found := mustRender(t, block[1])
 			for _, daemonSet := range found.daemonSets {
-				newContainer(t, daemonSet, found.configMaps).capacity(twoT4)
+				if !isDiscovery(daemonSet) {
+					newContainer(t, daemonSet, found.configMaps).capacity(twoT4)
+				}
 			}
 		}
 	}
@@ -245,14 +263,17 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if name != "image" && name != "config" && name != "metrics" && name != "featureDiscovery" {
+		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "prometheusRule", "dashboard", "featureDiscovery", "serviceAccount", "rbac"}, name) {
 			expected = append(expected, name)
 			continue
 		}
 		for inner := range group {
-			expected = append(expected, name+"."+inner)
+			if inner != "apiServer" {
+				expected = append(expected, name+"."+inner)
+			}
 		}
 	}
+	expected = append(expected, "featureDiscovery.apiServer.host", "featureDiscovery.apiServer.port")
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\|[^|]*\\|[^|]*\\|$").FindAllStringSubmatch(read(t, chart+"/README.md"), -1) {
 		documented = append(documented, row[1])

@@ -1,14 +1,15 @@
 package manifests
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/prometheus/promql/parser"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // advertisement is what a DaemonSet advertises on a recorded host.
@@ -98,29 +99,104 @@ var variants = []struct {
 		},
 	},
 	{
-		name: "a configuration that the label of the node selects",
-		values: "featureDiscovery: {enabled: true}\nconfig:\n  byNodeLabel: true\n  map: {shared: 'multitenancy: 4', exclusive: 'multitenancy: 1'}\n" +
-			"  default: exclusive\npools:\n- {name: a, nodeSelector: {pool: a}, config: shared}\n- {name: b, nodeSelector: {pool: b}}",
+		name:   "feature discovery of pools",
+		values: "featureDiscovery: {enabled: true}\nconfig: {map: {shared: 'multitenancy: 4'}}\npools:\n- {name: a, nodeSelector: {pool: a}}\n- {name: b, nodeSelector: {pool: b}, driverModels: [mcdm]}",
 		advertised: []advertisement{
 			{"gpus-directx-device-plugin-a", twoT4, map[string]int64{display: 8, compute: 0}},
-			{"gpus-directx-device-plugin-b", twoT4, map[string]int64{display: 2, compute: 0}},
+			{"gpus-directx-device-plugin-b", npu, map[string]int64{compute: 4}},
 		},
 		check: func(t *testing.T, found objects) {
-			for selected, capacity := range map[string]int64{"shared": 8, "exclusive": 2, "": 2} {
-				c := newContainer(t, found.daemonSets[1], found.configMaps)
-				c.selectConfiguration(selected)
-				c.mustAdvertise(twoT4, map[string]int64{display: capacity, compute: 0})
+			names := []string{}
+			for _, daemonSet := range found.daemonSets {
+				names = append(names, daemonSet.Name)
+				for _, other := range found.daemonSets {
+					if other != daemonSet && matches(daemonSet.Spec.Selector.MatchLabels, other.Spec.Template.Labels) {
+						t.Errorf("the DaemonSet %s selects the pods of %s", daemonSet.Name, other.Name)
+					}
+				}
 			}
-			pod := found.daemonSets[0].Spec.Template.Spec
-			mustEqual(t, "number of chosen keys", strconv.Itoa(len(pod.Volumes[0].ConfigMap.Items)), "0")
-			// The other container reads the label, and uses the same configuration.
-			discovery := pod.Containers[slices.IndexFunc(pod.Containers, isDiscovery)]
-			if !slices.Contains(discovery.Args, "--select-config") {
-				t.Errorf("nothing writes the selection: %q", discovery.Args)
-			}
-			labels := printedLabels(t, found.daemonSets[0], found.configMaps)
+			mustEqual(t, "DaemonSets", strings.Join(names, " "), "gpus-directx-device-plugin-a gpus-directx-device-plugin-b "+
+				"gpus-directx-device-plugin-discovery-a gpus-directx-device-plugin-discovery-b")
+			labels := printedLabels(t, discoveryOf(found), found.configMaps)
 			if !strings.Contains(labels, "directx.microsoft.com/replicas=4\n") {
 				t.Errorf("the labels are those of another configuration:\n%s", labels)
+			}
+		},
+	},
+	{
+		name:   "replicas",
+		values: "sharing: {replicas: 4}\nextraArgs: [--driver-model=wddm]",
+		advertised: []advertisement{
+			{"gpus-directx-device-plugin", twoT4, map[string]int64{display: 8, compute: 0}},
+		},
+		check: func(t *testing.T, found objects) {
+			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
+			mustEqual(t, "last argument", args[len(args)-1], "--driver-model=wddm")
+		},
+	},
+	{
+		name:   "monitoring",
+		values: "metrics: {enabled: true, address: 127.0.0.1}\npodMonitor: {enabled: true, interval: 30s, labels: {release: x}}\nprometheusRule: {enabled: true}\ndashboard: {enabled: true}",
+		check: func(t *testing.T, found objects) {
+			args := found.daemonSets[0].Spec.Template.Spec.Containers[0].Args
+			mustEqual(t, "last argument", args[len(args)-1], "--listen=127.0.0.1:9400")
+			monitor, rule, dashboard := found.custom[0], found.custom[1], found.configMaps[0]
+			selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
+			if !matches(selector, found.daemonSets[0].Spec.Template.Labels) {
+				t.Errorf("the PodMonitor selects %v", selector)
+			}
+			mustEqual(t, "label of the PodMonitor", monitor.GetLabels()["release"], "x")
+			groups, _, _ := unstructured.NestedSlice(rule.Object, "spec", "groups")
+			rules := groups[0].(map[string]any)["rules"].([]any)
+			if len(rules) < 4 {
+				t.Errorf("there are %d alerts", len(rules))
+			}
+			page := read(t, "docs/metrics.md")
+			for _, rule := range rules {
+				rule := rule.(map[string]any)
+				expression, err := parser.ParseExpr(rule["expr"].(string))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, selector := range parser.ExtractSelectors(expression) {
+					name := selector[len(selector)-1].Value
+					if !strings.Contains(page, "| `"+name+"` |") {
+						t.Errorf("%v uses %s, which is no metric", rule["alert"], name)
+					}
+				}
+				if !strings.Contains(page, "| `"+rule["alert"].(string)+"` |") {
+					t.Errorf("docs/metrics.md does not describe %v", rule["alert"])
+				}
+			}
+			mustEqual(t, "label of the dashboard", dashboard.Labels["grafana_dashboard"], "1")
+			mustEqual(t, "dashboard", strings.TrimSpace(dashboard.Data["directx-devices.json"]), strings.TrimSpace(read(t, chart+"/directx-devices.json")))
+		},
+	},
+	{
+		name:   "an account and an API server of the administrator",
+		values: "featureDiscovery: {enabled: true, apiServer: {host: 10.0.0.1, port: 6443}}\nserviceAccount: {create: false, name: mine}\nrbac: {create: false}",
+		check: func(t *testing.T, found objects) {
+			if account := found.account; len(account.accounts)+len(account.clusterRoles)+len(account.roles)+len(account.policies)+len(account.bindings) != 0 {
+				t.Errorf("the chart creates %+v", account)
+			}
+			pod := discoveryOf(found).Spec.Template.Spec
+			mustEqual(t, "account", pod.ServiceAccountName, "mine")
+			variables := map[string]string{}
+			for _, variable := range pod.Containers[0].Env {
+				variables[variable.Name] = variable.Value
+			}
+			mustEqual(t, "address", variables["KUBERNETES_SERVICE_HOST"]+":"+variables["KUBERNETES_SERVICE_PORT"], "10.0.0.1:6443")
+		},
+	},
+	{
+		name:   "annotations and variables that replace those of the chart",
+		values: "metrics: {enabled: true}\npodAnnotations: {prometheus.io/port: '1'}\nenv: [{name: NODE_NAME, value: x}]",
+		check: func(t *testing.T, found objects) {
+			template := found.daemonSets[0].Spec.Template
+			mustEqual(t, "scraped port", template.Annotations["prometheus.io/port"], "1")
+			variables := template.Spec.Containers[0].Env
+			if len(variables) != 1 || variables[0].Value != "x" {
+				t.Errorf("the variables are %v", variables)
 			}
 		},
 	},

@@ -15,7 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-const enabled = "featureDiscovery: {enabled: true, gfdLabels: true, nodeFeature: true, startupTaint: directx.microsoft.com/not-ready}\n" +
+const enabled = "featureDiscovery: {enabled: true, gfdLabels: true, startupTaint: directx.microsoft.com/not-ready}\n" +
 	"config: {map: {shared: 'multitenancy: 4'}}"
 
 // TestFeatureDiscovery checks the container that labels its node, and the rights of its account.
@@ -27,12 +27,10 @@ func TestFeatureDiscovery(t *testing.T) {
 	chart := mustRender(t, enabled)
 	for name, found := range map[string]objects{"manifest": manifest, "chart": chart} {
 		t.Run(name, func(t *testing.T) {
-			if len(found.daemonSets) != 1 {
-				t.Fatalf("%d DaemonSets, expected 1", len(found.daemonSets))
-			}
-			mustBeSafe(t, found.daemonSets[0])
+			daemonSet := discoveryOf(found)
+			mustBeSafe(t, daemonSet)
 			mustBeRestricted(t, found)
-			labels := printedLabels(t, found.daemonSets[0], found.configMaps)
+			labels := printedLabels(t, daemonSet, found.configMaps)
 			if !strings.Contains(labels, "directx.microsoft.com/product=NVIDIA-Tesla-T4\n") {
 				t.Errorf("the container prints %q", labels)
 			}
@@ -42,31 +40,27 @@ func TestFeatureDiscovery(t *testing.T) {
 			}
 		})
 	}
-	rules := func(found objects) any {
-		return [][]admissionv1.Validation{found.account.policies[0].Spec.Validations, found.account.policies[1].Spec.Validations}
-	}
+	rules := func(found objects) []admissionv1.Validation { return found.account.policies[0].Spec.Validations }
 	if !reflect.DeepEqual(rules(manifest), rules(chart)) {
 		t.Error("the policies of the manifest and of the chart differ")
 	}
-	selecting := mustRender(t, enabled[:strings.Index(enabled, "config:")]+
-		"config: {byNodeLabel: true, default: a, map: {a: '', b: ''}}")
-	for _, container := range selecting.daemonSets[0].Spec.Template.Spec.Containers {
-		words := strings.Join(container.Args, " ")
-		if !strings.Contains(words, " --config-default=a --config-selection=") ||
-			strings.Contains(words, " --select-config") != isDiscovery(container) {
-			t.Errorf("%s does not follow the label of the node: %s", container.Name, words)
+	without := mustRender(t, strings.Replace(enabled, "gfdLabels: true, ", "", 1))
+	for _, rule := range rules(without) {
+		if strings.Contains(rule.Expression, "nvidia.com") {
+			t.Errorf("without gfdLabels, the account may change NVIDIA's labels: %s", rule.Expression)
 		}
 	}
-	without := mustRender(t, strings.Replace(enabled, "nodeFeature: true, ", "", 1))
-	if len(without.account.roles) != 1 || len(without.account.policies) != 1 {
-		t.Error("without the option, the account may change NodeFeature objects")
+	before, after := mustRender(t, "").daemonSets[0].Spec, chart.daemonSets[0].Spec
+	after.Template.Spec.Volumes, after.Template.Spec.Containers[0].VolumeMounts = nil, nil
+	after.Template.Spec.Containers[0].Args = before.Template.Spec.Containers[0].Args
+	if !reflect.DeepEqual(before, after) {
+		t.Error("enabling the feature discovery restarts the plugin")
 	}
 	if without := mustRender(t, strings.Replace(enabled, "enabled: true", "enabled: true, admissionPolicy: false", 1)); len(without.account.policies) != 0 {
 		t.Error("the policy cannot be left out")
 	}
 	other := mustRender(t, strings.Replace(enabled, "directx.microsoft.com/not-ready", "example.com/starting", 1))
-	containers := other.daemonSets[0].Spec.Template.Spec.Containers
-	args := containers[slices.IndexFunc(containers, isDiscovery)].Args
+	args := discoveryOf(other).Spec.Template.Spec.Containers[0].Args
 	if !slices.Contains(args, "--startup-taint=example.com/starting") {
 		t.Errorf("the container does not remove the taint: %q", args)
 	}
@@ -82,22 +76,27 @@ func TestFeatureDiscovery(t *testing.T) {
 	}
 }
 
+// discoveryOf returns the DaemonSet that labels nodes.
+func discoveryOf(found objects) *appsv1.DaemonSet {
+	return found.daemonSets[slices.IndexFunc(found.daemonSets, isDiscovery)]
+}
+
 // mustBeRestricted fails if the account has other rights than documented, or is not the one that
 // the policy restricts.
 func mustBeRestricted(t *testing.T, found objects) {
 	t.Helper()
-	account, pod := found.account, found.daemonSets[0].Spec.Template.Spec
+	account, pod := found.account, discoveryOf(found).Spec.Template.Spec
 	if len(account.accounts) != 1 || account.accounts[0].Name != pod.ServiceAccountName {
 		t.Fatalf("the pods have the account %q", pod.ServiceAccountName)
 	}
-	name, namespace := pod.ServiceAccountName, found.daemonSets[0].Namespace
+	name, namespace := pod.ServiceAccountName, discoveryOf(found).Namespace
 	mustEqual(t, "namespace of the account", account.accounts[0].Namespace, namespace)
 	for _, subject := range account.subjects {
 		if subject != (rbacv1.Subject{Kind: "ServiceAccount", Name: name, Namespace: namespace}) {
 			t.Errorf("a role is bound to %v", subject)
 		}
 	}
-	if len(account.subjects) != 3 || len(account.clusterRoles) != 1 || len(account.roles) != 2 {
+	if len(account.subjects) != 2 || len(account.clusterRoles) != 1 || len(account.roles) != 1 {
 		t.Fatalf("the account has other roles: %+v", account)
 	}
 	if rules := account.clusterRoles[0].Rules; !reflect.DeepEqual(rules, []rbacv1.PolicyRule{
@@ -107,9 +106,8 @@ func mustBeRestricted(t *testing.T, found objects) {
 		t.Errorf("the account has the rights %+v", rules)
 	}
 	mustEqual(t, "namespace of Events", account.roles[0].Namespace, "default")
-	mustEqual(t, "namespace of NodeFeature objects", account.roles[1].Namespace, namespace)
-	if len(account.policies) != 2 || len(account.bindings) != 2 {
-		t.Fatalf("the account has %d policies, expected 2", len(account.policies))
+	if len(account.policies) != 1 || len(account.bindings) != 1 {
+		t.Fatalf("the account has %d policies, expected 1", len(account.policies))
 	}
 	for i, policy := range account.policies {
 		mustEqual(t, "bound policy", account.bindings[i].Spec.PolicyName, policy.Name)
@@ -122,7 +120,7 @@ func mustBeRestricted(t *testing.T, found objects) {
 func printedLabels(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev1.ConfigMap) string {
 	t.Helper()
 	pod := daemonSet.Spec.Template.Spec
-	spec := pod.Containers[slices.IndexFunc(pod.Containers, isDiscovery)]
+	spec := pod.Containers[0]
 	mustEqual(t, "command", strings.Join(spec.Command, " "), mountPoint+`\directx-feature-discovery.exe`)
 	root := t.TempDir()
 	for _, mount := range spec.VolumeMounts {
@@ -139,7 +137,7 @@ func printedLabels(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*core
 	arguments := []string{"--print", "--inventory", inventoryPath(twoT4)}
 	for _, word := range spec.Args {
 		// They need a cluster.
-		if !strings.HasPrefix(word, "--startup-taint=") && word != "--select-config" && word != "--node-feature" {
+		if !strings.HasPrefix(word, "--startup-taint=") {
 			arguments = append(arguments, (&container{root: root}).expand(word))
 		}
 	}

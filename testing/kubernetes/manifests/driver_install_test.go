@@ -47,6 +47,10 @@ func TestDriverInstallation(t *testing.T) {
 	if windows := pod.SecurityContext.WindowsOptions; !*windows.HostProcess || *windows.RunAsUserName != `NT AUTHORITY\SYSTEM` {
 		t.Error("the Job cannot install a driver")
 	}
+	copies, installs := pod.InitContainers[0].Command, pod.Containers[0].Command
+	if copies[0] != "xcopy.exe" || !strings.HasPrefix(installs[2], copies[2]) {
+		t.Errorf("%q does not install what %q copies", installs, copies)
+	}
 	for _, change := range []struct{ from, to, message string }{
 		{"restartPolicy: Never", "restartPolicy: Always", "restartPolicy"},
 		{"hostNetwork: true", "hostNetwork: false", "hostNetwork must be true"},

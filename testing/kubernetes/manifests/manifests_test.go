@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
 // Recorded hosts.
@@ -25,6 +28,8 @@ var manifests = []struct {
 	file, daemonSet, inventory string
 	resources                  map[string]int64
 }{
+	{"directx-device-plugin.yml", "directx-device-plugin", twoT4, map[string]int64{display: 2, compute: 0}},
+	{"directx-device-plugin.yml", "directx-device-plugin", npu, map[string]int64{display: 1, compute: 1}},
 	{"default-daemonsets.yml", "device-plugin-wddm", twoT4, map[string]int64{display: 2}},
 	{"default-daemonsets.yml", "device-plugin-mcdm", npu, map[string]int64{compute: 1}},
 	{"default-daemonsets.yml", "device-plugin-wddm", none, map[string]int64{display: 0}},
@@ -42,7 +47,7 @@ var manifests = []struct {
 
 // TestManifests checks every file in deploy.
 func TestManifests(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(repository, "deploy/*.y*ml"))
+	files, err := filepath.Glob(filepath.Join(repository, "deploy/*.yml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("deploy contains no manifests: %v", err)
 	}
@@ -59,7 +64,7 @@ func TestManifests(t *testing.T) {
 			}
 			for _, daemonSet := range found.daemonSets {
 				mustBeSafe(t, daemonSet)
-				if isDiscovery(daemonSet.Spec.Template.Spec.Containers[0]) {
+				if isDiscovery(daemonSet) {
 					continue
 				}
 				c := newContainer(t, daemonSet, found.configMaps)
@@ -83,6 +88,34 @@ func TestManifests(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestKustomization renders deploy as `kubectl apply --kustomize` does, with another image.
+func TestKustomization(t *testing.T) {
+	files := filesys.MakeFsInMemory()
+	for _, name := range []string{"kustomization.yaml", "directx-device-plugin.yml"} {
+		text := read(t, "deploy/"+name)
+		if name == "kustomization.yaml" {
+			text += "images: [{name: ghcr.io/directx-device-plugin/directx-device-plugin, newName: example.com/plugin, newTag: test}]\n"
+		}
+		if err := files.WriteFile("/"+name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := rendered.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := admit(string(manifest))
+	if err != nil || len(found.daemonSets) != 1 {
+		t.Fatalf("%d DaemonSets: %v", len(found.daemonSets), err)
+	}
+	mustBeSafe(t, found.daemonSets[0])
+	mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image, "example.com/plugin:test")
 }
 
 // TestInvalidConfigurationIsRefused shows that the program judges the files and variables of a

@@ -35,14 +35,13 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 		must(label != "node.kubernetes.io/windows-build", "the pods run only on one Windows build")
 	}
 	must(pod.HostNetwork, "hostNetwork is not true")
-	discovers := slices.ContainsFunc(pod.Containers, isDiscovery)
+	discovers := isDiscovery(daemonSet)
 	must(pod.AutomountServiceAccountToken != nil && *pod.AutomountServiceAccountToken == discovers, "the pods get a token for the API server, or need one")
 	must((pod.ServiceAccountName != "") == discovers, "the pods have a service account, or need one")
 	must(pod.PriorityClassName == "system-node-critical", "the pods may be evicted: priority class %q", pod.PriorityClassName)
 	must(len(pod.Tolerations) > 0, "the pods do not run on tainted nodes")
 	must(len(pod.InitContainers) == 0, "the pods have init containers")
-	plugins := slices.DeleteFunc(slices.Clone(pod.Containers), isDiscovery)
-	must(len(plugins) <= 1 && len(pod.Containers) <= len(plugins)+1, "the pods have more than one container")
+	must(len(pod.Containers) == 1, "the pods have more than one container")
 
 	windows := &corev1.WindowsSecurityContextOptions{}
 	if pod.SecurityContext != nil && pod.SecurityContext.WindowsOptions != nil {
@@ -65,9 +64,9 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 	return found
 }
 
-// isDiscovery reports whether a container labels its node.
-func isDiscovery(container corev1.Container) bool {
-	return container.Name == "directx-feature-discovery"
+// isDiscovery reports whether the pods of a DaemonSet label their nodes.
+func isDiscovery(daemonSet *appsv1.DaemonSet) bool {
+	return daemonSet.Spec.Template.Spec.Containers[0].Name == "directx-feature-discovery"
 }
 
 // containerFaults returns what is wrong with a container.
@@ -85,7 +84,7 @@ func containerFaults(container corev1.Container) []string {
 		must(!list.Cpu().IsZero() && !list.Memory().IsZero(), "resources.%s lacks cpu or memory", name)
 	}
 	for name, probe := range map[string]*corev1.Probe{"readinessProbe": container.ReadinessProbe, "livenessProbe": container.LivenessProbe} {
-		must(isDiscovery(container) || probe != nil && probe.Exec != nil, "%s has no command", name)
+		must(container.Name == "directx-feature-discovery" || probe != nil && probe.Exec != nil, "%s has no command", name)
 	}
 	// containerd runs the command of a HostProcess container by `cmd /c`, which gives these
 	// characters a meaning of its own.

@@ -152,22 +152,6 @@ func (c *container) mustAcceptCommands() {
 	}
 }
 
-// selectConfiguration writes the file that names the configuration, as the other container of the
-// pod does.
-func (c *container) selectConfiguration(name string) {
-	c.t.Helper()
-	const option = `--config-selection=`
-	file := filepath.Join(c.t.TempDir(), "selection")
-	if err := os.WriteFile(file, []byte(name), 0o644); err != nil {
-		c.t.Fatal(err)
-	}
-	found := slices.IndexFunc(c.arguments, func(argument string) bool { return strings.HasPrefix(argument, option) })
-	if found < 0 {
-		c.t.Fatalf("%s has no %s: %q", c.name, option, c.arguments)
-	}
-	c.arguments[found] = option + file
-}
-
 // configuration returns the arguments that `simulate` has, too.
 func (c *container) configuration() []string {
 	return slices.DeleteFunc(slices.Clone(c.arguments), func(argument string) bool {

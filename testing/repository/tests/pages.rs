@@ -1,4 +1,4 @@
-//! The table of contents of `docs`.
+//! The table of contents of `docs`, and the workflows.
 
 use std::path::Path;
 
@@ -14,4 +14,25 @@ fn every_page_is_in_the_table_of_contents() {
         let is_listed = page == "README.md" || contents.contains(&format!("]({page})"));
         assert!(is_listed || !is_page, "docs/README.md does not list {page}");
     }
+}
+
+#[test]
+fn workflows_pin_what_they_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.github/workflows");
+    let mut pins = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for line in text.lines().map(|line| line.trim().trim_start_matches("- ")) {
+            let Some((key @ ("uses" | "image"), value)) = line.split_once(": ") else { continue };
+            let (_, pin) = value.split_once('@').unwrap_or_default();
+            let pin = pin.split_whitespace().next().unwrap_or_default();
+            let digits = if key == "uses" { pin } else { pin.trim_start_matches("sha256:") };
+            let length = if key == "uses" { 40 } else { 64 };
+            let is_pinned = digits.len() == length && digits.chars().all(|c| c.is_ascii_hexdigit());
+            assert!(is_pinned, "{}: {line}", path.display());
+            pins += 1;
+        }
+    }
+    assert!(pins > 10, "only {pins} pins");
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use devices::DriverModel;
-use settings::{Config, ConfigChoice, Environment, Flags, SettingsError};
+use settings::{Config, Environment, Flags, SettingsError};
 
 /// Variables and files; the working directory is `/here`.
 #[derive(Default)]
@@ -56,7 +56,7 @@ impl Environment for TestEnvironment {
 /// The configuration with `text` as the file of `--config`.
 pub(crate) fn configured(text: &str, models: &[DriverModel]) -> Result<Config, SettingsError> {
     let made = TestEnvironment::default().file("c.yaml", text);
-    let config = ConfigChoice::File("c.yaml".into());
+    let config = Some("c.yaml".into());
     settings::load(&Flags { driver_models: models.to_vec(), config, ..Flags::default() }, &made)
 }
 

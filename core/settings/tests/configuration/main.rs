@@ -2,6 +2,5 @@
 
 mod environment;
 mod files;
-mod named;
 mod reference;
 mod sources;

@@ -37,9 +37,6 @@ fn every_key_and_variable_is_described_and_no_other() {
     let flags = [
         "--driver-model",
         "--config",
-        "--config-directory",
-        "--config-selection",
-        "--config-default",
         "--inventory",
         "--device-plugin-dir",
         "--listen",

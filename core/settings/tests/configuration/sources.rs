@@ -2,7 +2,7 @@
 
 use crate::environment::{TestEnvironment, effective, report};
 use devices::{DeviceScope, DriverModel, RuntimeMounts};
-use settings::{Config, ConfigChoice, Flags};
+use settings::{Config, Flags};
 
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
 
@@ -78,7 +78,7 @@ fn the_directory_flag_takes_precedence_over_the_variable() {
     let flags = Flags {
         driver_models: vec![DriverModel::Legacy],
         device_plugin_dir: Some("/flag".into()),
-        config: ConfigChoice::PerModel,
+        config: None,
     };
     let config = settings::load(&flags, &environment).unwrap();
     assert_eq!(config.device_plugin_dir.as_deref(), Some("/flag".as_ref()));
@@ -119,7 +119,7 @@ fn a_named_file_replaces_the_default_file() {
         .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"\\server\share\named.yaml")
         .variable("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\mcdm.yaml");
     assert_eq!(replicas(&environment.load(&BOTH).unwrap()), [3, 4]);
-    let config = ConfigChoice::File("flag.yaml".into());
+    let config = Some("flag.yaml".into());
     let flags = Flags { config, ..Flags::default() };
     assert_eq!(replicas(&settings::load(&flags, &environment).unwrap()), [5, 5]);
 }
@@ -194,7 +194,7 @@ fn a_variable_that_is_not_unicode_is_refused() {
 
 #[test]
 fn unreadable_files_are_named() {
-    let flags = |path: &str| Flags { config: ConfigChoice::File(path.into()), ..Flags::default() };
+    let flags = |path: &str| Flags { config: Some(path.into()), ..Flags::default() };
     for path in ["not-there.yaml", "locked.yaml"] {
         let error = settings::load(&flags(path), &TestEnvironment::default()).unwrap_err();
         assert_eq!(error.to_string(), format!("cannot read the configuration file `{path}`"));
@@ -213,7 +213,7 @@ fn the_environment_of_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.yaml");
     std::fs::write(&path, "multitenancy: 7").unwrap();
-    let flags = Flags { config: ConfigChoice::File(path), ..Flags::default() };
+    let flags = Flags { config: Some(path), ..Flags::default() };
     assert_eq!(replicas(&settings::load(&flags, &ProcessEnvironment).unwrap()), [7, 7]);
     assert!(
         ProcessEnvironment.variable("PATH").is_some()

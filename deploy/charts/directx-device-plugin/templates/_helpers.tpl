@@ -15,9 +15,10 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The name of a pool's DaemonSet. The argument has `root` and `pool`; the pool's name is kept whole. */}}
+{{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, for the feature discovery, `component`; the pool's
+name is kept whole. */}}
 {{- define "directx-device-plugin.daemonSetName" -}}
-{{- $fullname := include "directx-device-plugin.fullname" .root -}}
+{{- $fullname := include (printf "directx-device-plugin.%s" (ternary "discoveryName" "fullname" (hasKey . "component"))) .root -}}
 {{- if .pool.name -}}
 {{- printf "%s-%s" ($fullname | trunc (int (sub 62 (len .pool.name))) | trimSuffix "-") .pool.name -}}
 {{- else -}}
@@ -41,7 +42,7 @@
 
 {{/* Labels that never change, because the selector of a DaemonSet cannot. */}}
 {{- define "directx-device-plugin.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "directx-device-plugin.name" .root | quote }}
+app.kubernetes.io/name: {{ .component | default (include "directx-device-plugin.name" .root) | quote }}
 app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 {{- with .pool.name }}
 directx-device-plugin/pool: {{ . | quote }}
@@ -57,57 +58,136 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 
 {{/* The service account of the feature discovery, and its role for Events in the namespace default. */}}
 {{- define "directx-device-plugin.accountName" -}}
+{{- .Values.serviceAccount.name | default (include "directx-device-plugin.discoveryName" .) -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.discoveryName" -}}
 {{- printf "%s-discovery" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
 {{- end -}}
 
 {{/* The names of the objects that belong to no namespace, and of those in the namespace default. */}}
 {{- define "directx-device-plugin.clusterName" -}}
-{{- printf "%s.%s" (include "directx-device-plugin.accountName" .) (include "directx-device-plugin.namespace" .) -}}
+{{- printf "%s.%s" (include "directx-device-plugin.discoveryName" .) (include "directx-device-plugin.namespace" .) -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.configMapName" -}}
 {{- default (include "directx-device-plugin.fullname" .) .Values.config.name -}}
 {{- end -}}
 
+{{/* The configuration files that the chart creates. */}}
+{{- define "directx-device-plugin.configMap" -}}
+{{- $map := .Values.config.map -}}
+{{- if gt (int .Values.sharing.replicas) 1 -}}
+{{- if or $map .Values.config.name -}}
+{{- fail "sharing.replicas and config cannot be combined: write `multitenancy` into the configuration" -}}
+{{- end -}}
+{{- $map = dict "sharing" (printf "multitenancy: %d\n" (int .Values.sharing.replicas)) -}}
+{{- end -}}
+{{- toYaml $map -}}
+{{- end -}}
+
 {{/* The name of a pool's configuration, or nothing. The argument has `root`, `pool` and `where`. */}}
 {{- define "directx-device-plugin.config" -}}
 {{- $config := .root.Values.config -}}
+{{- $map := include "directx-device-plugin.configMap" .root | fromYaml -}}
 {{- $name := default $config.default .pool.config -}}
-{{- $known := keys $config.map | sortAlpha -}}
+{{- $known := keys $map | sortAlpha -}}
 {{- if and $config.name $config.map -}}
 {{- fail "config.name and config.map cannot be combined: set config.name for an existing ConfigMap, or config.map for one of this chart" -}}
 {{- end -}}
 {{- if and (not $name) (eq (len $known) 1) -}}
 {{- $name = first $known -}}
 {{- end -}}
-{{- if and (not $name) (or $config.name $known $config.byNodeLabel) -}}
+{{- if and (not $name) (or $config.name $known) -}}
 {{- fail (printf "%s selects no configuration: set config.default%s" .where (ternary "" (printf " to one of: %s" (join ", " $known)) (empty $known))) -}}
 {{- end -}}
-{{- if and $name (not $config.name) (not (hasKey $config.map $name)) -}}
+{{- if and $name (not $config.name) (not (hasKey $map $name)) -}}
 {{- fail (printf "%s selects the configuration %q, which config.map does not have%s" .where $name (ternary "" (printf "; it has: %s" (join ", " $known)) (empty $known))) -}}
-{{- end -}}
-{{- if $config.byNodeLabel -}}
-{{- if not .root.Values.featureDiscovery.enabled -}}
-{{- fail "config.byNodeLabel needs featureDiscovery.enabled: its container reads the label" -}}
-{{- end -}}
-{{- range ternary $known (list $name) (empty $config.name) -}}
-{{- if or (gt (len .) 63) (not (regexMatch "^[a-zA-Z0-9]([-._a-zA-Z0-9]*[a-zA-Z0-9])?$" .)) -}}
-{{- fail (printf "config.byNodeLabel: %q cannot be the value of a label: it must have at most 63 characters, and start and end with a letter or digit" .) -}}
-{{- end -}}
-{{- end -}}
 {{- end -}}
 {{- $name -}}
 {{- end -}}
 
-{{/* The options for a configuration, which both containers of a pod have. The argument has `root` and `config`, the name or
-nothing. A selection is a file of the host, so that it outlives the pods: a new pod starts with it, also while the API
-server is away. */}}
-{{- define "directx-device-plugin.configArguments" -}}
-{{- if and .config .root.Values.config.byNodeLabel -}}
-- '--config-directory=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins'
-- '--config-default={{ .config }}'
-- '--config-selection=C:\var\lib\directx-device-plugin\config-selection'
-{{- else if .config -}}
+{{/* The options that the plugin and the feature discovery share. The argument has `root`, `pool` and `config`, the name of a
+configuration or nothing. */}}
+{{- define "directx-device-plugin.arguments" -}}
+{{- range .pool.driverModels | default .root.Values.driverModels }}
+- --driver-model={{ . }}
+{{- end }}
+{{- if .config }}
 - '--config=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins\config.yaml'
+{{- end }}
+- --log-format={{ .root.Values.logFormat }}
+- --log-level={{ .root.Values.logLevel }}
 {{- end -}}
+
+{{/* The environment that both share, and `more`. A variable of the values replaces one of the chart. */}}
+{{- define "directx-device-plugin.env" -}}
+{{- $names := list }}
+{{- range .root.Values.env }}
+{{- $names = append $names .name }}
+{{- end }}
+env:
+{{- if not (has "NODE_NAME" $names) }}
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}
+{{- range $name, $value := .more }}
+{{- if not (has $name $names) }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+{{- with .root.Values.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* What the pods of the plugin and of the feature discovery have in common. */}}
+{{- define "directx-device-plugin.pod" -}}
+os:
+  name: windows
+nodeSelector:
+  {{- $selector := dict "kubernetes.io/os" "windows" "kubernetes.io/arch" "amd64" }}
+  {{- merge $selector (.pool.nodeSelector | default dict) .root.Values.nodeSelector | toYaml | nindent 2 }}
+{{- with .root.Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+hostNetwork: true
+securityContext:
+  windowsOptions:
+    hostProcess: true
+    runAsUserName: "NT AUTHORITY\\SYSTEM"
+{{- if .config }}
+volumes:
+- name: config
+  configMap:
+    name: {{ include "directx-device-plugin.configMapName" .root | quote }}
+    items:
+    - key: {{ .config | quote }}
+      path: config.yaml
+{{- end }}
+{{- end -}}
+
+{{/* The volume of the configuration. The whole volume: the kubelet does not update a file that is mounted with subPath. */}}
+{{- define "directx-device-plugin.volumeMounts" -}}
+{{- if .config }}
+volumeMounts:
+- name: config
+  mountPath: /etc/directx-device-plugins
+  readOnly: true
+{{- end }}
 {{- end -}}

@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use settings::ConfigChoice;
 use tokio::time::timeout;
 
 use super::*;
-use crate::config::StartReading;
+use crate::config::Reading;
 use crate::test_log::Log;
 
 /// Much longer than it takes until a change is noticed.
@@ -27,14 +26,14 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
     let folder = tempfile::tempdir().unwrap();
     set_up(folder.path());
     let path = folder.path().join(path);
-    let reload = start(ConfigChoice::File(path.clone()));
+    let reload = start(Some(path.clone()));
     Followed { reload, path, _folder: folder }
 }
 
-pub(super) fn start(config: ConfigChoice) -> ConfigReload {
+fn start(config: Option<PathBuf>) -> ConfigReload {
     let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
-    let StartReading { config, files, problem } = source.read_at_start().unwrap();
-    ConfigReload::start(ReloadParts { source, files, problem }, config).unwrap()
+    let Reading { result, files } = source.read();
+    ConfigReload::start(ReloadParts { source, files }, result.unwrap()).unwrap()
 }
 
 fn follow_file(text: &str) -> Followed {

@@ -1,10 +1,6 @@
-//! Where labels go, and what is refused.
+//! What is printed, and what is refused.
 
-use std::path::Path;
-use std::process::Child;
-use std::time::{Duration, Instant};
-
-use crate::{program, recorded, run};
+use crate::{recorded, run};
 
 const T4: &str = "\
 directx.microsoft.com/count=2
@@ -34,66 +30,6 @@ fn print_prints_the_labels_and_ends() {
     assert!(out.starts_with("directx.microsoft.com/count=0\n"), "{out}");
 }
 
-/// Ends the program when dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Waits until `file` contains `text`.
-fn until(file: &Path, text: &str) {
-    let start = Instant::now();
-    loop {
-        let found = std::fs::read_to_string(file).unwrap_or_default();
-        if found.contains(text) {
-            return;
-        }
-        assert!(start.elapsed() < Duration::from_secs(120), "no {text} in {found}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-#[test]
-fn a_file_follows_the_host_and_the_configuration() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let (host, config, file) = (path("host.yaml"), path("config.yaml"), path("labels"));
-    std::fs::copy(recorded("aws-t4-two.yaml"), &host).unwrap();
-    std::fs::write(&config, "multitenancy: 1\n").unwrap();
-    let mut command = program();
-    command.arg("--output").arg(&file).arg("--inventory").arg(&host).arg("--config").arg(&config);
-    let _running = Running(command.spawn().unwrap());
-    until(&file, "replicas=1\n");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), T4);
-    std::fs::write(&config, "multitenancy: 4\n").unwrap();
-    until(&file, "replicas=4\n");
-    std::fs::copy(recorded("made-up-two-vendors.yaml"), &host).unwrap();
-    until(&file, "count.NVIDIA-A10-24Q=1\n");
-}
-
-#[test]
-fn the_selected_configuration_is_followed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let (configs, selection, file) = (path("configs"), path("selection"), path("labels"));
-    std::fs::create_dir(&configs).unwrap();
-    std::fs::write(configs.join("default"), "multitenancy: 2").unwrap();
-    std::fs::write(configs.join("shared"), "multitenancy: 4").unwrap();
-    // It does not keep the program from starting.
-    std::fs::write(&selection, "unknown").unwrap();
-    let mut command = program();
-    command.arg("--output").arg(&file).arg("--inventory").arg(inventory());
-    command.arg("--config-directory").arg(&configs).arg("--config-selection").arg(&selection);
-    let _running = Running(command.spawn().unwrap());
-    until(&file, "replicas=2\n");
-    std::fs::write(&selection, "shared").unwrap();
-    until(&file, "replicas=4\n");
-}
-
 /// Fails with status 2 and these parts in its error.
 fn refuses(arguments: &[&str], parts: &[&str]) {
     let (status, out, err) = run(arguments);
@@ -115,11 +51,7 @@ fn what_is_missing_is_named_with_a_hint() {
         &["cannot use `/no/such/file`", "hint: "],
     );
     refuses(&["--print", "--kubeconfig", "x"], &["cannot be used with"]);
-    refuses(&["--print", "--node-feature"], &["cannot be used with"]);
     refuses(&["--print", "--device-plugin-dir", "x"], &["cannot be used with"]);
-    refuses(&["--node-name", "n", "--select-config"], &["--config-selection <FILE>"]);
-    let selection = ["--config-directory", "x", "--config-selection", "y", "--select-config"];
-    refuses(&[&["--print"][..], &selection].concat(), &["cannot be used with"]);
     refuses(&["--print", "--inventory", "/no/such/host.yaml"], &["/no/such/host.yaml"]);
 }
 

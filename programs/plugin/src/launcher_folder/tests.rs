@@ -32,7 +32,7 @@ impl Bed {
     }
 
     fn folder(&self) -> LauncherFolder {
-        LauncherFolder::new(self.all().join(VERSION), self.source(), share)
+        LauncherFolder::new(self.all().join(VERSION), self.source(), RIGHTS)
     }
 
     fn names(&self) -> Vec<String> {
@@ -44,18 +44,31 @@ impl Bed {
     }
 }
 
+/// Wine stores no owner.
 #[cfg(windows)]
-fn share(path: &Path) -> io::Result<()> {
-    access_rights::share_programs(path)
-}
+const RIGHTS: Rights = Rights {
+    share: access_rights::share_programs,
+    is_protected: |path| {
+        use win32::directory_access::{Ownership, directory_writers};
+
+        Ok(directory_writers(path)?.iter().all(|writer| writer.ownership == Ownership::Owner))
+    },
+};
 
 /// The mode on Unix stands for the access control list of Windows.
 #[cfg(unix)]
-fn share(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
+const RIGHTS: Rights = Rights {
+    share: |path| {
+        use std::os::unix::fs::PermissionsExt as _;
 
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+    },
+    is_protected: |path| {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        Ok(fs::metadata(path)?.permissions().mode() & 0o022 == 0)
+    },
+};
 
 fn error(result: Result<(), Failure>) -> String {
     let failure = result.unwrap_err();
@@ -90,6 +103,24 @@ fn an_equal_file_stays_the_same_file() {
     let before = identity();
     bed.folder().provide().unwrap();
     assert_eq!(identity(), before);
+}
+
+/// Whoever created it may have it open, and could change it later.
+#[cfg(unix)]
+#[test]
+fn an_equal_file_that_others_could_change_is_replaced() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    let bed = Bed::new();
+    fs::create_dir_all(bed.all().join(VERSION)).unwrap();
+    fs::copy(bed.source().join(LAUNCHER_FILES[0]), bed.file(0)).unwrap();
+    fs::set_permissions(bed.file(0), fs::Permissions::from_mode(0o666)).unwrap();
+    let identity = || fs::metadata(bed.file(0)).unwrap().ino();
+    let foreign = fs::File::open(bed.file(0)).unwrap();
+    let before = identity();
+    bed.folder().provide().unwrap();
+    assert_ne!(identity(), before);
+    assert_eq!(foreign.metadata().unwrap().ino(), before);
 }
 
 #[test]

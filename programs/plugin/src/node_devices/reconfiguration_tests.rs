@@ -16,9 +16,7 @@ pub(super) fn catalog_of(text: &str) -> Catalog {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    Catalog::new(
-        config::load(&[DriverModel::Wddm], settings::ConfigChoice::File(file)).unwrap().policy,
-    )
+    Catalog::new(config::load(&[DriverModel::Wddm], Some(file)).unwrap().policy)
 }
 
 /// A host with two NVIDIA GPUs.

@@ -61,7 +61,7 @@ const REGISTRATION_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let snapshot = snapshot(arguments.input.inventory.as_deref())?;
     let models = &arguments.models.driver_models;
-    let config = config::load(models, arguments.input.config.choice())?;
+    let config = config::load(models, arguments.input.config.clone())?;
     let notices = config.notices.clone();
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();

@@ -13,7 +13,6 @@ mod harness;
 #[cfg(unix)]
 mod log_delivery;
 mod monitoring;
-mod named;
 mod reference;
 mod reload;
 mod shutdown_request;

@@ -67,9 +67,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
             &[
                 "--driver-model",
                 "--config",
-                "--config-directory",
-                "--config-selection",
-                "--config-default",
                 "--inventory",
                 "--device-plugin-dir",
                 "--log-file",
@@ -77,19 +74,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--pod-resources",
             ][..],
         ),
-        (
-            "simulate",
-            &[
-                "--pod",
-                "--config",
-                "--config-directory",
-                "--config-selection",
-                "--config-default",
-                "--inventory",
-                "--driver-model",
-                "--output",
-            ],
-        ),
+        ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
         ("devices", &["--filter", "--inventory", "--output"]),
         ("record", &["--output", "--inventory"]),
         (
@@ -97,9 +82,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
             &[
                 "--image-os-version",
                 "--config",
-                "--config-directory",
-                "--config-selection",
-                "--config-default",
                 "--inventory",
                 "--driver-model",
                 "--device-plugin-dir",
@@ -114,9 +96,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--image",
                 "--namespace",
                 "--config",
-                "--config-directory",
-                "--config-selection",
-                "--config-default",
                 "--inventory",
                 "--driver-model",
                 "--device-plugin-dir",
@@ -137,9 +116,6 @@ fn help_lists_own_options_first_then_logging_then_help() {
     assert_eq!(options(&stdout(program, &["--help"])), last);
     let own = [
         "--config",
-        "--config-directory",
-        "--config-selection",
-        "--config-default",
         "--inventory",
         "--device-plugin-dir",
         "--log-file",

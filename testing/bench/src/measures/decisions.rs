@@ -70,10 +70,7 @@ fn device_sets(effort: Effort) -> Result<Vec<f64>> {
 pub(super) fn catalog(text: &str) -> Result<Catalog> {
     let file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
     std::fs::write(file.path(), text)?;
-    let flags = settings::Flags {
-        config: settings::ConfigChoice::File(file.path().into()),
-        ..Default::default()
-    };
+    let flags = settings::Flags { config: Some(file.path().into()), ..Default::default() };
     let config = settings::load(&flags, &settings::ProcessEnvironment)?;
     Ok(Catalog::new(config.policy))
 }
