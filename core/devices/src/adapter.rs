@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::case_folding::fold_case;
 use crate::driver_date::DriverDate;
 use crate::string_id::string_id;
@@ -165,13 +166,11 @@ impl fmt::Display for DriverVersion {
     }
 }
 
-/// The text is not four numbers from 0 to 65535 separated by dots.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a driver version (four numbers from 0 to 65535 separated by dots)")]
-pub struct DriverVersionError(String);
+/// What the text of a value should be.
+const DRIVER_VERSION: &str = "a driver version (four numbers from 0 to 65535 separated by dots)";
 
 impl FromStr for DriverVersion {
-    type Err = DriverVersionError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Option<Vec<u16>> = text.split('.').map(crate::decimal::parse_decimal).collect();
@@ -180,7 +179,7 @@ impl FromStr for DriverVersion {
                 let parts = [a, b, c, d].map(u64::from);
                 Ok(DriverVersion(parts.iter().fold(0, |v, p| v << 16 | p)))
             }
-            _ => Err(DriverVersionError(text.to_owned())),
+            _ => Err(ParseError::new(text, DRIVER_VERSION)),
         }
     }
 }

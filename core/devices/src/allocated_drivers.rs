@@ -4,9 +4,8 @@
 //! restarts. So a container uses the files of the driver that its device had at the allocation.
 //! Allocations before this process started are not known.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-use crate::slot::split;
 use crate::{Device, DeviceSet, DriverVersion, ResourceDevices, ResourceName};
 
 /// What identifies the driver of a device: its version and its folder in the driver store.
@@ -16,14 +15,9 @@ struct Driver {
     folder: Option<String>,
 }
 
-/// The drivers that the slots of one device were allocated with, each with its replicas.
-type DeviceUse = Vec<(Driver, BTreeSet<u32>)>;
-
-/// The driver of every slot at its last allocation.
+/// The driver of every slot at its last allocation, by resource and slot ID.
 #[derive(Clone, Debug, Default)]
-pub struct AllocatedDrivers {
-    uses: HashMap<ResourceName, HashMap<String, DeviceUse>>,
-}
+pub struct AllocatedDrivers(HashMap<(ResourceName, String), Driver>);
 
 /// A slot that was allocated with another driver than its device has.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -82,64 +76,29 @@ impl AllocatedDrivers {
     ) {
         for id in slots {
             if let Ok(slot) = resource.locate(id) {
-                self.insert(&resource.spec.name, id, Driver::of(&slot.entry.device));
+                let key = (resource.spec.name.clone(), id.to_owned());
+                self.0.insert(key, Driver::of(&slot.entry.device));
             }
         }
     }
 
-    /// Takes note of a new device set: forgets devices that are not in it, so that there are never
+    /// Takes note of a new device set: forgets slots that are not in it, so that there are never
     /// more than it has.
     pub fn follow(&mut self, set: &DeviceSet) {
-        self.uses.retain(|name, uses| {
-            let Some(resource) = set.resource(name) else { return false };
-            let listed: BTreeSet<&str> =
-                resource.entries().iter().map(|entry| entry.device.id.as_str()).collect();
-            uses.retain(|id, _| listed.contains(id.as_str()));
-            !uses.is_empty()
+        self.0.retain(|(name, slot), _| {
+            set.resource(name).is_some_and(|resource| resource.locate(slot).is_ok())
         });
-    }
-
-    fn insert(&mut self, resource: &ResourceName, slot: &str, driver: Driver) {
-        self.forget(resource, slot);
-        let Some((id, replica)) = split(slot) else { return };
-        let of_device =
-            self.uses.entry(resource.clone()).or_default().entry(id.to_owned()).or_default();
-        match of_device.iter_mut().find(|(known, _)| *known == driver) {
-            Some((_, replicas)) => _ = replicas.insert(replica),
-            None => of_device.push((driver, [replica].into())),
-        }
-    }
-
-    /// The driver of a slot at its last allocation, if that is known.
-    fn driver(&self, resource: &ResourceName, slot: &str) -> Option<&Driver> {
-        let (id, replica) = split(slot)?;
-        let mut uses = self.uses.get(resource)?.get(id)?.iter();
-        uses.find(|(_, replicas)| replicas.contains(&replica)).map(|(driver, _)| driver)
     }
 
     /// Every slot that was allocated with another driver than its device has in `set`.
     #[must_use]
     pub fn outdated(&self, set: &DeviceSet) -> Vec<OutdatedSlot> {
-        let slots = self.uses.iter().flat_map(|(name, uses)| {
-            let ids = uses.iter().flat_map(|(id, of_device)| {
-                let replicas = of_device.iter().flat_map(|(_, replicas)| replicas);
-                replicas.map(move |replica| format!("{id}\\{replica}"))
-            });
-            ids.map(move |slot| (name, slot))
-        });
-        slots.filter_map(|(name, slot)| self.outdated_slot(set, name, &slot)).collect()
+        self.0.keys().filter_map(|(name, slot)| self.outdated_slot(set, name, slot)).collect()
     }
 
     /// Forgets the allocation of a slot, because its container has ended.
     pub fn forget(&mut self, resource: &ResourceName, slot: &str) {
-        let Some((id, replica)) = split(slot) else { return };
-        let of_device = self.uses.get_mut(resource).and_then(|uses| uses.get_mut(id));
-        if let Some(of_device) = of_device {
-            of_device.retain_mut(|(_, replicas)| {
-                replicas.remove(&replica);
-                !replicas.is_empty()
-            });
-        }
+        self.0.remove(&(resource.clone(), slot.to_owned()));
     }
 
     /// How this slot is outdated: it was allocated with another driver than its device has in `set`.
@@ -151,7 +110,7 @@ impl AllocatedDrivers {
         resource: &ResourceName,
         slot: &str,
     ) -> Option<OutdatedSlot> {
-        let driver = self.driver(resource, slot)?;
+        let driver = self.0.get(&(resource.clone(), slot.to_owned()))?;
         let device = &set.resource(resource)?.locate(slot).ok()?.entry.device;
         let now = Driver::of(device);
         driver.is_replaced_by(&now).then(|| {

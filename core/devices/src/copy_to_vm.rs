@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::case_folding::fold_case;
 
 /// One of the four `CopyToVm*` key names.
@@ -59,19 +60,15 @@ impl fmt::Display for CopyToVmKey {
     }
 }
 
-/// The text is not the name of a `CopyToVm*` key.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "`{0}` is not a CopyToVm key (CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 or \
-     CopyToVmWhenNewerWow64, with at most one subkey before it)"
-)]
-pub struct CopyToVmKeyError(String);
+/// What the text of a value should be.
+const COPY_TO_VM_KEY: &str = "a CopyToVm key (CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 or \
+     CopyToVmWhenNewerWow64, with at most one subkey before it)";
 
 impl FromStr for CopyToVmKey {
-    type Err = CopyToVmKeyError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || CopyToVmKeyError(text.to_owned());
+        let error = || ParseError::new(text, COPY_TO_VM_KEY);
         let (subkey, name) = match text.rsplit_once('\\') {
             Some((subkey, name)) => (Some(subkey), name),
             None => (None, text),

@@ -9,27 +9,6 @@ use crate::{
     StoreFiles, StoreFolderError, Vendor, check_store_folder,
 };
 
-/// Whether a device supports something.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Support {
-    /// It does.
-    Yes,
-    /// It does not.
-    No,
-}
-
-impl Support {
-    /// Whether this is [`Support::Yes`].
-    #[must_use]
-    pub const fn is_yes(self) -> bool {
-        matches!(self, Support::Yes)
-    }
-
-    const fn when(condition: bool) -> Support {
-        if condition { Support::Yes } else { Support::No }
-    }
-}
-
 /// Whether a device can be allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Health {
@@ -110,59 +89,16 @@ pub struct Device {
     /// Detachable or fixed.
     pub attachment: Attachment,
     /// Display: D3D11 or D3D12 graphics.
-    pub display: Support,
+    pub display: bool,
     /// Compute: D3D12 graphics, core compute, generic machine learning, or a
     /// neural processor or compute accelerator by hardware type.
-    pub compute: Support,
+    pub compute: bool,
     /// The UUID by which CUDA identifies the device, if NVML reports it.
     pub cuda_uuid: Option<String>,
     /// Health according to the snapshot.
     pub health: Health,
     /// The runtime files that the driver names in the registry; none inside a container.
     pub runtime_files: Arc<RuntimeFiles>,
-}
-
-/// What a device has of its driver's folder. Devices with the same driver share it.
-#[derive(Clone)]
-pub(crate) struct DriverFiles {
-    store: Result<Arc<StoreFolder>, NoStoreFolder>,
-    runtime_files: Arc<RuntimeFiles>,
-    health: Health,
-}
-
-/// Those of an adapter whose folder was not found.
-impl Default for DriverFiles {
-    fn default() -> DriverFiles {
-        DriverFiles::none(NoStoreFolder::Unknown)
-    }
-}
-
-impl DriverFiles {
-    /// Those of a folder on `host`. The files that the driver names are not known inside a
-    /// container.
-    pub(crate) fn of(store: &DriverStore, host: &HostFacts) -> DriverFiles {
-        if let Err(error) = check_store_folder(&store.path, &host.system_root) {
-            return DriverFiles::none(NoStoreFolder::Rejected(Arc::new(error)));
-        }
-        let runtime_files = match host.discovered_from {
-            DiscoveredFrom::Host => RuntimeFiles::of(store),
-            DiscoveredFrom::Container => RuntimeFiles::default(),
-        };
-        let lacks_files = store.lacks_files() && host.discovered_from == DiscoveredFrom::Host;
-        DriverFiles {
-            store: Ok(Arc::new(StoreFolder::of(store))),
-            runtime_files: Arc::new(runtime_files),
-            health: if lacks_files {
-                Health::Unhealthy(UnhealthyReason::NoDriverFiles)
-            } else {
-                Health::Healthy
-            },
-        }
-    }
-
-    fn none(reason: NoStoreFolder) -> DriverFiles {
-        DriverFiles { store: Err(reason), runtime_files: Arc::default(), health: Health::Healthy }
-    }
 }
 
 /// Why a device has no driver store folder.
@@ -201,8 +137,14 @@ impl Device {
         self.driver_store.as_ref().err()?.rejected()
     }
 
-    /// The device of `adapter`, whose `PnP` device is `pnp`.
-    pub(crate) fn new(adapter: &Adapter, pnp: &PnpDevice, files: DriverFiles) -> Device {
+    /// The device of `adapter` on `host`, whose `PnP` device is `pnp`. The files that its driver names
+    /// are not known inside a container.
+    pub(crate) fn new(adapter: &Adapter, pnp: &PnpDevice, host: &HostFacts) -> Device {
+        let driver_store = store_folder(adapter.driver_store.as_ref(), host);
+        let store = adapter
+            .driver_store
+            .as_ref()
+            .filter(|_| driver_store.is_ok() && host.discovered_from == DiscoveredFrom::Host);
         let has = |attribute| adapter.attributes.has(attribute);
         let description = Some(&pnp.description).filter(|text| !text.is_empty());
         Device {
@@ -215,32 +157,42 @@ impl Device {
             location_path: pnp.location_paths.first().cloned(),
             driver_key: pnp.driver_key.clone(),
             driver_version: adapter.driver_version,
-            driver_store: files.store,
+            driver_store,
             dedicated_memory_mib: adapter.dedicated_memory_mib,
             driver_date: pnp.driver_date,
             numa_node: pnp.numa_node,
             placement: adapter.placement,
             attachment: adapter.attachment,
-            display: Support::when(has(Attribute::D3d11Graphics) || has(Attribute::D3d12Graphics)),
-            compute: Support::when(
-                has(Attribute::D3d12Graphics)
-                    || has(Attribute::D3d12CoreCompute)
-                    || has(Attribute::D3d12GenericMl)
-                    || has(Attribute::Npu)
-                    || has(Attribute::ComputeAccelerator),
-            ),
+            display: has(Attribute::D3d11Graphics) || has(Attribute::D3d12Graphics),
+            compute: has(Attribute::D3d12Graphics)
+                || has(Attribute::D3d12CoreCompute)
+                || has(Attribute::D3d12GenericMl)
+                || has(Attribute::Npu)
+                || has(Attribute::ComputeAccelerator),
             cuda_uuid: None,
             health: match pnp.problem_code {
-                0 => files.health,
+                0 if store.is_some_and(DriverStore::lacks_files) => {
+                    Health::Unhealthy(UnhealthyReason::NoDriverFiles)
+                }
+                0 => Health::Healthy,
                 code => Health::Unhealthy(UnhealthyReason::ProblemCode(code)),
             },
-            runtime_files: files.runtime_files,
+            runtime_files: Arc::new(store.map(RuntimeFiles::of).unwrap_or_default()),
         }
     }
 }
 
-impl StoreFolder {
-    fn of(store: &DriverStore) -> StoreFolder {
-        StoreFolder { path: store.path.clone(), files: store.files.clone() }
+/// The folder of a driver, if it is where Windows keeps driver packages.
+fn store_folder(
+    store: Option<&DriverStore>,
+    host: &HostFacts,
+) -> Result<Arc<StoreFolder>, NoStoreFolder> {
+    let store = store.ok_or(NoStoreFolder::Unknown)?;
+    match check_store_folder(&store.path, &host.system_root) {
+        Ok(()) => {
+            let (path, files) = (store.path.clone(), store.files.clone());
+            Ok(Arc::new(StoreFolder { path, files }))
+        }
+        Err(error) => Err(NoStoreFolder::Rejected(Arc::new(error))),
     }
 }

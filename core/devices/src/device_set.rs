@@ -15,8 +15,7 @@ use crate::selection::SkipReason::Unreadable;
 use crate::slot::split;
 use crate::{
     Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, NumaTopology, Offer, PnpId,
-    ResourceName, ResourceOffer, ResourceRule, ResourceSpec, RuntimeFiles, Skipped, SlotId,
-    UnhealthyReason, Vendor,
+    ResourceName, ResourceOffer, ResourceRule, ResourceSpec, Skipped, SlotId, UnhealthyReason,
 };
 
 /// When a removed device that a container holds is reviewed again. Until the container ends, the
@@ -38,8 +37,6 @@ pub struct DeviceSet {
     pub skipped: Vec<Skipped>,
     /// Rules that match no device.
     pub unmatched_rules: Vec<ResourceRule>,
-    /// Name → index in `resources`.
-    index_by_name: HashMap<ResourceName, usize>,
 }
 
 /// One resource's devices.
@@ -48,8 +45,7 @@ pub struct ResourceDevices {
     /// The resource.
     pub spec: Arc<ResourceSpec>,
     entries: Vec<ListedDevice>,
-    /// Device instance ID, as spelled in slot IDs → index in `entries`. There is no entry
-    /// per slot, so that a look-up costs the same with 8 slots and with 16,384.
+    /// Device instance ID, as spelled in slot IDs → index in `entries`.
     index_by_id: HashMap<String, usize>,
 }
 
@@ -149,11 +145,8 @@ impl DeviceSet {
             let removed = removed(&resource.spec);
             Arc::new(ResourceDevices::new(resource, removed))
         });
-        let resources: Vec<Arc<ResourceDevices>> = resources.collect();
-        let names = resources.iter().enumerate().map(|(n, r)| (r.spec.name.clone(), n));
         DeviceSet {
-            index_by_name: names.collect(),
-            resources,
+            resources: resources.collect(),
             host: offer.host,
             skipped: offer.skipped,
             unmatched_rules: offer.unmatched_rules,
@@ -163,7 +156,7 @@ impl DeviceSet {
     /// The resource with this name.
     #[must_use]
     pub fn resource(&self, name: &ResourceName) -> Option<&Arc<ResourceDevices>> {
-        self.index_by_name.get(name).map(|&n| &self.resources[n])
+        self.resources.iter().find(|resource| resource.spec.name == *name)
     }
 
     /// When to [review](DeviceSet::reviewed) removed devices, if there are any.
@@ -182,30 +175,15 @@ impl DeviceSet {
     }
 }
 
-/// The mount tables of a resource. Devices with the same driver share one.
-#[derive(Default)]
-struct MountTables(HashMap<(*const RuntimeFiles, *const ModelPolicy, Vendor), Arc<MountTable>>);
-
-impl MountTables {
-    fn of(&mut self, device: &Device, policy: &Arc<ModelPolicy>) -> Arc<MountTable> {
-        // The devices of the resource keep both allocations, so equal addresses are the
-        // same driver and policy.
-        let key = (Arc::as_ptr(&device.runtime_files), Arc::as_ptr(policy), device.vendor);
-        let table = self.0.entry(key);
-        table.or_insert_with(|| Arc::new(MountTable::of(device, policy))).clone()
-    }
-}
-
 impl ResourceDevices {
     fn new(offer: ResourceOffer, removed: Vec<ListedDevice>) -> ResourceDevices {
-        let mut tables = MountTables::default();
         let mut entries: Vec<ListedDevice> = offer
             .devices
             .into_iter()
             .map(|(device, policy)| ListedDevice {
                 health: device.health,
                 removal: None,
-                mounts: tables.of(&device, &policy),
+                mounts: Arc::new(MountTable::of(&device, &policy)),
                 hints: Arc::new(DeviceHints::of(&device)),
                 device,
                 policy,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::decimal::parse_decimal;
 
 /// 100 ns units in a day.
@@ -49,13 +50,11 @@ impl fmt::Display for DriverDate {
     }
 }
 
-/// The text is not a date.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a date since 1601-01-01 (year, month and day, such as 2023-02-14)")]
-pub struct DriverDateError(String);
+/// What the text of a value should be.
+const DRIVER_DATE: &str = "a date since 1601-01-01 (year, month and day, such as 2023-02-14)";
 
 impl FromStr for DriverDate {
-    type Err = DriverDateError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Option<Vec<u64>> = text.split('-').map(parse_decimal).collect();
@@ -71,7 +70,8 @@ impl FromStr for DriverDate {
             _ => None,
         };
         // A day that the month does not have would print as another date.
-        date.filter(|date| date.to_string() == text).ok_or_else(|| DriverDateError(text.to_owned()))
+        date.filter(|date| date.to_string() == text)
+            .ok_or_else(|| ParseError::new(text, DRIVER_DATE))
     }
 }
 

@@ -66,7 +66,7 @@ impl FromStr for SystemRoot {
 
 /// A driver store folder of which no file is used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the driver store folder `{}` {why}", printable::printable(.path))]
+#[error("the driver store folder `{}` {why}", crate::printable::printable(.path))]
 pub struct StoreFolderError {
     path: String,
     why: StoreFolderProblem,

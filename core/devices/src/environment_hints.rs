@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use printable::printable;
+use crate::printable::printable;
 
 use crate::{Device, ResourceName, Vendor};
 

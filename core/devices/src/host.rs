@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::SystemRoot;
 use crate::decimal::parse_decimal;
 
@@ -25,13 +26,12 @@ impl fmt::Display for HostBuild {
     }
 }
 
-/// The text is not a Windows build.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a Windows build (four numbers separated by dots, such as 10.0.20348.1547)")]
-pub struct HostBuildError(String);
+/// What the text of a value should be.
+const HOST_BUILD: &str =
+    "a Windows build (four numbers separated by dots, such as 10.0.20348.1547)";
 
 impl FromStr for HostBuild {
-    type Err = HostBuildError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Option<Vec<u32>> = text.split('.').map(parse_decimal).collect();
@@ -39,7 +39,7 @@ impl FromStr for HostBuild {
             Some(&[major, minor, build, revision]) => {
                 Ok(HostBuild { major, minor, build, revision })
             }
-            _ => Err(HostBuildError(text.to_owned())),
+            _ => Err(ParseError::new(text, HOST_BUILD)),
         }
     }
 }
@@ -59,20 +59,18 @@ impl fmt::Display for HcsSchema {
     }
 }
 
-/// The text is not a schema version.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not an HCS schema version (two numbers separated by a dot, such as 2.5)")]
-pub struct HcsSchemaError(String);
+/// What the text of a value should be.
+const HCS_SCHEMA: &str = "an HCS schema version (two numbers separated by a dot, such as 2.5)";
 
 impl FromStr for HcsSchema {
-    type Err = HcsSchemaError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         text.split_once('.')
             .and_then(|(major, minor)| {
                 Some(HcsSchema { major: parse_decimal(major)?, minor: parse_decimal(minor)? })
             })
-            .ok_or_else(|| HcsSchemaError(text.to_owned()))
+            .ok_or_else(|| ParseError::new(text, HCS_SCHEMA))
     }
 }
 

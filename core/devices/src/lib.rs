@@ -21,15 +21,17 @@ mod host;
 mod launcher;
 mod model;
 mod mounts;
+pub mod node_report;
 mod node_software;
 mod offer;
+mod parse_error;
 mod paths;
 mod pattern;
 mod plan;
 mod policy;
 mod preferred_allocation;
+pub mod printable;
 mod resource_name;
-mod rule_finder;
 mod runtime_files;
 mod selection;
 mod slot;
@@ -39,38 +41,32 @@ mod telemetry;
 
 pub use adapter::{
     Adapter, AdapterKind, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
-    DriverVersionError, HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
+    HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
 };
 pub use allocated_drivers::{AllocatedDrivers, OutdatedSlot, is_driver_replaced};
-pub use copy_to_vm::{CopyToVmKey, CopyToVmKeyError, CopyToVmKind, CopyToVmValue};
+pub use copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
 pub use destination::{Destination, DestinationError};
-pub use device::{Device, Health, NoStoreFolder, StoreFolder, Support, UnhealthyReason};
+pub use device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
 pub use device_class::{DeviceClass, DeviceClassError};
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
-pub use driver_date::{DriverDate, DriverDateError};
+pub use driver_date::DriverDate;
 pub use driver_store_folder::{StoreFolderError, SystemRoot, SystemRootError, check_store_folder};
 pub use environment_hints::visible_devices_variable;
 pub use held_devices::HeldDevices;
-pub use host::{
-    DiscoveredFrom, HcsSchema, HcsSchemaError, HostBuild, HostBuildError, HostDisk, HostFacts,
-    Wow64,
-};
+pub use host::{DiscoveredFrom, HcsSchema, HostBuild, HostDisk, HostFacts, Wow64};
 pub use launcher::{LAUNCHER_FILES, LauncherProblem, launcher_folder};
-pub use model::{DriverModel, DriverModelError, Vendor, VendorError};
+pub use model::{DriverModel, Vendor};
 pub use mounts::{
     FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,
     NoMountsReason,
 };
 pub use node_software::{
     Containerd, HcsFailure, HcsFailureKind, NodeSoftware, NvidiaGpu, Nvml, Program, ProgramVersion,
-    ProgramVersionError,
 };
 pub use offer::{Catalog, Offer, ResourceOffer, ResourceOrigin, ResourceSpec};
+pub use parse_error::ParseError;
 pub use paths::{FileName, PathError, StorePath};
-pub use pattern::{
-    DescriptionPattern, DescriptionPatternError, LocationPattern, LocationPatternError, PciPattern,
-    PciPatternError,
-};
+pub use pattern::{DescriptionPattern, DescriptionPatternError, LocationPattern, PciPattern};
 pub use plan::{
     ContainerContents, DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, PlanWarning, contents,
     plan, takes_location_paths,
@@ -84,10 +80,9 @@ pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
 pub use resource_name::{ResourceName, ResourceNameError};
 pub use runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use selection::{
-    Capabilities, Criteria, Filter, FilterError, ModelList, Selection, SkipReason, Skipped,
-    discover,
+    Capabilities, Criteria, Filter, ModelList, Selection, SkipReason, Skipped, discover,
 };
-pub use slot::{SlotId, SlotIdError};
+pub use slot::SlotId;
 pub use source::{
     AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,
     StepCallback, Unsettled, WarningEffect,

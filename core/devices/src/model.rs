@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::case_folding::fold_case;
 
 /// How devices are advertised: by Windows driver model, or like the device plugin of 2019.
@@ -44,19 +45,17 @@ impl fmt::Display for DriverModel {
     }
 }
 
-/// The text is not the name of a driver model.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a driver model (wddm, mcdm or legacy)")]
-pub struct DriverModelError(String);
+/// What the text of a value should be.
+const DRIVER_MODEL: &str = "a driver model (wddm, mcdm or legacy)";
 
 impl FromStr for DriverModel {
-    type Err = DriverModelError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy]
             .into_iter()
             .find(|m| fold_case(m.name()) == fold_case(text))
-            .ok_or_else(|| DriverModelError(text.to_owned()))
+            .ok_or_else(|| ParseError::new(text, DRIVER_MODEL))
     }
 }
 
@@ -110,15 +109,12 @@ impl fmt::Display for Vendor {
     }
 }
 
-/// The text is not the name or ID of a vendor.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "`{0}` is not a vendor (amd, intel, microsoft, nvidia, qualcomm, or a vendor ID such as 0x1a03)"
-)]
-pub struct VendorError(String);
+/// What the text of a value should be.
+const VENDOR: &str =
+    "a vendor (amd, intel, microsoft, nvidia, qualcomm, or a vendor ID such as 0x1a03)";
 
 impl FromStr for Vendor {
-    type Err = VendorError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let lower = text.to_ascii_lowercase();
@@ -130,7 +126,7 @@ impl FromStr for Vendor {
             .filter(|hex| !hex.is_empty() && hex.bytes().all(|b| b.is_ascii_hexdigit()))
             .and_then(|hex| u32::from_str_radix(hex, 16).ok())
             .map(Vendor::from_id)
-            .ok_or_else(|| VendorError(text.to_owned()))
+            .ok_or_else(|| ParseError::new(text, VENDOR))
     }
 }
 

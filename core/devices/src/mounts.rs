@@ -4,8 +4,8 @@
 //! then the additional mounts of the configuration, then the defaults. An allocation
 //! only checks whether each file exists and whether its destination is still free.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::case_folding::fold_case;
@@ -62,8 +62,6 @@ pub struct MountCandidate {
     pub origin: MountOrigin,
     /// The case-folded destination; only one file can be mounted there.
     destination_key: String,
-    /// A hash of the key, so that comparing keys costs little at each allocation.
-    destination_hash: u64,
     presence: Presence,
 }
 
@@ -75,15 +73,13 @@ impl MountCandidate {
             host_path,
             container_path: format!("{to}\\{name}"),
             origin,
-            destination_hash: hash(&destination_key),
             destination_key,
             presence: Presence::Recorded,
         }
     }
 
     pub(crate) fn has_destination_of(&self, other: &MountCandidate) -> bool {
-        self.destination_hash == other.destination_hash
-            && self.destination_key == other.destination_key
+        self.destination_key == other.destination_key
     }
 }
 
@@ -238,12 +234,6 @@ impl MountTable {
     }
 }
 
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
-}
-
 fn as_file(mount: &AdditionalMount) -> RuntimeFile {
     RuntimeFile { source: mount.source.clone(), destination: mount.destination.clone() }
 }
@@ -289,7 +279,6 @@ impl Lister<'_> {
             host_path: format!("{}\\{source}", self.store.path.trim_end_matches('\\')),
             container_path: format!("{folder}\\{destination}"),
             origin,
-            destination_hash: hash(&destination_key),
             destination_key,
             presence,
         }
@@ -312,7 +301,7 @@ pub(crate) fn resolve<'a>(
     exists: &dyn Fn(&str) -> bool,
 ) -> MountPlan {
     let mut plan = MountPlan::default();
-    let mut taken: Vec<&'a Arc<MountCandidate>> = Vec::new();
+    let mut taken: HashMap<&'a str, &'a Arc<MountCandidate>> = HashMap::new();
     for device in devices {
         let table = match device.table.applicable(device.policy, host) {
             Ok(table) => table,
@@ -322,11 +311,8 @@ pub(crate) fn resolve<'a>(
                 continue;
             }
         };
-        let most = table.system32.len() + table.wow64.len();
-        plan.files.reserve(most);
-        taken.reserve(most);
         for file in table.candidates(host.wow64) {
-            let holder = taken.iter().find(|holder| holder.has_destination_of(file));
+            let holder = taken.get(&*file.destination_key);
             let outcome = match (file.presence, holder) {
                 (Presence::Excluded, _) => MountOutcome::Excluded,
                 // Two devices with the same driver name the same file: not a collision.
@@ -335,7 +321,7 @@ pub(crate) fn resolve<'a>(
                 (Presence::OnDisk, _) if !exists(&file.host_path) => MountOutcome::Missing,
                 (_, Some(holder)) => MountOutcome::DestinationTaken { by: Arc::clone(holder) },
                 (Presence::Recorded | Presence::OnDisk, None) => {
-                    taken.push(file);
+                    taken.insert(&file.destination_key, file);
                     MountOutcome::Mounted
                 }
             };

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::decimal::parse_decimal;
 
 /// What is known about the software of a node. `None` means that nobody has looked for it.
@@ -128,13 +129,12 @@ impl fmt::Display for ProgramVersion {
     }
 }
 
-/// The text is not the version of a program.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a version (three numbers separated by dots, such as 1.7.22 or 1.31.0-rc.1)")]
-pub struct ProgramVersionError(String);
+/// What the text of a value should be.
+const PROGRAM_VERSION: &str =
+    "a version (three numbers separated by dots, such as 1.7.22 or 1.31.0-rc.1)";
 
 impl FromStr for ProgramVersion {
-    type Err = ProgramVersionError;
+    type Err = ParseError;
 
     /// Parses a version with or without a leading `v`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -145,7 +145,7 @@ impl FromStr for ProgramVersion {
             Some(&[major, minor, patch]) if !version.contains(char::is_whitespace) => {
                 Ok(ProgramVersion { numbers: [major, minor, patch], text: version.to_owned() })
             }
-            _ => Err(ProgramVersionError(text.to_owned())),
+            _ => Err(ParseError::new(text, PROGRAM_VERSION)),
         }
     }
 }

@@ -3,12 +3,10 @@
 //! Input: a snapshot and the policy. Output: every device under exactly one resource,
 //! and a reason for every adapter that is under none.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
-use crate::rule_finder::RuleFinder;
 use crate::selection::{Capabilities, ModelList, check_scope, select};
 use crate::{
     Device, DeviceMatch, DriverModel, Filter, HostFacts, HostSnapshot, ModelPolicy, Policy,
@@ -85,7 +83,6 @@ impl Catalog {
     #[must_use]
     pub fn new(policy: Policy) -> Catalog {
         let mut catalog = Catalog { resources: Vec::new(), models: Vec::new() };
-        let mut known = HashMap::new();
         for model in policy.models {
             let origin = ResourceOrigin::Model(model.model);
             let spec = ResourceSpec {
@@ -95,7 +92,7 @@ impl Catalog {
                 visibility: model.container.visibility,
                 origin,
             };
-            let resource = catalog.add(&mut known, spec);
+            let resource = catalog.add(spec);
             let policy = Arc::new(model);
             catalog.models.push(CatalogModel { policy, resource, rule_resources: Vec::new() });
         }
@@ -110,7 +107,7 @@ impl Catalog {
                     visibility: rule.visibility.unwrap_or(model.container.visibility),
                     origin: ResourceOrigin::Rule(number.next().unwrap_or(usize::MAX)),
                 };
-                let resource = catalog.add(&mut known, spec);
+                let resource = catalog.add(spec);
                 catalog.models[n].rule_resources.push(resource);
             }
         }
@@ -118,8 +115,9 @@ impl Catalog {
     }
 
     /// The index of the resource with the name of `spec`, which is added if it is new.
-    fn add(&mut self, known: &mut HashMap<ResourceName, usize>, spec: ResourceSpec) -> usize {
-        *known.entry(spec.name.clone()).or_insert_with(|| {
+    fn add(&mut self, spec: ResourceSpec) -> usize {
+        let known = self.resources.iter().position(|known| known.name == spec.name);
+        known.unwrap_or_else(|| {
             self.resources.push(Arc::new(spec));
             self.resources.len() - 1
         })
@@ -140,18 +138,14 @@ impl Catalog {
     /// Assigns every device of `snapshot` to its resource.
     #[must_use]
     pub fn offer(&self, snapshot: &HostSnapshot) -> Offer {
-        let mut finders: Vec<RuleFinder<'_>> = self
-            .models
-            .iter()
-            .map(|model| RuleFinder::new(&model.policy.rules, model.policy.model))
-            .collect();
-        let mut matched: HashSet<(usize, usize)> = HashSet::new();
+        let mut matched: Vec<&ResourceRule> = Vec::new();
         let (assigned, skipped) = select(snapshot, |device| {
-            let (number, model) = self.model_of(&device)?;
-            let rule = finders[number].find(&device);
-            matched.extend(rule.map(|rule| (number, rule)));
-            let resource = rule.map_or(model.resource, |rule| model.rule_resources[rule]);
-            Ok((resource, device, model.policy.clone()))
+            let CatalogModel { policy, resource, rule_resources } = self.model_of(&device)?;
+            let claims = |rule: &ResourceRule| rule.matches.matches(&device, policy.model);
+            let rule = policy.rules.iter().position(claims);
+            matched.extend(rule.map(|rule| &policy.rules[rule]));
+            let resource = rule.map_or(*resource, |rule| rule_resources[rule]);
+            Ok((resource, device, policy.clone()))
         });
         let mut resources: Vec<ResourceOffer> = self
             .resources
@@ -169,14 +163,14 @@ impl Catalog {
         }
     }
 
-    /// The first driver model that matches the device, and its number.
-    fn model_of(&self, device: &Device) -> Result<(usize, &CatalogModel), SkipReason> {
+    /// The first driver model that matches the device.
+    fn model_of(&self, device: &Device) -> Result<&CatalogModel, SkipReason> {
         let fits = |model: &CatalogModel| Filter::of(model.policy.model).matches(device);
-        let Some(number) = self.models.iter().position(fits) else {
+        let Some(model) = self.models.iter().find(|model| fits(model)) else {
             let enabled = ModelList(self.models.iter().map(|m| m.policy.model).collect());
             return Err(SkipReason::NoModel(Capabilities::of(device), enabled));
         };
-        let policy = &self.models[number].policy;
+        let policy = &model.policy;
         check_scope(device, policy.integrated, policy.detachable)?;
         match (&policy.match_name, policy.model) {
             (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
@@ -185,24 +179,15 @@ impl Catalog {
             (_, DriverModel::Wddm | DriverModel::Mcdm) if device.location_path.is_none() => {
                 Err(SkipReason::NoLocationPath)
             }
-            _ => Ok((number, &self.models[number])),
+            _ => Ok(model),
         }
     }
 
     /// Rules that match no device, each once even if several models share it.
-    fn unmatched_rules(&self, matched: &HashSet<(usize, usize)>) -> Vec<ResourceRule> {
-        /// The rules with one name; equal rules have equal names.
-        type ByName<'a> = HashMap<&'a ResourceName, Vec<&'a ResourceRule>>;
-        let mut known: ByName<'_> = HashMap::new();
-        for (model, number) in matched {
-            let rule = &self.models[*model].policy.rules[*number];
-            known.entry(&rule.name).or_default().push(rule);
-        }
+    fn unmatched_rules(&self, matched: &[&ResourceRule]) -> Vec<ResourceRule> {
         let mut unmatched: Vec<ResourceRule> = Vec::new();
         for rule in self.models.iter().flat_map(|model| model.policy.rules.iter()) {
-            let equal = known.entry(&rule.name).or_default();
-            if !equal.contains(&rule) {
-                equal.push(rule);
+            if !matched.contains(&rule) && !unmatched.contains(rule) {
                 unmatched.push(rule.clone());
             }
         }
@@ -225,13 +210,7 @@ impl DeviceMatch {
     /// Whether a device of driver model `model` meets every condition.
     #[must_use]
     pub fn matches(&self, device: &Device, model: DriverModel) -> bool {
-        let location = device.location_path.as_ref();
-        self.matches_apart_from_location(device, model)
-            && self.location.as_ref().is_none_or(|p| location.is_some_and(|at| p.matches(at)))
-    }
-
-    pub(crate) fn matches_apart_from_location(&self, device: &Device, model: DriverModel) -> bool {
-        let hardware = device.hardware_id;
+        let (hardware, location) = (device.hardware_id, device.location_path.as_ref());
         self.vendor.is_none_or(|vendor| vendor == device.vendor)
             && self.model.is_none_or(|wanted| wanted == model)
             && self.pci.is_none_or(|pci| pci.matches(hardware.vendor, hardware.device))
@@ -239,5 +218,6 @@ impl DeviceMatch {
                 .min_memory_mib
                 .is_none_or(|least| device.dedicated_memory_mib.is_some_and(|mib| mib >= least))
             && self.description.as_ref().is_none_or(|p| p.matches(&device.description))
+            && self.location.as_ref().is_none_or(|p| location.is_some_and(|at| p.matches(at)))
     }
 }

@@ -9,6 +9,7 @@
 use std::fmt;
 
 use crate::case_folding::fold_case;
+use crate::printable::printable;
 
 /// A file's path relative to a driver store folder, with `\` between its components.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -105,12 +106,6 @@ impl fmt::Display for FileName {
 pub struct PathError {
     path: String,
     why: PathProblem,
-}
-
-/// Escapes control characters, because errors go to terminals and logs.
-fn printable(path: &str) -> String {
-    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    path.chars().map(escaped).collect()
 }
 
 /// What is wrong with a path.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::LocationPath;
+use crate::ParseError;
 use crate::case_folding::fold_case;
 
 /// A regular expression that is searched for in a device's description,
@@ -89,13 +90,11 @@ impl fmt::Display for PciPattern {
     }
 }
 
-/// The text is not a PCI ID pattern.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a PCI ID (four hexadecimal digits, a colon, and four more or `*`)")]
-pub struct PciPatternError(String);
+/// What the text of a value should be.
+const PCI_PATTERN: &str = "a PCI ID (four hexadecimal digits, a colon, and four more or `*`)";
 
 impl FromStr for PciPattern {
-    type Err = PciPatternError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let hex = |part: &str| {
@@ -108,7 +107,7 @@ impl FromStr for PciPattern {
                 let device = if device == "*" { None } else { Some(hex(device)?) };
                 Some(PciPattern { vendor: hex(vendor)?, device })
             })
-            .ok_or_else(|| PciPatternError(text.to_owned()))
+            .ok_or_else(|| ParseError::new(text, PCI_PATTERN))
     }
 }
 
@@ -120,42 +119,29 @@ pub struct LocationPattern {
     folded: String,
 }
 
-/// What a case-folded path is compared with.
-pub(crate) enum LocationKey<'a> {
-    /// The whole path.
-    Path(&'a str),
-    /// The beginning of the path.
-    Prefix(&'a str),
-}
-
 impl LocationPattern {
     /// Whether `path` matches.
     #[must_use]
     pub fn matches(&self, path: &LocationPath) -> bool {
         let path = fold_case(path.as_str());
-        match self.key() {
-            LocationKey::Prefix(start) => path.starts_with(start),
-            LocationKey::Path(whole) => path == whole,
+        match self.prefix() {
+            Some(start) => path.starts_with(start),
+            None => path == self.folded,
         }
     }
 
     /// Whether `self` matches every path that `other` matches.
     #[must_use]
     pub fn covers(&self, other: &LocationPattern) -> bool {
-        match (self.key(), other.key()) {
-            (LocationKey::Path(whole), LocationKey::Path(other)) => whole == other,
-            (LocationKey::Path(_), LocationKey::Prefix(_)) => false,
-            (LocationKey::Prefix(start), LocationKey::Path(other) | LocationKey::Prefix(other)) => {
-                other.starts_with(start)
-            }
+        match self.prefix() {
+            Some(start) => other.prefix().unwrap_or(&other.folded).starts_with(start),
+            None => other.folded == self.folded,
         }
     }
 
-    pub(crate) fn key(&self) -> LocationKey<'_> {
-        match self.folded.strip_suffix('*') {
-            Some(start) => LocationKey::Prefix(start),
-            None => LocationKey::Path(&self.folded),
-        }
+    /// How every path begins that this matches, if it ends with `*`.
+    fn prefix(&self) -> Option<&str> {
+        self.folded.strip_suffix('*')
     }
 }
 
@@ -165,18 +151,17 @@ impl fmt::Display for LocationPattern {
     }
 }
 
-/// The text is not a location path pattern.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a location path (text such as PCIROOT(0)#PCI(1B00), `*` only at its end)")]
-pub struct LocationPatternError(String);
+/// What the text of a value should be.
+const LOCATION_PATTERN: &str =
+    "a location path (text such as PCIROOT(0)#PCI(1B00), `*` only at its end)";
 
 impl FromStr for LocationPattern {
-    type Err = LocationPatternError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let body = text.strip_suffix('*').unwrap_or(text);
         if body.is_empty() || body.contains('*') {
-            return Err(LocationPatternError(text.to_owned()));
+            return Err(ParseError::new(text, LOCATION_PATTERN));
         }
         Ok(LocationPattern { text: text.to_owned(), folded: fold_case(text) })
     }

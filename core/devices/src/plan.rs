@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use printable::printable;
+use crate::printable::printable;
 
 use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
 use crate::environment_hints;

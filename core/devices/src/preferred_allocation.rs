@@ -6,15 +6,15 @@
 //! and of the replicas. The result is a subset of the available slots, has the
 //! requested size, and depends only on the arguments.
 //!
-//! Slots are chosen in rounds, one of each device, and a round sorts its devices once: the
-//! cost is that of sorting the slots. Anyone who may create a pod decides how many are
-//! requested, so a search for each of them would be too slow.
+//! Slots are chosen one after the other, and each choice compares the devices. Anyone who may create
+//! a pod decides how many are requested, so the cost is linear in that number and in the
+//! number of devices.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
-use crate::AllocationPolicy;
 use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
+use crate::{AllocationPolicy, Sharing};
 
 /// Why no set of slots can be preferred.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -59,18 +59,38 @@ pub fn preferred_allocation(
             requested: size,
         });
     }
-    let free = available.iter().map(String::as_str).filter(|id| !included.contains(id));
-    let mut pool = Pool::new(resource, free)?;
-    let total = pool.free() + must_include.len();
+    let mut devices = candidates(resource);
+    let mut total = must_include.len();
+    for id in available.iter().filter(|id| !included.contains(id.as_str())) {
+        let slot = resource.locate(id)?;
+        devices[slot.device_index].free.push((slot.replica, id));
+        total += 1;
+    }
     if total < size {
         return Err(PreferredAllocationError::TooFew { requested: size, available: total });
     }
+    for device in &mut devices {
+        device.free.sort_unstable_by_key(|slot| Reverse(*slot));
+    }
+    let mut counts = Counts::new(devices.len());
     for id in must_include {
-        pool.count_included(resource, id)?;
+        counts.choose(&mut devices[resource.locate(id)?.device_index]);
     }
     let mut chosen = must_include.to_vec();
+    if chosen.is_empty() {
+        counts = Counts::before_the_first(&devices, size);
+    }
+    let sharing = resource.spec.sharing;
+    let loads: Vec<usize> = devices.iter().map(|device| device.load(sharing)).collect();
     while chosen.len() < size {
-        pool.take_round(size - chosen.len(), &mut chosen);
+        let free = devices.iter().enumerate().filter(|(_, device)| !device.free.is_empty());
+        let best = free.min_by_key(|(n, device)| (counts.rank(device), loads[*n], *n));
+        let Some(device) = best.map(|(n, _)| n).map(|n| &mut devices[n]) else { break };
+        if chosen.is_empty() {
+            counts = Counts::new(loads.len());
+        }
+        chosen.extend(device.free.pop().map(|(_, id)| id.to_owned()));
+        counts.choose(device);
     }
     Ok(chosen)
 }
@@ -83,162 +103,78 @@ fn unique(ids: &[String]) -> Result<HashSet<&str>, PreferredAllocationError> {
     }
 }
 
-/// The devices with free slots, and how many slots were chosen.
-struct Pool<'a> {
-    /// In the order of the resource.
-    devices: Vec<Candidate<'a>>,
-    chosen: Chosen<'a>,
-}
-
-/// One device with free slots.
+/// A device of the resource.
 struct Candidate<'a> {
-    /// How the policy and the order of the devices rank it; lower is better.
-    rank: Rank,
-    affinity: Affinity<'a>,
+    /// The first device of the resource with the same driver, which stands for it.
+    driver: usize,
+    /// The first one with the same driver and the same published NUMA node.
+    affinity: usize,
     /// How many of its slots were chosen.
     chosen: usize,
     /// Free slots, the next one last.
     free: Vec<(u32, &'a str)>,
 }
 
-/// Load according to the policy, and the device's index in the resource.
-type Rank = (usize, usize);
-
-/// The properties that the devices of one container should share.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Affinity<'a> {
-    driver: Option<&'a str>,
-    numa_node: Option<u32>,
+fn candidates<'a>(resource: &ResourceDevices) -> Vec<Candidate<'a>> {
+    let (mut drivers, mut affinities) = (HashMap::new(), HashMap::new());
+    let candidate = |(n, entry): (usize, &ListedDevice)| {
+        let driver = entry.device.driver_store.as_ref().ok().map(|store| store.path.clone());
+        let affinity = (driver.clone(), entry.published_numa_node());
+        Candidate {
+            driver: *drivers.entry(driver).or_insert(n),
+            affinity: *affinities.entry(affinity).or_insert(n),
+            chosen: 0,
+            free: Vec::new(),
+        }
+    };
+    resource.entries().iter().enumerate().map(candidate).collect()
 }
 
-impl<'a> Affinity<'a> {
-    fn of(entry: &'a ListedDevice) -> Affinity<'a> {
-        Affinity {
-            driver: entry.device.driver_store.as_ref().ok().map(|store| store.path.as_str()),
-            numa_node: entry.published_numa_node(),
+impl Candidate<'_> {
+    /// How the policy ranks the device before the first choice; lower is better.
+    fn load(&self, sharing: Sharing) -> usize {
+        let in_use = (sharing.replicas.get() as usize).saturating_sub(self.free.len());
+        match sharing.allocation {
+            AllocationPolicy::Distributed => in_use,
+            AllocationPolicy::Packed => usize::MAX - in_use,
         }
-    }
-}
-
-impl<'a> Pool<'a> {
-    fn new(
-        resource: &'a ResourceDevices,
-        available: impl Iterator<Item = &'a str>,
-    ) -> Result<Self, SlotError> {
-        let mut devices: BTreeMap<usize, Candidate<'a>> = BTreeMap::new();
-        for id in available {
-            let slot = resource.locate(id)?;
-            let device = devices.entry(slot.device_index).or_insert_with(|| Candidate {
-                rank: (0, slot.device_index),
-                affinity: Affinity::of(slot.entry),
-                chosen: 0,
-                free: Vec::new(),
-            });
-            device.free.push((slot.replica, id));
-        }
-        let replicas = resource.spec.sharing.replicas.get() as usize;
-        for device in devices.values_mut() {
-            device.free.sort_unstable_by_key(|slot| Reverse(*slot));
-            let in_use = replicas.saturating_sub(device.free.len());
-            device.rank.0 = match resource.spec.sharing.allocation {
-                AllocationPolicy::Distributed => in_use,
-                AllocationPolicy::Packed => usize::MAX - in_use,
-            };
-        }
-        Ok(Pool { devices: devices.into_values().collect(), chosen: Chosen::default() })
-    }
-
-    fn free(&self) -> usize {
-        self.devices.iter().map(|device| device.free.len()).sum()
-    }
-
-    /// Counts a slot that must be included.
-    fn count_included(&mut self, resource: &'a ResourceDevices, id: &str) -> Result<(), SlotError> {
-        let slot = resource.locate(id)?;
-        self.chosen.add(Affinity::of(slot.entry));
-        let place = self.devices.binary_search_by_key(&slot.device_index, |device| device.rank.1);
-        if let Ok(place) = place {
-            self.devices[place].chosen += 1;
-        }
-        Ok(())
-    }
-
-    /// Takes one slot of each device that has the fewest chosen slots, at most `missing`.
-    fn take_round(&mut self, missing: usize, ids: &mut Vec<String>) {
-        let fewest = self.devices.iter().map(|device| device.chosen).min();
-        let mut round: Vec<&mut Candidate<'a>> =
-            self.devices.iter_mut().filter(|device| Some(device.chosen) == fewest).collect();
-        self.chosen.sort(&mut round, missing);
-        for device in round.into_iter().take(missing) {
-            ids.extend(device.free.pop().map(|(_, id)| id.to_owned()));
-            device.chosen += 1;
-            self.chosen.add(device.affinity);
-        }
-        self.devices.retain(|device| !device.free.is_empty());
     }
 }
 
-/// How many slots were chosen of devices with each driver and each affinity.
-#[derive(Clone, Default)]
-struct Chosen<'a> {
-    of_driver: BTreeMap<Option<&'a str>, usize>,
-    of_affinity: BTreeMap<Affinity<'a>, usize>,
+/// How many slots were chosen of devices with each driver, and with each affinity.
+struct Counts {
+    of_driver: Vec<usize>,
+    of_affinity: Vec<usize>,
 }
 
-impl<'a> Chosen<'a> {
-    fn add(&mut self, affinity: Affinity<'a>) {
-        *self.of_driver.entry(affinity.driver).or_default() += 1;
-        *self.of_affinity.entry(affinity).or_default() += 1;
+impl Counts {
+    fn new(devices: usize) -> Counts {
+        Counts { of_driver: vec![0; devices], of_affinity: vec![0; devices] }
     }
 
-    /// Sorts devices into the order in which they should be chosen.
-    ///
-    /// The device chosen next has the most chosen slots with its driver, then with its
-    /// affinity. The choice raises both counts, so the next device has the same driver and
-    /// affinity while there is one: devices are chosen driver by driver, and affinity by
-    /// affinity. The order of drivers, and of affinities, is that of their best devices.
-    fn sort(&self, devices: &mut [&mut Candidate<'a>], missing: usize) {
-        let mut counts = self.clone();
-        if self.of_driver.is_empty() {
-            counts.add_first(devices, missing);
+    /// The first choice decides for the rest: a device with as many free devices of its driver, and of
+    /// its affinity, as are `wanted`.
+    fn before_the_first(devices: &[Candidate<'_>], wanted: usize) -> Counts {
+        let mut counts = Counts::new(devices.len());
+        for device in devices.iter().filter(|device| !device.free.is_empty()) {
+            counts.of_driver[device.driver] += 1;
+            counts.of_affinity[device.affinity] += 1;
         }
-        let count = |affinity: &Affinity<'a>| {
-            let of_driver = counts.of_driver.get(&affinity.driver).copied().unwrap_or_default();
-            let of_affinity = counts.of_affinity.get(affinity).copied().unwrap_or_default();
-            (Reverse(of_driver), Reverse(of_affinity))
-        };
-        let mut best_of_affinity: BTreeMap<Affinity<'a>, Rank> = BTreeMap::new();
-        for device in devices.iter() {
-            let best = best_of_affinity.entry(device.affinity).or_insert(device.rank);
-            *best = device.rank.min(*best);
+        for count in counts.of_driver.iter_mut().chain(&mut counts.of_affinity) {
+            *count = (*count).min(wanted);
         }
-        let mut best_of_driver = BTreeMap::new();
-        for (affinity, rank) in &best_of_affinity {
-            let key = (count(affinity), *rank);
-            let best = best_of_driver.entry(affinity.driver).or_insert(key);
-            *best = key.min(*best);
-        }
-        devices.sort_by_cached_key(|device| {
-            let affinity = &device.affinity;
-            let of_affinity = (count(affinity), best_of_affinity[affinity]);
-            (best_of_driver[&affinity.driver], of_affinity, device.rank)
-        });
+        counts
     }
 
-    /// Adds the first device, which decides for the rest: one with as many free devices of
-    /// its driver, and of its affinity, as are `missing`.
-    fn add_first(&mut self, devices: &[&mut Candidate<'a>], missing: usize) {
-        let mut free = Chosen::default();
-        for device in devices {
-            free.add(device.affinity);
-        }
-        let enough = |count: usize| Reverse(count.min(missing));
-        let first = devices.iter().min_by_key(|device| {
-            let of_driver = free.of_driver[&device.affinity.driver];
-            (enough(of_driver), enough(free.of_affinity[&device.affinity]), device.rank)
-        });
-        if let Some(first) = first {
-            self.add(first.affinity);
-        }
+    fn choose(&mut self, device: &mut Candidate<'_>) {
+        device.chosen += 1;
+        self.of_driver[device.driver] += 1;
+        self.of_affinity[device.affinity] += 1;
+    }
+
+    /// Lower is better.
+    fn rank(&self, device: &Candidate<'_>) -> (usize, Reverse<usize>, Reverse<usize>) {
+        let of_driver = self.of_driver[device.driver];
+        (device.chosen, Reverse(of_driver), Reverse(self.of_affinity[device.affinity]))
     }
 }

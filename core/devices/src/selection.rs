@@ -8,11 +8,11 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::case_folding::fold_case;
-use crate::device::DriverFiles;
 use crate::{
-    Adapter, AdapterKind, Attachment, Device, DeviceScope, DriverModel, DriverStore, HostFacts,
-    HostSnapshot, Luid, Placement, WarningEffect,
+    Adapter, AdapterKind, Attachment, Device, DeviceScope, DriverModel, HostFacts, HostSnapshot,
+    Luid, Placement, WarningEffect,
 };
 
 /// Selects devices by what they support. The numbers are those of the discovery
@@ -78,7 +78,7 @@ impl Filter {
     /// Whether `device` passes the filter.
     #[must_use]
     pub const fn matches(self, device: &Device) -> bool {
-        let (display, compute) = (device.display.is_yes(), device.compute.is_yes());
+        let (display, compute) = (device.display, device.compute);
         match self {
             Filter::All => true,
             Filter::Display => display,
@@ -96,20 +96,16 @@ impl fmt::Display for Filter {
     }
 }
 
-/// The text is not the name of a filter.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "`{0}` is not a filter (all, display, compute, display-only, compute-only or \
-     display-and-compute)"
-)]
-pub struct FilterError(String);
+/// What the text of a value should be.
+const FILTER: &str =
+    "a filter (all, display, compute, display-only, compute-only or display-and-compute)";
 
 impl FromStr for Filter {
-    type Err = FilterError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Filter::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| FilterError(text.to_owned()))
+        found.ok_or_else(|| ParseError::new(text, FILTER))
     }
 }
 
@@ -191,7 +187,7 @@ pub struct Capabilities {
 
 impl Capabilities {
     pub(crate) fn of(device: &Device) -> Capabilities {
-        Capabilities { display: device.display.is_yes(), compute: device.compute.is_yes() }
+        Capabilities { display: device.display, compute: device.compute }
     }
 }
 
@@ -243,9 +239,10 @@ pub(crate) fn select<T>(
 ) -> (Vec<T>, Vec<Skipped>) {
     let mut accepted = Vec::new();
     let mut skipped = Vec::new();
-    let mut seen = Seen::new(&snapshot.host);
+    let mut seen = HashMap::new();
     for adapter in &snapshot.adapters {
-        let device = seen.identify(adapter).map(|device| Device {
+        let device = identify(adapter, &mut seen, &snapshot.host);
+        let device = device.map(|device| Device {
             cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
             ..device
         });
@@ -267,43 +264,22 @@ pub(crate) fn select<T>(
     (accepted, skipped)
 }
 
-/// What the adapters before one had, on their host.
-struct Seen<'a> {
-    host: &'a HostFacts,
-    pnp_devices: HashMap<String, Luid>,
-    /// The newest driver folder with each path, because adapters usually share a driver.
-    drivers: HashMap<&'a str, (&'a DriverStore, DriverFiles)>,
-}
-
-impl<'a> Seen<'a> {
-    fn new(host: &'a HostFacts) -> Seen<'a> {
-        Seen { host, pnp_devices: HashMap::new(), drivers: HashMap::new() }
+/// The device of an adapter, if the adapter is hardware with a `PnP` device that none of the adapters
+/// before has, which are `seen`.
+fn identify(
+    adapter: &Adapter,
+    seen: &mut HashMap<String, Luid>,
+    host: &HostFacts,
+) -> Result<Device, SkipReason> {
+    if adapter.kind == AdapterKind::Software {
+        return Err(SkipReason::Software);
     }
-
-    /// The device of an adapter, if the adapter is hardware with its own `PnP` device.
-    fn identify(&mut self, adapter: &'a Adapter) -> Result<Device, SkipReason> {
-        if adapter.kind == AdapterKind::Software {
-            return Err(SkipReason::Software);
-        }
-        let pnp = adapter.pnp.as_ref().ok_or(SkipReason::NoPnpDevice)?;
-        match self.pnp_devices.entry(fold_case(pnp.id.as_str())) {
-            Entry::Occupied(first) => return Err(SkipReason::SamePnpDevice(*first.get())),
-            Entry::Vacant(new) => new.insert(adapter.luid),
-        };
-        let files = adapter.driver_store.as_ref().map(|store| self.driver_files(store));
-        Ok(Device::new(adapter, pnp, files.unwrap_or_default()))
-    }
-
-    fn driver_files(&mut self, store: &'a DriverStore) -> DriverFiles {
-        match self.drivers.get(store.path.as_str()) {
-            Some((known, files)) if *known == store => files.clone(),
-            _ => {
-                let files = DriverFiles::of(store, self.host);
-                self.drivers.insert(&store.path, (store, files.clone()));
-                files
-            }
-        }
-    }
+    let pnp = adapter.pnp.as_ref().ok_or(SkipReason::NoPnpDevice)?;
+    match seen.entry(fold_case(pnp.id.as_str())) {
+        Entry::Occupied(first) => return Err(SkipReason::SamePnpDevice(*first.get())),
+        Entry::Vacant(new) => new.insert(adapter.luid),
+    };
+    Ok(Device::new(adapter, pnp, host))
 }
 
 /// Checks whether integrated and detachable devices are included.

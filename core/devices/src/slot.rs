@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::PnpId;
 use crate::decimal::parse_decimal;
 
@@ -22,16 +23,14 @@ impl fmt::Display for SlotId {
     }
 }
 
-/// The text is not a slot ID.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not a slot ID (expected a PnP instance ID, a backslash and a replica number)")]
-pub struct SlotIdError(String);
+/// What the text of a value should be.
+const SLOT_ID: &str = "a slot ID (expected a PnP instance ID, a backslash and a replica number)";
 
 impl FromStr for SlotId {
-    type Err = SlotIdError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (device, replica) = split(text).ok_or_else(|| SlotIdError(text.to_owned()))?;
+        let (device, replica) = split(text).ok_or_else(|| ParseError::new(text, SLOT_ID))?;
         Ok(SlotId { device: PnpId::new(device), replica })
     }
 }

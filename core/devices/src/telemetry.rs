@@ -7,24 +7,21 @@ use std::time::Duration;
 
 /// The state of one adapter.
 ///
-/// `DXCore` states are those of `IDXCoreAdapter::QueryState`. D3DKMT is the graphics kernel's
-/// interface, which a source uses where `DXCore` does not report a value.
+/// D3DKMT is the graphics kernel's interface.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Telemetry {
-    /// The engines, by index. Empty if neither interface reports them.
+    /// The engines, by index. Empty if they are not reported.
     pub engines: Vec<EngineTelemetry>,
     /// The memory of the adapter itself.
     pub dedicated: Option<MemoryUse>,
     /// The system memory that the adapter can use.
     pub shared: Option<MemoryUse>,
-    /// Degrees Celsius. `DXCore` state 6 (`AdapterTemperatureCelsius`), or D3DKMT
-    /// `ADAPTERPERFDATA`, which has tenths of a degree.
+    /// Degrees Celsius. D3DKMT `ADAPTERPERFDATA`, which has tenths of a degree.
     pub temperature_celsius: Option<f64>,
     /// The clock of the first 3D engine, or of the first engine if there is no 3D engine, in
-    /// hertz. `DXCore` state 9 (`AdapterEngineFrequencyHertz`), or D3DKMT `NODEPERFDATA`.
+    /// hertz. D3DKMT `NODEPERFDATA`.
     pub engine_hertz: Option<u64>,
-    /// The clock of the memory in hertz. `DXCore` state 10 (`AdapterMemoryFrequencyHertz`), or
-    /// D3DKMT `ADAPTERPERFDATA`.
+    /// The clock of the memory in hertz. D3DKMT `ADAPTERPERFDATA`.
     pub memory_hertz: Option<u64>,
     /// The power draw in percent of the adapter's limit, not in watts. D3DKMT `ADAPTERPERFDATA`,
     /// which has tenths of a percent.
@@ -46,8 +43,7 @@ pub struct EngineTelemetry {
     /// The name that the driver gives the engine, if it gives one. D3DKMT `NODEMETADATA`.
     pub name: Option<String>,
     /// How long the engine was busy since the adapter was started, for all processes of the
-    /// host and its containers. `DXCore` state 4 (`AdapterEngineRunningTimeMicroseconds`), or
-    /// D3DKMT statistics of the node.
+    /// host and its containers. D3DKMT statistics of the node.
     pub running_time: Duration,
 }
 
@@ -122,13 +118,10 @@ fn names_compute(name: &str) -> bool {
 /// The use of one kind of memory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryUse {
-    /// What all processes use and is resident. `DXCore` state 2 (`AdapterMemoryUsageBytes`), or
-    /// D3DKMT statistics of the memory segments (`BytesResident`).
+    /// What all processes use and is resident. D3DKMT statistics of the memory segments
+    /// (`BytesResident`).
     pub used_bytes: u64,
-    /// The most that can be used. `DXCore` properties 7 (`DedicatedAdapterMemory`) and 9
-    /// (`SharedSystemMemory`), or D3DKMT statistics of the memory segments (`CommitLimit`).
-    /// `DXCore` state 1 (`AdapterMemoryBudget`) is the budget of the calling process, so it is
-    /// not used.
+    /// The most that can be used. D3DKMT statistics of the memory segments (`CommitLimit`).
     pub budget_bytes: Option<u64>,
 }
 

@@ -11,12 +11,12 @@ use tower::service_fn;
 
 use crate::text::ErrorChain;
 
-/// Makes calls over a connection. Kubelets send the same authority since release 1.26. Dropping the
+/// Makes calls over a connection, as a kubelet or a plugin does. Kubelets send the same authority since release 1.26. Dropping the
 /// channel closes the connection.
 ///
 /// # Errors
 /// The connection was lost.
-pub(crate) async fn over<Io>(io: Io) -> Result<Channel, Error>
+pub async fn connect<Io>(io: Io) -> Result<Channel, Error>
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod channel;
+mod connection;
 mod device_list;
 mod directory;
 mod limits;

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tonic::Status;
 use tonic::body::Body;
 
@@ -25,18 +25,26 @@ use crate::v1beta1::device_plugin_server::DevicePluginServer;
 pub(crate) const CALLS: usize = 8;
 
 /// Who is at the other end of a connection.
-#[derive(Clone, Default)]
-pub(crate) struct Peer(Arc<AtomicBool>);
+#[derive(Clone)]
+pub(crate) struct Peer {
+    is_kubelet: Arc<AtomicBool>,
+    _connection: Arc<OwnedSemaphorePermit>,
+}
 
 impl Peer {
+    /// The peer of a connection that has this permit.
+    pub(crate) fn new(connection: OwnedSemaphorePermit) -> Peer {
+        Peer { is_kubelet: Arc::default(), _connection: Arc::new(connection) }
+    }
+
     /// Marks the connection as the kubelet's.
     pub(crate) fn set_kubelet(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.is_kubelet.store(true, Ordering::Relaxed);
     }
 
     /// Whether the kubelet's stream was opened on this connection.
     fn is_kubelet(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.is_kubelet.load(Ordering::Relaxed)
     }
 }
 

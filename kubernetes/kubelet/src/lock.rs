@@ -42,7 +42,7 @@ impl FileLock {
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         let found = uds::identity(&path)?;
         match found {
-            Some(identity) if is_at(&file, &path) => {
+            Some(identity) if !is_removed(&file) => {
                 Ok(FileLock { path, identity, file: Some(file) })
             }
             // The process that had the lock has removed the file meanwhile.
@@ -76,19 +76,16 @@ impl Drop for FileLock {
     }
 }
 
-/// Whether the open file is the one at `path`.
+/// Whether the open file has been removed, which Windows does to no file that is open here.
 #[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
+fn is_removed(file: &File) -> bool {
     use std::os::unix::fs::MetadataExt;
-    let inode = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let open = file.metadata().map(inode);
-    fs::metadata(path).is_ok_and(|found| open.is_ok_and(|open| open == inode(found)))
+    file.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
 }
 
-/// Windows removes no file that is open here.
 #[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> bool {
-    true
+fn is_removed(_: &File) -> bool {
+    false
 }
 
 fn held(path: &Path) -> io::Error {

@@ -1,5 +1,7 @@
 //! Whether a kubelet has the device lists: the answer to a readiness probe.
 
+use std::collections::BTreeMap;
+
 use tokio::time::Instant;
 
 use crate::OutdatedContainer;
@@ -47,7 +49,7 @@ pub struct ResourceReadiness {
     pub pending: Option<String>,
     /// How many registrations a kubelet accepted, by cause; the causes are words such as
     /// `startup` and `kubelet_replaced`.
-    pub registrations: Vec<(&'static str, u64)>,
+    pub registrations: BTreeMap<&'static str, u64>,
 }
 
 impl ResourceReadiness {
@@ -59,7 +61,7 @@ impl ResourceReadiness {
             since: Instant::now(),
             last_error: String::new(),
             pending: resource.pending(),
-            registrations: Vec::new(),
+            registrations: BTreeMap::new(),
         }
     }
 }
@@ -77,7 +79,7 @@ mod tests {
                 since: Instant::now(),
                 last_error: String::new(),
                 pending: pending.map(str::to_owned),
-                registrations: Vec::new(),
+                registrations: BTreeMap::new(),
             }],
             rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
             notices: vec!["a notice".to_owned()],

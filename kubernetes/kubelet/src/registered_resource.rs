@@ -13,7 +13,6 @@
 
 mod checks;
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::panic::resume_unwind;
@@ -71,27 +70,26 @@ const OTHER_PLUGIN_HINT: &str =
 const MISSING_DIRECTORY: &str = "start kubelet, which creates its device plugin directory, and \
     check that the plugin is configured with the same directory";
 
-/// Why a resource needs another socket. The texts are labels of a metric.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Reason(&'static str);
+/// Why a resource needs another socket: the label of a metric.
+type Reason = &'static str;
 
 /// The resource has no socket yet.
-const STARTUP: Reason = Reason("startup");
+const STARTUP: Reason = "startup";
 /// The socket was deleted or replaced.
-const SOCKET_LOST: Reason = Reason("socket_lost");
+const SOCKET_LOST: Reason = "socket_lost";
 /// The kubelet's socket is not the one that the resource was registered with.
-const KUBELET_REPLACED: Reason = Reason("kubelet_replaced");
+const KUBELET_REPLACED: Reason = "kubelet_replaced";
 /// The kubelet closed the `ListAndWatch` stream.
-const STREAM_ENDED: Reason = Reason("stream_ended");
+const STREAM_ENDED: Reason = "stream_ended";
 /// The kubelet accepted the registration and did not call `ListAndWatch`.
-const NO_STREAM: Reason = Reason("no_stream");
+const NO_STREAM: Reason = "no_stream";
 /// The kubelet refused the registration or did not answer. It may have connected to the socket
 /// anyway, and must not be asked to connect to it twice.
-const REGISTRATION_FAILED: Reason = Reason("registration_failed");
+const REGISTRATION_FAILED: Reason = "registration_failed";
 /// The socket stopped accepting connections.
-const ENDPOINT_ENDED: Reason = Reason("endpoint_ended");
+const ENDPOINT_ENDED: Reason = "endpoint_ended";
 /// Another daemon took the lock of the resource, so the stream must end.
-const LOCK_LOST: Reason = Reason("lock_lost");
+const LOCK_LOST: Reason = "lock_lost";
 
 /// Serves a resource and keeps it registered until `close` is cancelled. Returns its name when the
 /// kubelet has handled the end.
@@ -109,11 +107,8 @@ pub(crate) async fn keep_registered<T: Transport>(
 struct RegisteredResource<T: Transport> {
     node: Arc<Node<T>>,
     resource: Arc<dyn Resource>,
-    phase: Phase,
-    /// When the phase began.
-    since: Instant,
-    /// The last error of the phase.
-    last_error: String,
+    /// The state of the registration, which is published after each change.
+    state: ResourceReadiness,
     lock: Option<Box<dyn Lock>>,
     socket: Option<Socket<T>>,
     /// The servers of the socket and of earlier ones whose connections have not ended yet.
@@ -132,8 +127,6 @@ struct RegisteredResource<T: Transport> {
     /// Since when no kubelet was found.
     absent_since: Option<Instant>,
     log_limiter: LogLimiter,
-    /// How many registrations the kubelet accepted, by the reason for the socket.
-    registrations: BTreeMap<Reason, u64>,
 }
 
 /// A bound socket. Dropping it ends its streams, then its calls, then its connections.
@@ -160,10 +153,8 @@ impl<T: Transport> RegisteredResource<T> {
         let now = Instant::now();
         RegisteredResource {
             node,
+            state: ResourceReadiness::starting(&*resource),
             resource,
-            phase: Phase::Starting,
-            since: now,
-            last_error: String::new(),
             lock: None,
             socket: None,
             servers: JoinSet::new(),
@@ -175,7 +166,6 @@ impl<T: Transport> RegisteredResource<T> {
             short_streams: 0,
             absent_since: None,
             log_limiter: LogLimiter::default(),
-            registrations: BTreeMap::new(),
         }
     }
 
@@ -231,9 +221,9 @@ impl<T: Transport> RegisteredResource<T> {
         let (resource, socket) = (self.resource.name(), file.path().display());
         if matches!(reason, REGISTRATION_FAILED | NO_STREAM) {
             // Repeats with every retry, and the failure itself was logged.
-            tracing::debug!(resource, %socket, reason = reason.0, "listening on plugin socket");
+            tracing::debug!(resource, %socket, reason, "listening on plugin socket");
         } else {
-            tracing::info!(resource, %socket, reason = reason.0, "listening on plugin socket");
+            tracing::info!(resource, %socket, reason, "listening on plugin socket");
         }
         let (close, file) = (CancellationToken::new(), Arc::new(file));
         let (stream, followed) = watch::channel(KubeletStream::Unexpected);
@@ -368,7 +358,7 @@ impl<T: Transport> RegisteredResource<T> {
         let registered_at = Instant::now();
         self.is_linked = true;
         if let Some(socket) = &self.socket {
-            *self.registrations.entry(socket.reason).or_default() += 1;
+            *self.state.registrations.entry(socket.reason).or_default() += 1;
         }
         self.set_phase(Phase::Registered, None);
         let opened = timeout(STREAM_LIMIT, reached(&mut stream, KubeletStream::Open));
@@ -435,7 +425,7 @@ impl<T: Transport> RegisteredResource<T> {
     /// Waits until the next check is due, or a `Register` call, or until a server has ended.
     async fn pause(&mut self) -> Result<(), Reason> {
         let now = Instant::now();
-        let interval = match self.phase {
+        let interval = match self.state.phase {
             Phase::Starting | Phase::WaitingForKubelet => UNSETTLED_CHECK_INTERVAL,
             Phase::Registered | Phase::Ready | Phase::WaitingForOtherDaemon => CHECK_INTERVAL,
         };
@@ -465,33 +455,29 @@ impl<T: Transport> RegisteredResource<T> {
 
     /// Waits for a kubelet, unless another daemon is waited for. Without an error, the last one stays.
     fn wait_for_kubelet(&mut self, error: Option<String>) {
-        if self.phase != Phase::WaitingForOtherDaemon {
+        if self.state.phase != Phase::WaitingForOtherDaemon {
             self.set_phase(Phase::WaitingForKubelet, error);
         }
     }
 
     fn set_phase(&mut self, phase: Phase, error: Option<String>) {
-        if self.phase != phase {
-            (self.phase, self.since) = (phase, Instant::now());
-            self.last_error.clear();
+        if self.state.phase != phase {
+            (self.state.phase, self.state.since) = (phase, Instant::now());
+            self.state.last_error.clear();
         }
-        self.last_error = error.unwrap_or_else(|| std::mem::take(&mut self.last_error));
+        if let Some(error) = error {
+            self.state.last_error = error;
+        }
         self.publish();
     }
 
-    fn publish(&self) {
-        let now = ResourceReadiness {
-            name: self.resource.name().to_owned(),
-            phase: self.phase,
-            since: self.since,
-            last_error: self.last_error.clone(),
-            pending: self.resource.pending(),
-            registrations: self.registrations.iter().map(|(why, n)| (why.0, *n)).collect(),
-        };
+    fn publish(&mut self) {
+        self.state.pending = self.resource.pending();
+        let now = &self.state;
         self.node.readiness.send_if_modified(|readiness| {
             let before = readiness.resources.iter_mut().find(|before| before.name == now.name);
-            let changed = before.filter(|before| **before != now);
-            changed.map(|before| *before = now).is_some()
+            let changed = before.filter(|before| *before != now);
+            changed.map(|before| before.clone_from(now)).is_some()
         });
     }
 }

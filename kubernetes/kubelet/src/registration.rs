@@ -99,7 +99,7 @@ pub(crate) async fn register<T: Transport>(
         })
         .map_err(RegisterError::Connect)?;
     let call = async {
-        let channel = channel::over(io).await;
+        let channel = channel::connect(io).await;
         let channel =
             channel.map_err(|error| RegisterError::Lost(ErrorChain(&error).to_string()))?;
         let version = API_VERSION.to_owned();

@@ -1,6 +1,6 @@
 //! The delays between attempts, and which failures to log.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -15,11 +15,8 @@ pub(crate) const UNREACHABLE_DELAY: Duration = Duration::from_millis(500);
 /// The longest delay while a kubelet refuses the registration or does not answer.
 pub(crate) const REFUSED_DELAY: Duration = Duration::from_secs(30);
 
-/// The interval after which the same failure is logged again. Each repetition doubles it.
-const FIRST_LOG_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The longest interval between two log lines of the same failure.
-const LONGEST_LOG_INTERVAL: Duration = Duration::from_secs(600);
+/// The interval after which the same failure is logged again.
+const LOG_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Counts failures and computes the delay before the next attempt.
 #[derive(Clone, Debug, Default)]
@@ -40,47 +37,25 @@ impl Backoff {
     }
 }
 
-/// Limits repeated log lines: it lets the first of a series of equal failures through, and then
-/// one per interval. This also works when several kinds of failures alternate.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LogLimiter {
-    /// Oldest first.
-    logged: VecDeque<Logged>,
-}
-
-/// How many kinds of failures are tracked. If more kinds than this alternate, every failure is
-/// logged.
-const KINDS: usize = 8;
-
-#[derive(Clone, Debug)]
-struct Logged {
-    text: String,
-    next: Instant,
-    interval: Duration,
-}
+/// Limits repeated log lines: of equal failures, it lets the first one through, and another one after
+/// each [`LOG_INTERVAL`]. This also works when several kinds of failures alternate.
+#[derive(Debug, Default)]
+pub(crate) struct LogLimiter(HashMap<String, Instant>);
 
 impl LogLimiter {
     /// Whether to log a failure with this `text` now.
     pub(crate) fn should_log(&mut self, text: &str, now: Instant) -> bool {
-        if let Some(logged) = self.logged.iter_mut().find(|logged| logged.text == text) {
-            let due = now >= logged.next;
-            if due {
-                logged.interval = (logged.interval * 2).min(LONGEST_LOG_INTERVAL);
-                logged.next = now + logged.interval;
-            }
-            return due;
+        self.0.retain(|_, logged| now < *logged + LOG_INTERVAL);
+        let is_new = !self.0.contains_key(text);
+        if is_new {
+            self.0.insert(text.to_owned(), now);
         }
-        if self.logged.len() == KINDS {
-            self.logged.pop_front();
-        }
-        let interval = FIRST_LOG_INTERVAL;
-        self.logged.push_back(Logged { text: text.to_owned(), next: now + interval, interval });
-        true
+        is_new
     }
 
     /// Forgets all failures, after a success. The next failure is logged.
     pub(crate) fn reset(&mut self) {
-        self.logged.clear();
+        self.0.clear();
     }
 }
 
@@ -101,13 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn logs_a_new_failure_immediately_and_repetitions_at_growing_intervals() {
+    fn logs_a_new_failure_immediately_and_repetitions_every_ten_minutes() {
         let start = Instant::now();
         let mut limiter = LogLimiter::default();
         let logged: Vec<u64> = (0..1000)
             .filter(|second| limiter.should_log("a", start + Duration::from_secs(*second)))
             .collect();
-        assert_eq!(logged, [0, 10, 30, 70, 150, 310, 630]);
+        assert_eq!(logged, [0, 600]);
         assert!(limiter.should_log("b", start));
         assert!(!limiter.should_log("b", start) && !limiter.should_log("a", start));
         limiter.reset();

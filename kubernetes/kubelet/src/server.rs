@@ -1,20 +1,16 @@
 //! The gRPC server of one socket.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use futures_util::{Stream, stream};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
-use tonic::transport::server::Connected;
 
+use crate::connection::ClosableIo;
 use crate::limits::{LimitedService, Peer};
 use crate::service::Service;
 use crate::text::ErrorChain;
@@ -88,11 +84,11 @@ fn incoming<L: Listener>(
     listener: L,
     abort: CancellationToken,
     resource: String,
-) -> impl Stream<Item = io::Result<Connection>> {
+) -> impl Stream<Item = io::Result<ClosableIo<Peer>>> {
     let limit = Arc::new(Semaphore::new(CONNECTIONS));
     stream::unfold((listener, resource), move |(mut listener, resource)| {
         let permit = Arc::clone(&limit).acquire_owned();
-        let aborted = abort.clone().cancelled_owned();
+        let abort = abort.clone();
         async move {
             let permit = permit.await.expect("the semaphore is never closed");
             let io = loop {
@@ -104,82 +100,8 @@ fn incoming<L: Listener>(
                     }
                 }
             };
-            let connection = Connection {
-                io: Box::new(io),
-                peer: Peer::default(),
-                aborted: Box::pin(aborted),
-                silence: Box::pin(sleep(SILENCE)),
-                _permit: permit,
-            };
+            let connection = ClosableIo::new(io, &abort).to(Peer::new(permit), SILENCE);
             Some((Ok(connection), (listener, resource)))
         }
     })
-}
-
-trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
-
-/// A connection that can be aborted, and that ends if its peer is silent.
-struct Connection {
-    // Of any kind, so that the server is compiled once and not for each kind.
-    io: Box<dyn ByteStream>,
-    peer: Peer,
-    aborted: BoxFuture<'static, ()>,
-    silence: Pin<Box<Sleep>>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Connection {
-    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.aborted.as_mut().poll(cx).is_ready() {
-            return Err(io::ErrorKind::ConnectionAborted.into());
-        }
-        match self.silence.as_mut().poll(cx) {
-            Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
-            Poll::Pending => Ok(()),
-        }
-    }
-}
-
-impl Connected for Connection {
-    type ConnectInfo = Peer;
-
-    fn connect_info(&self) -> Peer {
-        self.peer.clone()
-    }
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.io).poll_read(cx, buf);
-        if read.is_ready() {
-            self.silence.as_mut().reset(Instant::now() + SILENCE);
-        }
-        self.check(cx)?;
-        read
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.check(cx)?;
-        Pin::new(&mut self.io).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
 }

@@ -91,13 +91,13 @@ impl Service {
         // A preferred allocation names every device at most twice: as available, and as one that
         // must be included.
         let limit = IDS.max(2 * self.resource.devices().borrow().devices().len());
-        if containers > CONTAINERS {
-            let text = format!("request has more than {CONTAINERS} containers");
-            return Err(Status::invalid_argument(text));
-        }
-        if ids > limit {
-            let text = format!("request has more than {limit} device IDs");
-            return Err(Status::invalid_argument(text));
+        for (count, limit, what) in
+            [(containers, CONTAINERS, "containers"), (ids, limit, "device IDs")]
+        {
+            if count > limit {
+                let text = format!("request has more than {limit} {what}");
+                return Err(Status::invalid_argument(text));
+            }
         }
         Ok(containers > 1 || ids > SHORT)
     }
@@ -176,16 +176,8 @@ impl DevicePlugin for Service {
         self.check(1, ids.len())?;
         // A plugin may reset a device here, which takes long.
         let started = self.compute(true, move |resource| {
-            resource.pre_start(&ids).map_err(|refusal| {
-                let (refusal, resource) = (printable_status(&refusal), resource.name());
-                tracing::warn!(
-                    resource,
-                    ?ids,
-                    error = refusal.message(),
-                    "PreStartContainer failed"
-                );
-                refusal
-            })
+            let started = resource.pre_start(&ids);
+            started.map_err(|error| refusal(resource, "PreStartContainer failed", &ids, &error))
         });
         started.await?;
         Ok(Response::new(PreStartContainerResponse {}))
@@ -204,11 +196,8 @@ impl status::status_server::Status for Service {
 }
 
 fn allocate(resource: &dyn Resource, ids: &[String]) -> Result<crate::ContainerResponse, Status> {
-    let response = resource.allocate(ids).map_err(|refusal| {
-        let (refusal, resource) = (printable_status(&refusal), resource.name());
-        tracing::warn!(resource, ?ids, error = refusal.message(), "Allocate failed");
-        refusal
-    })?;
+    let response = resource.allocate(ids);
+    let response = response.map_err(|error| refusal(resource, "Allocate failed", ids, &error))?;
     tracing::debug!(
         resource = resource.name(),
         ?ids,
@@ -232,11 +221,9 @@ fn prefer(
         must_include: &container.must_include_device_ids,
         size,
     });
-    let device_ids = preferred.map_err(|refusal| {
-        let (refusal, resource) = (printable_status(&refusal), resource.name());
-        tracing::warn!(resource, size, error = refusal.message(), "GetPreferredAllocation failed");
-        refusal
-    })?;
+    let included = &container.must_include_device_ids;
+    let device_ids = preferred
+        .map_err(|error| refusal(resource, "GetPreferredAllocation failed", included, &error))?;
     tracing::debug!(
         resource = resource.name(),
         available = container.available_device_ids.len(),
@@ -247,9 +234,11 @@ fn prefer(
     Ok(ContainerPreferredAllocationResponse { device_ids })
 }
 
-/// The error of a plugin, whose message may quote what a client sent.
-fn printable_status(status: &Status) -> Status {
-    Status::new(status.code(), printable(status.message()))
+/// Logs the error of a plugin and returns it. Its message may quote what a client sent.
+fn refusal(resource: &dyn Resource, what: &str, ids: &[String], error: &Status) -> Status {
+    let (resource, text) = (resource.name(), printable(error.message()));
+    tracing::warn!(resource, ?ids, error = text, "{what}");
+    Status::new(error.code(), text)
 }
 
 /// A running `ListAndWatch`.

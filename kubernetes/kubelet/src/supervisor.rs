@@ -1,6 +1,6 @@
 //! Runs a task for each resource that is served, and ends all of them in order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -142,7 +142,8 @@ impl<T: Transport> Supervisor<T> {
                 Some(ended) = self.tasks.join_next() => {
                     self.running.remove(&ended.map_err(JoinError::into_panic)?);
                 }
-                () = changed(&mut self.served) => {}
+                // An error means that the sender was dropped, so nothing changes any more.
+                Ok(()) = self.served.changed() => {}
             }
         }
     }
@@ -211,21 +212,12 @@ impl<T: Transport> Supervisor<T> {
 }
 
 fn check(resources: &[Arc<dyn Resource>]) -> Result<(), RunError> {
-    let mut names: Vec<&str> = resources.iter().map(|resource| resource.name()).collect();
-    names.sort_unstable();
-    if names.is_empty() {
+    if resources.is_empty() {
         return Err(RunError::NoResources);
     }
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(duplicate) => Err(RunError::Duplicate(duplicate[0].to_owned())),
+    let mut names = HashSet::new();
+    match resources.iter().find(|resource| !names.insert(resource.name())) {
+        Some(duplicate) => Err(RunError::Duplicate(duplicate.name().to_owned())),
         None => Ok(()),
-    }
-}
-
-/// Completes when `served` has changed.
-async fn changed(served: &mut watch::Receiver<Served>) {
-    if served.changed().await.is_err() {
-        // The sender was dropped, so nothing changes any more.
-        std::future::pending::<()>().await;
     }
 }

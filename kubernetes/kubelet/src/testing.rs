@@ -4,10 +4,10 @@
 //! [`Options`] selects one. A pod has one container. NUMA alignment, which requires a configured
 //! topology manager, and CDI devices, which Windows does not have, are left out.
 //!
-//! It shares only the generated code and the interface of the host with the plugin's side.
+//! It shares only the generated code, the interface of the host and the connections with the plugin's
+//! side.
 
 mod allocation;
-mod connection;
 mod faults;
 mod kubelet;
 mod manager;
@@ -18,7 +18,8 @@ mod process;
 mod registration;
 mod resource_names;
 
-pub use connection::{ClosableIo, connect};
+pub use crate::channel::connect;
+pub use crate::connection::ClosableIo;
 pub use faults::{Faults, RegisterFault, StreamFault};
 pub use kubelet::KubeletDouble;
 pub use manager::ResourceView;

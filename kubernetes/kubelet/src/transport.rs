@@ -101,7 +101,7 @@ impl Transport for UnixSockets {
     }
 
     fn connect(&self, path: &Path) -> impl Future<Output = io::Result<Self::Stream>> + Send {
-        uds::UnixStream::connect(path.to_owned())
+        uds::connect(path.to_owned())
     }
 
     fn identity(&self, path: &Path) -> io::Result<Option<Identity>> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::panic::UnwindSafe;
 use std::process::ExitCode;
 
-use printable::printable_lines;
+use devices::printable::printable_lines;
 
 use crate::{error_chain, stderr};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use printable::is_unsafe;
+use devices::printable::is_unsafe;
 use serde::Serialize;
 
 use crate::{Failure, print};

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use printable::printable_display;
+use devices::printable::printable_display;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};

@@ -187,10 +187,10 @@ exports! {
         |instance, device| Ok(c_int::from(instance.device(device)?.attachment == Attachment::Detachable));
     /// Whether a device supports display.
     fn DeviceDiscovery_DoesDeviceSupportDisplay(device: c_uint) -> c_int =
-        |instance, device| Ok(c_int::from(instance.device(device)?.display.is_yes()));
+        |instance, device| Ok(c_int::from(instance.device(device)?.display));
     /// Whether a device supports compute.
     fn DeviceDiscovery_DoesDeviceSupportCompute(device: c_uint) -> c_int =
-        |instance, device| Ok(c_int::from(instance.device(device)?.compute.is_yes()));
+        |instance, device| Ok(c_int::from(instance.device(device)?.compute));
 }
 
 fn scope(include: c_int) -> DeviceScope {

@@ -1,7 +1,7 @@
 //! A discovered device, as C code reads it. All text is created at once, so that every
 //! pointer stays valid until the next discovery of the instance.
 
-use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile, Support};
+use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile};
 
 use crate::wide::WideText;
 
@@ -17,8 +17,8 @@ pub(crate) struct DeviceRecord {
     pub(crate) vendor: WideText,
     pub(crate) placement: Placement,
     pub(crate) attachment: Attachment,
-    pub(crate) display: Support,
-    pub(crate) compute: Support,
+    pub(crate) display: bool,
+    pub(crate) compute: bool,
     pub(crate) system32: Vec<FileRecord>,
     pub(crate) wow64: Vec<FileRecord>,
 }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use devices::printable::printable_display;
 use devices::{HostSnapshot, Selection, WarningEffect};
-use printable::printable_display;
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 

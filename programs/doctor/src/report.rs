@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use cli::Color;
-use printable::printable_line;
+use devices::printable::printable_line;
 use serde::Serialize;
 
 use super::check::{Check, Verdict};

@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory, Parser};
 use cli::Completions;
 use daemon::arguments::{DriverModels, Input};
 use daemon::logging::{LOG_LEVEL, LogArguments};
-use node_report::LabelFamily;
+use devices::node_report::LabelFamily;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use cluster::Event;
+use devices::node_report::DeviceEvent;
 use kubelet::OutdatedContainer;
-use node_report::DeviceEvent;
 use tokio::time::Instant;
 
 /// How many Events a node may report at once.
@@ -114,7 +114,7 @@ impl EventQueue {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use node_report::EventReason;
+    use devices::node_report::EventReason;
 
     use super::*;
     use devices::PnpId;

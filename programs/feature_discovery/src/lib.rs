@@ -90,7 +90,7 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     let config = config::load(&line.models.driver_models, line.input.config.clone())?;
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
-    let labels = node_report::labels(&set, line.family());
+    let labels = devices::node_report::labels(&set, line.family());
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
     cli::print(&lines.collect::<String>())
 }

@@ -2,7 +2,7 @@
 
 use cluster::{Node, NodeCondition, Taint, has_applied};
 use devices::DeviceSet;
-use node_report::{CONDITION, LabelFamily, Labels};
+use devices::node_report::{CONDITION, LabelFamily, Labels};
 
 /// The field manager of labels and condition.
 pub const MANAGER: &str = "directx-feature-discovery";
@@ -19,13 +19,13 @@ pub(crate) struct Desired {
 impl Desired {
     /// What the object of a node with these devices is to say.
     pub(crate) fn of(set: &DeviceSet, family: LabelFamily) -> Desired {
-        let condition = node_report::condition(set);
+        let condition = devices::node_report::condition(set);
         let is_usable = |resource: &&std::sync::Arc<devices::ResourceDevices>| {
             resource.entries().iter().any(|entry| entry.health.is_healthy())
         };
         let usable = set.resources.iter().filter(is_usable);
         Desired {
-            labels: node_report::labels(set, family),
+            labels: devices::node_report::labels(set, family),
             condition: NodeCondition {
                 type_: CONDITION.to_owned(),
                 status: condition.status.name().to_owned(),

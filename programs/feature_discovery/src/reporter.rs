@@ -14,8 +14,8 @@ use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use daemon::change_log::RepeatedText;
 use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
+use devices::node_report::{DeviceEvent, LabelFamily, device_events};
 use kubelet::OutdatedContainer;
-use node_report::{DeviceEvent, LabelFamily, device_events};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster::Client;
 use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
-use node_report::LabelFamily;
+use devices::node_report::LabelFamily;
 use tokio::sync::watch;
 
 use crate::reporter::{Report, Reporter};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use cli::{Failure, OutputFormat};
-use printable::printable;
+use devices::printable::printable;
 use serde::Serialize;
 
 use crate::advice;

@@ -91,22 +91,22 @@ metrics! {
         "engine", "engine_type",
     ],
         "Time for which the engine was busy, in seconds",
-        "DXCore state EngineRunningTimeMicroseconds, otherwise D3DKMTQueryStatistics";
+        "D3DKMTQueryStatistics, RunningTime";
     DEVICE_MEMORY_USED = Gauge "directx_device_memory_used_bytes" device_labels!["kind"],
         "Memory in use, in bytes; dedicated is the device's own memory, shared is system memory",
-        "DXCore state MemoryUsageBytes, otherwise D3DKMTQueryStatistics";
+        "D3DKMTQueryStatistics, BytesResident";
     DEVICE_MEMORY_BUDGET = Gauge "directx_device_memory_budget_bytes" device_labels!["kind"],
         "The most memory that can be used, in bytes",
-        "DXCore properties DedicatedAdapterMemory and SharedSystemMemory, otherwise the commit limit";
+        "D3DKMTQueryStatistics, CommitLimit";
     DEVICE_TEMPERATURE = Gauge "directx_device_temperature_celsius" DEVICE_LABELS,
         "Temperature in degrees Celsius",
-        "DXCore state AdapterTemperatureCelsius, otherwise KMTQAITYPE_ADAPTERPERFDATA";
+        "KMTQAITYPE_ADAPTERPERFDATA";
     DEVICE_POWER = Gauge "directx_device_power_ratio" DEVICE_LABELS,
         "Power draw as a fraction of the limit of the device", "KMTQAITYPE_ADAPTERPERFDATA";
     DEVICE_FAN = Gauge "directx_device_fan_speed_rpm" DEVICE_LABELS,
         "Speed of the fan in revolutions per minute", "KMTQAITYPE_ADAPTERPERFDATA";
     DEVICE_CLOCK = Gauge "directx_device_clock_hertz" device_labels!["clock"],
-        "Clock frequency in hertz", "DXCore states EngineFrequencyHertz and MemoryFrequencyHertz";
+        "Clock frequency in hertz", "KMTQAITYPE_NODEPERFDATA and KMTQAITYPE_ADAPTERPERFDATA";
     DEVICE_RESETS = Counter "directx_device_resets_total" DEVICE_LABELS,
         "Resets after the driver stopped responding (TDR), since the device was started",
         "D3DKMTQueryStatistics, TdrDetectedCount";

@@ -67,7 +67,7 @@ pub(crate) fn of_this_host(catalog: &Catalog) -> NodeLauncher {
     let program = std::env::current_exe().unwrap_or_default();
     let source = program.parent().map(Into::into).unwrap_or_default();
     let rights = Rights {
-        share: access_rights::share_programs,
+        share: uds::access_rights::share_programs,
         is_protected: |path| Ok(win32::directory_access::directory_writers(path)?.is_empty()),
     };
     let folder = LauncherFolder::new(folder_of_this_host(), source, rights);

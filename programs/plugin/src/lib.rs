@@ -16,7 +16,7 @@ mod device_lists;
 mod device_telemetry;
 mod doctor_command;
 #[cfg(all(test, windows))]
-mod hot_plug;
+mod hot_plug_tests;
 mod launcher;
 #[cfg(any(windows, test))]
 mod launcher_folder;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use cli::{Failure, OutputFormat};
+use devices::printable::{printable, printable_display};
 use devices::{
     Attachment, Criteria, Device, DeviceScope, Filter, Health, Placement, RuntimeFile, Selection,
     discover,
 };
-use printable::{printable, printable_display};
 use serde::Serialize;
 
 use daemon::change_log;
@@ -112,8 +112,8 @@ impl DeviceView {
             driver_store_path: store_path(device).to_owned(),
             integrated: device.placement == Placement::Integrated,
             detachable: device.attachment == Attachment::Detachable,
-            supports_display: device.display.is_yes(),
-            supports_compute: device.compute.is_yes(),
+            supports_display: device.display,
+            supports_compute: device.compute,
             healthy: device.health.is_healthy(),
             runtime_files: files(&device.runtime_files.system32),
             runtime_files_wow64: files(&device.runtime_files.wow64),
@@ -179,7 +179,7 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
     row("Memory", &memory.unwrap_or_default())?;
     let functions = [(device.display, "display"), (device.compute, "compute")];
     let supported: Vec<&str> =
-        functions.iter().filter(|(yes, _)| yes.is_yes()).map(|(_, name)| *name).collect();
+        functions.iter().filter(|(yes, _)| *yes).map(|(_, name)| *name).collect();
     row("Supports", &supported.join(", "))?;
     let health = match device.health {
         Health::Healthy => "healthy".to_owned(),

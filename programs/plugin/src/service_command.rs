@@ -209,7 +209,7 @@ mod system {
 
     use anyhow::Context as _;
     use cli::Failure;
-    use service_manager::{NewService, Outcome, ServiceError};
+    use win32::service::{self, NewService, Outcome, ServiceError};
 
     use super::{NAME, serve};
     use crate::launcher_folder;
@@ -228,7 +228,7 @@ mod system {
             program: &program,
             arguments,
         };
-        let installed = service_manager::install(&service)
+        let installed = service::install(&service)
             .map_err(|error| failure(error, "cannot install the service"))?;
         for (setting, error) in installed.refused_settings {
             tracing::warn!(setting, %error, "Windows refused a setting of the service");
@@ -237,8 +237,7 @@ mod system {
     }
 
     pub(super) fn uninstall() -> Result<(), Failure> {
-        service_manager::uninstall(NAME)
-            .map_err(|error| failure(error, "cannot uninstall the service"))?;
+        service::uninstall(NAME).map_err(|error| failure(error, "cannot uninstall the service"))?;
         cli::print(&format!("uninstalled service {NAME}\n"))?;
         let folder = launcher_folder::folder_of_this_host();
         let removed = launcher_folder::remove_all(&folder).map_err(|failure| {
@@ -259,7 +258,7 @@ mod system {
                 Outcome::Failed
             }
         };
-        service_manager::run(NAME, main, signals::request_service_stop)
+        service::run(NAME, main, signals::request_service_stop)
             .map_err(|error| failure(error, "cannot run as a service"))
     }
 

@@ -11,11 +11,11 @@ use std::process::ExitCode;
 use clap::Args;
 use cli::{Failure, OutputFormat};
 use devices::DriverModel;
+use devices::printable::printable;
 use kubelet::status::{
     ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport, find_sockets, query_all,
 };
 use kubelet::{OutdatedContainer, UnixSockets, default_device_plugin_dir};
-use printable::printable;
 use serde::Serialize;
 
 use daemon::arguments::DriverModels;

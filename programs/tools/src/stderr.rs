@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io::Write as _;
 
+use devices::printable::printable_line;
 use devices::{HostSnapshot, RejectedValue, Selection, WarningEffect};
-use printable::printable_line;
 
 /// Prints a warning.
 pub(crate) fn warn(text: impl fmt::Display) {

@@ -116,7 +116,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
         configuration: sizes::rules,
         ..alone(attack(
             "many-adapters",
-            "10,000 adapters come and go, with 1,000 rules",
+            "1,000 adapters come and go, with 100 rules",
             sizes::many_adapters,
         ))
     },

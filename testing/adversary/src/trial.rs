@@ -15,7 +15,7 @@ use crate::log_reader::{LogFigures, LogOutput, LogReader};
 use crate::probe::Probe;
 use crate::target::{HANGS, Target};
 
-/// The most that the daemon may occupy, in MiB, also while it keeps a host with 10,000 adapters.
+/// The most that the daemon may occupy, in MiB, also while it keeps a host with 1,000 adapters.
 const MEMORY_MIB: f64 = 128.0;
 
 /// How many files more than before may be open after an attack.
@@ -70,7 +70,7 @@ pub(crate) fn run(program: &Path, attacks: &[Attack], time: Duration) -> Result<
     node.configure(&(first.configuration)())?;
     let mut daemon = Program::start_with(program, &node, first.arguments, log.stdio()?)?;
     let reader = log.read(daemon.take_log());
-    let trial = Trial { attacks, time, program, log };
+    let trial = Trial { attacks, time, program };
     runtime.block_on(trial.observe(node, daemon, reader))
 }
 
@@ -78,7 +78,6 @@ struct Trial<'a> {
     attacks: &'a [Attack],
     time: Duration,
     program: &'a Path,
-    log: LogOutput,
 }
 
 impl Trial<'_> {
@@ -237,8 +236,9 @@ impl Observed {
 }
 
 fn terminate(daemon: &mut Program) -> Result<()> {
-    let process = daemon.id().to_string();
-    Command::new("kill").args(["-TERM", &process]).status().context("cannot run `kill`")?;
+    // A part of the shell: a minimal Debian has no program for it.
+    let kill = format!("kill -TERM {}", daemon.id());
+    Command::new("sh").args(["-c", &kill]).status().context("cannot run `sh`")?;
     let since = Instant::now();
     loop {
         if let Some(status) = daemon.ended()? {

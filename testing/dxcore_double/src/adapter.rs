@@ -21,7 +21,6 @@ use crate::interface;
 use crate::modes::NewerAttributes;
 use crate::notify::{Observable, RegistrationCount};
 use crate::property::{PropertyValue, property_value};
-use crate::states::{StateValue, States};
 
 /// The state that an adapter object shares with its registrations.
 pub(crate) struct AdapterState {
@@ -35,18 +34,6 @@ impl AdapterState {
     /// An adapter never becomes valid again, even if a device with its LUID returns.
     fn is_valid(&self) -> bool {
         self.host.is_present_since(self.adapter.luid, self.created)
-    }
-
-    fn states(&self) -> Option<&'static States> {
-        self.host.states(self.adapter.luid)
-    }
-
-    fn value(&self, state: DXCoreAdapterState, input: &[u8]) -> StateValue {
-        if state == IsDriverUpdateInProgress {
-            let is_updating = self.host.is_updating_driver(self.adapter.luid);
-            return StateValue::Bytes(vec![u8::from(is_updating)]);
-        }
-        self.states().map_or(StateValue::NotSupported, |states| states.value(state.0, input))
     }
 }
 
@@ -138,33 +125,25 @@ impl IDXCoreAdapter_Impl for AdapterObject_Impl {
 
     fn IsQueryStateSupported(&self, state: DXCoreAdapterState) -> bool {
         state == IsDriverUpdateInProgress
-            || self.state.states().is_some_and(|states| states.supports(state.0))
     }
 
     fn QueryState(
         &self,
         state: DXCoreAdapterState,
-        input_size: usize,
-        input: *const c_void,
+        _input_size: usize,
+        _input: *const c_void,
         size: usize,
         data: *mut c_void,
     ) -> Result<()> {
         if !self.state.is_valid() {
             return Err(DXGI_ERROR_DEVICE_REMOVED.into());
         }
-        let input = if input.is_null() {
-            &[]
-        } else {
-            // SAFETY: the caller guarantees that `input` has this size.
-            unsafe { slice::from_raw_parts(input.cast::<u8>(), input_size) }
-        };
-        let value = match self.state.value(state, input) {
-            StateValue::Bytes(bytes) => bytes,
-            StateValue::InvalidInput => return Err(E_INVALIDARG.into()),
-            StateValue::NotSupported => return Err(DXGI_ERROR_INVALID_CALL.into()),
-        };
+        if state != IsDriverUpdateInProgress {
+            return Err(DXGI_ERROR_INVALID_CALL.into());
+        }
+        let is_updating = self.state.host.is_updating_driver(self.state.adapter.luid);
         // SAFETY: the caller guarantees that `data` has space for `size` bytes.
-        unsafe { fill(data, size, &value) }
+        unsafe { fill(data, size, &[u8::from(is_updating)]) }
     }
 
     fn IsSetStateSupported(&self, _state: DXCoreAdapterState) -> bool {

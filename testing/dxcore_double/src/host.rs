@@ -10,7 +10,6 @@ use devices::{Adapter, Attribute, HostFacts, HostSnapshot, Luid};
 
 use crate::attributes::{self, Release};
 use crate::modes::{Modes, NewerAttributes};
-use crate::states::States;
 use windows::core::GUID;
 
 /// The only host of this process, or the reason why it cannot be read.
@@ -160,11 +159,6 @@ impl Host {
     /// Whether the adapter's driver is being updated.
     pub(crate) fn is_updating_driver(&self, luid: Luid) -> bool {
         self.modes.updating.contains(&luid)
-    }
-
-    /// What the adapter does; `None` if it supports no such state.
-    pub(crate) fn states(&self, luid: Luid) -> Option<&States> {
-        self.modes.states.get(&luid)
     }
 
     fn stamp(&self) -> Option<FileStamp> {

@@ -6,10 +6,8 @@
 //! changes, the simulated host changes. On other systems than Windows, the crate contains
 //! only what its unit tests need.
 //!
-//! The library also implements functions of three other libraries that Wine lacks, so
-//! that a copy of it can replace them: `HcsGetServiceProperties` (of `computecore.dll`
-//! and, with another signature, of `vmcompute.dll`) and `BrandingFormatString` (of
-//! `winbrand.dll`).
+//! The library also implements `HcsGetServiceProperties` of `vmcompute.dll`, which Wine
+//! lacks, so that a copy of it can replace that library.
 //!
 //! # Environment variables
 //!
@@ -23,10 +21,6 @@
 //!   adapters other than the LUID fails with `DXGI_ERROR_DEVICE_REMOVED`.
 //! * `DXCORE_DOUBLE_UPDATING`: comma-separated LUIDs. The drivers of these adapters are
 //!   being updated (`IsDriverUpdateInProgress`).
-//! * `DXCORE_DOUBLE_STATES`: what adapters do, `LUID:KEY=VALUE,…;LUID:…`. The keys are `engines`
-//!   (running times in microseconds, joined by `+`), `dedicated` and `shared` (bytes in use),
-//!   `celsius`, `engine-hertz` and `memory-hertz`. Without a key, the adapter does not support
-//!   the state, as on older hosts.
 
 #![cfg_attr(
     windows,
@@ -43,8 +37,6 @@ mod modes;
 mod property;
 #[cfg(any(windows, test))]
 mod schemas;
-#[cfg(any(windows, test))]
-mod states;
 
 #[cfg(windows)]
 mod adapter;

@@ -1,10 +1,8 @@
 //! How the simulated host differs from an up-to-date host without faults.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use devices::Luid;
-
-use crate::states::States;
 
 /// How the host treats the attributes that older hosts do not know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -28,8 +26,6 @@ pub(crate) struct Modes {
     pub(crate) failing: BTreeSet<Luid>,
     /// Adapters whose driver is being updated.
     pub(crate) updating: BTreeSet<Luid>,
-    /// What adapters do.
-    pub(crate) states: BTreeMap<Luid, States>,
 }
 
 impl Modes {
@@ -51,14 +47,11 @@ impl Modes {
                 })
                 .collect::<Result<BTreeSet<Luid>, String>>()
         };
-        let states = "DXCORE_DOUBLE_STATES";
         Ok(Modes {
             newer_attributes,
             removed: luids("DXCORE_DOUBLE_GONE")?,
             failing: luids("DXCORE_DOUBLE_FAILING")?,
             updating: luids("DXCORE_DOUBLE_UPDATING")?,
-            states: States::read_all(&variable(states).unwrap_or_default())
-                .map_err(|error| format!("{states}: {error}"))?,
         })
     }
 }
@@ -83,14 +76,12 @@ mod tests {
             ("DXCORE_DOUBLE_GONE", "7,-8"),
             ("DXCORE_DOUBLE_FAILING", "9"),
             ("DXCORE_DOUBLE_UPDATING", "10"),
-            ("DXCORE_DOUBLE_STATES", "11:celsius=50"),
         ]);
         let expected = Modes {
             newer_attributes: NewerAttributes::Rejected,
             removed: [Luid(7), Luid(-8)].into(),
             failing: [Luid(9)].into(),
             updating: [Luid(10)].into(),
-            states: States::read_all("11:celsius=50").unwrap(),
         };
         assert_eq!(modes, Ok(expected));
     }
@@ -101,7 +92,5 @@ mod tests {
         assert!(error.contains("`ignore`"), "{error}");
         let error = read(&[("DXCORE_DOUBLE_GONE", "7, 8")]).unwrap_err();
         assert!(error.contains("` 8`"), "{error}");
-        let error = read(&[("DXCORE_DOUBLE_STATES", "7")]).unwrap_err();
-        assert_eq!(error, "DXCORE_DOUBLE_STATES: missing `:` in `7`");
     }
 }

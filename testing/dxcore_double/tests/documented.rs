@@ -40,8 +40,6 @@ impl Host {
         let path = std::env::temp_dir().join(format!("double-{}.yaml", std::process::id()));
         // SAFETY: no other thread reads the environment while this test holds the lock.
         unsafe { std::env::set_var("DXCORE_DOUBLE_INVENTORY", &path) };
-        // SAFETY: as above.
-        unsafe { std::env::set_var("DXCORE_DOUBLE_STATES", "-12:celsius=61.5,dedicated=4096") };
         write(&path, adapters);
         // SAFETY: the function has no preconditions.
         let factory = unsafe { DXCoreCreateAdapterFactory() }.expect("the inventory is readable");
@@ -276,32 +274,6 @@ fn states_return_the_documented_error_codes() {
     assert_eq!(query(AdapterMemoryBudget), Err(DXGI_ERROR_INVALID_CALL));
     host.set_adapters(&TWO[..1]);
     assert_eq!(query(IsDriverUpdateInProgress), Err(DXGI_ERROR_DEVICE_REMOVED));
-}
-
-#[test]
-fn an_adapter_supports_the_states_that_are_given_for_it() {
-    let host = Host::with(TWO);
-    let list = host.list(GRAPHICS);
-    let adapters = [adapter(&list, 0), adapter(&list, 1)];
-    let query = |adapter: &IDXCoreAdapter, state, input: &[u32]| {
-        let mut value = [0_u64; 2];
-        // SAFETY: both buffers have the sizes that are passed.
-        let result = unsafe {
-            let state = DXCoreAdapterState(state);
-            let input_size = size_of_val(input);
-            let input = Some(input.as_ptr().cast());
-            adapter.QueryState(state, input_size, input, 16, value.as_mut_ptr().cast())
-        };
-        result.map(|()| value).map_err(|error| error.code())
-    };
-    // SAFETY: the function takes only a number.
-    let supports = |n: usize| unsafe { adapters[n].IsQueryStateSupported(DXCoreAdapterState(6)) };
-    assert_eq!((supports(0), supports(1)), (false, true));
-    assert_eq!(query(&adapters[0], 6, &[0]), Err(DXGI_ERROR_INVALID_CALL));
-    assert_eq!(query(&adapters[1], 6, &[0]), Ok([u64::from(61.5_f32.to_bits()), 0]));
-    assert_eq!(query(&adapters[1], 2, &[0, 0]), Ok([4097, 4096]));
-    assert_eq!(query(&adapters[1], 2, &[0, 1]), Err(E_INVALIDARG));
-    assert_eq!(query(&adapters[1], 4, &[0, 0]), Err(DXGI_ERROR_INVALID_CALL));
 }
 
 #[test]

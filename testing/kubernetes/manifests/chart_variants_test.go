@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -154,19 +155,13 @@ var variants = []struct {
 			page := read(t, "docs/metrics.md")
 			for _, rule := range rules {
 				rule := rule.(map[string]any)
-				expression, err := parser.ParseExpr(rule["expr"].(string))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, selector := range parser.ExtractSelectors(expression) {
-					name := selector[len(selector)-1].Value
-					if !strings.Contains(page, "| `"+name+"` |") {
-						t.Errorf("%v uses %s, which is no metric", rule["alert"], name)
-					}
-				}
+				mustBeMetrics(t, rule["expr"].(string))
 				if !strings.Contains(page, "| `"+rule["alert"].(string)+"` |") {
 					t.Errorf("docs/metrics.md does not describe %v", rule["alert"])
 				}
+			}
+			for _, rule := range regexp.MustCompile("(?m)^ *expr: (.*)$").FindAllStringSubmatch(read(t, "docs/nvidia.md"), -1) {
+				mustBeMetrics(t, rule[1])
 			}
 			mustEqual(t, "label of the dashboard", dashboard.Labels["grafana_dashboard"], "1")
 			mustEqual(t, "dashboard", strings.TrimSpace(dashboard.Data["directx-devices.json"]), strings.TrimSpace(read(t, chart+"/directx-devices.json")))
@@ -348,6 +343,21 @@ config: {map: {a: "multitenancy: 2"}}
 			mustEqual(t, "name label", daemonSet.Spec.Template.Labels["app.kubernetes.io/name"], "directx-device-plugin")
 		},
 	},
+}
+
+// mustBeMetrics parses an expression as Prometheus does, and fails unless the plugin has its metrics.
+func mustBeMetrics(t *testing.T, text string) {
+	t.Helper()
+	expression, err := parser.ParseExpr(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := read(t, "docs/metrics.md")
+	for _, selector := range parser.ExtractSelectors(expression) {
+		if name := selector[len(selector)-1].Value; !strings.Contains(page, "| `"+name+"` |") {
+			t.Errorf("%s is no metric: %s", name, text)
+		}
+	}
 }
 
 // matches reports whether labels contain every label of a selector.

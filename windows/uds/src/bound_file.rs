@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Calls `finish`, which completes a socket that was bound to `path`. If it fails or panics, the
 /// file is removed, so that a caller that tries again leaves no files behind.
@@ -36,28 +36,6 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
 /// Windows reports this as `WSAENETDOWN` (10050), which has other causes too.
 pub(crate) fn may_lack_directory(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NetworkDown)
-}
-
-/// The directory of a socket does not exist. Contains the error of the operating system.
-#[derive(Debug)]
-pub(crate) struct MissingDirectory(pub(crate) PathBuf, pub(crate) io::Error);
-
-impl MissingDirectory {
-    pub(crate) fn into_io_error(self) -> io::Error {
-        io::Error::new(io::ErrorKind::NotFound, self)
-    }
-}
-
-impl std::fmt::Display for MissingDirectory {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "directory `{}` does not exist", self.0.display())
-    }
-}
-
-impl std::error::Error for MissingDirectory {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.1)
-    }
 }
 
 #[cfg(test)]

@@ -29,17 +29,15 @@
 #[cfg_attr(windows, path = "sys/windows.rs")]
 mod sys;
 
+#[cfg(windows)]
+pub mod access_rights;
 mod bound_file;
 mod identity;
 
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use crate::bound_file::{MissingDirectory, directory_of, may_lack_directory};
+use crate::bound_file::{directory_of, may_lack_directory};
 pub use crate::identity::Identity;
 
 /// The maximum length of a socket path, in bytes of UTF-8 or of the Unix path: the size of
@@ -107,7 +105,8 @@ impl UnixListener {
         bound.map_err(|error| {
             let directory = directory_of(path);
             if may_lack_directory(&error) && matches!(directory.try_exists(), Ok(false)) {
-                return MissingDirectory(directory.to_owned(), error).into_io_error();
+                let text = format!("directory `{}` does not exist", directory.display());
+                return io::Error::new(io::ErrorKind::NotFound, text);
             }
             error
         })
@@ -119,7 +118,7 @@ impl UnixListener {
     /// # Errors
     /// Any error of the operating system. The listener stays usable.
     pub async fn accept(&self) -> io::Result<UnixStream> {
-        sys::accept(&self.listener).await.map(UnixStream)
+        sys::accept(&self.listener).await
     }
 
     /// Whether the access to the socket's file is restricted to its owner, SYSTEM and
@@ -133,62 +132,18 @@ impl UnixListener {
     }
 }
 
-/// A connection between two processes on this host.
-#[derive(Debug)]
-pub struct UnixStream(sys::Stream);
+/// A connection between two processes on this host. On Windows, tokio treats it as a TCP stream.
+pub type UnixStream = sys::Stream;
 
-impl UnixStream {
-    /// Connects to the socket at `path`.
-    ///
-    /// # Errors
-    /// `NotFound` if the path does not exist or `ConnectionRefused` if no process listens (Windows
-    /// returns `ConnectionRefused` for both), `InvalidInput` if the path is empty or longer than
-    /// [`MAX_PATH_BYTES`], `Unsupported` if the host does not support `AF_UNIX`, and any other
-    /// error of the operating system.
-    pub async fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
-        let path = check_path(path.as_ref())?;
-        sys::connect(path).await.map(Self)
-    }
-}
-
-impl AsyncRead for UnixStream {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for UnixStream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
+/// Connects to the socket at `path`.
+///
+/// # Errors
+/// `NotFound` if the path does not exist or `ConnectionRefused` if no process listens (Windows
+/// returns `ConnectionRefused` for both), `InvalidInput` if the path is empty or longer than
+/// [`MAX_PATH_BYTES`], `Unsupported` if the host does not support `AF_UNIX`, and any other
+/// error of the operating system.
+pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
+    sys::connect(check_path(path.as_ref())?).await
 }
 
 /// Rejects paths for which the operating system returns a less helpful error, and the empty path,

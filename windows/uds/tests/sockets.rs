@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use uds::{MAX_PATH_BYTES, UnixListener, UnixStream};
+use uds::{MAX_PATH_BYTES, UnixListener};
 
 /// A folder with a short name. `TMPDIR` may be too long for a socket path.
 fn directory() -> tempfile::TempDir {
@@ -28,7 +28,7 @@ async fn transfers_bytes_in_both_directions_and_half_close_ends_one() {
     };
     let client = async {
         let sent = vec![7; 300_000];
-        let mut stream = UnixStream::connect(&path).await.unwrap();
+        let mut stream = uds::connect(&path).await.unwrap();
         stream.write_all(&sent).await.unwrap();
         stream.shutdown().await.unwrap();
         let mut received = Vec::new();
@@ -58,7 +58,7 @@ async fn serves_many_connections_at_once() {
     });
     let mut clients = Vec::new();
     for n in 0..200u8 {
-        let mut stream = UnixStream::connect(&path).await.unwrap();
+        let mut stream = uds::connect(&path).await.unwrap();
         stream.write_u8(n).await.unwrap();
         clients.push((n, stream));
     }
@@ -95,11 +95,11 @@ async fn accepts_the_longest_path_and_rejects_a_longer_one() {
     let room = MAX_PATH_BYTES - directory.path().as_os_str().len() - 1;
     let longest = directory.path().join("s".repeat(room));
     let _listener = UnixListener::bind(&longest).unwrap();
-    UnixStream::connect(&longest).await.unwrap();
+    uds::connect(&longest).await.unwrap();
 
     let longer = directory.path().join("s".repeat(room + 1));
     let refused =
-        [UnixListener::bind(&longer).unwrap_err(), UnixStream::connect(&longer).await.unwrap_err()];
+        [UnixListener::bind(&longer).unwrap_err(), uds::connect(&longer).await.unwrap_err()];
     for error in refused {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
         let text = error.to_string();
@@ -133,7 +133,7 @@ async fn distinguishes_a_missing_from_a_stale_socket() {
     }
     let directory = directory();
     let path = directory.path().join("stale.sock");
-    let error = UnixStream::connect(&path).await.unwrap_err();
+    let error = uds::connect(&path).await.unwrap_err();
     // Windows returns the same error for both.
     let kinds: &[ErrorKind] = if cfg!(windows) {
         &[ErrorKind::NotFound, ErrorKind::ConnectionRefused]
@@ -143,7 +143,7 @@ async fn distinguishes_a_missing_from_a_stale_socket() {
     assert!(kinds.contains(&error.kind()), "{error}");
 
     drop(UnixListener::bind(&path).unwrap());
-    let error = UnixStream::connect(&path).await.unwrap_err();
+    let error = uds::connect(&path).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }
 
@@ -187,7 +187,7 @@ async fn the_identity_of_a_socket_lasts_until_another_one_replaces_it() {
     let listener = UnixListener::bind(&path).unwrap();
     let first = identity(&path);
     for _ in 0..3 {
-        let (accepted, connected) = tokio::join!(listener.accept(), UnixStream::connect(&path));
+        let (accepted, connected) = tokio::join!(listener.accept(), uds::connect(&path));
         let (mut server, mut client) = (accepted.unwrap(), connected.unwrap());
         client.write_u8(1).await.unwrap();
         assert_eq!(server.read_u8().await.unwrap(), 1);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use devices::{
     Adapter, AdapterKind, AdapterWarning, Attachment, Attributes, CopyToVmKey, CopyToVmValue,
     DiscoveredFrom, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot,
-    Luid, Placement, PnpDevice, SourceError, StoreFiles, WarningEffect,
+    Luid, Placement, PnpDevice, ReadStep, SourceError, StoreFiles, WarningEffect,
 };
 
 use crate::copy_to_vm::{self, RawValue};
@@ -36,6 +36,8 @@ pub(crate) trait Host {
     fn has_folder(&self, path: &str) -> bool;
     /// The Windows folder, `C:\Windows`.
     fn system_root(&self) -> &str;
+    /// Called before each call that may not return, so that it can be named.
+    fn begin(&self, step: ReadStep);
 }
 
 /// The `CopyToVm*` keys of a driver.
@@ -81,6 +83,7 @@ pub(crate) struct Device {
 /// Reads every adapter of `host`. If an adapter or a part of it cannot be read, it is skipped
 /// with a warning.
 pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
+    host.begin(ReadStep::Devices);
     let mut devices = first_devices(host.devices()?);
     let from = facts.discovered_from;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
@@ -123,6 +126,7 @@ fn adapter(
     candidate: Option<Candidate>,
     notes: &mut Vec<String>,
 ) -> Result<Adapter, WindowsError> {
+    host.begin(ReadStep::Adapter(luid));
     let facts = host.adapter(luid)?;
     let device = candidate.map(|candidate| candidate.device).transpose()?;
     let driver_store = driver_store(host, from, luid, device.as_ref(), notes)?;
@@ -205,6 +209,7 @@ fn store_folder(host: &impl Host, luid: Luid, device: Option<&Device>) -> Result
 }
 
 fn folder_by_kernel(host: &impl Host, luid: Luid) -> Result<String, String> {
+    host.begin(ReadStep::DriverStore(luid));
     let path = host.store_of_adapter(luid).map_err(|failure| error_chain(&failure))?;
     if path.is_empty() { Err("the graphics kernel reports no folder".to_owned()) } else { Ok(path) }
 }

@@ -13,8 +13,8 @@ pub struct Writer {
     pub account: Sid,
     /// What it may do, for a sentence with *may*; never empty.
     pub rights: Vec<&'static str>,
-    /// Whether it owns the directory.
-    pub ownership: Ownership,
+    /// Whether it owns the directory, so that it may always change the access rights.
+    pub is_owner: bool,
 }
 
 impl fmt::Display for Writer {
@@ -35,7 +35,7 @@ pub fn restriction(path: &str, is_folder: bool, writers: &[Writer]) -> String {
     let sids: Vec<String> =
         writers.iter().map(|writer| format!(" *{}", writer.account.as_str())).collect();
     let sids = sids.concat();
-    let owner = if writers.iter().any(|writer| writer.ownership == Ownership::Owner) {
+    let owner = if writers.iter().any(|writer| writer.is_owner) {
         format!(", then `icacls \"{path}\" /setowner *S-1-5-32-544`")
     } else {
         String::new()
@@ -44,15 +44,6 @@ pub fn restriction(path: &str, is_folder: bool, writers: &[Writer]) -> String {
         "`icacls \"{path}\" /inheritance:r /grant:r \"*S-1-5-18:{inherited}F\" \
          \"*S-1-5-32-544:{inherited}F\" /remove:g{sids}`{owner}"
     )
-}
-
-/// Whether an account owns a directory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ownership {
-    /// It may always change the access rights.
-    Owner,
-    /// It has only what the access control list grants.
-    Other,
 }
 
 /// A security identifier, as in `S-1-5-18`.
@@ -152,7 +143,7 @@ pub fn writers(owner: &[u8], acl: Option<&[u8]>) -> Result<Vec<Writer>, InvalidA
     let mut writers: Vec<Writer> = Vec::new();
     if !owner.is_trusted() {
         let rights = vec![CHANGE_RIGHTS];
-        writers.push(Writer { account: owner, rights, ownership: Ownership::Owner });
+        writers.push(Writer { account: owner, rights, is_owner: true });
     }
     for (account, mask) in granted.into_iter().filter(|(account, _)| !account.is_trusted()) {
         let rights = RIGHTS.iter().filter(|(bits, _)| mask & bits != 0).map(|&(_, right)| right);
@@ -160,7 +151,7 @@ pub fn writers(owner: &[u8], acl: Option<&[u8]>) -> Result<Vec<Writer>, InvalidA
         let Some(writer) = known else {
             let rights: Vec<&str> = rights.collect();
             if !rights.is_empty() {
-                writers.push(Writer { account, rights, ownership: Ownership::Other });
+                writers.push(Writer { account, rights, is_owner: false });
             }
             continue;
         };

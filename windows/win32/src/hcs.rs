@@ -3,12 +3,30 @@
 //! The service exists only on Windows, and it can hang: `schemas` waits for a limited time,
 //! `wait_for_schemas` without a limit. The response is parsed on any operating system.
 
-pub(crate) mod error;
-
-pub use error::HcsError;
-
 #[cfg(any(windows, test))]
 use devices::HcsSchema;
+
+/// The reason why the schema versions are unknown.
+#[derive(Debug, thiserror::Error)]
+pub enum HcsError {
+    /// This Windows has no Host Compute Service, or its feature is not installed.
+    #[error("this host has no Host Compute Service (vmcompute.dll)")]
+    Missing(#[source] std::io::Error),
+    /// The service rejected the query, or it is not running.
+    #[error("the Host Compute Service does not report its schema versions")]
+    Refused(#[source] std::io::Error),
+    /// The service did not respond in time.
+    #[error("the Host Compute Service does not respond within {} s", .0.as_secs())]
+    NoAnswer(std::time::Duration),
+    /// The response contains no schema versions.
+    #[error("the Host Compute Service returned `{answer}`, which contains no schema versions")]
+    Unreadable {
+        /// The response.
+        answer: String,
+        /// The syntax error, if the response is not JSON.
+        source: Option<serde_json::Error>,
+    },
+}
 
 /// How long [`schemas`] waits. The service answers in milliseconds; if it has to be started
 /// first, in a second or two.

@@ -12,9 +12,6 @@
 mod adapter_sets;
 #[cfg(any(windows, test))]
 mod assembly;
-#[cfg(any(windows, test))]
-mod container;
-mod container_name;
 pub mod container_processes;
 #[cfg(any(windows, test))]
 mod containers;
@@ -38,13 +35,13 @@ mod product;
 #[cfg(any(windows, test))]
 mod property;
 #[cfg(windows)]
+pub mod service;
+#[cfg(windows)]
 mod services;
 #[cfg(any(windows, test))]
 mod single_query;
 #[cfg(windows)]
 mod source;
-#[cfg(any(windows, test))]
-mod steps;
 #[cfg(any(windows, test))]
 mod store_path;
 #[cfg(windows)]

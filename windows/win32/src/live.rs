@@ -5,17 +5,21 @@ use std::path::Path;
 
 use devices::{
     Attributes, CopyToVmKey, CopyToVmKind, DriverKey, LocationPath, Luid, PnpDevice, PnpId,
+    ReadStep,
 };
 use windows::Win32::Devices::Properties as property_keys;
 use windows::Win32::Foundation::DEVPROPKEY;
 use windows::core::GUID;
+use windows_registry::Key;
 
 use crate::assembly::{AdapterFacts, Candidate, CopyToVmKeys, Device, Host};
+use crate::copy_to_vm::RawValue;
 use crate::error::WindowsError;
 use crate::kernel_report::{DeviceKey, key_of};
 use crate::property::{Property, PropertyError};
 use crate::sys::kmt::GraphicsKernel;
-use crate::sys::registry::Key;
+use crate::sys::library::os_error;
+use crate::sys::registry;
 use crate::sys::setup::{DeviceEntry, SetupApi};
 use crate::text;
 
@@ -46,6 +50,7 @@ pub(crate) struct LiveHost<'a, A> {
     pub(crate) adapters: A,
     pub(crate) setup: &'a SetupApi,
     pub(crate) system_root: &'a str,
+    pub(crate) on_step: &'a dyn Fn(ReadStep),
 }
 
 impl<A: AdapterSet> Host for LiveHost<'_, A> {
@@ -80,9 +85,10 @@ impl<A: AdapterSet> Host for LiveHost<'_, A> {
 
     fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, WindowsError> {
         let failed = |error| WindowsError::new(format!("cannot read driver key {key}"), error);
-        let value = open_driver_key(key).and_then(|key| key.value("UserModeDriverName"));
+        let value =
+            open_driver_key(key).and_then(|key| registry::value(&key, "UserModeDriverName"));
         let Some(value) = value.map_err(failed)? else { return Ok(Vec::new()) };
-        text::list(&value.data).map_err(|error| failed(invalid(error)))
+        text::list(&value).map_err(|error| failed(invalid(error)))
     }
 
     fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, WindowsError> {
@@ -93,7 +99,7 @@ impl<A: AdapterSet> Host for LiveHost<'_, A> {
             let key = CopyToVmKey { kind, subkey: None };
             keys.read.extend(read_copy_to_vm_key(&driver, key)?);
         }
-        for subkey in driver.subkeys().map_err(failed)? {
+        for subkey in driver.keys().map_err(|error| failed(os_error(&error)))? {
             for kind in CopyToVmKind::ALL {
                 let key = CopyToVmKey { kind, subkey: Some(subkey.clone()) };
                 match read_copy_to_vm_key(&driver, key) {
@@ -111,6 +117,10 @@ impl<A: AdapterSet> Host for LiveHost<'_, A> {
 
     fn system_root(&self) -> &str {
         self.system_root
+    }
+
+    fn begin(&self, step: ReadStep) {
+        (self.on_step)(step);
     }
 }
 
@@ -193,20 +203,26 @@ fn property_value<T>(
 }
 
 fn open_driver_key(key: &DriverKey) -> io::Result<Key> {
-    Key::local_machine(&format!(r"SYSTEM\CurrentControlSet\Control\Class\{key}"))
+    registry::local_machine(&format!(r"SYSTEM\CurrentControlSet\Control\Class\{key}"))
 }
 
 /// A `CopyToVm*` key with its values; `None` if the driver does not have it.
 fn read_copy_to_vm_key(
     driver: &Key,
     key: CopyToVmKey,
-) -> Result<Option<(CopyToVmKey, Vec<crate::copy_to_vm::RawValue>)>, WindowsError> {
+) -> Result<Option<(CopyToVmKey, Vec<RawValue>)>, WindowsError> {
     let name = key.to_string();
-    match driver.open(&name).and_then(|opened| opened.values()) {
+    let values =
+        driver.open(&name).and_then(|opened| Ok(opened.values()?.map(raw_value).collect()));
+    match values.map_err(|error| os_error(&error)) {
         Ok(values) => Ok(Some((key, values))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(WindowsError::new(format!("cannot read registry key {name}"), error)),
     }
+}
+
+fn raw_value((name, value): (String, windows_registry::Value)) -> RawValue {
+    RawValue { name, kind: value.ty().into(), data: value.to_vec() }
 }
 
 fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
@@ -216,6 +232,35 @@ fn invalid(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_values_of_a_driver_key_are_read_unchanged() {
+        use windows_registry::{LOCAL_MACHINE, Type};
+
+        let path = format!(r"SOFTWARE\directx-device-plugin-tests-{}", std::process::id());
+        let driver = LOCAL_MACHINE.create(&path).unwrap();
+        let key = |kind| CopyToVmKey { kind, subkey: Some("softgpukmd".to_owned()) };
+        let written = driver.create(key(CopyToVmKind::Overwrite).to_string()).unwrap();
+        let (name, long) = ("n".repeat(255), vec![7_u8; 100_001]);
+        for (name, kind, data) in [
+            ("a", Type::Bytes, &long[..]),
+            (&*name, Type::Other(11), &[1, 2]),
+            ("", Type::U32, &[1]),
+        ] {
+            written.set_bytes(name, kind, data).unwrap();
+        }
+        let read = read_copy_to_vm_key(&driver, key(CopyToVmKind::Overwrite));
+        let missing = read_copy_to_vm_key(&driver, key(CopyToVmKind::WhenNewer));
+        let value = registry::value(&written, "A").unwrap().map(|value| value.to_vec());
+        let absent = registry::value(&written, "b").unwrap();
+        LOCAL_MACHINE.remove_tree(&path).unwrap();
+        let (_, mut values) = read.unwrap().unwrap();
+        values.sort_by(|a, b| a.name.cmp(&b.name));
+        let values: Vec<_> = values.iter().map(|v| (&*v.name, v.kind, &*v.data)).collect();
+        assert_eq!(values, [("", 4, &[1][..]), ("a", 3, &long), (&name, 11, &[1, 2])]);
+        assert!(missing.unwrap().is_none());
+        assert_eq!((value, absent), (Some(long), None));
+    }
 
     /// Where Windows has no `DEVPKEY_Gpu_Luid`, the registry key of the graphics kernel leads
     /// to the device. This host has devices that are no adapters, so they have no LUID.

@@ -1,35 +1,32 @@
-//! The product name and version of Windows, from several sources.
+//! The product name and version of Windows.
 
 /// The first build of Windows 11. Its registry still contains "Windows 10".
 const FIRST_WINDOWS_11_BUILD: u32 = 22000;
 
-/// The sources of the product name and version.
+/// What the registry says about the product.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ProductSources {
-    /// What `winbrand.dll` returns for `%WINDOWS_LONG%`.
-    pub(crate) branding: Option<String>,
-    /// `ProductName` in the registry.
+    /// `ProductName`.
     pub(crate) product_name: Option<String>,
-    /// `DisplayVersion` in the registry, which exists from 20H2 on.
+    /// `DisplayVersion`, which exists from 20H2 on.
     pub(crate) display_version: Option<String>,
-    /// `ReleaseId` in the registry, which stays at 2009 in later versions.
+    /// `ReleaseId`, which stays at 2009 in later versions.
     pub(crate) release_id: Option<String>,
 }
 
 impl ProductSources {
-    /// The product name, such as `Microsoft Windows Server 2022 Datacenter`. It equals
+    /// The product name, such as `Microsoft Windows Server 2022 Datacenter`: that of
     /// `Win32_OperatingSystem.Caption`.
     pub(crate) fn product(&self, build: u32) -> Option<String> {
-        let branding = self.branding.as_deref().map(str::trim).filter(|text| is_name(text));
-        let name = branding.map(str::to_owned).or_else(|| {
-            let name = self.product_name.as_deref().map(str::trim).filter(|text| is_name(text))?;
-            Some(match name.strip_prefix("Windows 10") {
-                Some(edition) if build >= FIRST_WINDOWS_11_BUILD => format!("Windows 11{edition}"),
-                _ => name.to_owned(),
-            })
-        })?;
-        let has_manufacturer = name.starts_with("Microsoft ");
-        Some(if has_manufacturer { name } else { format!("Microsoft {name}") })
+        let name = self.product_name.as_deref()?.trim();
+        let name = name.strip_prefix("Microsoft ").unwrap_or(name);
+        match name.strip_prefix("Windows 10") {
+            _ if name.is_empty() => None,
+            Some(edition) if build >= FIRST_WINDOWS_11_BUILD => {
+                Some(format!("Microsoft Windows 11{edition}"))
+            }
+            _ => Some(format!("Microsoft {name}")),
+        }
     }
 
     /// The version, such as `21H2` or `1809`.
@@ -43,40 +40,23 @@ impl ProductSources {
     }
 }
 
-/// Whether a text is a name: not empty, and not an unexpanded placeholder.
-fn is_name(text: &str) -> bool {
-    !text.is_empty() && !text.contains('%')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn branding_has_priority_and_the_manufacturer_is_added_once() {
-        let sources = ProductSources {
-            branding: Some("Windows Server 2022 Datacenter".to_owned()),
-            product_name: Some("Windows Server".to_owned()),
-            ..ProductSources::default()
+    fn the_name_has_its_manufacturer_once_and_that_of_windows_11_is_corrected() {
+        let product = |name: &str, build| {
+            let product_name = Some(name.to_owned());
+            ProductSources { product_name, ..ProductSources::default() }.product(build)
         };
-        let product = Some("Microsoft Windows Server 2022 Datacenter".to_owned());
-        assert_eq!(sources.product(20348), product);
-        let sources = ProductSources { branding: product.clone(), ..sources };
-        assert_eq!(sources.product(20348), product);
-    }
-
-    #[test]
-    fn the_registry_is_used_without_branding() {
-        for branding in [None, Some(String::new()), Some("%WINDOWS_LONG%".to_owned())] {
-            let sources = ProductSources {
-                branding,
-                product_name: Some("Windows 10 Pro".to_owned()),
-                ..ProductSources::default()
-            };
-            assert_eq!(sources.product(19045), Some("Microsoft Windows 10 Pro".to_owned()));
-            assert_eq!(sources.product(22621), Some("Microsoft Windows 11 Pro".to_owned()));
-        }
-        assert_eq!(ProductSources::default().product(20348), None);
+        let server = "Microsoft Windows Server 2022 Datacenter";
+        assert_eq!(product("Windows Server 2022 Datacenter", 20348).as_deref(), Some(server));
+        assert_eq!(product(server, 20348).as_deref(), Some(server));
+        let name = "Windows 10 Pro";
+        assert_eq!(product(name, 19045).as_deref(), Some("Microsoft Windows 10 Pro"));
+        assert_eq!(product(name, 22621).as_deref(), Some("Microsoft Windows 11 Pro"));
+        assert_eq!((product(" ", 20348), ProductSources::default().product(20348)), (None, None));
     }
 
     #[test]

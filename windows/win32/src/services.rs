@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::sys::registry::Key;
+use windows_registry::Key;
+
+use crate::sys::registry;
 use crate::text;
 
 const SERVICES: &str = r"SYSTEM\CurrentControlSet\Services";
@@ -14,7 +16,7 @@ const SERVICES: &str = r"SYSTEM\CurrentControlSet\Services";
 /// # Errors
 /// The service's registry key cannot be read.
 pub fn service_command(service: &str) -> io::Result<Option<String>> {
-    let key = match Key::local_machine(&format!(r"{SERVICES}\{service}")) {
+    let key = match registry::local_machine(&format!(r"{SERVICES}\{service}")) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         key => key?,
     };
@@ -29,6 +31,6 @@ pub fn service_command(service: &str) -> io::Result<Option<String>> {
 
 /// The text of a value; `None` if the value is missing or blank.
 fn text_value(key: &Key, value: &str) -> io::Result<Option<String>> {
-    let value = key.value(value)?.map(|value| text::single_for_display(&value.data));
+    let value = registry::value(key, value)?.map(|value| text::single_for_display(&value));
     Ok(value.filter(|text| !text.trim().is_empty()))
 }

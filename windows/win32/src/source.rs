@@ -12,15 +12,13 @@ use devices::{
 use crate::adapter_sets::{DxcoreSet, KernelSet};
 use crate::error::{WindowsError, error_chain};
 use crate::live::{AdapterSet, LiveHost};
-use crate::steps::ReportedHost;
 use crate::sys::dxcore::{Dxcore, Subscription};
 use crate::sys::kmt_adapters::KernelAdapterList;
 use crate::sys::library::Library;
 use crate::sys::notify::DeviceNotifications;
-use crate::sys::registry::Key;
 use crate::sys::setup::SetupApi;
-use crate::sys::version;
-use crate::{NEEDED_WINDOWS, assembly, container, hcs};
+use crate::sys::{registry, version};
+use crate::{NEEDED_WINDOWS, assembly, hcs};
 
 /// The error of a library that does not exist (winerror.h).
 const ERROR_MOD_NOT_FOUND: i32 = 126;
@@ -87,8 +85,8 @@ impl HostSource {
     }
 
     fn read(&self, adapters: impl AdapterSet) -> Result<HostSnapshot, SourceError> {
-        let host = LiveHost { adapters, setup: &self.setup, system_root: &self.system_root };
-        let host = ReportedHost { host: &host, on_step: &self.on_step };
+        let (setup, system_root, on_step) = (&self.setup, &*self.system_root, &*self.on_step);
+        let host = LiveHost { adapters, setup, system_root, on_step };
         assembly::read(&host, constant_host_facts())
     }
 }
@@ -224,16 +222,20 @@ pub fn constant_host_facts() -> HostFacts {
     facts.clone()
 }
 
-/// Whether this program runs inside a container. A host whose registry cannot be read is
-/// assumed to be a host.
+/// Whether this program runs inside a container: its registry has a value that no host has; .NET
+/// and `PerfView` use it for the same purpose. A `HostProcess` container sees the registry of its
+/// host, and so counts as the host. The driver's folder does not decide: Windows names it
+/// `HostDriverStore` in containers, but also in virtual machines with a paravirtualized GPU (GPU-PV).
 fn discovered_from() -> DiscoveredFrom {
-    let key = Key::local_machine(r"SYSTEM\CurrentControlSet\Control");
-    let value = key.and_then(|key| key.value(container::VALUE));
-    let value = value.unwrap_or_else(|error| {
-        tracing::debug!(%error, "cannot read whether this is a container");
-        None
-    });
-    container::discovered_from(value.as_ref())
+    let key = registry::local_machine(r"SYSTEM\CurrentControlSet\Control");
+    match key.and_then(|key| registry::value(&key, "ContainerType")) {
+        Ok(Some(_)) => DiscoveredFrom::Container,
+        Ok(None) => DiscoveredFrom::Host,
+        Err(error) => {
+            tracing::debug!(%error, "cannot read whether this is a container");
+            DiscoveredFrom::Host
+        }
+    }
 }
 
 #[cfg(test)]

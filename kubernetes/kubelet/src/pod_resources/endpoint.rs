@@ -79,7 +79,7 @@ pub(super) use tokio::net::windows::named_pipe::NamedPipeClient as Stream;
 /// Connects to the kubelet.
 #[cfg(unix)]
 pub(super) async fn connect(endpoint: &Endpoint) -> io::Result<Stream> {
-    Stream::connect(endpoint.path().to_owned()).await
+    uds::connect(endpoint.path()).await
 }
 
 /// Connects to the kubelet. Waits while another client is connecting; the caller limits the time.

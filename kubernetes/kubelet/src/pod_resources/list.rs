@@ -63,7 +63,7 @@ async fn connect(endpoint: &Endpoint) -> Result<Channel, PodResourcesError> {
         .await
         .map_err(|error| PodResourcesError::of_connect(endpoint, &error))?;
     let lost = |error| PodResourcesError::lost(&ErrorChain(&error).to_string());
-    channel::over(io).await.map_err(lost)
+    channel::connect(io).await.map_err(lost)
 }
 
 fn attribution(response: ListPodResourcesResponse) -> Attribution {

@@ -61,7 +61,7 @@ impl<T: Transport> RegisteredResource<T> {
             }
             Err(error) => format!("cannot inspect kubelet socket `{}`: {error}", path.display()),
         };
-        if self.phase == Phase::WaitingForKubelet {
+        if self.state.phase == Phase::WaitingForKubelet {
             let (resource, now) = (self.resource.name(), Instant::now());
             let since = *self.absent_since.get_or_insert_with(|| {
                 tracing::info!(resource, error, "waiting for kubelet");
@@ -85,7 +85,7 @@ impl<T: Transport> RegisteredResource<T> {
             Ok(lock) => {
                 self.lock = Some(lock);
                 tokio::spawn(remove_stale_sockets(self.node.clone(), self.resource.clone()));
-                if self.phase == Phase::WaitingForOtherDaemon {
+                if self.state.phase == Phase::WaitingForOtherDaemon {
                     tracing::info!(resource, "no other daemon serves the resource any more");
                     self.registers_from = now + HANDOVER_DELAY;
                     self.set_phase(Phase::WaitingForKubelet, None);
@@ -94,7 +94,7 @@ impl<T: Transport> RegisteredResource<T> {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.lock = None;
                 let holder = error.to_string();
-                if self.phase != Phase::WaitingForOtherDaemon {
+                if self.state.phase != Phase::WaitingForOtherDaemon {
                     let hint = "run only one daemon for a resource";
                     tracing::warn!(resource, holder, hint, "waiting for another daemon");
                 }

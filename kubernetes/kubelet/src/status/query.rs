@@ -99,7 +99,7 @@ pub async fn query_all<T: Transport>(
 async fn query<T: Transport>(transport: &T, path: &Path) -> Result<StatusReport, StatusError> {
     let io = transport.connect(path).await.map_err(StatusError::of_connect)?;
     let lost = |error| StatusError::Unreachable(io::Error::other(error));
-    let channel = channel::over(io).await.map_err(lost)?;
+    let channel = channel::connect(io).await.map_err(lost)?;
     let answer = StatusClient::new(channel).get(StatusRequest {}).await;
     answer.map(tonic::Response::into_inner).map_err(StatusError::of_call)
 }

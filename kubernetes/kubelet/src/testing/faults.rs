@@ -37,8 +37,6 @@ pub enum StreamFault {
     None,
     /// The kubelet never calls `ListAndWatch`.
     NeverOpen,
-    /// The kubelet calls `ListAndWatch` after this delay.
-    OpenLate(Duration),
     /// The kubelet calls `ListAndWatch` and reads nothing while this fault is set.
     NeverRead,
     /// The kubelet drops the connection this long after it received a list.

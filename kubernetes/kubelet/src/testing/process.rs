@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::Server;
 
-use super::connection::ClosableIo;
 use super::faults::Faults;
 use super::manager::{Manager, Saved};
 use super::options::{Cleanup, Options, Release};
 use super::registration::Registrar;
+use crate::connection::ClosableIo;
 use crate::v1beta1::registration_server::RegistrationServer;
 use crate::{KUBELET_SOCKET, Listener, Transport};
 

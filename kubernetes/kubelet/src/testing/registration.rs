@@ -12,15 +12,15 @@ use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
 use super::allocation::grpc_error;
-use super::connection;
 use super::faults::{RegisterFault, StreamFault};
 use super::manager::{Endpoint, Plugin};
 use super::options::Release;
 use super::process::Process;
 use super::resource_names::is_extended_resource_name;
-use crate::Transport;
+use crate::connection::ClosableIo;
 use crate::v1beta1::registration_server::Registration;
 use crate::v1beta1::{Empty, RegisterRequest};
+use crate::{Transport, channel};
 
 /// How long a plugin may take to accept a connection (`dial`).
 const DIAL_LIMIT: Duration = Duration::from_secs(10);
@@ -47,9 +47,7 @@ impl<T: Transport> Registration for Registrar<T> {
             RegisterFault::Refuse(message) => return Err(Status::unknown(message)),
             RegisterFault::Hang => std::future::pending().await,
             RegisterFault::ActLate(delay) => sleep(*delay).await,
-            RegisterFault::None
-            | RegisterFault::AnswerLate(_)
-            | RegisterFault::RefuseAfterDial(_) => {}
+            _ => {}
         }
         // grpc-go sends errors without a code as `Unknown`.
         check(&request).map_err(Status::unknown)?;
@@ -145,7 +143,7 @@ async fn dial<T: Transport>(process: &Process<T>, socket: &Path) -> Result<Chann
     let connected = async {
         loop {
             if let Ok(io) = process.host.connect(socket).await
-                && let Ok(client) = connection::client(io, &close).await
+                && let Ok(client) = channel::connect(ClosableIo::new(io, &close)).await
             {
                 return client;
             }
@@ -181,10 +179,8 @@ async fn watch_list<T: Transport>(
     plugin: &mut Plugin,
     fault: &StreamFault,
 ) -> String {
-    match fault {
-        StreamFault::NeverOpen => std::future::pending::<()>().await,
-        StreamFault::OpenLate(delay) => sleep(*delay).await,
-        StreamFault::None | StreamFault::NeverRead | StreamFault::DropAfter(_) => {}
+    if *fault == StreamFault::NeverOpen {
+        std::future::pending::<()>().await;
     }
     let mut stream = match plugin.list_and_watch(Empty {}).await {
         Ok(response) => response.into_inner(),

@@ -205,9 +205,8 @@ impl Simulation {
         };
         let stream = match self.rng.u64(0..8) {
             0 => StreamFault::NeverOpen,
-            1 => StreamFault::OpenLate(delay),
-            2 => StreamFault::NeverRead,
-            3 => StreamFault::DropAfter(delay / 20),
+            1 => StreamFault::NeverRead,
+            2 => StreamFault::DropAfter(delay / 20),
             _ => StreamFault::None,
         };
         self.kubelet.set_faults(Faults { register, stream });

@@ -43,7 +43,9 @@ fn logged(format: LogFormat, color: Color, log: impl FnOnce()) -> String {
 /// Every control and bidirectional character, and a long tail.
 fn hostile() -> String {
     let all = ('\0'..='\u{ffff}').chain(['\u{e0041}']);
-    all.filter(|c| printable::is_unsafe(*c)).chain(std::iter::repeat_n('x', 100_000)).collect()
+    all.filter(|c| devices::printable::is_unsafe(*c))
+        .chain(std::iter::repeat_n('x', 100_000))
+        .collect()
 }
 
 #[test]
@@ -54,8 +56,8 @@ fn foreign_text_cannot_leave_its_field() {
             tracing::warn!(%value, ?value, text = value.as_str(), "{value}");
         });
         let line = text.strip_suffix('\n').unwrap();
-        assert!(!line.chars().any(printable::is_unsafe), "{line:?}");
-        assert!(line.len() < 8 * printable::VALUE_LIMIT, "{} bytes", line.len());
+        assert!(!line.chars().any(devices::printable::is_unsafe), "{line:?}");
+        assert!(line.len() < 8 * devices::printable::VALUE_LIMIT, "{} bytes", line.len());
     }
 }
 

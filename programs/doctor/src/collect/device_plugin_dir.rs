@@ -56,7 +56,7 @@ async fn connect(socket: &Path) -> SocketState {
     {
         return SocketState::Missing;
     }
-    match timeout(CONNECT_LIMIT, uds::UnixStream::connect(socket)).await {
+    match timeout(CONNECT_LIMIT, uds::connect(socket)).await {
         Ok(Ok(_connected)) => SocketState::Accepting,
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
             SocketState::AccessDenied(error_chain(&error))

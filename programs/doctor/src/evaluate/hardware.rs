@@ -217,7 +217,7 @@ pub(super) fn visibility(machine: &MachineFacts) -> Check {
     let Some(selection) = all_devices(machine) else {
         return Subject::Visibility.not_checked(NO_ADAPTERS);
     };
-    let is_gpu = |device: &&Device| device.display.is_yes() && device.compute.is_yes();
+    let is_gpu = |device: &&Device| device.display && device.compute;
     match selection.devices.iter().filter(is_gpu).count() {
         0 => Subject::Visibility.ok("the host has no GPU"),
         1 => Subject::Visibility.ok("the host has one GPU; containers can see no other"),

@@ -47,11 +47,10 @@ impl Bed {
 /// Wine stores no owner.
 #[cfg(windows)]
 const RIGHTS: Rights = Rights {
-    share: access_rights::share_programs,
+    share: uds::access_rights::share_programs,
     is_protected: |path| {
-        use win32::directory_access::{Ownership, directory_writers};
-
-        Ok(directory_writers(path)?.iter().all(|writer| writer.ownership == Ownership::Owner))
+        let writers = win32::directory_access::directory_writers(path)?;
+        Ok(writers.iter().all(|writer| writer.is_owner))
     },
 };
 

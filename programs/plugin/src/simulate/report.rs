@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-use printable::printable;
+use devices::printable::printable;
 use serde::Serialize;
 
 /// The result of a simulation.

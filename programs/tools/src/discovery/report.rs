@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use devices::printable::printable;
 use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile};
-use printable::printable;
 
 /// What `GetDiscoveryLibraryVersion` of the discovery library returns. The earlier program
 /// of this name prints it, and so do the clients of the library.
@@ -39,8 +39,8 @@ fn add_device(text: &mut String, number: usize, device: &Device) {
     line("Vendor", &device.manufacturer);
     line("Is Integrated", &(device.placement == Placement::Integrated).to_string());
     line("Is Detachable", &(device.attachment == Attachment::Detachable).to_string());
-    line("Supports Display", &device.display.is_yes().to_string());
-    line("Supports Compute", &device.compute.is_yes().to_string());
+    line("Supports Display", &device.display.to_string());
+    line("Supports Compute", &device.compute.to_string());
     add_files(text, "System32", &device.runtime_files.system32);
     add_files(text, "SysWOW64", &device.runtime_files.wow64);
     text.push('\n');

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use devices::printable::is_unsafe;
 use doctor::{Subject, Verdict};
-use printable::is_unsafe;
 
 use super::contents::Contents;
 use super::text::measurement;

@@ -92,7 +92,7 @@ impl DeviceSummary {
                 device.hardware_id.vendor, device.hardware_id.device
             ),
             driver: driver.unwrap_or_else(|| UNKNOWN.to_owned()),
-            supports: match (device.display.is_yes(), device.compute.is_yes()) {
+            supports: match (device.display, device.compute) {
                 (true, true) => "display, compute",
                 (true, false) => "display",
                 (false, true) => "compute",

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use printable::{printable, printable_lines};
+use devices::printable::{printable, printable_lines};
 
 use super::contents::Contents;
 use crate::step::{Finding, Measurement, Value};

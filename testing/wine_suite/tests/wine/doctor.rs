@@ -56,7 +56,7 @@ fn what_wine_lacks_is_reported() {
 #[ignore = "needs Wine: cargo xtask test wine"]
 fn a_recorded_node_is_judged_like_the_node() {
     let host = Host::of(&fixture("aws-t4-two"));
-    for libraries in [&["dxcore.dll", "computecore.dll"][..], &["dxcore.dll"]] {
+    for libraries in [&["dxcore.dll", "vmcompute.dll"][..], &["dxcore.dll"]] {
         host.install(libraries);
         let recorded = stdout(&mut host.plugin(&["record"]));
         assert!(recorded.contains("\nnode:\n"), "no software of the node in {recorded}");

@@ -114,13 +114,9 @@ fn script() -> PathBuf {
     root().join("testing/wine/wine")
 }
 
-/// The libraries that copies of `dxcore_double` replace. Wine has none of them but `dxcore.dll`,
-/// and that one supports no caller.
-const REPLACED: [&str; 4] = ["dxcore.dll", "computecore.dll", "vmcompute.dll", "winbrand.dll"];
-
-/// The libraries of an up-to-date host. Older hosts have `vmcompute.dll` instead of
-/// `computecore.dll`.
-const USUAL: [&str; 3] = ["dxcore.dll", "computecore.dll", "winbrand.dll"];
+/// The libraries that copies of `dxcore_double` replace. Wine's `dxcore.dll` supports no caller, and
+/// it has no `vmcompute.dll`.
+const REPLACED: [&str; 2] = ["dxcore.dll", "vmcompute.dll"];
 
 /// A prefix with `dxcore_double` in it and an inventory that the double follows.
 pub(crate) struct Host(Prefix);
@@ -132,7 +128,7 @@ impl Host {
         let host = Host(Prefix::take(&SLOTS));
         // The first program makes the prefix.
         host.bed(&["clear"]);
-        host.install(&USUAL);
+        host.install(&REPLACED);
         host
     }
 

@@ -36,6 +36,9 @@ const BACKLOG: i32 = 128;
 /// `WSAEAFNOSUPPORT` of `winsock2.h`.
 const WSAEAFNOSUPPORT: i32 = 10047;
 
+const UNSUPPORTED: &str = "this host does not support AF_UNIX sockets (Windows 10 version 1803, \
+    Windows Server 2019 or newer is needed)";
+
 /// A listening socket. For tokio it is a stream that becomes readable when a connection is pending.
 /// Nothing is read from it.
 #[derive(Debug)]
@@ -49,7 +52,7 @@ pub(crate) fn is_supported() -> bool {
 pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
     let socket = bind_to(&SockAddr::unix(path)?)?;
     remove_on_failure(path, || {
-        let restricted = access_rights::restrict_to_owner(path);
+        let restricted = crate::access_rights::restrict_to_owner(path);
         Ok((listen(socket)?, restricted))
     })
 }
@@ -86,7 +89,7 @@ async fn connect_to(address: SockAddr) -> io::Result<Stream> {
 
 fn open(domain: Domain) -> io::Result<Socket> {
     Socket::new(domain, Type::STREAM, None).map_err(|error| match error.raw_os_error() {
-        Some(WSAEAFNOSUPPORT) => io::Error::new(io::ErrorKind::Unsupported, Unsupported(error)),
+        Some(WSAEAFNOSUPPORT) => io::Error::new(io::ErrorKind::Unsupported, UNSUPPORTED),
         _ => error,
     })
 }
@@ -95,25 +98,6 @@ fn open(domain: Domain) -> io::Result<Socket> {
 fn register(socket: Socket) -> io::Result<TcpStream> {
     socket.set_nonblocking(true)?;
     TcpStream::from_std(socket.into())
-}
-
-/// This Windows version does not support `AF_UNIX`. Contains the error of the operating system.
-#[derive(Debug)]
-struct Unsupported(io::Error);
-
-impl std::fmt::Display for Unsupported {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(
-            "this host does not support AF_UNIX sockets (Windows 10 version 1803, Windows Server \
-             2019 or newer is needed)",
-        )
-    }
-}
-
-impl std::error::Error for Unsupported {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0)
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Tests the assembly with a host in which each call can fail.
 
+use std::cell::RefCell;
 use std::io;
 
-use devices::{Attribute, LocationPath, PnpId, ReadStep};
+use devices::{Attribute, LocationPath, PnpId};
 
 use super::*;
 use crate::order;
@@ -43,6 +44,7 @@ struct TestHost {
     linked: Vec<(Luid, u32, Device)>,
     system_root: String,
     missing_folder: Option<&'static str>,
+    steps: RefCell<Vec<ReadStep>>,
 }
 
 fn device(n: u32) -> Device {
@@ -88,6 +90,7 @@ fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
         linked: Vec::new(),
         system_root: r"C:\Windows".to_owned(),
         missing_folder: None,
+        steps: RefCell::default(),
     }
 }
 
@@ -180,6 +183,10 @@ impl Host for TestHost {
 
     fn system_root(&self) -> &str {
         &self.system_root
+    }
+
+    fn begin(&self, step: ReadStep) {
+        self.steps.borrow_mut().push(step);
     }
 }
 
@@ -335,14 +342,9 @@ fn a_host_without_adapters_has_an_empty_snapshot() {
 
 #[test]
 fn each_call_that_may_not_return_is_reported_first() {
-    use std::cell::RefCell;
-
-    let steps = RefCell::new(Vec::new());
-    let on_step = |step| steps.borrow_mut().push(step);
     let host = host([test_adapter(1), test_adapter(2)]);
-    let reported = crate::steps::ReportedHost { host: &host, on_step: &on_step };
-    assert_eq!(read(&reported, HostFacts::default()).unwrap(), host.read());
+    host.read();
     let adapter = |n| [ReadStep::Adapter(Luid(n)), ReadStep::DriverStore(Luid(n))];
     let expected = [&[ReadStep::Devices][..], &adapter(1), &adapter(2)];
-    assert_eq!(steps.into_inner(), expected.concat());
+    assert_eq!(host.steps.into_inner(), expected.concat());
 }

@@ -134,7 +134,7 @@ fn an_owner_may_change_the_rights() {
     let writers = writers(&sid_bytes(ALICE), Some(&list)).unwrap();
     let rights = vec![CHANGE_RIGHTS, "create files"];
     let account = Sid("S-1-5-21-1-2-3-1001".to_owned());
-    assert_eq!(writers, [Writer { account, rights, ownership: Ownership::Owner }]);
+    assert_eq!(writers, [Writer { account, rights, is_owner: true }]);
 }
 
 #[test]

@@ -8,17 +8,15 @@ use std::sync::Arc;
 
 use devices::{Attribute, ChangeCallback, Luid};
 use windows::Win32::Graphics::DXCore::{
-    AdapterListStale, AdapterNoLongerValid, DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS,
+    AdapterListStale, DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS,
     DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE, DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS,
-    DXCoreAdapterProperty, DXCoreAdapterState, DXCoreNotificationType, IDXCoreAdapter,
-    IDXCoreAdapterFactory, IDXCoreAdapterList, InstanceLuid, IsDriverUpdateInProgress,
+    DXCoreAdapterProperty, DXCoreNotificationType, IDXCoreAdapter, IDXCoreAdapterFactory,
+    IDXCoreAdapterList, InstanceLuid, IsDriverUpdateInProgress,
 };
 use windows::core::{GUID, HRESULT, IUnknown, Interface, Ref};
 
-use super::kmt::windows_luid;
 use super::library::{Library, os_error};
 use crate::error::WindowsError;
-use crate::telemetry::AdapterQueries;
 
 type CreateAdapterFactory = unsafe extern "system" fn(*const GUID, *mut *mut c_void) -> HRESULT;
 
@@ -63,14 +61,6 @@ impl Dxcore {
             }
         }
         Ok(lists)
-    }
-
-    /// The adapter with this LUID; an error if there is none.
-    pub(crate) fn adapter(&self, luid: Luid) -> io::Result<DxcoreAdapter> {
-        let luid = windows_luid(luid);
-        // SAFETY: the factory is a live object and `luid` outlives the call.
-        let adapter = unsafe { self.0.GetAdapterByLuid::<IDXCoreAdapter>(&raw const luid) };
-        adapter.map_err(|error| os_error(&error)).and_then(DxcoreAdapter::new)
     }
 
     fn list(&self, attribute: Attribute) -> io::Result<AdapterList> {
@@ -131,9 +121,6 @@ pub(crate) struct DxcoreAdapter {
     adapter: IDXCoreAdapter,
 }
 
-// SAFETY: as for `Dxcore`.
-unsafe impl Send for DxcoreAdapter {}
-
 impl DxcoreAdapter {
     fn new(adapter: IDXCoreAdapter) -> io::Result<Self> {
         let mut this = Self { luid: Luid(0), adapter };
@@ -152,7 +139,15 @@ impl DxcoreAdapter {
 
     /// Whether the adapter's driver is being updated; false if the driver does not report it.
     pub(crate) fn is_driver_update_in_progress(&self) -> bool {
-        self.state(IsDriverUpdateInProgress.0, &[]).is_some_and(|[state]| state != 0)
+        let (mut state, output) = (0_u8, size_of::<u8>());
+        // SAFETY: `adapter` is a live object, and `state` has the size that is passed.
+        let result = unsafe {
+            self.adapter.IsQueryStateSupported(IsDriverUpdateInProgress).then(|| {
+                let state = (&raw mut state).cast();
+                self.adapter.QueryState(IsDriverUpdateInProgress, 0, None, output, state)
+            })
+        };
+        matches!(result, Some(Ok(()))) && state != 0
     }
 
     /// A property of fixed size; `None` if the host or the driver does not support it.
@@ -199,32 +194,6 @@ impl DxcoreAdapter {
     }
 }
 
-/// A buffer for the numbers of a state, aligned as the structures of the header are.
-#[repr(C, align(8))]
-struct StateBuffer<const N: usize>([u8; N]);
-
-impl AdapterQueries for DxcoreAdapter {
-    fn state<const N: usize>(&self, state: u32, input: &[u8]) -> Option<[u8; N]> {
-        let state = DXCoreAdapterState(state);
-        // SAFETY: `adapter` is a live object.
-        if !unsafe { self.adapter.IsQueryStateSupported(state) } {
-            return None;
-        }
-        let details = (!input.is_empty()).then(|| input.as_ptr().cast());
-        let mut output = StateBuffer([0; N]);
-        // SAFETY: both buffers have the sizes that are passed.
-        let result = unsafe {
-            self.adapter.QueryState(state, input.len(), details, N, (&raw mut output).cast())
-        };
-        result.is_ok().then_some(output.0)
-    }
-
-    fn number(&self, property: u32) -> Option<u64> {
-        let value = self.property(DXCoreAdapterProperty(property)).ok().flatten();
-        value.map(u64::from_le_bytes)
-    }
-}
-
 /// The events of one set of lists. `DXCore` raises a fatal exception if a list or an adapter
 /// is released before its events are unregistered. Therefore `events` is the first field,
 /// which is dropped first.
@@ -237,38 +206,16 @@ pub(crate) struct Subscription {
 unsafe impl Send for Subscription {}
 
 impl Subscription {
-    /// Registers `on_change`, which is called once for each list that becomes stale and for
-    /// each adapter that is removed. For a change before the registration, `DXCore` calls it
-    /// immediately, so no change is missed. There is no event for an adapter that is already
-    /// removed, because each new subscription would report it again.
+    /// Registers `on_change`, which is called once for each list that becomes stale, also because an
+    /// adapter was removed. For a change before the registration, `DXCore` calls it immediately, so
+    /// no change is missed.
     pub(crate) fn new(
         dxcore: &Dxcore,
         lists: Vec<AdapterList>,
         on_change: &Arc<ChangeCallback>,
     ) -> io::Result<Self> {
-        let mut this = Self { events: Vec::new(), lists };
-        for list in &this.lists {
-            this.events.push(Event::new(dxcore, (&list.list).into(), AdapterListStale, on_change)?);
-        }
-        let mut known = Vec::new();
-        for adapter in this.lists.iter().flat_map(|list| &list.adapters) {
-            if known.contains(&adapter.luid) || !adapter.is_valid() {
-                continue;
-            }
-            known.push(adapter.luid);
-            match Event::new(dxcore, (&adapter.adapter).into(), AdapterNoLongerValid, on_change) {
-                Ok(event) => this.events.push(event),
-                // The event of the list also reports the removal of the adapter.
-                Err(error) => {
-                    tracing::debug!(
-                        luid = adapter.luid.0,
-                        %error,
-                        "cannot register for removal of adapter"
-                    );
-                }
-            }
-        }
-        Ok(this)
+        let events = lists.iter().map(|list| Event::new(dxcore, &list.list, on_change));
+        Ok(Self { events: events.collect::<io::Result<_>>()?, lists })
     }
 
     /// The observed lists.
@@ -288,8 +235,7 @@ struct Event {
 impl Event {
     fn new(
         dxcore: &Dxcore,
-        object: &IUnknown,
-        kind: DXCoreNotificationType,
+        list: &IDXCoreAdapterList,
         on_change: &Arc<ChangeCallback>,
     ) -> io::Result<Self> {
         let factory = dxcore.0.clone();
@@ -298,7 +244,12 @@ impl Event {
         // SAFETY: `context` lives until `Drop` has unregistered the event, which waits for
         // running callbacks.
         let cookie = unsafe {
-            factory.RegisterEventNotification(object, kind, Some(changed), Some(pointer.cast()))
+            factory.RegisterEventNotification(
+                list,
+                AdapterListStale,
+                Some(changed),
+                Some(pointer.cast()),
+            )
         };
         let cookie = cookie.map_err(|error| os_error(&error))?;
         Ok(Self { factory, cookie, _context: context })

@@ -1,5 +1,5 @@
 //! Queries the properties of the Host Compute Service.
-#![allow(unsafe_code, reason = "calls computecore.dll or vmcompute.dll")]
+#![allow(unsafe_code, reason = "calls vmcompute.dll")]
 
 use std::ffi::c_void;
 
@@ -7,51 +7,31 @@ use windows::Win32::Foundation::{HLOCAL, LocalFree};
 use windows::core::{HRESULT, HSTRING, PCWSTR, PWSTR};
 
 use super::library::{Library, os_error};
-use crate::hcs::error::HcsError;
+use crate::hcs::HcsError;
 
 /// The query that `HcsGetServiceProperties` answers with the supported schemas.
 const QUERY: &str = r#"{"PropertyTypes":["Basic"]}"#;
 
-/// computecore.dll: query, result (`HcsGetServiceProperties`, computecore.h).
-type WithResult = unsafe extern "system" fn(PCWSTR, *mut PWSTR) -> HRESULT;
-/// vmcompute.dll, the only library on older hosts: query, properties, result.
-type WithPropertiesAndResult = unsafe extern "system" fn(PCWSTR, *mut PWSTR, *mut PWSTR) -> HRESULT;
+/// `HcsGetServiceProperties`: query, properties, error details (microsoft/hcsshim, which also calls
+/// it in this library on every host).
+type GetServiceProperties = unsafe extern "system" fn(PCWSTR, *mut PWSTR, *mut PWSTR) -> HRESULT;
 
 /// The JSON response of the service to [`QUERY`].
 pub(crate) fn service_properties() -> Result<String, HcsError> {
-    if let Ok(library) = Library::system("computecore.dll")
-        // SAFETY: the type is the one computecore.h declares.
-        && let Ok(get) = unsafe { library.function(c"HcsGetServiceProperties") }
-    {
-        return get_result(get);
-    }
     let library = Library::system("vmcompute.dll").map_err(HcsError::Missing)?;
-    // SAFETY: the type is the one that callers of vmcompute.dll use (microsoft/hcsshim).
+    // SAFETY: the type is the one that callers of vmcompute.dll use.
     let get = unsafe { library.function(c"HcsGetServiceProperties") };
     get_properties(get.map_err(HcsError::Missing)?)
 }
 
-fn get_result(get: WithResult) -> Result<String, HcsError> {
-    let query = HSTRING::from(QUERY);
-    let mut answer = ServiceText(PWSTR::null());
-    // SAFETY: the query is null-terminated and `answer` is writable.
-    let result = unsafe { get(PCWSTR(query.as_ptr()), &raw mut answer.0) };
-    check(result)?;
-    Ok(answer.read())
-}
-
-fn get_properties(get: WithPropertiesAndResult) -> Result<String, HcsError> {
+fn get_properties(get: GetServiceProperties) -> Result<String, HcsError> {
     let query = HSTRING::from(QUERY);
     let mut answer = ServiceText(PWSTR::null());
     let mut details = ServiceText(PWSTR::null());
     // SAFETY: the query is null-terminated, and both results are writable.
     let result = unsafe { get(PCWSTR(query.as_ptr()), &raw mut answer.0, &raw mut details.0) };
-    check(result)?;
+    result.ok().map_err(|error| HcsError::Refused(os_error(&error)))?;
     Ok(answer.read())
-}
-
-fn check(result: HRESULT) -> Result<(), HcsError> {
-    result.ok().map_err(|error| HcsError::Refused(os_error(&error)))
 }
 
 /// A text that the service allocated from the process heap.
@@ -105,13 +85,6 @@ mod tests {
         unsafe { query.to_string() }.unwrap() == QUERY
     }
 
-    unsafe extern "system" fn computecore(query: PCWSTR, result: *mut PWSTR) -> HRESULT {
-        assert!(is_the_query(query));
-        // SAFETY: the caller passes a writable pointer.
-        unsafe { *result = local_alloc("new") };
-        HRESULT(0)
-    }
-
     unsafe extern "system" fn vmcompute(
         query: PCWSTR,
         properties: *mut PWSTR,
@@ -119,31 +92,30 @@ mod tests {
     ) -> HRESULT {
         assert!(is_the_query(query));
         // SAFETY: the caller passes a writable pointer.
-        unsafe { *properties = local_alloc("old") };
+        unsafe { *properties = local_alloc("properties") };
         // SAFETY: the caller passes a writable pointer.
         unsafe { *result = local_alloc("details") };
         HRESULT(0)
     }
 
-    unsafe extern "system" fn denied(_: PCWSTR, _: *mut PWSTR) -> HRESULT {
+    unsafe extern "system" fn denied(_: PCWSTR, _: *mut PWSTR, _: *mut PWSTR) -> HRESULT {
         E_ACCESSDENIED
     }
 
-    unsafe extern "system" fn no_result(_: PCWSTR, _: *mut PWSTR) -> HRESULT {
+    unsafe extern "system" fn no_result(_: PCWSTR, _: *mut PWSTR, _: *mut PWSTR) -> HRESULT {
         HRESULT(0)
     }
 
     #[test]
-    fn each_library_is_called_with_its_signature() {
-        assert_eq!(get_result(computecore).unwrap(), "new");
-        assert_eq!(get_properties(vmcompute).unwrap(), "old");
+    fn the_properties_are_the_answer() {
+        assert_eq!(get_properties(vmcompute).unwrap(), "properties");
     }
 
     #[test]
     fn an_error_keeps_its_cause_and_a_null_result_is_empty() {
-        let error = get_result(denied).unwrap_err();
+        let error = get_properties(denied).unwrap_err();
         let HcsError::Refused(source) = error else { panic!("{error}") };
         assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied);
-        assert_eq!(get_result(no_result).unwrap(), "");
+        assert_eq!(get_properties(no_result).unwrap(), "");
     }
 }

@@ -29,9 +29,6 @@ const STATUS_ACCESS_DENIED: i32 = 0xC000_0022_u32.cast_signed();
 /// session's namespace.
 type OpenJob = unsafe extern "system" fn(*mut HANDLE, u32, *const OBJECT_ATTRIBUTES) -> i32;
 
-/// How many process IDs are expected in the first attempt.
-const EXPECTED: usize = 256;
-
 /// The IDs of the processes of a container, at most `limit`.
 ///
 /// # Errors
@@ -81,37 +78,24 @@ impl Job {
 
     /// The IDs of the job's processes, at most `limit`.
     fn process_ids(&self, limit: usize) -> io::Result<Vec<u32>> {
-        let mut list = IdList::with_room(limit.min(EXPECTED));
-        let mut complete = self.query(&mut list)?;
-        if !complete && list.room() < limit {
-            list = IdList::with_room(limit.min(list.assigned()));
-            complete = self.query(&mut list)?;
-        }
-        if !complete {
-            tracing::debug!(limit, "job has more processes than are read");
-        }
-        Ok(list.ids(limit))
-    }
-
-    /// Fills `list`, and returns whether it has room for all processes.
-    fn query(&self, list: &mut IdList) -> io::Result<bool> {
-        let buffer: *mut c_void = list.0.as_mut_ptr().cast();
-        let bytes = u32::try_from(size_of_val(&*list.0)).map_err(io::Error::other)?;
+        // `JOBOBJECT_BASIC_PROCESS_ID_LIST`: two numbers of 32 bits, then process IDs, each as wide
+        // as a pointer.
+        let mut list = vec![0_usize; FIRST_ID + limit.max(1)];
+        let buffer: *mut c_void = list.as_mut_ptr().cast();
+        let bytes = u32::try_from(size_of_val(&*list)).map_err(io::Error::other)?;
+        let kind = JobObjectBasicProcessIdList;
         // SAFETY: the job is open, and the buffer has this many writable, aligned bytes.
-        let filled = unsafe {
-            QueryInformationJobObject(
-                Some(self.0),
-                JobObjectBasicProcessIdList,
-                buffer,
-                bytes,
-                None,
-            )
-        };
-        match filled {
-            Ok(()) => Ok(true),
-            Err(error) if error.code() == ERROR_MORE_DATA.to_hresult() => Ok(false),
-            Err(error) => Err(os_error(&error)),
+        match unsafe { QueryInformationJobObject(Some(self.0), kind, buffer, bytes, None) } {
+            Err(error) if error.code() == ERROR_MORE_DATA.to_hresult() => {
+                tracing::debug!(limit, "job has more processes than are read");
+            }
+            queried => queried.map_err(|error| os_error(&error))?,
         }
+        // SAFETY: the buffer is aligned for the structure, and every combination of bits is valid.
+        let header = unsafe { &*list.as_ptr().cast::<JOBOBJECT_BASIC_PROCESS_ID_LIST>() };
+        let count = (header.NumberOfProcessIdsInList as usize).min(limit);
+        let ids = list[FIRST_ID..].iter().take(count);
+        Ok(ids.filter_map(|id| u32::try_from(*id).ok()).collect())
     }
 }
 
@@ -123,42 +107,12 @@ impl Drop for Job {
     }
 }
 
-/// A buffer for `JOBOBJECT_BASIC_PROCESS_ID_LIST`: two numbers of 32 bits, then process IDs, each
-/// as wide as a pointer.
-struct IdList(Vec<usize>);
-
 /// The position of the process IDs, in units of a pointer's size.
 const FIRST_ID: usize = {
     let position = std::mem::offset_of!(JOBOBJECT_BASIC_PROCESS_ID_LIST, ProcessIdList);
     assert!(position % size_of::<usize>() == 0);
     position / size_of::<usize>()
 };
-
-impl IdList {
-    fn with_room(ids: usize) -> IdList {
-        IdList(vec![0; FIRST_ID + ids.max(1)])
-    }
-
-    fn room(&self) -> usize {
-        self.0.len() - FIRST_ID
-    }
-
-    /// How many processes the job has, also if there was no room for all.
-    fn assigned(&self) -> usize {
-        self.header().NumberOfAssignedProcesses as usize
-    }
-
-    fn ids(&self, limit: usize) -> Vec<u32> {
-        let count = (self.header().NumberOfProcessIdsInList as usize).min(limit);
-        self.0.iter().skip(FIRST_ID).take(count).filter_map(|id| u32::try_from(*id).ok()).collect()
-    }
-
-    fn header(&self) -> &JOBOBJECT_BASIC_PROCESS_ID_LIST {
-        // SAFETY: the buffer is aligned for the structure and at least as large, and every
-        // combination of bits is valid.
-        unsafe { &*self.0.as_ptr().cast() }
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -224,20 +178,6 @@ mod tests {
         assert_eq!(container.process_ids(100), expected);
         let few = container.process_ids(2);
         assert!(few.len() == 2 && few.iter().all(|id| expected.contains(id)), "{few:?}");
-    }
-
-    #[test]
-    fn a_list_without_room_is_asked_for_again() {
-        let mut container = Container::new("more");
-        for _ in 0..3 {
-            container.start_process();
-        }
-        let mut list = IdList::with_room(1);
-        assert!(!container.job.query(&mut list).unwrap());
-        assert_eq!((list.room(), list.assigned()), (1, 3));
-        let mut list = IdList::with_room(list.assigned());
-        assert!(container.job.query(&mut list).unwrap());
-        assert_eq!(list.ids(100).len(), 3);
     }
 
     #[test]

@@ -10,9 +10,8 @@ use std::ptr;
 use devices::Luid;
 use windows::Wdk::Graphics::Direct3D::{
     D3DDDI_QUERYREGISTRY_DRIVERSTOREPATH, D3DDDI_QUERYREGISTRY_INFO,
-    D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW, D3DDDI_QUERYREGISTRY_STATUS_SUCCESS,
-    D3DKMT_CLOSEADAPTER, D3DKMT_OPENADAPTERFROMLUID, D3DKMT_QUERYADAPTERINFO,
-    KMTQAITYPE_QUERYREGISTRY, KMTQUERYADAPTERINFOTYPE,
+    D3DDDI_QUERYREGISTRY_STATUS_SUCCESS, D3DKMT_CLOSEADAPTER, D3DKMT_OPENADAPTERFROMLUID,
+    D3DKMT_QUERYADAPTERINFO, KMTQAITYPE_QUERYREGISTRY, KMTQUERYADAPTERINFOTYPE,
 };
 use windows::Win32::Foundation::{LUID, NTSTATUS};
 
@@ -23,11 +22,8 @@ type OpenAdapterFromLuid = unsafe extern "system" fn(*mut D3DKMT_OPENADAPTERFROM
 type QueryAdapterInfo = unsafe extern "system" fn(*mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS;
 type CloseAdapter = unsafe extern "system" fn(*const D3DKMT_CLOSEADAPTER) -> NTSTATUS;
 
-/// The buffer size of the first query for the folder, in bytes.
-const FIRST_SIZE: usize = 1024;
-
-/// How often the query is repeated with the size that the kernel requests.
-const GROWTH_ATTEMPTS: u32 = 4;
+/// The buffer size for the folder, in bytes: no path of Windows is longer.
+const PATH_BYTES: usize = 64 * 1024;
 
 /// The functions that return the driver store folder for a LUID.
 #[derive(Clone, Copy, Debug)]
@@ -61,15 +57,7 @@ impl GraphicsKernel {
 
     /// The driver store folder of an adapter, in the format of the kernel.
     pub(crate) fn driver_store(&self, luid: Luid) -> io::Result<String> {
-        let adapter = self.open(luid)?;
-        let mut size = FIRST_SIZE;
-        for _ in 0..GROWTH_ATTEMPTS {
-            match adapter.driver_store(size)? {
-                QueryResult::Path(path) => return Ok(path),
-                QueryResult::BufferTooSmall(bytes) => size = bytes.max(size * 2),
-            }
-        }
-        Err(io::Error::other(format!("the path of the folder is longer than {size} bytes")))
+        self.open(luid)?.driver_store()
     }
 
     /// An adapter that the kernel has opened for the caller.
@@ -84,13 +72,6 @@ impl GraphicsKernel {
         check(unsafe { (self.open)(&raw mut request) })?;
         Ok(self.adopt(request.hAdapter))
     }
-}
-
-/// The result of one query.
-enum QueryResult {
-    Path(String),
-    /// The required size in bytes.
-    BufferTooSmall(usize),
 }
 
 /// An open adapter, which `Drop` closes.
@@ -142,9 +123,9 @@ impl AdapterHandle<'_> {
         check(unsafe { (self.kernel.query)(&raw mut request) })
     }
 
-    fn driver_store(&self, output_size: usize) -> io::Result<QueryResult> {
+    fn driver_store(&self) -> io::Result<String> {
         const OUTPUT: usize = offset_of!(D3DDDI_QUERYREGISTRY_INFO, Anonymous);
-        let size = size_of::<D3DDDI_QUERYREGISTRY_INFO>() + output_size;
+        let size = size_of::<D3DDDI_QUERYREGISTRY_INFO>() + PATH_BYTES;
         // Units of eight bytes, because the structure contains a 64-bit number.
         let mut buffer = vec![0_u64; size.div_ceil(8)];
         let info = buffer.as_mut_ptr().cast::<D3DDDI_QUERYREGISTRY_INFO>();
@@ -158,11 +139,7 @@ impl AdapterHandle<'_> {
         match status {
             D3DDDI_QUERYREGISTRY_STATUS_SUCCESS => {
                 let bytes: Vec<u8> = buffer.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-                Ok(QueryResult::Path(text::single_for_display(&bytes[OUTPUT..])))
-            }
-            D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW => {
-                // SAFETY: as above.
-                Ok(QueryResult::BufferTooSmall(unsafe { (*info).OutputValueSize } as usize))
+                Ok(text::single_for_display(&bytes[OUTPUT..]))
             }
             other => Err(io::Error::other(format!("query status {}", other.0))),
         }
@@ -185,7 +162,9 @@ pub(super) fn check(status: NTSTATUS) -> io::Result<()> {
 mod tests {
     use std::cell::Cell;
 
-    use windows::Wdk::Graphics::Direct3D::D3DDDI_QUERYREGISTRY_STATUS_FAIL;
+    use windows::Wdk::Graphics::Direct3D::{
+        D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW, D3DDDI_QUERYREGISTRY_STATUS_FAIL,
+    };
 
     use super::*;
 
@@ -274,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_folder_needs_a_second_query() {
+    fn a_long_folder_needs_no_second_query() {
         let kernel = GraphicsKernel { open, query, close };
         FOLDER.set(r"\SystemRoot\System32\DriverStore\FileRepository\nv.inf_amd64_1");
         assert_eq!(folder(&kernel).unwrap(), FOLDER.get());
         assert_eq!(QUERIES.get(), 1);
         FOLDER.set(String::leak(r"C:\ä".repeat(2000)));
         assert_eq!(folder(&kernel).unwrap(), FOLDER.get());
-        assert_eq!(QUERIES.get(), 3);
+        assert_eq!(QUERIES.get(), 2);
     }
 
     #[test]
@@ -291,10 +270,7 @@ mod tests {
             (GraphicsKernel { query: query_unsupported, ..working }, "status 0xC0000002"),
             (GraphicsKernel { query: query_failure, ..working }, "query status 2"),
             (GraphicsKernel { open: open_unsupported, ..working }, "status 0xC0000002"),
-            (
-                GraphicsKernel { query: query_always_too_small, ..working },
-                "the path of the folder is longer than 16384 bytes",
-            ),
+            (GraphicsKernel { query: query_always_too_small, ..working }, "query status 1"),
         ];
         for (kernel, reason) in failing {
             assert_eq!(folder(&kernel).unwrap_err().to_string(), reason);

@@ -16,9 +16,7 @@ use windows::Win32::Foundation::NTSTATUS;
 
 use super::kmt::{AdapterHandle, GraphicsKernel, check, windows_luid};
 use super::library::Library;
-use crate::telemetry::{
-    AdapterStatistics, KernelQueries, Performance, SegmentPlacement, SegmentStatistics,
-};
+use crate::telemetry::{AdapterStatistics, KernelQueries, Performance, SegmentStatistics};
 
 type QueryStatistics = unsafe extern "system" fn(*mut D3DKMT_QUERYSTATISTICS) -> NTSTATUS;
 
@@ -93,10 +91,7 @@ impl KernelQueries for MeasuredAdapter<'_> {
         Some(SegmentStatistics {
             limit: segment.CommitLimit,
             resident: segment.BytesResident,
-            placement: match segment.Aperture {
-                0 => SegmentPlacement::Dedicated,
-                _ => SegmentPlacement::Shared,
-            },
+            is_shared: segment.Aperture != 0,
         })
     }
 

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::io;
 
-use windows::Win32::Foundation::{FreeLibrary, HMODULE};
+use windows::Win32::Foundation::HMODULE;
 use windows::Win32::System::LibraryLoader::{
     GetProcAddress, LOAD_LIBRARY_FLAGS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR,
     LOAD_LIBRARY_SEARCH_SYSTEM32, LoadLibraryExW,
@@ -12,7 +12,8 @@ use windows::Win32::System::LibraryLoader::{
 use windows::core::{HSTRING, PCSTR};
 
 /// A library that stays loaded until the process exits, because its own threads may run
-/// after the last call and the function pointers have no lifetime.
+/// after the last call and the function pointers have no lifetime. Loading it again returns the
+/// same library.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Library(HMODULE);
 
@@ -25,6 +26,12 @@ impl Library {
     /// Loads `name` only from System32, not from the working or the program directory.
     pub(crate) fn system(name: &str) -> io::Result<Self> {
         Self::load(name, LOAD_LIBRARY_SEARCH_SYSTEM32)
+    }
+
+    /// Loads the library at an absolute path, and its dependencies from its own folder and
+    /// System32.
+    pub(crate) fn at(path: &str) -> io::Result<Self> {
+        Self::load(path, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32)
     }
 
     fn load(name: &str, flags: LOAD_LIBRARY_FLAGS) -> io::Result<Self> {
@@ -48,42 +55,6 @@ impl Library {
     }
 }
 
-/// A library that is unloaded when the value is dropped. A loaded library keeps its file in use,
-/// which would prevent Windows from removing the folder of a driver that was replaced.
-#[derive(Debug)]
-pub(crate) struct TemporaryLibrary(Library);
-
-impl TemporaryLibrary {
-    /// Loads the library at an absolute path, and its dependencies from its own folder and
-    /// System32.
-    pub(crate) fn at(path: &str) -> io::Result<Self> {
-        let flags = LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32;
-        Library::load(path, flags).map(Self)
-    }
-
-    /// Loads `name` only from System32.
-    pub(crate) fn system(name: &str) -> io::Result<Self> {
-        Library::system(name).map(Self)
-    }
-
-    /// The function `name`. It must not be called after this value is dropped.
-    ///
-    /// # Safety
-    /// `F` must be the type of a pointer to that function.
-    pub(crate) unsafe fn function<F: Copy>(&self, name: &CStr) -> io::Result<F> {
-        // SAFETY: the caller guarantees the type.
-        unsafe { self.0.function(name) }
-    }
-}
-
-impl Drop for TemporaryLibrary {
-    fn drop(&mut self) {
-        // SAFETY: the module is loaded, and its users call none of its functions any more.
-        // There is no useful reaction to an error.
-        let _ = unsafe { FreeLibrary((self.0).0) };
-    }
-}
-
 /// Converts an error of the `windows` crate to an operating system error.
 pub(crate) fn os_error(error: &windows::core::Error) -> io::Error {
     const FACILITY_WIN32: u32 = 0x8007_0000;
@@ -102,8 +73,6 @@ pub(crate) fn status_error(status: i32) -> io::Error {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use windows::Win32::System::LibraryLoader::GetModuleHandleW;
-
     use super::*;
     use crate::sys::version;
 
@@ -116,11 +85,6 @@ mod tests {
         own
     }
 
-    fn is_loaded(path: &Path) -> bool {
-        // SAFETY: the name is null-terminated.
-        unsafe { GetModuleHandleW(&HSTRING::from(path)) }.is_ok()
-    }
-
     #[test]
     fn a_name_is_searched_only_in_system32() {
         let own = own_library("searched");
@@ -129,18 +93,15 @@ mod tests {
         assert!(found.is_err(), "{found:?}");
     }
 
+    /// NVML is asked again and again.
     #[test]
-    fn a_temporary_library_is_in_use_only_until_it_is_dropped() {
-        let own = own_library("temporary");
-        let library = TemporaryLibrary::at(own.to_str().unwrap()).unwrap();
-        assert!(is_loaded(&own));
-        // SAFETY: the address is not called.
-        let function = unsafe { library.function::<usize>(c"GetFileVersionInfoSizeW") };
-        assert!(function.is_ok(), "{function:?}");
-        drop(library);
-        assert!(!is_loaded(&own));
+    fn a_library_is_loaded_once_and_stays() {
+        let own = own_library("stays");
+        let first = Library::at(own.to_str().unwrap()).unwrap();
+        let second = Library::at(own.to_str().unwrap()).unwrap();
+        assert_eq!(first.0, second.0);
         // Windows cannot remove a loaded library.
-        std::fs::remove_file(&own).unwrap();
+        assert!(std::fs::remove_file(&own).is_err());
     }
 
     #[test]

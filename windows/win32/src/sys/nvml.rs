@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::io;
 use std::ptr;
 
-use super::library::TemporaryLibrary;
-use crate::nvml::gpu::{Gpu, PciAddress};
+use super::library::Library;
+use crate::nvml::{Gpu, PciAddress};
 
 /// `nvmlReturn_t`; 0 is success.
 type Return = c_int;
@@ -35,12 +35,11 @@ type HandleByIndex = unsafe extern "C" fn(c_uint, *mut Device) -> Return;
 type GetPciInfo = unsafe extern "C" fn(Device, *mut PciInfo) -> Return;
 type GetUuid = unsafe extern "C" fn(Device, *mut c_char, c_uint) -> Return;
 
-/// The initialised library; dropping it shuts the library down and then unloads it, so that the
-/// folder of a driver that was replaced does not stay in use.
+/// The initialised library; dropping it shuts the library down. It stays loaded: NVIDIA does not
+/// promise that it can be unloaded, and a process that does so again and again may crash.
 pub(crate) struct Nvml {
     shutdown: Call,
-    // Fields are dropped after `Drop::drop`, in which the library is still loaded.
-    library: TemporaryLibrary,
+    library: Library,
 }
 
 impl Drop for Nvml {
@@ -57,10 +56,10 @@ impl Nvml {
         let names = folders.flat_map(|folder| {
             ["nvml.dll", "nvml_loader.dll"].map(|name| format!(r"{folder}\{name}"))
         });
-        let mut libraries = names.filter_map(|path| TemporaryLibrary::at(&path).ok());
+        let mut libraries = names.filter_map(|path| Library::at(&path).ok());
         let library = match libraries.next() {
             Some(library) => library,
-            None => TemporaryLibrary::system("nvml.dll")?,
+            None => Library::system("nvml.dll")?,
         };
         // SAFETY: the type is the one nvml.h declares.
         let init: Call = unsafe { library.function(c"nvmlInit_v2") }?;

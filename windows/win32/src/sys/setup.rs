@@ -40,6 +40,9 @@ type GetInfDriverStoreLocation =
 /// cfgmgr32.h).
 const INSTANCE_ID_UNITS: usize = 200;
 
+/// More than any path of Windows has.
+const PATH_UNITS: usize = 32 * 1024;
+
 /// How often a read is repeated because another program made the value longer.
 const GROWTH_ATTEMPTS: u32 = 4;
 
@@ -92,24 +95,15 @@ impl SetupApi {
             unsafe { self.library.function(c"SetupGetInfDriverStoreLocationW") }?;
         let name = HSTRING::from(inf);
         let name = PCWSTR(name.as_ptr());
-        let mut path = vec![0_u16; 512];
-        for _ in 0..GROWTH_ATTEMPTS {
-            let (length, mut needed) = (length_of(&path), 0);
-            let buffer = PWSTR(path.as_mut_ptr());
-            // SAFETY: `name` is null-terminated and `buffer` has `length` units.
-            let done = unsafe {
-                locate(name, ptr::null(), PCWSTR::null(), buffer, length, &raw mut needed)
-            };
-            if done.as_bool() {
-                return Ok(String::from_utf16_lossy(text::until_null(&path)));
-            }
-            let error = io::Error::last_os_error();
-            if !is(&error, ERROR_INSUFFICIENT_BUFFER) {
-                return Err(error);
-            }
-            path.resize(path.len().max(needed as usize) * 2, 0);
+        let mut path = vec![0_u16; PATH_UNITS];
+        let (length, buffer) = (length_of(&path), PWSTR(path.as_mut_ptr()));
+        // SAFETY: `name` is null-terminated and `buffer` has `length` units.
+        let done =
+            unsafe { locate(name, ptr::null(), PCWSTR::null(), buffer, length, ptr::null_mut()) };
+        if !done.as_bool() {
+            return Err(io::Error::last_os_error());
         }
-        Err(keeps_growing())
+        Ok(String::from_utf16_lossy(text::until_null(&path)))
     }
 }
 

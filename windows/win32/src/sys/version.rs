@@ -1,35 +1,27 @@
 //! Reads the version of Windows.
-#![allow(unsafe_code, reason = "calls ntdll.dll, kernel32.dll and winbrand.dll")]
-
-use std::io;
+#![allow(unsafe_code, reason = "calls ntdll.dll and kernel32.dll")]
 
 use devices::HostBuild;
 use windows::Wdk::System::SystemServices::RtlGetVersion;
-use windows::Win32::Foundation::{HLOCAL, LocalFree};
 use windows::Win32::System::SystemInformation::{GetSystemWindowsDirectoryW, OSVERSIONINFOW};
-use windows::core::{PCWSTR, PWSTR, w};
 
-use super::library::Library;
-use super::registry::Key;
+use super::registry;
 use crate::product::ProductSources;
 use crate::text;
-
-type BrandingFormatString = unsafe extern "system" fn(PCWSTR) -> PWSTR;
 
 const CURRENT_VERSION: &str = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion";
 
 /// The maximum length of a path without the prefix `\\?\`, with its null character.
 const PATH_UNITS: usize = 261;
 
-/// The build with its update revision, and the sources of the product name. Values that the
-/// registry lacks are zero or absent.
+/// The build with its update revision, and what the registry says about the product. Values that it
+/// lacks are zero or absent.
 pub(crate) fn version() -> (HostBuild, ProductSources) {
-    let registry = Key::local_machine(CURRENT_VERSION);
-    let value = |name| registry.as_ref().ok()?.value(name).ok()?;
-    let text_value = |name| text::single(&value(name)?.data).ok();
-    let revision = value("UBR").and_then(|ubr| Some(u32::from_le_bytes(ubr.data.try_into().ok()?)));
+    let key = registry::local_machine(CURRENT_VERSION);
+    let value = |name| registry::value(key.as_ref().ok()?, name).ok()?;
+    let text_value = |name| text::single(&value(name)?).ok();
+    let revision = value("UBR").and_then(|ubr| Some(u32::from_le_bytes(ubr[..].try_into().ok()?)));
     let sources = ProductSources {
-        branding: branding().ok(),
         product_name: text_value("ProductName"),
         display_version: text_value("DisplayVersion"),
         release_id: text_value("ReleaseId"),
@@ -59,22 +51,6 @@ fn build(revision: u32) -> HostBuild {
         build: info.dwBuildNumber,
         revision,
     }
-}
-
-fn branding() -> io::Result<String> {
-    let library = Library::system("winbrand.dll")?;
-    // SAFETY: the function takes a text and returns an allocated text or null.
-    let format: BrandingFormatString = unsafe { library.function(c"BrandingFormatString") }?;
-    // SAFETY: the text is null-terminated.
-    let name = unsafe { format(w!("%WINDOWS_LONG%")) };
-    if name.is_null() {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the result is null-terminated.
-    let text = String::from_utf16_lossy(unsafe { name.as_wide() });
-    // SAFETY: the result is on the process heap, and the caller must free it.
-    let _ = unsafe { LocalFree(Some(HLOCAL(name.0.cast()))) };
-    Ok(text)
 }
 
 #[cfg(test)]

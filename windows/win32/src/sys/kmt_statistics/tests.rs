@@ -109,9 +109,8 @@ fn every_query_has_the_layout_of_the_header() {
     assert_eq!(adapter.statistics(), Some(expected));
     COUNTS.set((0, 0, 7));
     assert_eq!(adapter.statistics(), None);
-    let segment = |placement| Some(SegmentStatistics { limit: 9, resident: 6, placement });
-    assert_eq!(adapter.segment(0), segment(SegmentPlacement::Dedicated));
-    assert_eq!(adapter.segment(1), segment(SegmentPlacement::Shared));
+    let segment = |is_shared| Some(SegmentStatistics { limit: 9, resident: 6, is_shared });
+    assert_eq!((adapter.segment(0), adapter.segment(1)), (segment(false), segment(true)));
     assert_eq!(adapter.segment(2), None);
     assert_eq!((adapter.running_time(1), adapter.running_time(2)), (Some(41), None));
     let expected = Performance { memory_hertz: 4, fan_rpm: 3, power: 2, temperature: 1 };

@@ -2,16 +2,10 @@
 
 use std::io;
 
-/// `ERROR_ACCESS_DENIED` of `winerror.h`.
-const ACCESS_DENIED: i32 = 5;
-/// `ERROR_SERVICE_DOES_NOT_EXIST`.
-const DOES_NOT_EXIST: i32 = 1060;
-/// `ERROR_FAILED_SERVICE_CONTROLLER_CONNECT`.
-const NOT_STARTED_BY_MANAGER: i32 = 1063;
-/// `ERROR_SERVICE_MARKED_FOR_DELETE`.
-const MARKED_FOR_DELETE: i32 = 1072;
-/// `ERROR_SERVICE_EXISTS`.
-const EXISTS: i32 = 1073;
+use windows::Win32::Foundation::{
+    ERROR_ACCESS_DENIED, ERROR_FAILED_SERVICE_CONTROLLER_CONNECT, ERROR_SERVICE_DOES_NOT_EXIST,
+    ERROR_SERVICE_EXISTS, ERROR_SERVICE_MARKED_FOR_DELETE, WIN32_ERROR,
+};
 
 /// Why a service cannot be installed, removed or run.
 #[derive(Debug, thiserror::Error)]
@@ -44,20 +38,19 @@ impl ServiceError {
     #[must_use]
     pub fn new(service: &str, error: io::Error) -> ServiceError {
         let service = service.to_owned();
-        match error.raw_os_error() {
-            Some(ACCESS_DENIED) => ServiceError::AccessDenied(error),
-            Some(EXISTS) => ServiceError::Exists(service),
-            Some(DOES_NOT_EXIST) => ServiceError::DoesNotExist(service),
-            Some(MARKED_FOR_DELETE) => ServiceError::BeingRemoved(service),
-            Some(NOT_STARTED_BY_MANAGER) => ServiceError::NotStartedByManager,
+        match error.raw_os_error().map(|code| WIN32_ERROR(code.cast_unsigned())) {
+            Some(ERROR_ACCESS_DENIED) => ServiceError::AccessDenied(error),
+            Some(ERROR_SERVICE_EXISTS) => ServiceError::Exists(service),
+            Some(ERROR_SERVICE_DOES_NOT_EXIST) => ServiceError::DoesNotExist(service),
+            Some(ERROR_SERVICE_MARKED_FOR_DELETE) => ServiceError::BeingRemoved(service),
+            Some(ERROR_FAILED_SERVICE_CONTROLLER_CONNECT) => ServiceError::NotStartedByManager,
             _ => ServiceError::Other(service, error),
         }
     }
 }
 
 /// The operating system's error in an error of `windows-service`.
-#[cfg(windows)]
-pub(crate) fn os_error(error: windows_service::Error) -> io::Error {
+pub(super) fn os_error(error: windows_service::Error) -> io::Error {
     match error {
         windows_service::Error::Winapi(error) => error,
         other => io::Error::other(other),

@@ -1,9 +1,9 @@
 //! The labels of NVIDIA's GPU Feature Discovery, on which workloads for Linux select nodes.
 
-use devices::{DeviceSet, DriverVersion, Vendor};
+use crate::{DeviceSet, DriverVersion, Vendor};
 
-use crate::label_value::{Labels, label_value};
-use crate::model::{Model, models};
+use super::label_value::{Labels, label_value};
+use super::model::{Model, models};
 
 /// The labels of a node with these devices; none without NVIDIA devices.
 pub(crate) fn labels(set: &DeviceSet) -> Labels {

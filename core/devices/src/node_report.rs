@@ -1,7 +1,7 @@
 //! What a node object says about the devices of its node.
 //!
-//! Turns a device set into labels, a condition, and Events for what has changed. Nothing in
-//! this crate does I/O, reads a clock, or knows how a cluster is reached.
+//! Turns a device set into labels, a condition, and Events for what has changed. It does not
+//! know how a cluster is reached.
 
 mod condition;
 mod device_events;
@@ -13,4 +13,4 @@ mod model;
 pub use condition::{CONDITION, Condition, ConditionStatus, condition};
 pub use device_events::{DeviceEvent, EventReason, device_events};
 pub use label_value::{Labels, label_value};
-pub use labels::{LABELS, LabelFamily, LabelSource, NVIDIA_PREFIXES, PREFIX, labels};
+pub use labels::{LabelFamily, labels};

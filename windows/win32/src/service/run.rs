@@ -13,8 +13,8 @@ use windows_service::service_control_handler::{
 };
 use windows_service::service_dispatcher;
 
-use crate::ServiceError;
-use crate::error::os_error;
+use super::ServiceError;
+use super::error::os_error;
 
 /// How long the service manager waits for the next report while the service stops. The plugin
 /// takes two seconds.

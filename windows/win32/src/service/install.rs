@@ -12,8 +12,8 @@ use windows_service::service::{
 };
 use windows_service::service_manager::{ServiceManager, ServiceManagerAccess};
 
-use crate::ServiceError;
-use crate::error::os_error;
+use super::ServiceError;
+use super::error::os_error;
 
 /// The delays before the restarts after a failure. The last one repeats.
 const RESTART_DELAYS: [Duration; 3] =

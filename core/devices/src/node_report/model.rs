@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use devices::{
+use crate::{
     Device, DeviceSet, DriverDate, DriverModel, DriverVersion, Filter, ListedDevice,
     ResourceDevices, Vendor,
 };
 
-use crate::label_value::limited;
+use super::label_value::limited;
 
 /// The longest name of a model: `count.` and the name are the name of a label, which has at most
 /// 63 characters.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use devices::{DeviceSet, Health, ListedDevice};
+use crate::{DeviceSet, Health, ListedDevice};
 
 /// The type of the condition.
 pub const CONDITION: &str = "DirectXDevicesHealthy";

@@ -1,8 +1,5 @@
-//! Sets who may use a file or a folder on Windows.
-//!
-//! In comes a path; out goes an access control list that inherits nothing from the folder above.
-//! On other systems than Windows, the crate is empty.
-#![cfg(windows)]
+//! Sets who may use a file or a folder on Windows: an access control list that inherits nothing from
+//! the folder above.
 #![allow(unsafe_code, reason = "calls advapi32.dll")]
 
 use std::fs::{File, OpenOptions};

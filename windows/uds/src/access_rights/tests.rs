@@ -2,7 +2,7 @@
 
 use std::ptr;
 
-use win32::directory_access::{Ownership, directory_writers};
+use win32::directory_access::directory_writers;
 use windows::Win32::Security::Authorization::ConvertSecurityDescriptorToStringSecurityDescriptorW;
 use windows::core::PWSTR;
 
@@ -11,7 +11,7 @@ use super::*;
 /// The accounts that may write to a file, besides Windows, the administrators and the owner.
 fn strangers(path: &Path) -> Vec<String> {
     let writers = directory_writers(path).unwrap();
-    let strangers = writers.iter().filter(|writer| writer.ownership == Ownership::Other);
+    let strangers = writers.iter().filter(|writer| !writer.is_owner);
     strangers.map(|writer| writer.account.to_string()).collect()
 }
 

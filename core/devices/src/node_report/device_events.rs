@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use devices::{DeviceSet, Health, ListedDevice, PnpId};
+use crate::{DeviceSet, Health, ListedDevice, PnpId};
 
 /// What has happened to a device.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,16 @@
+//! The error of text that is not what it should be.
+
+/// Text that is not what is expected.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{text}` is not {expected}")]
+pub struct ParseError {
+    text: String,
+    expected: &'static str,
+}
+
+impl ParseError {
+    /// `expected` completes the sentence that begins with the text and *is not*.
+    pub(crate) fn new(text: &str, expected: &'static str) -> ParseError {
+        ParseError { text: text.to_owned(), expected }
+    }
+}

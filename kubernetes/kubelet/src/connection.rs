@@ -1,0 +1,99 @@
+//! One end of a connection.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::CancellationToken;
+use tonic::transport::server::Connected;
+
+trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
+
+/// A byte stream that others can close.
+pub struct ClosableIo<Peer = ()> {
+    // Of any kind, so that a server is compiled once and not for each kind.
+    io: Box<dyn ByteStream>,
+    closed: BoxFuture<'static, ()>,
+    peer: Peer,
+    silence: Option<(Duration, Pin<Box<Sleep>>)>,
+}
+
+impl ClosableIo {
+    /// A stream that fails once `close` is cancelled.
+    pub fn new<Io>(io: Io, close: &CancellationToken) -> Self
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let closed = Box::pin(close.clone().cancelled_owned());
+        ClosableIo { io: Box::new(io), closed, peer: (), silence: None }
+    }
+}
+
+impl<Peer> ClosableIo<Peer> {
+    /// The stream to `peer`, which also fails if the peer sends nothing for this time.
+    pub(crate) fn to<P>(self, peer: P, limit: Duration) -> ClosableIo<P> {
+        let silence = Some((limit, Box::pin(sleep(limit))));
+        ClosableIo { io: self.io, closed: self.closed, peer, silence }
+    }
+
+    fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.closed.as_mut().poll(cx).is_ready() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        let silence = self.silence.as_mut();
+        if silence.is_some_and(|(_, ends)| ends.as_mut().poll(cx).is_ready()) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+}
+
+impl<Peer: Clone + Send + Sync + 'static> Connected for ClosableIo<Peer> {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+impl<Peer: Unpin> AsyncRead for ClosableIo<Peer> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        if read.is_ready()
+            && let Some((limit, ends)) = &mut self.silence
+        {
+            ends.as_mut().reset(Instant::now() + *limit);
+        }
+        self.check(cx)?;
+        read
+    }
+}
+
+impl<Peer: Unpin> AsyncWrite for ClosableIo<Peer> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.check(cx)?;
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,9 @@
+//! Installs, removes and runs a program as a Windows service.
+
+mod error;
+mod install;
+mod run;
+
+pub use error::ServiceError;
+pub use install::{Installed, NewService, install, uninstall};
+pub use run::{Outcome, run};
