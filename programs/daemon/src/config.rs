@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,41 +19,16 @@ pub struct Reading {
     /// An invalid configuration is wrong usage.
     pub result: Result<Config, Failure>,
     /// Every file that was looked for.
-    pub files: Vec<FileRead>,
+    pub files: Vec<ConfigFile>,
 }
 
 /// A file that was looked for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FileRead {
+pub struct ConfigFile {
     /// Where it was looked for.
     pub path: PathBuf,
-    /// What was found.
-    pub content: FileContent,
-}
-
-/// What was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum FileContent {
-    /// The file does not exist.
-    Missing,
-    /// A hash of its content.
-    Hash(u64),
-    /// It cannot be read.
-    Unreadable(String),
-}
-
-impl FileContent {
-    fn of(read: &io::Result<Vec<u8>>) -> FileContent {
-        match read {
-            Ok(bytes) => {
-                let mut hasher = DefaultHasher::new();
-                bytes.hash(&mut hasher);
-                FileContent::Hash(hasher.finish())
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => FileContent::Missing,
-            Err(error) => FileContent::Unreadable(error.to_string()),
-        }
-    }
+    /// Whether there is something, which perhaps cannot be read.
+    pub exists: bool,
 }
 
 impl ConfigSource {
@@ -66,15 +40,6 @@ impl ConfigSource {
         device_plugin_dir: Option<PathBuf>,
     ) -> ConfigSource {
         ConfigSource(Flags { driver_models: driver_models.to_vec(), config, device_plugin_dir })
-    }
-
-    /// Reads and checks the configuration, unless `files` are all as they were: they, the options
-    /// and the environment determine it.
-    pub(crate) fn read_if_changed(&self, files: &[FileRead]) -> Option<Reading> {
-        let is_same =
-            |file: &FileRead| FileContent::of(&ProcessEnvironment.read(&file.path)) == file.content;
-        let unchanged = !files.is_empty() && files.iter().all(is_same);
-        (!unchanged).then(|| self.read())
     }
 
     /// Reads and checks the configuration.
@@ -101,7 +66,7 @@ pub fn load(driver_models: &[DriverModel], config: Option<PathBuf>) -> Result<Co
 /// The environment of this process. It records the files that are read, and reads each only once:
 /// a file that several driver models share must not change in between.
 #[derive(Default)]
-struct RecordedReads(RefCell<Vec<(FileRead, Option<Vec<u8>>)>>);
+struct RecordedReads(RefCell<Vec<(ConfigFile, Option<Vec<u8>>)>>);
 
 impl Environment for RecordedReads {
     fn variable(&self, name: &str) -> Option<OsString> {
@@ -122,7 +87,8 @@ impl Environment for RecordedReads {
             return Ok(bytes);
         }
         let result = ProcessEnvironment.read(path);
-        let file = FileRead { path: path.to_owned(), content: FileContent::of(&result) };
+        let exists = !matches!(&result, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let file = ConfigFile { path: path.to_owned(), exists };
         self.0.borrow_mut().push((file, result.as_ref().ok().cloned()));
         result
     }
@@ -147,26 +113,4 @@ pub fn log(config: &Config) {
 /// Logs a part of the configuration that has no effect.
 pub fn log_notice(notice: &str) {
     tracing::warn!(%notice, "part of the configuration has no effect");
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_that_are_as_they_were_are_not_evaluated_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config.yaml");
-        let write = |text: &str| std::fs::write(&file, text).unwrap();
-        write("multitenancy: 2\n");
-        let source = ConfigSource::new(&[DriverModel::Wddm], Some(file.clone()), None);
-        let files = source.read().files;
-        assert!(source.read_if_changed(&files).is_none());
-        assert!(source.read_if_changed(&[]).is_some());
-        write("multitenancy: 3\n");
-        let changed = source.read_if_changed(&files).unwrap().files;
-        assert!(changed != files && source.read_if_changed(&changed).is_none());
-        std::fs::remove_file(&file).unwrap();
-        assert!(source.read_if_changed(&changed).unwrap().result.is_err());
-    }
 }

@@ -1,17 +1,16 @@
 //! Changes of the configuration while the daemon runs: which are applied, and what became of them.
 //!
-//! In come configurations from `ConfigWatch` and SIGHUP; out go valid ones with a different
-//! effect, and a [`ReloadStatus`].
+//! In come configurations from `config_watch`; out go valid ones with a different effect, and a
+//! [`ReloadStatus`].
 
 use ::config::Config;
 use cli::Failure;
 use devices::DriverModel;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
-use crate::config::{self, ConfigSource, FileRead};
+use crate::config::{self, ConfigFile, ConfigSource};
 use crate::config_changes::{KeyChange, changed_keys};
-use crate::config_watch::{ConfigWatch, Trigger, Update};
-use crate::signals::ReloadSignal;
+use crate::config_watch::{self, Update};
 
 /// The longest error that is reported to a client, in characters. An error may quote the file.
 const MAX_ERROR: usize = 1024;
@@ -35,8 +34,7 @@ pub struct ConfigReload {
 
 struct Following {
     active: Config,
-    watch: ConfigWatch,
-    signal: ReloadSignal,
+    updates: mpsc::UnboundedReceiver<Update>,
 }
 
 /// What a daemon that has read its configuration needs to follow it.
@@ -44,9 +42,7 @@ pub struct ReloadParts {
     /// Where the configuration comes from.
     pub source: ConfigSource,
     /// Every file that was looked for.
-    pub files: Vec<FileRead>,
-    /// Requests to read the configuration again.
-    pub signal: ReloadSignal,
+    pub files: Vec<ConfigFile>,
 }
 
 /// A change of the configuration.
@@ -68,12 +64,12 @@ impl ConfigReload {
 
     /// Follows a configuration that was `active` at the start.
     pub fn start(parts: ReloadParts, active: Config) -> Result<ConfigReload, Failure> {
-        let ReloadParts { source, files, signal } = parts;
-        let watch = ConfigWatch::start(source, files).map_err(|error| {
+        let ReloadParts { source, files } = parts;
+        let updates = config_watch::start(source, &files).map_err(|error| {
             let what = "cannot start the thread that follows the configuration";
             Failure::runtime(anyhow::Error::new(error).context(what))
         })?;
-        let following = Some(Following { active, watch, signal });
+        let following = Some(Following { active, updates });
         Ok(ConfigReload { following, ..ConfigReload::none() })
     }
 
@@ -94,26 +90,23 @@ impl ConfigReload {
     pub async fn next(&mut self) -> ConfigChange {
         loop {
             let Some(following) = &mut self.following else { return std::future::pending().await };
-            tokio::select! {
-                update = following.watch.updates.recv() => {
-                    let Some(update) = update else { return ConfigChange::Ended };
-                    if let Some(change) = self.evaluate(update) {
-                        return change;
-                    }
-                }
-                () = following.signal.received() => {
-                    tracing::info!(signal = "SIGHUP", "reading the configuration again");
-                    // An error means that the thread has panicked.
-                    let _ = following.watch.requests.send(Trigger::Requested);
-                }
+            let Some(update) = following.updates.recv().await else { return ConfigChange::Ended };
+            if let Some(change) = self.evaluate(update) {
+                return change;
             }
         }
     }
 
     fn evaluate(&mut self, update: Update) -> Option<ConfigChange> {
         let following = self.following.as_mut()?;
-        match update.result {
-            Err(failure) => self.rejected(&failure),
+        match update {
+            Err(failure) => {
+                // A file that was written again, with the same mistake.
+                if self.status.borrow().last_error.as_ref() == Some(&reported(&failure)) {
+                    return None;
+                }
+                self.rejected(&failure);
+            }
             Ok(config) if following.active.policy != config.policy => {
                 return Some(ConfigChange::Valid(config));
             }
@@ -121,12 +114,10 @@ impl ConfigReload {
                 // The same policy, perhaps on other lines.
                 log_changes(&following.active, &config);
                 following.active = *config;
-                let rejected = self.status.borrow().last_error.is_some();
-                if !rejected && update.trigger != Trigger::Requested {
+                if !self.status.send_if_modified(|status| status.last_error.take().is_some()) {
                     return None;
                 }
                 tracing::info!("the active configuration is up to date");
-                self.status.send_if_modified(|status| status.last_error.take().is_some());
             }
         }
         Some(ConfigChange::Status)
@@ -149,11 +140,11 @@ impl ConfigReload {
 
     /// The configuration cannot be applied.
     pub fn rejected(&mut self, failure: &Failure) {
-        let (error, hint) = (failure.chain(), failure.hint_text());
         self.status.send_modify(|status| {
             status.rejected += 1;
-            status.last_error = Some(reported(&error, hint));
+            status.last_error = Some(reported(failure));
         });
+        let (error, hint) = (failure.chain(), failure.hint_text());
         let rejected = self.status.borrow().rejected;
         tracing::warn!(
             error,
@@ -172,9 +163,9 @@ fn log_changes(before: &Config, after: &Config) {
 }
 
 /// An error for clients, with its hint.
-fn reported(error: &str, hint: Option<&str>) -> String {
-    let mut text: String = error.chars().take(MAX_ERROR).collect();
-    if let Some(hint) = hint {
+fn reported(failure: &Failure) -> String {
+    let mut text: String = failure.chain().chars().take(MAX_ERROR).collect();
+    if let Some(hint) = failure.hint_text() {
         text.push_str("; hint: ");
         text.push_str(hint);
     }

@@ -12,8 +12,7 @@ const FILE_BYTES: u64 = 10 * 1024 * 1024;
 /// earlier one of that name.
 pub(crate) struct LogFile {
     path: PathBuf,
-    /// `None` after a failure to open it; the next line tries again.
-    file: Option<File>,
+    file: File,
     size: u64,
     limit: u64,
 }
@@ -31,33 +30,31 @@ impl LogFile {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
-        let (file, size) = append(path)?;
-        Ok(LogFile { path: path.to_owned(), file: Some(file), size, limit })
+        let file = append(path)?;
+        let size = file.metadata()?.len();
+        Ok(LogFile { path: path.to_owned(), file, size, limit })
     }
 
-    /// The file with room for `bytes` more.
-    fn with_room_for(&mut self, bytes: usize) -> io::Result<&mut File> {
-        let full = self.size > 0 && self.size + bytes as u64 > self.limit;
-        if full {
-            // Windows renames no file that is open.
-            self.file = None;
-            if fs::rename(&self.path, earlier(&self.path)).is_err() {
-                // Another program has one of the files open. Losing lines is better than filling
-                // the disk.
-                File::create(&self.path)?;
-            }
+    fn replace(&mut self) -> io::Result<()> {
+        let mut earlier = OsString::from(&self.path);
+        earlier.push(".1");
+        match fs::rename(&self.path, earlier) {
+            Ok(()) => self.file = append(&self.path)?,
+            // Another program has one of the files open. Losing lines is better than filling the
+            // disk.
+            Err(_) => self.file.set_len(0)?,
         }
-        if self.file.is_none() {
-            let (file, size) = append(&self.path)?;
-            (self.file, self.size) = (Some(file), size);
-        }
-        Ok(self.file.as_mut().expect("the file was opened above"))
+        self.size = 0;
+        Ok(())
     }
 }
 
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let written = self.with_room_for(line.len())?.write(line)?;
+        if self.size > 0 && self.size + line.len() as u64 > self.limit {
+            self.replace()?;
+        }
+        let written = self.file.write(line)?;
         self.size += written as u64;
         Ok(written)
     }
@@ -67,16 +64,8 @@ impl Write for LogFile {
     }
 }
 
-fn append(path: &Path) -> io::Result<(File, u64)> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
-    let size = file.metadata()?.len();
-    Ok((file, size))
-}
-
-fn earlier(path: &Path) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(".1");
-    PathBuf::from(name)
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 #[cfg(test)]
@@ -91,17 +80,15 @@ mod tests {
     fn a_full_file_replaces_the_earlier_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new").join("plugin.log");
+        let earlier = path.with_extension("log.1");
         let mut log = LogFile::with_limit(&path, 8).unwrap();
         for line in ["aaa\n", "bbb\n", "ccc\n", "ddd\n", "eee\n"] {
             log.write_all(line.as_bytes()).unwrap();
         }
-        assert_eq!((text(&path), text(&earlier(&path))), ("eee\n".into(), "ccc\nddd\n".into()));
+        assert_eq!((text(&path), text(&earlier)), ("eee\n".into(), "ccc\nddd\n".into()));
         // A line that is longer than a file is written whole.
         log.write_all(b"longer than 8\n").unwrap();
-        assert_eq!(
-            (text(&path), text(&earlier(&path))),
-            ("longer than 8\n".into(), "eee\n".into())
-        );
+        assert_eq!((text(&path), text(&earlier)), ("longer than 8\n".into(), "eee\n".into()));
     }
 
     #[test]
@@ -111,14 +98,15 @@ mod tests {
         for line in ["aaa\n", "bbb\n", "ccc\n"] {
             LogFile::with_limit(&path, 8).unwrap().write_all(line.as_bytes()).unwrap();
         }
-        assert_eq!((text(&path), text(&earlier(&path))), ("ccc\n".into(), "aaa\nbbb\n".into()));
+        let earlier = path.with_extension("log.1");
+        assert_eq!((text(&path), text(&earlier)), ("ccc\n".into(), "aaa\nbbb\n".into()));
     }
 
     #[test]
     fn a_file_that_cannot_be_renamed_is_emptied() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plugin.log");
-        fs::create_dir(earlier(&path)).unwrap();
+        fs::create_dir(path.with_extension("log.1")).unwrap();
         let mut log = LogFile::with_limit(&path, 8).unwrap();
         for line in ["aaa\n", "bbb\n", "ccc\n"] {
             log.write_all(line.as_bytes()).unwrap();

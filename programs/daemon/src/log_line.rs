@@ -2,106 +2,44 @@
 //!
 //! Fields may hold text from elsewhere: IDs from clients, messages of a kubelet, names from
 //! an inventory. Each value is made printable and its length is limited, so that one line
-//! stays one line of reasonable length, in both formats. Lines that repeat too often are
-//! left out; see [`crate::log_pacing`].
+//! stays one line of reasonable length, in both formats.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use devices::printable::printable_display;
 use serde_json::{Map, Value};
-use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::fmt::FmtContext;
-use tracing_subscriber::fmt::format::{Format, FormatEvent, FormatFields, Writer};
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::registry::LookupSpan;
-
-use crate::log_pacing::{Missing, Pacing};
 
 /// The name of the field that holds the text of an event.
 const MESSAGE: &str = "message";
 
-/// Formats events as lines.
-pub(crate) struct LogLines {
-    syntax: Syntax,
-    started: Instant,
-    pacing: Mutex<Pacing<Identifier>>,
-}
+/// Formats an event as one JSON object: `timestamp`, `level`, the fields, and `target`.
+pub(crate) struct JsonLines;
 
-/// How a line is written.
-pub(crate) enum Syntax {
-    /// As `tracing-subscriber` does by default.
-    Text,
-    /// One JSON object: `timestamp`, `level`, the fields, and `target`.
-    Json,
-}
-
-impl LogLines {
-    pub(crate) fn new(syntax: Syntax) -> Self {
-        LogLines { syntax, started: Instant::now(), pacing: Mutex::new(Pacing::new()) }
-    }
-
-    /// The lines that are missing before the line of `event`; `None` if it is suppressed.
-    fn admit(&self, event: &Event<'_>) -> Option<Vec<Missing>> {
-        let metadata = event.metadata();
-        // Whoever asks for the other levels wants every line.
-        if *metadata.level() > Level::INFO {
-            return Some(Vec::new());
-        }
-        let mut pacing = self.pacing.lock().unwrap_or_else(PoisonError::into_inner);
-        pacing.admit(metadata.callsite(), self.started.elapsed(), || message(event))
-    }
-
-    fn report(&self, writer: &mut Writer<'_>, target: &str, missing: Missing) -> fmt::Result {
-        const TEXT: &str = "log lines suppressed";
-        let Missing { count, message } = missing;
-        match self.syntax {
-            Syntax::Text => {
-                SystemTime.format_time(writer)?;
-                writeln!(writer, "  WARN {target}: {TEXT} count={count} text={message:?}")
-            }
-            Syntax::Json => {
-                let mut fields = JsonFields::default();
-                fields.add(MESSAGE, TEXT);
-                fields.add("count", count);
-                fields.add("text", message);
-                fields.write(writer, Level::WARN, target)
-            }
-        }
-    }
-}
-
-impl<S, N> FormatEvent<S, N> for LogLines
+impl<S, N> FormatEvent<S, N> for JsonLines
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(
         &self,
-        context: &FmtContext<'_, S, N>,
+        _context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        // Nothing is written for an empty line.
-        let Some(missing) = self.admit(event) else { return Ok(()) };
-        let metadata = event.metadata();
-        for missing in missing {
-            self.report(&mut writer, metadata.target(), missing)?;
-        }
-        match self.syntax {
-            Syntax::Text => {
-                let ansi = writer.has_ansi_escapes();
-                Format::default().with_ansi(ansi).format_event(context, writer, event)
-            }
-            Syntax::Json => {
-                let mut fields = JsonFields::default();
-                event.record(&mut fields);
-                fields.write(&mut writer, *metadata.level(), metadata.target())
-            }
-        }
+        let mut fields = JsonFields::default();
+        event.record(&mut fields);
+        let mut timestamp = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
+        fields.add("timestamp", timestamp);
+        fields.add("level", event.metadata().level().as_str());
+        fields.add("target", event.metadata().target());
+        writeln!(writer, "{}", Value::Object(fields.0))
     }
 }
 
@@ -121,13 +59,6 @@ pub(crate) fn write_field(
     }
 }
 
-/// The message of an event, as printable text.
-fn message(event: &Event<'_>) -> String {
-    let mut fields = JsonFields::default();
-    event.record(&mut fields);
-    fields.0.get(MESSAGE).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
 /// The fields of an event as JSON values.
 #[derive(Default)]
 struct JsonFields(Map<String, Value>);
@@ -135,15 +66,6 @@ struct JsonFields(Map<String, Value>);
 impl JsonFields {
     fn add(&mut self, name: &str, value: impl Into<Value>) {
         self.0.insert(name.to_owned(), value.into());
-    }
-
-    fn write(mut self, writer: &mut Writer<'_>, level: Level, target: &str) -> fmt::Result {
-        let mut timestamp = String::new();
-        SystemTime.format_time(&mut Writer::new(&mut timestamp))?;
-        self.add("timestamp", timestamp);
-        self.add("level", level.as_str());
-        self.add("target", target);
-        writeln!(writer, "{}", Value::Object(self.0))
     }
 }
 

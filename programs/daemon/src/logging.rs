@@ -3,7 +3,6 @@
 use std::io;
 use std::panic::PanicHookInfo;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
 use cli::{Color, Failure};
@@ -14,8 +13,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::debug_fn;
 
 use crate::log_file::LogFile;
-use crate::log_line::{LogLines, Syntax, write_field};
-use crate::log_queue::{LogFlush, LogQueue, dropped_lines};
+use crate::log_line::{JsonLines, write_field};
+use crate::log_output::{LogFlush, LogQueue};
 
 /// The options of every command that concern logs. They come after the command's own in
 /// its help.
@@ -111,13 +110,12 @@ fn start_queue(
     color: Color,
     out: impl io::Write + Send + 'static,
 ) -> Result<LogFlush, Failure> {
-    let report = Box::new(move |missing| drop_report(format, color, missing));
-    let (queue, flush) = LogQueue::start(out, report).map_err(|error| {
+    let (queue, flush) = LogQueue::start(out).map_err(|error| {
         Failure::runtime(anyhow::Error::new(error).context("cannot start the log writer"))
     })?;
     // The default hook writes to standard error itself, and waits for a slow reader.
     std::panic::set_hook(Box::new(log_panic));
-    set_subscriber(subscriber(format, level, color, queue));
+    set_subscriber(subscriber(format, level, color, move || queue.clone()));
     Ok(flush)
 }
 
@@ -142,44 +140,16 @@ where
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let syntax = match format {
-        LogFormat::Text => Syntax::Text,
-        LogFormat::Json => Syntax::Json,
-    };
     let lines = tracing_subscriber::fmt()
         .with_writer(writer)
         .with_max_level(level)
         .with_ansi(color == Color::Shown && format == LogFormat::Text)
         // Otherwise a failed write goes to `eprintln!`, which panics when it fails too.
         .log_internal_errors(false)
-        .fmt_fields(debug_fn(write_field).delimited(" "))
-        .event_format(LogLines::new(syntax));
-    Box::new(lines.finish())
-}
-
-/// The line that reports missing lines. It looks like every other line, but does not go through
-/// the queue, and no log level hides it.
-fn drop_report(format: LogFormat, color: Color, missing: u64) -> Vec<u8> {
-    let line = Arc::<Mutex<Vec<u8>>>::default();
-    let writer = Arc::clone(&line);
-    let writer = move || LineBuffer(Arc::clone(&writer));
-    let subscriber = subscriber(format, LogLevel::Warn, color, writer);
-    tracing::subscriber::with_default(subscriber, || {
-        tracing::warn!(count = missing, total = dropped_lines(), "log lines dropped");
-    });
-    std::mem::take(&mut *line.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Collects what a subscriber writes.
-struct LineBuffer(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for LineBuffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        .fmt_fields(debug_fn(write_field).delimited(" "));
+    match format {
+        LogFormat::Text => Box::new(lines.finish()),
+        LogFormat::Json => Box::new(lines.event_format(JsonLines).finish()),
     }
 }
 
@@ -194,43 +164,21 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What `log` logs.
-    fn logged(format: LogFormat, log: impl FnOnce()) -> String {
-        // The hook for panics is that of all threads: another test may panic on purpose.
-        crate::test_log::keep_lines_on();
-        let line = Arc::<Mutex<Vec<u8>>>::default();
-        let writer = Arc::clone(&line);
-        let writer = move || LineBuffer(Arc::clone(&writer));
-        let subscriber = subscriber(format, LogLevel::Error, Color::Plain, writer);
-        tracing::subscriber::with_default(subscriber, log);
-        String::from_utf8(line.lock().unwrap().clone()).unwrap()
-    }
-
-    #[test]
-    fn missing_lines_are_reported_in_the_format_of_the_log() {
-        let report = |format| String::from_utf8(drop_report(format, Color::Plain, 3)).unwrap();
-        let text = report(LogFormat::Text);
-        assert!(text.contains(" WARN daemon::logging: log lines dropped count=3 total="), "{text}");
-        assert!(text.ends_with('\n') && text.lines().count() == 1, "{text}");
-        let json: serde_json::Value = serde_json::from_str(&report(LogFormat::Json)).unwrap();
-        assert_eq!((&json["message"], &json["count"]), (&"log lines dropped".into(), &3.into()));
-    }
+    use crate::test_log::Log;
 
     #[test]
     fn a_panic_is_one_log_line() {
-        for format in [LogFormat::Text, LogFormat::Json] {
-            let lines = logged(format, || {
-                let default = std::panic::take_hook();
-                std::panic::set_hook(Box::new(log_panic));
-                let panicked = std::panic::catch_unwind(|| panic!("on {}", "purpose"));
-                std::panic::set_hook(default);
-                panicked.unwrap_err();
-            });
-            assert_eq!(lines.lines().count(), 1, "{lines}");
-            for part in ["panicked", "on purpose", "logging.rs:"] {
-                assert!(lines.contains(part), "{lines}");
-            }
+        let log = Log::start();
+        // The hook for panics is that of all threads: another test may panic on purpose.
+        let default = std::panic::take_hook();
+        std::panic::set_hook(Box::new(log_panic));
+        let panicked = std::panic::catch_unwind(|| panic!("on {}", "purpose"));
+        std::panic::set_hook(default);
+        panicked.unwrap_err();
+        let lines = log.text();
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+        for part in ["panicked", "on purpose", "logging.rs:"] {
+            assert!(lines.contains(part), "{lines}");
         }
     }
 }

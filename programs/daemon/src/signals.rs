@@ -1,11 +1,20 @@
-//! The signals of the operating system: to shut down, and to read the configuration again.
+//! The signals of the operating system to shut down.
 
 use std::io;
 
-/// Completes with the name of the signal when this process is to shut down: SIGTERM or
-/// SIGINT. The handlers are installed when this function returns.
+use cli::Failure;
+
+/// Completes with the name of the signal when this process is to shut down. The handlers are installed
+/// when this function returns.
+pub fn shutdown_signal() -> Result<impl Future<Output = &'static str>, Failure> {
+    signal().map_err(|error| {
+        Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
+    })
+}
+
+/// SIGTERM or SIGINT.
 #[cfg(unix)]
-pub fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
+fn signal() -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -17,9 +26,7 @@ pub fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
     })
 }
 
-/// Completes with the name of the event when this process is to shut down: Ctrl-C, Ctrl-Break,
-/// close, shutdown, or a stop of the service. The handlers are installed when this function
-/// returns.
+/// Ctrl-C, Ctrl-Break, close, shutdown, or a stop of the service.
 ///
 /// - containerd stops a `HostProcess` container with a thread at `CtrlRoutine` of kernel32.dll in
 ///   each of its processes (`internal/jobcontainers` of hcsshim), which calls the handlers with
@@ -31,7 +38,7 @@ pub fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
 ///   receive it when any user logs off, and must keep running (`HandlerRoutine`; the option `-Xrs`
 ///   of Java exists for this).
 #[cfg(windows)]
-pub fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
+fn signal() -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::windows;
     let mut c = windows::ctrl_c()?;
     let mut pause = windows::ctrl_break()?;
@@ -46,39 +53,6 @@ pub fn shutdown_signal() -> io::Result<impl Future<Output = &'static str>> {
             () = SERVICE_STOP.notified() => "service stop",
         }
     })
-}
-
-/// SIGHUP, which requests to read the configuration again. It does not exist on Windows.
-pub struct ReloadSignal(#[cfg(unix)] tokio::signal::unix::Signal);
-
-impl ReloadSignal {
-    /// From now on, the signal does not terminate the process.
-    #[cfg(unix)]
-    pub fn listen() -> io::Result<ReloadSignal> {
-        use tokio::signal::unix::{SignalKind, signal};
-        signal(SignalKind::hangup()).map(ReloadSignal)
-    }
-
-    /// Does nothing, as there is no such signal.
-    #[cfg(windows)]
-    #[allow(clippy::unnecessary_wraps, reason = "as on Unix")]
-    pub fn listen() -> io::Result<ReloadSignal> {
-        Ok(ReloadSignal())
-    }
-
-    /// Completes when the signal arrives. Signals that arrive at the same time may count as one.
-    #[cfg(unix)]
-    pub async fn received(&mut self) {
-        if self.0.recv().await.is_none() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Never completes, as there is no such signal.
-    #[cfg(windows)]
-    pub async fn received(&mut self) {
-        std::future::pending::<()>().await;
-    }
 }
 
 #[cfg(windows)]

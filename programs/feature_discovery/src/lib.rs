@@ -4,7 +4,6 @@ mod cluster_access;
 mod command_line;
 mod delays;
 mod event_queue;
-mod node_devices;
 mod node_state;
 mod plugin_status;
 mod rejections;
@@ -15,17 +14,16 @@ use std::process::ExitCode;
 
 use clap::FromArgMatches;
 use cli::Failure;
-use daemon::config::{ConfigSource, Reading};
-use daemon::config_reload::{ConfigReload, ReloadParts};
-use daemon::event_loop::EventLoop;
+use daemon::config_reload::ConfigReload;
 use daemon::host_access::HostAccess;
+use daemon::inputs::Inputs;
 use daemon::logging::{self, LogDestination, LogLevel};
-use daemon::signals::ReloadSignal;
-use daemon::{config, event_loop, signals};
+use daemon::{config, signals};
 use devices::{Catalog, DeviceSet, Moment};
+use kubelet::default_device_plugin_dir;
+use plugin::NodeDevices;
 
 use crate::command_line::CommandLine;
-use crate::node_devices::NodeDevices;
 use crate::plugin_status::PluginStatus;
 
 pub use node_state::MANAGER as FIELD_MANAGER;
@@ -57,14 +55,32 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         return print(line);
     }
     let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
-    let event_loop = event_loop::build()?;
+    let directory = line.device_plugin_dir.clone();
+    let inputs = Inputs::read(&line.models.driver_models, &line.input, directory)?;
+    let Inputs { event_loop, host, config, reload } = inputs;
     let _entered = event_loop.enter();
-    let reporter = cluster_access::reporter(line)?;
-    follow(line, &event_loop, async |devices| {
-        let config_status = devices.config_status();
-        let plugin = PluginStatus::new(devices.device_plugin_dir());
-        let reporter = reporter.with_plugin(plugin);
-        reporter.run(async || devices.next().await, config_status).await.into()
+    let shutdown = signals::shutdown_signal()?;
+    let reporter = cluster_access::reporter(line)?.with_plugin(PluginStatus::new(
+        config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir),
+    ));
+    config::log(&config);
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    let catalog = Catalog::new(config.policy.clone());
+    let reload = ConfigReload::start(reload, config)?;
+    // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
+    let host = HostAccess { read_uuids: None, ..host };
+    event_loop.block_on(async {
+        let mut devices = NodeDevices::start(catalog, host).await?;
+        let (mut sets, config_status) = (devices.known_sets(), reload.status());
+        devices.follow(reload);
+        tokio::select! {
+            ended = devices.run() => Err(ended.into()),
+            never = reporter.run(async || sets.next().await, config_status) => match never {},
+            signal = shutdown => {
+                tracing::info!(signal, "shutting down");
+                Ok(())
+            }
+        }
     })
 }
 
@@ -77,46 +93,4 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     let labels = devices::node_report::labels(&set, line.family());
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
     cli::print(&lines.collect::<String>())
-}
-
-/// Follows the devices with `work` until it fails, or until a shutdown signal.
-fn follow(
-    line: &CommandLine,
-    event_loop: &EventLoop,
-    work: impl AsyncFnOnce(&mut NodeDevices) -> Failure,
-) -> Result<(), Failure> {
-    let shutdown = signals::shutdown_signal().map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
-    })?;
-    let mut devices = devices(line, event_loop)?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
-    event_loop.block_on(async {
-        tokio::select! {
-            failure = work(&mut devices) => Err(failure),
-            signal = shutdown => {
-                tracing::info!(signal, "shutting down");
-                Ok(())
-            }
-        }
-    })
-}
-
-/// Starts to follow the host and the configuration.
-fn devices(line: &CommandLine, _entered: &EventLoop) -> Result<NodeDevices, Failure> {
-    let signal = ReloadSignal::listen().map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot listen for SIGHUP"))
-    })?;
-    let host = HostAccess::of(line.input.inventory.as_deref())?;
-    let models = &line.models.driver_models;
-    let directory = line.device_plugin_dir.clone();
-    let source = ConfigSource::new(models, line.input.config.clone(), directory);
-    let Reading { result, files } = source.read();
-    let active = result?;
-    config::log(&active);
-    let config = active.clone();
-    let reload = ConfigReload::start(ReloadParts { source, files, signal }, active)?;
-    NodeDevices::start(config, host, reload).map_err(|error| {
-        let what = "cannot start the thread that reads adapters";
-        Failure::runtime(anyhow::Error::new(error).context(what))
-    })
 }

@@ -5,6 +5,7 @@
 //! ends this program.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,6 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::delays;
 use crate::event_queue::EventQueue;
-use crate::node_devices::NodeDevicesError;
 use crate::node_state::{Change, ChangeKind, Desired};
 use crate::plugin_status::PluginStatus;
 use crate::rejections::Rejections;
@@ -96,7 +96,7 @@ struct NodeAttempts {
 
 /// What happens next.
 enum Step {
-    Devices(Result<Arc<DeviceSet>, NodeDevicesError>),
+    Devices(Arc<DeviceSet>),
     Node(Box<Result<Option<WatchEvent<Node>>, ClusterError>>),
     Rejected(String),
     Outdated(Option<BTreeSet<OutdatedContainer>>),
@@ -132,24 +132,23 @@ impl Reporter {
         Reporter { plugin: Some(plugin), ..self }
     }
 
-    /// Runs until `next_set`, which waits for the next device set, fails. `config_status` says what
+    /// Runs without an end. `next_set` waits for the next device set, and `config_status` says what
     /// becomes of the configurations.
     pub(crate) async fn run(
         mut self,
-        mut next_set: impl AsyncFnMut() -> Result<Arc<DeviceSet>, NodeDevicesError>,
+        mut next_set: impl AsyncFnMut() -> Arc<DeviceSet>,
         config_status: watch::Receiver<ReloadStatus>,
-    ) -> NodeDevicesError {
+    ) -> Infallible {
         let mut rejections = Rejections::of(config_status);
         loop {
             let wait = self.write().await;
             match self.step(&mut next_set, &mut rejections, wait).await {
-                Step::Devices(Ok(set)) => {
+                Step::Devices(set) => {
                     if let Some(plugin) = &mut self.plugin {
                         plugin.ask_soon();
                     }
                     self.devices_changed(set);
                 }
-                Step::Devices(Err(error)) => return error,
                 Step::Node(event) => self.node_changed(*event),
                 Step::Rejected(error) => self.events.add_rejection(error),
                 Step::Outdated(containers) => self.outdated_changed(containers),
@@ -161,7 +160,7 @@ impl Reporter {
     /// Waits for something that `write` may act on; at most until `wait`.
     async fn step(
         &mut self,
-        next_set: &mut impl AsyncFnMut() -> Result<Arc<DeviceSet>, NodeDevicesError>,
+        next_set: &mut impl AsyncFnMut() -> Arc<DeviceSet>,
         rejections: &mut Rejections,
         wait: Option<Instant>,
     ) -> Step {

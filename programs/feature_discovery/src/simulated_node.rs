@@ -16,7 +16,7 @@ pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) 
     let (_config, status) = watch::channel(ReloadStatus::default());
     let mut first = Some(devices);
     let next_set = async || match first.take() {
-        Some(devices) => Ok(devices),
+        Some(devices) => devices,
         None => std::future::pending().await,
     };
     Reporter::new(report, client).run(next_set, status).await;

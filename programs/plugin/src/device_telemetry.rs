@@ -1,25 +1,22 @@
-//! What the devices do, for metrics: read at most once a second, on a thread of its own.
+//! What the devices do, for metrics: read at most once a second.
 //!
-//! In come the LUIDs of the devices; out go the values of the last reading, and their age. A
-//! driver that hangs cannot be stopped, so there is at most one reading, and a caller waits for
+//! A driver that hangs cannot be stopped, so there is at most one reading, and a caller waits for
 //! it only for a short time. Until it ends, callers get the values of the reading before.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use devices::{Luid, Telemetry};
-use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
 
-use daemon::overdue::Overdue;
+use daemon::background_query::BackgroundQuery;
+use daemon::latest_answer::LatestAnswer;
 use daemon::read_schedule::HostKind;
 
 /// Reads adapters. It blocks, perhaps for ever.
-pub(crate) type ReadTelemetry =
-    Arc<dyn Fn(&[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> + Send + Sync>;
+type ReadTelemetry = Box<dyn Fn(&[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> + Send + Sync>;
 
 /// The shortest time between the beginnings of two readings.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -27,11 +24,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a caller waits for a reading. A scrape of Prometheus may take ten seconds.
 const LIMIT: Duration = Duration::from_millis(500);
 
+/// The values of the adapters that could be read.
+type Values = Arc<BTreeMap<Luid, Telemetry>>;
+
 /// The values of one reading.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     /// The adapters that could be read.
-    pub(crate) values: Arc<BTreeMap<Luid, Telemetry>>,
+    pub(crate) values: Values,
     /// How long ago the reading began; `None` before the first one has ended. It grows while a
     /// driver hangs.
     pub(crate) age: Option<Duration>,
@@ -40,190 +40,114 @@ pub(crate) struct Reading {
 /// How often reading did not work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TelemetryCounters {
-    /// Adapters that could not be read, and readings that panicked.
+    /// Adapters that could not be read.
     pub(crate) failures: u64,
     /// Readings that took longer than a caller waits.
     pub(crate) timeouts: u64,
 }
 
 /// Reads the devices of a host.
-#[derive(Clone)]
-pub(crate) struct DeviceTelemetry(Arc<Shared>);
-
-struct Shared {
+pub(crate) struct DeviceTelemetry {
     /// `None`: the host has no telemetry.
-    read: Option<ReadTelemetry>,
-    interval: Duration,
-    limit: Duration,
-    state: Mutex<State>,
-    /// Changes when a reading has ended.
-    ended: watch::Sender<()>,
-    failures: AtomicU64,
-    timeouts: AtomicU64,
-}
-
-#[derive(Default)]
-struct State {
-    values: Arc<BTreeMap<Luid, Telemetry>>,
-    /// When the reading of `values` began.
-    read_at: Option<Instant>,
-    /// When the newest reading began.
-    began: Option<Instant>,
-    /// The reading that has not ended.
-    running: Option<Running>,
-}
-
-struct Running {
-    overdue: Overdue,
-    is_timed_out: bool,
+    answers: Option<LatestAnswer<Vec<Luid>, Values>>,
+    failures: Arc<AtomicU64>,
 }
 
 impl DeviceTelemetry {
     /// The devices of this host; an inventory has no telemetry.
     pub(crate) fn of(host: HostKind) -> DeviceTelemetry {
-        let read = match host {
+        DeviceTelemetry::new(match host {
             #[cfg(windows)]
             HostKind::Live => Some(live()),
             // Opening such a host fails, so nothing asks for its telemetry.
             #[cfg(not(windows))]
             HostKind::Live => None,
             HostKind::Inventory => None,
-        };
-        DeviceTelemetry::new(read, INTERVAL, LIMIT)
+        })
     }
 
-    fn new(read: Option<ReadTelemetry>, interval: Duration, limit: Duration) -> DeviceTelemetry {
-        DeviceTelemetry(Arc::new(Shared {
-            read,
-            interval,
-            limit,
-            state: Mutex::default(),
-            ended: watch::channel(()).0,
-            failures: AtomicU64::new(0),
-            timeouts: AtomicU64::new(0),
-        }))
+    fn new(read: Option<ReadTelemetry>) -> DeviceTelemetry {
+        let failures = Arc::<AtomicU64>::default();
+        let counter = Arc::clone(&failures);
+        let answers = read.map(|read| {
+            let ask = move |luids: Vec<Luid>| {
+                let value = |(luid, result): (Luid, io::Result<Telemetry>)| match result {
+                    Ok(telemetry) => Some((luid, telemetry)),
+                    Err(error) => {
+                        tracing::debug!(luid = luid.0, %error, "cannot read device telemetry");
+                        counter.fetch_add(1, Ordering::Relaxed);
+                        None
+                    }
+                };
+                Some(Arc::new(read(&luids).into_iter().filter_map(value).collect()))
+            };
+            let query = BackgroundQuery::new("telemetry", "metrics have the last known values");
+            LatestAnswer::new(query, INTERVAL, LIMIT, Arc::new(ask))
+        });
+        DeviceTelemetry { answers, failures }
     }
 
     /// Reads these adapters, if the last reading is old enough and has ended.
-    pub(crate) async fn read(&self, luids: &[Luid]) -> Reading {
-        let mut ended = self.0.ended.subscribe();
-        if let Some(until) = begin(&self.0, luids)
-            && timeout_at(until, ended.changed()).await.is_err()
-        {
-            self.0.note_timeout();
-        }
-        let state = self.0.state();
-        let now = Instant::now();
-        Reading { values: Arc::clone(&state.values), age: state.read_at.map(|at| now - at) }
+    pub(crate) async fn read(&self, luids: Vec<Luid>) -> Reading {
+        let Some(answers) = &self.answers else { return Reading::default() };
+        let answer = answers.get(luids).await;
+        answer.map_or_else(Reading::default, |(values, age)| Reading { values, age: Some(age) })
     }
 
     /// How often reading did not work.
     pub(crate) fn counters(&self) -> TelemetryCounters {
         TelemetryCounters {
-            failures: self.0.failures.load(Ordering::Relaxed),
-            timeouts: self.0.timeouts.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+            timeouts: self.answers.as_ref().map_or(0, LatestAnswer::timeouts),
         }
-    }
-}
-
-/// Starts a reading if one is due. Returns until when to wait for the end of the current one.
-fn begin(shared: &Arc<Shared>, luids: &[Luid]) -> Option<Instant> {
-    let read = shared.read.as_ref()?;
-    let now = Instant::now();
-    let mut state = shared.state();
-    if let Some(running) = &mut state.running {
-        running.log_if_overdue(now);
-    } else {
-        if state.began.is_some_and(|began| now < began + shared.interval) {
-            return None;
-        }
-        state.began = Some(now);
-        let running = Running { overdue: Overdue::new(now), is_timed_out: false };
-        state.running = Some(running);
-        let (read, luids) = (Arc::clone(read), luids.to_vec());
-        let end = End { shared: Arc::clone(shared), began: now, results: None };
-        let run = move || end.with(read(&luids));
-        drop(state);
-        // A thread that does not start drops the `End`, as one that panics does.
-        if let Err(error) = std::thread::Builder::new().name("telemetry".to_owned()).spawn(run) {
-            tracing::warn!(%error, "cannot start the thread that reads device telemetry");
-        }
-        return Some(now + shared.limit);
-    }
-    let until = state.began? + shared.limit;
-    (now < until).then_some(until)
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts each reading at most once.
-    fn note_timeout(&self) {
-        if let Some(running) = &mut self.state().running
-            && !std::mem::replace(&mut running.is_timed_out, true)
-        {
-            self.timeouts.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Running {
-    fn log_if_overdue(&mut self, now: Instant) {
-        if self.overdue.due() <= now {
-            let waited_s = self.overdue.report(now).as_secs();
-            tracing::warn!(
-                waited_s,
-                "reading device telemetry has not ended; metrics have the last known values"
-            );
-        }
-    }
-}
-
-/// The end of a reading, also when it panics.
-struct End {
-    shared: Arc<Shared>,
-    began: Instant,
-    results: Option<Vec<(Luid, io::Result<Telemetry>)>>,
-}
-
-impl End {
-    fn with(mut self, results: Vec<(Luid, io::Result<Telemetry>)>) {
-        self.results = Some(results);
-    }
-}
-
-impl Drop for End {
-    fn drop(&mut self) {
-        let (shared, results) = (&self.shared, self.results.take());
-        let mut state = shared.state();
-        state.running = None;
-        match results {
-            None => _ = shared.failures.fetch_add(1, Ordering::Relaxed),
-            Some(results) => {
-                let read = |(luid, result): (Luid, io::Result<Telemetry>)| match result {
-                    Ok(telemetry) => Some((luid, telemetry)),
-                    Err(error) => {
-                        tracing::debug!(luid = luid.0, %error, "cannot read device telemetry");
-                        shared.failures.fetch_add(1, Ordering::Relaxed);
-                        None
-                    }
-                };
-                state.values = Arc::new(results.into_iter().filter_map(read).collect());
-                state.read_at = Some(self.began);
-            }
-        }
-        drop(state);
-        shared.ended.send_replace(());
     }
 }
 
 #[cfg(windows)]
 fn live() -> ReadTelemetry {
+    use std::sync::{Mutex, PoisonError};
+
     let reader = Mutex::new(win32::TelemetryReader::default());
-    Arc::new(move |luids| reader.lock().unwrap_or_else(PoisonError::into_inner).read(luids))
+    Box::new(move |luids| reader.lock().unwrap_or_else(PoisonError::into_inner).read(luids))
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    const LUID: Luid = Luid(7);
+
+    #[tokio::test]
+    async fn adapters_that_fail_are_counted() {
+        let telemetry = DeviceTelemetry::new(Some(Box::new(|luids| {
+            let result = |luid: &Luid| match *luid {
+                LUID => Ok(Telemetry { temperature_celsius: Some(50.0), ..Telemetry::default() }),
+                _ => Err(io::Error::other("the adapter was removed")),
+            };
+            luids.iter().map(|luid| (*luid, result(luid))).collect()
+        })));
+        let reading = telemetry.read(vec![LUID, Luid(8)]).await;
+        let celsius: Vec<_> = reading.values.values().map(|t| t.temperature_celsius).collect();
+        assert_eq!(celsius, [Some(50.0)]);
+        assert_eq!(telemetry.counters(), TelemetryCounters { failures: 1, timeouts: 0 });
+    }
+
+    #[tokio::test]
+    async fn an_inventory_has_no_telemetry() {
+        let telemetry = DeviceTelemetry::of(HostKind::Inventory);
+        let reading = telemetry.read(vec![LUID]).await;
+        assert!(reading.values.is_empty() && reading.age.is_none());
+    }
+
+    #[cfg(windows)]
+    #[tokio::test]
+    async fn an_adapter_that_this_host_does_not_have_is_a_failure() {
+        let telemetry = DeviceTelemetry::of(HostKind::Live);
+        let end = std::time::Instant::now() + Duration::from_secs(120);
+        // Loading the libraries may take longer than a caller waits.
+        while telemetry.counters().failures == 0 {
+            assert!(telemetry.read(vec![Luid(i64::MAX)]).await.values.is_empty());
+            assert!(std::time::Instant::now() < end, "{:?}", telemetry.counters());
+        }
+    }
+}

@@ -100,12 +100,8 @@ pub(crate) fn run(arguments: DoctorArguments) -> Result<ExitCode, Failure> {
 pub(crate) fn verify(arguments: DoctorArguments) -> Result<ExitCode, Failure> {
     let output = arguments.output;
     let request = request(arguments);
-    let report = event_loop::build()?.block_on(async {
-        let interrupt = signals::shutdown_signal().map_err(|error| {
-            Failure::runtime(anyhow::Error::new(error).context("cannot handle signals"))
-        })?;
-        doctor::attempt(&request, interrupt).await
-    })?;
+    let report = event_loop::build()?
+        .block_on(async { doctor::attempt(&request, signals::shutdown_signal()?).await })?;
     finish(&report, output)
 }
 

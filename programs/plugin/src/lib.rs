@@ -16,7 +16,7 @@ mod device_lists;
 mod device_telemetry;
 mod doctor_command;
 #[cfg(all(test, windows))]
-mod hot_plug;
+mod hot_plug_tests;
 mod launcher;
 #[cfg(any(windows, test))]
 mod launcher_folder;
@@ -40,22 +40,20 @@ use cli::Failure;
 use daemon::logging::{self, LogLevel};
 use devices::DriverModel;
 
+pub use crate::node_devices::{NodeDevices, NodeDevicesError};
+pub use crate::published_devices::KnownSets;
+
 use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_command};
 
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    // Before the arguments are parsed, which takes milliseconds.
-    if std::env::args_os().skip(1).any(|argument| argument == "serve") {
-        serve::survive_reload_signal();
-    }
     cli::run(|| run(cli::parse(CommandLine::command())))
 }
 
 /// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
-    serve::survive_reload_signal();
     cli::run(|| {
         let line: OneModelCommandLine = cli::parse(one_model_command(model));
         if let Some(shell) = line.completions.shell {

@@ -23,7 +23,7 @@ use crate::device_lists::lists;
 use crate::launcher::NodeLauncher;
 use crate::logged_mounts::LoggedMounts;
 use crate::outdated_drivers::OutdatedDrivers;
-use crate::published_devices::PublishedDevices;
+use crate::published_devices::{KnownSets, PublishedDevices};
 use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
 use daemon::change_log::{self, RepeatedText};
 use daemon::config_reload::{ConfigChange, ConfigReload};
@@ -38,7 +38,7 @@ use daemon::read_schedule::Cause;
 const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 
 /// The writer of the device set.
-pub(crate) struct NodeDevices {
+pub struct NodeDevices {
     catalog: Catalog,
     reader: AdapterReader,
     schema_reader: HcsSchemaReader,
@@ -62,7 +62,7 @@ pub(crate) struct NodeDevices {
 
 /// Why there are no devices, or they are no longer updated.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NodeDevicesError {
+pub enum NodeDevicesError {
     /// There are no more reads.
     #[error(transparent)]
     Reader(#[from] ReaderEnded),
@@ -108,7 +108,7 @@ enum Event {
 impl NodeDevices {
     /// Starts to read `host`, and publishes its devices if they are known within a short time.
     /// Otherwise it publishes none, and [`run`](NodeDevices::run) publishes them later.
-    pub(crate) async fn start(
+    pub async fn start(
         catalog: Catalog,
         host: HostAccess,
     ) -> Result<NodeDevices, NodeDevicesError> {
@@ -179,7 +179,7 @@ impl NodeDevices {
     }
 
     /// Follows changes of the configuration from now on.
-    pub(crate) fn follow(&mut self, configuration: ConfigReload) {
+    pub fn follow(&mut self, configuration: ConfigReload) {
         self.configuration = configuration;
         self.serve_rejected_configuration();
     }
@@ -201,6 +201,12 @@ impl NodeDevices {
         self.served.subscribe()
     }
 
+    /// The sets that follow from the snapshots.
+    #[must_use]
+    pub fn known_sets(&self) -> KnownSets {
+        KnownSets::of(&self.published)
+    }
+
     /// The published set.
     pub(crate) fn published(&self) -> PublishedDevices {
         self.published.clone()
@@ -208,7 +214,7 @@ impl NodeDevices {
 
     /// Follows the host and the configuration, and drops removed devices, until that is no longer
     /// possible.
-    pub(crate) async fn run(mut self) -> NodeDevicesError {
+    pub async fn run(mut self) -> NodeDevicesError {
         loop {
             match self.event().await {
                 Ok(Event::Read(read)) => {

@@ -44,7 +44,6 @@ impl PublishedDevices {
     }
 
     /// The current set and its changes.
-    #[cfg(test)]
     pub(crate) fn sets(&self) -> watch::Receiver<Arc<DeviceSet>> {
         self.sets.subscribe()
     }
@@ -96,5 +95,32 @@ impl PublishedDevices {
     /// The devices are known from now on.
     pub(crate) fn set_known(&self) {
         *self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// The published sets from the first snapshot on.
+pub struct KnownSets {
+    devices: PublishedDevices,
+    sets: watch::Receiver<Arc<DeviceSet>>,
+}
+
+impl KnownSets {
+    pub(crate) fn of(devices: &PublishedDevices) -> KnownSets {
+        let mut sets = devices.sets();
+        sets.mark_changed();
+        KnownSets { devices: devices.clone(), sets }
+    }
+
+    /// The current set, and then the next one. Nothing is lost if this is dropped before it completes.
+    ///
+    /// # Panics
+    /// Never: the sender is a part of this.
+    pub async fn next(&mut self) -> Arc<DeviceSet> {
+        loop {
+            self.sets.changed().await.expect("the sender is a part of this");
+            if self.devices.pending().is_none() {
+                return self.sets.borrow_and_update().clone();
+            }
+        }
     }
 }

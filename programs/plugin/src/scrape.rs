@@ -17,7 +17,7 @@ use crate::container_processes::{self, ContainerProcesses};
 use crate::device_telemetry::{DeviceTelemetry, TelemetryCounters};
 use crate::published_devices::PublishedDevices;
 use daemon::config_reload::ReloadStatus;
-use daemon::log_queue;
+use daemon::log_output;
 
 /// Where the values of a scrape come from.
 pub(crate) struct ScrapeSources {
@@ -44,7 +44,7 @@ impl ScrapeSources {
         let luids: Vec<Luid> = luids.into_iter().collect();
         let (processes, telemetry) = tokio::join!(
             self.container_processes(pods.as_deref(), &own),
-            self.telemetry.read(&luids),
+            self.telemetry.read(luids),
         );
         let resource = |r: &kubelet::ResourceReadiness| {
             let delivered = r.phase == Phase::Ready && r.pending.is_none();
@@ -67,7 +67,7 @@ impl ScrapeSources {
             resources: &resources,
             registrations: &registrations,
             reloads: self.reloads(),
-            log_lines_dropped: log_queue::dropped_lines(),
+            log_lines_dropped: log_output::dropped_lines(),
             readings: &self.readings(),
         };
         render(self.devices.metrics(), &scrape, format)

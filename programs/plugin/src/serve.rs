@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::config::Config;
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use cli::Failure;
@@ -28,15 +27,12 @@ use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
 use daemon::arguments::{DriverModels, Input};
-use daemon::config::{ConfigSource, Reading};
-use daemon::config_reload::{ConfigReload, ReloadParts};
-use daemon::event_loop::EventLoop;
-use daemon::host_access::HostAccess;
+use daemon::config_reload::ConfigReload;
+use daemon::inputs::Inputs;
 use daemon::logging::LogDestination;
 #[cfg(windows)]
 use daemon::read_schedule::HostKind;
-use daemon::signals::ReloadSignal;
-use daemon::{config, event_loop, logging, signals};
+use daemon::{config, logging, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -73,10 +69,7 @@ pub(crate) struct DaemonArguments {
 
 /// A daemon that is ready to run: its options and configuration are valid.
 pub(crate) struct Daemon {
-    event_loop: EventLoop,
-    host: HostAccess,
-    config: Config,
-    reload: ReloadParts,
+    inputs: Inputs,
     monitoring: Option<SocketAddr>,
     pod_resources: Endpoint,
 }
@@ -103,18 +96,6 @@ impl ServeArguments {
             ("--log-file", log_file),
         ];
         paths.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
-    }
-}
-
-/// From now on, SIGHUP does not terminate this process, which will be a daemon. A daemon that
-/// starts reads the configuration anyway.
-pub(crate) fn survive_reload_signal() {
-    // The signal stays handled without the event loop. The daemon reports an error when it listens.
-    if cfg!(unix)
-        && let Ok(event_loop) = event_loop::build()
-    {
-        let _entered = event_loop.enter();
-        let _ = ReloadSignal::listen();
     }
 }
 
@@ -148,21 +129,9 @@ impl DaemonArguments {
 
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
     pub(crate) fn prepare(self, driver_models: &[DriverModel]) -> Result<Daemon, Failure> {
-        let event_loop = event_loop::build()?;
-        let reload_signal = {
-            let _entered = event_loop.enter();
-            ReloadSignal::listen().map_err(|error| signal_failure(error, "SIGHUP"))?
-        };
-        let Input { config, inventory } = self.input;
-        let host = HostAccess::of(inventory.as_deref())?;
-        let source = ConfigSource::new(driver_models, config, self.directory.device_plugin_dir);
-        let Reading { result, files } = source.read();
-        let config = result?;
+        let directory = self.directory.device_plugin_dir;
         Ok(Daemon {
-            event_loop,
-            host,
-            config,
-            reload: ReloadParts { source, files, signal: reload_signal },
+            inputs: Inputs::read(driver_models, &self.input, directory)?,
             monitoring: self.listen,
             pod_resources: self.pod_resources.unwrap_or_default(),
         })
@@ -172,11 +141,10 @@ impl DaemonArguments {
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Daemon { event_loop, host, config, reload, .. } = self;
+        let Inputs { event_loop, host, config, reload } = self.inputs;
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
-        let signal = signals::shutdown_signal()
-            .map_err(|error| signal_failure(error, "shutdown signals"))?;
+        let signal = signals::shutdown_signal()?;
         config::log(&config);
         let catalog = Catalog::new(config.policy.clone());
         let directory = config.device_plugin_dir.clone();
@@ -207,10 +175,6 @@ impl Daemon {
         devices.follow(reload);
         event_loop.block_on(serve(devices, directory, signal, readiness))
     }
-}
-
-fn signal_failure(error: std::io::Error, signals: &str) -> Failure {
-    Failure::runtime(anyhow::Error::new(error).context(format!("cannot listen for {signals}")))
 }
 
 async fn serve(

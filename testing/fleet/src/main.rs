@@ -17,8 +17,9 @@ use clap::Parser;
 use cluster::{Access, Client};
 use config::{Flags, ProcessEnvironment};
 use daemon::logging::{self, LogArguments, LogDestination, LogLevel};
-use daemon::signals::ReloadSignal;
 use devices::{Catalog, DeviceSet, Moment};
+#[cfg(unix)]
+use tokio::signal::unix;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 /// Runs directx-feature-discovery for many nodes
@@ -57,12 +58,16 @@ fn run(line: &CommandLine) -> Result<()> {
     let devices = devices(&line.inventory)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(LocalSet::new().run_until(async {
-        let mut restart = ReloadSignal::listen()?;
+        #[cfg(unix)]
+        let mut restart = unix::signal(unix::SignalKind::hangup())?;
         let pause = Duration::from_millis(line.pause);
         let mut fleet = Fleet::start(line, &devices, pause).await?;
         println!("started");
         loop {
-            restart.received().await;
+            #[cfg(unix)]
+            restart.recv().await;
+            #[cfg(not(unix))]
+            std::future::pending::<()>().await;
             fleet.restart(pause).await?;
             println!("restarted");
         }

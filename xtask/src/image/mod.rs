@@ -22,6 +22,7 @@ use clap::{Parser, ValueEnum};
 use serde_json::Value;
 
 pub(crate) use self::programs::PACKAGES as PROGRAM_PACKAGES;
+pub(crate) use self::programs::built as built_name;
 pub(crate) use self::programs::names as program_names;
 
 use self::layout::Layout;

@@ -12,33 +12,40 @@ use crate::workspace::{self, cargo};
 use crate::{build_flags, prerequisites};
 
 /// The packages that contain the programs.
-pub(crate) const PACKAGES: [&str; 4] =
-    ["multicall", "discovery_dll", "gpu_probe", "directx_visible"];
+pub(crate) const PACKAGES: [&str; 6] =
+    ["plugin", "feature_discovery", "tools", "discovery_dll", "gpu_probe", "directx_visible"];
 
-/// One program that acts as each of the others, depending on its name.
-const ALL: &str = "directx-programs.exe";
-
-/// The files in the plugin's image, except the visibility filters, and the built files that
-/// they are. `gpu-probe` is copied into the images of users and `directx-visible` is mounted
-/// into containers, so they are files of their own.
-const SHIPPED: [(&str, &str); 12] = [
-    ("directx-device-plugin.exe", ALL),
-    ("device-plugin-wddm.exe", ALL),
-    ("device-plugin-mcdm.exe", ALL),
-    ("directx-feature-discovery.exe", ALL),
-    ("gen-device-mounts.exe", ALL),
-    ("gpu-probe.exe", "gpu-probe.exe"),
-    ("directx-visible.exe", "directx-visible.exe"),
-    ("query-hcs-capabilities.exe", ALL),
-    ("test-device-discovery.exe", ALL),
-    ("test-device-discovery-cpp.exe", ALL),
-    ("test-device-discovery-go.exe", ALL),
-    ("directx-device-discovery.dll", "directx_device_discovery.dll"),
+/// The files in the plugin's image, except the visibility filters.
+const SHIPPED: [&str; 12] = [
+    "directx-device-plugin.exe",
+    "device-plugin-wddm.exe",
+    "device-plugin-mcdm.exe",
+    "directx-feature-discovery.exe",
+    "gen-device-mounts.exe",
+    "gpu-probe.exe",
+    "directx-visible.exe",
+    "query-hcs-capabilities.exe",
+    "test-device-discovery.exe",
+    "test-device-discovery-cpp.exe",
+    "test-device-discovery-go.exe",
+    "directx-device-discovery.dll",
 ];
 
 /// The names of all files in the plugin's image.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    SHIPPED.iter().map(|(name, _)| *name).chain(FILTERS.iter().map(|filter| filter.file))
+    SHIPPED.into_iter().chain(FILTERS.iter().map(|filter| filter.file))
+}
+
+/// The file of the build that becomes the file `name`. The clients in C++ and in Go print the same
+/// as `test-device-discovery`.
+pub(crate) fn built(name: &str) -> &str {
+    match name {
+        "test-device-discovery-cpp.exe" | "test-device-discovery-go.exe" => {
+            "test-device-discovery.exe"
+        }
+        "directx-device-discovery.dll" => "directx_device_discovery.dll",
+        name => name,
+    }
 }
 
 /// Builds the programs with a profile and returns their folder.
@@ -61,8 +68,7 @@ pub(super) fn read(folder: &Path, names: &[&str]) -> Result<Files> {
     names
         .iter()
         .map(|name| {
-            let shipped = SHIPPED.iter().find(|(shipped, _)| shipped == name);
-            let path = folder.join(shipped.map_or(name, |(_, built)| built));
+            let path = folder.join(built(name));
             let bytes = fs::read(&path).with_context(|| {
                 let path = path.display();
                 format!("cannot read {path}\nhint: --programs names a folder with a Windows build")

@@ -14,7 +14,7 @@ use crate::{build_flags, workspace};
 const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The packages of the archive for Linux. The one for Windows contains those of the image.
-const LINUX_PACKAGES: [&str; 2] = ["multicall", "gpu_probe"];
+const LINUX_PACKAGES: [&str; 4] = ["plugin", "feature_discovery", "tools", "gpu_probe"];
 
 /// What MinGW links into the Windows programs, and the files with the licenses.
 const RUNTIMES: [(&str, &str); 2] = [
@@ -47,13 +47,8 @@ pub(super) fn documents(windows: &Path, linux: &Path) -> Result<()> {
 /// Adds the programs for Windows, which have been built for the image, and builds those for Linux.
 pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
     let built = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(profile);
-    let copied = |name: &'static str| {
-        name.strip_suffix(".exe").filter(|name| !["gpu-probe", "directx-visible"].contains(name))
-    };
     for name in image::program_names() {
-        let file = name.replace("directx-device-discovery", "directx_device_discovery");
-        let file = if copied(name).is_some() { "directx-programs.exe" } else { &file };
-        copy(&built.join(file), &windows.join(name))?;
+        copy(&built.join(image::built_name(name)), &windows.join(name))?;
     }
     import_libraries(windows)?;
 
@@ -64,18 +59,20 @@ pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
     run(cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags))?;
     let built = workspace::target_dir().join(LINUX_TARGET).join(profile);
     copy(&built.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
-    let program = linux.join("bin").join(PLUGIN);
-    copy(&built.join("directx-programs"), &program)?;
-    // The names of clients are for what was written for earlier device plugins on Windows.
-    let is_client = |name: &&str| name.ends_with("-cpp") || name.ends_with("-go");
-    for name in image::program_names().filter_map(copied).filter(|name| !is_client(name)) {
+    // The names of clients are for what was written for earlier device plugins on Windows, and the
+    // others are for containers.
+    let is_left_out = |name: &&str| {
+        ["gpu-probe", "directx-visible"].contains(name)
+            || name.ends_with("-cpp")
+            || name.ends_with("-go")
+    };
+    let programs = image::program_names().filter_map(|name| name.strip_suffix(".exe"));
+    for name in programs.filter(|name| !is_left_out(name)) {
         let argument = if name == PLUGIN { "completions" } else { "--completions" };
-        if name != PLUGIN {
-            fs::hard_link(&program, program.with_file_name(name))?;
-        }
+        let program = linux.join("bin").join(name);
+        copy(&built.join(name), &program)?;
         for (shell, start, end) in SHELLS {
-            let program = program.with_file_name(name);
-            let script = stdout(Command::new(program).args([argument, shell]))?;
+            let script = stdout(Command::new(&program).args([argument, shell]))?;
             let folder = linux.join("completions").join(shell);
             fs::create_dir_all(&folder)?;
             fs::write(folder.join(format!("{start}{name}{end}")), script)?;

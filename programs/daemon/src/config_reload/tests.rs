@@ -10,10 +10,10 @@ use super::*;
 use crate::config::Reading;
 use crate::test_log::Log;
 
-/// Much longer than a notification takes.
+/// Much longer than it takes until a change is noticed.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Longer than it takes until a change is noticed, unless the machine is busy.
-const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_secs(2);
 
 pub(super) struct Followed {
     pub(super) reload: ConfigReload,
@@ -30,19 +30,10 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
     Followed { reload, path, _folder: folder }
 }
 
-pub(super) fn start(config: Option<PathBuf>) -> ConfigReload {
-    start_after(config, || {})
-}
-
-/// Starts to follow the configuration. `meanwhile` runs after it was read, and before its files are
-/// watched.
-fn start_after(config: Option<PathBuf>, meanwhile: impl FnOnce()) -> ConfigReload {
+fn start(config: Option<PathBuf>) -> ConfigReload {
     let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
     let Reading { result, files } = source.read();
-    let config = result.unwrap();
-    meanwhile();
-    let signal = ReloadSignal::listen().unwrap();
-    ConfigReload::start(ReloadParts { source, files, signal }, config).unwrap()
+    ConfigReload::start(ReloadParts { source, files }, result.unwrap()).unwrap()
 }
 
 fn follow_file(text: &str) -> Followed {
@@ -144,25 +135,21 @@ async fn the_last_of_several_edits_in_quick_succession_counts() {
 
 /// A program that writes a file in place makes it empty first.
 #[tokio::test]
-async fn a_file_that_is_being_written_when_the_daemon_starts_is_not_applied_in_part() {
-    loop {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.yaml");
-        fs::write(&path, "multitenancy: 2").unwrap();
+async fn a_file_that_is_being_written_is_not_applied_in_part() {
+    let mut followed = follow_file("multitenancy: 2");
+    // On a busy machine the writer may pause for so long that a part of the file counts.
+    let mut longest_pause = Duration::ZERO;
+    for _ in 0..20 {
         let began = Instant::now();
-        let empty = || fs::write(&path, "").unwrap();
-        let reload = start_after(Some(path.clone()), empty);
-        std::thread::sleep(Duration::from_millis(20));
-        fs::write(&path, "multitenancy: 9").unwrap();
-        // Otherwise this machine was too slow, and the empty file may count.
-        let in_time = began.elapsed() < Duration::from_millis(150);
-        let mut followed = Followed { reload, path, _folder: folder };
-        let applied = followed.apply().await;
-        if in_time {
-            assert_eq!(applied, Some(9));
-            return;
-        }
+        fs::write(&followed.path, "").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        fs::write(&followed.path, "multitenancy: 5 # then more").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        longest_pause = longest_pause.max(began.elapsed());
     }
+    followed.replace("multitenancy: 9");
+    let applied = followed.apply().await;
+    assert!(applied == Some(9) || longest_pause > Duration::from_millis(150), "{applied:?}");
 }
 
 #[tokio::test]

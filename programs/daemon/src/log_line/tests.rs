@@ -1,7 +1,7 @@
-//! Lines with text from elsewhere, and floods of lines.
+//! Lines with text from elsewhere.
 
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -79,43 +79,4 @@ fn both_formats_have_the_fields_of_the_event() {
         "message": "done", "count": 3, "ratio": 0.5, "on": true, "name": "a b", "path": "c",
     });
     assert_eq!(json, expected);
-}
-
-#[test]
-fn a_flood_is_cut_and_calls_at_debug_level_are_not() {
-    let flood = || {
-        for n in 0..500 {
-            tracing::warn!(n, "refused");
-            tracing::debug!(n, "called");
-        }
-    };
-    let text = logged(LogFormat::Text, Color::Plain, flood);
-    assert_eq!(text.matches(": refused n=").count(), 100);
-    assert_eq!(text.matches(": called n=").count(), 500);
-}
-
-#[test]
-fn a_report_of_missing_lines_is_a_line_of_the_log() {
-    for (syntax, format) in [(Syntax::Text, LogFormat::Text), (Syntax::Json, LogFormat::Json)] {
-        let report = report(syntax);
-        assert_eq!(report.lines().count(), 1, "{report}");
-        match format {
-            LogFormat::Text => {
-                let line = "  WARN t: log lines suppressed count=7 text=\"refused\"\n";
-                assert!(report.ends_with(line), "{report}");
-            }
-            LogFormat::Json => {
-                let json: Value = serde_json::from_str(&report).unwrap();
-                assert_eq!(json["message"], "log lines suppressed");
-                assert_eq!((&json["count"], &json["text"]), (&7.into(), &"refused".into()));
-            }
-        }
-    }
-}
-
-fn report(syntax: Syntax) -> String {
-    let mut text = String::new();
-    let missing = Missing { count: 7, message: "refused".to_owned() };
-    LogLines::new(syntax).report(&mut Writer::new(&mut text), "t", missing).unwrap();
-    text
 }

@@ -7,8 +7,6 @@ use kubelet::testing::{KubeletDouble, PodRequest};
 
 use crate::daemon::{DISPLAY, Daemon, LIMIT, display, status, until};
 use crate::monitoring;
-#[cfg(unix)]
-use crate::shutdown_request;
 
 const NPU: &str = "directx.microsoft.com/npu";
 
@@ -151,60 +149,4 @@ async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
         let series = format!("directx_device_plugin_config_reloads_total{{result=\"{result}\"}} 1");
         monitoring::assert_has(&text, &series);
     }
-}
-
-/// By default it would terminate the daemon.
-#[cfg(unix)]
-#[tokio::test]
-async fn sighup_reads_the_configuration_again_and_does_not_terminate() {
-    let configured = Configured::start("multitenancy: 2");
-    let kubelet = configured.daemon.kubelet();
-    until(&kubelet, "registered", |v| display(v) == Some((4, 4))).await;
-    let hang_up = || shutdown_request::signal(&configured.daemon.child, "HUP");
-    hang_up();
-    configured.daemon.wait_for_line("the active configuration is up to date");
-    configured.configure("nonsense: true");
-    until_rejected(&configured.daemon.directory(), Some("nonsense")).await;
-    hang_up();
-    // Once because the file changed, and once on request.
-    configured.daemon.wait_for_lines("configuration rejected", 2);
-    configured.configure("multitenancy: 3");
-    hang_up();
-    until(&kubelet, "more replicas", |v| display(v) == Some((6, 6))).await;
-    assert_eq!(kubelet.registrations(DISPLAY), 1);
-    let (code, log) = configured.daemon.terminate();
-    assert_eq!(code, Some(0), "{log}");
-    assert_eq!(log.matches("configuration rejected").count(), 2, "{log}");
-    assert_eq!(log.matches("configuration applied").count(), 1, "{log}");
-}
-
-/// The start of this daemon waits for a reader of its log before it does anything else.
-#[cfg(target_os = "linux")]
-#[test]
-fn sighup_does_not_terminate_a_daemon_that_starts() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = folder.path().join("log");
-    assert!(std::process::Command::new("mkfifo").arg(&log).status().unwrap().success());
-    let mut daemon = Daemon::start(&["--log-file", log.to_str().unwrap()]);
-    let status = PathBuf::from(format!("/proc/{}/status", daemon.child.id()));
-    // The lowest bit of the mask of caught signals is signal 1, SIGHUP (proc(5)).
-    let catches_sighup = || {
-        let text = std::fs::read_to_string(&status).unwrap();
-        let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-        u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1
-    };
-    let started = Instant::now();
-    while !catches_sighup() {
-        assert!(started.elapsed() < LIMIT, "the daemon does not handle SIGHUP");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    shutdown_request::signal(&daemon.child, "HUP");
-    let reader = std::thread::spawn(move || std::fs::read_to_string(log));
-    while std::fs::read_dir(daemon.directory()).unwrap().next().is_none() {
-        assert!(started.elapsed() < LIMIT, "the daemon does not listen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(daemon.stop(), Some(0));
-    let log = reader.join().unwrap().unwrap();
-    assert!(log.contains("shutting down"), "{log}");
 }

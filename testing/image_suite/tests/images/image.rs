@@ -13,8 +13,14 @@ use sha2::{Digest, Sha256};
 pub(crate) const PLUGIN: &str = "directx-device-plugin";
 
 /// The files of the Windows build that an image consists of.
-pub(crate) const BUILT: [&str; 6] = [
-    "directx-programs.exe",
+pub(crate) const BUILT: [&str; 12] = [
+    "directx-device-plugin.exe",
+    "device-plugin-wddm.exe",
+    "device-plugin-mcdm.exe",
+    "directx-feature-discovery.exe",
+    "gen-device-mounts.exe",
+    "query-hcs-capabilities.exe",
+    "test-device-discovery.exe",
     "directx_device_discovery.dll",
     "gpu-probe.exe",
     "directx-visible.exe",

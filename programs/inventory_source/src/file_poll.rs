@@ -1,0 +1,92 @@
+//! Finds out whether files have changed, by looking at them again and again.
+//!
+//! This needs no special case for symbolic links, such as those of a mounted `ConfigMap`, for folders
+//! that come and go, and for network file systems.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, SystemTime};
+
+/// How often to call [`FilePoll::has_changed`].
+pub const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a changed file must stay the same. A part of a YAML file can be valid. Programs that write
+/// a file piece by piece pause for less.
+const SETTLING_TIME: Duration = Duration::from_millis(200);
+
+/// Files and how they were when somebody looked.
+#[derive(Clone, Debug)]
+pub struct FilePoll {
+    paths: Vec<PathBuf>,
+    seen: Vec<Stamp>,
+}
+
+/// What changes with a file and its content. `None` for a file that cannot be looked at.
+type Stamp = Option<FileStamp>;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct FileStamp {
+    length: u64,
+    written: Option<SystemTime>,
+    created: Option<SystemTime>,
+    number: u64,
+}
+
+impl FilePoll {
+    /// The files at `paths` as they are now. Read them afterwards, so that no change is lost.
+    #[must_use]
+    pub fn new(paths: Vec<PathBuf>) -> FilePoll {
+        FilePoll { seen: stamps(&paths), paths }
+    }
+
+    /// The files at `paths`, which count as changed.
+    #[must_use]
+    pub fn unknown(paths: Vec<PathBuf>) -> FilePoll {
+        FilePoll { paths, seen: Vec::new() }
+    }
+
+    /// Whether the files have changed since the last call. Files that are still being written have
+    /// not: a later call reports them.
+    pub fn has_changed(&mut self) -> bool {
+        let now = stamps(&self.paths);
+        if now == self.seen {
+            return false;
+        }
+        let is_settled = !now.iter().any(was_just_written) || {
+            sleep(SETTLING_TIME);
+            now == stamps(&self.paths)
+        };
+        if is_settled {
+            self.seen = now;
+        }
+        is_settled
+    }
+}
+
+fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
+    paths.iter().map(|path| stamp(path)).collect()
+}
+
+fn was_just_written(stamp: &Stamp) -> bool {
+    let written = stamp.as_ref().and_then(|stamp| stamp.written);
+    written.is_some_and(|at| at.elapsed().is_ok_and(|age| age < SETTLING_TIME))
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let found = path.metadata().ok()?;
+    let (written, created) = (found.modified().ok(), found.created().ok());
+    Some(FileStamp { length: found.len(), written, created, number: number(&found) })
+}
+
+/// The number of a file. Files that Linux creates within some milliseconds have the same times.
+#[cfg(unix)]
+fn number(found: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(found)
+}
+
+/// Times on Windows are exact.
+#[cfg(not(unix))]
+fn number(_found: &Metadata) -> u64 {
+    0
+}
