@@ -1,7 +1,6 @@
 //! Links a Windows version resource into the library.
 
-use version_resource::{CompileError, link_to_library};
-
-fn main() -> Result<(), CompileError> {
-    link_to_library("directx-device-discovery.dll", "DirectX device discovery library")
+fn main() -> std::io::Result<()> {
+    let file = "directx-device-discovery.dll";
+    version_resource::link_to_library(file, "DirectX device discovery library")
 }

@@ -1,10 +1,6 @@
 //! Links a Windows version resource into the program.
 
-use version_resource::{CompileError, Program, link_to_programs};
-
-fn main() -> Result<(), CompileError> {
-    link_to_programs(&[Program {
-        name: "directx-feature-discovery",
-        description: "Node labels for DirectX devices",
-    }])
+fn main() -> std::io::Result<()> {
+    let program = ("directx-feature-discovery", "Node labels for DirectX devices");
+    version_resource::link_to_programs(&[program])
 }

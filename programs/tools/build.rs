@@ -1,17 +1,9 @@
 //! Links a Windows version resource into the programs.
 
-use version_resource::{CompileError, Program, link_to_programs};
-
-fn main() -> Result<(), CompileError> {
-    link_to_programs(&[
-        Program {
-            name: "gen-device-mounts",
-            description: "DirectX device and mount flags for containers",
-        },
-        Program {
-            name: "query-hcs-capabilities",
-            description: "Host Compute Service capabilities",
-        },
-        Program { name: "test-device-discovery", description: "DirectX device discovery test" },
+fn main() -> std::io::Result<()> {
+    version_resource::link_to_programs(&[
+        ("gen-device-mounts", "DirectX device and mount flags for containers"),
+        ("query-hcs-capabilities", "Host Compute Service capabilities"),
+        ("test-device-discovery", "DirectX device discovery test"),
     ])
 }

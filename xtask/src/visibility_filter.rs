@@ -43,7 +43,7 @@ fn build_one(Filter { file, target }: &Filter) -> Result<PathBuf> {
     fs::write(&exports, format!("LIBRARY \"{file}\"\nEXPORTS\n{export} @1\n"))?;
     let version = env!("CARGO_PKG_VERSION");
     let numbers = version.split('-').next().unwrap_or_default().replace('.', ",");
-    let text = include_str!("../../windows/visibility_filter/version.rc");
+    let text = include_str!("../../containers/visibility_filter/version.rc");
     let text = text.replace("{name}", file.trim_end_matches(".dll"));
     fs::write(&script, text.replace("{version}", version).replace("{numbers}", &numbers))?;
     let windres = &mut Command::new("x86_64-w64-mingw32-windres");

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
-use crate::environment_hints::DeviceHints;
 use crate::mounts::{DeviceMounts, MountTable};
 use crate::selection::SkipReason::Unreadable;
 use crate::slot::split;
@@ -60,7 +59,6 @@ pub struct ListedDevice {
     pub health: Health,
     removal: Option<Removal>,
     mounts: Arc<MountTable>,
-    pub(crate) hints: Arc<DeviceHints>,
 }
 
 /// The state of a device that the host no longer reports.
@@ -184,7 +182,6 @@ impl ResourceDevices {
                 health: device.health,
                 removal: None,
                 mounts: Arc::new(MountTable::of(&device, &policy)),
-                hints: Arc::new(DeviceHints::of(&device)),
                 device,
                 policy,
             })

@@ -79,9 +79,7 @@ pub use policy::{
 pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
 pub use resource_name::{ResourceName, ResourceNameError};
 pub use runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
-pub use selection::{
-    Capabilities, Criteria, Filter, ModelList, Selection, SkipReason, Skipped, discover,
-};
+pub use selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};
 pub use slot::SlotId;
 pub use source::{
     AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
-use crate::selection::{Capabilities, ModelList, check_scope, select};
+use crate::selection::{check_scope, select, supported};
 use crate::{
     Device, DeviceMatch, DriverModel, Filter, HostFacts, HostSnapshot, ModelPolicy, Policy,
     ResourceName, ResourceRule, Sharing, SkipReason, Skipped, Visibility,
@@ -167,8 +167,8 @@ impl Catalog {
     fn model_of(&self, device: &Device) -> Result<&CatalogModel, SkipReason> {
         let fits = |model: &CatalogModel| Filter::of(model.policy.model).matches(device);
         let Some(model) = self.models.iter().find(|model| fits(model)) else {
-            let enabled = ModelList(self.models.iter().map(|m| m.policy.model).collect());
-            return Err(SkipReason::NoModel(Capabilities::of(device), enabled));
+            let enabled: Vec<_> = self.models.iter().map(|m| m.policy.model.name()).collect();
+            return Err(SkipReason::NoModel(supported(device), enabled.join(", ")));
         };
         let policy = &model.policy;
         check_scope(device, policy.integrated, policy.detachable)?;

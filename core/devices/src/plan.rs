@@ -258,9 +258,9 @@ impl<'r> Request<'r> {
         let first = self.entries[0];
         let legacy = first.policy.model == DriverModel::Legacy;
         let mut envs = BTreeMap::new();
+        let devices: Vec<_> = self.entries.iter().map(|entry| entry.device.clone()).collect();
         if first.policy.container.environment_hints == EnvironmentHints::Set {
-            let devices = self.entries.iter().map(|entry| (&*entry.device, &*entry.hints));
-            environment_hints::add(&mut envs, &self.resource.name, devices);
+            environment_hints::add(&mut envs, &self.resource.name, &devices);
         }
         if legacy {
             add_legacy(&mut envs, &first.device);
@@ -275,7 +275,6 @@ impl<'r> Request<'r> {
             let added = launcher::add(&mut mounts, &excluded.collect::<Vec<_>>(), host, exists);
             warnings.extend(added.err().map(PlanWarning::NoLauncher));
         }
-        let devices = self.entries.iter().map(|entry| entry.device.clone()).collect();
         ContainerContents { devices, mounts, envs }
     }
 }

@@ -1,5 +1,5 @@
 //! The policy: everything that selection, slots and plans need from the
-//! configuration. `settings` builds it; this crate does not know its source.
+//! configuration. `config` builds it; this crate does not know its source.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -160,10 +160,10 @@ pub enum SkipReason {
     Detachable,
     /// It does not pass the filter.
     #[error("not matched by the filter {1}: adapter supports {0}")]
-    Filtered(Capabilities, Filter),
+    Filtered(&'static str, Filter),
     /// No enabled driver model advertises it.
     #[error("not matched by any enabled driver model ({1}): adapter supports {0}")]
-    NoModel(Capabilities, ModelList),
+    NoModel(&'static str, String),
     /// Its description does not contain the text that `legacy` requires.
     #[error("adapter description does not contain `{0}`")]
     Name(String),
@@ -179,42 +179,12 @@ pub enum SkipReason {
 }
 
 /// What a device supports, for messages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Capabilities {
-    display: bool,
-    compute: bool,
-}
-
-impl Capabilities {
-    pub(crate) fn of(device: &Device) -> Capabilities {
-        Capabilities { display: device.display, compute: device.compute }
-    }
-}
-
-impl fmt::Display for Capabilities {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (self.display, self.compute) {
-            (true, true) => "display and compute",
-            (true, false) => "display but not compute",
-            (false, true) => "compute but not display",
-            (false, false) => "neither display nor compute",
-        })
-    }
-}
-
-/// The enabled driver models, for messages.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ModelList(pub(crate) Vec<DriverModel>);
-
-impl fmt::Display for ModelList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, model) in self.0.iter().enumerate() {
-            if n > 0 {
-                f.write_str(", ")?;
-            }
-            f.write_str(model.name())?;
-        }
-        Ok(())
+pub(crate) fn supported(device: &Device) -> &'static str {
+    match (device.display, device.compute) {
+        (true, true) => "display and compute",
+        (true, false) => "display but not compute",
+        (false, true) => "compute but not display",
+        (false, false) => "neither display nor compute",
     }
 }
 
@@ -226,7 +196,7 @@ pub fn discover(snapshot: &HostSnapshot, criteria: Criteria) -> Selection {
         if criteria.filter.matches(&device) {
             return Ok(device);
         }
-        Err(SkipReason::Filtered(Capabilities::of(&device), criteria.filter))
+        Err(SkipReason::Filtered(supported(&device), criteria.filter))
     });
     Selection { devices, skipped }
 }

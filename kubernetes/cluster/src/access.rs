@@ -36,7 +36,7 @@ impl AccessError {
         match self {
             AccessError::NoPod(_) => {
                 "name a kubeconfig file with `--kubeconfig FILE`, or use `--print`, \
-                 which need no cluster"
+                 which needs no cluster"
             }
             AccessError::Unusable(..) => {
                 "a pod needs `automountServiceAccountToken: true`; the current context of a kubeconfig \

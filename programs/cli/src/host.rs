@@ -8,7 +8,7 @@ use devices::{
     check_store_folder,
 };
 
-use inventory::InventoryError;
+use config::inventory::InventoryError;
 use inventory_source::InventorySource;
 
 use crate::Failure;
@@ -29,26 +29,19 @@ pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Fai
 
 /// Reads the adapters and facts of the host that [`open_host`] opens, once.
 pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
-    match inventory {
-        Some(path) => read_inventory(path),
-        None => this_host()?.snapshot().map(with_host_facts).map_err(source_failure),
+    if let Some(path) = inventory {
+        return read_inventory(path);
     }
-}
-
-/// Adds the facts of the host that a snapshot of it does not contain.
-#[cfg(windows)]
-fn with_host_facts(snapshot: HostSnapshot) -> HostSnapshot {
-    HostSnapshot { host: win32::host_facts(), ..snapshot }
-}
-
-#[cfg(not(windows))]
-fn with_host_facts(snapshot: HostSnapshot) -> HostSnapshot {
-    snapshot
+    let snapshot = this_host()?.snapshot().map_err(source_failure)?;
+    // A snapshot does not contain all facts of the host.
+    #[cfg(windows)]
+    let snapshot = HostSnapshot { host: win32::host_facts(), ..snapshot };
+    Ok(snapshot)
 }
 
 /// Reads an inventory. One that is missing or malformed is wrong usage.
 pub fn read_inventory(path: &Path) -> Result<HostSnapshot, Failure> {
-    inventory::read(path).map_err(inventory_failure)
+    config::inventory::read(path).map_err(inventory_failure)
 }
 
 fn inventory_failure(error: InventoryError) -> Failure {
@@ -121,7 +114,7 @@ adapters:
 
     #[test]
     fn a_driver_store_folder_on_disk_is_listed_and_an_unreadable_one_becomes_a_warning() {
-        let mut snapshot = inventory::parse("one-gpu.yaml", ONE_GPU).unwrap();
+        let mut snapshot = config::inventory::parse("one-gpu.yaml", ONE_GPU).unwrap();
         let listed = |snapshot: &HostSnapshot| {
             snapshot.adapters[0].driver_store.as_ref().unwrap().files.clone()
         };

@@ -1,10 +1,8 @@
 //! Writes a file that a user names, whole or not at all.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
-
-use documents::FileKind;
 
 use crate::Failure;
 
@@ -12,40 +10,37 @@ use crate::Failure;
 /// the same folder, which is then renamed: a failure leaves the old file, and a reader sees
 /// the old file or the new one. A symbolic link stays, and what it refers to is replaced.
 ///
-/// Devices and FIFOs (`/dev/stdout`, `NUL`) cannot be replaced, and are written directly.
+/// Devices and FIFOs (`/dev/stdout`) cannot be replaced, and are written directly.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     write(path, text.as_bytes()).map_err(|error| {
-        let hint = hint(error.kind());
+        let hint = hint(error.kind()).map(str::to_owned);
         let what = format!("cannot write `{}`", path.display());
         Failure::runtime(anyhow::Error::new(error).context(what)).hint_if_any(hint)
     })
 }
 
-fn hint(kind: ErrorKind) -> Option<String> {
-    let hint = match kind {
-        ErrorKind::NotFound => "create its folder first, or name another file",
-        ErrorKind::IsADirectory => "name a file in the directory",
+fn hint(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::NotFound => Some("create its folder first, or name another file"),
+        ErrorKind::IsADirectory => Some("name a file in the directory"),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::ResourceBusy => {
-            "name a file in a folder that you may write to; the file is written under a temporary \
-             name in its folder and then renamed"
+            Some(
+                "name a file in a folder that you may write to; the file is written under a \
+                 temporary name in its folder and then renamed",
+            )
         }
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "name a file on a disk with more space; the old file, if there was one, is unchanged"
-        }
-        _ => return None,
-    };
-    Some(hint.to_owned())
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => Some(
+            "name a file on a disk with more space; the old file, if there was one, is unchanged",
+        ),
+        _ => None,
+    }
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    match FileKind::of(path) {
-        Ok(FileKind::Regular) => {
-            let target = path.canonicalize()?;
-            let permissions = target.metadata()?.permissions();
-            replace(&target, bytes, Some(permissions))
-        }
-        Ok(FileKind::Directory) => Err(ErrorKind::IsADirectory.into()),
-        Ok(_) => OpenOptions::new().write(true).open(path)?.write_all(bytes),
+    match fs::metadata(path) {
+        Ok(old) if old.is_dir() => Err(ErrorKind::IsADirectory.into()),
+        Ok(old) if old.is_file() => replace(&path.canonicalize()?, bytes, Some(old.permissions())),
+        Ok(_) => fs::OpenOptions::new().write(true).open(path)?.write_all(bytes),
         Err(error) if error.kind() == ErrorKind::NotFound => replace(path, bytes, None),
         Err(error) => Err(error),
     }
@@ -53,26 +48,21 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// `permissions` are those of the old file.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut prefix = std::ffi::OsString::from(".");
-    prefix.push(name);
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".tmp");
+    let builder = &mut tempfile::Builder::new();
     #[cfg(unix)]
-    {
+    let builder = {
         use std::os::unix::fs::PermissionsExt;
         // The permissions of any new file: the process's mask applies.
-        builder.permissions(Permissions::from_mode(0o666));
-    }
+        builder.permissions(Permissions::from_mode(0o666))
+    };
     // Dropping it, as every error does, removes it.
     let mut draft = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    let file: &mut File = draft.as_file_mut();
-    file.write_all(bytes)?;
+    draft.as_file_mut().write_all(bytes)?;
     if let Some(permissions) = permissions {
-        file.set_permissions(permissions)?;
+        draft.as_file().set_permissions(permissions)?;
     }
-    file.sync_all()?;
+    draft.as_file().sync_all()?;
     draft.persist(path)?;
     Ok(())
 }
@@ -80,7 +70,6 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
@@ -97,7 +86,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("host.yaml");
         write_file(&path, "old").unwrap();
-        let old = File::open(&path).unwrap();
+        let old = fs::File::open(&path).unwrap();
         write_file(&path, "new").unwrap();
         assert_eq!(io::read_to_string(old).unwrap(), "old");
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
@@ -137,7 +126,7 @@ mod tests {
             write_file(Path::new("/dev/null"), "text").unwrap();
             let full = write_file(Path::new("/dev/full"), "text").unwrap_err();
             assert!(format!("{full:?}").contains("/dev/full"), "{full:?}");
-            assert_eq!(FileKind::of(Path::new("/dev/null")).unwrap(), FileKind::Device);
+            assert!(!Path::new("/dev/null").is_file());
         }
     }
 }

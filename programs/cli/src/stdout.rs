@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
+use anstream::AutoStream;
 use anyhow::anyhow;
 
 use crate::Failure;
@@ -9,8 +10,16 @@ use crate::Failure;
 /// Writes `text` to standard output. A closed pipe (`| head`) is not an error; a full disk
 /// is.
 pub fn print(text: &str) -> Result<(), Failure> {
-    write_to(&mut io::stdout().lock(), text)
-        .map_err(|e| Failure::runtime(anyhow!(e).context("cannot write to standard output")))
+    write_to(&mut io::stdout().lock(), text).map_err(failure)
+}
+
+/// Writes `text` as [`print`] does, without its colors where no terminal shows them.
+pub fn print_colored(text: &str) -> Result<(), Failure> {
+    write_to(&mut AutoStream::auto(io::stdout().lock()), text).map_err(failure)
+}
+
+fn failure(error: io::Error) -> Failure {
+    Failure::runtime(anyhow!(error).context("cannot write to standard output"))
 }
 
 fn write_to(out: &mut impl Write, text: &str) -> io::Result<()> {

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ::config::{Config, Environment, Flags, Origin, ProcessEnvironment};
 use cli::Failure;
 use devices::DriverModel;
-use settings::{Config, Environment, Flags, Origin, ProcessEnvironment};
 
 /// Where the configuration of this process comes from. The options and the environment stay as
 /// they are; the files may change.
@@ -46,7 +46,7 @@ impl ConfigSource {
     #[must_use]
     pub fn read(&self) -> Reading {
         let environment = RecordedReads::default();
-        let result = settings::load(&self.0, &environment).map_err(|error| {
+        let result = ::config::load(&self.0, &environment).map_err(|error| {
             let hint = error.hint().map(str::to_owned);
             Failure::usage(error).hint_if_any(hint)
         });

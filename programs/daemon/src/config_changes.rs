@@ -1,7 +1,7 @@
 //! The keys in which two configurations differ. Pure.
 
+use ::config::Config;
 use devices::DriverModel;
-use settings::Config;
 
 /// The key of the resource rules.
 const RULES: &str = "resources";

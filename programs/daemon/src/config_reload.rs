@@ -3,9 +3,9 @@
 //! In come configurations from `config_watch`; out go valid ones with a different effect, and a
 //! [`ReloadStatus`].
 
+use ::config::Config;
 use cli::Failure;
 use devices::DriverModel;
-use settings::Config;
 use tokio::sync::{mpsc, watch};
 
 use crate::config::{self, ConfigFile, ConfigSource};

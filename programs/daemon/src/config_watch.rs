@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use ::config::Config;
 use cli::Failure;
 use inventory_source::{FilePoll, INTERVAL};
-use settings::Config;
 use tokio::sync::mpsc;
 
 use crate::config::{ConfigFile, ConfigSource, Reading};

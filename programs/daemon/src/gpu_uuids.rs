@@ -105,7 +105,7 @@ mod tests {
 
     fn gpus() -> Vec<Adapter> {
         let text = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
-        inventory::parse("aws-t4-two.yaml", text).unwrap().adapters
+        config::inventory::parse("aws-t4-two.yaml", text).unwrap().adapters
     }
 
     fn uuids() -> GpuUuids {

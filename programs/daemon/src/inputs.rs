@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use ::config::Config;
 use cli::Failure;
 use devices::DriverModel;
-use settings::Config;
 
 use crate::arguments::Input;
 use crate::config::{ConfigSource, Reading};

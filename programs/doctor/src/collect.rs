@@ -1,7 +1,5 @@
-//! Collects the facts of a node: every access of the doctor to the machine.
-//!
-//! In comes the [`Request`]; out go [`NodeFacts`]. Whatever cannot be read carries its
-//! error and does not prevent the rest from being collected.
+//! Collects the facts of a node: every access of `doctor` to the machine. Whatever cannot be read
+//! carries its error and does not prevent the rest from being collected.
 
 #[cfg(any(windows, test))]
 mod containerd;
@@ -17,13 +15,11 @@ mod programs;
 #[cfg(any(windows, test))]
 mod service_command;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cli::Failure;
-use kubelet::default_device_plugin_dir;
-use settings::Origin;
 
-use super::facts::{CollectError, Configuration, MachineFacts, NodeFacts};
+use super::facts::{MachineFacts, NodeFacts};
 use crate::request::Request;
 
 #[cfg(windows)]
@@ -35,15 +31,9 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
         Some(inventory) => from_inventory(inventory)?,
         None => this_machine()?,
     };
-    let (configuration, directory) = configuration(request);
-    let directory = match directory {
-        // An inventory has no kubelet, unless the request names a directory of this machine.
-        None if request.inventory.is_some() => None,
-        configured => {
-            let path = configured.unwrap_or_else(default_device_plugin_dir);
-            Some(device_plugin_dir::inspect(&path)?)
-        }
-    };
+    let configuration = request.configuration();
+    let directory = request.directory(configuration.as_ref().ok());
+    let directory = directory.map(|path| device_plugin_dir::inspect(&path)).transpose()?;
     Ok(NodeFacts { machine, image: request.image_os_version, directory, configuration })
 }
 
@@ -69,27 +59,4 @@ fn this_machine() -> Result<MachineFacts, Failure> {
 #[cfg(not(windows))]
 fn this_machine() -> Result<MachineFacts, Failure> {
     cli::open_host(None).map(|_| unreachable!("only Windows has adapters of its own"))
-}
-
-/// The configuration that `serve` would run with, and the directory it names.
-fn configuration(request: &Request) -> (Result<Configuration, CollectError>, Option<PathBuf>) {
-    let flags = settings::Flags {
-        driver_models: request.driver_models.clone(),
-        config: request.config.clone(),
-        device_plugin_dir: request.device_plugin_dir.clone(),
-    };
-    let config = match settings::load(&flags, &settings::ProcessEnvironment) {
-        Ok(config) => config,
-        Err(error) => {
-            let error = CollectError::new(&error, error.hint());
-            return (Err(error), flags.device_plugin_dir);
-        }
-    };
-    let explicit = config.effective.iter().filter(|value| value.origin != Origin::Default);
-    let configuration = Configuration {
-        policy: config.policy,
-        explicit_values: explicit.map(ToString::to_string).collect(),
-        notices: config.notices,
-    };
-    (Ok(configuration), config.device_plugin_dir)
 }

@@ -6,13 +6,13 @@ mod node;
 mod reasons;
 mod resources;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use super::check::Check;
 use super::facts::NodeFacts;
+use super::finding::Finding;
 
-/// Evaluates every subject, in the order of [`Subject`](super::check::Subject).
-pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Check> {
+/// Evaluates every subject, in the order of [`Subject`](super::finding::Subject).
+pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     let machine = &facts.machine;
     let mut checks = vec![
         host::windows(&machine.host),
@@ -20,9 +20,8 @@ pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Check> {
         host::image(facts),
         node::containerd(machine.software.containerd.as_ref()),
         node::kubelet(machine.software.kubelet.as_ref()),
-        node::directory(facts.directory.as_ref()),
-        node::socket(facts.directory.as_ref()),
     ];
+    checks.extend(node::directory(facts));
     checks.extend(resources::configuration(facts));
     checks.extend(hardware::devices(machine));
     checks.extend(hardware::runtime_files(machine));

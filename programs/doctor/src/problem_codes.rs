@@ -7,7 +7,7 @@ pub(crate) struct Problem {
     /// The meaning.
     pub(crate) meaning: &'static str,
     /// How to fix it.
-    pub(crate) advice: &'static str,
+    pub(crate) hint: &'static str,
 }
 
 const REINSTALL: &str = "reinstall the vendor's driver for this Windows";
@@ -15,7 +15,7 @@ const RESTART: &str = "restart the host";
 
 /// Explains a code.
 pub(crate) const fn explain(code: u32) -> Problem {
-    let (meaning, advice) = match code {
+    let (meaning, hint) = match code {
         1 | 18 | 28 => ("no driver is installed", "install the vendor's driver for this Windows"),
         3 => ("the driver had too little memory", "free memory and restart the host"),
         9 | 33 | 34 | 35 | 36 => (
@@ -58,5 +58,5 @@ pub(crate) const fn explain(code: u32) -> Problem {
         ),
         _ => ("Windows reports a fault", "see Microsoft's `Device Manager error messages`"),
     };
-    Problem { meaning, advice }
+    Problem { meaning, hint }
 }

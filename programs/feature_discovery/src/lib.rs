@@ -33,7 +33,7 @@ pub use simulated_node::report_unchanging_devices;
 #[must_use]
 pub fn main() -> ExitCode {
     cli::run(|| {
-        let matches = command_line::command().color(cli::color_choice()).get_matches();
+        let matches = command_line::command().get_matches();
         let line = CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
         if let Some(shell) = line.completions.shell {
             cli::write_completions(shell, command_line::command())?;

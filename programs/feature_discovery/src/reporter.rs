@@ -30,6 +30,11 @@ mod tests;
 
 /// How long the same change is not repeated. Another program may undo it each time.
 const REPEAT: Duration = Duration::from_secs(30);
+/// How long a condition stays before it changes again, also while a device flaps.
+const SETTLED: Duration = Duration::from_secs(10);
+/// How often the condition is written although nothing changes, so that one of a program that no
+/// longer runs can be recognized by its age.
+const HEARTBEAT: Duration = Duration::from_secs(300);
 /// The shortest delay after a failed attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
@@ -67,6 +72,8 @@ pub(crate) struct Reporter {
     /// By kind.
     changing: [NodeAttempts; 3],
     reporting: Attempts,
+    /// When the condition is written again.
+    next_heartbeat: Instant,
     /// Nothing is written before this time; known once there was a node object.
     first_write: Option<Instant>,
 }
@@ -114,6 +121,8 @@ impl Reporter {
             reading: Attempts::default(),
             changing: Default::default(),
             reporting: Attempts::default(),
+            // The programs of many nodes may have started at the same moment.
+            next_heartbeat: Instant::now() + HEARTBEAT.mul_f32(1.0 - fastrand::f32() / 2.0),
             first_write: None,
         }
     }
@@ -267,7 +276,16 @@ impl Reporter {
     async fn write_node(&mut self, kind: ChangeKind) -> Option<Instant> {
         loop {
             let (node, desired) = (self.node.as_ref()?, self.desired.as_ref()?);
-            let change = desired.change(kind, node, self.report.startup_taint.as_deref())?;
+            let change = desired.change(kind, node, self.report.startup_taint.as_deref());
+            let change = match change {
+                None if kind == ChangeKind::Condition && self.next_heartbeat > Instant::now() => {
+                    return Some(self.next_heartbeat);
+                }
+                None if kind == ChangeKind::Condition => {
+                    Change::Condition(desired.condition.clone())
+                }
+                change => change?,
+            };
             let attempts = &mut self.changing[kind as usize];
             let due = attempts.due(&change);
             if due > Instant::now() {
@@ -277,6 +295,9 @@ impl Reporter {
                 Ok(node) => {
                     attempts.attempts.succeeded("the API server accepts changes of the node");
                     attempts.last = Some((change, Instant::now()));
+                    if kind == ChangeKind::Condition {
+                        self.next_heartbeat = Instant::now() + HEARTBEAT;
+                    }
                     self.node = Some(node);
                 }
                 Err(error) => attempts.attempts.failed("cannot change the node object", &error),
@@ -317,7 +338,10 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
         Change::Condition(condition) => {
             let changed = client.apply_condition(node, condition).await?;
             let (status, reason) = (&condition.status, condition.reason.as_deref());
-            tracing::info!(status, reason, "condition set");
+            let before = cluster::condition(node, &condition.type_);
+            if before.is_none_or(|before| before.status != condition.status) {
+                tracing::info!(status, reason, "condition set");
+            }
             Ok(changed)
         }
         Change::Taints(taints) => {
@@ -331,8 +355,13 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
 impl NodeAttempts {
     /// When to make this change.
     fn due(&self, change: &Change) -> Instant {
-        let repeats = self.last.as_ref().filter(|(last, _)| last == change);
-        self.attempts.due(repeats.map_or_else(Instant::now, |(_, at)| *at + REPEAT))
+        let pause = match (&self.last, change) {
+            (Some((last, _)), _) if last == change => REPEAT,
+            (Some(_), Change::Condition(_)) => SETTLED,
+            _ => Duration::ZERO,
+        };
+        let last = self.last.as_ref().map_or_else(Instant::now, |(_, at)| *at);
+        self.attempts.due(last + pause)
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
+use config::inventory::InventoryError;
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
-use inventory::InventoryError;
 
 use crate::file_poll::{FilePoll, INTERVAL};
 
@@ -31,7 +31,7 @@ impl InventorySource {
     /// Reads the file `path` for the first snapshot.
     pub fn open(path: &Path) -> Result<InventorySource, InventoryError> {
         let mut source = InventorySource::new(path);
-        source.opened = Some(inventory::read(path)?);
+        source.opened = Some(config::inventory::read(path)?);
         Ok(source)
     }
 }
@@ -40,7 +40,7 @@ impl AdapterSource for InventorySource {
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
         match self.opened.take() {
             Some(snapshot) => Ok(snapshot),
-            None => Ok(inventory::read(&self.path)?),
+            None => Ok(config::inventory::read(&self.path)?),
         }
     }
 

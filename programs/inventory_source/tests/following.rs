@@ -223,12 +223,12 @@ mod special_files {
         write(&file, &[1]);
         let mut followed = Followed::new(&file);
         let makers: [(&str, Maker); 4] = [
-            ("a FIFO", fifo),
-            ("a socket", |path| drop(UnixListener::bind(path).unwrap())),
-            ("a device", |path| symlink("/dev/zero", path).unwrap()),
-            ("a directory", |path| fs::create_dir(path).unwrap()),
+            ("it is not a regular file", fifo),
+            ("it is not a regular file", |path| drop(UnixListener::bind(path).unwrap())),
+            ("it is not a regular file", |path| symlink("/dev/zero", path).unwrap()),
+            ("it is a directory, not a regular file", |path| fs::create_dir(path).unwrap()),
         ];
-        for (n, (kind, make)) in (2..).zip(makers) {
+        for (n, (expected, make)) in (2..).zip(makers) {
             fs::remove_file(&file).unwrap();
             make(&next);
             fs::rename(&next, &file).unwrap();
@@ -237,10 +237,10 @@ mod special_files {
             loop {
                 let error = followed.source.snapshot().unwrap_err();
                 let cause = error.source().unwrap().to_string();
-                if cause == format!("it is {kind}, not a regular file") {
+                if cause == expected {
                     break;
                 }
-                assert!(Instant::now() < end, "{kind}: {cause}");
+                assert!(Instant::now() < end, "{expected}: {cause}");
             }
             if file.is_dir() {
                 fs::remove_dir(&file).unwrap();

@@ -20,7 +20,7 @@ const SECOND: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1
 /// An environment with one file and nothing else.
 struct OneFile<'a>(&'a str);
 
-impl settings::Environment for OneFile<'_> {
+impl config::Environment for OneFile<'_> {
     fn variable(&self, _: &str) -> Option<std::ffi::OsString> {
         None
     }
@@ -40,9 +40,9 @@ impl settings::Environment for OneFile<'_> {
 
 fn device_set(config: &str) -> DeviceSet {
     let inventories = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
-    let snapshot = inventory::read(&inventories.join("aws-t4-two.yaml")).unwrap();
-    let flags = settings::Flags { config: Some("config.yaml".into()), ..Default::default() };
-    let config = settings::load(&flags, &OneFile(config)).unwrap();
+    let snapshot = config::inventory::read(&inventories.join("aws-t4-two.yaml")).unwrap();
+    let flags = config::Flags { config: Some("config.yaml".into()), ..Default::default() };
+    let config = config::load(&flags, &OneFile(config)).unwrap();
     DeviceSet::next(None, Catalog::new(config.policy).offer(&snapshot), Moment::default())
 }
 

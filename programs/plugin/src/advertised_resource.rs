@@ -255,7 +255,7 @@ mod tests {
         let config = config::load(&[], Some(file)).unwrap();
         let inventories =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
-        let snapshot = inventory::read(&inventories.join(host)).unwrap();
+        let snapshot = ::config::inventory::read(&inventories.join(host)).unwrap();
         let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
         devices.served().borrow().resources.clone()
     }

@@ -69,7 +69,7 @@ fn run_until_connect_blocks() {
     let event_loop = event_loop::build().unwrap();
     let _entered = event_loop.enter();
     let text = "schema: directx-inventory/v1\nadapters: []\n";
-    let snapshot = inventory::parse("host.yaml", text).unwrap();
+    let snapshot = ::config::inventory::parse("host.yaml", text).unwrap();
     let config = config::load(&[DriverModel::Wddm], None).unwrap();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
     let (readiness, _) = watch::channel(Readiness::default());

@@ -3,14 +3,13 @@
 use clap::{ArgAction, Args, Command as ClapCommand, CommandFactory, Parser, Subcommand};
 use devices::DriverModel;
 
-use crate::doctor_command::DoctorArguments;
+use crate::doctor_command::{DOCTOR_EXAMPLES, DoctorArguments, VERIFY_EXAMPLES};
 use crate::list_devices::DevicesArguments;
 use crate::record::RecordArguments;
 use crate::serve::{DaemonArguments, ServeArguments};
 use crate::service_command::ServiceArguments;
 use crate::simulate::SimulateArguments;
 use crate::status::StatusArguments;
-use crate::verify_command::VerifyArguments;
 use daemon::logging::{LOG_LEVEL, LogArguments, LogDestination, LogLevel};
 
 const EXAMPLES: &str = "\
@@ -87,9 +86,11 @@ pub(crate) enum Command {
     /// Write the inventory of this host
     Record(RecordArguments),
     /// Find out what is wrong with a node, and how to fix it
+    #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
     /// Test a node step by step: sockets, discovery, kubelet, containers
-    Verify(VerifyArguments),
+    #[command(after_help = VERIFY_EXAMPLES, mut_arg("try", |argument| argument.hide(true)))]
+    Verify(DoctorArguments),
     /// Report whether the kubelet received the device lists of the daemon, for probes
     Status(StatusArguments),
     /// Install, remove or run the daemon as a Windows service

@@ -32,11 +32,10 @@ mod serve;
 mod service_command;
 mod simulate;
 mod status;
-mod verify_command;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::CommandFactory;
 use cli::Failure;
 use daemon::logging::{self, LogLevel};
 use devices::DriverModel;
@@ -49,18 +48,14 @@ use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_c
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| {
-        let matches = CommandLine::command().color(cli::color_choice()).get_matches();
-        run(CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?)
-    })
+    cli::run(|| run(cli::parse(CommandLine::command())))
 }
 
 /// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
     cli::run(|| {
-        let matches = one_model_command(model).color(cli::color_choice()).get_matches();
-        let line = OneModelCommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
+        let line: OneModelCommandLine = cli::parse(one_model_command(model));
         if let Some(shell) = line.completions.shell {
             cli::write_completions(shell, one_model_command(model))?;
             return Ok(ExitCode::SUCCESS);
@@ -79,7 +74,7 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
     };
     match line.command {
         Command::Doctor(arguments) => return doctor_command::run(arguments),
-        Command::Verify(arguments) => return verify_command::run(arguments),
+        Command::Verify(arguments) => return doctor_command::verify(arguments),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Service(arguments) => return service_command::run(&arguments, &line.logs),
         Command::Serve(arguments) => serve::run(arguments),

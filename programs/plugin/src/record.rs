@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
     }
     cli::list_store_files(&mut snapshot);
     change_log::log_adapter_warnings(&[], &snapshot.warnings);
-    let text = inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
+    let text = config::inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
         None => cli::print(&text),
         Some(path) => cli::write_file(path, &text),

@@ -86,7 +86,7 @@ impl ServeCommandLine {
     /// Parses the options. Exits like every command with wrong ones.
     fn parse(options: &[OsString]) -> ServeCommandLine {
         let program = OsString::from("directx-device-plugin serve");
-        let command = Self::command().color(cli::color_choice());
+        let command = Self::command();
         let matches = command.get_matches_from([program].iter().chain(options));
         Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
     }

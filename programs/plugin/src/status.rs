@@ -25,9 +25,13 @@ use daemon::event_loop;
 #[derive(Args, Debug)]
 #[command(
     after_help = "Exits with 0 if a daemon responds and the kubelet received all its device \
-                  lists, otherwise with 1."
+                  lists, otherwise with 1. With --live, a daemon must only respond: one that \
+                  waits for the kubelet or for Windows needs no restart."
 )]
 pub(crate) struct StatusArguments {
+    /// Exit with 0 if a daemon responds, ready or not, for a liveness probe
+    #[arg(long)]
+    live: bool,
     #[command(flatten)]
     models: DriverModels,
     /// The daemon's device plugin directory [default: that of the kubelet]
@@ -52,7 +56,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         OutputFormat::Text => cli::print(&text(&report, &directory))?,
         OutputFormat::Json => cli::print_json(&report)?,
     }
-    Ok(if report.ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let succeeds = if arguments.live { report.live } else { report.ready };
+    Ok(if succeeds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The sockets of daemons that advertise one of `models`.
@@ -71,6 +76,8 @@ const NAMED: usize = 32;
 /// What the daemons answered.
 #[derive(Default)]
 struct Answers {
+    /// Whether a daemon answered.
+    live: bool,
     /// The status of each resource, by name. Of several daemons the best counts, since the
     /// old daemon of a rolling update still runs when the new one is ready.
     resources: BTreeMap<String, ResourceStatus>,
@@ -103,6 +110,7 @@ async fn query(sockets: &[PathBuf]) -> Answers {
 
 impl Answers {
     fn add(&mut self, socket: &Path, report: StatusReport) {
+        self.live = true;
         if report.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
             self.waiting.push(socket.to_owned());
         }
@@ -136,6 +144,8 @@ fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
 #[serde(rename_all = "camelCase")]
 struct Report {
     ready: bool,
+    /// Whether a daemon answered, ready or not.
+    live: bool,
     resources: Vec<View>,
     /// The paths of the sockets that a daemon listens on without answering in time.
     busy_sockets: Vec<String>,
@@ -187,6 +197,7 @@ impl View {
 impl Report {
     fn of(answers: &Answers) -> Report {
         let Answers {
+            live,
             resources,
             rejected_configurations,
             outdated,
@@ -196,6 +207,7 @@ impl Report {
         } = answers;
         let paths = |sockets: &[PathBuf]| sockets.iter().map(|s| s.display().to_string()).collect();
         Report {
+            live: *live,
             ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
             resources: resources.values().map(View::of).collect(),
             busy_sockets: paths(busy),
@@ -331,10 +343,11 @@ mod tests {
     fn a_busy_daemon_is_not_reported_as_absent() {
         let directory = Path::new("/x");
         let absent = Report::of(&Answers::default());
+        assert!(!absent.live);
         assert_eq!(text(&absent, directory), "no daemon responds in /x\n");
         let busy = Answers { busy: vec!["/x/wddm-1.sock".into()], ..Answers::default() };
         let busy = Report::of(&busy);
-        assert!(!busy.ready);
+        assert!(!busy.ready && !busy.live);
         assert_eq!(
             text(&busy, directory),
             "busy: the daemon at /x/wddm-1.sock did not answer within 1.5 s\n"
@@ -361,10 +374,8 @@ mod tests {
         let mut alone = Answers::default();
         alone.add(Path::new("/x/wddm-2.sock"), waiting);
         let report = Report::of(&alone);
-        assert_eq!(
-            (report.ready, report.resources[0].state),
-            (false, "waiting for another daemon")
-        );
+        let waits = (report.live, report.ready, report.resources[0].state);
+        assert_eq!(waits, (true, false, "waiting for another daemon"));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) fn command() -> Command {
 fn arguments() -> Arguments {
     let command = command();
     let arguments = cli::with_double_dashes(&command, std::env::args_os());
-    let matches = command.color(cli::color_choice()).get_matches_from(arguments);
+    let matches = command.get_matches_from(arguments);
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 

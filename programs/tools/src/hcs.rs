@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
-use cli::{Completions, Failure};
+use clap::{CommandFactory as _, Parser};
+use cli::{Completions, Failure, OutputFormat};
 use devices::HostFacts;
 use serde::Serialize;
 
@@ -24,8 +24,8 @@ Schema 2.2 and newer can assign a single device to a container by its location p
 #[command(name = "query-hcs-capabilities", version, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    output: OutputFormat,
     /// Inventory file to use instead of this host
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
@@ -33,21 +33,10 @@ pub(crate) struct Arguments {
     completions: Completions,
 }
 
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum Output {
-    Text,
-    Json,
-}
-
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&arguments()))
-}
-
-fn arguments() -> Arguments {
-    let matches = Arguments::command().color(cli::color_choice()).get_matches();
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    cli::run(|| run(&cli::parse(Arguments::command())))
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -59,10 +48,10 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Some(file) => check(cli::read_inventory(file)?.host)?,
         None => live()?,
     };
-    cli::print(&match arguments.output {
-        Output::Text => text(&facts),
-        Output::Json => json(&facts),
-    })?;
+    match arguments.output {
+        OutputFormat::Text => cli::print(&text(&facts))?,
+        OutputFormat::Json => cli::print_json(&Answer::of(&facts))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -102,19 +91,6 @@ fn text(facts: &HostFacts) -> String {
     text
 }
 
-fn json(facts: &HostFacts) -> String {
-    let answer = Answer {
-        operating_system: OperatingSystem {
-            product: facts.product.as_deref(),
-            display_version: facts.display_version.as_deref(),
-            build: facts.build.map(|build| build.to_string()),
-        },
-        hcs_schemas: facts.hcs_schemas.iter().map(ToString::to_string).collect(),
-    };
-    let text = serde_json::to_string_pretty(&answer);
-    text.expect("a struct of strings always serializes") + "\n"
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer<'a> {
@@ -128,4 +104,17 @@ struct OperatingSystem<'a> {
     product: Option<&'a str>,
     display_version: Option<&'a str>,
     build: Option<String>,
+}
+
+impl Answer<'_> {
+    fn of(facts: &HostFacts) -> Answer<'_> {
+        Answer {
+            operating_system: OperatingSystem {
+                product: facts.product.as_deref(),
+                display_version: facts.display_version.as_deref(),
+                build: facts.build.map(|build| build.to_string()),
+            },
+            hcs_schemas: facts.hcs_schemas.iter().map(ToString::to_string).collect(),
+        }
+    }
 }

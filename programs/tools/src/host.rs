@@ -25,12 +25,7 @@ impl Host {
 
 #[cfg(windows)]
 fn live() -> Result<HostSnapshot, Failure> {
-    use devices::AdapterSource as _;
-
-    let mut source = win32::HostSource::new().map_err(Failure::runtime)?;
-    let snapshot = source.snapshot();
-    let snapshot = snapshot.map_err(|error| Failure::runtime(anyhow::Error::from_boxed(error)))?;
-    Ok(HostSnapshot { host: win32::host_facts(), ..snapshot })
+    cli::read_host(None)
 }
 
 #[cfg(not(windows))]

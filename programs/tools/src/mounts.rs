@@ -9,12 +9,12 @@ mod selector;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
-use cli::{Completions, Failure};
+use clap::{Command, CommandFactory as _, Parser};
+use cli::frontends::{Container, Frontend, cri_config};
+use cli::{Completions, Failure, OutputFormat};
 use devices::{
     Criteria, Device, DeviceScope, Filter, HostSnapshot, MountOutcome, RuntimeMounts, discover,
 };
-use frontends::{DeviceVariables, Frontend, cri_config};
 
 use crate::host::Host;
 use crate::stderr;
@@ -42,8 +42,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     selector: DeviceSelector,
     /// Output format: text with quotes for PowerShell and cmd, or a JSON array
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
     /// Program that runs the container
     #[arg(long, value_enum, default_value_t = Frontend::Ctr)]
     frontend: Frontend,
@@ -51,8 +51,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     run: bool,
     /// When to mount runtime files; auto mounts them below Windows build 26100
-    #[arg(long, value_enum, default_value_t = RuntimeMountsArgument::Auto, value_name = "WHEN")]
-    runtime_mounts: RuntimeMountsArgument,
+    #[arg(long, value_parser = RUNTIME_MOUNTS, default_value = RUNTIME_MOUNTS[0], value_name = "WHEN")]
+    runtime_mounts: String,
     /// Set the device plugin's environment variables that name the container's devices
     #[arg(long)]
     hints: bool,
@@ -68,33 +68,17 @@ pub(crate) struct Arguments {
     container: Vec<String>,
 }
 
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum Format {
-    Text,
-    Json,
-}
-
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum RuntimeMountsArgument {
-    Auto,
-    Always,
-    Never,
-}
+const RUNTIME_MOUNTS: [&str; 3] = ["auto", "always", "never"];
 
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&arguments()))
+    cli::run(|| run(&cli::parse(command())))
 }
 
 /// The command line's definition.
 pub(crate) fn command() -> Command {
     cli::with_boolean_values(Arguments::command())
-}
-
-fn arguments() -> Arguments {
-    let matches = command().color(cli::color_choice()).get_matches();
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -111,41 +95,35 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let assignment = plan(arguments)?;
     assignment.warnings.iter().for_each(stderr::warn);
-    if let Some(limitation) = arguments.frontend.limitation(assignment.container()) {
+    let container = assignment.container(arguments.hints);
+    if let Some(limitation) = arguments.frontend.limitation(container) {
         stderr::warn(limitation);
     }
-    let variables = if arguments.hints { DeviceVariables::Set } else { DeviceVariables::Omit };
     if arguments.run {
-        let flags = arguments.frontend.flags(assignment.container(), variables);
+        let flags = arguments.frontend.flags(container);
         return run::run(arguments.frontend, &flags, &arguments.container);
     }
     if !arguments.container.is_empty() {
         stderr::warn("image, name and command are ignored without `--run`");
     }
-    cli::print(&output(arguments, &assignment, variables)?)?;
+    cli::print(&output(arguments, container)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The program's output without `--run`.
-fn output(
-    arguments: &Arguments,
-    assignment: &Assignment,
-    variables: DeviceVariables,
-) -> Result<String, Failure> {
-    let flags = arguments.frontend.flags(assignment.container(), variables);
+fn output(arguments: &Arguments, container: Container<'_>) -> Result<String, Failure> {
+    let flags = arguments.frontend.flags(container);
     match (arguments.frontend, arguments.format) {
-        (Frontend::Crictl, _) => Ok(cri_config(assignment.container(), variables)),
-        (_, Format::Json) => Ok(format!("{}\n", serde_json::json!(flags))),
-        (_, Format::Text) => text(&flags),
+        (Frontend::Crictl, _) => Ok(cri_config(container)),
+        (_, OutputFormat::Json) => Ok(format!("{}\n", serde_json::json!(flags))),
+        (_, OutputFormat::Text) => {
+            let line = quoting::line(flags.iter().map(String::as_str)).map_err(|error| {
+                let hint = "use `--format json` or `--run`, which need no quoting";
+                Failure::runtime(error).hint(hint)
+            })?;
+            Ok(line + "\n")
+        }
     }
-}
-
-fn text(flags: &[String]) -> Result<String, Failure> {
-    let line = quoting::line(flags.iter().map(String::as_str));
-    let line = line.map_err(|error| {
-        Failure::runtime(error).hint("use `--format json` or `--run`, which need no quoting")
-    })?;
-    Ok(line + "\n")
 }
 
 fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
@@ -153,7 +131,7 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
     if *selector == DeviceSelector::default() {
         let hint = "select devices with `--all`, `--index N`, `--luid N` or `--path LOCATION`; \
                     `test-device-discovery` lists the devices";
-        return Err(Failure::usage(SelectorError::Empty).hint(hint));
+        return Err(Failure::usage(anyhow!("no device selected")).hint(hint));
     }
     let snapshot = arguments.host.snapshot()?;
     let everything = Criteria {
@@ -170,7 +148,11 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
     let selected = selector
         .select(&selection.devices)
         .map_err(|error| selector_failure(error, &selection.devices))?;
-    let mounts = RuntimeMounts::from(arguments.runtime_mounts);
+    let mounts = match arguments.runtime_mounts.as_str() {
+        "always" => RuntimeMounts::Always,
+        "never" => RuntimeMounts::Never,
+        _ => RuntimeMounts::Auto,
+    };
     let assignment = assign(&snapshot, &selection.devices, selector, &selected, mounts)
         .map_err(assignment_failure)?;
     if arguments.verbose {
@@ -181,7 +163,6 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
 
 fn selector_failure(error: SelectorError, devices: &[Device]) -> Failure {
     match error {
-        SelectorError::Empty => Failure::usage(error),
         SelectorError::NoDevices => Failure::runtime(error),
         SelectorError::NoSuchDevice(_) => Failure::runtime(error)
             .hint(format!("the devices of this host are\n{}", selector::listing(devices))),
@@ -219,16 +200,6 @@ fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
             | MountOutcome::DestinationTaken { .. }
             | MountOutcome::Excluded
             | MountOutcome::NotApplied(_) => {}
-        }
-    }
-}
-
-impl From<RuntimeMountsArgument> for RuntimeMounts {
-    fn from(argument: RuntimeMountsArgument) -> RuntimeMounts {
-        match argument {
-            RuntimeMountsArgument::Auto => RuntimeMounts::Auto,
-            RuntimeMountsArgument::Always => RuntimeMounts::Always,
-            RuntimeMountsArgument::Never => RuntimeMounts::Never,
         }
     }
 }

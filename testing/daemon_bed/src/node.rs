@@ -84,7 +84,7 @@ impl Node {
 
     /// Replaces the inventory by one of another host atomically.
     pub fn set_snapshot(&self, host: &HostSnapshot) -> Result<()> {
-        self.set_inventory(inventory::to_yaml(host)?.as_bytes())
+        self.set_inventory(config::inventory::to_yaml(host)?.as_bytes())
     }
 
     /// The host.
@@ -95,7 +95,7 @@ impl Node {
 
     /// An inventory of the host, in YAML.
     pub fn host_yaml(&self, first: FirstGpu) -> Result<String> {
-        Ok(inventory::to_yaml(&self.host(first))?)
+        Ok(config::inventory::to_yaml(&self.host(first))?)
     }
 
     /// Appends lines to the configuration file.
@@ -188,9 +188,9 @@ mod tests {
     #[test]
     fn the_inventory_can_be_read() {
         let node = Node::new(Shape { slots: 16, files: 4 }).unwrap();
-        assert_eq!(inventory::read(&node.inventory()).unwrap(), host(4, FirstGpu::Healthy));
+        assert_eq!(config::inventory::read(&node.inventory()).unwrap(), host(4, FirstGpu::Healthy));
         node.set_host(FirstGpu::Unhealthy).unwrap();
-        let read = inventory::read(&node.inventory()).unwrap();
+        let read = config::inventory::read(&node.inventory()).unwrap();
         let problems = read.adapters.iter().map(|a| a.pnp.as_ref().unwrap().problem_code);
         assert_eq!(problems.collect::<Vec<_>>(), [43, 0, 0, 0, 0, 0, 0, 0]);
     }

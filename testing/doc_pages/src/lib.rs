@@ -3,8 +3,12 @@
 //! In come the name of a page and what the code says; a page that says something else fails the
 //! test.
 
+mod reference;
+
 use std::fs;
 use std::path::{Path, PathBuf};
+
+pub use reference::reference;
 
 /// If set, the tests write the pages instead of comparing them.
 const UPDATE: &str = "UPDATE_REFERENCE";

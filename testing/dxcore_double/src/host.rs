@@ -74,7 +74,7 @@ impl Host {
         let path = std::env::var_os(name).ok_or_else(|| format!("{name} is not set"))?.into();
         let modes = Modes::read(|name| std::env::var(name).ok())?;
         let host = Host { path, modes, history: Mutex::default() };
-        let snapshot = inventory::read(&host.path).map_err(|error| error.to_string())?;
+        let snapshot = config::inventory::read(&host.path).map_err(|error| error.to_string())?;
         host.history().add(snapshot);
         Ok(host)
     }
@@ -85,7 +85,7 @@ impl Host {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = self.stamp();
         if stamp != history.stamp
-            && let Ok(snapshot) = inventory::read(&self.path)
+            && let Ok(snapshot) = config::inventory::read(&self.path)
         {
             history.stamp = stamp;
             history.add(snapshot);

@@ -15,9 +15,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::Parser;
 use cluster::{Access, Client};
+use config::{Flags, ProcessEnvironment};
 use daemon::logging::{self, LogArguments, LogDestination, LogLevel};
 use devices::{Catalog, DeviceSet, Moment};
-use settings::{Flags, ProcessEnvironment};
 #[cfg(unix)]
 use tokio::signal::unix;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -75,9 +75,9 @@ fn run(line: &CommandLine) -> Result<()> {
 }
 
 fn devices(inventory: &Path) -> Result<Arc<DeviceSet>> {
-    let snapshot = inventory::read(inventory)
+    let snapshot = config::inventory::read(inventory)
         .with_context(|| format!("cannot read the inventory `{}`", inventory.display()))?;
-    let policy = settings::load(&Flags::default(), &ProcessEnvironment)?.policy;
+    let policy = config::load(&Flags::default(), &ProcessEnvironment)?.policy;
     let offer = Catalog::new(policy).offer(&snapshot);
     Ok(Arc::new(DeviceSet::next(None, offer, Moment::default())))
 }

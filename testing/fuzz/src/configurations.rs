@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use crate::{TestEnvironment, load_config};
+use config::{Config, ConfigError};
 use devices::{Catalog, DriverModel, HostSnapshot};
-use settings::{Config, SettingsError};
 
 static HOST: LazyLock<HostSnapshot> = LazyLock::new(crate::fixture);
 
@@ -41,19 +41,13 @@ fn usable(config: Config) {
     assert_eq!(offered + offer.skipped.len(), HOST.adapters.len());
 }
 
-fn sensible(error: &SettingsError, file: &[u8]) {
+fn sensible(error: &ConfigError, file: &[u8]) {
     match error {
-        SettingsError::Content(error) => {
-            assert_eq!(error.file(), "c.yaml");
-            // An error at the end of the file is reported on the line after the last.
-            let lines = file.iter().filter(|byte| !byte.is_ascii_graphic()).count() + 2;
-            let line = error.line().map(|line| line as usize);
-            assert!(line.is_none_or(|line| (1..=lines).contains(&line)), "{error}");
-        }
-        SettingsError::Variable { name, what, hint, .. } => {
+        ConfigError::Content(error) => crate::sensible(error, "c.yaml", file),
+        ConfigError::Variable { name, what, hint, .. } => {
             assert!(!name.is_empty() && !what.is_empty() && !hint.is_empty());
         }
-        SettingsError::File { .. } => panic!("the file exists: {error}"),
-        SettingsError::Conflict { what, .. } => assert!(!what.is_empty()),
+        ConfigError::File { .. } => panic!("the file exists: {error}"),
+        ConfigError::Conflict { what, .. } => assert!(!what.is_empty()),
     }
 }

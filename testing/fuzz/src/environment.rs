@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use config::{Config, ConfigError, Environment, Flags};
 use devices::{Catalog, DriverModel, HostSnapshot};
-use settings::{Config, Environment, Flags, SettingsError};
 
 /// Environment variables, and the content of the only file, `c.yaml`.
 #[derive(Default)]
@@ -42,12 +42,9 @@ impl Environment for TestEnvironment<'_> {
 pub(crate) fn load_config(
     models: &[DriverModel],
     environment: &TestEnvironment<'_>,
-) -> Result<Config, SettingsError> {
+) -> Result<Config, ConfigError> {
     let config = Some("c.yaml".into());
-    settings::load(
-        &Flags { driver_models: models.to_vec(), config, ..Flags::default() },
-        environment,
-    )
+    config::load(&Flags { driver_models: models.to_vec(), config, ..Flags::default() }, environment)
 }
 
 /// The catalog of a valid configuration file.
@@ -59,5 +56,5 @@ pub(crate) fn catalog(models: &[DriverModel], file: &str) -> Catalog {
 /// A host with two GPUs, from an inventory.
 pub(crate) fn fixture() -> HostSnapshot {
     let text = include_str!("../../../fixtures/inventories/aws-t4-two.yaml");
-    inventory::parse("aws-t4-two.yaml", text).expect("the inventory is valid")
+    config::inventory::parse("aws-t4-two.yaml", text).expect("the inventory is valid")
 }

@@ -1,14 +1,20 @@
 //! Inventories, which people write and send to each other.
 //!
 //! What parses is written and reads back the same, and every adapter of it is either
-//! offered under exactly one resource or skipped.
+//! offered under exactly one resource or skipped. What does not parse is refused with its line.
 
+use std::path::Path;
+
+use config::inventory::InventoryError;
 use devices::{DeviceSet, DriverModel, HostSnapshot, Moment};
 
 /// Checks one input.
 pub fn check(data: &[u8]) {
-    let Ok(text) = str::from_utf8(data) else { return };
-    let Ok(snapshot) = inventory::parse("i", text) else { return };
+    let snapshot = match config::inventory::parse_file(Path::new("i"), data) {
+        Ok(snapshot) => snapshot,
+        Err(InventoryError::File { .. }) => unreachable!("no file is read"),
+        Err(InventoryError::Content(error)) => return crate::sensible(&error, "i", data),
+    };
     reads_back(&snapshot);
     for models in [&[][..], &[DriverModel::Legacy]] {
         every_adapter_once(models, &snapshot);
@@ -16,13 +22,13 @@ pub fn check(data: &[u8]) {
 }
 
 fn reads_back(snapshot: &HostSnapshot) {
-    let written = inventory::to_yaml(snapshot).expect("an inventory lists its files");
-    let again = match inventory::parse("written", &written) {
+    let written = config::inventory::to_yaml(snapshot).expect("an inventory lists its files");
+    let again = match config::inventory::parse("written", &written) {
         Ok(again) => again,
         Err(error) => panic!("{error}\n{written}"),
     };
     assert_eq!(*snapshot, again, "{written}");
-    assert_eq!(inventory::to_yaml(&again).ok(), Some(written));
+    assert_eq!(config::inventory::to_yaml(&again).ok(), Some(written));
 }
 
 fn every_adapter_once(models: &[DriverModel], snapshot: &HostSnapshot) {

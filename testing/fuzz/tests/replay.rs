@@ -32,7 +32,6 @@ targets!(
     allocations,
     configurations,
     connections,
-    documents,
     inventories,
     messages,
     paths,

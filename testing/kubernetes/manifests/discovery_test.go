@@ -100,7 +100,7 @@ func mustBeRestricted(t *testing.T, found objects) {
 		t.Fatalf("the account has other roles: %+v", account)
 	}
 	if rules := account.clusterRoles[0].Rules; !reflect.DeepEqual(rules, []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "watch", "patch"}},
+		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"watch", "patch"}},
 		{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
 	}) {
 		t.Errorf("the account has the rights %+v", rules)

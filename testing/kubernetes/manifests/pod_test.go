@@ -86,6 +86,9 @@ func containerFaults(container corev1.Container) []string {
 	for name, probe := range map[string]*corev1.Probe{"readinessProbe": container.ReadinessProbe, "livenessProbe": container.LivenessProbe} {
 		must(container.Name == "directx-feature-discovery" || probe != nil && probe.Exec != nil, "%s has no command", name)
 	}
+	if probe := container.LivenessProbe; probe != nil && probe.Exec != nil {
+		must(slices.Contains(probe.Exec.Command, "--live"), "the livenessProbe restarts a plugin that waits")
+	}
 	// containerd runs the command of a HostProcess container by `cmd /c`, which gives these
 	// characters a meaning of its own.
 	for _, word := range words(container) {
@@ -119,6 +122,7 @@ func TestUnsafePodsAreFound(t *testing.T) {
 		{"        configMap:\n          name: device-plugin-config", "        hostPath:\n          path: /var", "not a ConfigMap"},
 		{"            memory: 256Mi", "            example.com/x: 1", "resources.limits"},
 		{"serve, --driver", "'serve&echo', --driver", "cmd does not pass on"},
+		{"status, --live, ", "status, ", "restarts a plugin that waits"},
 		{"      maxSurge: 0", "      maxSurge: 1", "two plugins"},
 	} {
 		t.Run(change.fault, func(t *testing.T) {

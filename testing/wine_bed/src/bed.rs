@@ -11,7 +11,7 @@ use crate::{device, driver, host};
 /// Makes the prefix look like the host of the inventory at `path`, and removes what an
 /// earlier inventory created and this one does not contain.
 pub(crate) fn set(path: &Path) -> Result<()> {
-    let snapshot = inventory::read(path)?;
+    let snapshot = config::inventory::read(path)?;
     let mut record = Record::open()?;
     let wanted = Contents::of(&snapshot);
     remove_except(&mut record, &wanted)?;

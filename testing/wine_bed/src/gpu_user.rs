@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use visibility::{AdapterInfo, Image};
+use visibility_filter::{AdapterInfo, EnumAdapters, EnumAdapters2, HEADERS_SIZE, Image};
 use windows::Win32::Foundation::{GetHandleInformation, HANDLE, HMODULE, NTSTATUS, TRUE};
 use windows::Win32::System::Console::{CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler};
 use windows::Win32::System::Environment::GetCommandLineW;
@@ -24,20 +24,6 @@ const TOO_SMALL: NTSTATUS = NTSTATUS(0xC000_0023_u32.cast_signed());
 
 /// The longest wait for an event.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// `D3DKMT_ENUMADAPTERS`.
-#[repr(C)]
-struct EnumAdapters {
-    count: u32,
-    list: [AdapterInfo; 16],
-}
-
-/// `D3DKMT_ENUMADAPTERS2`.
-#[repr(C)]
-struct EnumAdapters2 {
-    count: u32,
-    list: *mut AdapterInfo,
-}
 
 /// `D3DKMT_OPENADAPTERFROMLUID`.
 #[repr(C)]
@@ -148,7 +134,7 @@ pub(crate) fn move_imports_and_load_filter(file: &str) -> Result<()> {
     // SAFETY: the handle is that of this program, which stays loaded.
     let base = unsafe { GetModuleHandleW(None) }?.0.cast::<u8>();
     // SAFETY: the headers of a program lie at its start.
-    let headers = unsafe { std::slice::from_raw_parts(base, visibility::HEADERS_SIZE) };
+    let headers = unsafe { std::slice::from_raw_parts(base, HEADERS_SIZE) };
     let image = Image::read(headers).ok().context("this program has no headers")?;
     let later = image.imports.rva + 20;
     // SAFETY: the directories lie in the headers.

@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use config::{EmptyEnvironment, Flags};
 use devices::node_report::{
     ConditionStatus, EventReason, LabelFamily, Labels, condition, device_events, labels,
 };
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, Moment, Policy};
-use settings::{EmptyEnvironment, Flags};
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories")
 }
 
 fn recorded(name: &str) -> HostSnapshot {
-    inventory::read(&folder().join(name)).unwrap()
+    config::inventory::read(&folder().join(name)).unwrap()
 }
 
 /// The policy without configuration, with this many slots for each device.
 fn policy(replicas: u32) -> Policy {
-    let mut policy = settings::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
+    let mut policy = config::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
     for model in &mut policy.models {
         model.sharing.replicas = replicas.try_into().unwrap();
     }
@@ -43,7 +43,7 @@ fn every_label_is_documented_and_occurs() {
         if path.is_dir() {
             continue;
         }
-        for (name, _) in all_labels(&inventory::read(&path).unwrap()) {
+        for (name, _) in all_labels(&config::inventory::read(&path).unwrap()) {
             let count = "directx.microsoft.com/count.";
             let name = if name.starts_with(count) { format!("{count}<product>") } else { name };
             seen.insert(name);

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use cli::error_chain;
+use cli::{Failure, error_chain};
 use devices::{
-    Adapter, AdapterSource as _, Containerd, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    NodeSoftware, Program, Vendor, check_store_folder,
+    Adapter, Containerd, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, NodeSoftware,
+    Program, Vendor, check_store_folder,
 };
 use win32::hcs::HcsError;
 
@@ -13,14 +13,15 @@ use super::containerd::disabled_plugins;
 use super::programs::ProgramSearch;
 use super::service_command::ServiceCommand;
 use super::{launcher_files, nvidia};
-use crate::facts::{CollectError, MachineFacts};
+use crate::facts::MachineFacts;
 
 /// Collects the facts of this machine.
 pub(super) fn machine() -> MachineFacts {
     let adapters = adapters();
-    let host = win32::host_facts();
-    let readable = adapters.as_ref().map(|snapshot| snapshot.adapters.as_slice());
-    let software = node_software(&host, readable.unwrap_or_default());
+    let read = adapters.as_ref().ok();
+    let host = read.map_or_else(win32::host_facts, |snapshot| snapshot.host.clone());
+    let listed = read.map(|snapshot| snapshot.adapters.as_slice());
+    let software = node_software(&host, listed.unwrap_or_default());
     let program = std::env::current_exe().unwrap_or_default();
     let missing_launcher_files = launcher_files::missing(&program);
     MachineFacts { host, software, adapters, missing_launcher_files }
@@ -38,9 +39,8 @@ pub fn node_software(host: &HostFacts, adapters: &[Adapter]) -> NodeSoftware {
     }
 }
 
-fn adapters() -> Result<HostSnapshot, CollectError> {
-    let mut source = win32::HostSource::new().map_err(|error| CollectError::new(&error, None))?;
-    let mut snapshot = source.snapshot().map_err(|error| CollectError::new(&*error, None))?;
+fn adapters() -> Result<HostSnapshot, Failure> {
+    let mut snapshot = cli::read_host(None)?;
     cli::list_store_files(&mut snapshot);
     Ok(snapshot)
 }
@@ -94,7 +94,7 @@ fn service(name: &str) -> Option<ServiceCommand> {
         tracing::debug!(%error, service = name, "cannot read the command line of a service");
         None
     })?;
-    Some(ServiceCommand::parse(&line, &|variable| std::env::var(variable).ok()))
+    Some(ServiceCommand::parse(&line))
 }
 
 fn search<'a>(

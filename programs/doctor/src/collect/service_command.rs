@@ -10,10 +10,8 @@ pub(super) struct ServiceCommand {
 }
 
 impl ServiceCommand {
-    /// Parses a command line. `variable` returns the values of the `%NAMES%` in it.
-    pub(super) fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> ServiceCommand {
-        let text = expand(text.trim(), variable);
-        let (program, rest) = split_program(&text);
+    pub(super) fn parse(text: &str) -> ServiceCommand {
+        let (program, rest) = split_program(text.trim());
         ServiceCommand { program: program.to_owned(), arguments: split_arguments(rest) }
     }
 
@@ -32,26 +30,6 @@ impl ServiceCommand {
         }
         None
     }
-}
-
-/// Replaces the names of variables by their values. A name without a value stays.
-fn expand(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> String {
-    let mut expanded = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('%') {
-        expanded.push_str(before);
-        match after.split_once('%') {
-            Some((name, after)) if !name.is_empty() && variable(name).is_some() => {
-                expanded.push_str(&variable(name).unwrap_or_default());
-                rest = after;
-            }
-            _ => {
-                expanded.push('%');
-                rest = after;
-            }
-        }
-    }
-    expanded + rest
 }
 
 /// The program and the rest. The program is quoted, or ends with `.exe` (its path may
@@ -93,12 +71,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn variables(name: &str) -> Option<String> {
-        (name == "ProgramFiles").then(|| r"C:\Program Files".to_owned())
-    }
-
     fn parse(text: &str) -> (String, Vec<String>) {
-        let ServiceCommand { program, arguments } = ServiceCommand::parse(text, &variables);
+        let ServiceCommand { program, arguments } = ServiceCommand::parse(text);
         (program, arguments)
     }
 
@@ -108,7 +82,7 @@ mod tests {
         for text in [
             r#""C:\Program Files\containerd\containerd.exe" --run-service"#,
             r"C:\Program Files\containerd\containerd.exe --run-service",
-            r"%ProgramFiles%\containerd\containerd.exe  --run-service ",
+            r"C:\Program Files\containerd\containerd.exe  --run-service ",
         ] {
             assert_eq!(parse(text), (containerd.to_owned(), vec!["--run-service".to_owned()]));
         }
@@ -122,15 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn unknown_variables_and_single_percent_signs_stay() {
-        assert_eq!(parse("%Nope%/a.exe 100% %%").0, "%Nope%/a.exe");
-        assert_eq!(parse("%Nope%/a.exe 100% %%").1, ["100%", "%%"]);
-    }
-
-    #[test]
     fn options_are_found_in_both_forms() {
         let option = |text: &str| {
-            let line = ServiceCommand::parse(text, &variables);
+            let line = ServiceCommand::parse(text);
             line.option(&["--config", "-c"]).map(str::to_owned)
         };
         assert_eq!(option(r#"a.exe --x --config "C:\a b\c.toml" -l"#).unwrap(), r"C:\a b\c.toml");

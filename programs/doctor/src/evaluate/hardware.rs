@@ -8,8 +8,8 @@ use devices::{
 
 use super::host::provides_files;
 use super::reasons::{NO_ADAPTERS, NOT_IN_INVENTORY};
-use crate::check::{Check, Subject};
-use crate::facts::{CollectError, MachineFacts};
+use crate::facts::MachineFacts;
+use crate::finding::{Finding, Subject};
 use crate::problem_codes;
 
 /// How many names one line lists.
@@ -26,17 +26,17 @@ fn all_devices(machine: &MachineFacts) -> Option<Selection> {
 }
 
 /// Each device with its driver.
-pub(super) fn devices(machine: &MachineFacts) -> Vec<Check> {
-    if let Err(CollectError { message, hint }) = &machine.adapters {
-        let advice = hint.as_deref().unwrap_or(
+pub(super) fn devices(machine: &MachineFacts) -> Vec<Finding> {
+    if let Err(failure) = &machine.adapters {
+        let hint = failure.hint_text().unwrap_or(
             "if the problem persists, restart the host; in a container, run as a HostProcess \
              container",
         );
-        return vec![Subject::Device.problem(message, advice)];
+        return vec![Subject::DEVICE.failed(failure.chain(), hint)];
     }
     let devices = all_devices(machine).map(|selection| selection.devices).unwrap_or_default();
     if devices.is_empty() {
-        return vec![Subject::Device.problem(
+        return vec![Subject::DEVICE.failed(
             "Windows lists no DirectX device",
             "install the GPU vendor's driver for this Windows; switch an NVIDIA GPU in TCC mode, \
              which has no DirectX, to WDDM or MCDM; in a virtual machine, check that the GPU is \
@@ -48,11 +48,11 @@ pub(super) fn devices(machine: &MachineFacts) -> Vec<Check> {
 }
 
 /// The adapters that could be read only in part.
-fn partly_read(machine: &MachineFacts) -> impl Iterator<Item = Check> {
+fn partly_read(machine: &MachineFacts) -> impl Iterator<Item = Finding> {
     let snapshot = machine.adapters.iter();
     let warnings = snapshot.flat_map(|snapshot| &snapshot.warnings);
     warnings.filter(|warning| warning.effect == WarningEffect::Incomplete).map(|warning| {
-        Subject::Device
+        Subject::DEVICE
             .warning(
                 &warning.text,
                 "if the problem persists, reinstall its driver and restart the host",
@@ -61,21 +61,21 @@ fn partly_read(machine: &MachineFacts) -> impl Iterator<Item = Check> {
     })
 }
 
-fn one_device(device: &Device) -> Check {
+fn one_device(device: &Device) -> Finding {
     let name = format!("{} ({})", device.description, device.id);
     let check = match device.health {
-        Health::Healthy => Subject::Device.ok(driver(device)),
+        Health::Healthy => Subject::DEVICE.ok(driver(device)),
         Health::Unhealthy(UnhealthyReason::ProblemCode(code)) => {
             let problem = problem_codes::explain(code);
             let what = format!("problem code {code}: {}; {}", problem.meaning, driver(device));
-            Subject::Device.problem(what, problem.advice)
+            Subject::DEVICE.failed(what, problem.hint)
         }
-        Health::Unhealthy(reason @ UnhealthyReason::NoDriverFiles) => Subject::Device.problem(
+        Health::Unhealthy(reason @ UnhealthyReason::NoDriverFiles) => Subject::DEVICE.failed(
             format!("{reason}; {}", driver(device)),
             "wait until the driver is installed, otherwise reinstall it and restart the host",
         ),
         Health::Unhealthy(reason @ (UnhealthyReason::Unreadable | UnhealthyReason::Removed)) => {
-            Subject::Device.problem(reason.to_string(), "check the host's device list")
+            Subject::DEVICE.failed(reason.to_string(), "check the host's device list")
         }
     };
     check.of(name)
@@ -92,9 +92,9 @@ fn driver(device: &Device) -> String {
 }
 
 /// The runtime files that each driver names, compared with its driver store folder.
-pub(super) fn runtime_files(machine: &MachineFacts) -> Vec<Check> {
+pub(super) fn runtime_files(machine: &MachineFacts) -> Vec<Finding> {
     let Some(selection) = all_devices(machine) else {
-        return vec![Subject::RuntimeFiles.not_checked(NO_ADAPTERS)];
+        return vec![Subject::RUNTIME_FILES.skipped(NO_ADAPTERS)];
     };
     let check = |device: &Device| {
         let name = format!("{} ({})", device.description, device.id);
@@ -104,7 +104,7 @@ pub(super) fn runtime_files(machine: &MachineFacts) -> Vec<Check> {
     selection.devices.iter().flat_map(check).collect()
 }
 
-fn files_of(host: &HostFacts, device: &Device) -> Check {
+fn files_of(host: &HostFacts, device: &Device) -> Finding {
     let store = match &device.driver_store {
         Ok(store) => store,
         Err(NoStoreFolder::Unknown) => return no_folder(host),
@@ -112,7 +112,7 @@ fn files_of(host: &HostFacts, device: &Device) -> Check {
     };
     let files = &device.runtime_files;
     if host.discovered_from == DiscoveredFrom::Container {
-        return Subject::RuntimeFiles.warning(
+        return Subject::RUNTIME_FILES.warning(
             "doctor runs inside a container, where Windows hides the list of the driver's files",
             "run doctor and the plugin on the host or in a HostProcess container",
         );
@@ -124,40 +124,40 @@ fn files_of(host: &HostFacts, device: &Device) -> Check {
         named.iter().copied().filter(|name| store.files.contains(name) == Some(false)).collect();
     match store.files {
         _ if named.is_empty() => {
-            Subject::RuntimeFiles.ok("the driver names none; containers get only DirectX")
+            Subject::RUNTIME_FILES.ok("the driver names none; containers get only DirectX")
         }
-        StoreFiles::EveryNamed => Subject::RuntimeFiles
-            .not_checked(format!("{} named; the inventory does not list the folder", named.len())),
+        StoreFiles::EveryNamed => Subject::RUNTIME_FILES
+            .skipped(format!("{} named; the inventory does not list the folder", named.len())),
         StoreFiles::OnDisk => {
-            Subject::RuntimeFiles.not_checked(format!("cannot read the folder {}", store.path))
+            Subject::RUNTIME_FILES.skipped(format!("cannot read the folder {}", store.path))
         }
         StoreFiles::Listed(_) if missing.is_empty() => {
             let what = format!("{} named, all present{}", named.len(), without_wow64(host, files));
-            Subject::RuntimeFiles.ok(what)
+            Subject::RUNTIME_FILES.ok(what)
         }
         StoreFiles::Listed(_) => missing_files(host, &store.path, &missing, named.len()),
     }
 }
 
-fn no_folder(host: &HostFacts) -> Check {
+fn no_folder(host: &HostFacts) -> Finding {
     let what = "the driver store folder is not known";
     if provides_files(host) {
-        return Subject::RuntimeFiles.ok(format!("{what}, and not needed on this Windows"));
+        return Subject::RUNTIME_FILES.ok(format!("{what}, and not needed on this Windows"));
     }
-    Subject::RuntimeFiles.warning(
+    Subject::RUNTIME_FILES.warning(
         format!("{what}: containers get only DirectX, no runtime files"),
         "reinstall the driver with the vendor's installer",
     )
 }
 
 /// A folder elsewhere is unusual, so it is a warning on every Windows.
-fn rejected_folder(host: &HostFacts, error: &StoreFolderError) -> Check {
+fn rejected_folder(host: &HostFacts, error: &StoreFolderError) -> Finding {
     let what = if provides_files(host) {
         format!("{error}, so the plugin mounts no files of it")
     } else {
         format!("{error}, so containers get only DirectX, no runtime files")
     };
-    Subject::RuntimeFiles.warning(what, "reinstall the driver with the vendor's installer")
+    Subject::RUNTIME_FILES.warning(what, "reinstall the driver with the vendor's installer")
 }
 
 /// The end of a line about files that a host without `SysWOW64` does not mount.
@@ -170,14 +170,14 @@ fn without_wow64(host: &HostFacts, files: &RuntimeFiles) -> String {
     }
 }
 
-fn missing_files(host: &HostFacts, folder: &str, missing: &[&str], named: usize) -> Check {
+fn missing_files(host: &HostFacts, folder: &str, missing: &[&str], named: usize) -> Finding {
     let what =
         format!("{} of {named} missing from {folder}: {}", missing.len(), first_names(missing));
     if provides_files(host) {
-        return Subject::RuntimeFiles
+        return Subject::RUNTIME_FILES
             .ok(what + "; not needed, since Windows itself provides the files to containers");
     }
-    Subject::RuntimeFiles.warning(
+    Subject::RUNTIME_FILES.warning(
         what,
         "reinstall the driver; until then containers get only the other files, and what needs \
          the missing ones (CUDA, OpenCL, Vulkan, video) fails there",
@@ -185,7 +185,7 @@ fn missing_files(host: &HostFacts, folder: &str, missing: &[&str], named: usize)
 }
 
 /// Registry values that name no usable file.
-fn rejected(device: &Device) -> Option<Check> {
+fn rejected(device: &Device) -> Option<Finding> {
     let rejected = &device.runtime_files.rejected;
     let values: Vec<String> = rejected
         .iter()
@@ -197,7 +197,7 @@ fn rejected(device: &Device) -> Option<Check> {
         1 => "1 registry value is ignored".to_owned(),
         n => format!("{n} registry values are ignored"),
     };
-    Some(Subject::RuntimeFiles.warning(
+    Some(Subject::RUNTIME_FILES.warning(
         format!("{count}: {}", first_names(&values)),
         "report the fault to the vendor of the driver package, and mount what is missing with \
          additionalMounts",
@@ -213,15 +213,15 @@ fn first_names(names: &[&str]) -> String {
 }
 
 /// Whether containers can see more GPUs than the allocated one.
-pub(super) fn visibility(machine: &MachineFacts) -> Check {
+pub(super) fn visibility(machine: &MachineFacts) -> Finding {
     let Some(selection) = all_devices(machine) else {
-        return Subject::Visibility.not_checked(NO_ADAPTERS);
+        return Subject::VISIBILITY.skipped(NO_ADAPTERS);
     };
     let is_gpu = |device: &&Device| device.display && device.compute;
     match selection.devices.iter().filter(is_gpu).count() {
-        0 => Subject::Visibility.ok("the host has no GPU"),
-        1 => Subject::Visibility.ok("the host has one GPU; containers can see no other"),
-        n => Subject::Visibility.warning(
+        0 => Subject::VISIBILITY.ok("the host has no GPU"),
+        1 => Subject::VISIBILITY.ok("the host has one GPU; containers can see no other"),
+        n => Subject::VISIBILITY.warning(
             format!("containers can see all {n} GPUs, not only the allocated one"),
             "use one GPU per node, start applications with directx-visible, which hides the other \
              GPUs, or let them select by DIRECTX_VISIBLE_DEVICES, which the plugin sets (CUDA \
@@ -232,22 +232,22 @@ pub(super) fn visibility(machine: &MachineFacts) -> Check {
 }
 
 /// NVIDIA's management library.
-pub(super) fn nvml(machine: &MachineFacts) -> Check {
+pub(super) fn nvml(machine: &MachineFacts) -> Finding {
     let Some(nvml) = &machine.software.nvml else {
-        return Subject::Nvml.not_checked(NOT_IN_INVENTORY);
+        return Subject::NVML.skipped(NOT_IN_INVENTORY);
     };
     let nvidia = all_devices(machine)
         .map(|selection| selection.devices.iter().any(|device| device.vendor == Vendor::Nvidia));
     match (nvml, nvidia) {
-        (Nvml { library: None, .. }, None) => Subject::Nvml.not_checked(NO_ADAPTERS),
+        (Nvml { library: None, .. }, None) => Subject::NVML.skipped(NO_ADAPTERS),
         (Nvml { library: None, gpus: Err(_) }, Some(false)) => {
-            Subject::Nvml.ok("not needed: the host has no NVIDIA device")
+            Subject::NVML.ok("not needed: the host has no NVIDIA device")
         }
-        (Nvml { library: None, .. }, _) => Subject::Nvml.warning(
+        (Nvml { library: None, .. }, _) => Subject::NVML.warning(
             "nvml.dll is not where NVIDIA's drivers install it: pods get no CUDA_VISIBLE_DEVICES",
             "reinstall NVIDIA's driver",
         ),
-        (Nvml { gpus: Err(why), .. }, _) => Subject::Nvml.warning(
+        (Nvml { gpus: Err(why), .. }, _) => Subject::NVML.warning(
             format!("NVML does not respond, so pods get no CUDA_VISIBLE_DEVICES: {why}"),
             "run nvidia-smi on the host and fix what it reports",
         ),
@@ -255,7 +255,7 @@ pub(super) fn nvml(machine: &MachineFacts) -> Check {
     }
 }
 
-fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Check {
+fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Finding {
     let in_tcc_mode: Vec<String> = gpus
         .iter()
         .filter(|gpu| gpu.driver_model.eq_ignore_ascii_case("TCC"))
@@ -264,9 +264,9 @@ fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Check {
     let driver = gpus.first().map_or("none", |gpu| gpu.driver_version.as_str());
     if in_tcc_mode.is_empty() {
         let what = format!("{library} reports {} GPUs, NVIDIA driver {driver}", gpus.len());
-        return Subject::Nvml.ok(what);
+        return Subject::NVML.ok(what);
     }
-    Subject::Nvml.warning(
+    Subject::NVML.warning(
         format!(
             "in TCC mode, which has no DirectX, so not advertised to the kubelet: {}",
             in_tcc_mode.join(", ")

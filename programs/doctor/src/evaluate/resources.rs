@@ -7,43 +7,47 @@ use devices::{
     ResourceOrigin, RuntimeMounts, SkipReason, Skipped, Vendor, Wow64,
 };
 
+use config::{Config, Origin};
+
 use super::host::provides_files;
 use super::reasons::NO_ADAPTERS;
-use crate::check::{Check, Subject};
-use crate::facts::{CollectError, Configuration, MachineFacts, NodeFacts};
+use crate::facts::{MachineFacts, NodeFacts};
+use crate::finding::{Finding, Subject};
 
 /// The configuration, the values in it that have no effect, and the mounts that this host
 /// does not get.
-pub(super) fn configuration(facts: &NodeFacts) -> Vec<Check> {
+pub(super) fn configuration(facts: &NodeFacts) -> Vec<Finding> {
     let configuration = match &facts.configuration {
         Ok(configuration) => configuration,
-        Err(CollectError { message, hint }) => {
-            let advice =
-                hint.as_deref().unwrap_or("fix the configuration; `serve` does not start with it");
-            return vec![Subject::Configuration.problem(message, advice)];
+        Err(failure) => {
+            let fix = "fix the configuration; `serve` does not start with it";
+            let hint = failure.hint_text().unwrap_or(fix);
+            return vec![Subject::CONFIGURATION.failed(failure.chain(), hint)];
         }
     };
-    let what = match configuration.explicit_values.as_slice() {
+    let explicit = configuration.effective.iter().filter(|value| value.origin != Origin::Default);
+    let explicit: Vec<String> = explicit.map(ToString::to_string).collect();
+    let what = match explicit.as_slice() {
         [] => "every value is a default".to_owned(),
         values => values.join("; "),
     };
-    let mut checks = vec![Subject::Configuration.ok(what)];
+    let mut checks = vec![Subject::CONFIGURATION.ok(what)];
     checks.extend(configuration.notices.iter().map(|notice| {
-        Subject::Configuration.warning(notice, "remove what has no effect, or change it")
+        Subject::CONFIGURATION.warning(notice, "remove what has no effect, or change it")
     }));
     checks.extend(unapplied_mounts(configuration, &facts.machine));
     checks
 }
 
 /// The files of `directx-visible` that are configured and missing.
-pub(super) fn launcher(facts: &NodeFacts) -> Option<Check> {
+pub(super) fn launcher(facts: &NodeFacts) -> Option<Finding> {
     let missing = &facts.machine.missing_launcher_files;
     let policy = &facts.configuration.as_ref().ok()?.policy;
     if missing.is_empty() || !Catalog::new(policy.clone()).mounts_launcher() {
         return None;
     }
     let missing = missing.join(" and ");
-    Some(Subject::Visibility.problem(
+    Some(Subject::VISIBILITY.failed(
         format!("visibility is launcher, but {missing} does not lie beside this program"),
         "copy the file from the release into the folder of the plugin, or set visibility: off; \
          until then containers do not get directx-visible",
@@ -52,11 +56,11 @@ pub(super) fn launcher(facts: &NodeFacts) -> Option<Check> {
 
 /// The additional mounts that are configured for a device of this host, and that the host
 /// does not get.
-fn unapplied_mounts(configuration: &Configuration, machine: &MachineFacts) -> Vec<Check> {
+fn unapplied_mounts(configuration: &Config, machine: &MachineFacts) -> Vec<Finding> {
     let mut checks = Vec::new();
     for ModelPolicy { model, container, .. } in &configuration.policy.models {
-        let warning = |what: String, advice: &str| {
-            Subject::Configuration.warning(what, advice).of(model.to_string())
+        let warning = |what: String, hint: &str| {
+            Subject::CONFIGURATION.warning(what, hint).of(model.to_string())
         };
         let system32 = concerns_device(&container.additional, machine);
         let mut wow64 = concerns_device(&container.additional_wow64, machine);
@@ -99,17 +103,17 @@ fn concerns_device(mounts: &AdditionalMounts, machine: &MachineFacts) -> bool {
 }
 
 /// The resources that the kubelet gets, and the adapters that are under none.
-pub(super) fn resources(facts: &NodeFacts) -> Vec<Check> {
+pub(super) fn resources(facts: &NodeFacts) -> Vec<Finding> {
     let Ok(configuration) = &facts.configuration else {
-        return vec![Subject::Resources.not_checked("the configuration is invalid")];
+        return vec![Subject::RESOURCES.skipped("the configuration is invalid")];
     };
     let Ok(snapshot) = &facts.machine.adapters else {
-        return vec![Subject::Resources.not_checked(NO_ADAPTERS)];
+        return vec![Subject::RESOURCES.skipped(NO_ADAPTERS)];
     };
     let offer = Catalog::new(configuration.policy.clone()).offer(snapshot);
-    let mut checks: Vec<Check> = offer.resources.iter().map(resource).collect();
+    let mut checks: Vec<Finding> = offer.resources.iter().map(resource).collect();
     if offer.resources.iter().all(|resource| resource.devices.is_empty()) {
-        checks = vec![Subject::Resources.problem(
+        checks = vec![Subject::RESOURCES.failed(
             "no device of this host is advertised to the kubelet",
             "the lines above and below give the reason for each adapter; if no adapter is listed, \
              install the vendor's driver",
@@ -118,7 +122,7 @@ pub(super) fn resources(facts: &NodeFacts) -> Vec<Check> {
     checks.extend(offer.skipped.iter().filter_map(skipped_adapter));
     checks.extend(offer.unmatched_rules.iter().map(|rule| {
         let what = "a rule of this resource matches no device of this host";
-        Subject::Resources
+        Subject::RESOURCES
             .warning(what, "compare the rule's match with the output of `devices`")
             .of(rule.name.to_string())
     }));
@@ -126,7 +130,7 @@ pub(super) fn resources(facts: &NodeFacts) -> Vec<Check> {
 }
 
 /// One resource. An empty one is normal: few hosts have devices of both driver models.
-fn resource(offer: &ResourceOffer) -> Check {
+fn resource(offer: &ResourceOffer) -> Finding {
     let name = offer.spec.name.to_string();
     let devices = offer.devices.len();
     let healthy = offer.devices.iter().filter(|(device, _)| device.health.is_healthy()).count();
@@ -138,7 +142,7 @@ fn resource(offer: &ResourceOffer) -> Check {
             }
             ResourceOrigin::Rule(_) => "capacity 0: no device matches its rules".to_owned(),
         };
-        return Subject::Resources.ok(what).of(name);
+        return Subject::RESOURCES.ok(what).of(name);
     }
     let shared = if replicas == NonZeroU32::MIN {
         String::new()
@@ -148,10 +152,10 @@ fn resource(offer: &ResourceOffer) -> Check {
     let noun = if devices == 1 { "device" } else { "devices" };
     let what = format!("{healthy} of {devices} {noun} healthy{shared}");
     if healthy == 0 {
-        let advice = "pods stay Pending until a device is healthy; see the lines about devices";
-        return Subject::Resources.problem(what, advice).of(name);
+        let hint = "pods stay Pending until a device is healthy; see the lines about devices";
+        return Subject::RESOURCES.failed(what, hint).of(name);
     }
-    Subject::Resources.ok(what).of(name)
+    Subject::RESOURCES.ok(what).of(name)
 }
 
 fn model_name(model: DriverModel) -> &'static str {
@@ -163,7 +167,7 @@ fn model_name(model: DriverModel) -> &'static str {
 }
 
 /// An adapter that is under no resource. Software adapters never are and have no line.
-fn skipped_adapter(skipped: &Skipped) -> Option<Check> {
+fn skipped_adapter(skipped: &Skipped) -> Option<Finding> {
     let name = match skipped.description.as_str() {
         "" => format!("adapter with LUID {}", skipped.luid),
         description => format!("{description} (LUID {})", skipped.luid),
@@ -172,27 +176,27 @@ fn skipped_adapter(skipped: &Skipped) -> Option<Check> {
     let check = match &skipped.reason {
         SkipReason::Software => return None,
         SkipReason::Integrated => {
-            Subject::Resources.ok(what).advise("to advertise it, set `includeIntegrated: true`")
+            Subject::RESOURCES.ok(what).hint("to advertise it, set `includeIntegrated: true`")
         }
         SkipReason::Detachable => {
-            Subject::Resources.ok(what).advise("to advertise it, set `includeDetachable: true`")
+            Subject::RESOURCES.ok(what).hint("to advertise it, set `includeDetachable: true`")
         }
         SkipReason::NoModel(..) | SkipReason::Filtered(..) | SkipReason::Name(_) => {
-            Subject::Resources.ok(what)
+            Subject::RESOURCES.ok(what)
         }
-        SkipReason::NoPnpDevice => Subject::Resources.warning(
+        SkipReason::NoPnpDevice => Subject::RESOURCES.warning(
             what,
             "the adapter belongs to a remote session, or its driver is being replaced; run doctor \
              again in a minute",
         ),
-        SkipReason::SamePnpDevice(_) => Subject::Resources
+        SkipReason::SamePnpDevice(_) => Subject::RESOURCES
             .warning(what, "containers get the linked adapters of a board together, as one device"),
-        SkipReason::NoLocationPath => Subject::Resources.warning(
+        SkipReason::NoLocationPath => Subject::RESOURCES.warning(
             what,
             "Device Manager shows no location path for it either: update the firmware, or pass \
              the device to this virtual machine as a PCI device",
         ),
-        SkipReason::Unreadable(_) => Subject::Resources.warning(
+        SkipReason::Unreadable(_) => Subject::RESOURCES.warning(
             what,
             "run doctor again in a minute; if the problem persists, reinstall the driver and \
              restart the host",

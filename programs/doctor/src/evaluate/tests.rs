@@ -1,20 +1,37 @@
-//! The verdict of each rule.
+//! The status of each rule.
 
 use std::sync::Arc;
 
+use anyhow::anyhow;
+use cli::Failure;
+use config::{Config, EmptyEnvironment, Flags};
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
     CopyToVmValue, Destination, DiscoveredFrom, DriverStore, HcsFailure, HcsFailureKind, HostFacts,
     HostSnapshot, Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program,
     ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect, Wow64,
 };
-use win32::directory_access::{Writer, writers};
 
 use super::evaluate;
-use crate::check::{Check, Subject, Verdict};
-use crate::facts::{
-    CollectError, Configuration, Directory, DirectoryState, MachineFacts, NodeFacts, SocketState,
-};
+use crate::facts::{MachineFacts, NodeFacts};
+use crate::finding::{Finding, Status, Subject};
+
+/// Every subject, in the order of the report.
+pub(crate) const SUBJECTS: [&str; 13] = [
+    "windows",
+    "hcs",
+    "image",
+    "containerd",
+    "kubelet",
+    "kubelet-directory",
+    "kubelet-socket",
+    "configuration",
+    "device",
+    "runtime-files",
+    "resources",
+    "visibility",
+    "nvml",
+];
 
 const TWO_T4: &str = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
 
@@ -42,24 +59,17 @@ fn healthy() -> NodeFacts {
             missing_launcher_files: vec![],
         },
         image: Some("10.0.20348.x".parse().unwrap()),
-        directory: Some(directory(DirectoryState::Present, SocketState::Accepting)),
+        directory: Some([Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|s| s.ok(""))),
         configuration: Ok(configuration()),
     }
 }
 
 fn two_gpus() -> HostSnapshot {
-    inventory::parse("aws-t4-two.yaml", TWO_T4).unwrap()
+    config::inventory::parse("aws-t4-two.yaml", TWO_T4).unwrap()
 }
 
-fn configuration() -> Configuration {
-    let policy =
-        settings::load(&settings::Flags::default(), &settings::EmptyEnvironment).unwrap().policy;
-    Configuration { policy, explicit_values: vec![], notices: vec![] }
-}
-
-fn directory(state: DirectoryState, socket: SocketState) -> Directory {
-    let path = r"C:\var\lib\kubelet\device-plugins".to_owned();
-    Directory { path, state, writers: None, socket }
+fn configuration() -> Config {
+    config::load(&Flags::default(), &EmptyEnvironment).unwrap()
 }
 
 fn nvml(models: &[&str]) -> Nvml {
@@ -76,20 +86,20 @@ fn nvml(models: &[&str]) -> Nvml {
 }
 
 /// The checks of `subject` after `change` to a healthy node.
-fn changed(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> Vec<Check> {
+fn changed(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> Vec<Finding> {
     let mut facts = healthy();
     change(&mut facts);
     evaluate(&facts).into_iter().filter(|check| check.subject == subject).collect()
 }
 
-/// Verdict and text of the only check of `subject`.
-fn only(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> (Verdict, String) {
+/// Status and text of the only check of `subject`.
+fn only(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> (Status, String) {
     let checks = changed(subject, change);
     let [check] = checks.as_slice() else { panic!("{checks:?}") };
-    if check.verdict >= Verdict::Warning {
-        assert!(check.advice.is_some(), "no advice with {check:?}");
+    if check.status >= Status::Warning {
+        assert!(check.hint.is_some(), "no hint with {check:?}");
     }
-    (check.verdict, check.what.clone())
+    (check.status, check.what.clone())
 }
 
 fn adapters(facts: &mut NodeFacts) -> &mut Vec<Adapter> {
@@ -103,74 +113,72 @@ fn store(facts: &mut NodeFacts) -> &mut DriverStore {
 #[test]
 fn a_healthy_node_is_ok_in_every_subject() {
     let checks = evaluate(&healthy());
-    for subject in Subject::ALL {
-        assert!(checks.iter().any(|check| check.subject == subject), "no check of {subject}");
-    }
-    let faults: Vec<_> = checks.iter().filter(|check| check.verdict != Verdict::Ok).collect();
+    let faults: Vec<_> = checks.iter().filter(|check| check.status != Status::Ok).collect();
     assert!(faults.is_empty(), "{faults:?}");
-    let order: Vec<Subject> = checks.iter().map(|check| check.subject).collect();
-    assert!(order.is_sorted(), "{order:?}");
+    let mut order: Vec<&str> = checks.iter().map(|check| check.subject.0).collect();
+    order.dedup();
+    assert_eq!(order, SUBJECTS);
 }
 
 #[test]
 fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_files() {
     let build = |build: &str| {
-        only(Subject::Windows, |facts| facts.machine.host.build = Some(build.parse().unwrap()))
+        only(Subject::WINDOWS, |facts| facts.machine.host.build = Some(build.parse().unwrap()))
     };
-    for (version, verdict, text) in [
-        ("10.0.14393.5582", Verdict::Problem, "cannot list"),
-        ("10.0.17762.1", Verdict::Problem, "cannot list"),
-        ("10.0.17763.4010", Verdict::Ok, "no DXCore"),
-        ("10.0.18363.1", Verdict::Ok, "no DXCore"),
-        ("10.0.19041.1", Verdict::Ok, "the plugin mounts"),
-        ("10.0.20348.1547", Verdict::Ok, "the plugin mounts"),
-        ("10.0.26100.1", Verdict::Ok, "mounts none"),
+    for (version, status, text) in [
+        ("10.0.14393.5582", Status::Failed, "cannot list"),
+        ("10.0.17762.1", Status::Failed, "cannot list"),
+        ("10.0.17763.4010", Status::Ok, "no DXCore"),
+        ("10.0.18363.1", Status::Ok, "no DXCore"),
+        ("10.0.19041.1", Status::Ok, "the plugin mounts"),
+        ("10.0.20348.1547", Status::Ok, "the plugin mounts"),
+        ("10.0.26100.1", Status::Ok, "mounts none"),
     ] {
         let (found, what) = build(version);
-        assert_eq!(found, verdict, "{version}");
+        assert_eq!(found, status, "{version}");
         assert!(what.contains(text) && what.contains(version), "{what}");
     }
-    let unknown = only(Subject::Windows, |facts| facts.machine.host = HostFacts::default());
-    assert_eq!(unknown.0, Verdict::NotChecked);
+    let unknown = only(Subject::WINDOWS, |facts| facts.machine.host = HostFacts::default());
+    assert_eq!(unknown.0, Status::Skipped);
 }
 
 #[test]
 fn hcs_is_missing_unresponsive_old_or_unknown() {
     let failed = |kind, message: &str| {
-        only(Subject::Hcs, |facts| {
+        only(Subject::HCS, |facts| {
             facts.machine.host.hcs_schemas.clear();
             facts.machine.software.hcs_failure =
                 Some(HcsFailure { kind, message: message.to_owned() });
         })
     };
     let missing = failed(HcsFailureKind::Missing, "no HCS");
-    assert_eq!(missing, (Verdict::Problem, "no HCS".to_owned()));
+    assert_eq!(missing, (Status::Failed, "no HCS".to_owned()));
     let unresponsive = failed(HcsFailureKind::Unresponsive, "refused");
-    assert_eq!(unresponsive, (Verdict::Warning, "refused".to_owned()));
-    let unknown = only(Subject::Hcs, |facts| facts.machine.host.hcs_schemas.clear());
-    assert_eq!(unknown.0, Verdict::NotChecked);
-    let (verdict, what) = only(Subject::Hcs, |facts| {
+    assert_eq!(unresponsive, (Status::Warning, "refused".to_owned()));
+    let unknown = only(Subject::HCS, |facts| facts.machine.host.hcs_schemas.clear());
+    assert_eq!(unknown.0, Status::Skipped);
+    let (status, what) = only(Subject::HCS, |facts| {
         facts.machine.host.hcs_schemas = vec!["2.1".parse().unwrap()];
     });
-    assert_eq!((verdict, what.starts_with("schema 2.1 ")), (Verdict::Warning, true));
+    assert_eq!((status, what.starts_with("schema 2.1 ")), (Status::Warning, true));
 }
 
 #[test]
 fn an_image_is_checked_when_both_versions_are_known() {
     let image =
-        |image: &str| only(Subject::Image, |facts| facts.image = Some(image.parse().unwrap()));
-    assert_eq!(image("10.0.20348.1").0, Verdict::Ok);
-    assert_eq!(image("10.0.17763").0, Verdict::Problem);
-    assert_eq!(image("10.0.26100").0, Verdict::Problem);
-    let (verdict, what) = only(Subject::Image, |facts| {
+        |image: &str| only(Subject::IMAGE, |facts| facts.image = Some(image.parse().unwrap()));
+    assert_eq!(image("10.0.20348.1").0, Status::Ok);
+    assert_eq!(image("10.0.17763").0, Status::Failed);
+    assert_eq!(image("10.0.26100").0, Status::Failed);
+    let (status, what) = only(Subject::IMAGE, |facts| {
         facts.machine.host.build = Some("10.0.14393.2".parse().unwrap());
         facts.image = Some("10.0.14393.1".parse().unwrap());
     });
-    assert_eq!(verdict, Verdict::Warning);
+    assert_eq!(status, Status::Warning);
     assert!(what.contains("10.0.14393.2") && what.contains("10.0.14393.1"), "{what}");
-    assert_eq!(only(Subject::Image, |facts| facts.image = None).0, Verdict::NotChecked);
-    let unknown = only(Subject::Image, |facts| facts.machine.host.build = None);
-    assert_eq!(unknown.0, Verdict::NotChecked);
+    assert_eq!(only(Subject::IMAGE, |facts| facts.image = None).0, Status::Skipped);
+    let unknown = only(Subject::IMAGE, |facts| facts.machine.host.build = None);
+    assert_eq!(unknown.0, Status::Skipped);
 }
 
 #[test]
@@ -182,130 +190,47 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
         };
         let disabled_plugins = disabled.map(|list| list.iter().map(|p| (*p).to_owned()).collect());
         let containerd = Containerd { program: found, disabled_plugins };
-        only(Subject::Containerd, |facts| facts.machine.software.containerd = Some(containerd))
+        only(Subject::CONTAINERD, |facts| facts.machine.software.containerd = Some(containerd))
     };
-    assert_eq!(containerd(Ok("1.6.36"), Some(&[])).0, Verdict::Problem);
-    assert_eq!(containerd(Ok("1.7.0"), Some(&[])).0, Verdict::Ok);
-    assert_eq!(containerd(Ok("2.3.2"), Some(&["io.containerd.internal.v1.opt"])).0, Verdict::Ok);
+    assert_eq!(containerd(Ok("1.6.36"), Some(&[])).0, Status::Failed);
+    assert_eq!(containerd(Ok("1.7.0"), Some(&[])).0, Status::Ok);
+    assert_eq!(containerd(Ok("2.3.2"), Some(&["io.containerd.internal.v1.opt"])).0, Status::Ok);
     for cri in ["cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"] {
-        assert_eq!(containerd(Ok("1.7.0"), Some(&[cri])).0, Verdict::Problem, "{cri}");
+        assert_eq!(containerd(Ok("1.7.0"), Some(&[cri])).0, Status::Failed, "{cri}");
     }
-    let (verdict, what) = containerd(Ok("1.7.0"), None);
-    assert_eq!((verdict, what.ends_with("is unknown")), (Verdict::Ok, true));
-    assert_eq!(containerd(Err("no answer"), None).0, Verdict::Warning);
-    let (verdict, what) = only(Subject::Containerd, |facts| {
+    let (status, what) = containerd(Ok("1.7.0"), None);
+    assert_eq!((status, what.ends_with("is unknown")), (Status::Ok, true));
+    assert_eq!(containerd(Err("no answer"), None).0, Status::Warning);
+    let (status, what) = only(Subject::CONTAINERD, |facts| {
         let program = Program::NotFound(vec!["PATH".to_owned()]);
         facts.machine.software.containerd = Some(Containerd { program, disabled_plugins: None });
     });
-    assert_eq!((verdict, what.as_str()), (Verdict::Problem, "no containerd found in PATH"));
+    assert_eq!((status, what.as_str()), (Status::Failed, "no containerd found in PATH"));
 }
 
 #[test]
 fn kubelets_before_1_26_are_not_supported() {
     let kubelet =
-        |program| only(Subject::Kubelet, |facts| facts.machine.software.kubelet = Some(program)).0;
+        |program| only(Subject::KUBELET, |facts| facts.machine.software.kubelet = Some(program)).0;
     let found = |version: &str| Program::Found {
         path: r"C:\k\kubelet.exe".to_owned(),
         version: ProgramVersion::find(version).ok_or_else(|| "nonsense".to_owned()),
     };
-    assert_eq!(kubelet(found("v1.25.16")), Verdict::Problem);
-    assert_eq!(kubelet(found("v1.26.0")), Verdict::Ok);
-    assert_eq!(kubelet(found("?")), Verdict::NotChecked);
-    assert_eq!(kubelet(Program::NotFound(vec![])), Verdict::NotChecked);
-}
-
-#[test]
-fn the_kubelets_directory_and_socket_must_be_usable() {
-    let verdict = |subject, state: DirectoryState, socket: SocketState| {
-        only(subject, |facts| facts.directory = Some(directory(state, socket))).0
-    };
-    let of_directory = |state| verdict(Subject::KubeletDirectory, state, SocketState::Missing);
-    assert_eq!(of_directory(DirectoryState::Missing), Verdict::Problem);
-    assert_eq!(of_directory(DirectoryState::Unusable("a file".to_owned())), Verdict::Problem);
-    assert_eq!(of_directory(DirectoryState::Present), Verdict::Ok);
-    let of_socket = |socket| verdict(Subject::KubeletSocket, DirectoryState::Present, socket);
-    for unusable in [
-        SocketState::Missing,
-        SocketState::NotResponding("refused".to_owned()),
-        SocketState::AccessDenied("denied".to_owned()),
-        SocketState::Unsupported,
-    ] {
-        assert_eq!(of_socket(unusable.clone()), Verdict::Problem, "{unusable:?}");
-    }
-}
-
-#[test]
-fn only_windows_and_administrators_may_write_to_the_directory() {
-    let with = |writers: Result<Vec<Writer>, String>| {
-        let present = directory(DirectoryState::Present, SocketState::Accepting);
-        let directory = Directory { writers: Some(writers), ..present };
-        let mut checks =
-            changed(Subject::KubeletDirectory, |facts| facts.directory = Some(directory));
-        checks.remove(0)
-    };
-    assert_eq!(with(Ok(vec![])).verdict, Verdict::Ok);
-    let unreadable = with(Err("access is denied".to_owned()));
-    assert_eq!(unreadable.verdict, Verdict::Warning);
-    assert!(unreadable.what.ends_with("cannot be read: access is denied"), "{unreadable:?}");
-
-    // A user of the host owns the directory, which has no access control list.
-    let user = [1, 2, 0, 0, 0, 0, 0, 5, 21, 0, 0, 0, 7, 0, 0, 0];
-    let open = with(Ok(writers(&user, None).unwrap()));
-    assert_eq!(
-        (open.verdict, open.what.as_str()),
-        (
-            Verdict::Warning,
-            r"C:\var\lib\kubelet\device-plugins: S-1-5-21-7 may change the access rights; Everyone (S-1-1-0) may create files, delete files of others and change the access rights"
-        )
-    );
-    let advice = open.advice.unwrap();
-    for command in [
-        r#"`icacls "C:\var\lib\kubelet\device-plugins" /inheritance:r /grant:r "*S-1-5-18:(OI)(CI)F" "*S-1-5-32-544:(OI)(CI)F" /remove:g *S-1-5-21-7 *S-1-1-0`"#,
-        r#"`icacls "C:\var\lib\kubelet\device-plugins" /setowner *S-1-5-32-544`"#,
-    ] {
-        assert!(advice.contains(command), "{advice}");
-    }
-}
-
-/// The kubelet's device manager ignores `--root-dir`.
-#[test]
-fn the_kubelets_directory_is_fixed() {
-    let checks = changed(Subject::KubeletDirectory, |facts| {
-        facts.directory = Some(directory(DirectoryState::Missing, SocketState::Missing));
-    });
-    let advice = checks[0].advice.as_deref().unwrap();
-    assert!(
-        advice.contains(r"\var\lib\kubelet\device-plugins") && !advice.contains("root-dir"),
-        "{advice}"
-    );
+    assert_eq!(kubelet(found("v1.25.16")), Status::Failed);
+    assert_eq!(kubelet(found("v1.26.0")), Status::Ok);
+    assert_eq!(kubelet(found("?")), Status::Skipped);
+    assert_eq!(kubelet(Program::NotFound(vec![])), Status::Skipped);
 }
 
 #[test]
 fn an_invalid_configuration_is_a_problem_and_leaves_only_resources_unchecked() {
-    let error = CollectError { message: "key `x`".to_owned(), hint: Some("did you mean y".into()) };
-    let checks = changed(Subject::Configuration, |facts| {
-        facts.configuration = Err(error.clone());
-    });
-    assert_eq!(checks[0].verdict, Verdict::Problem);
+    let error = || Failure::usage(anyhow!("key `x`")).hint("did you mean y");
+    let checks = changed(Subject::CONFIGURATION, |facts| facts.configuration = Err(error()));
+    assert_eq!(checks[0].status, Status::Failed);
     assert_eq!(checks[0].what, "key `x`");
-    assert_eq!(checks[0].advice.as_deref(), Some("did you mean y"));
-    let resources = only(Subject::Resources, |facts| facts.configuration = Err(error));
-    assert_eq!(resources.0, Verdict::NotChecked);
-}
-
-#[test]
-fn explicit_values_and_values_without_effect_are_listed() {
-    let checks = changed(Subject::Configuration, |facts| {
-        let configuration = facts.configuration.as_mut().unwrap();
-        configuration.explicit_values = vec!["wddm multitenancy = 4 (a.yaml:1)".into(), "b".into()];
-        configuration.notices = vec!["`x` has no effect".to_owned()];
-    });
-    let found: Vec<_> = checks.iter().map(|c| (c.verdict, c.what.as_str())).collect();
-    let expected = [
-        (Verdict::Ok, "wddm multitenancy = 4 (a.yaml:1); b"),
-        (Verdict::Warning, "`x` has no effect"),
-    ];
-    assert_eq!(found, expected);
+    assert_eq!(checks[0].hint.as_deref(), Some("did you mean y"));
+    let resources = only(Subject::RESOURCES, |facts| facts.configuration = Err(error()));
+    assert_eq!(resources.0, Status::Skipped);
 }
 
 /// Additional mounts of one file for `vendor`.
@@ -320,13 +245,13 @@ fn mounts_for(vendor: Vendor) -> AdditionalMounts {
 #[test]
 fn additional_mounts_that_auto_does_not_apply_are_a_warning() {
     let warnings = |build: &str, container: ContainerPolicy| {
-        let checks = changed(Subject::Configuration, |facts| {
+        let checks = changed(Subject::CONFIGURATION, |facts| {
             facts.machine.host.build = Some(build.parse().unwrap());
             let policy = &mut facts.configuration.as_mut().unwrap().policy;
             policy.models[0].container = Arc::new(container);
         });
-        let warnings = checks.into_iter().filter(|check| check.verdict == Verdict::Warning);
-        warnings.map(|c| (c.object.unwrap(), c.what, c.advice.unwrap())).collect::<Vec<_>>()
+        let warnings = checks.into_iter().filter(|check| check.status == Status::Warning);
+        warnings.map(|c| (c.object.unwrap(), c.what, c.hint.unwrap())).collect::<Vec<_>>()
     };
     let container = |runtime_mounts, vendor, wow64_vendor| ContainerPolicy {
         runtime_mounts,
@@ -338,14 +263,14 @@ fn additional_mounts_that_auto_does_not_apply_are_a_warning() {
     let (server_2022, server_2025) = ("10.0.20348.1547", "10.0.26100.1742");
 
     let found = warnings(server_2025, container(auto, nvidia, nvidia));
-    let [(object, what, advice)] = found.as_slice() else { panic!("{found:?}") };
+    let [(object, what, hint)] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(object, "wddm");
     assert_eq!(
         what,
         "additionalMounts and additionalMountsWow64 are not applied: runtimeMounts is auto, which \
          mounts no files from Windows build 26100 on"
     );
-    assert!(advice.contains("`runtimeMounts: extra`"), "{advice}");
+    assert!(hint.contains("`runtimeMounts: extra`"), "{hint}");
     let what = |container| warnings(server_2025, container).swap_remove(0).1;
     assert!(what(container(auto, nvidia, amd)).starts_with("additionalMounts is not applied"));
     assert!(what(container(auto, amd, nvidia)).starts_with("additionalMountsWow64 is not applied"));
@@ -362,7 +287,7 @@ fn additional_mounts_that_auto_does_not_apply_are_a_warning() {
 #[test]
 fn additional_mounts_into_syswow64_need_that_folder() {
     let whats = |build: &str| {
-        let checks = changed(Subject::Configuration, |facts| {
+        let checks = changed(Subject::CONFIGURATION, |facts| {
             facts.machine.host.build = Some(build.parse().unwrap());
             facts.machine.host.wow64 = Wow64::Absent;
             let policy = &mut facts.configuration.as_mut().unwrap().policy;
@@ -372,7 +297,7 @@ fn additional_mounts_into_syswow64_need_that_folder() {
                 ..Default::default()
             });
         });
-        let warnings = checks.into_iter().filter(|check| check.verdict == Verdict::Warning);
+        let warnings = checks.into_iter().filter(|check| check.status == Status::Warning);
         warnings.map(|check| check.what).collect::<Vec<_>>()
     };
     let wow64 = "additionalMountsWow64 is not applied: this host has no SysWOW64 folder";
@@ -385,44 +310,43 @@ fn additional_mounts_into_syswow64_need_that_folder() {
 
 #[test]
 fn a_device_has_driver_version_date_and_problem_code() {
-    let (verdict, what) = only(Subject::Device, |facts| {
+    let (status, what) = only(Subject::DEVICE, |facts| {
         adapters(facts)[0].driver_version = Some("31.0.15.2849".parse().unwrap());
         adapters(facts)[0].pnp.as_mut().unwrap().driver_date = Some("2023-02-14".parse().unwrap());
     });
-    assert_eq!((verdict, what.as_str()), (Verdict::Ok, "driver 31.0.15.2849 of 2023-02-14"));
-    let (_, what) = only(Subject::Device, |_| ());
+    assert_eq!((status, what.as_str()), (Status::Ok, "driver 31.0.15.2849 of 2023-02-14"));
+    let (_, what) = only(Subject::DEVICE, |_| ());
     assert_eq!(what, "driver version and date not known");
-    let (verdict, what) = only(Subject::Device, |facts| {
+    let (status, what) = only(Subject::DEVICE, |facts| {
         adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
     });
-    assert_eq!(verdict, Verdict::Problem);
+    assert_eq!(status, Status::Failed);
     assert!(what.starts_with("problem code 43: "), "{what}");
-    assert_eq!(only(Subject::Device, |facts| adapters(facts).clear()).0, Verdict::Problem);
+    assert_eq!(only(Subject::DEVICE, |facts| adapters(facts).clear()).0, Status::Failed);
 }
 
 #[test]
 fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
     let mut facts = healthy();
-    facts.machine.adapters = Err(CollectError { message: "no dxcore.dll".to_owned(), hint: None });
+    facts.machine.adapters = Err(Failure::runtime(anyhow!("no dxcore.dll")));
     let checks = evaluate(&facts);
-    let with = |verdict| {
-        let subjects = checks.iter().filter(move |check| check.verdict == verdict);
+    let with = |status| {
+        let subjects = checks.iter().filter(move |check| check.status == status);
         subjects.map(|check| check.subject).collect::<Vec<_>>()
     };
-    assert_eq!(with(Verdict::Problem), [Subject::Device]);
-    let unknown = [Subject::RuntimeFiles, Subject::Resources, Subject::Visibility];
-    assert_eq!(with(Verdict::NotChecked), unknown);
-    let nvml = only(Subject::Nvml, |facts| {
-        facts.machine.adapters =
-            Err(CollectError { message: "no dxcore.dll".to_owned(), hint: None });
+    assert_eq!(with(Status::Failed), [Subject::DEVICE]);
+    let unknown = [Subject::RUNTIME_FILES, Subject::RESOURCES, Subject::VISIBILITY];
+    assert_eq!(with(Status::Skipped), unknown);
+    let nvml = only(Subject::NVML, |facts| {
+        facts.machine.adapters = Err(Failure::runtime(anyhow!("no dxcore.dll")));
         facts.machine.software.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
     });
-    assert_eq!(nvml.0, Verdict::NotChecked);
+    assert_eq!(nvml.0, Status::Skipped);
 }
 
 #[test]
 fn an_adapter_that_is_read_in_part_is_a_warning() {
-    let checks = changed(Subject::Device, |facts| {
+    let checks = changed(Subject::DEVICE, |facts| {
         let warning =
             |effect, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), effect };
         let snapshot = facts.machine.adapters.as_mut().unwrap();
@@ -430,43 +354,43 @@ fn an_adapter_that_is_read_in_part_is_a_warning() {
         snapshot.warnings.push(warning(WarningEffect::Skipped, "it was not read at all"));
     });
     assert_eq!(checks.len(), 2, "{checks:?}");
-    assert_eq!(checks[1].verdict, Verdict::Warning);
+    assert_eq!(checks[1].status, Status::Warning);
     assert_eq!(checks[1].what, "its folder was not read");
 }
 
 #[test]
 fn named_files_are_compared_with_the_driver_store_folder() {
-    let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RuntimeFiles, change);
-    assert_eq!(files(&|_| ()), (Verdict::Ok, "14 named, all present".to_owned()));
-    let (verdict, what) = files(&|facts| {
+    let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RUNTIME_FILES, change);
+    assert_eq!(files(&|_| ()), (Status::Ok, "14 named, all present".to_owned()));
+    let (status, what) = files(&|facts| {
         if let StoreFiles::Listed(files) = &mut store(facts).files {
             files.retain(|file| {
                 !file.contains("nvcu") && !file.contains("OpenCL") && !file.contains("nvapi")
             });
         }
     });
-    assert_eq!(verdict, Verdict::Warning);
+    assert_eq!(status, Status::Warning);
     assert!(what.starts_with("9 of 14 missing") && what.ends_with("and 4 more"), "{what}");
     let modern = files(&|facts| {
         facts.machine.host.build = Some("10.0.26100.1".parse().unwrap());
         store(facts).files = StoreFiles::Listed([].into());
     });
-    assert_eq!(modern.0, Verdict::Ok);
+    assert_eq!(modern.0, Status::Ok);
     let unlisted = files(&|facts| store(facts).files = StoreFiles::EveryNamed);
-    assert_eq!(unlisted.0, Verdict::NotChecked);
+    assert_eq!(unlisted.0, Status::Skipped);
     let unread = files(&|facts| store(facts).files = StoreFiles::OnDisk);
-    assert_eq!(unread.0, Verdict::NotChecked);
-    assert_eq!(files(&|facts| store(facts).copy_to_vm.clear()).0, Verdict::Ok);
+    assert_eq!(unread.0, Status::Skipped);
+    assert_eq!(files(&|facts| store(facts).copy_to_vm.clear()).0, Status::Ok);
     let guest = files(&|facts| {
         store(facts).path = r"C:\Windows\System32\HostDriverStore\FileRepository\x".into();
     });
-    assert_eq!(guest, (Verdict::Ok, "14 named, all present".to_owned()));
+    assert_eq!(guest, (Status::Ok, "14 named, all present".to_owned()));
     let inside = files(&|facts| facts.machine.host.discovered_from = DiscoveredFrom::Container);
-    assert_eq!(inside.0, Verdict::Warning);
+    assert_eq!(inside.0, Status::Warning);
     assert!(inside.1.contains("inside a container"), "{}", inside.1);
-    assert_eq!(files(&|facts| adapters(facts)[0].driver_store = None).0, Verdict::Warning);
+    assert_eq!(files(&|facts| adapters(facts)[0].driver_store = None).0, Status::Warning);
     let elsewhere = files(&|facts| store(facts).path = r"\\server\share\nv".to_owned());
-    assert_eq!(elsewhere.0, Verdict::Warning);
+    assert_eq!(elsewhere.0, Status::Warning);
     assert!(
         elsewhere.1.contains(r"`\\server\share\nv` is not below C:\Windows"),
         "{}",
@@ -476,46 +400,46 @@ fn named_files_are_compared_with_the_driver_store_folder() {
         adapters(facts)[0].driver_store = None;
         facts.machine.host.build = Some("10.0.26100.1".parse().unwrap());
     });
-    assert_eq!(unneeded.0, Verdict::Ok);
+    assert_eq!(unneeded.0, Status::Ok);
 }
 
 #[test]
 fn a_host_without_syswow64_needs_no_32_bit_files() {
-    let without = only(Subject::RuntimeFiles, |facts| facts.machine.host.wow64 = Wow64::Absent);
+    let without = only(Subject::RUNTIME_FILES, |facts| facts.machine.host.wow64 = Wow64::Absent);
     let what = "8 named, all present; this host has no SysWOW64 folder, so 6 32-bit files are not \
                 mounted";
-    assert_eq!(without, (Verdict::Ok, what.to_owned()));
+    assert_eq!(without, (Status::Ok, what.to_owned()));
 }
 
 #[test]
 fn registry_values_without_a_usable_file_are_a_warning() {
-    let checks = changed(Subject::RuntimeFiles, |facts| {
+    let checks = changed(Subject::RUNTIME_FILES, |facts| {
         let values = store(facts).copy_to_vm.values_mut().next().unwrap();
         values.insert("99".to_owned(), CopyToVmValue::Single(r"..\evil.dll".to_owned()));
     });
     assert_eq!(checks.len(), 2, "{checks:?}");
-    assert_eq!(checks[1].verdict, Verdict::Warning);
+    assert_eq!(checks[1].status, Status::Warning);
     assert!(checks[1].what.starts_with("1 registry value is ignored: CopyToVmWhenNewer `99`"));
 }
 
 #[test]
 fn resources_are_counted_and_skipped_adapters_have_a_reason() {
     let found = |change: &dyn Fn(&mut NodeFacts)| {
-        let checks = changed(Subject::Resources, change).into_iter();
-        checks.map(|c| (c.verdict, c.object.unwrap_or_default(), c.what)).collect::<Vec<_>>()
+        let checks = changed(Subject::RESOURCES, change).into_iter();
+        checks.map(|c| (c.status, c.object.unwrap_or_default(), c.what)).collect::<Vec<_>>()
     };
     let display = "directx.microsoft.com/display".to_owned();
     let first = |change: &dyn Fn(&mut NodeFacts)| found(change).swap_remove(0);
-    assert_eq!(first(&|_| ()), (Verdict::Ok, display.clone(), "1 of 1 device healthy".to_owned()));
+    assert_eq!(first(&|_| ()), (Status::Ok, display.clone(), "1 of 1 device healthy".to_owned()));
     let unhealthy = first(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 10);
-    assert_eq!(unhealthy, (Verdict::Problem, display, "0 of 1 device healthy".to_owned()));
+    assert_eq!(unhealthy, (Status::Failed, display, "0 of 1 device healthy".to_owned()));
 
     let away = found(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().location_paths.clear());
-    assert_eq!((away[0].0, away[1].0), (Verdict::Problem, Verdict::Warning));
+    assert_eq!((away[0].0, away[1].0), (Status::Failed, Status::Warning));
     let integrated = found(&|facts| adapters(facts)[0].placement = devices::Placement::Integrated);
-    assert_eq!((integrated[0].0, integrated[1].0), (Verdict::Problem, Verdict::Ok));
+    assert_eq!((integrated[0].0, integrated[1].0), (Status::Failed, Status::Ok));
     let orphan = found(&|facts| adapters(facts)[0].pnp = None);
-    assert_eq!((orphan[0].0, orphan[1].0), (Verdict::Problem, Verdict::Warning));
+    assert_eq!((orphan[0].0, orphan[1].0), (Status::Failed, Status::Warning));
     let software = found(&|facts| adapters(facts)[0].kind = devices::AdapterKind::Software);
     assert_eq!(software.len(), 1, "{software:?}");
 }
@@ -524,24 +448,24 @@ fn resources_are_counted_and_skipped_adapters_have_a_reason() {
 fn a_configured_launcher_that_is_missing_is_a_problem() {
     let file = "directx-visible-filter.dll";
     let with = |missing: &[&'static str], visibility| {
-        changed(Subject::Visibility, |facts| {
+        changed(Subject::VISIBILITY, |facts| {
             facts.machine.missing_launcher_files = missing.to_vec();
             let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
             Arc::make_mut(&mut models[0].container).visibility = visibility;
         })
     };
     for checks in [with(&[file], Visibility::Off), with(&[], Visibility::Launcher)] {
-        assert!(checks.iter().all(|check| check.verdict == Verdict::Ok), "{checks:?}");
+        assert!(checks.iter().all(|check| check.status == Status::Ok), "{checks:?}");
     }
     let checks = with(&[file], Visibility::Launcher);
-    let problem = checks.iter().find(|check| check.verdict == Verdict::Problem).unwrap();
+    let problem = checks.iter().find(|check| check.status == Status::Failed).unwrap();
     assert!(problem.what.contains(file), "{problem:?}");
-    assert!(problem.advice.as_ref().unwrap().contains("visibility: off"), "{problem:?}");
+    assert!(problem.hint.as_ref().unwrap().contains("visibility: off"), "{problem:?}");
 }
 
 #[test]
 fn a_rule_without_a_device_is_a_warning() {
-    let checks = changed(Subject::Resources, |facts| {
+    let checks = changed(Subject::RESOURCES, |facts| {
         let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
         let rule = devices::ResourceRule {
             name: "example.com/none".parse().unwrap(),
@@ -553,23 +477,23 @@ fn a_rule_without_a_device_is_a_warning() {
         models[0].rules = Arc::new([rule]);
         models[0].numa = NumaTopology::Withhold;
     });
-    let idle = checks.iter().find(|check| check.verdict == Verdict::Warning).unwrap();
+    let idle = checks.iter().find(|check| check.status == Status::Warning).unwrap();
     assert_eq!(idle.object.as_deref(), Some("example.com/none"));
 }
 
 #[test]
 fn containers_can_see_all_of_several_gpus() {
-    let (verdict, what) = only(Subject::Visibility, |facts| {
+    let (status, what) = only(Subject::VISIBILITY, |facts| {
         facts.machine.adapters = Ok(two_gpus());
     });
-    assert_eq!((verdict, what.contains("all 2 GPUs")), (Verdict::Warning, true));
-    assert_eq!(only(Subject::Visibility, |facts| adapters(facts).clear()).0, Verdict::Ok);
+    assert_eq!((status, what.contains("all 2 GPUs")), (Status::Warning, true));
+    assert_eq!(only(Subject::VISIBILITY, |facts| adapters(facts).clear()).0, Status::Ok);
 }
 
 #[test]
 fn nvml_is_needed_only_with_an_nvidia_device() {
-    let verdict = |nvml: Nvml, nvidia: bool| {
-        only(Subject::Nvml, |facts| {
+    let status = |nvml: Nvml, nvidia: bool| {
+        only(Subject::NVML, |facts| {
             facts.machine.software.nvml = Some(nvml);
             if !nvidia {
                 adapters(facts).clear();
@@ -578,15 +502,15 @@ fn nvml_is_needed_only_with_an_nvidia_device() {
         .0
     };
     let absent = || Nvml { library: None, gpus: Err("no nvidia-smi".to_owned()) };
-    assert_eq!(verdict(absent(), true), Verdict::Warning);
-    assert_eq!(verdict(absent(), false), Verdict::Ok);
+    assert_eq!(status(absent(), true), Status::Warning);
+    assert_eq!(status(absent(), false), Status::Ok);
     let broken = Nvml { gpus: Err("driver mismatch".to_owned()), ..nvml(&[]) };
-    assert_eq!(verdict(broken, true), Verdict::Warning);
-    assert_eq!(verdict(nvml(&["WDDM", "MCDM"]), true), Verdict::Ok);
-    let (verdict, what) = only(Subject::Nvml, |facts| {
+    assert_eq!(status(broken, true), Status::Warning);
+    assert_eq!(status(nvml(&["WDDM", "MCDM"]), true), Status::Ok);
+    let (status, what) = only(Subject::NVML, |facts| {
         facts.machine.software.nvml = Some(nvml(&["WDDM", "TCC"]));
     });
-    assert_eq!(verdict, Verdict::Warning);
+    assert_eq!(status, Status::Warning);
     assert!(what.ends_with("GPU 1 (NVIDIA Tesla T4)"), "{what}");
 }
 
@@ -599,13 +523,13 @@ fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
     facts.directory = None;
     let checks = evaluate(&facts);
     let unchecked: Vec<_> =
-        checks.iter().filter(|c| c.verdict == Verdict::NotChecked).map(|c| c.subject).collect();
+        checks.iter().filter(|c| c.status == Status::Skipped).map(|c| c.subject).collect();
     let expected = [
-        Subject::Containerd,
-        Subject::Kubelet,
-        Subject::KubeletDirectory,
-        Subject::KubeletSocket,
-        Subject::Nvml,
+        Subject::CONTAINERD,
+        Subject::KUBELET,
+        Subject::KUBELET_DIRECTORY,
+        Subject::KUBELET_SOCKET,
+        Subject::NVML,
     ];
     assert_eq!(unchecked, expected);
 }

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use cluster::TestServer;
+use config::{EmptyEnvironment, Flags};
 use daemon::test_log::Log;
 use devices::{Catalog, HostSnapshot, Moment};
 use serde_json::{Value, json};
-use settings::{EmptyEnvironment, Flags};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
@@ -21,11 +21,11 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 fn host() -> HostSnapshot {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
-    inventory::read(&folder.join("aws-t4-two.yaml")).unwrap()
+    config::inventory::read(&folder.join("aws-t4-two.yaml")).unwrap()
 }
 
 fn set(host: &HostSnapshot) -> Arc<DeviceSet> {
-    let policy = settings::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
+    let policy = config::load(&Flags::default(), &EmptyEnvironment).unwrap().policy;
     Arc::new(DeviceSet::next(None, Catalog::new(policy).offer(host), Moment::default()))
 }
 
@@ -52,7 +52,7 @@ async fn report(server: &TestServer, test: impl AsyncFnOnce(UnboundedSender<Arc<
 }
 
 fn heartbeat(server: &TestServer, number: u32) {
-    server.change(|node| node["status"]["images"] = number.into());
+    server.change(|node| node["status"]["images"] = json!([{"sizeBytes": number}]));
 }
 
 /// Method and path of the requests since the last call.
@@ -78,18 +78,41 @@ async fn a_start_needs_three_requests_and_a_restart_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_while_nothing_changes() {
+async fn only_heartbeats_are_written_while_nothing_changes() {
     let server = TestServer::new(json!({}));
     report(&server, async |sets| {
         sets.send(set(&host())).unwrap();
         sleep(MINUTE).await;
         assert_eq!(writes(&server), 2);
+        let mut heartbeats = 0;
         for number in 0..100 {
             heartbeat(&server, number);
             sets.send(set(&host())).unwrap();
             sleep(5 * MINUTE).await;
+            let requests = requests(&server);
+            assert!(requests.iter().all(|request| request == STATUS || request == WATCH));
+            heartbeats += requests.iter().filter(|request| *request == STATUS).count();
         }
-        assert_eq!(writes(&server), 0);
+        assert!((99..=101).contains(&heartbeats), "{heartbeats}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_device_that_flaps_changes_the_condition_every_ten_seconds() {
+    let server = TestServer::new(json!({}));
+    report(&server, async |sets| {
+        for _ in 0..60 {
+            sets.send(set(&host())).unwrap();
+            sleep(MINUTE / 120).await;
+            sets.send(unhealthy()).unwrap();
+            sleep(MINUTE / 120).await;
+        }
+        let changes = requests(&server).iter().filter(|request| *request == STATUS).count();
+        assert!((2..=7).contains(&changes), "{changes}");
+        sleep(MINUTE / 4).await;
+        let status = server.node()["status"]["conditions"][0]["status"].clone();
+        assert_eq!(status, "False");
     })
     .await;
 }

@@ -5,7 +5,10 @@ use crate::run;
 #[test]
 fn the_reference_page_is_up_to_date() {
     let command = feature_discovery::command();
-    doc_pages::assert_page("reference/directx-feature-discovery.md", &cli::markdown(&command));
+    doc_pages::assert_page(
+        "reference/directx-feature-discovery.md",
+        &doc_pages::reference(&command),
+    );
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) fn catalog_of(text: &str) -> Catalog {
 /// A host with two NVIDIA GPUs.
 fn node(text: &str) -> NodeDevices {
     let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
-    let snapshot = inventory::parse("aws-t4-two.yaml", host).unwrap();
+    let snapshot = ::config::inventory::parse("aws-t4-two.yaml", host).unwrap();
     NodeDevices::fixed(catalog_of(text), snapshot).unwrap()
 }
 
@@ -132,7 +132,7 @@ async fn devices_that_are_not_known_yet_get_the_newest_configuration() {
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 0)]);
     assert!(devices.published().pending().is_some());
     let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
-    let snapshot = inventory::parse("aws-t4-two.yaml", host).unwrap();
+    let snapshot = ::config::inventory::parse("aws-t4-two.yaml", host).unwrap();
     let duration = Duration::ZERO;
     devices.apply_read(Read { cause: Cause::Start, duration, result: Ok(snapshot) }).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 6)]);

@@ -96,7 +96,7 @@ async fn start_on_hung_host(access: HostAccess) -> NodeDevices {
 
 pub(super) fn two_gpus() -> HostSnapshot {
     let text = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
-    inventory::parse("aws-t4-two.yaml", text).unwrap()
+    config::inventory::parse("aws-t4-two.yaml", text).unwrap()
 }
 
 pub(super) fn one_gpu() -> HostSnapshot {
@@ -106,8 +106,8 @@ pub(super) fn one_gpu() -> HostSnapshot {
 }
 
 fn catalog() -> Catalog {
-    let flags = settings::Flags::default();
-    Catalog::new(settings::load(&flags, &settings::EmptyEnvironment).unwrap().policy)
+    let flags = config::Flags::default();
+    Catalog::new(config::load(&flags, &config::EmptyEnvironment).unwrap().policy)
 }
 
 /// The list of the first resource.

@@ -78,7 +78,9 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     match inventory {
         Some(path) => cli::read_inventory(path),
-        None => inventory::parse("aws-t4-two.yaml", DEFAULT_HOST).map_err(Failure::runtime),
+        None => {
+            ::config::inventory::parse("aws-t4-two.yaml", DEFAULT_HOST).map_err(Failure::runtime)
+        }
     }
 }
 

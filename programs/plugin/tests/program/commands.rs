@@ -59,8 +59,8 @@ fn a_recorded_inventory_reads_back_the_same() {
         let path = recorded(&name);
         let (status, out, _) = run(&["record", "--inventory", &path.display().to_string()]);
         assert_eq!(status, Some(0));
-        let again = inventory::parse("again", &out).unwrap();
-        assert_eq!(again, inventory::read(&path).unwrap());
+        let again = config::inventory::parse("again", &out).unwrap();
+        assert_eq!(again, config::inventory::read(&path).unwrap());
     }
 }
 

@@ -196,7 +196,7 @@ async fn a_fifo_or_a_slow_writer_in_place_of_the_inventory_changes_nothing() {
     let pipe = daemon.folder.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     std::fs::rename(&pipe, &path).unwrap();
-    daemon.wait_for_line("it is a FIFO, not a regular file");
+    daemon.wait_for_line("it is not a regular file");
     assert_eq!(display(&kubelet.resources()), Some((2, 2)));
 
     std::fs::write(path.with_extension("new"), &whole).unwrap();
@@ -297,6 +297,13 @@ pub(crate) fn status(directory: &Path) -> (Option<i32>, serde_json::Value) {
     (status, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
 }
 
+/// The answer to a liveness probe.
+fn is_live(directory: &Path) -> bool {
+    let mut command = program();
+    command.args(["status", "--live", "--device-plugin-dir"]).arg(directory);
+    command.output().unwrap().status.success()
+}
+
 /// Ready means that a kubelet received the device list, not that a process runs.
 #[tokio::test]
 async fn status_reports_whether_a_kubelet_received_the_list() {
@@ -312,6 +319,9 @@ async fn status_reports_whether_a_kubelet_received_the_list() {
             loop {
                 let (status, report) = status(&directory);
                 assert_eq!(status, Some(i32::from(report["ready"] != true)));
+                if report["live"] == true {
+                    assert!(is_live(&directory), "a daemon that waits is not restarted: {report}");
+                }
                 let state = report["resources"][0]["state"].as_str().unwrap_or_default();
                 if report["ready"] == ready && state.contains(expected) {
                     return report;
@@ -349,6 +359,7 @@ async fn status_distinguishes_a_busy_daemon_from_an_absent_one() {
     let (code, report) = status(folder.path());
     assert!(started.elapsed() < LIMIT, "{:?}", started.elapsed());
     assert_eq!((code, report["busySockets"].as_array().map(Vec::len)), (Some(1), Some(100)));
+    assert!(!is_live(folder.path()), "a daemon that hangs is restarted");
     drop(silent);
     // A process that another test starts holds the listeners until its `exec`.
     let started = Instant::now();

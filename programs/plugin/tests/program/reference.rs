@@ -14,7 +14,7 @@ const PROGRAMS: [&str; 3] = [
 fn the_reference_pages_match_the_programs() {
     for command in plugin::programs() {
         let page = format!("reference/{}.md", command.get_name());
-        doc_pages::assert_page(&page, &cli::markdown(&command));
+        doc_pages::assert_page(&page, &doc_pages::reference(&command));
     }
 }
 
@@ -80,6 +80,11 @@ fn help_lists_own_options_first_then_logging_then_help() {
         (
             "doctor",
             &[
+                "--try",
+                "--skip",
+                "--wait-for-event",
+                "--image",
+                "--namespace",
                 "--image-os-version",
                 "--config",
                 "--inventory",
@@ -95,6 +100,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--wait-for-event",
                 "--image",
                 "--namespace",
+                "--image-os-version",
                 "--config",
                 "--inventory",
                 "--driver-model",
@@ -102,7 +108,7 @@ fn help_lists_own_options_first_then_logging_then_help() {
                 "--output",
             ],
         ),
-        ("status", &["--driver-model", "--device-plugin-dir", "--output"]),
+        ("status", &["--live", "--driver-model", "--device-plugin-dir", "--output"]),
         ("service", &[]),
         ("completions", &[]),
     ] {

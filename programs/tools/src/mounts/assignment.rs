@@ -6,14 +6,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cli::frontends::Container;
 use devices::{
     AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceScope, DeviceSet,
     DriverModel, Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, NumaTopology,
     Offer, PlanError, PlanWarning, Policy, ResourceDevices, ResourceNameError, RuntimeMounts,
     SharedRequests, Sharing, SkipReason, SlotId, UnhealthyReason, contents, plan,
 };
-
-use frontends::Container;
 
 use super::selector::DeviceSelector;
 
@@ -33,9 +32,10 @@ pub(super) struct Assignment {
 }
 
 impl Assignment {
-    /// What the front end gives the container.
-    pub(super) fn container(&self) -> Container<'_> {
-        Container { devices: &self.devices, mounts: &self.mounts, envs: &self.envs }
+    /// What the front end gives the container, with the variables for `hints`.
+    pub(super) fn container(&self, hints: bool) -> Container<'_> {
+        let envs = hints.then_some(&self.envs);
+        Container { devices: &self.devices, mounts: &self.mounts, envs }
     }
 }
 

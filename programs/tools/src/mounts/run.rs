@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::anyhow;
 use cli::Failure;
-use frontends::Frontend;
+use cli::frontends::Frontend;
 
 use super::quoting;
 use crate::stderr;

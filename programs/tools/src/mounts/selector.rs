@@ -24,9 +24,6 @@ pub(super) struct DeviceSelector {
 /// Why no device is selected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SelectorError {
-    /// The command line selects none.
-    #[error("no device selected")]
-    Empty,
     /// The host has none.
     #[error("this host has no DirectX device")]
     NoDevices,
@@ -38,10 +35,6 @@ pub(super) enum SelectorError {
 impl DeviceSelector {
     /// The indexes of the selected devices in `devices`, in order, each once.
     pub(super) fn select(&self, devices: &[Device]) -> Result<Vec<usize>, SelectorError> {
-        let values = self.indexes.len() + self.luids.len() + self.paths.len();
-        if values == 0 && !self.all {
-            return Err(SelectorError::Empty);
-        }
         if devices.is_empty() {
             return Err(SelectorError::NoDevices);
         }

@@ -12,7 +12,7 @@ const PROGRAMS: [&str; 3] = [GEN_DEVICE_MOUNTS, QUERY_HCS_CAPABILITIES, TEST_DEV
 fn the_reference_pages_are_up_to_date() {
     for command in tools::programs() {
         let page = format!("reference/{}.md", command.get_name());
-        doc_pages::assert_page(&page, &cli::markdown(&command));
+        doc_pages::assert_page(&page, &doc_pages::reference(&command));
     }
 }
 

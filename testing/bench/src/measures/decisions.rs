@@ -70,8 +70,8 @@ fn device_sets(effort: Effort) -> Result<Vec<f64>> {
 pub(super) fn catalog(text: &str) -> Result<Catalog> {
     let file = tempfile::Builder::new().suffix(".yaml").tempfile()?;
     std::fs::write(file.path(), text)?;
-    let flags = settings::Flags { config: Some(file.path().into()), ..Default::default() };
-    let config = settings::load(&flags, &settings::ProcessEnvironment)?;
+    let flags = config::Flags { config: Some(file.path().into()), ..Default::default() };
+    let config = config::load(&flags, &config::ProcessEnvironment)?;
     Ok(Catalog::new(config.policy))
 }
 
@@ -92,7 +92,7 @@ fn rules() -> String {
 
 /// A node with this many T4s.
 pub(super) fn host(adapters: u32) -> Result<HostSnapshot> {
-    let mut host = inventory::parse("aws-t4-two.yaml", NODE)?;
+    let mut host = config::inventory::parse("aws-t4-two.yaml", NODE)?;
     let one = host.adapters.pop().context("the inventory has no adapter")?;
     host.adapters.extend((0..adapters).map(|n| {
         let mut adapter = one.clone();

@@ -116,7 +116,7 @@ fn sizes(folder: &Path) -> Result<Vec<Row>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let limit = match path.extension().and_then(|extension| extension.to_str()) {
             Some("dll") => 20.0,
-            Some("exe") if name == LAUNCHER => 400.0,
+            Some("exe") if name == LAUNCHER => 1024.0,
             _ => continue,
         };
         let bytes = u32::try_from(fs::metadata(&path)?.len())?;

@@ -195,10 +195,10 @@ impl DxcoreAdapter {
 }
 
 /// The events of one set of lists. `DXCore` raises a fatal exception if a list or an adapter
-/// is released before its events are unregistered. Therefore `events` is the first field,
+/// is released before its events are unregistered. Therefore `_events` is the first field,
 /// which is dropped first.
 pub(crate) struct Subscription {
-    events: Vec<Event>,
+    _events: Vec<Event>,
     lists: Vec<AdapterList>,
 }
 
@@ -215,7 +215,7 @@ impl Subscription {
         on_change: &Arc<ChangeCallback>,
     ) -> io::Result<Self> {
         let events = lists.iter().map(|list| Event::new(dxcore, &list.list, on_change));
-        Ok(Self { events: events.collect::<io::Result<_>>()?, lists })
+        Ok(Self { _events: events.collect::<io::Result<_>>()?, lists })
     }
 
     /// The observed lists.

@@ -1,0 +1,138 @@
+//! The options before `--`.
+
+use std::ffi::OsString;
+
+use gpu_probe::Api;
+
+use crate::failure::{Failure, USAGE};
+
+/// What to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Request {
+    Help,
+    Version,
+    /// Run the program of the raw command line.
+    Run {
+        /// Neither it nor a child runs unfiltered.
+        is_required: bool,
+        /// Its children report what is not filtered.
+        is_verbose: bool,
+    },
+    Check {
+        json: bool,
+    },
+    /// Print what the calls of an API list, given the LUIDs of the adapters. `--check` starts
+    /// this program with it.
+    List(Api, Vec<i64>),
+}
+
+/// The hidden option of [`Request::List`].
+pub(crate) const LIST: &str = "--list";
+
+const USAGE_HINT: &str = "see directx-visible --help";
+
+/// Reads the options.
+pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
+    if let Some(list) = list(words) {
+        return Ok(list);
+    }
+    let (mut check, mut json, mut require, mut verbose) = (false, false, false, false);
+    for (n, word) in words.iter().enumerate() {
+        match word.to_str() {
+            Some("-h" | "--help") => return Ok(Request::Help),
+            Some("-V" | "--version") => return Ok(Request::Version),
+            Some("--check") => check = true,
+            Some("--json") => json = true,
+            Some("--require") => require = true,
+            Some("--verbose") => verbose = true,
+            Some("--") => {
+                if check || json {
+                    return Err(usage("--check and --json take no command"));
+                }
+                if n + 1 == words.len() {
+                    return Err(no_command());
+                }
+                return Ok(Request::Run { is_required: require, is_verbose: verbose });
+            }
+            _ => return Err(unknown(&word.to_string_lossy())),
+        }
+    }
+    match (check, json, require || verbose) {
+        (true, _, true) => {
+            Err(usage("--require and --verbose belong to a command, not to --check"))
+        }
+        (true, json, false) => Ok(Request::Check { json }),
+        (false, true, _) => Err(usage("--json belongs to --check")),
+        (false, false, _) => Err(no_command()),
+    }
+}
+
+/// `--list API LUID,LUID`.
+fn list(words: &[OsString]) -> Option<Request> {
+    let [option, api, luids] = words else { return None };
+    let api = Api::with_name(api.to_str()?).filter(|_| option == LIST)?;
+    let luids = luids.to_str()?.split(',').filter_map(|luid| luid.parse().ok());
+    Some(Request::List(api, luids.collect()))
+}
+
+fn usage(message: &str) -> Failure {
+    Failure::new(USAGE, message, USAGE_HINT)
+}
+
+fn no_command() -> Failure {
+    let hint = "write it after `--`, as in directx-visible -- C:\\app\\server.exe";
+    Failure::new(USAGE, "there is no command", hint)
+}
+
+fn unknown(word: &str) -> Failure {
+    if word.starts_with('-') {
+        return usage(&format!("unknown option `{}`", word.escape_debug()));
+    }
+    let message = format!("unexpected argument `{}`", word.escape_debug());
+    Failure::new(USAGE, message, "write the command after `--`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Request, String> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        parse(&words).map_err(|failure| {
+            assert_eq!(failure.code, USAGE);
+            failure.to_string()
+        })
+    }
+
+    #[test]
+    fn options_end_at_the_command() {
+        let run = |is_required, is_verbose| Ok(Request::Run { is_required, is_verbose });
+        assert_eq!(parsed(&["--", "a", "--check"]), run(false, false));
+        assert_eq!(parsed(&["--require", "--", "--"]), run(true, false));
+        assert_eq!(parsed(&["--verbose", "--", "a"]), run(false, true));
+        assert_eq!(parsed(&["--check", "--json"]), Ok(Request::Check { json: true }));
+        assert_eq!(parsed(&["--check"]), Ok(Request::Check { json: false }));
+        let list = parsed(&["--list", "vulkan", "5,-6"]);
+        assert_eq!(list, Ok(Request::List(Api::Vulkan, vec![5, -6])));
+        assert_eq!(parsed(&["--list", "cuda", ""]), Ok(Request::List(Api::Cuda, Vec::new())));
+        assert_eq!(parsed(&["--require", "--help", "x"]), Ok(Request::Help));
+    }
+
+    #[test]
+    fn wrong_usage_is_named() {
+        for (words, expected) in [
+            (&[][..], "error: there is no command\nhint: write it after"),
+            (&["--require"][..], "error: there is no command"),
+            (&["--"][..], "error: there is no command"),
+            (&["cmd.exe"][..], "error: unexpected argument `cmd.exe`\nhint: write the command"),
+            (&["--requir", "--", "a"][..], "error: unknown option `--requir`"),
+            (&["--list", "x", ""][..], "error: unknown option `--list`"),
+            (&["--json"][..], "error: --json belongs to --check"),
+            (&["--check", "--require"][..], "error: --require and --verbose belong to a command"),
+            (&["--check", "--", "a"][..], "error: --check and --json take no command"),
+        ] {
+            let error = parsed(words).unwrap_err();
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `--check`: what each API lists with and without the filter, compared with the devices of
+//! the container.
+
+use std::fmt::Write as _;
+
+use gpu_probe::Api;
+use gpu_probe::lists::{Adapters, Listed};
+use serde::Serialize;
+
+use crate::allocation::list;
+
+/// The lists of a process that ended without a result: `why` stands for every call.
+pub(crate) fn stopped(why: String) -> Vec<Listed> {
+    vec![Listed { call: EVERY_CALL.to_owned(), adapters: Adapters::Stopped(why) }]
+}
+
+const EVERY_CALL: &str = "every call";
+
+/// Removes devices that are not in `known`.
+pub(crate) fn keep(lists: &mut [Listed], known: &[i64]) {
+    for Listed { adapters, .. } in lists {
+        if let Adapters::Devices { luids, .. } = adapters {
+            luids.retain(|luid| known.contains(luid));
+        }
+    }
+}
+
+/// What `call` listed. A step that failed before it is the only one of a process.
+fn of(lists: &[Listed], call: &str) -> Adapters {
+    let same = lists.iter().find(|listed| listed.call == call);
+    let found = same.or_else(|| lists.first().filter(|_| lists.len() == 1));
+    let missing = || Adapters::Absent("not reported".to_owned());
+    found.map_or_else(missing, |listed| listed.adapters.clone())
+}
+
+fn luids(adapters: &Adapters) -> &[i64] {
+    match adapters {
+        Adapters::Devices { luids, .. } => luids,
+        _ => &[],
+    }
+}
+
+/// The adapters that are compared: those that can be allocated, and those that were.
+pub(crate) fn known(allocated: &[i64], adapters: Option<&[i64]>) -> Vec<i64> {
+    let adapters = adapters.unwrap_or_default().iter();
+    let others = adapters.filter(|luid| !allocated.contains(luid));
+    allocated.iter().chain(others).copied().collect()
+}
+
+/// The comparison.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    allocated: Vec<i64>,
+    apis: Vec<Compared>,
+    /// Whether every call that works lists exactly the container's devices.
+    is_as_allocated: bool,
+    /// What DXGI lists without the filter: Direct3D chooses its default among them.
+    #[serde(skip)]
+    offered: Vec<i64>,
+}
+
+/// One call.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+#[serde(rename_all = "camelCase")]
+struct Compared {
+    api: &'static str,
+    call: String,
+    verdict: Verdict,
+    unfiltered: Adapters,
+    filtered: Adapters,
+}
+
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "camelCase")]
+enum Verdict {
+    /// It lists the devices of the container, and no others.
+    Ok,
+    /// It lists others, or lost devices of the container.
+    Different,
+    /// This Windows or container does not have it.
+    Absent,
+    /// It does not work without the filter either.
+    Failed,
+}
+
+impl Report {
+    pub(crate) fn new(allocated: &[i64]) -> Report {
+        let allocated = allocated.to_vec();
+        Report { allocated, apis: Vec::new(), is_as_allocated: false, offered: Vec::new() }
+    }
+
+    /// Compares the lists of two processes.
+    pub(crate) fn add(&mut self, api: Api, unfiltered: &[Listed], filtered: &[Listed]) {
+        // A process whose first step fails has fewer calls.
+        let is_longer = filtered.len() > unfiltered.len();
+        let is_stopped = unfiltered.iter().any(|listed| listed.call == EVERY_CALL);
+        for Listed { call, .. } in if is_longer || is_stopped { filtered } else { unfiltered } {
+            let (before, after) = (of(unfiltered, call), of(filtered, call));
+            if api == Api::Dxgi {
+                self.offered.extend(luids(&before));
+            }
+            // Direct3D only has the device that it uses if a program names none.
+            let verdict = if matches!(api, Api::D3d11 | Api::D3d12) {
+                self.verdict(&self.offered, &before, &after, Self::lost_all)
+            } else {
+                self.verdict(luids(&before), &before, &after, Self::lost_any)
+            };
+            let (api, call) = (api.name(), call.clone());
+            self.apis.push(Compared { api, call, verdict, unfiltered: before, filtered: after });
+        }
+        let has = |verdict| self.apis.iter().any(|compared| compared.verdict == verdict);
+        // Without a single list nothing is known.
+        self.is_as_allocated = has(Verdict::Ok) && !has(Verdict::Different);
+    }
+
+    /// Judges a call that can list the devices `offered`. `lost` says whether it should list
+    /// more of those of the container.
+    fn verdict(
+        &self,
+        offered: &[i64],
+        before: &Adapters,
+        after: &Adapters,
+        lost: fn(own: &[i64], after: &[i64]) -> bool,
+    ) -> Verdict {
+        let is_own = |luid: &&i64| self.allocated.contains(luid);
+        let own: Vec<i64> = offered.iter().filter(is_own).copied().collect();
+        let has_lost = !luids(before).is_empty() && lost(&own, luids(after));
+        let has_others = !luids(after).iter().all(|luid| self.allocated.contains(luid));
+        match (before, after) {
+            _ if has_others || has_lost => Verdict::Different,
+            (Adapters::Stopped(_), Adapters::Stopped(_)) => Verdict::Failed,
+            (_, Adapters::Stopped(_)) => Verdict::Different,
+            // Only other devices were listed, so a refusal hides them as well.
+            (_, Adapters::Devices { .. }) | (Adapters::Devices { .. }, _) => Verdict::Ok,
+            (_, Adapters::Absent(_)) => Verdict::Absent,
+            (_, Adapters::Failed(_)) => Verdict::Failed,
+        }
+    }
+
+    fn lost_any(own: &[i64], after: &[i64]) -> bool {
+        !own.iter().all(|luid| after.contains(luid))
+    }
+
+    fn lost_all(own: &[i64], after: &[i64]) -> bool {
+        !own.is_empty() && after.is_empty()
+    }
+
+    /// 0, or 1 for a difference.
+    pub(crate) fn exit_code(&self) -> u32 {
+        u32::from(!self.is_as_allocated)
+    }
+
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!("allocated: {}\n", list(&self.allocated));
+        for Compared { api, call, verdict, unfiltered, filtered } in &self.apis {
+            let verdict = match verdict {
+                Verdict::Ok => "ok",
+                Verdict::Different => "DIFFERENT",
+                Verdict::Absent => "absent",
+                Verdict::Failed => "failed",
+            };
+            let change = match (shown(unfiltered), shown(filtered)) {
+                (before, after) if before == after => before,
+                (before, after) => format!("{before} -> {after}"),
+            };
+            let _ = writeln!(text, "{verdict:<10}{api:<8}{call}: {change}");
+        }
+        let summary = if self.is_as_allocated {
+            "the filter shows exactly the container's devices"
+        } else {
+            "the filter does not show exactly the container's devices"
+        };
+        let _ = writeln!(text, "{summary}");
+        text
+    }
+}
+
+fn shown(adapters: &Adapters) -> String {
+    match adapters {
+        Adapters::Devices { luids, without_luid } => {
+            let unknown = (*without_luid > 0).then(|| format!("{without_luid} without LUID"));
+            let known = (!luids.is_empty()).then(|| list(luids));
+            let parts: Vec<String> = known.into_iter().chain(unknown).collect();
+            if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+        }
+        Adapters::Absent(why) => why.clone(),
+        Adapters::Failed(why) | Adapters::Stopped(why) => format!("failed ({why})"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

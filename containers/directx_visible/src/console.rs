@@ -1,0 +1,65 @@
+//! The launcher's command line, and the events of its console.
+//!
+//! The console sends Ctrl+C and Ctrl+Break to the program itself, so the launcher only
+//! survives them. A container runtime stops a container by a thread at `CtrlRoutine` in its
+//! first process, which is the launcher: the program gets the same.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use windows::Win32::Foundation::{CloseHandle, HANDLE, TRUE};
+use windows::Win32::System::Console::{
+    CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler,
+};
+use windows::Win32::System::Environment::GetCommandLineW;
+use windows::Win32::System::Threading::{CreateRemoteThread, LPTHREAD_START_ROUTINE};
+use windows::core::BOOL;
+
+use crate::control_routine;
+
+/// The command line of this process as it was given.
+pub(crate) fn raw_command_line() -> Vec<u16> {
+    // SAFETY: the function has no preconditions.
+    let text = unsafe { GetCommandLineW() };
+    // SAFETY: the text is null-terminated, and nobody changes it.
+    unsafe { text.as_wide() }.to_vec()
+}
+
+/// The program that gets the events, as the number of a handle that is never closed.
+static PROGRAM: OnceLock<usize> = OnceLock::new();
+
+/// Lets `program` decide what an event means. The handle stays open.
+pub(crate) fn forward_events(program: HANDLE) -> windows::core::Result<()> {
+    let _ = PROGRAM.set(program.0.expose_provenance());
+    // SAFETY: the function stays loaded.
+    unsafe { SetConsoleCtrlHandler(Some(on_event), true) }
+}
+
+unsafe extern "system" fn on_event(event: u32) -> BOOL {
+    if event == CTRL_C_EVENT || event == CTRL_BREAK_EVENT {
+        return TRUE;
+    }
+    if event == CTRL_SHUTDOWN_EVENT
+        && let Some(program) = PROGRAM.get()
+    {
+        let program = HANDLE(std::ptr::with_exposed_provenance_mut(*program));
+        // The program may have ended already, or may not let others start threads in it.
+        let _ = send(program, event);
+    }
+    // Windows ends this process when the handler returns; it ends with the program instead.
+    loop {
+        std::thread::sleep(Duration::from_secs(60));
+    }
+}
+
+/// Sends an event as a container runtime does.
+fn send(program: HANDLE, event: u32) -> windows::core::Result<()> {
+    let Some(routine) = control_routine::address(program) else { return Ok(()) };
+    // SAFETY: CtrlRoutine is a thread function, and this is its address in the program.
+    let routine = unsafe { std::mem::transmute::<usize, LPTHREAD_START_ROUTINE>(routine) };
+    let argument = std::ptr::without_provenance(event as usize);
+    // SAFETY: the handle is open, and the routine takes the event as its pointer.
+    let thread = unsafe { CreateRemoteThread(program, None, 0, routine, Some(argument), 0, None) }?;
+    // SAFETY: the handle is open, and nobody else uses it.
+    unsafe { CloseHandle(thread) }
+}

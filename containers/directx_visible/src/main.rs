@@ -1,0 +1,67 @@
+//! `directx-visible`: runs a program that sees only the devices of its container.
+//!
+//! Reads the container's devices from the variables that the device plugin sets, starts
+//! the program with the visibility filter, and returns its exit code.
+
+// The functions of Windows are unsafe to call.
+#![cfg_attr(windows, allow(unsafe_code))]
+#![cfg_attr(not(windows), allow(dead_code, reason = "used on Windows"))]
+
+mod allocation;
+mod arguments;
+mod check;
+mod command_line;
+#[cfg(windows)]
+mod console;
+#[cfg(windows)]
+mod control_routine;
+mod failure;
+mod filter_file;
+mod help;
+#[cfg(windows)]
+mod launch;
+#[cfg(windows)]
+mod run;
+
+use std::process::ExitCode;
+
+use crate::arguments::Request;
+
+fn main() -> ExitCode {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let result = match arguments::parse(&words) {
+        Ok(Request::Help) => {
+            print!("{}", help::TEXT);
+            Ok(0)
+        }
+        Ok(Request::Version) => {
+            println!("directx-visible {}", env!("CARGO_PKG_VERSION"));
+            Ok(0)
+        }
+        #[cfg(windows)]
+        Ok(Request::Run { is_required, is_verbose }) => run::program(is_required, is_verbose),
+        #[cfg(windows)]
+        Ok(Request::Check { json }) => run::check(json),
+        #[cfg(windows)]
+        Ok(Request::List(api, known)) => Ok(run::list(api, &known)),
+        #[cfg(not(windows))]
+        Ok(_) => {
+            let hint = "run it in a container on Windows";
+            Err(failure::Failure::new(failure::OTHER, "this program runs only on Windows", hint))
+        }
+        Err(failure) => Err(failure),
+    };
+    let code = result.unwrap_or_else(|failure| {
+        eprintln!("{failure}");
+        failure.code
+    });
+    exit(code)
+}
+
+/// Ends this process with a code of 32 bits, as Windows has them.
+fn exit(code: u32) -> ExitCode {
+    if let Ok(code) = u8::try_from(code) {
+        return ExitCode::from(code);
+    }
+    std::process::exit(code.cast_signed())
+}

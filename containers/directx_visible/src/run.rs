@@ -1,0 +1,199 @@
+//! Starts the program, and the comparison, on Windows.
+
+use std::io;
+use std::os::windows::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use gpu_probe::lists::{self, Listed, allocatable};
+use gpu_probe::{Api, allocation::allocated, child};
+use visibility_filter::{AllowedLuids, NotFiltered, Payload, REQUIRED, VERBOSE};
+use windows::Win32::System::Threading::CREATE_SUSPENDED;
+
+use crate::allocation::{list as shown, missing};
+use crate::arguments::LIST;
+use crate::check::{Report, keep, known, stopped};
+use crate::command_line::after_dashes;
+use crate::console::raw_command_line;
+use crate::failure::{Failure, NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER, USAGE};
+use crate::filter_file::{FILTER, check_32_bit, load, path_of_32_bit_filter, system_folder};
+use crate::launch::{self, LaunchError, launch};
+
+/// How long a process that lists may take: drivers start in seconds.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// `ERROR_FILE_NOT_FOUND`, `ERROR_PATH_NOT_FOUND` and `ERROR_INVALID_NAME` (winerror.h).
+const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
+
+/// Runs the program, and returns its exit code.
+pub(crate) fn program(is_required: bool, is_verbose: bool) -> Result<u32, Failure> {
+    let raw = raw_command_line();
+    let command = after_dashes(&raw).ok_or_else(no_command)?;
+    let Allocation { allowed, .. } = allocation()?;
+    let payload = match payload(&allowed) {
+        Ok(mut payload) => {
+            payload.flags |= if is_required { REQUIRED } else { 0 };
+            payload.flags |= if is_verbose { VERBOSE } else { 0 };
+            Some(payload)
+        }
+        Err(failure) if is_required => return Err(failure),
+        Err(failure) => {
+            eprintln!("directx-visible: the program sees every GPU:\n{failure}");
+            None
+        }
+    };
+    let warn = |why| eprintln!("directx-visible: the program sees every GPU: {}", reason(why));
+    launch(command, payload.as_ref(), warn).map_err(launch_failure)
+}
+
+/// Compares what each API lists in an unfiltered and in a filtered process.
+pub(crate) fn check(json: bool) -> Result<u32, Failure> {
+    let Allocation { allowed, adapters } = allocation()?;
+    let payload = payload(&allowed)?;
+    let known = known(allowed.as_slice(), adapters.as_deref());
+    let program = own_path()?;
+    let mut report = Report::new(allowed.as_slice());
+    for api in lists::APIS {
+        let listed = |payload| lists_of(&program, api, &known, payload).map_err(launch_failure);
+        let (mut unfiltered, mut filtered) = (listed(None)?, listed(Some(&payload))?);
+        // Without the kernel's lists nothing is known to be software.
+        if adapters.is_some() {
+            keep(&mut unfiltered, &known);
+            keep(&mut filtered, &known);
+        }
+        report.add(api, &unfiltered, &filtered);
+    }
+    if json {
+        let text = serde_json::to_string_pretty(&report);
+        println!("{}", text.map_err(|error| system_failure(&io::Error::from(error)))?);
+    } else {
+        print!("{}", report.text());
+    }
+    Ok(report.exit_code())
+}
+
+/// What the calls of `api` list in a process with the filter of `payload`, or without a filter: a
+/// driver that crashes or hangs ends only the process that asks it.
+fn lists_of(
+    program: &Path,
+    api: Api,
+    known: &[i64],
+    payload: Option<&Payload>,
+) -> Result<Vec<Listed>, LaunchError> {
+    let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+    let mut command = Command::new(program);
+    command.args([LIST, api.name(), &known.join(",")]).creation_flags(CREATE_SUSPENDED.0);
+    let ended = child::supervise(&mut command, LIMIT, |child| launch::run(child, payload))?;
+    Ok(ended.result().unwrap_or_else(|| {
+        stopped(match ended.status.and_then(|status| status.code()) {
+            Some(code) => format!("the process ended with {code:08X}"),
+            None => format!("no result within {} s; the process was ended", LIMIT.as_secs()),
+        })
+    }))
+}
+
+/// Prints what an API lists in this process.
+pub(crate) fn list(api: Api, known: &[i64]) -> u32 {
+    print!("{}", child::result(&lists::list(api, known)));
+    0
+}
+
+/// The container's devices, and those that Windows lists.
+struct Allocation {
+    allowed: AllowedLuids,
+    /// `None` if Windows lists nothing.
+    adapters: Option<Vec<i64>>,
+}
+
+/// The container's devices, of which at least one exists.
+fn allocation() -> Result<Allocation, Failure> {
+    let allowed = allocated()?;
+    let adapters = allocatable();
+    // A Windows that does not list its adapters cannot be compared.
+    if let Some(adapters) = &adapters {
+        let missing = missing(&allowed, adapters)?;
+        if !missing.is_empty() {
+            let missing = shown(&missing);
+            eprintln!("directx-visible: devices of the container do not exist any more: {missing}");
+        }
+    }
+    Ok(Allocation { allowed, adapters })
+}
+
+/// The payload for a filter that can be loaded.
+fn payload(allowed: &AllowedLuids) -> Result<Payload, Failure> {
+    let own = own_path()?;
+    let path = own.with_file_name(FILTER);
+    load(&path).map_err(|error| cannot_load(&path, &error))?;
+    let payload = Payload::new(*allowed, &path.to_string_lossy());
+    let mut payload = payload.map_err(|what| path_failure(&path, what))?;
+    if let Err(failure) = add_32_bit_filter(&mut payload, &own) {
+        eprintln!("directx-visible: 32-bit programs see every GPU:\n{failure}");
+    }
+    Ok(payload)
+}
+
+/// Adds the filter for 32-bit programs, if there is one.
+fn add_32_bit_filter(payload: &mut Payload, own: &Path) -> Result<(), Failure> {
+    let system = system_folder().unwrap_or_default();
+    let path = path_of_32_bit_filter(&own.to_string_lossy(), &system);
+    let Some(path) = path.map(PathBuf::from).filter(|path| path.exists()) else { return Ok(()) };
+    check_32_bit(&path).map_err(|error| cannot_load(&path, &error))?;
+    let set = payload.set_32_bit_filter(&path.to_string_lossy());
+    set.map_err(|what| path_failure(&path, what))
+}
+
+fn cannot_load(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot load the filter {}: {error}", path.display());
+    no_filter(message, "restore the file, and exclude it from antivirus")
+}
+
+fn path_failure(path: &Path, what: &str) -> Failure {
+    let message = format!("the path of the filter {} {what}", path.display());
+    no_filter(message, "put directx-visible.exe and its filter into another folder")
+}
+
+fn no_filter(message: String, hint: &'static str) -> Failure {
+    Failure::new(NO_FILTER, message, hint)
+}
+
+fn own_path() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| system_failure(&error))
+}
+
+fn launch_failure(error: LaunchError) -> Failure {
+    match error {
+        LaunchError::Start(error) => {
+            // The lower half of an HRESULT is the error code of Windows.
+            let code = error.raw_os_error().map(|code| code & 0xFFFF);
+            if code.is_some_and(|code| NOT_FOUND_ERRORS.contains(&code)) {
+                let hint = "write the path of a program; scripts need their interpreter, as in \
+                            cmd.exe /c C:\\app\\start.cmd";
+                return Failure::new(NOT_FOUND, format!("cannot find the program: {error}"), hint);
+            }
+            let hint = "the program must be one that this Windows can run";
+            Failure::new(NOT_EXECUTABLE, format!("cannot run the program: {error}"), hint)
+        }
+        LaunchError::NotFiltered(why) => {
+            let message = format!("the program would see every GPU: {}", reason(why));
+            Failure::new(NOT_FILTERED, message, "omit --require to run it nevertheless")
+        }
+        LaunchError::System(error) => system_failure(&error),
+    }
+}
+
+fn reason(why: NotFiltered) -> String {
+    match why.reason() {
+        (reason, Some(status)) => format!("{reason}, status {status:08X}"),
+        (reason, None) => reason.to_owned(),
+    }
+}
+
+fn system_failure(error: &io::Error) -> Failure {
+    Failure::new(OTHER, format!("a function of Windows failed: {error}"), "report this as a defect")
+}
+
+fn no_command() -> Failure {
+    Failure::new(USAGE, "there is no command", "write it after `--`")
+}

@@ -1,0 +1,83 @@
+//! The APIs that can be tested.
+
+/// A GPU API, or a list of adapters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "`Api::about` says what they are")]
+pub enum Api {
+    D3dkmt,
+    Dxgi,
+    Dxcore,
+    D3d11,
+    D3d12,
+    Directml,
+    Vulkan,
+    Opencl,
+    Opengl,
+    Cuda,
+    Nvml,
+    Nvenc,
+    Amf,
+    Qsv,
+}
+
+/// Every API with its name and what its test does, in the order of the report.
+const APIS: [(Api, &str, &str); 14] = [
+    (Api::D3dkmt, "d3dkmt", "adapters of the Windows graphics kernel"),
+    (Api::Dxgi, "dxgi", "adapters that DXGI lists"),
+    (Api::Dxcore, "dxcore", "adapters that DXCore lists"),
+    (Api::D3d11, "d3d11", "Direct3D 11 compute shader"),
+    (Api::D3d12, "d3d12", "Direct3D 12 compute shader"),
+    (Api::Directml, "directml", "DirectML: 100 runs of a small convolutional network"),
+    (Api::Vulkan, "vulkan", "Vulkan compute shader"),
+    (Api::Opencl, "opencl", "OpenCL kernel"),
+    (Api::Opengl, "opengl", "OpenGL compute shader"),
+    (Api::Cuda, "cuda", "CUDA kernel, Monte Carlo π and memory bandwidth"),
+    (Api::Nvml, "nvml", "GPUs and utilization from NVIDIA's management library"),
+    (Api::Nvenc, "nvenc", "NVIDIA's video encoder: ten frames of H.264"),
+    (Api::Amf, "amf", "AMD's video encoder: start of its runtime"),
+    (Api::Qsv, "qsv", "Intel Quick Sync Video: a session and the codecs"),
+];
+
+impl Api {
+    /// Every API, in the order of the report.
+    pub(crate) fn all() -> impl Iterator<Item = Api> + Clone {
+        APIS.into_iter().map(|(api, ..)| api)
+    }
+
+    /// The API with this name.
+    #[must_use]
+    pub fn with_name(name: &str) -> Option<Api> {
+        Api::all().find(|api| api.name() == name)
+    }
+
+    /// Its name on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        APIS[self as usize].1
+    }
+
+    /// What its test does, for the help.
+    pub(crate) fn about(self) -> &'static str {
+        APIS[self as usize].2
+    }
+
+    /// Whether it is a part of Windows.
+    pub(crate) fn is_directx(self) -> bool {
+        self as usize <= Api::Directml as usize
+    }
+
+    /// Whether this operating system can have it.
+    pub(crate) fn exists_here(self) -> bool {
+        cfg!(windows) || !self.is_directx()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_apis() {
+        assert!(APIS.iter().enumerate().all(|(n, (api, ..))| *api as usize == n));
+    }
+}

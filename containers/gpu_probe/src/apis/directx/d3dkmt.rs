@@ -1,0 +1,111 @@
+//! The graphics kernel's functions, which gdi32 exports, and the adapters that it lists.
+#![allow(unsafe_code, reason = "calls gdi32.dll")]
+
+use std::ffi::c_void;
+
+use visibility_filter::{ADAPTER_TYPE, AdapterInfo, EnumAdapters2, QueryAdapterInfo};
+use windows::Win32::Foundation::NTSTATUS;
+
+use super::com::until_null;
+use crate::library::{Loaded, Symbols as _};
+use crate::outcome::{DeviceInfo, Fault, Kind};
+use crate::session::{Candidate, Devices, Refusal, Work};
+
+pub(crate) const NAMES: &[&str] = &["gdi32.dll"];
+
+/// `SoftwareDevice` of `D3DKMT_ADAPTERTYPE`.
+const SOFTWARE_DEVICE: u32 = 1 << 2;
+
+/// `KMTQAITYPE_ADAPTERREGISTRYINFO`, which answers with a `D3DKMT_ADAPTERREGISTRYINFO`: four texts,
+/// the first of which is the name.
+const REGISTRY_INFO: u32 = 8;
+type RegistryInfo = [[u16; 260]; 4];
+
+type Call = unsafe extern "system" fn(*mut c_void) -> NTSTATUS;
+
+/// Lists the adapters.
+pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
+    let kernel = Kernel(library);
+    let adapters = kernel.adapters2()?;
+    let candidates = adapters.iter().map(|adapter| Candidate {
+        info: kernel.describe(adapter),
+        work: Work::Listed(Vec::new()),
+    });
+    Ok((None, candidates.collect()))
+}
+
+/// The functions of the kernel.
+pub(crate) struct Kernel(pub(crate) Loaded);
+
+impl Kernel {
+    pub(crate) fn adapters2(&self) -> Result<Vec<AdapterInfo>, Refusal> {
+        counted(|list, count| {
+            let mut call = EnumAdapters2 { count, list };
+            self.call("D3DKMTEnumAdapters2", &mut call)?;
+            Ok(call.count)
+        })
+    }
+
+    /// Its `D3DKMT_ADAPTERTYPE`, unless the kernel refuses.
+    pub(crate) fn kind(&self, adapter: &AdapterInfo) -> Option<u32> {
+        self.query(adapter, ADAPTER_TYPE, 0)
+    }
+
+    fn describe(&self, adapter: &AdapterInfo) -> DeviceInfo {
+        let is_software = self.kind(adapter).is_some_and(|kind| kind & SOFTWARE_DEVICE != 0);
+        let names: Option<RegistryInfo> = self.query(adapter, REGISTRY_INFO, [[0; 260]; 4]);
+        let name = names.map(|names| until_null(&names[0])).filter(|name| !name.is_empty());
+        DeviceInfo {
+            name: name.unwrap_or_else(|| "adapter without a name".to_owned()),
+            kind: if is_software { Kind::Software } else { Kind::Hardware },
+            luid: Some(adapter.luid()),
+            driver: None,
+            memory_bytes: None,
+        }
+    }
+
+    /// Asks about an adapter. `answer` consists of numbers.
+    fn query<T>(&self, adapter: &AdapterInfo, kind: u32, mut answer: T) -> Option<T> {
+        let mut query = QueryAdapterInfo {
+            handle: adapter.handle,
+            kind,
+            data: (&raw mut answer).cast(),
+            size: u32::try_from(size_of::<T>()).unwrap_or(0),
+        };
+        self.call("D3DKMTQueryAdapterInfo", &mut query).ok()?;
+        Some(answer)
+    }
+
+    /// Calls a function with its structure.
+    pub(crate) fn call<T>(&self, name: &'static str, structure: &mut T) -> Result<(), Refusal> {
+        let function = self.function(name)?;
+        // SAFETY: every caller passes the structure of the function, which lives until the
+        // call returns.
+        let status = unsafe { function((&raw mut *structure).cast()) };
+        if status.is_ok() {
+            return Ok(());
+        }
+        Err(Fault::new(format!("{name} failed: {:#010x}", status.0)).into())
+    }
+
+    pub(crate) fn function(&self, name: &'static str) -> Result<Call, Refusal> {
+        let address = self.0.function(name).map_err(Refusal::Absent)?;
+        // SAFETY: every function that this program uses has this type (d3dkmthk.h).
+        Ok(unsafe { std::mem::transmute::<*mut (), Call>(address) })
+    }
+}
+
+/// A list whose function is called for its length first. It gets the list and its length,
+/// and returns the number of adapters.
+pub(crate) fn counted(
+    list: impl Fn(*mut AdapterInfo, u32) -> Result<u32, Refusal>,
+) -> Result<Vec<AdapterInfo>, Refusal> {
+    let count = list(std::ptr::null_mut(), 0)?;
+    let mut adapters = vec![AdapterInfo::default(); count as usize];
+    // An empty list has no address that Windows accepts.
+    if !adapters.is_empty() {
+        let count = list(adapters.as_mut_ptr(), count)?;
+        adapters.truncate(count as usize);
+    }
+    Ok(adapters)
+}

@@ -1,0 +1,94 @@
+//! The help and the reference page, from one table of options.
+
+use std::fmt::Write as _;
+
+use crate::api::Api;
+
+/// An option of the program.
+pub(crate) struct Flag {
+    /// As in the help, with its value.
+    usage: &'static str,
+    about: &'static str,
+}
+
+/// Every option, in the order of the help.
+pub(crate) const FLAGS: [Flag; 7] = [
+    Flag { usage: "--output <text|json>", about: "Output format; default `text`" },
+    Flag { usage: "--allow-software", about: "Accept devices that the CPU emulates" },
+    Flag {
+        usage: "--expect[=<ALLOCATED>]",
+        about: "Compare the visible adapters with the allocated ones: a number, or LUIDs separated \
+                by commas; without value those of the variables `DIRECTX_VISIBLE_DEVICES_*` and \
+                `DIRECTX_VISIBLE_DEVICES`",
+    },
+    Flag {
+        usage: "--burn <SECONDS>",
+        about: "Keep the devices of each API busy for this time, at most a day, and verify every \
+                result",
+    },
+    Flag {
+        usage: "--time-limit <SECONDS>",
+        about: "Time limit for each API, in addition to `--burn`, at most an hour; default 30",
+    },
+    Flag { usage: "--help", about: "Print help" },
+    Flag { usage: "--version", about: "Print version" },
+];
+
+impl Flag {
+    /// Its name, such as `--burn`.
+    pub(crate) fn name(&self) -> &'static str {
+        let end = self.usage.find([' ', '[']).unwrap_or(self.usage.len());
+        &self.usage[..end]
+    }
+}
+
+const ABOUT: &str = "Use every GPU API for a moment, verify the results and report what works";
+const USAGE: &str = "gpu-probe [OPTIONS] [API]...";
+const APIS: &str = "APIs that must work; without names, those that are installed";
+const EXAMPLES: &str = "\
+Examples:
+  Test every API that is installed:
+    gpu-probe
+  Demand that CUDA and Vulkan work, for a script:
+    gpu-probe cuda vulkan --output json
+  Fail if other GPUs are visible than the allocated ones:
+    gpu-probe --expect
+  Keep the GPU busy for a minute:
+    gpu-probe d3d12 --burn 60
+
+Exit status: 0 if everything that is installed or named works, 1 if something does not, 2 for
+wrong usage.
+";
+
+// Writing to a String cannot fail, here and below.
+
+/// What `--help` prints.
+pub(crate) fn text() -> String {
+    let mut text = format!("{ABOUT}\n\nUsage: {USAGE}\n\nAPIs ({}):\n", APIS.to_lowercase());
+    for api in Api::all() {
+        let _ = writeln!(text, "  {:<8} {}", api.name(), api.about());
+    }
+    text.push_str("\nOptions:\n");
+    for flag in &FLAGS {
+        let _ = writeln!(text, "  {}\n      {}", flag.usage, flag.about);
+    }
+    text + "\n" + EXAMPLES
+}
+
+/// The reference page, in the form of the other programs' pages.
+pub(crate) fn markdown() -> String {
+    let names: Vec<String> = Api::all().map(|api| format!("`{}`", api.name())).collect();
+    let mut text = format!(
+        "# gpu-probe\n\n{ABOUT}\n\n```text\n{USAGE}\n```\n\n| Argument | Meaning |\n|---|---|\n\
+         | `[API]...` | {APIS} ({}) |\n",
+        names.join(", ")
+    );
+    for flag in &FLAGS {
+        let _ = writeln!(text, "| `{}` | {} |", flag.usage.replace('|', "\\|"), flag.about);
+    }
+    text.push_str("\n| API | Test |\n|---|---|\n");
+    for api in Api::all() {
+        let _ = writeln!(text, "| `{}` | {} |", api.name(), api.about());
+    }
+    text + "\n```text\n" + EXAMPLES + "```\n"
+}

@@ -1,0 +1,74 @@
+//! `gpu-probe`: uses every GPU API of a container for a moment, verifies the results on the CPU
+//! and reports what works, what does not and why.
+//!
+//! Each API runs in a process of its own with a time limit, so that a hanging driver or a crashing
+//! library costs one line of the report. `directx-visible --check` lists adapters with the same
+//! code, in such processes.
+
+mod advice;
+mod agreement;
+pub mod allocation;
+mod api;
+mod apis;
+mod arguments;
+pub mod child;
+mod failure;
+mod file_version;
+mod help;
+mod library;
+pub mod lists;
+mod measure;
+#[cfg(any(windows, test))]
+mod network;
+mod outcome;
+mod report;
+mod session;
+mod verdict;
+mod visibility;
+mod workload;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub use api::Api;
+
+use crate::arguments::{Arguments, Request};
+use crate::failure::{Failure, print};
+use crate::report::Report;
+
+/// Runs the program with this process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
+    run().unwrap_or_else(|failure| failure.report())
+}
+
+/// The reference page of the program.
+#[must_use]
+pub fn reference() -> String {
+    help::markdown()
+}
+
+fn run() -> Result<ExitCode, Failure> {
+    match arguments::parse(std::env::args_os().skip(1))? {
+        Request::Help => print(&help::text())?,
+        Request::Version => print(concat!("gpu-probe ", env!("CARGO_PKG_VERSION"), "\n"))?,
+        Request::Work(api, effort) => print(&child::result(&measure::outcome(api, effort)))?,
+        Request::Test(arguments) => return test(&arguments),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn test(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let tests: Vec<_> = arguments
+        .selected()
+        .into_iter()
+        .map(|api| {
+            let start = Instant::now();
+            let outcome = child::run(api, arguments);
+            report::Test { api, outcome, time: start.elapsed() }
+        })
+        .collect();
+    let report = Report::new(&tests, arguments.demands(), arguments.expected.as_ref());
+    print(&if arguments.json { report.json() } else { report.text() })?;
+    Ok(if report.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,153 @@
+//! GPU libraries, loaded at run time.
+#![allow(unsafe_code, reason = "loads libraries and looks up their functions")]
+
+use std::error::Error as _;
+use std::path::Path;
+
+use libloading::Library as Handle;
+
+use crate::advice;
+use crate::api::Api;
+use crate::outcome::{Fault, Library};
+use crate::session::Refusal;
+
+/// A library that stays loaded until the process ends: drivers have threads of their own, which a
+/// library that is unloaded would end with a crash.
+#[derive(Clone, Copy)]
+pub(crate) struct Loaded {
+    handle: &'static Handle,
+    name: &'static str,
+}
+
+/// Finds functions by their names.
+pub(crate) trait Symbols {
+    /// The address of a function.
+    fn function(&self, symbol: &'static str) -> Result<*mut (), Fault>;
+}
+
+impl Symbols for Loaded {
+    fn function(&self, symbol: &'static str) -> Result<*mut (), Fault> {
+        // SAFETY: the address is only read; whoever calls the function states its type.
+        let found = unsafe { self.handle.get::<*mut ()>(symbol) };
+        found.map(|address| *address).map_err(|_| {
+            Fault::new(format!("{} has no function `{symbol}`", self.name))
+                .hint("the library is too old or not the driver's: check the driver's version")
+        })
+    }
+}
+
+impl Loaded {
+    /// Loads the first library of `names` that loads, for `api`.
+    pub(crate) fn open(api: Api, names: &[&'static str]) -> Result<Loaded, Refusal> {
+        let mut unusable = None;
+        for name in names {
+            // SAFETY: the initializers of a GPU driver are what is tested here. They run in a
+            // process that only tests this library.
+            let error = match unsafe { Handle::new(*name) } {
+                Ok(handle) => return Ok(Loaded { handle: Box::leak(Box::new(handle)), name }),
+                Err(error) => match error.source() {
+                    Some(cause) => format!("{error}: {cause}"),
+                    None => error.to_string(),
+                },
+            };
+            if unusable.is_none() && !advice::is_missing(name, &error) {
+                let library = Library::new(*name);
+                unusable = Some(Refusal::Broken(Some(library), advice::unusable(&error)));
+            }
+        }
+        Err(unusable.unwrap_or_else(|| Refusal::Absent(advice::absent(api, names))))
+    }
+
+    /// What reports say about it.
+    pub(crate) fn describe(&self, version: Option<String>) -> Library {
+        let path = self.path().unwrap_or_else(|| self.name.to_owned());
+        Library { version, ..Library::new(path) }
+    }
+
+    /// Not every system has the file.
+    #[cfg(not(windows))]
+    fn path(&self) -> Option<String> {
+        mapped_path(&std::fs::read_to_string("/proc/self/maps").ok()?, Path::new(self.name))
+    }
+
+    #[cfg(windows)]
+    fn path(&self) -> Option<String> {
+        use windows::Win32::Foundation::HMODULE;
+        use windows::Win32::System::LibraryLoader::{GetModuleFileNameW, GetModuleHandleW};
+        let wide: Vec<u16> = self.name.encode_utf16().chain([0]).collect();
+        // SAFETY: the name ends with a NUL, and the library stays loaded.
+        let module: HMODULE =
+            unsafe { GetModuleHandleW(windows::core::PCWSTR(wide.as_ptr())) }.ok()?;
+        let mut path = [0; 1024];
+        // SAFETY: the module is loaded, and the function gets the buffer's length.
+        let length = unsafe { GetModuleFileNameW(Some(module), &mut path) };
+        let path = path.get(..usize::try_from(length).ok()?)?;
+        (!path.is_empty()).then(|| Path::new(&String::from_utf16_lossy(path)).display().to_string())
+    }
+}
+
+/// The file that is mapped for the library `name`, in the format of `/proc/PID/maps`. The name is
+/// often a link to a file with another version: `libcuda.so.1` to `libcuda.so.550.54`.
+#[cfg(not(windows))]
+fn mapped_path(maps: &str, name: &Path) -> Option<String> {
+    let name = name.file_name()?.to_str()?;
+    let name = name.find(".so").map_or(name, |end| &name[..end + 3]);
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
+    let is_library = |path: &&str| {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    paths.into_iter().find(is_library).map(str::to_owned)
+}
+
+/// Declares a struct of functions that are looked up in a library by their names.
+macro_rules! functions {
+    ($(#[$doc:meta])* $name:ident { $($field:ident = $symbol:literal
+        fn($($argument:ty),*) -> $result:ty;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        struct $name { $($field: unsafe extern "system" fn($($argument),*) -> $result,)* }
+
+        impl $name {
+            fn load(
+                library: &impl $crate::library::Symbols,
+            ) -> Result<$name, $crate::outcome::Fault> {
+                Ok($name {
+                    $($field: {
+                        let address = library.function($symbol)?;
+                        // SAFETY: the library's public headers declare the function with this
+                        // type, and the library stays loaded.
+                        unsafe {
+                            std::mem::transmute::<
+                                *mut (),
+                                unsafe extern "system" fn($($argument),*) -> $result,
+                            >(address)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+pub(crate) use functions;
+
+#[cfg(not(windows))]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mapped_file_is_found_by_the_name_of_the_library() {
+        let maps = "7f00-7f01 r--p 00000000 fe:00 1 /usr/lib/libvulkan_lvp.so\n\
+                    7f01-7f02 rw-p 00000000 00:00 0\n\
+                    7f02-7f03 r--p 00000000 fe:00 2 /opt/a b/libvulkan.so.1.3.239\n";
+        let found = |name| mapped_path(maps, Path::new(name));
+        assert_eq!(found("libvulkan.so.1").as_deref(), Some("/opt/a b/libvulkan.so.1.3.239"));
+        assert_eq!(found("libcuda.so.1"), None);
+        let maps = "7f00-7f01 r--p 00000000 fe:00 1 /usr/lib/libcuda.so.550.54\n";
+        assert_eq!(
+            mapped_path(maps, Path::new("libcuda.so.1")).as_deref(),
+            Some("/usr/lib/libcuda.so.550.54")
+        );
+    }
+}

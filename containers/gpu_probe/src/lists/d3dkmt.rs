@@ -1,0 +1,130 @@
+//! The kernel's interface below all of Windows' own APIs.
+
+use std::ffi::c_void;
+
+use visibility_filter::{
+    AdapterInfo, AllowedLuids, EnumAdapters, EnumAdapters2, EnumAdapters3, OpenFromLuid,
+    OpenFromPointer, is_visible,
+};
+
+use super::opened::{with_displays, with_interfaces};
+use super::{Adapters, Listed, Luids, listed};
+use crate::api::Api;
+use crate::apis::directx::com::structure;
+use crate::apis::directx::d3dkmt::{Kernel, NAMES, counted};
+use crate::library::Loaded;
+use crate::session::Refusal;
+
+/// `IncludeComputeOnly` and `IncludeDisplayOnly` of `D3DKMT_ENUMADAPTERS_FILTER`.
+const EVERY_ADAPTER: u64 = 0b11;
+
+pub(super) fn list(known: &[i64]) -> Vec<Listed> {
+    let gdi = match Loaded::open(Api::D3dkmt, NAMES) {
+        Ok(gdi) => gdi,
+        Err(refusal) => return vec![listed("D3DKMTEnumAdapters", Err(refusal))],
+    };
+    let kernel = Kernel(gdi);
+    let mut found = Vec::new();
+    let mut luids = known.to_vec();
+    for (call, adapters) in lists(&kernel) {
+        let adapters = adapters.map(|adapters| close(&kernel, &adapters).map(Some).collect());
+        found.push(listed(call, adapters));
+        if let Some(Listed { adapters: Adapters::Devices { luids: own, .. }, .. }) = found.last() {
+            luids.extend(own);
+        }
+    }
+    luids.sort_unstable();
+    luids.dedup();
+    let [hdc, name] = ["D3DKMTOpenAdapterFromHdc", "D3DKMTOpenAdapterFromDeviceName"];
+    let from_hdc = opener(&kernel, hdc).and_then(|open| with_displays(gdi, open));
+    let from_name = opener(&kernel, name).and_then(with_interfaces);
+    let from_luid = listed("D3DKMTOpenAdapterFromLuid", open_luids(&kernel, &luids));
+    found.extend([from_luid, listed(hdc, from_hdc), listed(name, from_name)]);
+    found
+}
+
+/// The LUIDs of the adapters that can be allocated, of all lists of the kernel: neither
+/// software adapters nor those that only display. `None` if it lists nothing.
+#[must_use]
+pub fn allocatable() -> Option<Vec<i64>> {
+    let kernel = Kernel(Loaded::open(Api::D3dkmt, NAMES).ok()?);
+    let mut found: Option<Vec<i64>> = None;
+    for (_, adapters) in lists(&kernel) {
+        let Ok(adapters) = adapters else { continue };
+        let luids = found.get_or_insert_default();
+        for adapter in &adapters {
+            let hidden = !is_visible(&AllowedLuids::NONE, adapter.luid(), kernel.kind(adapter));
+            if hidden && !luids.contains(&adapter.luid()) {
+                luids.push(adapter.luid());
+            }
+        }
+        close(&kernel, &adapters).for_each(drop);
+    }
+    found
+}
+
+type Found = Result<Vec<AdapterInfo>, Refusal>;
+
+fn lists(kernel: &Kernel) -> [(&'static str, Found); 3] {
+    let adapters = || {
+        let mut call = EnumAdapters { count: 0, list: [AdapterInfo::default(); 16] };
+        kernel.call("D3DKMTEnumAdapters", &mut call)?;
+        Ok(call.list.into_iter().take(call.count as usize).collect())
+    };
+    let adapters3 = counted(|list, count| {
+        let rest = EnumAdapters2 { count, list };
+        let mut call = EnumAdapters3 { filter: EVERY_ADAPTER, rest };
+        kernel.call("D3DKMTEnumAdapters3", &mut call)?;
+        Ok(call.rest.count)
+    });
+    [
+        ("D3DKMTEnumAdapters", adapters()),
+        ("D3DKMTEnumAdapters2", kernel.adapters2()),
+        ("D3DKMTEnumAdapters3", adapters3),
+    ]
+}
+
+/// Those of `luids` that can be opened.
+fn open_luids(kernel: &Kernel, luids: &[i64]) -> Luids {
+    let name = "D3DKMTOpenAdapterFromLuid";
+    kernel.function(name)?;
+    let open = |luid: &&i64| {
+        let parts = structure(**luid);
+        let mut call =
+            OpenFromLuid { luid_low: parts.LowPart, luid_high: parts.HighPart, handle: 0 };
+        let opened = kernel.call(name, &mut call).is_ok();
+        close_handle(kernel, call.handle);
+        opened
+    };
+    Ok(luids.iter().filter(open).map(|luid| Some(*luid)).collect())
+}
+
+/// What opens an adapter with the function `name` and a pointer, closes it and returns its LUID.
+fn opener(
+    kernel: &Kernel,
+    name: &'static str,
+) -> Result<impl Fn(*const c_void) -> Option<i64>, Refusal> {
+    kernel.function(name)?;
+    Ok(move |pointer| {
+        let mut call = OpenFromPointer { pointer, handle: 0, luid_low: 0, luid_high: 0 };
+        kernel.call(name, &mut call).ok()?;
+        close_handle(kernel, call.handle);
+        let OpenFromPointer { luid_low, luid_high, .. } = call;
+        Some(AdapterInfo { luid_low, luid_high, ..AdapterInfo::default() }.luid())
+    })
+}
+
+/// The LUIDs of adapters, each of which is closed when its LUID is taken.
+fn close<'a>(kernel: &'a Kernel, list: &'a [AdapterInfo]) -> impl Iterator<Item = i64> + 'a {
+    list.iter().map(|adapter| {
+        close_handle(kernel, adapter.handle);
+        adapter.luid()
+    })
+}
+
+fn close_handle(kernel: &Kernel, mut handle: u32) {
+    if handle != 0 {
+        // Nothing depends on the result.
+        let _ = kernel.call("D3DKMTCloseAdapter", &mut handle);
+    }
+}

@@ -1,0 +1,71 @@
+//! DXGI.
+#![allow(unsafe_code, reason = "calls dxgi.dll")]
+
+use windows::Win32::Graphics::Dxgi::{
+    DXGI_ERROR_NOT_FOUND, DXGI_GPU_PREFERENCE_UNSPECIFIED, IDXGIAdapter, IDXGIFactory1,
+    IDXGIFactory4, IDXGIFactory6,
+};
+use windows::core::{Interface, Result as WindowsResult};
+
+use super::{Listed, Luids, listed};
+use crate::api::Api;
+use crate::apis::directx::com::{failed, number, structure};
+use crate::apis::directx::dxgi;
+use crate::library::Loaded;
+use crate::outcome::Fault;
+use crate::session::Refusal;
+
+pub(super) fn list(known: &[i64]) -> Vec<Listed> {
+    let library = Loaded::open(Api::Dxgi, dxgi::NAMES);
+    let factory = match library.and_then(|library| Ok(dxgi::factory(library)?)) {
+        Ok(factory) => factory,
+        Err(refusal) => return vec![listed("CreateDXGIFactory1", Err(refusal))],
+    };
+    // SAFETY: here and below, the factory is a live object, and an index out of range is an
+    // error.
+    let first = each(|n| unsafe { factory.EnumAdapters(n) });
+    let first1 = each(|n| unsafe { factory.EnumAdapters1(n) }.and_then(|found| found.cast()));
+    let by_luid = newer::<IDXGIFactory4>(&factory).and_then(|factory| {
+        let open = |luid| {
+            // SAFETY: as above.
+            unsafe { factory.EnumAdapterByLuid::<IDXGIAdapter>(structure(luid)) }.ok()
+        };
+        let found = known.iter().filter_map(|luid| open(*luid));
+        found.map(|adapter| Ok(Some(luid(&adapter)?))).collect()
+    });
+    let by_preference = newer::<IDXGIFactory6>(&factory).and_then(|factory| {
+        let preference = DXGI_GPU_PREFERENCE_UNSPECIFIED;
+        // SAFETY: as above.
+        each(|n| unsafe { factory.EnumAdapterByGpuPreference(n, preference) })
+    });
+    vec![
+        listed("IDXGIFactory::EnumAdapters", first),
+        listed("IDXGIFactory1::EnumAdapters1", first1),
+        listed("IDXGIFactory4::EnumAdapterByLuid", by_luid),
+        listed("IDXGIFactory6::EnumAdapterByGpuPreference", by_preference),
+    ]
+}
+
+/// The interface of a newer Windows.
+fn newer<T: Interface>(factory: &IDXGIFactory1) -> Result<T, Refusal> {
+    factory.cast().map_err(|_| Refusal::Absent(Fault::new("not in this Windows")))
+}
+
+/// The adapters of a list, by their numbers.
+fn each(get: impl Fn(u32) -> WindowsResult<IDXGIAdapter>) -> Luids {
+    let mut luids = Vec::new();
+    for index in 0.. {
+        match get(index) {
+            Ok(adapter) => luids.push(Some(luid(&adapter)?)),
+            Err(error) if error.code() == DXGI_ERROR_NOT_FOUND => break,
+            Err(error) => return Err(failed("the call")(error).into()),
+        }
+    }
+    Ok(luids)
+}
+
+pub(super) fn luid(adapter: &IDXGIAdapter) -> Result<i64, Fault> {
+    // SAFETY: the adapter is a live object.
+    let description = unsafe { adapter.GetDesc() }.map_err(failed("GetDesc"))?;
+    Ok(number(description.AdapterLuid))
+}

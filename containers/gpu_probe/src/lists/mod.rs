@@ -1,0 +1,101 @@
+//! What the calls of each GPU API list in this process, by LUID, for the check of
+//! `directx-visible`. A driver may crash or hang, so each API is asked in a process of its own.
+
+#[cfg(windows)]
+mod d3dkmt;
+#[cfg(windows)]
+mod direct3d;
+#[cfg(windows)]
+mod dxcore;
+#[cfg(windows)]
+mod dxgi;
+#[cfg(windows)]
+mod opened;
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(windows)]
+pub use self::d3dkmt::allocatable;
+use crate::api::Api;
+#[cfg(windows)]
+use crate::{apis, session::Refusal};
+
+/// The APIs whose lists are known, from the lowest level up.
+pub const APIS: [Api; 8] = [
+    Api::D3dkmt,
+    Api::Dxgi,
+    Api::Dxcore,
+    Api::D3d11,
+    Api::D3d12,
+    Api::Vulkan,
+    Api::Opencl,
+    Api::Cuda,
+];
+
+/// What one call lists.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Listed {
+    /// The function, and how it is called if there are several ways.
+    pub call: String,
+    /// The devices, or why there are none.
+    pub adapters: Adapters,
+}
+
+/// The devices that a call lists, software adapters included.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Adapters {
+    /// These.
+    Devices {
+        /// In the order of the API.
+        luids: Vec<i64>,
+        /// The number of devices for which the API has no LUID.
+        without_luid: usize,
+    },
+    /// Why the call does not exist.
+    Absent(String),
+    /// Its error.
+    Failed(String),
+    /// How the process ended without a result.
+    Stopped(String),
+}
+
+/// What the calls of `api` list. Calls that take a LUID are tried with those of `known`.
+#[cfg(windows)]
+#[must_use]
+pub fn list(api: Api, known: &[i64]) -> Vec<Listed> {
+    match api {
+        Api::D3dkmt => d3dkmt::list(known),
+        Api::Dxgi => dxgi::list(known),
+        Api::Dxcore => dxcore::list(known),
+        Api::D3d11 => vec![listed("D3D11CreateDevice without adapter", direct3d::d3d11())],
+        Api::D3d12 => vec![listed("D3D12CreateDevice without adapter", direct3d::d3d12())],
+        Api::Vulkan => vec![listed("vkEnumeratePhysicalDevices", tested(api))],
+        Api::Opencl => vec![listed("clGetDeviceIDs", tested(api))],
+        _ => vec![listed("cuDeviceGetCount", tested(api))],
+    }
+}
+
+/// The LUID of each device; `None` for a device without one.
+#[cfg(windows)]
+type Luids = Result<Vec<Option<i64>>, Refusal>;
+
+#[cfg(windows)]
+fn listed(call: &str, luids: Luids) -> Listed {
+    let adapters = match luids {
+        Ok(all) => {
+            let luids: Vec<i64> = all.iter().copied().flatten().collect();
+            Adapters::Devices { without_luid: all.len() - luids.len(), luids }
+        }
+        Err(Refusal::Absent(fault)) => Adapters::Absent(fault.message),
+        Err(Refusal::Broken(_, fault)) => Adapters::Failed(fault.message),
+    };
+    Listed { call: call.to_owned(), adapters }
+}
+
+/// The devices that the test of an API lists.
+#[cfg(windows)]
+fn tested(api: Api) -> Luids {
+    let session = apis::open(api)?;
+    Ok(session.candidates.into_iter().map(|candidate| candidate.info.luid).collect())
+}

@@ -1,0 +1,287 @@
+//! The code at the start of a system call, and the jumps that replace it: five bytes of the
+//! function jump to a relay near it, which jumps to the hook. A trampoline runs the instructions
+//! that the jump damages, which do not depend on their address, and continues after them.
+
+/// How much of a function's code is read.
+pub(crate) const CODE_SIZE: usize = 21;
+
+/// The code of a function.
+pub(crate) type Code = [u8; CODE_SIZE];
+
+/// `jmp` with a 32-bit distance.
+const NEAR_JUMP: u8 = 0xE9;
+const NEAR_JUMP_SIZE: usize = 5;
+
+/// What the code of a function is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stub {
+    /// A system call that nobody has hooked.
+    SystemCall,
+    /// A jump to this address: another program has hooked the function.
+    Hooked(u64),
+    /// Wine's code for a function that it does not have.
+    NotImplemented,
+    /// Anything else.
+    Unknown,
+}
+
+/// A jump from `address` to `target`, of whose distance only the lower 32 bits are used.
+fn near_jump(address: u64, target: u64) -> [u8; NEAR_JUMP_SIZE] {
+    let after = address.wrapping_add(NEAR_JUMP_SIZE as u64);
+    let [a, b, c, d, ..] = target.wrapping_sub(after).to_le_bytes();
+    [NEAR_JUMP, a, b, c, d]
+}
+
+/// Where the `code` at `address` jumps to, if it begins with a jump.
+fn jump_target(code: &[u8], address: u64) -> Option<u64> {
+    let [NEAR_JUMP, a, b, c, d, ..] = *code else { return None };
+    let distance = i64::from(i32::from_le_bytes([a, b, c, d]));
+    Some(address.wrapping_add(NEAR_JUMP_SIZE as u64).wrapping_add_signed(distance))
+}
+
+/// `ntdll` and `win32u` of Windows 10 and later (and of Wine) enter the kernel with
+/// `4C 8B D1 | B8 number | F6 04 25 08 03 FE 7F 01 | 75 03 | 0F 05 | C3`.
+#[cfg_attr(target_arch = "x86", allow(dead_code, reason = "for tests"))]
+pub(crate) mod x86_64 {
+    use super::{Code, NEAR_JUMP_SIZE, Stub, jump_target, near_jump};
+
+    /// `mov r10, rcx` and the start of `mov eax, number`.
+    const START: [u8; 4] = [0x4C, 0x8B, 0xD1, 0xB8];
+    const END: [u8; 13] =
+        [0xF6, 0x04, 0x25, 0x08, 0x03, 0xFE, 0x7F, 0x01, 0x75, 0x03, 0x0F, 0x05, 0xC3];
+
+    /// The two instructions that the jump damages.
+    const REPLACED: usize = 8;
+
+    /// `jmp [rip]` and the address.
+    const FAR_JUMP_SIZE: usize = 14;
+
+    /// Recognises the function whose `code` lies at `address`.
+    pub(crate) fn stub(code: &Code, address: u64) -> Stub {
+        if code.starts_with(&START) && code.ends_with(&END) {
+            Stub::SystemCall
+        } else if let Some(target) = jump_target(code, address) {
+            Stub::Hooked(target)
+        } else if is_not_implemented(code) {
+            Stub::NotImplemented
+        } else {
+            Stub::Unknown
+        }
+    }
+
+    /// Code that does what the function did before its first bytes were replaced; `None` if
+    /// that is not known.
+    pub(crate) fn trampoline(
+        stub: Stub,
+        code: &Code,
+        address: u64,
+        _place: u64,
+    ) -> Option<[u8; REPLACED + FAR_JUMP_SIZE]> {
+        let mut trampoline = [0xCC; REPLACED + FAR_JUMP_SIZE];
+        match stub {
+            Stub::SystemCall => {
+                let (replaced, jump) = trampoline.split_at_mut(REPLACED);
+                replaced.copy_from_slice(&code[..REPLACED]);
+                jump.copy_from_slice(&far_jump(address.wrapping_add(REPLACED as u64)));
+            }
+            Stub::Hooked(target) => {
+                trampoline[..FAR_JUMP_SIZE].copy_from_slice(&far_jump(target));
+            }
+            Stub::NotImplemented | Stub::Unknown => return None,
+        }
+        Some(trampoline)
+    }
+
+    /// A jump from `address` to `relay`, if that is at most 2 GiB away.
+    pub(crate) fn jump(address: u64, relay: u64) -> Option<[u8; NEAR_JUMP_SIZE]> {
+        let jump = near_jump(address, relay);
+        (jump_target(&jump, address) == Some(relay)).then_some(jump)
+    }
+
+    /// The relay, which jumps to any address.
+    pub(crate) fn relay(_place: u64, target: u64) -> [u8; FAR_JUMP_SIZE] {
+        far_jump(target)
+    }
+
+    /// Wine's code for a function that it does not have: `sub rsp, 28h; lea rcx, …; lea rdx, …; call`,
+    /// which raises an exception.
+    fn is_not_implemented(code: &Code) -> bool {
+        code.starts_with(&[0x48, 0x83, 0xEC, 0x28, 0x48, 0x8D, 0x0D])
+            && code[11..].starts_with(&[0x48, 0x8D, 0x15])
+            && code[18] == 0xE8
+    }
+
+    /// A jump to any address. It changes no register.
+    fn far_jump(target: u64) -> [u8; FAR_JUMP_SIZE] {
+        let mut code = [0xFF, 0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        code[6..].copy_from_slice(&target.to_le_bytes());
+        code
+    }
+}
+
+/// `ntdll` and `win32u` of Windows 10 and later (and of Wine) have
+/// `B8 number | BA address | FF D2 | C2 size` for 32-bit processes. A jump reaches every address.
+#[cfg_attr(target_arch = "x86_64", allow(dead_code, reason = "for tests"))]
+pub(crate) mod x86 {
+    use super::{Code, NEAR_JUMP_SIZE, Stub, jump_target, near_jump};
+
+    /// The instruction that the jump replaces: `mov eax, number`.
+    const REPLACED: usize = NEAR_JUMP_SIZE;
+
+    /// Recognises the function whose `code` lies at `address`.
+    pub(crate) fn stub(code: &Code, address: u64) -> Stub {
+        match code {
+            // `ret` with the size of the arguments, or without it if there are none.
+            [0xB8, _, _, _, _, 0xBA, _, _, _, _, 0xFF, 0xD2, 0xC2 | 0xC3, ..] => Stub::SystemCall,
+            _ if is_not_implemented(code) => Stub::NotImplemented,
+            _ => jump_target(code, address)
+                .map_or(Stub::Unknown, |target| Stub::Hooked(target & u64::from(u32::MAX))),
+        }
+    }
+
+    /// Code for `place` that does what the function did before its first bytes were replaced;
+    /// `None` if that is not known.
+    pub(crate) fn trampoline(
+        stub: Stub,
+        code: &Code,
+        address: u64,
+        place: u64,
+    ) -> Option<[u8; REPLACED + NEAR_JUMP_SIZE]> {
+        let mut trampoline = [0xCC; REPLACED + NEAR_JUMP_SIZE];
+        match stub {
+            Stub::SystemCall => {
+                let (replaced, jump) = trampoline.split_at_mut(REPLACED);
+                replaced.copy_from_slice(&code[..REPLACED]);
+                let (next, end) = (place + REPLACED as u64, address + REPLACED as u64);
+                jump.copy_from_slice(&near_jump(next, end));
+            }
+            Stub::Hooked(target) => {
+                trampoline[..NEAR_JUMP_SIZE].copy_from_slice(&near_jump(place, target));
+            }
+            Stub::NotImplemented | Stub::Unknown => return None,
+        }
+        Some(trampoline)
+    }
+
+    /// A jump from `address` to `relay`.
+    #[expect(clippy::unnecessary_wraps, reason = "64-bit code may be too far away")]
+    pub(crate) fn jump(address: u64, relay: u64) -> Option<[u8; NEAR_JUMP_SIZE]> {
+        Some(near_jump(address, relay))
+    }
+
+    /// The relay, which jumps to any address.
+    pub(crate) fn relay(place: u64, target: u64) -> [u8; NEAR_JUMP_SIZE] {
+        near_jump(place, target)
+    }
+
+    /// Wine's code for a function that it does not have: `sub esp, 12; mov [esp+4], …`, which may
+    /// begin with instructions that do nothing.
+    fn is_not_implemented(code: &Code) -> bool {
+        let start = code.iter().position(|byte| *byte != 0x90).unwrap_or_default();
+        code[start..].starts_with(&[0x83, 0xEC, 0x0C, 0xC7, 0x44, 0x24, 0x04])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `NtGdiDdDDIEnumAdapters2` of Wine 10.
+    const SYSTEM_CALL: Code = [
+        0x4C, 0x8B, 0xD1, 0xB8, 0x2E, 0x10, 0, 0, 0xF6, 0x04, 0x25, 0x08, 0x03, 0xFE, 0x7F, 1,
+        0x75, 3, 0x0F, 0x05, 0xC3,
+    ];
+    /// The same for 32-bit processes, and what follows it.
+    const SYSTEM_CALL_32: Code = [
+        0xB8, 0x2E, 0x10, 0, 0, 0xBA, 0xC4, 0xD0, 0, 0x10, 0xFF, 0xD2, 0xC2, 4, 0, 0x90, 0xB8,
+        0x2F, 0x10, 0, 0,
+    ];
+
+    /// `NtDxgkEnumAdapters3` of Wine 10.
+    const NOT_IMPLEMENTED: Code = [
+        0x48, 0x83, 0xEC, 0x28, 0x48, 0x8D, 0x0D, 0xCD, 0xE7, 0, 0, 0x48, 0x8D, 0x15, 0x12, 0xF3,
+        0, 0, 0xE8, 0x91, 0xD6,
+    ];
+    const NOT_IMPLEMENTED_32: Code = [
+        0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x83, 0xEC, 0x0C, 0xC7, 0x44, 0x24,
+        4, 0x4C, 0x0B, 1, 0x10, 0xC7,
+    ];
+
+    #[test]
+    fn known_code_is_recognised_and_other_code_is_not() {
+        assert_eq!(x86_64::stub(&SYSTEM_CALL, 0), Stub::SystemCall);
+        assert_eq!(x86_64::stub(&NOT_IMPLEMENTED, 0), Stub::NotImplemented);
+        for changed in [0, 3, 8, 15, 17, 19, 20] {
+            let mut code = SYSTEM_CALL;
+            code[changed] ^= 0x40;
+            assert_eq!(x86_64::stub(&code, 0), Stub::Unknown, "byte {changed}");
+        }
+        assert_eq!(x86_64::trampoline(Stub::Unknown, &SYSTEM_CALL, 0, 0), None);
+    }
+
+    #[test]
+    fn known_32_bit_code_is_recognised_and_other_code_is_not() {
+        assert_eq!(x86::stub(&SYSTEM_CALL_32, 0), Stub::SystemCall);
+        assert_eq!(x86::stub(&NOT_IMPLEMENTED_32, 0), Stub::NotImplemented);
+        let mut without_nops = [0; CODE_SIZE];
+        without_nops[..12].copy_from_slice(&NOT_IMPLEMENTED_32[9..]);
+        assert_eq!(x86::stub(&without_nops, 0), Stub::NotImplemented);
+        for changed in [0, 5, 10, 11, 12] {
+            let mut code = SYSTEM_CALL_32;
+            code[changed] ^= 0x40;
+            assert_eq!(x86::stub(&code, 0), Stub::Unknown, "byte {changed}");
+        }
+        assert_eq!(x86::stub(&[0x90; CODE_SIZE], 0), Stub::Unknown);
+        assert_eq!(x86::trampoline(Stub::Unknown, &SYSTEM_CALL_32, 0, 0), None);
+    }
+
+    #[test]
+    fn a_trampoline_runs_what_the_jump_damages_and_continues_after_it() {
+        let address = 0x7FFE_1234_5678;
+        let code = x86_64::trampoline(Stub::SystemCall, &SYSTEM_CALL, address, 0).unwrap();
+        assert_eq!(code[..8], SYSTEM_CALL[..8]);
+        assert_eq!(code[8..14], [0xFF, 0x25, 0, 0, 0, 0]);
+        assert_eq!(code[14..], (address + 8).to_le_bytes());
+        let (address, place) = (0x7BC0_C130, 0x0040_0000);
+        let code = x86::trampoline(Stub::SystemCall, &SYSTEM_CALL_32, address, place).unwrap();
+        assert_eq!(code[..5], SYSTEM_CALL_32[..5]);
+        assert_eq!(jump_target(&code[5..], place + 5), Some(address + 5));
+    }
+
+    #[test]
+    fn a_foreign_hook_stays_in_the_chain() {
+        let mut code = SYSTEM_CALL;
+        code[..5].copy_from_slice(&x86_64::jump(0x1000, 0x0FF0).unwrap());
+        let stub = x86_64::stub(&code, 0x1000);
+        assert_eq!(stub, Stub::Hooked(0x0FF0));
+        let trampoline = x86_64::trampoline(stub, &code, 0x1000, 0).unwrap();
+        assert_eq!(trampoline[..14], x86_64::relay(0, 0x0FF0));
+    }
+
+    proptest! {
+        #[test]
+        fn a_near_jump_reaches_its_target(address: u32, distance: i32) {
+            let address = 0x7FF0_0000_0000 + u64::from(address);
+            let target = (address + 5).wrapping_add_signed(i64::from(distance));
+            let mut code = SYSTEM_CALL;
+            code[..5].copy_from_slice(&x86_64::jump(address, target).unwrap());
+            prop_assert_eq!(x86_64::stub(&code, address), Stub::Hooked(target));
+            let too_far = (address + 5).wrapping_add(0x8000_0000);
+            prop_assert_eq!(x86_64::jump(address, too_far), None);
+        }
+
+        #[test]
+        fn a_32_bit_jump_reaches_every_address_and_stays_in_the_chain(
+            address: u32, target: u32, place: u32,
+        ) {
+            let [address, target, place] = [address, target, place].map(u64::from);
+            let mut code = SYSTEM_CALL_32;
+            code[..5].copy_from_slice(&x86::relay(address, target));
+            let stub = x86::stub(&code, address);
+            prop_assert_eq!(stub, Stub::Hooked(target));
+            let trampoline = x86::trampoline(stub, &code, address, place).unwrap();
+            prop_assert_eq!(&trampoline[..5], &x86::relay(place, target));
+        }
+    }
+}

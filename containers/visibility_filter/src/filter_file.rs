@@ -1,0 +1,139 @@
+//! Whether a file is the filter, and who may load it, without loading it: a process can load only
+//! libraries of its own architecture, and one that imports a library that cannot be loaded does not
+//! start.
+
+use crate::architecture::{Architecture, number, start};
+
+/// Offsets in `IMAGE_NT_HEADERS` (winnt.h): the number of sections, the size of the optional
+/// header, and the optional header.
+const SECTIONS: usize = 6;
+const OPTIONAL_SIZE: usize = 20;
+const OPTIONAL: usize = 24;
+
+/// The size of `IMAGE_SECTION_HEADER`.
+const SECTION_SIZE: usize = 40;
+
+/// The name that the filter exports, without the decoration of 32-bit functions.
+const EXPORT: &[u8] = b"DllMain";
+
+/// Whether `file` is the filter for programs of this architecture, and complete.
+#[must_use]
+pub fn is_filter(file: &[u8], architecture: Architecture) -> bool {
+    start(file).is_some_and(|start| {
+        Architecture::read(file, start) == Some(architecture)
+            && exports_filter(file, start, architecture).unwrap_or_default()
+    })
+}
+
+fn exports_filter(file: &[u8], start: usize, architecture: Architecture) -> Option<bool> {
+    let short = |at: usize| Some(number(file, start + at)? as usize & 0xFFFF);
+    let table = file.get(start + OPTIONAL + short(OPTIONAL_SIZE)?..)?;
+    let sections = table.get(..short(SECTIONS)? * SECTION_SIZE)?.chunks_exact(SECTION_SIZE);
+    // A file that was cut lacks the end of a section.
+    if !sections.clone().all(|section| content(file, section).is_some()) {
+        return Some(false);
+    }
+    let at = |rva: u32| {
+        sections.clone().find_map(|section| {
+            content(file, section)?.get(rva.checked_sub(number(section, 12)?)? as usize..)
+        })
+    };
+    // `IMAGE_EXPORT_DIRECTORY`: the first ordinal, and the list of names.
+    let exports = at(number(file, start + architecture.directories())?)?;
+    let name = at(number(at(number(exports, 32)?)?, 0)?)?;
+    Some(number(exports, 16)? == 1 && name.starts_with(EXPORT))
+}
+
+/// Whether a `SECURITY_DESCRIPTOR_RELATIVE` names `ALL APPLICATION PACKAGES` (S-1-15-2-1), without
+/// which no process in an `AppContainer` can use the file. Its rights are not compared: nobody
+/// names it to refuse it.
+pub(crate) fn admits_app_containers(descriptor: &[u8]) -> bool {
+    const ALL: [u8; 16] = [1, 2, 0, 0, 0, 0, 0, 15, 2, 0, 0, 0, 1, 0, 0, 0];
+    descriptor.windows(ALL.len()).any(|part| part == ALL)
+}
+
+/// What the file has of a section.
+fn content<'a>(file: &'a [u8], section: &[u8]) -> Option<&'a [u8]> {
+    let (size, begin) = (number(section, 16)? as usize, number(section, 20)? as usize);
+    file.get(begin..begin.checked_add(size)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A library with one section at 0x1000, whose export directory names `export`.
+    fn library(architecture: Architecture, export: &[u8]) -> Vec<u8> {
+        const START: usize = 0x80;
+        let (machine, magic, optional) = match architecture {
+            Architecture::X64 => (0x8664, 0x20B, 240),
+            Architecture::X86 => (0x14C, 0x10B, 224),
+        };
+        let mut bytes = vec![0; 0x400];
+        bytes[..2].copy_from_slice(b"MZ");
+        bytes[START..START + 4].copy_from_slice(b"PE\0\0");
+        let section = START + OPTIONAL + optional as usize;
+        for (at, value) in [
+            (0x3C, 0x80),
+            (START + 4, machine | 1 << 16),
+            (START + OPTIONAL_SIZE, optional),
+            (START + OPTIONAL, magic),
+            (START + architecture.directories(), 0x1000),
+            (section + 12, 0x1000),
+            (section + 16, 0x200),
+            (section + 20, 0x200),
+            (0x200 + 16, 1),
+            (0x200 + 32, 0x1040),
+            (0x240, 0x1050),
+        ] {
+            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+        }
+        bytes[0x250..0x250 + export.len()].copy_from_slice(export);
+        bytes
+    }
+
+    #[test]
+    fn only_the_complete_filter_of_the_architecture_is_accepted() {
+        use Architecture::{X64, X86};
+        for (architecture, other) in [(X64, X86), (X86, X64)] {
+            let filter = library(architecture, b"DllMain\0");
+            assert!(is_filter(&filter, architecture));
+            assert!(!is_filter(&filter, other));
+            assert!(!is_filter(&filter[..0x3FF], architecture), "cut");
+            assert!(!is_filter(&library(architecture, b"Start\0"), architecture));
+            let mut second = filter;
+            second[0x210] = 2;
+            assert!(!is_filter(&second, architecture), "no ordinal 1");
+        }
+        assert!(!is_filter(b"", X86));
+        assert!(!is_filter(b"no library", X86));
+    }
+
+    #[test]
+    fn only_a_descriptor_that_names_them_admits_app_containers() {
+        // `D:P(A;;FRFX;;;WD)(A;;FRFX;;;S-1-15-2-1)`.
+        let everyone = [0, 0, 20, 0, 0xA9, 0, 0x12, 0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];
+        let all = [0, 0, 24, 0, 0xA9, 0, 0x12, 0, 1, 2, 0, 0, 0, 0, 0, 15, 2, 0, 0, 0, 1, 0, 0, 0];
+        let start = [1, 0, 4, 0x90, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0];
+        let list = [2, 0, 52, 0, 2, 0, 0, 0];
+        let descriptor = [&start[..], &list, &everyone, &all].concat();
+        assert!(admits_app_containers(&descriptor));
+        assert!(!admits_app_containers(&[&start[..], &list, &everyone, &everyone].concat()));
+        assert!(!admits_app_containers(&[0; 1024]));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_files_never_panic(
+            changes in proptest::collection::vec((0_usize..0x400, any::<u8>()), 0..40),
+            length in 0_usize..=0x400,
+        ) {
+            let mut bytes = library(Architecture::X86, b"DllMain@12\0");
+            for (at, value) in changes {
+                bytes[at] = value;
+            }
+            let _ = is_filter(&bytes[..length], Architecture::X86);
+        }
+    }
+}

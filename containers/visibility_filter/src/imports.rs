@@ -1,0 +1,315 @@
+//! The import table of a program, with the filter as its first library.
+//!
+//! The new table lies in a block of its own above the program's image: two lists with the
+//! only imported ordinal, the payload, the filter's descriptor and the program's own
+//! descriptors. The loader of Windows loads the filter from it as any other library.
+
+use crate::architecture::{Architecture, number, start};
+use crate::not_filtered::NotFiltered;
+use crate::payload::{self, Payload};
+
+/// How much of a program's start is read; its headers lie in it.
+pub const HEADERS_SIZE: usize = 2048;
+
+/// The most bytes of descriptors; programs have some hundred libraries at most.
+pub(crate) const MAX_IMPORTS_SIZE: usize = 20 * 2048;
+
+/// An offset in `IMAGE_NT_HEADERS64` and `IMAGE_NT_HEADERS32` (winnt.h).
+const SIZE_OF_IMAGE: usize = 24 + 56;
+
+/// Indices of directories: imports, bound imports, import addresses, the .NET header.
+const IMPORT: usize = 1;
+const BOUND_IMPORT: usize = 11;
+const IMPORT_ADDRESSES: usize = 12;
+const CLR: usize = 14;
+
+/// `IMAGE_IMPORT_DESCRIPTOR`.
+const DESCRIPTOR_SIZE: usize = 20;
+/// Its fields: names, time, forwarder chain, library, addresses.
+const NAME: usize = 12;
+
+/// A list with ordinal 1, as in `IMAGE_THUNK_DATA64` and `IMAGE_THUNK_DATA32`.
+const THUNKS_SIZE: usize = 16;
+const ORDINAL_1: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0x80];
+const ORDINAL_1_32: [u8; 8] = [1, 0, 0, 0x80, 0, 0, 0, 0];
+
+/// `IMAGE_DATA_DIRECTORY`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Directory {
+    /// Where it lies in the image.
+    pub rva: u32,
+    /// Its size in bytes.
+    pub size: u32,
+}
+
+/// The parts of a program's headers that matter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Image {
+    /// What it is made for.
+    pub architecture: Architecture,
+    /// The size of the program in memory.
+    pub size: u32,
+    /// The import directory.
+    pub imports: Directory,
+    /// Where the list of directories lies in the image.
+    directories: u32,
+    /// The list of import addresses.
+    addresses: Directory,
+}
+
+impl Image {
+    /// Reads the start of a program.
+    pub fn read(headers: &[u8]) -> Result<Image, NotFiltered> {
+        let bad = NotFiltered::UnusualProgram;
+        let start = start(headers).ok_or(bad)?;
+        let field = |at: usize| number(headers, start.checked_add(at)?);
+        let architecture =
+            Architecture::read(headers, start).ok_or(NotFiltered::OtherArchitecture)?;
+        let directories = architecture.directories();
+        if field(directories - 4).ok_or(bad)? as usize <= CLR {
+            return Err(bad);
+        }
+        let directory = |index: usize| {
+            let at = directories + index * 8;
+            Some(Directory { rva: field(at)?, size: field(at + 4)? })
+        };
+        if directory(CLR).ok_or(bad)?.rva != 0 {
+            return Err(NotFiltered::Managed);
+        }
+        Ok(Image {
+            architecture,
+            size: field(SIZE_OF_IMAGE).ok_or(bad)?,
+            imports: directory(IMPORT).ok_or(bad)?,
+            directories: u32::try_from(start + directories).map_err(|_| bad)?,
+            addresses: directory(IMPORT_ADDRESSES).ok_or(bad)?,
+        })
+    }
+
+    /// Where the block's directories are written in the image, and the bytes there: from
+    /// the import directory to that of the import addresses. `current` is what lies there.
+    pub fn directories(&self, imports: Directory, current: &mut [u8]) -> Option<()> {
+        let mut put = |index: usize, directory: Directory| {
+            let at = (index - IMPORT) * 8;
+            current.get_mut(at..at + 4)?.copy_from_slice(&directory.rva.to_le_bytes());
+            current.get_mut(at + 4..at + 8)?.copy_from_slice(&directory.size.to_le_bytes());
+            Some(())
+        };
+        put(IMPORT, imports)?;
+        put(BOUND_IMPORT, Directory::default())?;
+        if self.addresses.rva == 0 {
+            // Windows makes this range writable while it fills in the addresses.
+            put(IMPORT_ADDRESSES, imports)?;
+        }
+        Some(())
+    }
+
+    /// Where [`Image::directories`] go in the image.
+    #[must_use]
+    pub fn directories_rva(&self) -> u32 {
+        self.directories + 8
+    }
+
+    /// Their size.
+    pub const DIRECTORIES_SIZE: usize = (IMPORT_ADDRESSES - IMPORT + 1) * 8;
+}
+
+/// The size of the descriptors at the start of `table`, without the empty one that ends
+/// them; `None` if none does.
+pub(crate) fn imports_length(table: &[u8]) -> Option<usize> {
+    let is_end = |descriptor: &[u8]| number(descriptor, NAME) == Some(0);
+    let count = table.chunks_exact(DESCRIPTOR_SIZE).position(is_end)?;
+    Some(count * DESCRIPTOR_SIZE)
+}
+
+/// The size of the block with the new import table, for a program with `imports` bytes of
+/// descriptors.
+pub(crate) fn block_size(imports: usize) -> usize {
+    BEFORE_IMPORTS + imports + DESCRIPTOR_SIZE
+}
+
+/// The part of a block before the program's own descriptors.
+pub(crate) const BEFORE_IMPORTS: usize = DESCRIPTOR + DESCRIPTOR_SIZE;
+
+/// Where the block has the payload and the filter's descriptor.
+pub(crate) const PAYLOAD: usize = 2 * THUNKS_SIZE;
+const DESCRIPTOR: usize = PAYLOAD + payload::SIZE;
+
+impl Image {
+    /// Writes the part of a block that lies before the program's own descriptors, for a
+    /// block at `rva` in the image. Returns the new directory.
+    pub(crate) fn write_block(
+        &self,
+        bytes: &mut [u8; BEFORE_IMPORTS],
+        rva: u32,
+        payload: &Payload,
+        imports: usize,
+    ) -> Option<Directory> {
+        bytes.fill(0);
+        let (lists, rest) = bytes.split_at_mut(PAYLOAD);
+        let ordinal = match self.architecture {
+            Architecture::X64 => ORDINAL_1,
+            Architecture::X86 => ORDINAL_1_32,
+        };
+        for list in lists.chunks_exact_mut(THUNKS_SIZE) {
+            list[..8].copy_from_slice(&ordinal);
+        }
+        let (place, rest) = rest.split_first_chunk_mut::<{ payload::SIZE }>()?;
+        *place = payload.bytes();
+        let descriptor = rest.first_chunk_mut::<DESCRIPTOR_SIZE>()?;
+        let library = PAYLOAD + Payload::path_offset(self.architecture);
+        let library = rva.checked_add(u32::try_from(library).ok()?)?;
+        let addresses = rva.checked_add(u32::try_from(THUNKS_SIZE).ok()?)?;
+        for (at, value) in [(0, rva), (NAME, library), (NAME + 4, addresses)] {
+            descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        Some(Directory {
+            rva: rva.checked_add(u32::try_from(DESCRIPTOR).ok()?)?,
+            size: u32::try_from(DESCRIPTOR_SIZE + imports + DESCRIPTOR_SIZE).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AllowedLuids;
+    use crate::architecture::{MACHINE, MAGIC};
+    use proptest::prelude::*;
+
+    const START: usize = 0x80;
+
+    /// The headers of a program.
+    fn headers(architecture: Architecture) -> Vec<u8> {
+        let (machine, magic) = match architecture {
+            Architecture::X64 => (0x8664, 0x20B),
+            Architecture::X86 => (0x14C, 0x10B),
+        };
+        let directories = START + architecture.directories();
+        let mut bytes = vec![0; 0x400];
+        bytes[..2].copy_from_slice(b"MZ");
+        bytes[START..START + 4].copy_from_slice(b"PE\0\0");
+        for (at, value) in [
+            (0x3C, 0x80),
+            (START + MACHINE, machine),
+            (START + MAGIC, magic),
+            (START + SIZE_OF_IMAGE, 0x5000),
+            (directories - 4, 16),
+            (directories + 8 * IMPORT, 0x2000),
+            (directories + 8 * IMPORT + 4, 60),
+            (directories + 8 * BOUND_IMPORT, 0x3000),
+        ] {
+            put(&mut bytes, at, value);
+        }
+        bytes
+    }
+
+    const BOTH: [Architecture; 2] = [Architecture::X64, Architecture::X86];
+
+    fn put(bytes: &mut [u8], at: usize, value: u32) {
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    }
+
+    #[test]
+    fn only_native_programs_are_changed() {
+        for architecture in BOTH {
+            let image = Image::read(&headers(architecture)).unwrap();
+            assert_eq!((image.architecture, image.size), (architecture, 0x5000));
+            assert_eq!(image.imports, Directory { rva: 0x2000, size: 60 });
+            let changed = |at: usize, value: u32| {
+                let mut bytes = headers(architecture);
+                put(&mut bytes, at, value);
+                Image::read(&bytes)
+            };
+            let directories = START + architecture.directories();
+            assert_eq!(changed(START + MACHINE, 0xAA64), Err(NotFiltered::OtherArchitecture));
+            assert_eq!(changed(START + MAGIC, 0x107), Err(NotFiltered::OtherArchitecture));
+            assert_eq!(changed(directories - 4, 2), Err(NotFiltered::UnusualProgram));
+            assert_eq!(changed(0x3C, 0xFFFF_FFF0), Err(NotFiltered::UnusualProgram));
+            assert_eq!(Image::read(&headers(architecture)[1..]), Err(NotFiltered::UnusualProgram));
+        }
+        let mut mixed = headers(Architecture::X64);
+        put(&mut mixed, START + MAGIC, 0x10B);
+        assert_eq!(Image::read(&mixed), Err(NotFiltered::OtherArchitecture));
+        assert_eq!(Image::read(b"MZ"), Err(NotFiltered::UnusualProgram));
+    }
+
+    /// .NET Framework's compiler writes a 32-bit program, also for 64-bit processes.
+    #[test]
+    fn programs_of_the_net_framework_are_not_changed() {
+        for architecture in BOTH {
+            let mut bytes = headers(architecture);
+            put(&mut bytes, START + architecture.directories() + 8 * CLR, 0x2008);
+            assert_eq!(Image::read(&bytes), Err(NotFiltered::Managed));
+        }
+    }
+
+    #[test]
+    fn a_block_lists_the_filter_before_the_programs_own_libraries() {
+        let allowed = AllowedLuids::new([7]).unwrap();
+        let mut payload = Payload::new(allowed, r"C:\f.dll").unwrap();
+        payload.set_32_bit_filter(r"C:\f32.dll").unwrap();
+        let expected: [(_, &[u8], u64); 2] = [
+            (Architecture::X64, b"C:\\f.dll\0", (1 << 63) | 1),
+            (Architecture::X86, b"C:\\f32.dll\0", (1 << 31) | 1),
+        ];
+        for (architecture, library, ordinal) in expected {
+            let image = Image::read(&headers(architecture)).unwrap();
+            let imports = 2 * DESCRIPTOR_SIZE;
+            let mut block = [0; BEFORE_IMPORTS];
+            let directory = image.write_block(&mut block, 0x10_0000, &payload, imports).unwrap();
+            assert_eq!(BEFORE_IMPORTS + imports + DESCRIPTOR_SIZE, block_size(imports));
+            assert_eq!(directory.size as usize, 4 * DESCRIPTOR_SIZE);
+            let descriptor = (directory.rva - 0x10_0000) as usize;
+            let pointed =
+                |field: usize| number(&block, descriptor + field).unwrap() as usize - 0x10_0000;
+            assert!(block[pointed(NAME)..].starts_with(library));
+            for list in [pointed(0), pointed(NAME + 4)] {
+                assert_eq!(block[list..list + 8], ordinal.to_le_bytes());
+                assert_eq!(block[list + 8..list + 16], [0; 8]);
+            }
+            assert_eq!(descriptor, DESCRIPTOR);
+            assert_eq!(Payload::read(block[PAYLOAD..].first_chunk().unwrap()), Some(payload));
+            assert_eq!(Payload::read(block[1..].first_chunk().unwrap()), None);
+        }
+    }
+
+    #[test]
+    fn bound_imports_are_removed_and_the_address_range_stays_unless_it_is_missing() {
+        let new = Directory { rva: 0x10_0000, size: 80 };
+        for (architecture, range) in BOTH.into_iter().flat_map(|a| [(a, 0), (a, 0x2800)]) {
+            let directories = START + architecture.directories();
+            let mut bytes = headers(architecture);
+            put(&mut bytes, directories + 8 * IMPORT_ADDRESSES, range);
+            let image = Image::read(&bytes).unwrap();
+            let at = image.directories_rva() as usize;
+            image.directories(new, &mut bytes[at..at + Image::DIRECTORIES_SIZE]).unwrap();
+            let image = Image::read(&bytes).unwrap();
+            let expected = if range == 0 { new.rva } else { range };
+            assert_eq!((image.imports, image.addresses.rva), (new, expected));
+            assert_eq!(number(&bytes, directories + 8 * BOUND_IMPORT), Some(0));
+        }
+    }
+
+    #[test]
+    fn descriptors_end_with_an_empty_one() {
+        let mut table = vec![1; 3 * DESCRIPTOR_SIZE];
+        assert_eq!(imports_length(&table), None);
+        table[2 * DESCRIPTOR_SIZE..].fill(0);
+        assert_eq!(imports_length(&table), Some(2 * DESCRIPTOR_SIZE));
+        assert_eq!(imports_length(&[0; DESCRIPTOR_SIZE]), Some(0));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_headers_never_panic(
+            changes in proptest::collection::vec((0_usize..0x200, any::<u8>()), 0..40),
+            is_32_bit: bool,
+        ) {
+            let mut bytes = headers(BOTH[usize::from(is_32_bit)]);
+            for (at, value) in changes {
+                bytes[at] = value;
+            }
+            let _ = Image::read(&bytes);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Why a process is not filtered.
+
+/// Why a process is not filtered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NotFiltered {
+    /// Neither a program for x86-64 nor one for x86.
+    OtherArchitecture,
+    /// A 32-bit program, for which there is no filter.
+    No32BitFilter,
+    /// A 64-bit program that a 32-bit one starts. The memory of the one is not accessible to
+    /// the other.
+    StartedBy32Bit,
+    /// A program of .NET Framework.
+    Managed,
+    /// The process accepts only libraries that Microsoft or its store signed.
+    SignedOnly,
+    /// The process accepts only libraries with Control Flow Guard.
+    StrictGuard,
+    /// The process accepts only libraries with CET shadow stacks.
+    StrictShadowStack,
+    /// The program is not as Windows makes it.
+    UnusualProgram,
+    /// The process runs in an `AppContainer`, which the filter's file does not admit.
+    AppContainer,
+    /// The filter's file does not exist, or cannot be read.
+    FilterUnreadable,
+    /// Windows refused an access to the process, with this NTSTATUS.
+    Refused(i32),
+}
+
+impl NotFiltered {
+    /// The reason as text, and the NTSTATUS if there is one.
+    #[must_use]
+    pub fn reason(self) -> (&'static str, Option<i32>) {
+        let text = match self {
+            NotFiltered::OtherArchitecture => "it is not a program for x86-64 or x86",
+            NotFiltered::No32BitFilter => "it is a 32-bit program, and their filter is missing",
+            NotFiltered::StartedBy32Bit => "a 32-bit program starts a 64-bit one",
+            NotFiltered::Managed => "it is a program of .NET Framework",
+            NotFiltered::SignedOnly => "it loads only libraries signed by Microsoft",
+            NotFiltered::StrictGuard => "it loads only libraries with Control Flow Guard",
+            NotFiltered::StrictShadowStack => "it loads only libraries with CET",
+            NotFiltered::UnusualProgram => "its import table cannot be read",
+            NotFiltered::AppContainer => {
+                "the access list of the filter's file does not admit its AppContainer"
+            }
+            NotFiltered::FilterUnreadable => "the filter's file cannot be read",
+            NotFiltered::Refused(status) => return ("Windows refused access to it", Some(status)),
+        };
+        (text, None)
+    }
+}
+
+impl From<i32> for NotFiltered {
+    fn from(status: i32) -> NotFiltered {
+        NotFiltered::Refused(status)
+    }
+}

@@ -1,0 +1,45 @@
+//! The name that was probably meant.
+
+/// The one of `candidates` most similar to `name`, compared without case, if it is similar
+/// enough to be a typing mistake.
+#[must_use]
+pub(crate) fn closest<'c>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> Option<&'c str> {
+    /// No key or variable is longer; comparing takes time that grows with the square.
+    const LONGEST: usize = 64;
+    if name.len() > LONGEST {
+        return None;
+    }
+    let name = name.to_lowercase();
+    let similar = |candidate: &'c str| {
+        let most = (candidate.len() / 3).clamp(1, 3);
+        let lower = candidate.to_lowercase();
+        let distance = strsim::osa_distance(&name, &lower);
+        (distance <= most).then_some((distance, candidate))
+    };
+    let closest = candidates.into_iter().filter_map(similar).min_by_key(|(distance, _)| *distance);
+    closest.map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_mistakes_are_recognized_and_other_words_are_not() {
+        let keys = ["multitenancy", "includeIntegrated", "luid"];
+        for (typed, meant) in [
+            ("multitenacy", "multitenancy"),
+            ("mutlitenancy", "multitenancy"),
+            ("INCLUDEINTEGRATD", "includeIntegrated"),
+            ("liud", "luid"),
+        ] {
+            assert_eq!(closest(typed, keys), Some(meant), "{typed}");
+        }
+        for typed in ["", "replicas", &"x".repeat(100)] {
+            assert_eq!(closest(typed, keys), None, "{typed}");
+        }
+    }
+}

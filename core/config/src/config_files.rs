@@ -1,0 +1,67 @@
+//! The configuration file of each driver model.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::settings::{FileSettings, read_file};
+use crate::variables::Variables;
+use crate::{ConfigError, Environment};
+
+/// The folder searched after the working directory; on Windows on the system drive.
+const MACHINE_FOLDER: &str =
+    if cfg!(windows) { r"\etc\directx-device-plugins" } else { "/etc/directx-device-plugins" };
+
+/// The default files of a driver model, in the order in which they are tried.
+const EXTENSIONS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// The settings of the file for one driver model; empty if no file exists. `chosen` is
+/// the file of the command line, which applies to every driver model.
+pub(crate) fn settings(
+    variables: &Variables<'_>,
+    chosen: Option<&Path>,
+) -> Result<FileSettings, ConfigError> {
+    let environment = variables.environment;
+    if let Some(path) = chosen {
+        let bytes = environment
+            .read(path)
+            .map_err(|source| ConfigError::File { path: path.to_owned(), source })?;
+        return Ok(read_file(path, &bytes)?);
+    }
+    if let Some(path) = variables.config_file()? {
+        let path = path.value;
+        let bytes = environment.read(&path).map_err(|error| {
+            let what = match error.kind() {
+                ErrorKind::NotFound => "the file does not exist".to_owned(),
+                _ => format!("cannot read the file: {error}"),
+            };
+            variables.bad_config_file(&path, what)
+        })?;
+        return Ok(read_file(&path, &bytes)?);
+    }
+    default_file(variables)
+}
+
+/// The first default file found: in the working directory, then in the machine's folder.
+fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> {
+    let environment = variables.environment;
+    // A working directory that was deleted contains no file.
+    let here = environment.working_directory().ok();
+    for folder in here.into_iter().chain([machine_folder(environment)]) {
+        for extension in EXTENSIONS {
+            let path = folder.join(format!("{}.{extension}", variables.model));
+            match environment.read(&path) {
+                Ok(bytes) => return Ok(read_file(&path, &bytes)?),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(source) => return Err(ConfigError::File { path, source }),
+            }
+        }
+    }
+    Ok(FileSettings::default())
+}
+
+fn machine_folder(environment: &dyn Environment) -> PathBuf {
+    let drive = if cfg!(windows) { environment.variable("SystemDrive") } else { None };
+    let mut folder = drive.unwrap_or_default();
+    folder.push(MACHINE_FOLDER);
+    folder.into()
+}

@@ -1,0 +1,154 @@
+//! The bytes of a YAML or JSON file into a struct, with limits that no file gets past.
+//!
+//! `serde-saphyr` parses (JSON is a subset of YAML 1.2), and the structs check keys and values. The
+//! errors get the file and the path of keys here.
+
+use devices::printable::printable;
+use serde::de::DeserializeOwned;
+use serde_path_to_error::{Path, Segment, Track};
+use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
+
+use crate::{ReadError, closest, text};
+
+/// How deep lists and mappings may nest. The parser calls itself for each level, and the stack of
+/// a thread is small on Windows.
+const MAX_DEPTH: usize = 16;
+/// How many keys and values a file may have, each alias counted as often as it is used.
+const MAX_VALUES: usize = 500_000;
+
+/// Reads the file of these bytes, YAML or JSON; errors call it `name`.
+///
+/// A file without content reads as an empty mapping.
+pub(crate) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, ReadError> {
+    let text = text::text(name, bytes)?;
+    let mut track = Track::new();
+    let read = serde_saphyr::with_deserializer_from_str_with_options(&text, options(), |yaml| {
+        T::deserialize(serde_path_to_error::Deserializer::new(yaml, &mut track))
+    });
+    read.map_err(|error| {
+        let (what, hint) = describe(&error, &text);
+        let line = error.location().and_then(|location| u32::try_from(location.line()).ok());
+        ReadError {
+            file: name.to_owned(),
+            line: line.filter(|line| *line > 0),
+            path: keys(&track.path()),
+            what,
+            hint,
+        }
+    })
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        with_snippet: false,
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        emit_comments: false,
+        merge_keys: serde_saphyr::options::MergeKeyPolicy::Error,
+        budget: serde_saphyr::budget! {
+            // One more, so that a second document is an error of its own.
+            max_documents: 2,
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+            max_nodes: MAX_VALUES,
+            max_events: 3 * MAX_VALUES,
+            max_recorded_anchor_events: MAX_VALUES / 4,
+            // Names in the registry have up to 16,383 characters.
+            simple_key_max_lookahead: 1 << 16,
+        },
+    }
+}
+
+/// A path such as `adapters[0].luid` or `copyToVm["a.b"]`.
+fn keys(path: &Path) -> String {
+    let is_simple = |key: &str| {
+        key.starts_with(|c: char| c.is_ascii_alphabetic())
+            && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
+    let keys: String = path
+        .iter()
+        .map(|segment| match segment {
+            Segment::Seq { index } => format!("[{index}]"),
+            // The library reads a `Spanned` value like a struct.
+            Segment::Map { key } if key == "value" => String::new(),
+            Segment::Map { key } if is_simple(key) => format!(".{key}"),
+            Segment::Map { key } => format!("[{key:?}]"),
+            Segment::Enum { .. } | Segment::Unknown => String::new(),
+        })
+        .collect();
+    keys.trim_start_matches('.').to_owned()
+}
+
+/// The message in the words of this program's other messages, and its hint.
+fn describe(error: &Error, text: &str) -> (String, Option<String>) {
+    let found = || found(error, text);
+    let what = match error {
+        Error::AliasError { error, .. } => return describe(error, text),
+        Error::SerdeUnknownField { field, expected, .. } => {
+            let hint = match closest(field, expected.iter().copied()) {
+                Some(key) => format!("did you mean `{key}`?"),
+                None => format!("the keys here are {}", expected.join(", ")),
+            };
+            return (format!("unknown key `{}`", field.escape_debug()), Some(hint));
+        }
+        Error::Message { msg, .. } => msg.clone(),
+        Error::SerdeMissingField { field, .. } => format!("missing key `{field}`"),
+        Error::DuplicateMappingKey { key: Some(key), .. } => duplicate_key(key),
+        Error::NullIntoString { .. } => format!("expected a value{NOTHING}"),
+        Error::InvalidBooleanStrict { .. } => format!("expected true or false{}", found()),
+        Error::InvalidScalar { ty, .. } => format!("expected {}{}", number(ty), found()),
+        Error::SerdeInvalidType { expected, unexpected, .. } => {
+            format!("expected {expected}, found {unexpected}")
+        }
+        Error::SerdeInvalidValue { expected, .. } => expected.clone(),
+        Error::Unexpected { expected: "sequence start", .. } => "expected a list".to_owned(),
+        Error::Unexpected { expected: "mapping start", .. } => "expected a mapping".to_owned(),
+        Error::Unexpected { expected: "string scalar", .. } => "expected a single value".to_owned(),
+        Error::MultipleDocuments { .. } => {
+            "a second YAML document begins; a file holds one document".to_owned()
+        }
+        Error::Eof { .. } => "the file is empty".to_owned(),
+        Error::Budget { breach, .. } => format!("the file exceeds a limit: {breach:?}"),
+        syntax => format!("not valid YAML: {}", UserMessageFormatter.format_message(syntax)),
+    };
+    let hint = what.ends_with(NOTHING).then(|| "leave the key out, or give it a value".to_owned());
+    (what, hint)
+}
+
+/// The end of a message about a key without a value.
+const NOTHING: &str = ", found nothing";
+
+/// The value at the place of an error, as the file spells it.
+fn found(error: &Error, text: &str) -> String {
+    const LONGEST: usize = 60;
+    let spelled = error.location().and_then(|location| {
+        let span = location.span();
+        let start = usize::try_from(span.byte_offset()?).ok()?;
+        let end = start + usize::try_from(span.byte_len()?).ok()?;
+        text.get(start..end).map(str::trim)
+    });
+    match spelled {
+        None | Some("") => NOTHING.to_owned(),
+        Some(spelled) => match spelled.char_indices().nth(LONGEST) {
+            Some((end, _)) => format!(", found `{}…`", printable(&spelled[..end])),
+            None => format!(", found `{}`", printable(spelled)),
+        },
+    }
+}
+
+/// What the library calls by the names of Rust.
+fn number(ty: &str) -> String {
+    match ty {
+        "i64" => "a signed 64-bit number".to_owned(),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" => format!("a whole number from 0 to {}", u64::MAX),
+        other => other.to_owned(),
+    }
+}
+
+pub(crate) fn duplicate_key(key: &str) -> String {
+    format!("duplicate key `{}`", key.escape_debug())
+}
+
+#[cfg(test)]
+mod tests;

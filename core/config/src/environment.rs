@@ -1,0 +1,65 @@
+//! What the configuration is read from, in addition to the command line.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Environment variables and files: those of the process ([`ProcessEnvironment`]), or a
+/// test's.
+pub trait Environment {
+    /// The value of an environment variable; `None` if it is not set.
+    fn variable(&self, name: &str) -> Option<OsString>;
+
+    /// The names of all environment variables that are Unicode text.
+    fn variable_names(&self) -> Vec<String>;
+
+    /// The working directory.
+    fn working_directory(&self) -> io::Result<PathBuf>;
+
+    /// The bytes of a file; `NotFound` if it does not exist.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+}
+
+/// An environment without variables and files: what a configuration is by default.
+#[derive(Clone, Copy, Debug)]
+pub struct EmptyEnvironment;
+
+impl Environment for EmptyEnvironment {
+    fn variable(&self, _: &str) -> Option<OsString> {
+        None
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn working_directory(&self) -> io::Result<PathBuf> {
+        Ok("/".into())
+    }
+
+    fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+/// The environment of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct ProcessEnvironment;
+
+impl Environment for ProcessEnvironment {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        std::env::var_os(name)
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()
+    }
+
+    fn working_directory(&self) -> io::Result<PathBuf> {
+        std::env::current_dir()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        crate::read_bytes(path)
+    }
+}

@@ -1,0 +1,53 @@
+//! Why a configuration cannot be used. To the program each is a usage error.
+
+use std::path::PathBuf;
+
+use crate::ReadError;
+
+/// Why a configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The content of a file, with its line and key.
+    #[error(transparent)]
+    Content(#[from] ReadError),
+    /// A file that cannot be read.
+    #[error("cannot read the configuration file `{}`", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// An environment variable.
+    #[error("variable {name}={value:?}: {what}")]
+    Variable {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What is wrong with the value.
+        what: String,
+        /// What to write instead.
+        hint: &'static str,
+    },
+    /// Flags or variables that contradict each other.
+    #[error("{what}")]
+    Conflict {
+        /// What contradicts what, and where each comes from.
+        what: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
+}
+
+impl ConfigError {
+    /// Advice: what to write instead.
+    #[must_use]
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            ConfigError::Content(error) => error.hint(),
+            ConfigError::File { source, .. } => crate::regular_file::read_hint(source),
+            ConfigError::Variable { hint, .. } | ConfigError::Conflict { hint, .. } => Some(hint),
+        }
+    }
+}

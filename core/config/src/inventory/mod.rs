@@ -1,0 +1,81 @@
+//! Inventories of a host (`directx-inventory/v1`): files that describe its adapters and the
+//! software that passes them to containers.
+//!
+//! [`read()`] turns a YAML or JSON file into a snapshot, [`to_yaml`] turns a snapshot of a live
+//! host into a file that reads back to the same host facts, software and adapters.
+//!
+//! # The format
+//!
+//! ```yaml
+//! schema: directx-inventory/v1          # required
+//! host:                                 # optional, as is everything in it
+//!   product: Microsoft Windows Server 2022 Datacenter
+//!   displayVersion: 21H2
+//!   build: 10.0.20348.1547
+//!   hcsSchemas: ['2.5']
+//!   wow64: true                         # whether SysWOW64 exists; true if left out
+//!   container: false                    # whether the host is the view from inside a container,
+//!                                       # where runtime files are not known; false if left out
+//!   systemRoot: 'C:\Windows'            # %SystemRoot%; C:\Windows if left out
+//! node:                                 # optional, as is everything in it; unknown if left out
+//!   hcsError:                           # why there are no host.hcsSchemas, which exclude it
+//!     kind: missing                     # required; missing (not installed) or unresponsive
+//!     message: no Host Compute Service  # required
+//!   containerd:                         # either path or notFoundIn
+//!     path: 'C:\Program Files\containerd\containerd.exe'
+//!     version: 1.7.22                   # with path: either version or versionError
+//!     disabledPlugins: []               # with path: unknown if left out
+//!   kubelet:                            # the keys of containerd except disabledPlugins
+//!     notFoundIn: [the service `kubelet`, 'C:\k', PATH]   # every place that was searched; not empty
+//!   nvml:                               # NVIDIA's management library
+//!     library: 'C:\Windows\System32\nvml.dll'   # not found if left out
+//!     gpus:                             # either gpus or gpusError, which is a text
+//!     - index: 0                        # required, as are all keys of a GPU
+//!       name: NVIDIA Tesla T4
+//!       driverVersion: '528.49'         # NVIDIA's own version
+//!       driverModel: WDDM               # WDDM, MCDM or TCC
+//! adapters:                             # required; in the order the host lists them
+//! - luid: 7048070                       # required; signed 64-bit, unique
+//!   attributes: [d3d11-graphics, d3d12-graphics, d3d12-core-compute]   # required
+//!   hardware: true                      # required
+//!   integrated: false                   # false if left out
+//!   detachable: false                   # false if left out
+//!   hardwareId: {vendor: 0x10DE, device: 0x1EB8, subsystem: 0x12A210DE, revision: 0xA1}   # the last two 0 if left out
+//!   driverDescription: NVIDIA Tesla T4  # empty if left out
+//!   driverVersion: 31.0.15.2849         # unknown if left out
+//!   dedicatedMemoryMiB: 15360           # unknown if left out
+//!   pnp:                                # left out: no device carries this LUID
+//!     id: 'PCI\VEN_10DE&DEV_1EB8\3&13C0B0C5&1&D8'   # required; unique without case
+//!     description: NVIDIA Tesla T4      # empty if left out
+//!     manufacturer: NVIDIA              # empty if left out
+//!     driverKey: '{4d36e968-e325-11ce-bfc1-08002be10318}\0004'   # no driver if left out
+//!     driverDate: 2023-02-14            # unknown if left out
+//!     locationPaths: ['PCIROOT(0)#PCI(1B00)']       # none if left out
+//!     numaNode: 0                       # unknown if left out
+//!     problemCode: 0                    # 0, a working device, if left out
+//!   driverStore:                        # left out: the folder was not found
+//!     path: 'C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd64_1'   # required; if it is not in
+//!                                       # that folder or HostDriverStore\FileRepository, no file is used
+//!     files: [nvcuda_loader64.dll]      # left out: every file that is named exists
+//!     copyToVm:                         # none if left out
+//!       CopyToVmWhenNewer:              # key → value name → REG_MULTI_SZ: a list of strings,
+//!         '01': [nvcuda_loader64.dll, nvcuda.dll]
+//!         '02': nvapi64.dll             # or REG_SZ
+//! ```
+//!
+//! Unknown and duplicate keys, wrong types and impossible values are errors that name file,
+//! line and key. A key without a value counts as left out, and scalars may be in quotes. What a live host skips with a reason is valid in an inventory too: it is
+//! skipped with the same reason.
+
+mod error;
+mod format;
+mod node;
+mod read;
+mod write;
+
+pub use error::InventoryError;
+pub use read::{parse, parse_file, read, read_file};
+pub use write::{WriteError, to_yaml};
+
+/// The `schema` of every inventory this crate reads and writes.
+pub const SCHEMA: &str = "directx-inventory/v1";

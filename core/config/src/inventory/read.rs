@@ -1,0 +1,159 @@
+//! An inventory file into a snapshot.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::path::Path;
+
+use devices::{
+    Adapter, AdapterKind, Attachment, CopyToVmValue, DiscoveredFrom, DriverKey, DriverStore,
+    HardwareId, HostDisk, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId,
+    StoreFiles, Wow64,
+};
+use serde_saphyr::FlowSeq;
+
+use crate::inventory::format::{
+    AdapterFile, DriverStoreFile, HardwareIdFile, HostFile, InventoryFile, PnpFile,
+};
+use crate::inventory::{InventoryError, node};
+use crate::values::{NonEmpty, TextOr};
+use crate::{Place, ReadError, document};
+
+/// Reads the inventory in the file `path`.
+pub fn read(path: &Path) -> Result<HostSnapshot, InventoryError> {
+    parse_file(path, &read_file(path)?)
+}
+
+/// The bytes of the file `path`.
+pub fn read_file(path: &Path) -> Result<Vec<u8>, InventoryError> {
+    crate::read_bytes(path).map_err(|source| InventoryError::File { path: path.to_owned(), source })
+}
+
+/// Reads an inventory from the bytes of the file `path`.
+pub fn parse_file(path: &Path, bytes: &[u8]) -> Result<HostSnapshot, InventoryError> {
+    Ok(parse_bytes(&path.display().to_string(), bytes)?)
+}
+
+/// Reads an inventory, YAML or JSON; errors call it `name`.
+pub fn parse(name: &str, text: &str) -> Result<HostSnapshot, InventoryError> {
+    Ok(parse_bytes(name, text.as_bytes())?)
+}
+
+fn parse_bytes(name: &str, bytes: &[u8]) -> Result<HostSnapshot, ReadError> {
+    let file: InventoryFile = document::parse(name, bytes)?;
+    unique(name, &file.adapters)?;
+    let host = file.host.map(host).unwrap_or_default();
+    Ok(HostSnapshot {
+        node: node::software(name, file.node.unwrap_or_default(), &host)?,
+        host,
+        adapters: file.adapters.into_iter().map(adapter).collect(),
+        ..HostSnapshot::default()
+    })
+}
+
+/// Checks that no two adapters have one LUID, nor one instance id, which Windows compares
+/// without case.
+fn unique(name: &str, adapters: &[AdapterFile]) -> Result<(), ReadError> {
+    let mut luids = HashMap::new();
+    let mut ids = HashMap::new();
+    for (n, adapter) in adapters.iter().enumerate() {
+        let luid = &adapter.luid;
+        let place = Place::of(name, luid, format!("adapters[{n}].luid"));
+        once(&mut luids, luid.value, &place, || format!("LUID {}", luid.value))?;
+        if let Some(id) = adapter.pnp.as_ref().map(|pnp| &pnp.id) {
+            let NonEmpty(text) = &id.value;
+            let place = Place::of(name, id, format!("adapters[{n}].pnp.id"));
+            let folded: String = text.chars().flat_map(char::to_uppercase).collect();
+            once(&mut ids, folded, &place, || format!("PnP instance id {text:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn once<K: Eq + Hash>(
+    seen: &mut HashMap<K, u32>,
+    key: K,
+    place: &Place,
+    what: impl Fn() -> String,
+) -> Result<(), ReadError> {
+    match seen.insert(key, place.line()) {
+        Some(line) => Err(place
+            .error(format!("duplicate {}", what()))
+            .with_hint(format!("the adapter at line {line} already has it"))),
+        None => Ok(()),
+    }
+}
+
+fn host(file: HostFile) -> HostFacts {
+    let schemas = file.hcs_schemas.map(|list| list.0).unwrap_or_default();
+    let has_wow64 = file.wow64.unwrap_or(true);
+    let is_container = file.container.unwrap_or(false);
+    HostFacts {
+        product: file.product,
+        display_version: file.display_version,
+        build: file.build.map(|build| build.0),
+        hcs_schemas: schemas.into_iter().map(|schema| schema.0).collect(),
+        wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
+        discovered_from: if is_container {
+            DiscoveredFrom::Container
+        } else {
+            DiscoveredFrom::Host
+        },
+        system_root: file.system_root.map(|root| root.0).unwrap_or_default(),
+        disk: HostDisk::Elsewhere,
+    }
+}
+
+fn adapter(file: AdapterFile) -> Adapter {
+    Adapter {
+        luid: Luid(file.luid.value),
+        attributes: file.attributes.0.into_iter().map(|attribute| attribute.0.0).collect(),
+        kind: if file.hardware { AdapterKind::Hardware } else { AdapterKind::Software },
+        placement: if file.integrated { Placement::Integrated } else { Placement::Discrete },
+        attachment: if file.detachable { Attachment::Detachable } else { Attachment::Fixed },
+        hardware_id: hardware_id(&file.hardware_id),
+        driver_description: file.driver_description,
+        driver_version: file.driver_version.map(|version| version.0),
+        dedicated_memory_mib: file.dedicated_memory_mib,
+        pnp: file.pnp.map(pnp),
+        driver_store: file.driver_store.map(driver_store),
+    }
+}
+
+fn hardware_id(file: &HardwareIdFile) -> HardwareId {
+    let HardwareIdFile { vendor, device, subsystem, revision } = *file;
+    HardwareId { vendor, device, subsystem, revision }
+}
+
+fn pnp(file: PnpFile) -> PnpDevice {
+    let paths = file.location_paths.0.into_iter();
+    PnpDevice {
+        id: PnpId::new(file.id.value.0),
+        description: file.description,
+        manufacturer: file.manufacturer,
+        driver_key: file.driver_key.map(|key| DriverKey::new(key.0)),
+        driver_date: file.driver_date.map(|date| date.0),
+        location_paths: paths.map(|path| LocationPath::new(path.0)).collect(),
+        numa_node: file.numa_node,
+        problem_code: file.problem_code,
+    }
+}
+
+fn driver_store(file: DriverStoreFile) -> DriverStore {
+    let value = |value| match value {
+        TextOr::Text(text) => CopyToVmValue::Single(text),
+        TextOr::Several(FlowSeq(texts)) => CopyToVmValue::Multi(texts),
+    };
+    let keys = file.copy_to_vm.0.into_iter();
+    DriverStore {
+        path: file.path.0,
+        files: match file.files {
+            Some(files) => StoreFiles::Listed(files.into_iter().collect()),
+            None => StoreFiles::EveryNamed,
+        },
+        copy_to_vm: keys
+            .map(|(key, values)| {
+                (key, values.0.into_iter().map(|(name, v)| (name, value(v))).collect())
+            })
+            .collect(),
+    }
+}

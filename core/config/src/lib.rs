@@ -1,0 +1,57 @@
+//! Files and what they say: the configuration of the programs, and inventories of hosts.
+//!
+//! [`load`] takes [`Flags`] and an [`Environment`] (environment variables and files) and
+//! returns a [`Config`], or the [`ConfigError`] that says what to correct and where. The
+//! program checks everything before it starts, so that a mistake is an error at start and
+//! not at an allocation.
+//!
+//! A flag takes precedence over an environment variable, which takes precedence over the
+//! file, which takes precedence over the default. `docs/configuration.md` is the reference;
+//! a test compares it with the keys of the files and with [`VARIABLES`].
+//!
+//! ```no_run
+//! let flags = config::Flags::default();
+//! let config = config::load(&flags, &config::ProcessEnvironment)?;
+//! for setting in &config.effective {
+//!     println!("{setting}"); // wddm multitenancy = 4 (C:\etc\…\wddm.yaml:1)
+//! }
+//! let catalog = devices::Catalog::new(config.policy);
+//! # Ok::<(), config::ConfigError>(())
+//! ```
+
+mod any_case;
+mod closest;
+mod config;
+mod config_files;
+mod document;
+mod environment;
+mod error;
+pub mod inventory;
+mod origin;
+mod policy;
+mod read_error;
+mod regular_file;
+mod resources;
+mod rules;
+mod settings;
+mod text;
+mod values;
+mod variables;
+
+pub use config::{Config, Flags, load};
+pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment};
+pub use error::ConfigError;
+pub use origin::{Effective, Origin};
+pub use read_error::{Place, ReadError};
+pub use regular_file::read_bytes;
+pub use variables::VARIABLES;
+
+use closest::closest;
+
+/// The maximum number of replicas of a device. More than about 50,000 device IDs exceed the
+/// 4 MiB that the kubelet accepts in one list, whatever the device is called.
+pub const MAX_MULTITENANCY: u64 = 65_536;
+/// The longest grace time for a device that disappeared, in seconds: a day.
+pub const MAX_REMOVAL_GRACE: u64 = 86_400;
+/// The most memory that a rule can require of a device, in MiB: 16 TiB.
+pub const MAX_MEMORY_MIB: u64 = 16 << 20;

@@ -1,0 +1,238 @@
+//! The `resources` list of a configuration file, and rules that can never match.
+
+use std::str::FromStr;
+
+use devices::{
+    AllocationPolicy, DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern,
+    ResourceName, ResourceRule, Vendor, Visibility,
+};
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
+use crate::any_case::AnyCase;
+use crate::policy::replicas;
+use crate::settings::Number;
+use crate::values::{Choice, Parsed, present};
+use crate::{MAX_MEMORY_MIB, MAX_MULTITENANCY, Place, ReadError};
+
+/// The maximum number of rules. Each pair of rules is compared, and each resource has its own
+/// socket and registration.
+const MAX_RULES: usize = 1000;
+
+/// The keys of a rule.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RuleFile {
+    name: Parsed<ResourceName>,
+    // An empty `match` would claim every device; that is certainly a mistake.
+    #[serde(default, rename = "match", deserialize_with = "present")]
+    matches: Option<AnyCase<MatchFile>>,
+    multitenancy: Option<Number<0, MAX_MULTITENANCY>>,
+    allocation_policy: Option<Parsed<Choice<AllocationPolicy>>>,
+    visibility: Option<Parsed<Choice<Visibility>>>,
+}
+
+/// The keys of a rule's conditions.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct MatchFile {
+    #[serde(default, deserialize_with = "present")]
+    vendor: Option<Parsed<Vendor>>,
+    #[serde(default, deserialize_with = "present")]
+    description: Option<Parsed<Description>>,
+    #[serde(default, deserialize_with = "present")]
+    pci_id: Option<Parsed<PciPattern>>,
+    #[serde(default, rename = "minMemoryMiB", deserialize_with = "present")]
+    min_memory_mib: Option<Number<1, MAX_MEMORY_MIB>>,
+    #[serde(default, deserialize_with = "present")]
+    driver_model: Option<Parsed<Choice<DriverModel>>>,
+    #[serde(default, deserialize_with = "present")]
+    location_path: Option<Parsed<LocationPattern>>,
+}
+
+/// A pattern that does not match every description.
+struct Description(DescriptionPattern);
+
+impl FromStr for Description {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Err("an empty pattern matches every description".to_owned());
+        }
+        text.parse().map(Description).map_err(|error| format!("{error}"))
+    }
+}
+
+/// A rule and its place.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct FileRule {
+    pub(crate) rule: ResourceRule,
+    pub(crate) place: Place,
+}
+
+impl FileRule {
+    /// Whether a device of `model` could match.
+    pub(crate) fn is_for(&self, model: DriverModel) -> bool {
+        self.rule.matches.model.is_none_or(|wanted| wanted == model)
+    }
+}
+
+/// The rules of the file `name`; a rule that can never match is an error, and so are too many.
+pub(crate) fn file_rules(
+    name: &str,
+    list: Vec<Spanned<AnyCase<RuleFile>>>,
+) -> Result<Vec<FileRule>, ReadError> {
+    let mut rules: Vec<FileRule> = Vec::new();
+    for (n, file) in list.into_iter().enumerate() {
+        let place = Place::of(name, &file, format!("resources[{n}]"));
+        if n == MAX_RULES {
+            let what = format!("more than {MAX_RULES} rules");
+            return Err(place.error(what).with_hint("let one rule match several devices"));
+        }
+        let rule = FileRule { rule: rule(file.value.0), place };
+        if let Some(earlier) = rules.iter().find(|e| covers(&e.rule.matches, &rule.rule.matches)) {
+            let what = format!(
+                "this rule can never match: the rule at line {} claims every device that it would",
+                earlier.place.line()
+            );
+            return Err(rule.place.error(what).with_hint("put the narrower rule first"));
+        }
+        rules.push(rule);
+    }
+    Ok(rules)
+}
+
+fn rule(file: RuleFile) -> ResourceRule {
+    ResourceRule {
+        name: file.name.0,
+        matches: file.matches.map(|AnyCase(matches)| conditions(matches)).unwrap_or_default(),
+        replicas: file.multitenancy.map(replicas),
+        allocation: file.allocation_policy.map(|policy| policy.0.0),
+        visibility: file.visibility.map(|choice| choice.0.0),
+    }
+}
+
+fn conditions(file: MatchFile) -> DeviceMatch {
+    DeviceMatch {
+        vendor: file.vendor.map(|vendor| vendor.0),
+        description: file.description.map(|description| description.0.0),
+        pci: file.pci_id.map(|pattern| pattern.0),
+        min_memory_mib: file.min_memory_mib.map(|memory| memory.0),
+        model: file.driver_model.map(|model| model.0.0),
+        location: file.location_path.map(|pattern| pattern.0),
+    }
+}
+
+/// Whether `wide` certainly matches every device that `narrow` matches.
+pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
+    fn implied<T>(wide: Option<&T>, narrow: Option<&T>, implies: fn(&T, &T) -> bool) -> bool {
+        wide.is_none_or(|wide| narrow.is_some_and(|narrow| implies(wide, narrow)))
+    }
+    implied(wide.vendor.as_ref(), narrow.vendor.as_ref(), Vendor::eq)
+        && implied(wide.description.as_ref(), narrow.description.as_ref(), DescriptionPattern::eq)
+        && implied(wide.pci.as_ref(), narrow.pci.as_ref(), PciPattern::covers)
+        && implied(wide.min_memory_mib.as_ref(), narrow.min_memory_mib.as_ref(), u64::le)
+        && implied(wide.model.as_ref(), narrow.model.as_ref(), DriverModel::eq)
+        && implied(wide.location.as_ref(), narrow.location.as_ref(), LocationPattern::covers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use devices::{
+        Adapter, AdapterKind, Attachment, Attribute, Criteria, Device, DeviceScope, Filter,
+        HardwareId, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, discover,
+    };
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
+    fn parsed<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+        text.parse().expect("the tests write well-formed patterns")
+    }
+
+    /// Conditions, many of which overlap.
+    fn conditions() -> impl Strategy<Value = DeviceMatch> {
+        (
+            option::of(select(vec![Vendor::Amd, Vendor::Nvidia])),
+            option::of(select(vec!["tesla", "t4"])),
+            option::of(select(vec!["10de:*", "10de:0001", "10DE:0002", "1002:*", "1002:0001"])),
+            option::of(1_u64..4),
+            option::of(select(vec![DriverModel::Wddm, DriverModel::Mcdm])),
+            option::of(select(vec!["A*", "a#b*", "A#B", "a#c", "A#BC", "b*"])),
+        )
+            .prop_map(|(vendor, description, pci, min_memory_mib, model, location)| {
+                DeviceMatch {
+                    vendor,
+                    description: description.map(parsed),
+                    pci: pci.map(parsed),
+                    min_memory_mib,
+                    model,
+                    location: location.map(parsed),
+                }
+            })
+    }
+
+    fn device() -> impl Strategy<Value = Device> {
+        (
+            select(vec![0x10DE, 0x1002]),
+            0_u32..3,
+            option::of(1_u64..4),
+            select(vec!["Tesla M60", "Tesla T4", "T4"]),
+            select(vec!["A", "A#B", "a#bc", "A#C", "B"]),
+        )
+            .prop_map(|(vendor, device, memory, description, location)| {
+                let adapter = Adapter {
+                    luid: Luid(1),
+                    attributes: [Attribute::D3d12Graphics].into_iter().collect(),
+                    kind: AdapterKind::Hardware,
+                    placement: Placement::Discrete,
+                    attachment: Attachment::Fixed,
+                    hardware_id: HardwareId { vendor, device, ..HardwareId::default() },
+                    driver_description: description.to_owned(),
+                    driver_version: None,
+                    dedicated_memory_mib: memory,
+                    pnp: Some(PnpDevice {
+                        id: PnpId::new("PCI"),
+                        description: description.to_owned(),
+                        manufacturer: String::new(),
+                        driver_key: None,
+                        location_paths: vec![LocationPath::new(location)],
+                        driver_date: None,
+                        numa_node: None,
+                        problem_code: 0,
+                    }),
+                    driver_store: None,
+                };
+                let all = Criteria {
+                    filter: Filter::All,
+                    integrated: DeviceScope::Include,
+                    detachable: DeviceScope::Include,
+                };
+                let host = HostSnapshot { adapters: vec![adapter], ..HostSnapshot::default() };
+                discover(&host, all).devices.remove(0)
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn a_rule_refused_as_unreachable_can_never_match(
+            wide in conditions(),
+            narrow in conditions(),
+            device in device(),
+        ) {
+            if covers(&wide, &narrow) && narrow.matches(&device, DriverModel::Wddm) {
+                prop_assert!(wide.matches(&device, DriverModel::Wddm));
+            }
+        }
+
+        #[test]
+        fn a_rule_covers_itself_and_no_condition_covers_everything(one in conditions()) {
+            prop_assert!(covers(&one, &one));
+            prop_assert!(covers(&DeviceMatch::default(), &one));
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The settings of a driver model: what a configuration file, the environment and the defaults say.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use devices::{
+    AdditionalMount, AdditionalMounts, AllocationPolicy, Destination, DestinationError,
+    DeviceClass, DeviceClassError, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts,
+    SharedRequests, StorePath, Vendor, Visibility,
+};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_saphyr::Spanned;
+
+use crate::any_case::AnyCase;
+use crate::origin::{Effective, Origin, Sourced};
+use crate::rules::{FileRule, RuleFile, file_rules};
+use crate::values::{Choice, Entries, Named, Parsed, TextOr, present};
+use crate::{MAX_MULTITENANCY, MAX_REMOVAL_GRACE, ReadError, document};
+
+/// What to write for a resource name, in a file or a variable.
+pub(crate) const RESOURCE_NAME_HINT: &str =
+    "write a domain, a slash and a name, such as example.com/gpu";
+
+/// Defines the settings: for each one its field, its key, its type and its default for a driver
+/// model. `docs/configuration.md` has them in this order.
+macro_rules! settings {
+    ($($field:ident $key:literal: $type:ty = $default:expr;)*) => {
+        /// The keys of a configuration file, matched without case.
+        ///
+        /// An empty value means unset: the earlier plugins read it so, and a list whose entries
+        /// are all commented out has one.
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct ConfigurationFile {
+            $(#[serde(rename = $key)] $field: Option<Spanned<$type>>,)*
+            resources: Option<Vec<Spanned<AnyCase<RuleFile>>>>,
+        }
+
+        /// What a file or the environment sets.
+        #[derive(Clone, Default)]
+        pub(crate) struct SetValues {
+            $(pub(crate) $field: Option<Sourced<$type>>,)*
+        }
+
+        /// The value of every setting.
+        pub(crate) struct Settings {
+            $(pub(crate) $field: Sourced<$type>,)*
+        }
+
+        impl ConfigurationFile {
+            fn values(self, file: &str) -> SetValues {
+                SetValues { $($field: self.$field.map(|value| Sourced::of_file(file, $key, value)),)* }
+            }
+        }
+
+        impl SetValues {
+            /// These values, then those of `other`, then the defaults for `model`.
+            pub(crate) fn or(self, other: SetValues, model: DriverModel) -> Settings {
+                Settings {
+                    $($field: self.$field.or(other.$field).unwrap_or_else(|| {
+                        let default: fn(DriverModel) -> $type = $default;
+                        Sourced { value: default(model), origin: Origin::Default }
+                    }),)*
+                }
+            }
+        }
+
+        impl Settings {
+            /// Every value and where it comes from.
+            pub(crate) fn effective(&self, model: DriverModel) -> Vec<Effective> {
+                vec![$(self.$field.effective(model, $key),)*]
+            }
+        }
+    };
+}
+
+settings! {
+    multitenancy "multitenancy": Number<0, MAX_MULTITENANCY> = |_| Number(1);
+    include_integrated "includeIntegrated": Switch = |model| Switch(model == DriverModel::Legacy);
+    include_detachable "includeDetachable": Switch = |model| Switch(model == DriverModel::Legacy);
+    additional_mounts "additionalMounts": Mounts = |_| Mounts::default();
+    additional_mounts_wow64 "additionalMountsWow64": Mounts = |_| Mounts::default();
+    runtime_mounts "runtimeMounts": Parsed<Choice<RuntimeMounts>> = |_| Parsed::default();
+    exclude_mounts "excludeMounts": FileNames = |_| FileNames::default();
+    allocation_policy "allocationPolicy": Parsed<Choice<AllocationPolicy>> = |_| Parsed::default();
+    multi_device "multiDevice": Parsed<Choice<MultiDevice>> = |_| Parsed::default();
+    device_class "deviceClass": DeviceClasses = DeviceClasses::default_for;
+    shared_requests "sharedRequests": Parsed<Choice<SharedRequests>> = |_| Parsed::default();
+    rename_shared "renameShared": Switch = |_| Switch(false);
+    publish_numa "publishNuma": Switch = |_| Switch(false);
+    removal_grace "removalGraceSeconds": Number<0, MAX_REMOVAL_GRACE> = |_| Number(60);
+    environment_hints "environmentHints": Switch = |_| Switch(true);
+    visibility "visibility": Parsed<Choice<Visibility>> = |_| Parsed::default();
+    resource_name "resourceName": Parsed<ResourceName> = default_resource;
+}
+
+/// The default resource name of a driver model, as in the earlier plugins.
+fn default_resource(model: DriverModel) -> Parsed<ResourceName> {
+    let name = match model {
+        DriverModel::Wddm => "directx.microsoft.com/display",
+        DriverModel::Mcdm => "directx.microsoft.com/compute",
+        DriverModel::Legacy => "microsoft.com/directx",
+    };
+    Parsed(name.parse().expect("the default names are extended resource names"))
+}
+
+/// What one file says.
+#[derive(Clone, Default)]
+pub(crate) struct FileSettings {
+    values: SetValues,
+    pub(crate) rules: Vec<FileRule>,
+}
+
+impl FileSettings {
+    /// What the file sets for `model`.
+    pub(crate) fn values(&self, model: DriverModel) -> SetValues {
+        let mut values = self.values.clone();
+        values.device_class = values.device_class.and_then(|Sourced { value, origin }| {
+            let class = *value.0.get(&model)?;
+            Some(Sourced { value: DeviceClasses([(model, class)].into()), origin })
+        });
+        values
+    }
+}
+
+/// Reads the bytes of the file `path`.
+pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadError> {
+    let name = path.display().to_string();
+    let AnyCase(mut file): AnyCase<ConfigurationFile> =
+        document::parse(&name, bytes).map_err(advised)?;
+    let rules = file_rules(&name, file.resources.take().unwrap_or_default())?;
+    Ok(FileSettings { values: file.values(&name), rules })
+}
+
+/// Adds what to write instead, if the error is about the value of one of some keys, or about a key of
+/// earlier versions.
+fn advised(error: ReadError) -> ReadError {
+    if error.what.eq_ignore_ascii_case("unknown key `onDriverChange`") {
+        return error.with_hint(
+            "onDriverChange was removed: delete the key, and cordon and drain a node before you \
+             replace its driver",
+        );
+    }
+    let path = error.path.to_ascii_lowercase();
+    let hint = path.rsplit(['.', '[']).find_map(|key| match key {
+        "name" | "resourcename" => Some(RESOURCE_NAME_HINT),
+        "deviceclass" => Some(
+            "write the GUID of a device interface class, such as \
+             1CA05180-A699-450A-9A0C-DE4FBE3DDD89",
+        ),
+        "destination" => Some("write a bare file name that Windows does not use itself, such as nvcuda.dll"),
+        "excludemounts" => Some("write bare file names, such as nvcuda.dll"),
+        "source" => {
+            Some(r"write a path below the driver store folder, such as B026261\amfrt64.dll")
+        }
+        "description" => Some(
+            r"write a regular expression, such as tesla t4, with \( for a parenthesis, or leave the key out",
+        ),
+        _ => None,
+    });
+    match hint {
+        Some(hint) if error.hint.is_none() => error.with_hint(hint),
+        _ => error,
+    }
+}
+
+/// A whole number from `MIN` to `MAX`, which may be in quotes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Number<const MIN: u64, const MAX: u64>(pub(crate) u64);
+
+impl<const MIN: u64, const MAX: u64> FromStr for Number<MIN, MAX> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        number.map(Number).ok_or_else(|| format!("expected a whole number from {MIN} to {MAX}"))
+    }
+}
+
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Number<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|error| D::Error::custom(format!("{error}, found {text:?}")))
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> fmt::Display for Number<MIN, MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// `true` or `false`.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Switch(pub(crate) bool);
+
+/// Variables may also have the spellings that Go's `strconv.ParseBool` accepts, which the earlier
+/// plugins used, and those of YAML 1.1.
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.to_ascii_lowercase().as_str() {
+            "1" | "t" | "true" | "yes" | "on" => Ok(Switch(true)),
+            "0" | "f" | "false" | "no" | "off" => Ok(Switch(false)),
+            _ => Err("expected true or false"),
+        }
+    }
+}
+
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Bare names of files.
+#[derive(Deserialize, Clone, Debug, Default)]
+pub(crate) struct FileNames(pub(crate) Vec<Parsed<FileName>>);
+
+impl fmt::Display for FileNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|name| name.0.as_str()).collect();
+        write!(f, "[{}]", names.join(", "))
+    }
+}
+
+/// Additional mounts: vendor → list of files.
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(from = "Entries<Vendor, Option<Vec<AnyCase<Mount>>>>")]
+pub(crate) struct Mounts(pub(crate) AdditionalMounts);
+
+impl From<Entries<Vendor, Option<Vec<AnyCase<Mount>>>>> for Mounts {
+    fn from(file: Entries<Vendor, Option<Vec<AnyCase<Mount>>>>) -> Mounts {
+        let mounts = |list: Option<Vec<AnyCase<Mount>>>| {
+            list.unwrap_or_default().into_iter().map(|AnyCase(Mount(mount))| mount).collect()
+        };
+        Mounts(file.0.into_iter().map(|(vendor, list)| (vendor, mounts(list))).collect())
+    }
+}
+
+impl fmt::Display for Mounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mounts = self.0.iter().flat_map(|(vendor, files)| {
+            files.iter().map(move |f| format!("{vendor}: {} => {}", f.source, f.destination))
+        });
+        write!(f, "[{}]", mounts.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// One additional mount.
+#[derive(Deserialize)]
+#[serde(try_from = "MountFile")]
+struct Mount(AdditionalMount);
+
+/// The keys of a mount; without a destination the file keeps its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MountFile {
+    source: Parsed<StorePath>,
+    #[serde(default, deserialize_with = "present")]
+    destination: Option<Parsed<Destination>>,
+}
+
+impl TryFrom<MountFile> for Mount {
+    type Error = String;
+
+    fn try_from(file: MountFile) -> Result<Mount, String> {
+        let source = file.source.0;
+        let destination = match file.destination {
+            Some(destination) => destination.0,
+            None => source.file_name().try_into().map_err(|error: DestinationError| {
+                format!("source `{source}`: {error}; name another destination")
+            })?,
+        };
+        Ok(Mount(AdditionalMount { source, destination }))
+    }
+}
+
+/// The device classes of driver models: one GUID for all of them, or driver model → GUID.
+#[derive(Deserialize, Clone, Debug)]
+#[serde(try_from = "TextOr<Entries<DriverModel, Parsed<DeviceClass>>>")]
+pub(crate) struct DeviceClasses(BTreeMap<DriverModel, DeviceClass>);
+
+impl DeviceClasses {
+    fn default_for(model: DriverModel) -> DeviceClasses {
+        let class = DeviceClass::default_for(model);
+        DeviceClasses(class.map(|class| (model, class)).into_iter().collect())
+    }
+
+    /// The class, once there is only one driver model.
+    pub(crate) fn class(&self) -> Option<DeviceClass> {
+        self.0.values().next().copied()
+    }
+}
+
+impl TryFrom<TextOr<Entries<DriverModel, Parsed<DeviceClass>>>> for DeviceClasses {
+    type Error = DeviceClassError;
+
+    fn try_from(
+        file: TextOr<Entries<DriverModel, Parsed<DeviceClass>>>,
+    ) -> Result<Self, Self::Error> {
+        Ok(DeviceClasses(match file {
+            TextOr::Text(text) => {
+                let class = text.parse()?;
+                let all = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
+                all.into_iter().map(|model| (model, class)).collect()
+            }
+            TextOr::Several(Entries(classes)) => {
+                classes.into_iter().map(|(model, Parsed(class))| (model, class)).collect()
+            }
+        }))
+    }
+}
+
+impl fmt::Display for DeviceClasses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.class() {
+            Some(class) => class.fmt(f),
+            None => f.write_str("none"),
+        }
+    }
+}
+
+/// Defines the names of values.
+macro_rules! names {
+    ($($type:ident { $($name:literal $value:ident),* })*) => {
+        $(impl Named for $type {
+            fn names() -> Vec<(&'static str, $type)> {
+                vec![$(($name, $type::$value)),*]
+            }
+        })*
+    };
+}
+
+names! {
+    RuntimeMounts { "auto" Auto, "always" Always, "never" Never, "extra" Extra }
+    AllocationPolicy { "distributed" Distributed, "packed" Packed }
+    MultiDevice { "class" Class, "reject" Reject }
+    SharedRequests { "any" Any, "one" One }
+    Visibility { "off" Off, "launcher" Launcher }
+    DriverModel { "wddm" Wddm, "mcdm" Mcdm, "legacy" Legacy }
+}

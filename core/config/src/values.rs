@@ -1,0 +1,197 @@
+//! The kinds of values that files have.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::any_case::refused;
+use crate::closest;
+use crate::document::duplicate_key;
+
+/// Text that parses as a `T`, whose error becomes the message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Parsed<T>(pub(crate) T);
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Parsed).map_err(D::Error::custom)
+    }
+}
+
+impl<T: Display> Serialize for Parsed<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<T: FromStr> FromStr for Parsed<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        text.parse().map(Parsed)
+    }
+}
+
+impl<T: Display> Display for Parsed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Text of at least one character.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[serde(try_from = "String")]
+pub(crate) struct NonEmpty(pub(crate) String);
+
+impl TryFrom<String> for NonEmpty {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if text.is_empty() { Err("expected text, found an empty text") } else { Ok(NonEmpty(text)) }
+    }
+}
+
+/// A value that has a name.
+pub(crate) trait Named: Copy + PartialEq {
+    /// Every value with its name.
+    fn names() -> Vec<(&'static str, Self)>;
+}
+
+/// One of a few values by its name, compared without ASCII case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Choice<T>(pub(crate) T);
+
+impl<T: Named> FromStr for Choice<T> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = T::names().into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+        found.map(|(_, value)| Choice(value)).ok_or_else(|| {
+            let names: Vec<&str> = T::names().into_iter().map(|(name, _)| name).collect();
+            let what = format!("expected one of {}, found {text:?}", names.join(", "));
+            match closest(text, names) {
+                Some(name) => format!("{what}; did you mean `{name}`?"),
+                None => what,
+            }
+        })
+    }
+}
+
+impl<T: Named> Display for Choice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = T::names().into_iter().find(|(_, value)| *value == self.0);
+        f.write_str(found.map_or("", |(name, _)| name))
+    }
+}
+
+/// The entries of a mapping whose keys are data. Two keys that differ only in case are an error,
+/// since what they name on Windows is the same.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Entries<K, V>(pub(crate) BTreeMap<K, V>);
+
+impl<K, V> Default for Entries<K, V> {
+    fn default() -> Self {
+        Entries(BTreeMap::new())
+    }
+}
+
+impl<'de, K: FromStr<Err: Display> + Ord, V: Deserialize<'de>> Deserialize<'de> for Entries<K, V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EntriesVisitor(PhantomData))
+    }
+}
+
+struct EntriesVisitor<K, V>(PhantomData<(K, V)>);
+
+impl<'de, K: FromStr<Err: Display> + Ord, V: Deserialize<'de>> Visitor<'de>
+    for EntriesVisitor<K, V>
+{
+    type Value = Entries<K, V>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a mapping")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = BTreeMap::new();
+        let mut seen = HashSet::new();
+        while let Some(text) = map.next_key::<String>()? {
+            let key = text.parse().map_err(|error: K::Err| refused(&error.to_string()))?;
+            if !seen.insert(text.to_lowercase()) {
+                return Err(refused(&duplicate_key(&text)));
+            }
+            if entries.insert(key, map.next_value()?).is_some() {
+                let key = text.escape_debug();
+                return Err(refused(&format!("`{key}` is another name of an earlier key")));
+            }
+        }
+        Ok(Entries(entries))
+    }
+}
+
+impl<K: Display, V: Serialize> Serialize for Entries<K, V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key.to_string(), value)))
+    }
+}
+
+/// One text, or a list or mapping of several.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum TextOr<T> {
+    /// A text.
+    Text(String),
+    /// The list or mapping.
+    Several(T),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextOrVisitor(PhantomData))
+    }
+}
+
+struct TextOrVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for TextOrVisitor<T> {
+    type Value = TextOr<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or several texts")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<TextOr<T>, E> {
+        Ok(TextOr::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<TextOr<T>, A::Error> {
+        T::deserialize(SeqAccessDeserializer::new(list)).map(TextOr::Several)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<TextOr<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(TextOr::Several)
+    }
+}
+
+impl<T: Serialize> Serialize for TextOr<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            TextOr::Text(text) => serializer.serialize_str(text),
+            TextOr::Several(several) => several.serialize(serializer),
+        }
+    }
+}
+
+/// For `deserialize_with`: an optional key that has a value where it is written. With a
+/// plain `Option` a key with nothing after it would mean the same as no key.
+pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}

@@ -1,0 +1,163 @@
+//! Environment variables: their names and what their values mean.
+//!
+//! An empty variable means unset, as for the earlier plugins: manifests set a variable to an
+//! empty value to select the default.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use devices::{DriverModel, RuntimeMounts};
+
+use crate::origin::{Origin, Sourced};
+use crate::settings::{RESOURCE_NAME_HINT, SetValues, Switch};
+use crate::values::{Choice, Parsed};
+use crate::{ConfigError, Environment};
+
+/// Every environment variable that the program reads; `{MODEL}` is `WDDM`, `MCDM` or `LEGACY`.
+pub const VARIABLES: [&str; 8] = [
+    "{MODEL}_DEVICE_PLUGIN_MULTITENANCY",
+    "{MODEL}_DEVICE_PLUGIN_INCLUDE_INTEGRATED",
+    "{MODEL}_DEVICE_PLUGIN_INCLUDE_DETACHABLE",
+    "{MODEL}_DEVICE_PLUGIN_CONFIG_FILE",
+    "{MODEL}_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS",
+    "{MODEL}_DEVICE_PLUGIN_RESOURCE_NAME",
+    "DIRECTX_GPU_MATCH_NAME",
+    "PLUGIN_SOCK_DIR",
+];
+
+/// The variables of one driver model.
+pub(crate) struct Variables<'a> {
+    pub(crate) model: DriverModel,
+    pub(crate) environment: &'a dyn Environment,
+}
+
+type Read<T> = Result<Option<Sourced<T>>, ConfigError>;
+
+/// What to write for a variable that is true or false.
+const SWITCH_HINT: &str = "write true or false, or leave the variable unset";
+
+impl Variables<'_> {
+    /// What the variables set.
+    pub(crate) fn values(&self) -> Result<SetValues, ConfigError> {
+        let multitenancy_hint = "write a whole number, such as 4, or leave the variable unset";
+        // `true` means `runtimeMounts: never`; `false` means that the file decides.
+        let skip = self.read::<Switch>("SKIP_RUNTIME_MOUNTS", SWITCH_HINT)?;
+        Ok(SetValues {
+            multitenancy: self.read("MULTITENANCY", multitenancy_hint)?,
+            include_integrated: self.read("INCLUDE_INTEGRATED", SWITCH_HINT)?,
+            include_detachable: self.read("INCLUDE_DETACHABLE", SWITCH_HINT)?,
+            runtime_mounts: skip.filter(|skip| skip.value.0).map(|skip| Sourced {
+                value: Parsed(Choice(RuntimeMounts::Never)),
+                origin: skip.origin,
+            }),
+            resource_name: self.read("RESOURCE_NAME", RESOURCE_NAME_HINT)?,
+            ..SetValues::default()
+        })
+    }
+
+    pub(crate) fn config_file(&self) -> Read<PathBuf> {
+        let hint = r"write an absolute path, such as C:\etc\directx-device-plugins\wddm.yaml";
+        variable(self.environment, self.name("CONFIG_FILE"), hint, |text| {
+            if is_absolute(text) {
+                Ok(PathBuf::from(text))
+            } else {
+                Err("the path is not absolute".to_owned())
+            }
+        })
+    }
+
+    /// An error about `CONFIG_FILE`, whose value was `path`.
+    pub(crate) fn bad_config_file(&self, path: &Path, what: String) -> ConfigError {
+        ConfigError::Variable {
+            name: self.name("CONFIG_FILE"),
+            value: path.display().to_string(),
+            what,
+            hint: "name an existing, readable file, or leave the variable unset",
+        }
+    }
+
+    fn read<T: FromStr<Err: Display>>(&self, suffix: &str, hint: &'static str) -> Read<T> {
+        let parse = |text: &str| text.parse().map_err(|error: T::Err| error.to_string());
+        variable(self.environment, self.name(suffix), hint, parse)
+    }
+
+    fn name(&self, suffix: &str) -> String {
+        format!("{}_DEVICE_PLUGIN_{suffix}", self.model.name().to_ascii_uppercase())
+    }
+}
+
+/// `DIRECTX_GPU_MATCH_NAME`, for the driver model `legacy`.
+pub(crate) fn match_name(environment: &dyn Environment) -> Read<String> {
+    let hint = "write a part of the adapter names, such as nvidia";
+    variable(environment, "DIRECTX_GPU_MATCH_NAME".to_owned(), hint, |text| Ok(text.to_owned()))
+}
+
+/// `PLUGIN_SOCK_DIR`, for the driver model `legacy`.
+pub(crate) fn socket_directory(environment: &dyn Environment) -> Read<PathBuf> {
+    let hint = r"write the kubelet's directory, such as C:\var\lib\kubelet\device-plugins";
+    variable(environment, "PLUGIN_SOCK_DIR".to_owned(), hint, |text| Ok(PathBuf::from(text)))
+}
+
+/// Warnings about variables that resemble one of [`VARIABLES`] but have no effect.
+pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String> {
+    let known: Vec<String> = known_variables().collect();
+    let mut names = environment.variable_names();
+    names.sort();
+    names
+        .iter()
+        // Comparing takes long, and Kubernetes sets hundreds of variables.
+        .filter(|name| name.contains("PLUGIN") || name.contains("DIRECTX"))
+        // Windows ignores the case of variable names.
+        .filter(|name| {
+            !known.iter().any(|k| k == *name || cfg!(windows) && k.eq_ignore_ascii_case(name))
+        })
+        .filter_map(|name| {
+            let meant = crate::closest(name, known.iter().map(String::as_str))?;
+            Some(format!("variable {name} has no effect; did you mean {meant}?"))
+        })
+        .collect()
+}
+
+fn known_variables() -> impl Iterator<Item = String> {
+    let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
+    VARIABLES.into_iter().flat_map(move |name| {
+        let per_model = name.contains("{MODEL}");
+        models
+            .into_iter()
+            .filter(move |model| per_model || *model == DriverModel::Legacy)
+            .map(move |model| name.replace("{MODEL}", &model.name().to_ascii_uppercase()))
+    })
+}
+
+fn variable<T>(
+    environment: &dyn Environment,
+    name: String,
+    hint: &'static str,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Read<T> {
+    let Some(value) = environment.variable(&name) else { return Ok(None) };
+    let parsed = match value.to_str().map(str::trim) {
+        Some("") => return Ok(None),
+        Some(text) => parse(text),
+        None => Err("the value is not Unicode text".to_owned()),
+    };
+    match parsed {
+        Ok(value) => Ok(Some(Sourced { value, origin: Origin::Variable(name) })),
+        Err(what) => {
+            let value = value.to_string_lossy().into_owned();
+            Err(ConfigError::Variable { name, value, what, hint })
+        }
+    }
+}
+
+/// Whether a path is absolute on this system or on Windows: manifests are tried on other
+/// systems too.
+fn is_absolute(path: &str) -> bool {
+    let windows = match path.as_bytes() {
+        [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
+        [b'\\', b'\\', first, ..] => *first != b'\\',
+        _ => false,
+    };
+    windows || PathBuf::from(path).is_absolute()
+}

@@ -1,0 +1,88 @@
+//! An environment of variables and files for tests.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use config::{Config, ConfigError, Environment, Flags};
+use devices::DriverModel;
+
+/// Variables and files; the working directory is `/here`.
+#[derive(Default)]
+pub(crate) struct TestEnvironment {
+    pub(crate) variables: BTreeMap<String, OsString>,
+    pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl TestEnvironment {
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> TestEnvironment {
+        self.variables.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn file(mut self, path: &str, text: &str) -> TestEnvironment {
+        self.files.insert(path.into(), text.into());
+        self
+    }
+
+    pub(crate) fn load(&self, models: &[DriverModel]) -> Result<Config, ConfigError> {
+        let flags = Flags { driver_models: models.to_vec(), ..Flags::default() };
+        config::load(&flags, self)
+    }
+}
+
+impl Environment for TestEnvironment {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        self.variables.get(name).cloned()
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        self.variables.keys().cloned().collect()
+    }
+
+    fn working_directory(&self) -> io::Result<PathBuf> {
+        Ok("/here".into())
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if path.ends_with("locked.yaml") || path.to_string_lossy().ends_with(r"\locked.yaml") {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// The configuration with `text` as the file of `--config`.
+pub(crate) fn configured(text: &str, models: &[DriverModel]) -> Result<Config, ConfigError> {
+    let made = TestEnvironment::default().file("c.yaml", text);
+    let config = Some("c.yaml".into());
+    config::load(&Flags { driver_models: models.to_vec(), config, ..Flags::default() }, &made)
+}
+
+/// An error and its hint, the same on every system.
+pub(crate) fn report<T: std::fmt::Debug>(result: Result<T, ConfigError>) -> String {
+    match result {
+        Ok(value) => format!("accepted: {value:?}"),
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            format!("{error}{hint}").replace(r"/here\", "/here/")
+        }
+    }
+}
+
+/// Every effective value, one per line.
+pub(crate) fn effective(config: &Config) -> String {
+    let lines: Vec<String> = config.effective.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+/// The keys that a file accepts after `start`, from the hint of the error about one that it
+/// does not know.
+pub(crate) fn keys(start: &str) -> Vec<String> {
+    let error =
+        configured(&format!("{start}zzzzzzzzzzzz: 1"), &[]).expect_err("there is no such key");
+    let hint = error.hint().expect("the error lists the keys");
+    let keys = hint.strip_prefix("the keys here are ").expect("no key is similar");
+    keys.split(", ").map(str::to_owned).collect()
+}

@@ -1,0 +1,402 @@
+//! What files may say, and how what they may not say is refused.
+
+use crate::environment::{TestEnvironment, configured, effective, keys, report};
+use devices::{
+    AllocationPolicy, DeviceScope, DriverModel, EnvironmentHints, FileName, MultiDevice,
+    NumaTopology, RuntimeMounts, SharedRequests, Vendor, Visibility,
+};
+use proptest::prelude::*;
+
+const WDDM: [DriverModel; 1] = [DriverModel::Wddm];
+const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
+
+/// Every key, in a spelling of its own.
+const EVERYTHING: &str = r"
+MULTITENANCY: 4
+includeintegrated: true
+IncludeDetachable: true
+ADDITIONALMOUNTS:
+  NVIDIA:
+  - {Source: nvml.dll, DESTINATION: nvml2.dll}
+  - {source: sub/folder\x.dll}
+  '0x1a03': []
+additionalMountsWoW64:
+  amd: [{source: B026261\amfrt32.dll, destination: amfrt32.dll}]
+runtimeMounts: Always
+excludeMounts: [nvcuda.dll, OpenCL.dll]
+allocationPolicy: packed
+multiDevice: reject
+DEVICECLASS: '{1ca05180-a699-450a-9a0c-de4fbe3ddd89}'
+sharedRequests: ONE
+renameShared: true
+publishNuma: true
+removalGraceSeconds: 5
+environmentHints: false
+Visibility: OFF
+resourceName: example.com/gpu
+resources:
+- name: example.com/t4
+  match: {vendor: nvidia, description: 'tesla t4', pciId: '10de:1eb8', minMemoryMiB: 15000, driverModel: wddm}
+  multitenancy: 2
+  allocationPolicy: distributed
+  VISIBILITY: Off
+- Name: example.com/slot
+  Match: {LocationPath: 'PCIROOT(0)*'}
+- name: example.com/rest
+";
+
+#[test]
+fn every_key_in_any_case() {
+    let config = configured(EVERYTHING, &WDDM).unwrap();
+    insta::assert_snapshot!(effective(&config));
+    assert_eq!(config.notices, Vec::<String>::new());
+    let policy = &config.policy.models[0];
+    assert_eq!(policy.sharing.replicas.get(), 4);
+    assert_eq!(policy.sharing.allocation, AllocationPolicy::Packed);
+    assert_eq!(
+        (policy.integrated, policy.detachable),
+        (DeviceScope::Include, DeviceScope::Include)
+    );
+    assert_eq!((policy.numa, policy.removal_grace.as_secs()), (NumaTopology::Publish, 5));
+    let container = &policy.container;
+    assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
+    assert_eq!(
+        (container.multi_device, container.environment_hints),
+        (MultiDevice::Reject, EnvironmentHints::Omit)
+    );
+    let excluded: Vec<&str> = container.exclude_mounts.iter().map(FileName::as_str).collect();
+    assert_eq!(excluded, ["nvcuda.dll", "OpenCL.dll"]);
+    let nvidia = &container.additional[&Vendor::Nvidia];
+    assert_eq!(nvidia[1].source.as_str(), r"sub\folder\x.dll");
+    assert_eq!(nvidia[1].destination.as_str(), "x.dll");
+    assert_eq!(container.additional[&Vendor::Other(0x1A03)], []);
+    assert_eq!(container.additional_wow64[&Vendor::Amd].len(), 1);
+    let names: Vec<&str> = policy.rules.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["example.com/t4.shared", "example.com/slot.shared", "example.com/rest.shared"]
+    );
+    assert_eq!(policy.resource.as_str(), "example.com/gpu.shared");
+    assert_eq!(policy.sharing.shared_requests, SharedRequests::One);
+    let rule = &policy.rules[0];
+    assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
+    assert_eq!(rule.allocation, Some(AllocationPolicy::Distributed));
+    assert_eq!(rule.visibility, Some(Visibility::Off));
+    assert!(rule.matches.description.as_ref().unwrap().matches("NVIDIA Tesla T4"));
+}
+
+#[test]
+fn an_empty_file_and_empty_keys_set_nothing() {
+    let wanted = effective(&configured("", &BOTH).unwrap());
+    assert!(!wanted.contains("c.yaml"), "{wanted}");
+    let empty = keys("").join(":\n") + ":\n";
+    assert_eq!(effective(&configured(&empty, &BOTH).unwrap()), wanted);
+}
+
+/// One file may serve several driver models, which need different classes.
+#[test]
+fn a_device_class_is_for_every_driver_model_or_for_each() {
+    let classes = |text: &str| {
+        let config = configured(text, &BOTH).unwrap();
+        let models = config.policy.models.into_iter();
+        models
+            .map(|m| m.container.device_class.map_or("none".to_owned(), |class| class.to_string()))
+            .collect::<Vec<_>>()
+    };
+    let (display, arrival) =
+        ("5B45201D-F2F2-4F3B-85BB-30FF1F953599", "1CA05180-A699-450A-9A0C-DE4FBE3DDD89");
+    assert_eq!(classes(""), [display, "none"]);
+    assert_eq!(classes("deviceClass: {}"), [display, "none"]);
+    assert_eq!(classes(&format!("deviceClass: {arrival}")), [arrival, arrival]);
+    assert_eq!(classes(&format!("deviceClass:\n  MCDM: {arrival}")), [display, arrival]);
+    let both = format!("deviceClass: {{mcdm: '{{{display}}}', wddm: {arrival}}}");
+    assert_eq!(classes(&both), [arrival, display]);
+}
+
+#[test]
+fn json_is_read() {
+    let json = "{\n\t\"multitenancy\": 3,\n\t\"includeIntegrated\": true\n}";
+    let config = configured(json, &WDDM).unwrap();
+    assert_eq!(config.policy.models[0].sharing.replicas.get(), 3);
+}
+
+#[test]
+fn bad_values_are_refused_with_file_line_key_and_hint() {
+    let mounts = |mount: &str| format!("additionalMounts:\n  nvidia:\n  - {mount}");
+    let rule = |rule: &str| format!("resources:\n- name: a/b\n  {rule}");
+    let condition = |condition: &str| format!("resources:\n- name: a/b\n  match:\n    {condition}");
+    let table = [
+        "multitenancy: -1".to_owned(),
+        "multitenancy: 65537".into(),
+        "multitenancy: 1.5".into(),
+        "multitenancy: 'four'".into(),
+        "multitenancy: [1]".into(),
+        "multitenancy: 1\nMultiTenancy: 2".into(),
+        "multitenacy: 1".into(),
+        "replicas: 1".into(),
+        "includeIntegrated: 1".into(),
+        "includeDetachable: 'yes'".into(),
+        "runtimeMounts: sometimes".into(),
+        "runtimeMounts: false".into(),
+        "runtimeMounts: nevr".into(),
+        "excludeMounts: nvcuda.dll".into(),
+        r"excludeMounts: [System32\nvcuda.dll]".into(),
+        "allocationPolicy: spread".into(),
+        "multiDevice: refuse".into(),
+        "deviceClass: display".into(),
+        "deviceClass: '{1CA05180-A699-450A-9A0C-DE4FBE3DDD89'".into(),
+        "deviceClass: 1".into(),
+        "deviceClass: [1CA05180-A699-450A-9A0C-DE4FBE3DDD89]".into(),
+        "deviceClass:\n  npu: 1CA05180-A699-450A-9A0C-DE4FBE3DDD89".into(),
+        "deviceClass:\n  mcdm: display".into(),
+        "deviceClass:\n  mcdm:".into(),
+        "sharedRequests: two".into(),
+        "renameShared: maybe".into(),
+        format!("multitenancy: 2\nrenameShared: true\nresourceName: a/{}", "b".repeat(63)),
+        "publishNuma: 0".into(),
+        "removalGraceSeconds: -1".into(),
+        "removalGraceSeconds: 86401".into(),
+        "removalGraceSeconds: 60s".into(),
+        "environmentHints: []".into(),
+        "visibility: on".into(),
+        "visibility: false".into(),
+        "visibility: launcher\nenvironmentHints: false".into(),
+        "OnDriverChange: taint".into(),
+        "resourceName: gpu".into(),
+        "resourceName: requests.x.com/gpu".into(),
+        "additionalMounts: []".into(),
+        "additionalMounts: {'Advanced Micro Devices, Inc.': []}".into(),
+        "additionalMounts: {nvidia: {source: a}}".into(),
+        "additionalMounts: {nvidia: [],\n  NVIDIA: []}".into(),
+        "additionalMounts: {nvidia: [],\n  '0x10de': []}".into(),
+        mounts("source"),
+        mounts("{destination: x.dll}"),
+        mounts("{source: x.dll, target: y.dll}"),
+        mounts(r"{source: ..\..\x.dll}"),
+        mounts(r"{source: a\..\..\x.dll, destination: x.dll}"),
+        mounts(r"{source: 'C:\x.dll'}"),
+        mounts(r"{source: '\\?\C:\x.dll'}"),
+        mounts("{source: 'x.dll:stream'}"),
+        mounts("{source: 'x.dll. '}"),
+        mounts("{source: ''}"),
+        mounts(r"{source: x.dll, destination: drivers\x.dll}"),
+        mounts("{source: x.dll, destination: NUL}"),
+        mounts("{source: x.dll, destination: ''}"),
+        mounts("{source: x.dll, destination: NtDll.dll}"),
+        mounts("{source: x.dll, destination: drivers}"),
+        mounts(r"{source: sub\lsass.exe}"),
+        "resources: {}".into(),
+        "resources:\n- match: {}".into(),
+        "resources:\n- name: kubernetes.io/gpu".into(),
+        "resources:\n- name: ~".into(),
+        rule("replicas: 4"),
+        rule("multitenancy: -4"),
+        rule("allocationPolicy: both"),
+        rule("visibility: filter"),
+        rule("visibility: launcher\nenvironmentHints: false"),
+        rule("match: nvidia"),
+        rule("match:"),
+        condition("vendor: Advanced Micro Devices, Inc."),
+        condition("vendor:"),
+        condition("description: 'T4('"),
+        condition("description: ''"),
+        condition("pciId: 10de"),
+        condition("pciId: 10DE:1EB8:0"),
+        condition("minMemoryMiB: 0"),
+        condition("minMemoryMiB: 99999999999"),
+        condition("minMemoryMiB: 16GiB"),
+        condition("driverModel: wdm"),
+        condition("locationPath: '*'"),
+        condition("busId: 1"),
+        "- multitenancy: 1".into(),
+        "multitenancy: 1\n---\nmultitenancy: 2".into(),
+        "multitenancy: 1\n\tincludeIntegrated: true".into(),
+    ];
+    let errors = table.map(|text| report(configured(&text, &WDDM)));
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn rules_that_contradict_each_other_are_refused() {
+    let table = [
+        // The same name on different terms.
+        "resources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}}",
+        "resources:\n- {name: a/b, match: {vendor: amd}, allocationPolicy: packed}\n- {name: a/b, match: {vendor: intel}}",
+        "resources:\n- {name: directx.microsoft.com/display, multitenancy: 3}",
+        "multitenancy: 2\nresourceName: a/b\nresources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 4}",
+        "resources:\n- {name: a/b, match: {vendor: amd}, visibility: launcher}\n- {name: a/b, match: {vendor: intel}}",
+        // Two names with the same variable.
+        "resources:\n- {name: a.b/c-d, match: {vendor: amd}}\n- {name: a-b/C_d, match: {vendor: intel}}",
+        "resources:\n- {name: directx.microsoft.com/Display, match: {vendor: intel}}",
+        // A rule behind one that takes everything it would.
+        "resources:\n- {name: a/b}\n- {name: c/d, match: {vendor: amd}}",
+        "resources:\n- {name: a/b, match: {}}\n- {name: c/d}",
+        "resources:\n- {name: a/b, match: {vendor: amd}}\n- {name: c/d, match: {vendor: AMD, minMemoryMiB: 5}}",
+        "resources:\n- {name: a/b, match: {pciId: '10de:*'}}\n- {name: c/d, match: {pciId: '10DE:1EB8'}}",
+        "resources:\n- {name: a/b, match: {minMemoryMiB: 100}}\n- {name: c/d, match: {minMemoryMiB: 200}}",
+        "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)*'}}\n- {name: c/d, match: {locationPath: 'pciroot(0)#PCI(1)*'}}",
+    ];
+    let errors = table.map(|text| report(configured(text, &WDDM)));
+    insta::assert_snapshot!(errors.join("\n"));
+}
+
+#[test]
+fn the_number_of_rules_is_limited() {
+    let rules = |count: usize| {
+        let rule = |n| format!("- {{name: a/b, match: {{locationPath: 'PCIROOT({n})'}}}}\n");
+        format!("resources:\n{}", (0..count).map(rule).collect::<String>())
+    };
+    assert!(configured(&rules(1000), &WDDM).is_ok());
+    let error = report(configured(&rules(1001), &WDDM));
+    assert!(error.contains("c.yaml:1002: resources[1000]: more than 1000 rules"), "{error}");
+}
+
+#[test]
+fn similar_rules_are_accepted() {
+    for text in [
+        "resources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}, multitenancy: 2}",
+        "multitenancy: 2\nresources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}}",
+        "resources:\n- {name: directx.microsoft.com/display, match: {vendor: amd}, multitenancy: 1}",
+        "resources:\n- {name: a/b, match: {vendor: amd, minMemoryMiB: 5}}\n- {name: c/d, match: {vendor: amd}}\n- {name: e/f}",
+        "resources:\n- {name: a/b, match: {pciId: '10de:1eb8'}}\n- {name: c/d, match: {pciId: '10de:*'}}",
+        "resources:\n- {name: a/b, match: {locationPath: 'PCIROOT(0)'}}\n- {name: c/d, match: {locationPath: 'PCIROOT(0)*'}}",
+        "resources:\n- {name: a/b, match: {driverModel: wddm}}\n- {name: c/d, match: {driverModel: mcdm}}",
+        "visibility: launcher\nresources:\n- {name: a/b, match: {vendor: amd}, visibility: launcher}\n- {name: a/b, match: {vendor: intel}}",
+        // Without variables, none is ambiguous.
+        "environmentHints: false\nresources:\n- {name: a.b/c, match: {vendor: amd}}\n- {name: a-b/c}",
+    ] {
+        assert!(configured(text, &BOTH).is_ok(), "{text}: {}", report(configured(text, &BOTH)));
+    }
+}
+
+#[test]
+fn driver_models_with_one_resource_must_agree() {
+    let shared = "resources:\n- {name: a/b, match: {vendor: amd}}";
+    let table = [
+        TestEnvironment::default()
+            .file("/here/wddm.yaml", shared)
+            .file("/here/mcdm.yaml", shared)
+            .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4"),
+        TestEnvironment::default()
+            .file("/here/wddm.yaml", "removalGraceSeconds: 5\nresourceName: a/b")
+            .file("/here/mcdm.yaml", "resourceName: a/b"),
+        TestEnvironment::default()
+            .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "directx.microsoft.com/compute")
+            .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "2"),
+        TestEnvironment::default()
+            .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
+            .variable("MCDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/b")
+            .file("/here/mcdm.yaml", "multitenancy: 2"),
+    ];
+    let errors = table.map(|environment| report(environment.load(&BOTH)));
+    insta::assert_snapshot!(errors.join("\n"));
+    let alike = "resourceName: a/b\nmultitenancy: 2\n";
+    assert!(configured(alike, &BOTH).is_ok());
+    // A rule for one driver model is no word about the other.
+    let one = format!("{shared}\n").replace("{vendor: amd}", "{driverModel: wddm}");
+    let environment = TestEnvironment::default()
+        .file("/here/wddm.yaml", &one)
+        .file("/here/mcdm.yaml", &one)
+        .variable("MCDM_DEVICE_PLUGIN_MULTITENANCY", "4");
+    assert!(environment.load(&BOTH).is_ok());
+}
+
+#[test]
+fn what_has_no_effect_is_a_notice() {
+    let rules = "resources:\n- {name: a/b, match: {driverModel: mcdm}}\n- {name: c/d}";
+    let config = configured(rules, &WDDM).unwrap();
+    assert_eq!(config.policy.models[0].rules.len(), 1);
+    assert_eq!(
+        config.notices,
+        [
+            "c.yaml:2: the rule for `a/b` has no effect: this file does not configure driver model mcdm"
+        ]
+    );
+    assert_eq!(configured(rules, &BOTH).unwrap().notices, Vec::<String>::new());
+    let separate = TestEnvironment::default().file("/here/wddm.yaml", rules).load(&BOTH).unwrap();
+    assert_eq!(separate.notices.len(), 1, "{:?}", separate.notices);
+
+    let config =
+        configured("runtimeMounts: never\nmultitenancy: 2", &[DriverModel::Legacy]).unwrap();
+    assert_eq!(
+        config.notices,
+        ["c.yaml:1: runtimeMounts has no effect with the driver model legacy"]
+    );
+}
+
+proptest! {
+    #[test]
+    fn garbage_in_a_file_is_refused_without_a_panic(
+        at in 0..EVERYTHING.len(),
+        junk in "[ -~\\n\\t]{0,6}",
+    ) {
+        let text = format!("{}{junk}{}", &EVERYTHING[..at], &EVERYTHING[at..]);
+        if let Err(error) = configured(&text, &BOTH) {
+            prop_assert!(error.to_string().starts_with("c.yaml:"), "{}", error);
+        }
+    }
+
+    #[test]
+    fn a_truncated_file_is_refused_without_a_panic(at in 0..EVERYTHING.len()) {
+        if let Err(error) = configured(&EVERYTHING[..at], &BOTH) {
+            prop_assert!(error.to_string().starts_with("c.yaml:"), "{}", error);
+        }
+    }
+
+    #[test]
+    fn any_value_of_any_variable_is_accepted_or_refused(
+        name in proptest::sample::select(config::VARIABLES.to_vec()),
+        value in "\\PC{0,12}",
+    ) {
+        let name = name.replace("{MODEL}", "LEGACY");
+        let environment = TestEnvironment::default().variable(&name, &value);
+        if let Err(error) = environment.load(&[DriverModel::Legacy]) {
+            prop_assert!(error.to_string().contains(&name), "{}", error);
+        }
+    }
+}
+
+#[test]
+fn visibility_is_for_a_driver_model_and_its_rules() {
+    let file = "visibility: launcher\nresources:\n- {name: a/b, match: {vendor: amd}, visibility: off}\n- {name: c/d, match: {vendor: intel}}";
+    let config = configured(file, &BOTH).unwrap();
+    let catalog = devices::Catalog::new(config.policy);
+    let specs = catalog.resources().iter().map(|spec| (spec.name.as_str(), spec.visibility));
+    assert_eq!(
+        specs.collect::<Vec<_>>(),
+        [
+            ("directx.microsoft.com/display", Visibility::Launcher),
+            ("directx.microsoft.com/compute", Visibility::Launcher),
+            ("a/b", Visibility::Off),
+            ("c/d", Visibility::Launcher),
+        ]
+    );
+    let uses =
+        |text| devices::Catalog::new(configured(text, &WDDM).unwrap().policy).mounts_launcher();
+    assert!(catalog.mounts_launcher() && !uses("") && !uses("visibility: off"));
+    assert!(uses("resources: [{name: a/b, match: {vendor: amd}, visibility: launcher}]"));
+}
+
+/// Helm charts and `envsubst` put values in quotes, which the earlier plugins accepted.
+#[test]
+fn quoted_numbers_and_booleans_are_accepted() {
+    let file = "multitenancy: \"4\"\nincludeIntegrated: \"true\"\nremovalGraceSeconds: '5'\n\
+                publishNuma: 'False'\nresources:\n- {name: a/b, multitenancy: \"2\", match: {minMemoryMiB: '1'}}";
+    let config = configured(file, &WDDM).unwrap();
+    let policy = &config.policy.models[0];
+    assert_eq!((policy.sharing.replicas.get(), policy.integrated), (4, DeviceScope::Include));
+    assert_eq!((policy.removal_grace.as_secs(), policy.numa), (5, NumaTopology::Withhold));
+    let rule = &policy.rules[0];
+    assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
+    assert_eq!(rule.matches.min_memory_mib, Some(1));
+}
+
+#[test]
+fn only_resources_whose_devices_are_shared_are_renamed() {
+    let file = "renameShared: true\nresources:\n- {name: a/one}\n- {name: a/two, multitenancy: 2}";
+    let file = file.replace("{name: a/one}", "{name: a/one, match: {vendor: amd}}");
+    let policy = &configured(&file, &WDDM).unwrap().policy.models[0];
+    let names: Vec<&str> = policy.rules.iter().map(|rule| rule.name.as_str()).collect();
+    assert_eq!(names, ["a/one", "a/two.shared"]);
+    assert_eq!(policy.resource.as_str(), "directx.microsoft.com/display");
+}

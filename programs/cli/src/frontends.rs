@@ -1,0 +1,145 @@
+//! The flags of programs that run containers on Windows, for a container with devices.
+//!
+//! - `ctr run` (containerd's `cmd/ctr/commands/run`) splits `--device` at `://` and
+//!   reads `--mount` as one CSV record; it does not support `class/GUID`.
+//! - `nerdctl run` accepts the same `--device`; its `--mount` is not implemented on
+//!   Windows, and its `-v` accepts single files.
+//! - `docker run` (moby's `daemon/oci_windows.go`) accepts `class/GUID` in every
+//!   version and `IDType://ID` in newer ones; its bind mounts are directories only.
+//!   Devices need process isolation, which is not its default on Windows 10 and 11.
+//! - `crictl create` reads a CRI container configuration from a file.
+
+use std::collections::BTreeMap;
+
+use clap::ValueEnum;
+use devices::{DeviceGrant, MountCandidate, MountPlan};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a container gets, independent of the front end.
+#[derive(Clone, Copy, Debug)]
+pub struct Container<'a> {
+    /// Each device by location path, or a class.
+    pub devices: &'a [DeviceGrant],
+    /// The files of all devices.
+    pub mounts: &'a MountPlan,
+    /// Environment variables that name the container's devices, if it gets them.
+    pub envs: Option<&'a BTreeMap<String, String>>,
+}
+
+/// A program that runs containers.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Frontend {
+    /// containerd's command-line client
+    Ctr,
+    /// nerdctl
+    Nerdctl,
+    /// Docker; without runtime files, because it cannot mount single files
+    Docker,
+    /// prints a fragment of the container configuration for `crictl create`
+    Crictl,
+}
+
+impl Frontend {
+    /// The program's name.
+    #[must_use]
+    pub const fn program(self) -> &'static str {
+        match self {
+            Frontend::Ctr => "ctr",
+            Frontend::Nerdctl => "nerdctl",
+            Frontend::Docker => "docker",
+            Frontend::Crictl => "crictl",
+        }
+    }
+
+    /// The flags for `run`. `crictl` has none: it reads [`cri_config`].
+    #[must_use]
+    pub fn flags(self, container: Container<'_>) -> Vec<String> {
+        let mut flags = Vec::new();
+        let mut add = |flag: &str, value: String| flags.extend([flag.to_owned(), value]);
+        if self == Frontend::Docker {
+            add("--isolation", "process".to_owned());
+        }
+        for device in container.devices {
+            add("--device", self.device(device));
+        }
+        for mount in container.mounts.mounted() {
+            match self {
+                Frontend::Ctr => {
+                    add("--mount", ctr_mount(&mount.host_path, &mount.container_path));
+                }
+                Frontend::Nerdctl => {
+                    add("--volume", format!("{}:{}:ro", mount.host_path, mount.container_path));
+                }
+                Frontend::Docker | Frontend::Crictl => {}
+            }
+        }
+        for (name, value) in container.envs.into_iter().flatten() {
+            add("--env", format!("{name}={value}"));
+        }
+        flags
+    }
+
+    fn device(self, device: &DeviceGrant) -> String {
+        match (self, device) {
+            (Frontend::Ctr | Frontend::Nerdctl, DeviceGrant::Class(class)) => {
+                format!("class://{class}")
+            }
+            (_, device) => device.host_path(),
+        }
+    }
+
+    /// What this front end cannot assign to a container.
+    #[must_use]
+    pub fn limitation(self, container: Container<'_>) -> Option<String> {
+        let files = container.mounts.mounted().count();
+        (self == Frontend::Docker && files > 0).then(|| {
+            format!(
+                "docker cannot mount single files on Windows: skipping {files} runtime files. DirectX \
+                 works; for other APIs, copy the files inside the container from the driver's folder \
+                 below C:\\Windows\\System32\\HostDriverStore"
+            )
+        })
+    }
+}
+
+/// A read-only bind mount for `ctr`:
+/// `src=…,dst=…,options=ro`, one CSV record for Go's `encoding/csv`. There is no `type`,
+/// because hcsshim expects none for a bind mount.
+#[must_use]
+pub fn ctr_mount(host_path: &str, container_path: &str) -> String {
+    let fields = [format!("src={host_path}"), format!("dst={container_path}")];
+    let [src, dst] = fields.map(|field| {
+        if field.contains([',', '"']) {
+            format!("\"{}\"", field.replace('"', "\"\""))
+        } else {
+            field
+        }
+    });
+    format!("{src},{dst},options=ro")
+}
+
+/// The part of a CRI container configuration (`ContainerConfig` of `k8s.io/cri-api`) that
+/// contains `container`.
+#[must_use]
+#[expect(clippy::missing_panics_doc, reason = "strings always serialize")]
+pub fn cri_config(container: Container<'_>) -> String {
+    let device = |device: &DeviceGrant| json!({"host_path": device.host_path()});
+    let mount = |MountCandidate { container_path, host_path, .. }: &MountCandidate| json!({"container_path": container_path, "host_path": host_path, "readonly": true});
+    let env = |(key, value)| json!({"key": key, "value": value});
+    let config = CriConfig {
+        devices: container.devices.iter().map(device).collect(),
+        mounts: container.mounts.mounted().map(mount).collect(),
+        envs: container.envs.into_iter().flatten().map(env).collect(),
+    };
+    let text = serde_json::to_string_pretty(&config);
+    text.expect("lists of structs of strings always serialize") + "\n"
+}
+
+#[derive(Serialize)]
+struct CriConfig {
+    devices: Vec<Value>,
+    mounts: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    envs: Vec<Value>,
+}

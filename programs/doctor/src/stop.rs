@@ -1,0 +1,109 @@
+//! When a step must end: at an interruption or at its time limit.
+
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// Why a step must end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// The user interrupted the program.
+    Interrupted,
+    /// The step's time limit has passed.
+    TimedOut(Duration),
+    /// The step has a bug; the panic handler has printed more.
+    Panicked,
+}
+
+/// Says when a step must end. A step cleans up before it ends.
+#[derive(Clone)]
+pub(crate) struct Stop {
+    interrupted: watch::Receiver<bool>,
+    limit: Duration,
+    deadline: Instant,
+}
+
+impl Stop {
+    /// For a step that may take as long as `limit`.
+    pub(crate) fn new(interrupted: &watch::Receiver<bool>, limit: Duration) -> Stop {
+        Stop { interrupted: interrupted.clone(), limit, deadline: Instant::now() + limit }
+    }
+
+    /// For what no interruption ends.
+    pub(crate) fn only_after(limit: Duration) -> Stop {
+        Stop::new(&watch::channel(false).1, limit)
+    }
+
+    /// The same, with a time limit that starts now.
+    pub(crate) fn restarted(&self) -> Stop {
+        Stop::new(&self.interrupted, self.limit)
+    }
+
+    /// Why the step must end now, if it must.
+    pub(crate) fn reason(&self) -> Option<Reason> {
+        if *self.interrupted.borrow() {
+            return Some(Reason::Interrupted);
+        }
+        (Instant::now() >= self.deadline).then_some(Reason::TimedOut(self.limit))
+    }
+
+    /// The result of `step`, unless it must end before.
+    pub(crate) async fn or<T>(&self, step: impl Future<Output = T>) -> Result<T, Reason> {
+        let mut interrupted = self.interrupted.clone();
+        tokio::select! {
+            biased;
+            Ok(_) = interrupted.wait_for(|interrupted| *interrupted) => Err(Reason::Interrupted),
+            () = sleep_until(self.deadline) => Err(Reason::TimedOut(self.limit)),
+            result = step => Ok(result),
+        }
+    }
+
+    /// Runs work that blocks on a thread. The thread is left behind if the step must end
+    /// before; it ends with the process.
+    pub(crate) async fn or_on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Reason> {
+        self.or(on_thread(work)).await?
+    }
+}
+
+/// Runs work that blocks, and that itself ends when it must, on a thread.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Reason> {
+    let (send, receive) = oneshot::channel();
+    std::thread::spawn(move || {
+        // The receiver is dropped when the step has ended.
+        let _ = send.send(work());
+    });
+    receive.await.map_err(|_dropped| Reason::Panicked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_step_ends_at_an_interruption_or_at_its_limit() {
+        let (interrupt, interrupted) = watch::channel(false);
+        let limit = Duration::from_millis(5);
+        let stop = Stop::new(&interrupted, limit);
+        let never = std::future::pending::<()>();
+        assert_eq!(stop.or(never).await, Err(Reason::TimedOut(limit)));
+        assert_eq!(stop.reason(), Some(Reason::TimedOut(limit)));
+        let long = Stop::new(&interrupted, Duration::from_secs(600));
+        assert_eq!(long.or(async { 7 }).await, Ok(7));
+        assert_eq!(long.or_on_thread(|| 8).await, Ok(8));
+        let panics = || -> u8 { panic!("on purpose") };
+        assert_eq!(long.or_on_thread(panics).await, Err(Reason::Panicked));
+        assert_eq!(long.reason(), None);
+        interrupt.send_replace(true);
+        assert_eq!(long.or(async { 7 }).await, Err(Reason::Interrupted));
+        assert_eq!(long.reason(), Some(Reason::Interrupted));
+        let cleanup = Stop::only_after(Duration::from_secs(600));
+        assert_eq!(cleanup.or(async { 9 }).await, Ok(9));
+        assert_eq!(cleanup.reason(), None);
+    }
+}
