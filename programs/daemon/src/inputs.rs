@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ::config::Config;
 use cli::Failure;
+use config::Config;
 use devices::DriverModel;
 
 use crate::arguments::Input;
