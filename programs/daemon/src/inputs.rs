@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use ::config::Config;
 use cli::Failure;
 use config::Config;
 use devices::DriverModel;
