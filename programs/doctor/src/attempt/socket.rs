@@ -121,10 +121,8 @@ fn access(
 /// Who may connect besides the owner and administrators.
 #[cfg(windows)]
 fn others(path: &Path) -> io::Result<Vec<String>> {
-    use win32::directory_access::{Ownership, directory_writers};
-
-    let writers = directory_writers(path)?.into_iter();
-    let others = writers.filter(|writer| writer.ownership == Ownership::Other);
+    let writers = win32::directory_access::directory_writers(path)?.into_iter();
+    let others = writers.filter(|writer| !writer.is_owner);
     Ok(others.map(|writer| writer.account.to_string()).collect())
 }
 
