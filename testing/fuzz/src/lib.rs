@@ -23,8 +23,8 @@ use windows_path::resolve;
 
 // Files of `win32`, which builds them only on Windows.
 #[expect(unreachable_pub, reason = "`win32` exports it")]
-#[path = "../../../windows/win32/src/container_processes.rs"]
-mod container_processes;
+#[path = "../../../windows/win32/src/container_name.rs"]
+mod container_name;
 #[path = "../../../windows/win32/src/containers.rs"]
 mod containers;
 #[path = "../../../windows/win32/src/copy_to_vm.rs"]

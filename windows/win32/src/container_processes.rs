@@ -10,19 +10,9 @@ use std::io;
 #[cfg(windows)]
 use std::path::PathBuf;
 
+pub use crate::container_name::ContainerName;
 #[cfg(any(windows, test))]
 use crate::containers::Containers;
-
-/// The names of a container of a pod.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ContainerName {
-    /// The namespace of the pod.
-    pub namespace: String,
-    /// The name of the pod.
-    pub pod: String,
-    /// The name of the container in its pod.
-    pub container: String,
-}
 
 /// How many processes are reported. More are left out.
 #[cfg(any(windows, test))]

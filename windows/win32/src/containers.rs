@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::container_processes::ContainerName;
+use crate::container_name::ContainerName;
 
 /// How many containers a host may have. More are ignored.
 const CONTAINERS: usize = 4096;

@@ -12,6 +12,7 @@
 mod adapter_sets;
 #[cfg(any(windows, test))]
 mod assembly;
+mod container_name;
 pub mod container_processes;
 #[cfg(any(windows, test))]
 mod containers;
