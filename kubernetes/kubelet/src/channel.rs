@@ -1,4 +1,5 @@
 //! The client side of one connection.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "the double exports it"))]
 
 use std::error::Error as _;
 use std::io;

@@ -1,4 +1,5 @@
 //! One end of a connection.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "the double exports it"))]
 
 use std::io;
 use std::pin::Pin;
