@@ -83,7 +83,7 @@ impl TestServer {
         Client { kube, server, node, program: "directx-feature-discovery" }
     }
 
-    /// Changes the node object, as somebody else does.
+    /// Changes the node object, as another client does.
     pub fn change(&self, change: impl FnOnce(&mut Value)) {
         self.0.send_modify(|state| state.change(change));
     }

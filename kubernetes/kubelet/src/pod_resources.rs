@@ -1,7 +1,7 @@
 //! Which container holds which device, from the kubelet's `PodResources` API, version v1.
 //!
 //! [`list()`] asks the kubelet once, and [`PodAttribution`] keeps its last answer for metrics: it
-//! asks only while somebody reads it, and far less often than the kubelet allows. Kubelets on Windows
+//! asks only while it is read, and far less often than the kubelet allows. Kubelets on Windows
 //! have the API since 1.28. The UIDs of pods come from the Pods API, which kubelets have since 1.37.
 
 mod attribution;

@@ -75,7 +75,7 @@ pub trait Listener: Send + 'static {
 
 /// A lock that this process has.
 pub trait Lock: Send {
-    /// Whether no other process can take the lock, which it can after somebody removed its file.
+    /// Whether no other process can take the lock, which it can after its file was removed.
     fn is_held(&self) -> bool;
 }
 

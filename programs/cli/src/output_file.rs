@@ -79,7 +79,7 @@ mod tests {
         names
     }
 
-    /// Windows may refuse to replace a file that somebody has open.
+    /// Windows may refuse to replace a file that is open elsewhere.
     #[cfg(unix)]
     #[test]
     fn a_reader_of_the_old_file_keeps_all_of_it() {

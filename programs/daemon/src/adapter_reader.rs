@@ -1,7 +1,7 @@
 //! The thread that reads adapters, because reading blocks, perhaps for ever.
 //!
-//! In comes a host; out go its snapshots: the first, one after each burst of changes, and those
-//! of the [schedule](crate::read_schedule). A read that takes too long is reported in the log.
+//! It reads a host once at the start, after each burst of changes, and as the
+//! [schedule](crate::read_schedule) says. A read that takes too long is reported in the log.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};

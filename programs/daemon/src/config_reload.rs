@@ -1,7 +1,7 @@
 //! Changes of the configuration while the daemon runs: which are applied, and what became of them.
 //!
-//! In come configurations from `config_watch`; out go valid ones with a different effect, and a
-//! [`ReloadStatus`].
+//! Configurations come from `config_watch`. Valid ones with a different effect are applied, and
+//! [`ReloadStatus`] says what became of each.
 
 use ::config::Config;
 use cli::Failure;

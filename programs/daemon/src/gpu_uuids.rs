@@ -1,7 +1,7 @@
 //! The UUIDs of NVIDIA devices, by which CUDA identifies them.
 //!
-//! In come the adapters of each snapshot; out go UUIDs by `PnP` id, later: the driver may take
-//! seconds to answer, and a hint for containers is not worth the wait.
+//! The driver may take seconds to answer, and a hint for containers is not worth the wait: the UUIDs
+//! arrive later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! What programs need that follow a host and a configuration until they are shut down.
 //!
-//! In come options, files, signals and a host, each part of which may hang; out go configurations
-//! and snapshots of the host in the order of their changes, and a log that never stops its
-//! program.
+//! Every part of a host may hang, so each is read on a thread of its own. A log that nobody reads does
+//! not stop its program.
 
 pub mod adapter_reader;
 pub mod arguments;

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_changes_is_corrected() {
+    fn what_others_change_is_corrected() {
         let mut node = complete();
         node["metadata"]["labels"]["a/b"] = json!("wrong");
         assert_eq!(changes(node, None), [Change::Labels(desired().labels)]);

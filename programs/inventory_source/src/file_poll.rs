@@ -15,7 +15,7 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 /// a file piece by piece pause for less.
 const SETTLING_TIME: Duration = Duration::from_millis(200);
 
-/// Files and how they were when somebody looked.
+/// Files and how they were at the last look.
 #[derive(Clone, Debug)]
 pub struct FilePoll {
     paths: Vec<PathBuf>,

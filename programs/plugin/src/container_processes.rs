@@ -1,6 +1,6 @@
 //! The processes of the containers that hold devices, for metrics.
 //!
-//! The host is read when somebody asks, at most once in ten seconds. Who asks waits half a second at
+//! The host is read for a scrape, at most once in ten seconds. A scrape waits half a second at
 //! most, and only once for a host that hangs.
 
 use std::collections::BTreeSet;

@@ -1,7 +1,6 @@
 //! Provides `directx-visible` to containers where the configuration asks for it.
 //!
-//! In comes what writes the files; out goes why containers do not get them, for the log and the
-//! status. Devices are allocated in any case.
+//! The log and the status say why containers do not get them, if they do not. Devices are allocated in any case.
 
 #[cfg(any(windows, test))]
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The program `directx-device-plugin`, and the programs for one driver model with
 //! earlier names.
 //!
-//! In come options, environment and files; out go devices to the kubelet, results to
-//! standard output, logs to standard error or a file, and an exit status: 0 success, 1 failure,
+//! Options, environment and files configure it. It advertises devices to the kubelet, prints results to
+//! standard output, and logs to standard error or a file. The exit status is 0 success, 1 failure,
 //! 2 wrong usage or configuration.
 
 mod advertised_resource;

@@ -1,9 +1,9 @@
 //! The devices of the node: the current device set, updated when the host changes.
 //!
-//! In come snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
+//! It follows snapshots of the host, the schemas of the Host Compute Service, the UUIDs of NVIDIA
 //! devices, the devices that containers hold and changes of the configuration, each from a separate
-//! thread that may hang; out go one published [`DeviceSet`], and the resources with the encoded list of each. This is the only
-//! writer of the set and of the resources.
+//! thread that may hang. It is the only writer of the published [`DeviceSet`], and of the resources
+//! with the encoded list of each.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Reports containers that use a driver which was replaced.
 //!
-//! In come the holders that the kubelet reports; out go the containers for the status, a log line
-//! for each, and when to ask for the holders again.
+//! They are found among the holders that the kubelet reports. The status lists them, and each is
+//! logged once.
 
 use std::time::Duration;
 

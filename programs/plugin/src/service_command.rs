@@ -1,7 +1,7 @@
 //! `service`: installs, removes and runs the daemon as a Windows service.
 //!
-//! In come the options of `serve`, which are checked before anything is installed; out goes a
-//! service that runs this program with the same options.
+//! The options of `serve` are checked before anything is installed. The service runs this program
+//! with the same options.
 
 use std::ffi::OsString;
 use std::io;

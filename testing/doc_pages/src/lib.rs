@@ -1,7 +1,6 @@
 //! Pages of `docs` that are generated from the code. Tests compare them, or write them.
 //!
-//! In come the name of a page and what the code says; a page that says something else fails the
-//! test.
+//! A page that says something else than the code fails the test.
 
 mod reference;
 

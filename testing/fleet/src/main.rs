@@ -1,7 +1,6 @@
 //! Runs `directx-feature-discovery` for many nodes in one process, as many nodes would run it.
 //!
-//! In comes a folder with one account for each node; out go the requests of the programs, each with
-//! its own account and connections. `testing/kubernetes/cluster` starts this program, and counts the
+//! A folder has one account for each node, and each program has its own account and connections. `testing/kubernetes/cluster` starts this program, and counts the
 //! requests at the API server.
 //!
 //! It runs until it is killed. The line `started` is written when every program runs. SIGHUP ends and starts the programs one after another; then the line

@@ -3,7 +3,7 @@
 //! containerd keeps one folder for each running container, named after the container's ID, with a
 //! runtime specification whose annotations name the pod
 //! (`io.containerd.runtime.v2.task/k8s.io/<ID>/config.json`). Input: the folder of these folders,
-//! and the containers that somebody asks about. Output: their IDs.
+//! and the containers to find. Output: their IDs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;

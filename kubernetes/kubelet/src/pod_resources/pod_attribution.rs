@@ -1,6 +1,6 @@
 //! Keeps the kubelet's last answer for metrics.
 //!
-//! No task and no timer exists: the kubelet is asked when somebody reads, at most once in ten seconds
+//! No task and no timer exists: the kubelet is asked for a reader, at most once in ten seconds
 //! or a second after an allocation, and a reader waits half a second at most.
 
 use std::future::Future;

@@ -141,7 +141,7 @@ fn only_the_program_and_its_filter_are_needed() {
 }
 
 #[test]
-fn what_somebody_else_put_there_is_not_followed() {
+fn what_others_put_there_is_not_followed() {
     let bed = Bed::new();
     fs::write(bed.own(), "").unwrap();
     let text = error(bed.folder().provide());

@@ -1,8 +1,8 @@
 //! `simulate`: the same plugin against a kubelet in this process.
 //!
 //! Everything is the daemon's own code, except the kubelet, which is [`kubelet::testing`],
-//! and the host, which does not change. In come an inventory (by default an embedded
-//! one), a configuration and pods; out goes what each pod's container would get on
+//! and the host, which does not change. For an inventory (by default an embedded
+//! one), a configuration and pods, it prints what each pod's container would get on
 //! Windows.
 
 mod explain;

@@ -142,7 +142,7 @@ async fn a_reader_that_goes_away_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_kubelet_is_asked_every_ten_seconds_while_somebody_reads() {
+fn the_kubelet_is_asked_every_ten_seconds_while_there_are_readers() {
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs_f64(seconds);
     assert!(is_due(None, None, start));
