@@ -1,7 +1,7 @@
 //! Finds what is wrong with a node, and says how to fix it.
 //!
 //! [`look`] changes nothing: `collect` gathers plain values from this machine or an inventory,
-//! and `evaluate` is a pure function from those values to findings. [`attempt`] also tries what
+//! and `evaluate` is a pure function from those values to findings. [`attempt()`] also tries what
 //! the daemon needs, step by step; each step has a time limit, and removes what it created, also
 //! after an interruption.
 
