@@ -25,7 +25,7 @@ pub(crate) const CHILD: u64 = 4;
 pub struct Payload {
     magic: [u8; 8],
     pub(crate) allowed: AllowedLuids,
-    /// [`REQUIRED`], [`VERBOSE`] and [`CHILD`].
+    /// [`REQUIRED`], [`VERBOSE`] and `CHILD`.
     pub flags: u64,
     /// The filters for 64-bit and for 32-bit programs.
     paths: [FilterPath; 2],

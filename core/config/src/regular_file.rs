@@ -7,11 +7,11 @@ use std::path::Path;
 
 use crate::text::MAX_BYTES;
 
-/// Reads at most one byte more than [`MAX_BYTES`], so that a file that is larger is refused by those
+/// Reads at most one byte more than `MAX_BYTES`, so that a file that is larger is refused by those
 /// who parse it.
 ///
 /// # Errors
-/// Those of the operating system, and a path that refers to no regular file. [`read_hint`] has the
+/// Those of the operating system, and a path that refers to no regular file. `read_hint` has the
 /// fix.
 pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     // Before opening, because that waits for the other end of a FIFO.
