@@ -141,12 +141,17 @@ mod tests {
 
     #[cfg(windows)]
     #[tokio::test]
-    async fn an_adapter_that_this_host_does_not_have_is_a_failure() {
+    async fn an_adapter_that_this_host_does_not_have_has_no_values() {
         let telemetry = DeviceTelemetry::of(HostKind::Live);
         let end = std::time::Instant::now() + Duration::from_secs(120);
         // Loading the libraries may take longer than a caller waits.
-        while telemetry.counters().failures == 0 {
-            assert!(telemetry.read(vec![Luid(i64::MAX)]).await.values.is_empty());
+        loop {
+            let values = telemetry.read(vec![Luid(i64::MAX)]).await.values;
+            assert!(values.values().all(|values| *values == Telemetry::default()));
+            // Windows refuses to open it. Wine opens it, and knows nothing about it.
+            if telemetry.counters().failures > 0 || !values.is_empty() {
+                return;
+            }
             assert!(std::time::Instant::now() < end, "{:?}", telemetry.counters());
         }
     }
