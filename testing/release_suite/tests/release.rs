@@ -79,7 +79,10 @@ fn documents_are_complete(release: &Path) {
     }
     for name in files(release) {
         let name = name.replace(VERSION, "VERSION");
-        assert!(documented.contains(&&*name) || name.ends_with(".yml") || name == "kustomization.yaml", "{name} is not documented");
+        assert!(
+            documented.contains(&&*name) || name.ends_with(".yml") || name == "kustomization.yaml",
+            "{name} is not documented"
+        );
     }
     let json = |name| serde_json::from_slice::<serde_json::Value>(&read(name)).unwrap();
     assert_eq!(json("directx-device-plugin-VERSION-sbom.cdx.json")["bomFormat"], "CycloneDX");

@@ -10,7 +10,7 @@ use object::{Object, ObjectSection};
 /// Server included, according to Microsoft's reference (learn.microsoft.com/windows/win32/api).
 /// A program with another import ends with 0xC0000135 before `main`, so other libraries are loaded
 /// at run time. C libraries are linked statically: with `-static`, or `+crt-static` for MSVC.
-const SYSTEM: [&str; 16] = [
+const SYSTEM: [&str; 17] = [
     "advapi32.dll",
     "api-ms-win-core-synch-l1-2-0.dll",
     "api-ms-win-core-winrt-error-l1-1-0.dll",
@@ -21,6 +21,8 @@ const SYSTEM: [&str; 16] = [
     // Only the program for the host imports them.
     "crypt32.dll",
     "kernel32.dll",
+    // The transactions of `windows-registry`, which nothing uses; only an optimized program lacks them.
+    "ktmw32.dll",
     // The C library of Windows' own programs, which MinGW uses.
     "msvcrt.dll",
     "ncrypt.dll",
