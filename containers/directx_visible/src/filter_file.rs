@@ -6,7 +6,7 @@ use std::path::Path;
 
 use visibility_filter::{Architecture, is_filter};
 
-/// The filter for 64-bit programs, which lies beside this program.
+/// The filter for 64-bit programs, in the folder of this program.
 pub(crate) const FILTER: &str = "directx-visible-filter.dll";
 
 /// The filter for 32-bit programs, which may be missing.

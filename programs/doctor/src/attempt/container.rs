@@ -2,7 +2,7 @@
 //!
 //! The devices are planned as for `Allocate`, under the configuration of the daemon, and
 //! given to `ctr run`. A program in the container lists the devices that it sees. If
-//! `directx-visible` lies beside this program, it checks in another container whether it shows
+//! `directx-visible` is in the folder of this program, it checks in another container whether it shows
 //! the allocated devices only.
 
 mod ctr;
