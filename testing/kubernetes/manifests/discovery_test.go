@@ -46,8 +46,16 @@ func TestFeatureDiscovery(t *testing.T) {
 	}
 	without := mustRender(t, strings.Replace(enabled, "gfdLabels: true, ", "", 1))
 	for _, rule := range rules(without) {
-		if strings.Contains(rule.Expression, "nvidia.com") {
-			t.Errorf("without gfdLabels, the account may change NVIDIA's labels: %s", rule.Expression)
+		permits := strings.Contains(rule.Expression, "nvidia.com")
+		switch rule.Message {
+		case "directx-feature-discovery may set only its own labels":
+			if permits {
+				t.Error("without gfdLabels, the account may set NVIDIA's labels")
+			}
+		case "directx-feature-discovery may remove only its own labels":
+			if !permits {
+				t.Error("NVIDIA's labels cannot be removed after gfdLabels was switched off")
+			}
 		}
 	}
 	before, after := mustRender(t, "").daemonSets[0].Spec, chart.daemonSets[0].Spec
