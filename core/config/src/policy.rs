@@ -20,8 +20,14 @@ const LEGACY_MATCH_NAME: &str = "nvidia";
 
 /// Keys that `legacy` ignores: it allocates the device class and mounts no files, as the plugin of
 /// 2019 did.
-const IGNORED_BY_LEGACY: [&str; 5] =
-    ["runtimeMounts", "excludeMounts", "additionalMounts", "additionalMountsWow64", "multiDevice"];
+const IGNORED_BY_LEGACY: [&str; 6] = [
+    "runtimeMounts",
+    "runtimeFilesWow64",
+    "excludeMounts",
+    "additionalMounts",
+    "additionalMountsWow64",
+    "multiDevice",
+];
 
 /// The policy of a driver model, and where its parts come from.
 pub(crate) struct ModelSettings {
@@ -101,6 +107,7 @@ fn container(settings: &Settings) -> ContainerPolicy {
     let excluded = settings.exclude_mounts.value.0.iter();
     ContainerPolicy {
         runtime_mounts: settings.runtime_mounts.value.0.0,
+        omits_wow64: !settings.runtime_files_wow64.value.0,
         exclude_mounts: excluded.map(|name| name.0.clone()).collect(),
         additional: settings.additional_mounts.value.0.clone(),
         additional_wow64: settings.additional_mounts_wow64.value.0.clone(),

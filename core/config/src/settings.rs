@@ -84,6 +84,7 @@ settings! {
     additional_mounts "additionalMounts": Mounts = |_| Mounts::default();
     additional_mounts_wow64 "additionalMountsWow64": Mounts = |_| Mounts::default();
     runtime_mounts "runtimeMounts": Parsed<Choice<RuntimeMounts>> = |_| Parsed::default();
+    runtime_files_wow64 "runtimeFilesWow64": Switch = |_| Switch(true);
     exclude_mounts "excludeMounts": FileNames = |_| FileNames::default();
     allocation_policy "allocationPolicy": Parsed<Choice<AllocationPolicy>> = |_| Parsed::default();
     multi_device "multiDevice": Parsed<Choice<MultiDevice>> = |_| Parsed::default();

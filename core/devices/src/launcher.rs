@@ -39,6 +39,7 @@ pub struct LauncherProblem {
 pub(crate) fn add(
     plan: &mut MountPlan,
     excluded: &[&FileName],
+    omits_wow64: bool,
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<(), LauncherProblem> {
@@ -56,7 +57,7 @@ pub(crate) fn add(
     let [program, filter, filter32] = files.map(usable);
     let mut added = vec![program?, filter?];
     // Without this one, only 32-bit programs see all devices.
-    added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present));
+    added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present && !omits_wow64));
     plan.files.extend(added);
     Ok(())
 }

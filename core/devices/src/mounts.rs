@@ -186,6 +186,8 @@ impl MountTable {
         let driver = |files: &[RuntimeFile]| {
             if only_additional { Vec::new() } else { files.to_vec() }
         };
+        let for_wow64 =
+            |files: Vec<RuntimeFile>| if container.omits_wow64 { vec![] } else { files };
         let additional = |mounts: &AdditionalMounts| {
             mounts
                 .get(&device.vendor)
@@ -205,7 +207,11 @@ impl MountTable {
             ),
             wow64: lister.list(
                 SYSWOW64,
-                [driver(wow64), additional(&container.additional_wow64), defaults(&NVIDIA_WOW64)],
+                [
+                    for_wow64(driver(wow64)),
+                    additional(&container.additional_wow64),
+                    for_wow64(defaults(&NVIDIA_WOW64)),
+                ],
             ),
             unavailable: None,
         }

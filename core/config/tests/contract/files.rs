@@ -23,6 +23,7 @@ ADDITIONALMOUNTS:
 additionalMountsWoW64:
   amd: [{source: B026261\amfrt32.dll, destination: amfrt32.dll}]
 runtimeMounts: Always
+runtimeFilesWow64: false
 excludeMounts: [nvcuda.dll, OpenCL.dll]
 allocationPolicy: packed
 multiDevice: reject
@@ -60,6 +61,7 @@ fn every_key_in_any_case() {
     assert_eq!((policy.numa, policy.removal_grace.as_secs()), (NumaTopology::Publish, 5));
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
+    assert!(container.omits_wow64);
     assert_eq!(
         (container.multi_device, container.environment_hints),
         (MultiDevice::Reject, EnvironmentHints::Omit)

@@ -245,6 +245,23 @@ fn files_for_32_bit_programs_require_a_host_that_runs_them() {
     assert_eq!(destinations(&plan), [r"C:\Windows\System32\runtime.dll"]);
 }
 
+/// Base images without 32-bit programs have no `SysWOW64`.
+#[test]
+fn files_for_32_bit_programs_can_be_omitted() {
+    let extra = AdditionalMount {
+        source: StorePath::parse("extra.dll").unwrap(),
+        destination: Destination::parse("extra32.dll").unwrap(),
+    };
+    let policy = with(|c| {
+        c.omits_wow64 = true;
+        c.additional_wow64.insert(Vendor::Nvidia, vec![extra]);
+    });
+    let plan = planned(policy, &host(vec![gpu(1, NVIDIA)]), &[FIRST]).unwrap();
+    let wow64: Vec<&str> =
+        destinations(&plan).into_iter().filter(|path| path.contains("SysWOW64")).collect();
+    assert_eq!(wow64, [r"C:\Windows\SysWOW64\extra32.dll"], "what the user names");
+}
+
 #[test]
 fn the_legacy_model_matches_the_plugin_of_2019() {
     let plan = planned(model(DriverModel::Legacy), &host(vec![gpu(1, NVIDIA)]), &[FIRST]).unwrap();
