@@ -41,9 +41,11 @@ pub struct Config {
 /// The first thing that is wrong, with its flag, variable, or file, line and key.
 pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, ConfigError> {
     let mut models: Vec<ModelSettings> = Vec::new();
+    let mut notices: Vec<String> = misspelled_variables(environment);
     for model in driver_models(flags)? {
         let variables = Variables { model, environment };
-        let file = config_files::settings(&variables, flags.config.as_deref())?;
+        let mut file = config_files::settings(&variables, flags.config.as_deref())?;
+        notices.append(&mut file.ignored);
         models.push(model_settings(&variables, &file)?);
     }
     resources::check(&models)?;
@@ -55,7 +57,6 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Conf
         value: directory.value.display().to_string(),
         origin: directory.origin.clone(),
     }));
-    let mut notices: Vec<String> = misspelled_variables(environment);
     notices.append(&mut foreign_rules(&models));
     for model in &mut models {
         effective.append(&mut model.effective);

@@ -41,22 +41,30 @@ pub(crate) fn settings(
     default_file(variables)
 }
 
-/// The first default file found: in the working directory, then in the machine's folder.
+/// The first default file found that is trusted: in the working directory, then in the machine's
+/// folder.
 fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> {
     let environment = variables.environment;
     // A working directory that was deleted contains no file.
     let here = environment.working_directory().ok();
+    let mut ignored = Vec::new();
     for folder in here.into_iter().chain([machine_folder(environment)]) {
         for extension in EXTENSIONS {
             let path = folder.join(format!("{}.{extension}", variables.model));
+            // Before the file is read: one that others wrote must not stop the program either.
+            if let Some(reason) = environment.distrust(&path) {
+                let path = path.display();
+                ignored.push(format!("the configuration file `{path}` is ignored: {reason}"));
+                continue;
+            }
             match environment.read(&path) {
-                Ok(bytes) => return Ok(read_file(&path, &bytes)?),
+                Ok(bytes) => return Ok(read_file(&path, &bytes)?.with_ignored(ignored)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(ConfigError::File { path, source }),
             }
         }
     }
-    Ok(FileSettings::default())
+    Ok(FileSettings::default().with_ignored(ignored))
 }
 
 fn machine_folder(environment: &dyn Environment) -> PathBuf {

@@ -18,6 +18,13 @@ pub trait Environment {
 
     /// The bytes of a file; `NotFound` if it does not exist.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Why a file in a default place must not decide anything, such as who else may change it.
+    /// `None` if it may, or if it does not exist.
+    fn distrust(&self, path: &Path) -> Option<String> {
+        let _ = path;
+        None
+    }
 }
 
 /// An environment without variables and files: what a configuration is by default.

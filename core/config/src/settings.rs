@@ -113,9 +113,15 @@ fn default_resource(model: DriverModel) -> Parsed<ResourceName> {
 pub(crate) struct FileSettings {
     values: SetValues,
     pub(crate) rules: Vec<FileRule>,
+    /// The files that were found before this one and are not trusted; each deserves a warning.
+    pub(crate) ignored: Vec<String>,
 }
 
 impl FileSettings {
+    pub(crate) fn with_ignored(self, ignored: Vec<String>) -> FileSettings {
+        FileSettings { ignored, ..self }
+    }
+
     /// What the file sets for `model`.
     pub(crate) fn values(&self, model: DriverModel) -> SetValues {
         let mut values = self.values.clone();
@@ -133,7 +139,7 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadE
     let AnyCase(mut file): AnyCase<ConfigurationFile> =
         document::parse(&name, bytes).map_err(advised)?;
     let rules = file_rules(&name, file.resources.take().unwrap_or_default())?;
-    Ok(FileSettings { values: file.values(&name), rules })
+    Ok(FileSettings { values: file.values(&name), rules, ignored: Vec::new() })
 }
 
 /// Adds what to write instead, if the error is about the value of one of some keys, or about a key of

@@ -92,6 +92,15 @@ impl Environment for RecordedReads {
         self.0.borrow_mut().push((file, result.as_ref().ok().cloned()));
         result
     }
+
+    /// On Windows, where ordinary users may create folders on the system drive.
+    #[cfg(windows)]
+    fn distrust(&self, path: &Path) -> Option<String> {
+        let reason = win32::directory_access::distrust(path)?;
+        // Watched as well: it may be trusted later.
+        self.0.borrow_mut().push((ConfigFile { path: path.to_owned(), exists: false }, None));
+        Some(format!("{reason}, or name the file with --config"))
+    }
 }
 
 /// Logs every value, defaults at a lower level, and the values that have no effect.

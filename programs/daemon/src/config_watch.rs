@@ -87,8 +87,11 @@ impl WatchedFiles {
 }
 
 fn missing_failure(path: &Path) -> Failure {
-    Failure::usage(anyhow::anyhow!("the configuration file `{}` is missing", path.display()))
-        .hint("restore the file, or restart the plugin to run without it")
+    let path = path.display();
+    Failure::usage(anyhow::anyhow!(
+        "the configuration file `{path}` is missing or no longer trusted"
+    ))
+    .hint("restore the file and its access rights, or restart the plugin to run without it")
 }
 
 fn paths(files: &[ConfigFile]) -> Vec<PathBuf> {
@@ -117,7 +120,8 @@ mod tests {
             let update = watched.update(|| source.read())?;
             Some(update.err().map(|failure| failure.chain()))
         };
-        let missing = format!("the configuration file `{}` is missing", file.display());
+        let missing =
+            format!("the configuration file `{}` is missing or no longer trusted", file.display());
         assert_eq!(update(Duration::ZERO), Some(None), "it may have changed since it was read");
         assert_eq!(update(Duration::ZERO), None);
         for _ in 0..2 {

@@ -5,6 +5,10 @@
 //! winnt.h, described in Microsoft's \[MS-DTYP\], sections 2.4.2 to 2.4.5.
 
 use std::fmt;
+#[cfg(any(windows, test))]
+use std::io;
+#[cfg(any(windows, test))]
+use std::path::Path;
 
 /// An account that may change a directory, and what it may do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -106,11 +110,12 @@ const WELL_KNOWN: [(&str, &str); 6] = [
 /// The access rights of a directory that matter: their bits, and what they allow (winnt.h).
 /// `GENERIC_WRITE` and `GENERIC_ALL` contain the first, `GENERIC_ALL` all of them.
 const RIGHTS: [(u32, &str); 3] = [
-    (FILE_ADD_FILE | GENERIC_WRITE | GENERIC_ALL, "create files"),
+    (FILE_ADD_FILE | GENERIC_WRITE | GENERIC_ALL, CREATE_FILES),
     (FILE_DELETE_CHILD | GENERIC_ALL, "delete files of others"),
     (WRITE_DAC | WRITE_OWNER | GENERIC_ALL, CHANGE_RIGHTS),
 ];
 
+const CREATE_FILES: &str = "create files";
 const CHANGE_RIGHTS: &str = "change the access rights";
 
 const FILE_ADD_FILE: u32 = 0x2;
@@ -251,9 +256,48 @@ fn sid(bytes: &[u8]) -> Option<Sid> {
 /// # Errors
 /// The directory does not exist, or this account may not read its access rights.
 #[cfg(windows)]
-pub fn directory_writers(directory: &std::path::Path) -> std::io::Result<Vec<Writer>> {
+pub fn directory_writers(directory: &Path) -> io::Result<Vec<Writer>> {
     let security = crate::sys::security::of_directory(directory)?;
-    writers(&security.owner, security.acl.as_deref()).map_err(std::io::Error::other)
+    writers(&security.owner, security.acl.as_deref()).map_err(io::Error::other)
+}
+
+/// Why a file must not decide what this process does: another account than the process's, SYSTEM and
+/// Administrators may change or replace it. `None` if no other account may, or if there is no file.
+#[cfg(windows)]
+#[must_use]
+pub fn distrust(file: &Path) -> Option<String> {
+    let own = crate::sys::security::own_account().ok().and_then(|own| sid(&own));
+    distrust_of(file, own.as_ref(), directory_writers)
+}
+
+/// The same, where `writers` returns who may change a file or folder, and `own` is the account of the
+/// process.
+#[cfg(any(windows, test))]
+fn distrust_of(
+    file: &Path,
+    own: Option<&Sid>,
+    writers: impl Fn(&Path) -> io::Result<Vec<Writer>>,
+) -> Option<String> {
+    for (level, path) in file.ancestors().enumerate() {
+        let shown = path.display().to_string();
+        let mut found = match writers(path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => return Some(format!("cannot read who may change `{shown}`: {error}")),
+        };
+        // Above its folder, new files replace nothing.
+        let is_near = level < 2;
+        found.retain(|writer| {
+            Some(&writer.account) != own
+                && (is_near || writer.rights.iter().any(|right| *right != CREATE_FILES))
+        });
+        if !found.is_empty() {
+            let who: Vec<String> = found.iter().map(|writer| writer.account.to_string()).collect();
+            let (who, command) = (who.join(", "), restriction(&shown, level > 0, &found));
+            return Some(format!("{who} may change `{shown}`; run {command}"));
+        }
+    }
+    None
 }
 
 #[cfg(test)]

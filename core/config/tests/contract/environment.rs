@@ -13,6 +13,8 @@ use devices::DriverModel;
 pub(crate) struct TestEnvironment {
     pub(crate) variables: BTreeMap<String, OsString>,
     pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
+    /// Files that others may change.
+    pub(crate) distrusted: Vec<PathBuf>,
 }
 
 impl TestEnvironment {
@@ -23,6 +25,11 @@ impl TestEnvironment {
 
     pub(crate) fn file(mut self, path: &str, text: &str) -> TestEnvironment {
         self.files.insert(path.into(), text.into());
+        self
+    }
+
+    pub(crate) fn distrusted(mut self, path: &str) -> TestEnvironment {
+        self.distrusted.push(path.into());
         self
     }
 
@@ -50,6 +57,11 @@ impl Environment for TestEnvironment {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn distrust(&self, path: &Path) -> Option<String> {
+        let is_distrusted = self.distrusted.iter().any(|distrusted| distrusted == path);
+        is_distrusted.then(|| "Users may change it".to_owned())
     }
 }
 

@@ -64,6 +64,25 @@ fn a_variable_takes_precedence_over_the_file() {
 }
 
 #[test]
+fn a_default_file_that_others_may_change_is_ignored_with_a_notice() {
+    let environment = TestEnvironment::default()
+        .file("/here/wddm.yaml", "multitenancy: nonsense")
+        .file("/here/wddm.json", r#"{"multitenancy": 3}"#)
+        .distrusted("/here/wddm.yaml");
+    let config = environment.load(&[DriverModel::Wddm]).unwrap();
+    assert_eq!(replicas(&config), [3], "the next file is read");
+    let notices = config.notices.join("\n").replace('\\', "/");
+    let expected = "the configuration file `/here/wddm.yaml` is ignored: Users may change it";
+    assert_eq!(notices, expected);
+    // An explicit file is trusted.
+    let named = TestEnvironment::default()
+        .file("/c.yaml", "multitenancy: 2")
+        .distrusted("/c.yaml")
+        .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/c.yaml");
+    assert_eq!(replicas(&named.load(&[DriverModel::Wddm]).unwrap()), [2]);
+}
+
+#[test]
 fn skip_runtime_mounts_false_lets_the_file_decide() {
     let environment = TestEnvironment::default()
         .file("/here/mcdm.yaml", "runtimeMounts: always")

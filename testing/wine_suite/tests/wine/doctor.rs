@@ -1,6 +1,7 @@
 //! `doctor` on a host that has devices but, being Wine, no container runtime.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use super::compare::compare;
 use super::host::Host;
@@ -113,6 +114,25 @@ fn programs_are_found_through_their_services() {
     for (name, path) in [("containerd", containerd), ("kubelet", kubelet)] {
         expect_finding(&found, name, "problem", &format!("{name} {version} ({path})"));
     }
+}
+
+/// Wine makes access rights from those of Linux.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn a_default_configuration_that_others_may_change_is_ignored() {
+    let host = Host::of(&fixture("aws-t4-two"));
+    let folder = host.drive_c().join("etc/directx-device-plugins");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("wddm.yaml"), "multitenancy: 3").unwrap();
+    let reports = [0o755, 0o777].map(|mode| {
+        fs::set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        report(&host)
+    });
+    fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+    expect_finding(&reports[0], "configuration", "ok", "multitenancy=3");
+    let ignored = r"wddm.yaml` is ignored: Everyone (S-1-1-0) may change `C:\etc\directx-device-plugins`; run `icacls";
+    expect_finding(&reports[1], "configuration", "ok", "every value is a default");
+    assert!(about(&reports[1], "configuration").contains(ignored), "{}", reports[1]);
 }
 
 const PLUGIN: &str = "directx-device-plugin";

@@ -156,3 +156,44 @@ proptest! {
         let _ = writers(&sid_bytes(SYSTEM), Some(&list));
     }
 }
+
+#[test]
+fn a_file_is_trusted_only_if_nobody_else_may_change_or_replace_it() {
+    let (admin, users, alice) =
+        (allow(FULL, ADMINISTRATORS), allow(MODIFY, USERS), sid_bytes(ALICE));
+    // What Windows Server gives Users in each folder below the root of the system drive.
+    let create = entry(ACCESS_ALLOWED_ACE_TYPE, 0x2, 0x6, USERS);
+    let by = |owner: &[u8], entries: &[&Vec<u8>]| {
+        let entries: Vec<Vec<u8>> = entries.iter().map(|entry| (*entry).clone()).collect();
+        writers(owner, Some(&acl(&entries)))
+    };
+    let administrators = sid_bytes(ADMINISTRATORS);
+    let reason = |of_file, of_folder, of_parent, own: &[u32]| {
+        let own = sid(&sid_bytes(own));
+        let found = distrust_of(Path::new("/etc/plugin/wddm.yaml"), own.as_ref(), |path| {
+            let found: &Result<Vec<Writer>, InvalidAcl> = match path.to_str() {
+                Some("/etc/plugin/wddm.yaml") => of_file,
+                Some("/etc/plugin") => of_folder,
+                Some("/etc") => of_parent,
+                _ => return Ok(Vec::new()),
+            };
+            found.clone().map_err(|_| io::ErrorKind::NotFound.into())
+        });
+        found.map(|text| text.split(';').next().unwrap_or_default().to_owned())
+    };
+    let safe = by(&administrators, &[&admin]);
+    let everything = by(&administrators, &[&admin, &allow(FULL, USERS)]);
+    let (listed, theirs) = (by(&administrators, &[&users]), by(&alice, &[&admin]));
+    let creating = by(&administrators, &[&admin, &create]);
+    assert_eq!(reason(&safe, &safe, &safe, SYSTEM), None);
+    assert_eq!(reason(&safe, &safe, &creating, SYSTEM), None, "nothing there can be replaced");
+    let users_may = |path: &str| Some(format!("Users (S-1-5-32-545) may change `{path}`"));
+    assert_eq!(reason(&listed, &safe, &safe, SYSTEM), users_may("/etc/plugin/wddm.yaml"));
+    assert_eq!(reason(&safe, &creating, &safe, SYSTEM), users_may("/etc/plugin"));
+    assert_eq!(reason(&safe, &safe, &everything, SYSTEM), users_may("/etc"));
+    let owner = Some("S-1-5-21-1-2-3-1001 may change `/etc`".to_owned());
+    assert_eq!(reason(&safe, &safe, &theirs, SYSTEM), owner);
+    assert_eq!(reason(&theirs, &theirs, &theirs, ALICE), None, "the account of the process");
+    let missing = Err(InvalidAcl);
+    assert_eq!(reason(&missing, &listed, &listed, SYSTEM), None, "there is no file");
+}

@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 use std::ptr;
 
-use windows::Win32::Foundation::{ERROR_SUCCESS, HLOCAL, LocalFree};
+use windows::Win32::Foundation::{ERROR_SUCCESS, HANDLE, HLOCAL, LocalFree};
 use windows::Win32::Security::Authorization::{GetNamedSecurityInfoW, SE_FILE_OBJECT};
 use windows::Win32::Security::{
-    ACL, DACL_SECURITY_INFORMATION, GetLengthSid, OWNER_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR,
-    PSID,
+    ACL, DACL_SECURITY_INFORMATION, GetLengthSid, GetTokenInformation, OWNER_SECURITY_INFORMATION,
+    PSECURITY_DESCRIPTOR, PSID, TOKEN_USER, TokenUser,
 };
 use windows::core::HSTRING;
 
@@ -66,9 +66,39 @@ pub(crate) fn of_directory(path: &Path) -> io::Result<Security> {
     Ok(Security { owner, acl })
 }
 
+/// The security identifier of the account of this process.
+pub(crate) fn own_account() -> io::Result<Vec<u8>> {
+    // Aligned as the structure; the SID is behind it and has at most 68 bytes (`SECURITY_MAX_SID_SIZE`).
+    let mut buffer = [0_u64; 16];
+    let (size, mut written) = (size_of_val(&buffer).try_into().unwrap_or_default(), 0);
+    // `GetCurrentProcessToken` of processthreadsapi.h: not a real handle, so it is not closed.
+    let token = HANDLE(ptr::without_provenance_mut(usize::MAX - 3));
+    // SAFETY: the buffer is writable and has this size.
+    unsafe {
+        GetTokenInformation(
+            token,
+            TokenUser,
+            Some(buffer.as_mut_ptr().cast()),
+            size,
+            &raw mut written,
+        )?;
+    }
+    // SAFETY: Windows wrote this structure to the start of the buffer.
+    let user = unsafe { &*buffer.as_ptr().cast::<TOKEN_USER>() }.User.Sid;
+    // SAFETY: Windows set `user` to a valid SID in the buffer.
+    let length = unsafe { GetLengthSid(user) } as usize;
+    // SAFETY: the SID has this length and lives as long as `buffer`.
+    Ok(unsafe { std::slice::from_raw_parts(user.0.cast::<u8>(), length) }.to_vec())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn this_process_has_an_account() {
+        assert_eq!(own_account().unwrap()[0], 1, "the revision of every SID");
+    }
 
     #[test]
     fn a_folder_has_an_owner_and_a_missing_one_is_not_found() {
