@@ -1,6 +1,8 @@
 //! Links a Windows version resource into the program.
 
+#[path = "../version_resource.rs"]
+mod version_resource;
+
 fn main() -> std::io::Result<()> {
-    let program = ("directx-feature-discovery", "Node labels for DirectX devices");
-    version_resource::link_to_programs(&[program])
+    version_resource::link("directx-feature-discovery.exe", "Node labels for DirectX devices")
 }

@@ -1,9 +1,12 @@
 //! Links a Windows version resource into the programs.
 
+#[path = "../version_resource.rs"]
+mod version_resource;
+
+use version_resource::link;
+
 fn main() -> std::io::Result<()> {
-    version_resource::link_to_programs(&[
-        ("directx-device-plugin", "DirectX device plugin for Kubernetes"),
-        ("device-plugin-wddm", "DirectX device plugin for Kubernetes (WDDM devices)"),
-        ("device-plugin-mcdm", "DirectX device plugin for Kubernetes (MCDM devices)"),
-    ])
+    link("directx-device-plugin.exe", "DirectX device plugin for Kubernetes")?;
+    link("device-plugin-wddm.exe", "DirectX device plugin for Kubernetes (WDDM devices)")?;
+    link("device-plugin-mcdm.exe", "DirectX device plugin for Kubernetes (MCDM devices)")
 }

@@ -1,7 +1,7 @@
 //! The cluster and the node that the options and the environment describe.
 
-use cli::Failure;
 use cluster::{Access, Client};
+use node::cli::Failure;
 
 use crate::command_line::CommandLine;
 use crate::node_state::MANAGER;

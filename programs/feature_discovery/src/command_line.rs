@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser};
-use cli::Completions;
-use daemon::arguments::{DriverModels, Input};
-use daemon::logging::{LOG_LEVEL, LogArguments};
 use devices::node_report::LabelFamily;
+use node::cli::Completions;
+use node::daemon::arguments::{DriverModels, Input};
+use node::daemon::logging::{LOG_LEVEL, LogArguments};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -13,14 +13,14 @@ mod simulated_node;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use cli::Failure;
-use daemon::config_reload::ConfigReload;
-use daemon::host_access::HostAccess;
-use daemon::inputs::Inputs;
-use daemon::logging::{self, LogDestination, LogLevel};
-use daemon::{config, signals};
 use devices::{Catalog, DeviceSet, Moment};
 use kubelet::default_device_plugin_dir;
+use node::cli::Failure;
+use node::daemon::config_reload::ConfigReload;
+use node::daemon::host_access::HostAccess;
+use node::daemon::inputs::Inputs;
+use node::daemon::logging::{self, LogDestination, LogLevel};
+use node::daemon::{config_source, signals};
 use plugin::NodeDevices;
 
 use crate::command_line::CommandLine;
@@ -32,11 +32,11 @@ pub use simulated_node::report_unchanging_devices;
 /// Runs the program with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| {
+    node::cli::run(|| {
         let matches = command_line::command().get_matches();
         let line = CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
         if let Some(shell) = line.completions.shell {
-            cli::write_completions(shell, command_line::command())?;
+            node::cli::write_completions(shell, command_line::command())?;
             return Ok(ExitCode::SUCCESS);
         }
         run(&line).map(|()| ExitCode::SUCCESS)
@@ -63,7 +63,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let reporter = cluster_access::reporter(line)?.with_plugin(PluginStatus::new(
         config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir),
     ));
-    config::log(&config);
+    config_source::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     let catalog = Catalog::new(config.policy.clone());
     let reload = ConfigReload::start(reload, config)?;
@@ -86,11 +86,11 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
 
 /// `--print`.
 fn print(line: &CommandLine) -> Result<(), Failure> {
-    let snapshot = cli::read_host(line.input.inventory.as_deref())?;
-    let config = config::load(&line.models.driver_models, line.input.config.clone())?;
+    let snapshot = node::cli::read_host(line.input.inventory.as_deref())?;
+    let config = config_source::load(&line.models.driver_models, line.input.config.clone())?;
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
     let labels = devices::node_report::labels(&set, line.family());
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
-    cli::print(&lines.collect::<String>())
+    node::cli::print(&lines.collect::<String>())
 }

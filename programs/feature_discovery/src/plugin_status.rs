@@ -96,7 +96,7 @@ fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> (Outdated, String)
             Ok(_) => "the plugin does not know them yet".clone_into(&mut reason),
             // What is left of a plugin that was killed.
             Err(StatusError::Absent(_)) => {}
-            Err(error) => reason = cli::error_chain(&error),
+            Err(error) => reason = node::cli::error_chain(&error),
         }
     }
     (known, reason)
@@ -106,7 +106,7 @@ fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> (Outdated, String)
 mod tests {
     use super::*;
     use crate::event_queue::tests::container;
-    use daemon::test_log::Log;
+    use node::daemon::test_log::Log;
 
     fn report(outdated_known: bool, pods: &[&str]) -> StatusReport {
         let outdated = pods.iter().map(|pod| container(pod, "main")).collect();

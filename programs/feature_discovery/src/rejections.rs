@@ -1,6 +1,6 @@
 //! The configurations that are rejected.
 
-use daemon::config_reload::ReloadStatus;
+use node::daemon::config_reload::ReloadStatus;
 use tokio::sync::watch;
 
 /// The configurations that cannot be used.

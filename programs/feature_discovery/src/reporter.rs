@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use backon::ExponentialBackoff;
 use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
-use daemon::change_log::RepeatedText;
-use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
 use devices::node_report::{DeviceEvent, LabelFamily, device_events};
 use kubelet::OutdatedContainer;
+use node::daemon::change_log::RepeatedText;
+use node::daemon::config_reload::ReloadStatus;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
@@ -394,7 +394,7 @@ impl Attempts {
     /// After a failure whose delay is known.
     fn wait(&mut self, what: &str, error: &ClusterError, delay: Duration) {
         self.next = Some(Instant::now() + delay);
-        let (text, hint) = (cli::error_chain(error), error.hint());
+        let (text, hint) = (node::cli::error_chain(error), error.hint());
         if self.failures.is_due(&text) {
             let retry_in_s = delay.as_secs_f32();
             tracing::warn!(error = text, hint, retry_in_s, "{what}");

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cluster::Client;
-use daemon::config_reload::ReloadStatus;
 use devices::DeviceSet;
 use devices::node_report::LabelFamily;
+use node::daemon::config_reload::ReloadStatus;
 use tokio::sync::watch;
 
 use crate::reporter::{Report, Reporter};

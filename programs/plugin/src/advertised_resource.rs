@@ -202,7 +202,7 @@ fn refuse(error: &PlanError) -> Status {
     Status::new(kind, error.to_string())
 }
 
-/// The label `reason` of a refusal in metrics, one of [`metrics::REFUSAL_REASONS`].
+/// The label `reason` of a refusal in metrics, one of [`crate::metrics::REFUSAL_REASONS`].
 fn refusal_reason(error: &PlanError) -> &'static str {
     match error {
         PlanError::NoSlots => "no_devices",
@@ -242,9 +242,9 @@ fn response(plan: Plan) -> ContainerResponse {
 mod tests {
     use super::*;
     use crate::node_devices::NodeDevices;
-    use daemon::config;
-    use daemon::test_log::Log;
     use devices::Catalog;
+    use node::daemon::config_source;
+    use node::daemon::test_log::Log;
     use std::path::PathBuf;
 
     /// The resources that a recorded host advertises under `config`.
@@ -252,10 +252,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let config = config::load(&[], Some(file)).unwrap();
+        let config = config_source::load(&[], Some(file)).unwrap();
         let inventories =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
-        let snapshot = ::config::inventory::read(&inventories.join(host)).unwrap();
+        let snapshot = config::inventory::read(&inventories.join(host)).unwrap();
         let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
         devices.served().borrow().resources.clone()
     }

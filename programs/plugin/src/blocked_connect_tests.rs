@@ -12,7 +12,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, watch};
 
 use crate::node_devices::NodeDevices;
-use daemon::{config, event_loop};
+use node::daemon::{config_source, event_loop};
 
 const DIRECTORY: &str = "/kubelet";
 
@@ -69,8 +69,8 @@ fn run_until_connect_blocks() {
     let event_loop = event_loop::build().unwrap();
     let _entered = event_loop.enter();
     let text = "schema: directx-inventory/v1\nadapters: []\n";
-    let snapshot = ::config::inventory::parse("host.yaml", text).unwrap();
-    let config = config::load(&[DriverModel::Wddm], None).unwrap();
+    let snapshot = config::inventory::parse("host.yaml", text).unwrap();
+    let config = config_source::load(&[DriverModel::Wddm], None).unwrap();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot).unwrap();
     let (readiness, _) = watch::channel(Readiness::default());
     let blocked = std::sync::Arc::clone(&transport.blocked);

@@ -10,7 +10,7 @@ use crate::serve::{DaemonArguments, ServeArguments};
 use crate::service_command::ServiceArguments;
 use crate::simulate::SimulateArguments;
 use crate::status::StatusArguments;
-use daemon::logging::{LOG_LEVEL, LogArguments, LogDestination, LogLevel};
+use node::daemon::logging::{LOG_LEVEL, LogArguments, LogDestination, LogLevel};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct OneModelCommandLine {
     #[command(flatten)]
     pub(crate) daemon: DaemonArguments,
     #[command(flatten)]
-    pub(crate) completions: cli::Completions,
+    pub(crate) completions: node::cli::Completions,
     #[command(flatten)]
     pub(crate) logs: LogArguments,
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use kubelet::pod_resources::Attribution;
 use win32::container_processes::{ContainerName, ContainerProcess, ContainerProcessesError};
 
-use daemon::background_query::BackgroundQuery;
-use daemon::latest_answer::LatestAnswer;
+use node::daemon::background_query::BackgroundQuery;
+use node::daemon::latest_answer::LatestAnswer;
 
 /// How old an answer may get.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -113,7 +113,7 @@ impl Failures {
             Err(error) => {
                 self.count.fetch_add(1, Ordering::Relaxed);
                 if !was_failing {
-                    let error = cli::error_chain(error);
+                    let error = node::cli::error_chain(error);
                     let hint = "run the plugin as SYSTEM in a HostProcess container";
                     tracing::warn!(error, hint, "cannot read processes of containers");
                 }
@@ -126,7 +126,7 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use daemon::test_log::Log;
+    use node::daemon::test_log::Log;
 
     fn process(process_id: u32, pod: &str) -> ContainerProcess {
         let [namespace, pod, container] = ["default", pod, "main"].map(str::to_owned);

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use daemon::background_query::BackgroundQuery;
-use daemon::event_loop;
 use kubelet::pod_resources::{Attribution, FailureReason, PodAttribution};
+use node::daemon::background_query::BackgroundQuery;
+use node::daemon::event_loop;
 use tokio::time::{Instant, sleep_until};
 
 /// When to ask again if the kubelet did not answer: as often as its answers are renewed.

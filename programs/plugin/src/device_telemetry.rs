@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use devices::{Luid, Telemetry};
 
-use daemon::background_query::BackgroundQuery;
-use daemon::latest_answer::LatestAnswer;
-use daemon::read_schedule::HostKind;
+use node::daemon::background_query::BackgroundQuery;
+use node::daemon::latest_answer::LatestAnswer;
+use node::daemon::read_schedule::HostKind;
 
 /// Reads adapters. It blocks, perhaps for ever.
 type ReadTelemetry = Box<dyn Fn(&[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> + Send + Sync>;

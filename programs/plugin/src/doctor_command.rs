@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::doctor::{ContainerRequest, ImageVersion, OutputFormat, Request, Step};
 use anyhow::anyhow;
 use clap::Args;
-use cli::Failure;
-use doctor::{ContainerRequest, ImageVersion, OutputFormat, Request, Step};
+use node::cli::Failure;
 
 use crate::arguments::DevicePluginDir;
-use daemon::arguments::{DriverModels, Input};
-use daemon::{event_loop, signals};
+use node::daemon::arguments::{DriverModels, Input};
+use node::daemon::{event_loop, signals};
 
 /// What follows the options of `doctor`.
 pub(crate) const DOCTOR_EXAMPLES: &str = "\
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: DoctorArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(error).hint("add `--try`"));
     }
     let output = arguments.output;
-    finish(&doctor::look(&request(arguments))?, output)
+    finish(&crate::doctor::look(&request(arguments))?, output)
 }
 
 /// Runs `verify`, which is `doctor --try`.
@@ -101,11 +101,11 @@ pub(crate) fn verify(arguments: DoctorArguments) -> Result<ExitCode, Failure> {
     let output = arguments.output;
     let request = request(arguments);
     let report = event_loop::build()?
-        .block_on(async { doctor::attempt(&request, signals::shutdown_signal()?).await })?;
+        .block_on(async { crate::doctor::attempt(&request, signals::shutdown_signal()?).await })?;
     finish(&report, output)
 }
 
-fn finish(report: &doctor::Report, output: OutputFormat) -> Result<ExitCode, Failure> {
+fn finish(report: &crate::doctor::Report, output: OutputFormat) -> Result<ExitCode, Failure> {
     report.print(output)?;
     Ok(report.exit_code())
 }

@@ -17,8 +17,8 @@ use kubelet::testing::{Host, InMemory, KubeletDouble, Options};
 use tokio::sync::watch;
 
 use crate::node_devices::NodeDevices;
-use daemon::config;
-use daemon::host_access::HostAccess;
+use node::daemon::config_source;
+use node::daemon::host_access::HostAccess;
 
 /// The limit for each wait.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -111,7 +111,7 @@ async fn scenario<H: Host>(kubelet: &KubeletDouble<H>) {
 #[tokio::test]
 async fn changes_of_a_live_host_reach_the_kubelet() {
     change_host(|| set_devices(&[(11, 1)])).await;
-    let config = config::load(&[DriverModel::Wddm], None).unwrap();
+    let config = config_source::load(&[DriverModel::Wddm], None).unwrap();
     let host = HostAccess::of(None).unwrap();
     let devices = NodeDevices::start(Catalog::new(config.policy), host).await.unwrap();
     let sockets = InMemory::default();

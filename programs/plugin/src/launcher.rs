@@ -9,8 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 #[cfg(any(windows, test))]
 use std::time::Duration;
 
-use cli::Failure;
 use devices::Catalog;
+use node::cli::Failure;
 
 /// Writes the files on this host, or says why it cannot.
 pub(crate) type ProvideLauncher = Box<dyn FnMut() -> Result<(), Failure> + Send>;
@@ -118,7 +118,7 @@ fn within(
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use daemon::test_log::Log;
+    use node::daemon::test_log::Log;
 
     use super::*;
 
@@ -126,7 +126,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, config).unwrap();
-        let config = daemon::config::load(&[], Some(file)).unwrap();
+        let config = node::daemon::config_source::load(&[], Some(file)).unwrap();
         Catalog::new(config.policy)
     }
 

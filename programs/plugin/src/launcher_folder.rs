@@ -9,8 +9,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cli::Failure;
 use devices::LAUNCHER_FILES;
+use node::cli::Failure;
 
 /// The folder and its two parents below `ProgramData` belong to this program.
 const OWN_LEVELS: usize = 3;

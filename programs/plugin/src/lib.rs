@@ -14,6 +14,7 @@ mod container_processes;
 mod device_holders;
 mod device_lists;
 mod device_telemetry;
+mod doctor;
 mod doctor_command;
 #[cfg(all(test, windows))]
 mod hot_plug_tests;
@@ -22,6 +23,7 @@ mod launcher;
 mod launcher_folder;
 mod list_devices;
 mod logged_mounts;
+pub mod metrics;
 mod monitoring;
 mod node_devices;
 mod outdated_drivers;
@@ -36,9 +38,9 @@ mod status;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
-use cli::Failure;
-use daemon::logging::{self, LogLevel};
 use devices::DriverModel;
+use node::cli::Failure;
+use node::daemon::logging::{self, LogLevel};
 
 pub use crate::node_devices::{NodeDevices, NodeDevicesError};
 pub use crate::published_devices::KnownSets;
@@ -48,16 +50,16 @@ use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_c
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(cli::parse(CommandLine::command())))
+    node::cli::run(|| run(node::cli::parse(CommandLine::command())))
 }
 
 /// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
-    cli::run(|| {
-        let line: OneModelCommandLine = cli::parse(one_model_command(model));
+    node::cli::run(|| {
+        let line: OneModelCommandLine = node::cli::parse(one_model_command(model));
         if let Some(shell) = line.completions.shell {
-            cli::write_completions(shell, one_model_command(model))?;
+            node::cli::write_completions(shell, one_model_command(model))?;
             return Ok(ExitCode::SUCCESS);
         }
         let log = line.daemon.log_destination();
@@ -81,7 +83,9 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Devices(arguments) => list_devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
-        Command::Completions { shell } => cli::write_completions(shell, CommandLine::command()),
+        Command::Completions { shell } => {
+            node::cli::write_completions(shell, CommandLine::command())
+        }
     }
     .map(|()| ExitCode::SUCCESS)
 }

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use cli::{Failure, OutputFormat};
 use devices::printable::{printable, printable_display};
 use devices::{
     Attachment, Criteria, Device, Filter, Health, Placement, RuntimeFile, Selection, discover,
 };
+use node::cli::{Failure, OutputFormat};
 use serde::Serialize;
 
-use daemon::change_log;
+use node::daemon::change_log;
 
 /// The options of `devices`.
 #[derive(Args, Debug)]
@@ -29,12 +29,12 @@ pub(crate) struct DevicesArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
-    let snapshot = cli::read_host(arguments.inventory.as_deref())?;
+    let snapshot = node::cli::read_host(arguments.inventory.as_deref())?;
     change_log::log_adapter_warnings(&[], &snapshot.warnings);
     let selection = discover(&snapshot, Criteria { filter: arguments.filter, ..Criteria::ALL });
     match arguments.output {
-        OutputFormat::Text => cli::print(&text(&selection)),
-        OutputFormat::Json => cli::print_json(&Report::of(&selection)),
+        OutputFormat::Text => node::cli::print(&text(&selection)),
+        OutputFormat::Json => node::cli::print_json(&Report::of(&selection)),
     }
 }
 

@@ -8,20 +8,20 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::metrics::Format;
 use bytes::Bytes;
-use cli::Failure;
 use http::header::ACCEPT;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use kubelet::Readiness;
 use kubelet::status::StatusReport;
-use metrics::Format;
+use node::cli::Failure;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
-use daemon::change_log::RepeatedText;
-use daemon::event_loop;
+use node::daemon::change_log::RepeatedText;
+use node::daemon::event_loop;
 
 use self::server::{LIMITS, Page, page, serve, text};
 use crate::scrape::ScrapeSources;

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cli::Failure;
 use devices::{
     Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices, ResourceName,
 };
 use kubelet::pod_resources::Attribution;
 use kubelet::{DeviceList, ListTooLarge, Served};
+use node::cli::Failure;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
@@ -24,13 +24,13 @@ use crate::launcher::NodeLauncher;
 use crate::logged_mounts::LoggedMounts;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::{KnownSets, PublishedDevices};
-use daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
-use daemon::change_log::{self, RepeatedText};
-use daemon::config_reload::{ConfigChange, ConfigReload};
-use daemon::gpu_uuids::{GpuUuidReader, GpuUuids};
-use daemon::hcs_schemas::HcsSchemaReader;
-use daemon::host_access::HostAccess;
-use daemon::read_schedule::Cause;
+use node::daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
+use node::daemon::change_log::{self, RepeatedText};
+use node::daemon::config_reload::{ConfigChange, ConfigReload};
+use node::daemon::gpu_uuids::{GpuUuidReader, GpuUuids};
+use node::daemon::hcs_schemas::HcsSchemaReader;
+use node::daemon::host_access::HostAccess;
+use node::daemon::read_schedule::Cause;
 
 /// How long the start waits for the first snapshot, which takes milliseconds on a healthy host.
 /// If the daemon did not wait, the kubelet would show no devices for a moment after each
@@ -268,7 +268,7 @@ impl NodeDevices {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 self.published.metrics().discovery_failed();
-                let error = cli::error_chain(error.as_ref());
+                let error = node::cli::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
                     change_log::log_read_failure(self.reader.known_devices(), &error);
                 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::metrics::PluginMetrics;
 use devices::{AllocatedDrivers, DeviceSet, OutdatedSlot, ResourceDevices, ResourceName};
-use metrics::PluginMetrics;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use daemon::adapter_reader::Activity;
+use node::daemon::adapter_reader::Activity;
 
 /// The published set.
 #[derive(Clone)]

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use cli::Failure;
+use node::cli::Failure;
 
-use daemon::change_log;
+use node::daemon::change_log;
 
 /// The options of `record`.
 #[derive(Args, Debug)]
@@ -21,16 +21,16 @@ pub(crate) struct RecordArguments {
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
-    let mut snapshot = cli::read_host(arguments.inventory.as_deref())?;
+    let mut snapshot = node::cli::read_host(arguments.inventory.as_deref())?;
     #[cfg(windows)]
     if arguments.inventory.is_none() {
-        snapshot.node = doctor::node_software(&snapshot.host, &snapshot.adapters);
+        snapshot.node = crate::doctor::node_software(&snapshot.host, &snapshot.adapters);
     }
-    cli::list_store_files(&mut snapshot);
+    node::cli::list_store_files(&mut snapshot);
     change_log::log_adapter_warnings(&[], &snapshot.warnings);
     let text = config::inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
-        None => cli::print(&text),
-        Some(path) => cli::write_file(path, &text),
+        None => node::cli::print(&text),
+        Some(path) => node::cli::write_file(path, &text),
     }
 }

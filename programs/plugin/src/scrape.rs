@@ -4,20 +4,20 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
+use crate::metrics::{
+    ContainerProcess, Format, HeldDriver, Holder, Reading, ReloadCounts, Scrape, render,
+};
 use devices::{DeviceSet, Luid};
 use kubelet::Readiness;
 use kubelet::pod_resources::{Attribution, PodAttribution};
 use kubelet::status::Phase;
-use metrics::{
-    ContainerProcess, Format, HeldDriver, Holder, Reading, ReloadCounts, Scrape, render,
-};
 use tokio::sync::watch;
 
 use crate::container_processes::{self, ContainerProcesses};
 use crate::device_telemetry::{DeviceTelemetry, TelemetryCounters};
 use crate::published_devices::PublishedDevices;
-use daemon::config_reload::ReloadStatus;
-use daemon::log_output;
+use node::daemon::config_reload::ReloadStatus;
+use node::daemon::log_output;
 
 /// Where the values of a scrape come from.
 pub(crate) struct ScrapeSources {

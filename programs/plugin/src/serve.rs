@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use cli::Failure;
 use devices::{Catalog, DriverModel};
 use kubelet::pod_resources::{Endpoint, PodAttribution};
 use kubelet::{UnixSockets, default_device_plugin_dir};
+use node::cli::Failure;
 use tokio::sync::watch;
 
 use crate::arguments::DevicePluginDir;
@@ -26,13 +26,13 @@ use crate::launcher;
 use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
-use daemon::arguments::{DriverModels, Input};
-use daemon::config_reload::ConfigReload;
-use daemon::inputs::Inputs;
-use daemon::logging::LogDestination;
+use node::daemon::arguments::{DriverModels, Input};
+use node::daemon::config_reload::ConfigReload;
+use node::daemon::inputs::Inputs;
+use node::daemon::logging::LogDestination;
 #[cfg(windows)]
-use daemon::read_schedule::HostKind;
-use daemon::{config, logging, signals};
+use node::daemon::read_schedule::HostKind;
+use node::daemon::{config_source, logging, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -145,7 +145,7 @@ impl Daemon {
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
         let signal = signals::shutdown_signal()?;
-        config::log(&config);
+        config_source::log(&config);
         let catalog = Catalog::new(config.policy.clone());
         let directory = config.device_plugin_dir.clone();
         let directory = directory.unwrap_or_else(default_device_plugin_dir);

@@ -10,13 +10,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use cli::Failure;
+use node::cli::Failure;
 use win32::directory_access::{Writer, restriction};
 
 #[cfg(windows)]
 use crate::serve;
 use crate::serve::ServeArguments;
-use daemon::logging::{self, LogArguments, LogDestination, LogLevel};
+use node::daemon::logging::{self, LogArguments, LogDestination, LogLevel};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -208,12 +208,12 @@ mod system {
     use std::ffi::OsString;
 
     use anyhow::Context as _;
-    use cli::Failure;
+    use node::cli::Failure;
     use win32::service::{self, NewService, Outcome, ServiceError};
 
     use super::{NAME, serve};
     use crate::launcher_folder;
-    use daemon::signals;
+    use node::daemon::signals;
 
     pub(super) use win32::directory_access::directory_writers as writers;
 
@@ -233,25 +233,27 @@ mod system {
         for (setting, error) in installed.refused_settings {
             tracing::warn!(setting, %error, "Windows refused a setting of the service");
         }
-        cli::print(&format!("installed service {NAME}; start it with `Start-Service {NAME}`\n"))
+        node::cli::print(&format!(
+            "installed service {NAME}; start it with `Start-Service {NAME}`\n"
+        ))
     }
 
     pub(super) fn uninstall() -> Result<(), Failure> {
         service::uninstall(NAME).map_err(|error| failure(error, "cannot uninstall the service"))?;
-        cli::print(&format!("uninstalled service {NAME}\n"))?;
+        node::cli::print(&format!("uninstalled service {NAME}\n"))?;
         let folder = launcher_folder::folder_of_this_host();
         let removed = launcher_folder::remove_all(&folder).map_err(|failure| {
             failure.hint("a container uses it; delete it when no pod with a device runs any more")
         });
         if removed? {
-            cli::print("removed the files of directx-visible\n")?;
+            node::cli::print("removed the files of directx-visible\n")?;
         }
         Ok(())
     }
 
     pub(super) fn run(options: Vec<OsString>) -> Result<(), Failure> {
         let main = move || {
-            let ended = cli::run(move || serve(&options));
+            let ended = node::cli::run(move || serve(&options));
             if ended == std::process::ExitCode::SUCCESS {
                 Outcome::Stopped
             } else {
@@ -302,7 +304,7 @@ mod system {
     use std::io;
     use std::path::Path;
 
-    use cli::Failure;
+    use node::cli::Failure;
     use win32::directory_access::Writer;
 
     /// Access rights matter where the service can be installed.

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cli::{Failure, OutputFormat};
 use devices::DriverModel;
 use devices::printable::printable;
 use kubelet::status::{
     ANSWER_LIMIT, Phase, ResourceStatus, StatusError, StatusReport, find_sockets, query_all,
 };
 use kubelet::{OutdatedContainer, UnixSockets, default_device_plugin_dir};
+use node::cli::{Failure, OutputFormat};
 use serde::Serialize;
 
-use daemon::arguments::DriverModels;
-use daemon::event_loop;
+use node::daemon::arguments::DriverModels;
+use node::daemon::event_loop;
 
 /// The options of `status`.
 #[derive(Args, Debug)]
@@ -53,8 +53,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     let answers = event_loop::build()?.block_on(query(&sockets));
     let report = Report::of(&answers);
     match arguments.output {
-        OutputFormat::Text => cli::print(&text(&report, &directory))?,
-        OutputFormat::Json => cli::print_json(&report)?,
+        OutputFormat::Text => node::cli::print(&text(&report, &directory))?,
+        OutputFormat::Json => node::cli::print_json(&report)?,
     }
     let succeeds = if arguments.live { report.live } else { report.ready };
     Ok(if succeeds { ExitCode::SUCCESS } else { ExitCode::FAILURE })

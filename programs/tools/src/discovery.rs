@@ -8,8 +8,8 @@ mod report;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
-use cli::{Completions, Failure};
 use devices::{Criteria, DeviceScope, Filter, discover};
+use node::cli::{Completions, Failure};
 
 use crate::host::Host;
 use crate::stderr;
@@ -47,25 +47,25 @@ pub(crate) struct Arguments {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&arguments()))
+    node::cli::run(|| run(&arguments()))
 }
 
 /// The command line's definition.
 pub(crate) fn command() -> Command {
-    cli::with_boolean_values(Arguments::command())
+    node::cli::with_boolean_values(Arguments::command())
 }
 
 /// The original Go program used package `flag`, where long options take one dash or two.
 fn arguments() -> Arguments {
     let command = command();
-    let arguments = cli::with_double_dashes(&command, std::env::args_os());
+    let arguments = node::cli::with_double_dashes(&command, std::env::args_os());
     let matches = command.get_matches_from(arguments);
     Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(shell) = arguments.completions.shell {
-        cli::write_completions(shell, command())?;
+        node::cli::write_completions(shell, command())?;
         return Ok(ExitCode::SUCCESS);
     }
     let snapshot = arguments.host.snapshot()?;
@@ -82,7 +82,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
             stderr::line(&line);
         }
     }
-    cli::print(&report::text(&selection.devices))?;
+    node::cli::print(&report::text(&selection.devices))?;
     Ok(ExitCode::SUCCESS)
 }
 

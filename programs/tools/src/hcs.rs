@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser};
-use cli::{Completions, Failure, OutputFormat};
 use devices::HostFacts;
+use node::cli::{Completions, Failure, OutputFormat};
 use serde::Serialize;
 
 const EXAMPLES: &str = "\
@@ -36,21 +36,21 @@ pub(crate) struct Arguments {
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&cli::parse(Arguments::command())))
+    node::cli::run(|| run(&node::cli::parse(Arguments::command())))
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(shell) = arguments.completions.shell {
-        cli::write_completions(shell, Arguments::command())?;
+        node::cli::write_completions(shell, Arguments::command())?;
         return Ok(ExitCode::SUCCESS);
     }
     let facts = match &arguments.inventory {
-        Some(file) => check(cli::read_inventory(file)?.host)?,
+        Some(file) => check(node::cli::read_inventory(file)?.host)?,
         None => live()?,
     };
     match arguments.output {
-        OutputFormat::Text => cli::print(&text(&facts))?,
-        OutputFormat::Json => cli::print_json(&Answer::of(&facts))?,
+        OutputFormat::Text => node::cli::print(&text(&facts))?,
+        OutputFormat::Json => node::cli::print_json(&Answer::of(&facts))?,
     }
     Ok(ExitCode::SUCCESS)
 }

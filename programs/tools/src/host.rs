@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use cli::Failure;
 use devices::HostSnapshot;
+use node::cli::Failure;
 
 /// The option that selects the host.
 #[derive(clap::Args, Debug)]
@@ -17,7 +17,7 @@ impl Host {
     /// The host's adapters and facts.
     pub(crate) fn snapshot(&self) -> Result<HostSnapshot, Failure> {
         match &self.inventory {
-            Some(file) => cli::read_inventory(file),
+            Some(file) => node::cli::read_inventory(file),
             None => live(),
         }
     }
@@ -25,7 +25,7 @@ impl Host {
 
 #[cfg(windows)]
 fn live() -> Result<HostSnapshot, Failure> {
-    cli::read_host(None)
+    node::cli::read_host(None)
 }
 
 #[cfg(not(windows))]

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory as _, Parser};
-use cli::frontends::{Container, Frontend, cri_config};
-use cli::{Completions, Failure, OutputFormat};
 use devices::{Criteria, Device, HostSnapshot, MountOutcome, RuntimeMounts, discover};
+use node::cli::frontends::{Container, Frontend, cri_config};
+use node::cli::{Completions, Failure, OutputFormat};
 
 use crate::host::Host;
 use crate::stderr;
@@ -71,17 +71,17 @@ const RUNTIME_MOUNTS: [&str; 3] = ["auto", "always", "never"];
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    cli::run(|| run(&cli::parse(command())))
+    node::cli::run(|| run(&node::cli::parse(command())))
 }
 
 /// The command line's definition.
 pub(crate) fn command() -> Command {
-    cli::with_boolean_values(Arguments::command())
+    node::cli::with_boolean_values(Arguments::command())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(shell) = arguments.completions.shell {
-        cli::write_completions(shell, command())?;
+        node::cli::write_completions(shell, command())?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.run && arguments.frontend == Frontend::Crictl {
@@ -104,7 +104,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if !arguments.container.is_empty() {
         stderr::warn("image, name and command are ignored without `--run`");
     }
-    cli::print(&output(arguments, container)?)?;
+    node::cli::print(&output(arguments, container)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -103,7 +103,7 @@ func (e exposition) mustEqual(t *testing.T, other exposition) {
 // The recorded texts contain every metric: the tests of the crate compare them with the catalogue.
 func TestPrometheusReadsEveryMetric(t *testing.T) {
 	recorded := func(format, contentType string) exposition {
-		path := "../../../programs/metrics/tests/snapshots/scrape__" + format + ".snap"
+		path := "../../../programs/plugin/tests/metrics/snapshots/metrics__scrape__" + format + ".snap"
 		file, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

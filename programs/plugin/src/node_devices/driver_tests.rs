@@ -6,7 +6,7 @@ use super::*;
 use devices::Luid;
 use kubelet::PreferredRequest;
 
-use daemon::test_log::Log;
+use node::daemon::test_log::Log;
 
 use crate::device_holders::attribution;
 

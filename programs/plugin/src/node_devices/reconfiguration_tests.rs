@@ -6,8 +6,8 @@ use devices::DriverModel;
 use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use kubelet::{Readiness, Resource};
 
-use daemon::config;
-use daemon::test_log::Log;
+use node::daemon::config_source;
+use node::daemon::test_log::Log;
 
 const DISPLAY: &str = "directx.microsoft.com/display";
 const DIRECTORY: &str = "/kubelet";
@@ -16,13 +16,13 @@ pub(super) fn catalog_of(text: &str) -> Catalog {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    Catalog::new(config::load(&[DriverModel::Wddm], Some(file)).unwrap().policy)
+    Catalog::new(config_source::load(&[DriverModel::Wddm], Some(file)).unwrap().policy)
 }
 
 /// A host with two NVIDIA GPUs.
 fn node(text: &str) -> NodeDevices {
     let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
-    let snapshot = ::config::inventory::parse("aws-t4-two.yaml", host).unwrap();
+    let snapshot = config::inventory::parse("aws-t4-two.yaml", host).unwrap();
     NodeDevices::fixed(catalog_of(text), snapshot).unwrap()
 }
 
@@ -132,7 +132,7 @@ async fn devices_that_are_not_known_yet_get_the_newest_configuration() {
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 0)]);
     assert!(devices.published().pending().is_some());
     let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
-    let snapshot = ::config::inventory::parse("aws-t4-two.yaml", host).unwrap();
+    let snapshot = config::inventory::parse("aws-t4-two.yaml", host).unwrap();
     let duration = Duration::ZERO;
     devices.apply_read(Read { cause: Cause::Start, duration, result: Ok(snapshot) }).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 6)]);

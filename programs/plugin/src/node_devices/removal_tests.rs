@@ -6,7 +6,7 @@ use super::*;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use daemon::test_log::Log;
+use node::daemon::test_log::Log;
 
 use kubelet::pod_resources::FailureReason;
 

@@ -10,9 +10,9 @@ use kubelet::Readiness;
 use kubelet::testing::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
-use daemon::adapter_reader::Message;
-use daemon::read_schedule::HostKind;
-use daemon::test_log::Log;
+use node::daemon::adapter_reader::Message;
+use node::daemon::read_schedule::HostKind;
+use node::daemon::test_log::Log;
 
 /// Much longer than anything takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(120);

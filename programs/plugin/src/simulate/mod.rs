@@ -13,17 +13,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use cli::{Failure, OutputFormat};
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
 use kubelet::Readiness;
 use kubelet::testing::{
     ContainerView as RuntimeInput, InMemory, KubeletDouble, Options, PodRequest,
 };
+use node::cli::{Failure, OutputFormat};
 use tokio::sync::{oneshot, watch};
 
 use crate::node_devices::NodeDevices;
-use daemon::arguments::{DriverModels, Input};
-use daemon::{config, event_loop};
+use node::daemon::arguments::{DriverModels, Input};
+use node::daemon::{config_source, event_loop};
 
 use pod_argument::{PodArgument, Request};
 use report::{ContainerView, PodView, Report, RequestView, ResourceView};
@@ -61,7 +61,7 @@ const REGISTRATION_LIMIT: Duration = Duration::from_secs(30);
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let snapshot = snapshot(arguments.input.inventory.as_deref())?;
     let models = &arguments.models.driver_models;
-    let config = config::load(models, arguments.input.config.clone())?;
+    let config = config_source::load(models, arguments.input.config.clone())?;
     let notices = config.notices.clone();
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
@@ -69,18 +69,16 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
     let mut report = runtime.block_on(simulate(&devices, &arguments.pods))?;
     report.notes.splice(0..0, notices);
     match arguments.output {
-        OutputFormat::Text => cli::print(&report.to_string()),
-        OutputFormat::Json => cli::print_json(&report),
+        OutputFormat::Text => node::cli::print(&report.to_string()),
+        OutputFormat::Json => node::cli::print_json(&report),
     }
 }
 
 /// The host of the inventory, or the default one.
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     match inventory {
-        Some(path) => cli::read_inventory(path),
-        None => {
-            ::config::inventory::parse("aws-t4-two.yaml", DEFAULT_HOST).map_err(Failure::runtime)
-        }
+        Some(path) => node::cli::read_inventory(path),
+        None => config::inventory::parse("aws-t4-two.yaml", DEFAULT_HOST).map_err(Failure::runtime),
     }
 }
 

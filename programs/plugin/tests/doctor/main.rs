@@ -3,3 +3,4 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 mod reports;
+mod troubleshooting;

@@ -6,13 +6,13 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cli::frontends::Container;
 use devices::{
     AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceScope, DeviceSet,
     DriverModel, Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, NumaTopology,
     Offer, PlanError, PlanWarning, Policy, ResourceDevices, ResourceNameError, RuntimeMounts,
     SharedRequests, Sharing, SkipReason, SlotId, UnhealthyReason, contents, plan,
 };
+use node::cli::frontends::Container;
 
 use super::selector::DeviceSelector;
 

@@ -4,8 +4,8 @@ use std::io;
 use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::anyhow;
-use cli::Failure;
-use cli::frontends::Frontend;
+use node::cli::Failure;
+use node::cli::frontends::Frontend;
 
 use super::quoting;
 use crate::stderr;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
-use metrics::{Format, HeldDriver, Holder, PluginMetrics, ReloadCounts, Scrape, render};
+use plugin::metrics::{Format, HeldDriver, Holder, PluginMetrics, ReloadCounts, Scrape, render};
 use tokio::time::sleep;
 
 use super::decisions;

@@ -1,0 +1,125 @@
+//! The configuration of this process: its options, environment and files.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::cli::Failure;
+use config::{Config, Environment, Flags, Origin, ProcessEnvironment};
+use devices::DriverModel;
+
+/// Where the configuration of this process comes from. The options and the environment stay as
+/// they are; the files may change.
+#[derive(Clone, Debug)]
+pub struct ConfigSource(Flags);
+
+/// The configuration at one moment.
+pub struct Reading {
+    /// An invalid configuration is wrong usage.
+    pub result: Result<Config, Failure>,
+    /// Every file that was looked for.
+    pub files: Vec<ConfigFile>,
+}
+
+/// A file that was looked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigFile {
+    /// Where it was looked for.
+    pub path: PathBuf,
+    /// Whether there is something, which perhaps cannot be read.
+    pub exists: bool,
+}
+
+impl ConfigSource {
+    /// The configuration for these options.
+    #[must_use]
+    pub fn new(
+        driver_models: &[DriverModel],
+        config: Option<PathBuf>,
+        device_plugin_dir: Option<PathBuf>,
+    ) -> ConfigSource {
+        ConfigSource(Flags { driver_models: driver_models.to_vec(), config, device_plugin_dir })
+    }
+
+    /// Reads and checks the configuration.
+    #[must_use]
+    pub fn read(&self) -> Reading {
+        let environment = RecordedReads::default();
+        let result = config::load(&self.0, &environment).map_err(|error| {
+            let hint = error.hint().map(str::to_owned);
+            Failure::usage(error).hint_if_any(hint)
+        });
+        let reads = environment.0.into_inner().into_iter();
+        Reading { result, files: reads.map(|(file, _)| file).collect() }
+    }
+}
+
+/// Reads and checks the configuration.
+///
+/// # Errors
+/// An invalid configuration is wrong usage.
+pub fn load(driver_models: &[DriverModel], config: Option<PathBuf>) -> Result<Config, Failure> {
+    ConfigSource::new(driver_models, config, None).read().result
+}
+
+/// The environment of this process. It records the files that are read, and reads each only once:
+/// a file that several driver models share must not change in between.
+#[derive(Default)]
+struct RecordedReads(RefCell<Vec<(ConfigFile, Option<Vec<u8>>)>>);
+
+impl Environment for RecordedReads {
+    fn variable(&self, name: &str) -> Option<OsString> {
+        ProcessEnvironment.variable(name)
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        ProcessEnvironment.variable_names()
+    }
+
+    fn working_directory(&self) -> io::Result<PathBuf> {
+        ProcessEnvironment.working_directory()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let known = self.0.borrow().iter().find(|(file, _)| file.path == path).cloned();
+        if let Some((_, Some(bytes))) = known {
+            return Ok(bytes);
+        }
+        let result = ProcessEnvironment.read(path);
+        let exists = !matches!(&result, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let file = ConfigFile { path: path.to_owned(), exists };
+        self.0.borrow_mut().push((file, result.as_ref().ok().cloned()));
+        result
+    }
+
+    /// On Windows, where ordinary users may create folders on the system drive.
+    #[cfg(windows)]
+    fn distrust(&self, path: &Path) -> Option<String> {
+        let reason = win32::directory_access::distrust(path)?;
+        // Watched as well: it may be trusted later.
+        self.0.borrow_mut().push((ConfigFile { path: path.to_owned(), exists: false }, None));
+        Some(format!("{reason}, or name the file with --config"))
+    }
+}
+
+/// Logs every value, defaults at a lower level, and the values that have no effect.
+pub fn log(config: &Config) {
+    for value in &config.effective {
+        let model = value.model.map(DriverModel::name);
+        let (key, setting, origin) = (value.key, value.value.as_str(), &value.origin);
+        if value.origin == Origin::Default {
+            tracing::debug!(model, key, value = setting, %origin, "configuration");
+        } else {
+            tracing::info!(model, key, value = setting, %origin, "configuration");
+        }
+    }
+    for notice in &config.notices {
+        log_notice(notice);
+    }
+}
+
+/// Logs a part of the configuration that has no effect.
+pub fn log_notice(notice: &str) {
+    tracing::warn!(%notice, "part of the configuration has no effect");
+}

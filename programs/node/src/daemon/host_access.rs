@@ -1,0 +1,62 @@
+//! How the daemon reads its host: this Windows host, or an inventory file.
+
+use std::path::Path;
+
+use crate::cli::Failure;
+
+use crate::daemon::adapter_reader::OpenSource;
+use crate::daemon::gpu_uuids::ReadGpuUuids;
+use crate::daemon::hcs_schemas::ReadHcsSchemas;
+use crate::daemon::read_schedule::HostKind;
+
+/// The access to a host. Nothing was read yet, and each part can block.
+pub struct HostAccess {
+    /// A live host or an inventory.
+    pub kind: HostKind,
+    /// The adapters.
+    pub open: OpenSource,
+    /// The schema versions of the Host Compute Service; an inventory contains them.
+    pub read_schemas: Option<ReadHcsSchemas>,
+    /// The UUIDs of NVIDIA devices; an inventory has none.
+    pub read_uuids: Option<ReadGpuUuids>,
+}
+
+impl HostAccess {
+    /// The host that the inventory at this path describes, or this host.
+    ///
+    /// # Errors
+    /// The inventory is missing or malformed.
+    pub fn of(inventory: Option<&Path>) -> Result<HostAccess, Failure> {
+        let Some(path) = inventory else { return Ok(HostAccess::live()) };
+        let source = crate::cli::open_host(Some(path))?;
+        Ok(HostAccess {
+            kind: HostKind::Inventory,
+            open: Box::new(|| Ok(source)),
+            read_schemas: None,
+            read_uuids: None,
+        })
+    }
+
+    #[cfg(windows)]
+    fn live() -> HostAccess {
+        use std::sync::Arc;
+
+        HostAccess {
+            kind: HostKind::Live,
+            open: Box::new(|| crate::cli::open_host(None)),
+            read_schemas: Some(Arc::new(win32::hcs::wait_for_schemas)),
+            read_uuids: Some(Arc::new(win32::nvml::gpu_uuids)),
+        }
+    }
+
+    /// Opening the host fails with the reason.
+    #[cfg(not(windows))]
+    fn live() -> HostAccess {
+        HostAccess {
+            kind: HostKind::Live,
+            open: Box::new(|| crate::cli::open_host(None)),
+            read_schemas: None,
+            read_uuids: None,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The program that runs in the container.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use devices::LAUNCHER_FILES;
+use node::cli::frontends::ctr_mount;
+use tempfile::TempDir;
+
+/// Where the program is in the container.
+const FOLDER: &str = r"C:\directx-verify";
+const FILE: &str = "directx-device-plugin.exe";
+
+/// The program of this project that tests GPU APIs. Release and image have it beside this one.
+const PROBE: &str = "gpu-probe";
+const PROBE_FILE: &str = "gpu-probe.exe";
+
+/// The program of this project that hides devices. Release and image have it beside this one.
+const LAUNCHER: &str = "directx-visible";
+
+/// The program that runs in the container.
+pub(super) struct Program {
+    pub(super) kind: Kind,
+    pub(super) command: Vec<String>,
+    /// The folder that the container gets. In a `HostProcess` container this program itself is in a
+    /// folder that containerd does not see.
+    folder: Option<TempDir>,
+}
+
+/// How the result of a program is judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// This program lists its devices.
+    List,
+    /// `directx-visible` compares what each API lists with the allocation.
+    Check,
+    /// By its exit code.
+    Other,
+}
+
+impl Program {
+    /// The program for a request's command, which is empty for this program.
+    pub(super) fn for_command(command: &[String]) -> io::Result<Program> {
+        let Some((name, arguments)) = command.split_first() else {
+            let this = (std::env::current_exe()?, FILE);
+            return Program::copied(Kind::List, &[this], &["devices", "--output", "json"]);
+        };
+        if [PROBE, PROBE_FILE].contains(&name.as_str())
+            && let Some(probe) = beside(&program_file(PROBE))?
+        {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            return Program::copied(Kind::Other, &[(probe, PROBE_FILE)], &arguments);
+        }
+        Ok(Program { kind: Kind::Other, command: command.to_vec(), folder: None })
+    }
+
+    /// The check of `directx-visible`, if that and its filter lie beside this program.
+    pub(super) fn check() -> io::Result<Option<Program>> {
+        let [launcher, filters @ ..] = LAUNCHER_FILES;
+        let Some(program) = beside(&program_file(LAUNCHER))? else { return Ok(None) };
+        let mut files = vec![(program, launcher)];
+        for filter in filters {
+            files.extend(beside(filter)?.map(|path| (path, filter)));
+        }
+        // Only the first filter is always there.
+        if files.get(1).is_none_or(|(_, name)| *name != filters[0]) {
+            return Ok(None);
+        }
+        Program::copied(Kind::Check, &files, &["--check", "--json"]).map(Some)
+    }
+
+    /// The first of `files` runs, from a copy.
+    fn copied(kind: Kind, files: &[(PathBuf, &str)], arguments: &[&str]) -> io::Result<Program> {
+        let program = format!(r"{FOLDER}\{}", files[0].1);
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+        let command = [program].into_iter().chain(arguments).collect();
+        Ok(Program { kind, command, folder: Some(copy(files)?) })
+    }
+
+    /// The mount that the program needs.
+    pub(super) fn flags(&self) -> Vec<String> {
+        let mount = |folder: &TempDir| {
+            let source = folder.path().display().to_string();
+            ["--mount".to_owned(), ctr_mount(&source, FOLDER)]
+        };
+        self.folder.iter().flat_map(mount).collect()
+    }
+}
+
+fn program_file(name: &str) -> String {
+    format!("{name}{}", std::env::consts::EXE_SUFFIX)
+}
+
+/// A file in the folder of this program, if there is one.
+fn beside(file: &str) -> io::Result<Option<PathBuf>> {
+    let path = std::env::current_exe()?.with_file_name(file);
+    Ok(path.is_file().then_some(path))
+}
+
+/// A folder with copies of `files`, under these names.
+fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
+    share(folder.path())?;
+    for (file, name) in files {
+        std::fs::copy(file, folder.path().join(name))?;
+    }
+    Ok(folder)
+}
+
+/// Where the folder is: not in the folder for temporary files of SYSTEM, which the account of a
+/// container may not read.
+fn parent() -> PathBuf {
+    let program_data = if cfg!(windows) { std::env::var_os("ProgramData") } else { None };
+    program_data.map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+/// Lets everybody read and run what is copied to the folder, and only administrators change it.
+/// Until then everybody could create files in it.
+#[cfg(windows)]
+fn share(folder: &Path) -> io::Result<()> {
+    uds::access_rights::share_programs(folder)?;
+    match std::fs::read_dir(folder)?.next() {
+        None => Ok(()),
+        Some(_) => Err(io::Error::other("another account created a file in the folder")),
+    }
+}
+
+/// Containers of other systems are for tests.
+#[cfg(not(windows))]
+#[expect(clippy::unnecessary_wraps, reason = "as on Windows")]
+fn share(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_of_a_container_may_read_the_copies_and_nobody_may_change_them() {
+        let source = tempfile::tempdir().unwrap();
+        let file = source.path().join("source");
+        std::fs::write(&file, "program").unwrap();
+        let folder = copy(&[(file, "copy")]).unwrap();
+        assert_eq!(folder.path().parent().unwrap(), parent());
+        let copied = folder.path().join("copy");
+        assert_eq!(std::fs::read_to_string(&copied).unwrap(), "program");
+        #[cfg(windows)]
+        {
+            assert!(parent().ends_with("ProgramData"), "{}", parent().display());
+            // Wine stores no owner.
+            for path in [folder.path(), &copied] {
+                let writers = win32::directory_access::directory_writers(path).unwrap();
+                assert!(writers.iter().all(|writer| writer.is_owner), "{writers:?}");
+            }
+        }
+        let path = folder.path().to_owned();
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,94 @@
+//! What `directx-visible --check` finds in a container.
+
+use serde::Deserialize;
+
+use super::SUBJECT;
+use super::planned::Case;
+use crate::doctor::finding::{Finding, Value};
+
+/// The variables that the program reads begin with it.
+const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
+
+/// What `directx-visible --check --json` prints, as far as it matters here.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    is_as_allocated: bool,
+    apis: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    api: String,
+    call: String,
+    verdict: String,
+    unfiltered: serde_json::Value,
+    filtered: serde_json::Value,
+}
+
+/// The container for the check, with the devices of `case`.
+pub(super) fn case(case: Case) -> Case {
+    Case { object: format!("{}, directx-visible", case.object), ..case }
+}
+
+/// The finding without a check: the program does not know the devices of such a container.
+pub(super) fn reason_to_skip(case: &Case) -> Option<Finding> {
+    let is_known = case.plan.envs.keys().any(|name| name.starts_with(VARIABLE));
+    let skipped = || {
+        SUBJECT
+            .skipped("the container gets no variables with its devices")
+            .of(case.object.clone())
+            .hint("set `environmentHints: true` in the configuration")
+    };
+    (!is_known).then(skipped)
+}
+
+/// Judges what the program printed; `None` if that is no report.
+pub(super) fn judge(text: &str) -> Option<Finding> {
+    let Report { is_as_allocated, apis } = serde_json::from_str(text).ok()?;
+    let with = |verdict: &str| apis.iter().filter(|row| row.verdict == verdict).count();
+    let counts = [
+        ("okCalls", Value::Count(with("ok"))),
+        ("differentCalls", Value::Count(with("different"))),
+        ("failedCalls", Value::Count(with("failed"))),
+        ("absentCalls", Value::Count(with("absent"))),
+    ];
+    if is_as_allocated {
+        let what = "directx-visible shows exactly the allocated devices";
+        return Some(SUBJECT.ok(what).measured(counts));
+    }
+    let different = apis
+        .iter()
+        .filter(|row| row.verdict == "different")
+        .map(|row| format!("{} {}: {} -> {}", row.api, row.call, row.unfiltered, row.filtered));
+    let what = "directx-visible does not show exactly the allocated devices";
+    let hint = "see the table of APIs in docs/multi-gpu.md";
+    Some(SUBJECT.failed(what, hint).measured(counts).detail(different))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Status;
+
+    #[test]
+    fn the_report_of_the_check_is_judged() {
+        let report = |verdict: bool| {
+            format!(
+                r#"{{"allocated":[1],"isAsAllocated":{verdict},"apis":[
+                {{"api":"d3dkmt","call":"A","verdict":"ok","unfiltered":{{}},"filtered":{{}}}},
+                {{"api":"vulkan","call":"B","verdict":"different",
+                  "unfiltered":{{"devices":{{"luids":[1,2]}}}},"filtered":{{"failed":"x"}}}}]}}"#
+            )
+        };
+        assert_eq!(judge(&report(true)).unwrap().status, Status::Ok);
+        let found = judge(&report(false)).unwrap();
+        assert_eq!(found.status, Status::Failed);
+        let detail = r#"vulkan B: {"devices":{"luids":[1,2]}} -> {"failed":"x"}"#;
+        assert_eq!(found.details, [detail]);
+        assert!(found.measurements.contains(&("differentCalls", Value::Count(1))));
+        for other in ["", "{}", "error: no report"] {
+            assert_eq!(judge(other), None, "{other}");
+        }
+    }
+}

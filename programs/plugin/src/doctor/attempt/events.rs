@@ -1,0 +1,72 @@
+//! `events`: how long a change of a device takes to arrive.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::differences::differences;
+use super::discovery::{open, snapshot};
+use crate::doctor::finding::{Finding, Status, Subject, Value};
+use crate::doctor::stop::Stop;
+
+pub(super) const SUBJECT: Subject = Subject("events");
+
+/// How long an event may take to lead to a changed snapshot: Windows reports an event when a
+/// change begins.
+const SETTLE_LIMIT: Duration = Duration::from_secs(30);
+/// The pause between two readings after an event.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Waits for an event of the host for as long as `wait`.
+pub(super) async fn run(inventory: Option<PathBuf>, wait: Duration, stop: &Stop) -> Finding {
+    match stop.or_on_thread(move || observe(inventory.as_deref(), wait)).await {
+        Ok(Ok(finding)) => finding,
+        Ok(Err(error)) => {
+            SUBJECT.finding(Status::Failed, "the adapters cannot be watched").detail([error])
+        }
+        Err(reason) => SUBJECT.unfinished(reason),
+    }
+}
+
+/// The longest that the step may take.
+pub(super) fn limit(wait: Duration) -> Duration {
+    wait + SETTLE_LIMIT * 2
+}
+
+fn observe(inventory: Option<&Path>, wait: Duration) -> Result<Finding, String> {
+    let mut source = open(inventory)?;
+    let (notify, events) = channel();
+    let notify = Mutex::new(notify);
+    let watched = source.watch(Box::new(move || {
+        // The receiver is dropped when the step has ended.
+        let _ = notify.lock().unwrap_or_else(PoisonError::into_inner).send(());
+    }));
+    watched.map_err(|error| node::cli::error_chain(&*error))?;
+    let before = snapshot(&mut *source)?;
+    tracing::warn!(seconds = wait.as_secs(), "waiting: disable or enable a GPU now");
+    let began = Instant::now();
+    if events.recv_timeout(wait).is_err() {
+        let what = format!("no device event arrived within {} s", wait.as_secs());
+        return Ok(SUBJECT.finding(Status::Failed, what));
+    }
+    let event = Instant::now();
+    let first = ("firstEventMs", Value::Time(event - began));
+    let mut count = 1;
+    while event.elapsed() < SETTLE_LIMIT {
+        // While a driver is being replaced, reading may fail.
+        let changes = snapshot(&mut *source).map(|after| differences(&before, &after));
+        if let Ok(changes @ [_, ..]) = changes.as_deref() {
+            let settled = ("snapshotChangedAfterMs", Value::Time(event.elapsed()));
+            return Ok(SUBJECT
+                .ok("an event arrived, and the adapters changed")
+                .measured([first, settled, ("events", Value::Count(count))])
+                .detail(changes.to_vec()));
+        }
+        std::thread::sleep(PAUSE);
+        count += events.try_iter().count();
+    }
+    Ok(SUBJECT
+        .finding(Status::Warning, "events arrived, and the adapters stayed the same")
+        .measured([first, ("events", Value::Count(count))]))
+}

@@ -1,0 +1,142 @@
+//! `kubelet`: whether the kubelet registers a resource and fetches its device list.
+//!
+//! The resource has no devices, so no pod can get one. Its name is always the same, because
+//! a node's status keeps the name of each resource that was ever registered, with capacity 0,
+//! until the kubelet restarts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kubelet::status::Phase;
+use kubelet::{
+    ContainerResponse, DeviceList, KUBELET_SOCKET, Readiness, Resource, Served,
+    Status as CallError, UnixSockets,
+};
+use tokio::sync::{oneshot, watch};
+
+use crate::doctor::finding::{Finding, Subject, Value};
+use crate::doctor::stop::{Reason, Stop};
+
+/// The temporary resource.
+const RESOURCE: &str = "directx.microsoft.com/verify";
+
+/// What to read about a kubelet that does not respond.
+const HINT: &str = "see the lines `kubelet-directory` and `kubelet-socket` of `doctor`";
+
+const NOT_REGISTERED: &str = "the kubelet did not register a resource";
+const NO_SOCKET: &str = "the kubelet's socket does not exist";
+
+/// Registers the resource, waits until the kubelet has received the device list, and ends the
+/// registration.
+pub(super) async fn run(directory: &Path, stop: &Stop) -> Finding {
+    if !uds::is_supported() {
+        return Subject::KUBELET.skipped("this host does not support AF_UNIX sockets");
+    }
+    let socket = directory.join(KUBELET_SOCKET);
+    if matches!(uds::identity(&socket), Ok(None)) {
+        let missing = format!("no file {}", socket.display());
+        return Subject::KUBELET.failed(NO_SOCKET, HINT).detail([missing]);
+    }
+    let (send, mut readiness) = watch::channel(Readiness::default());
+    let (end, ended) = oneshot::channel::<()>();
+    let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::new())];
+    let shutdown = async {
+        // An error means that the observer has ended.
+        let _ = ended.await;
+    };
+    let serving = kubelet::run(directory, Served::fixed(resources), UnixSockets, shutdown, send);
+    let observing = async {
+        let finding = observe(&mut readiness, stop).await;
+        drop(end);
+        finding
+    };
+    // The registration ends, and its socket is removed, also after an interruption.
+    let (served, finding) = tokio::join!(serving, observing);
+    finding.detail(served.err().map(|error| node::cli::error_chain(&error)))
+}
+
+/// Waits until the kubelet has received the list.
+async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Finding {
+    let began = Instant::now();
+    let (mut registered, mut last_error) = (None, None);
+    loop {
+        match stop.or(readiness.changed()).await {
+            Ok(Ok(())) => {}
+            Err(Reason::Interrupted) => return Subject::KUBELET.unfinished(Reason::Interrupted),
+            Err(_) | Ok(Err(_)) => break,
+        }
+        let readiness = readiness.borrow_and_update();
+        let Some(resource) = readiness.resources.first() else { continue };
+        match resource.phase {
+            Phase::Starting => {}
+            Phase::WaitingForKubelet if resource.last_error.is_empty() => {}
+            Phase::WaitingForKubelet => last_error = Some(resource.last_error.clone()),
+            Phase::WaitingForOtherDaemon => {
+                let daemon = &resource.last_error;
+                last_error = Some(format!("waiting for another daemon: {daemon}"));
+            }
+            Phase::Registered => drop(registered.get_or_insert(began.elapsed())),
+            Phase::Ready => {
+                let listed = began.elapsed();
+                let registered = registered.unwrap_or(listed);
+                let what = "the kubelet registered a resource and received its device list";
+                return Subject::KUBELET.ok(what).measured([
+                    ("registeredMs", Value::Time(registered)),
+                    ("listReceivedMs", Value::Time(listed)),
+                ]);
+            }
+        }
+    }
+    let what = match (registered, last_error.as_deref()) {
+        (Some(_), _) => "the kubelet registered a resource, and did not fetch its device list",
+        (None, Some(error)) => without_paths(error),
+        (None, None) => NOT_REGISTERED,
+    };
+    Subject::KUBELET.failed(what, HINT).detail(last_error)
+}
+
+/// The constant part of an error of the registration. The rest may contain paths.
+fn without_paths(error: &str) -> &'static str {
+    let known = [
+        ("kubelet socket", NO_SOCKET),
+        ("cannot inspect kubelet socket", "cannot inspect the kubelet's socket"),
+        ("cannot create a plugin socket", "cannot create a socket in the device plugin directory"),
+        ("cannot connect to kubelet", "cannot connect to the kubelet"),
+        ("kubelet closed the connection", "the kubelet closed the connection before it answered"),
+        ("kubelet did not answer", "the kubelet did not answer in time"),
+        ("kubelet refused the registration", "the kubelet refused the registration"),
+    ];
+    let found = known.iter().find(|(start, _)| error.starts_with(start));
+    found.map_or(NOT_REGISTERED, |(_, what)| what)
+}
+
+/// A resource without devices.
+struct TemporaryResource {
+    devices: watch::Sender<Arc<DeviceList>>,
+}
+
+impl TemporaryResource {
+    fn new() -> TemporaryResource {
+        let empty = DeviceList::new([]).expect("an empty list is short");
+        TemporaryResource { devices: watch::Sender::new(Arc::new(empty)) }
+    }
+}
+
+impl Resource for TemporaryResource {
+    fn name(&self) -> &'static str {
+        RESOURCE
+    }
+
+    fn socket_prefix(&self) -> &'static str {
+        "verify"
+    }
+
+    fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
+        self.devices.subscribe()
+    }
+
+    fn allocate(&self, _: &[String]) -> Result<ContainerResponse, CallError> {
+        Err(CallError::failed_precondition("this resource is a test and has no devices"))
+    }
+}

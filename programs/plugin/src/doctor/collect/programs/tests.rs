@@ -1,0 +1,57 @@
+//! Programs that are shell scripts.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
+
+use super::*;
+
+/// Creates a shell script. Another process writes it: while this one has it open, a process
+/// that another test starts may inherit it, and then it cannot be run (`ETXTBSY`).
+pub(in crate::doctor::collect) fn script(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    let mut write = sh(r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod +x "$0""#);
+    assert!(write.arg(&path).arg(text).status().unwrap().success());
+    path
+}
+
+fn sh(text: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", text]);
+    command
+}
+
+#[test]
+fn the_service_is_searched_first_then_folders_then_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let search = |service: Option<PathBuf>| ProgramSearch {
+        file: "tool",
+        service: ("tool", service),
+        folders: vec![folder.path().join("a")],
+        path: vec![folder.path().to_owned()],
+    };
+    let searched = ["the service `tool`", &folder.path().join("a").display().to_string(), "PATH"];
+    assert_eq!(search(None).find(), Program::NotFound(searched.map(str::to_owned).to_vec()));
+
+    let found = |search: &ProgramSearch<'_>| match search.find() {
+        Program::Found { version, .. } => version.map(|version| version.to_string()),
+        Program::NotFound(places) => panic!("not in {places:?}"),
+    };
+    script(folder.path(), "tool", "echo tool v1.2.3 abc");
+    assert_eq!(found(&search(None)).unwrap(), "1.2.3");
+    std::fs::create_dir(folder.path().join("s")).unwrap();
+    let of_service = script(&folder.path().join("s"), "tool", "echo tool v1.2.4");
+    assert_eq!(found(&search(Some(of_service))).unwrap(), "1.2.4");
+    let wrapper = script(folder.path(), "nssm", "echo nssm 9.9.9");
+    assert_eq!(found(&search(Some(wrapper))).unwrap(), "1.2.3");
+    script(folder.path(), "tool", "echo nonsense");
+    assert_eq!(found(&search(None)).unwrap_err(), "no version in its output `nonsense`");
+}
+
+#[test]
+fn a_program_that_fails_or_hangs_is_an_error() {
+    let stdout = |text: &str| stdout_within(sh(text), Duration::from_secs(60));
+    assert_eq!(stdout("echo a").unwrap(), "a\n");
+    assert_eq!(stdout("exit 3").unwrap_err(), "exited with exit status: 3");
+    assert_eq!(stdout("echo why; exit 3").unwrap_err(), "exited with exit status: 3: why");
+    let slow = stdout_within(sh("exec sleep 60"), Duration::from_millis(50)).unwrap_err();
+    assert_eq!(slow, "no answer within 0.05 s");
+    assert!(stdout_of(Path::new("/nonexistent/tool"), &[]).is_err());
+}

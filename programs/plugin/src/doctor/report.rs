@@ -1,0 +1,111 @@
+//! The findings as text, JSON and Markdown.
+
+mod json;
+mod markdown;
+mod summary;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+use devices::HostSnapshot;
+use node::cli::Failure;
+
+use crate::doctor::facts::MachineFacts;
+use crate::doctor::finding::{Finding, Status, count};
+use summary::{DeviceSummary, Versions};
+
+/// The exit status after an interruption, as in shells.
+const INTERRUPTED: u8 = 130;
+
+/// The format of a report.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum OutputFormat {
+    /// Human-readable
+    Text,
+    /// JSON
+    Json,
+    /// For a bug report, without private data
+    Markdown,
+}
+
+/// What was found out about a node.
+pub(crate) struct Report {
+    versions: Versions,
+    devices: Vec<DeviceSummary>,
+    /// What was looked at.
+    checks: Vec<Finding>,
+    /// What was tried, if anything was to be.
+    steps: Option<Vec<Finding>>,
+    interrupted: bool,
+}
+
+impl Report {
+    /// A report of `checks`. The devices are those of `snapshot`, if the host was read again.
+    pub(crate) fn new(
+        machine: Option<&MachineFacts>,
+        snapshot: Option<&HostSnapshot>,
+        checks: Vec<Finding>,
+    ) -> Report {
+        let read = snapshot.or(machine.and_then(|machine| machine.adapters.as_ref().ok()));
+        Report {
+            versions: Versions::of(machine, read),
+            devices: read.map(DeviceSummary::all).unwrap_or_default(),
+            checks,
+            steps: None,
+            interrupted: false,
+        }
+    }
+
+    /// Adds what was tried.
+    pub(crate) fn tried(self, steps: Vec<Finding>, interrupted: bool) -> Report {
+        Report { steps: Some(steps), interrupted, ..self }
+    }
+
+    /// Prints the report to standard output.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
+        match format {
+            OutputFormat::Text => node::cli::print_colored(&text::text(self)),
+            OutputFormat::Json => node::cli::print_json(&json::document(self)),
+            OutputFormat::Markdown => node::cli::print(&markdown::markdown(self)),
+        }
+    }
+
+    /// 0 if nothing failed, also if there are warnings, 1 if something failed, 130 after an
+    /// interruption.
+    #[must_use]
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        if self.interrupted {
+            return ExitCode::from(INTERRUPTED);
+        }
+        let findings = self.steps.as_ref().unwrap_or(&self.checks);
+        if count(findings, Status::Failed) > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    }
+}
+
+/// The name of a status of what was looked at.
+fn verdict(status: Status) -> &'static str {
+    match status {
+        Status::Skipped => "not checked",
+        Status::Ok => "ok",
+        Status::Warning => "warning",
+        Status::Failed => "problem",
+    }
+}
+
+/// The name of a status of what was tried.
+fn outcome(status: Status) -> &'static str {
+    match status {
+        Status::Skipped => "skipped",
+        Status::Failed => "failed",
+        other => verdict(other),
+    }
+}
+
+/// A finding of what was looked at in one line.
+pub(crate) fn line(finding: &Finding) -> String {
+    format!("{}: {}: {}", verdict(finding.status), finding.subject.0, finding.sentence())
+}

@@ -1,0 +1,267 @@
+//! The metrics of devices, and of the processes that use them.
+//!
+//! The labels are those of dcgm-exporter, so that its dashboards and joins work. A device that
+//! several containers share has no container among the labels of its metrics: their values
+//! belong to none of them. Who holds a replica is in `directx_device_allocated_replicas`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use devices::{
+    Device, EngineTelemetry, Health, ListedDevice, MemoryUse, Placement, PnpId, Telemetry,
+};
+
+use crate::metrics::catalog;
+use crate::metrics::scrape::{HeldDriver, Holder, Scrape};
+use crate::metrics::sheet::{Labels, Sheet, labels};
+
+/// Namespace, pod and container.
+type Container<'a> = (&'a str, &'a str, &'a str);
+
+/// A device as one resource lists it, with its labels.
+struct Measured<'a> {
+    entry: &'a ListedDevice,
+    resource: &'a str,
+    replicas: u32,
+    /// The labels that identify the device.
+    identity: Labels,
+    /// These, and the only container that holds it.
+    labels: Labels,
+    /// The containers that hold replicas of it in this resource, and how many.
+    held_by: BTreeMap<Container<'a>, u32>,
+    /// Of these, those with a driver that has been replaced since the allocation.
+    outdated: BTreeMap<Container<'a>, u32>,
+    /// Whether an earlier resource has the same device.
+    repeated: bool,
+    telemetry: Option<&'a Telemetry>,
+}
+
+/// Adds the metrics of every device and of the processes of containers.
+pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
+    let devices = measured(scrape);
+    sheet.gauges(catalog::DEVICE_INFO, devices.iter().map(|d| (d.info(), 1.0)));
+    let once: Vec<&Measured<'_>> = devices.iter().filter(|device| !device.repeated).collect();
+    sheet.gauges(catalog::DEVICE_HEALTHY, once.iter().map(|d| d.health()));
+    let replicas = devices
+        .iter()
+        .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
+    sheet.gauges(catalog::DEVICE_REPLICAS, replicas);
+    let allocated = |d| Measured::held(d, &d.held_by);
+    sheet.gauges(catalog::DEVICE_ALLOCATED, devices.iter().flat_map(allocated));
+    let outdated = |d| Measured::held(d, &d.outdated);
+    sheet.gauges(catalog::DEVICE_OUTDATED, devices.iter().flat_map(outdated));
+    add_telemetry(sheet, &once);
+    add_pods(sheet, scrape.holders.unwrap_or_default());
+    let processes = scrape.processes.iter().map(|process| {
+        let id = process.process_id.to_string();
+        let pairs = [
+            ("process_id", id.as_str()),
+            ("namespace", &process.namespace),
+            ("pod", &process.pod),
+            ("container", &process.container),
+            ("container_id", &process.container_id),
+        ];
+        (labels(&pairs), 1.0)
+    });
+    sheet.gauges(catalog::PROCESS_INFO, processes);
+}
+
+fn add_pods(sheet: &mut Sheet, holders: &[Holder]) {
+    let pods = holders.iter().filter_map(|holder| {
+        let uid = holder.pod_uid.as_deref()?;
+        Some([("namespace", &*holder.namespace), ("pod", &*holder.pod), ("pod_uid", uid)])
+    });
+    let pods: BTreeSet<_> = pods.collect();
+    sheet.gauges(catalog::POD_INFO, pods.iter().map(|pod| (labels(pod), 1.0)));
+}
+
+fn add_telemetry(sheet: &mut Sheet, devices: &[&Measured<'_>]) {
+    sheet.seconds(catalog::DEVICE_ENGINE, devices.iter().flat_map(|d| d.engines()));
+    let used = |memory: &MemoryUse| Some(memory.used_bytes);
+    sheet.gauges(catalog::DEVICE_MEMORY_USED, devices.iter().flat_map(|d| d.memory(used)));
+    let budget = |memory: &MemoryUse| memory.budget_bytes;
+    sheet.gauges(catalog::DEVICE_MEMORY_BUDGET, devices.iter().flat_map(|d| d.memory(budget)));
+    let value = |value: fn(&Telemetry) -> Option<f64>| {
+        let read = move |d: &&Measured<'_>| Some((d.labels.clone(), value(d.telemetry?)?));
+        devices.iter().filter_map(read)
+    };
+    sheet.gauges(catalog::DEVICE_TEMPERATURE, value(|t| t.temperature_celsius));
+    sheet.gauges(catalog::DEVICE_POWER, value(|t| t.power_percent.map(|percent| percent / 100.0)));
+    sheet.gauges(catalog::DEVICE_FAN, value(|t| t.fan_rpm.map(f64::from)));
+    sheet.gauges(catalog::DEVICE_CLOCK, devices.iter().flat_map(|d| d.clocks()));
+    let resets = |d: &&Measured<'_>| Some((d.labels.clone(), d.telemetry?.resets?));
+    sheet.counters(catalog::DEVICE_RESETS, devices.iter().filter_map(resets));
+}
+
+/// The devices of all resources. A device has the same number in every resource.
+fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
+    let held = held_slots(scrape, |_| true);
+    let outdated = held_slots(scrape, |holder| holder.driver == HeldDriver::Outdated);
+    let mut numbers: HashMap<&PnpId, usize> = HashMap::new();
+    let mut devices = Vec::new();
+    for resource in &scrape.devices.resources {
+        for entry in resource.entries() {
+            let device = &*entry.device;
+            let next = numbers.len();
+            let number = *numbers.entry(&device.id).or_insert(next);
+            let identity = identity(number, device, scrape.host_name);
+            let by_resource = held.get(device.id.as_str());
+            let name = resource.spec.name.as_str();
+            devices.push(Measured {
+                entry,
+                resource: name,
+                replicas: resource.spec.sharing.replicas.get(),
+                labels: with(&identity, &holder_labels(by_resource)),
+                identity,
+                held_by: by_resource.and_then(|held| held.get(name)).cloned().unwrap_or_default(),
+                outdated: outdated
+                    .get(device.id.as_str())
+                    .and_then(|held| held.get(name))
+                    .cloned()
+                    .unwrap_or_default(),
+                repeated: number < next,
+                telemetry: scrape.telemetry.get(&device.luid),
+            });
+        }
+    }
+    devices
+}
+
+/// The labels of the container that holds a device, if there is exactly one.
+fn holder_labels<'a>(by_resource: Option<&HeldBy<'a>>) -> [(&'static str, &'a str); 3] {
+    let holders: BTreeSet<Container<'a>> = by_resource
+        .into_iter()
+        .flat_map(|held| held.values())
+        .flat_map(|h| h.keys().copied())
+        .collect();
+    let mut holders = holders.into_iter();
+    let (namespace, pod, container) = match (holders.next(), holders.next()) {
+        (Some(container), None) => container,
+        _ => ("", "", ""),
+    };
+    [("namespace", namespace), ("pod", pod), ("container", container)]
+}
+
+/// Resource → the containers that hold replicas of one device, and how many.
+type HeldBy<'a> = BTreeMap<&'a str, BTreeMap<Container<'a>, u32>>;
+
+/// Device → who holds it, as far as the holders are `wanted`.
+fn held_slots<'a>(
+    scrape: &'a Scrape<'_>,
+    wanted: impl Fn(&Holder) -> bool,
+) -> HashMap<&'a str, HeldBy<'a>> {
+    let mut held: HashMap<&str, HeldBy<'_>> = HashMap::new();
+    let holders = scrape.holders.unwrap_or_default().iter();
+    let holders: BTreeSet<&Holder> = holders.filter(|holder| wanted(holder)).collect();
+    for holder in holders {
+        let Some((device, _replica)) = holder.slot.rsplit_once('\\') else { continue };
+        let container = (&*holder.namespace, &*holder.pod, &*holder.container);
+        let resource = held.entry(device).or_default().entry(&*holder.resource).or_default();
+        *resource.entry(container).or_default() += 1;
+    }
+    held
+}
+
+/// The labels that identify a device.
+fn identity(number: usize, device: &Device, host_name: &str) -> Labels {
+    let number = number.to_string();
+    // Windows names PCI devices by location path; the number of a bus can change.
+    let location = device.location_path.as_ref().map_or("", |path| path.as_str());
+    labels(&[
+        ("gpu", &number),
+        ("UUID", device.cuda_uuid.as_deref().unwrap_or(device.id.as_str())),
+        ("pci_bus_id", location),
+        ("device", device.id.as_str()),
+        ("modelName", &device.description),
+        ("Hostname", host_name),
+    ])
+}
+
+fn with(first: &Labels, more: &[(&'static str, &str)]) -> Labels {
+    let mut all = first.clone();
+    all.extend(labels(more));
+    all
+}
+
+impl<'a> Measured<'a> {
+    fn info(&self) -> Labels {
+        let device = &*self.entry.device;
+        let version = device.driver_version.map(|v| v.to_string()).unwrap_or_default();
+        let vendor = device.vendor.to_string();
+        let date = device.driver_date.map(|d| d.to_string()).unwrap_or_default();
+        let integrated = match device.placement {
+            Placement::Integrated => "true",
+            Placement::Discrete => "false",
+        };
+        with(
+            &self.labels,
+            &[
+                ("luid", &windows_exporter_luid(device.luid.0)),
+                ("vendor", &vendor),
+                ("driver_version", &version),
+                ("driver_date", &date),
+                ("integrated", integrated),
+                ("resource", self.resource),
+            ],
+        )
+    }
+
+    fn health(&self) -> (Labels, f64) {
+        let (reason, value) = match self.entry.health {
+            Health::Healthy => (String::new(), 1.0),
+            Health::Unhealthy(reason) => (reason.to_string(), 0.0),
+        };
+        (with(&self.labels, &[("reason", &reason)]), value)
+    }
+
+    /// A series for each container among `holders` of this device.
+    fn held<'m>(
+        &'m self,
+        holders: &'m BTreeMap<Container<'a>, u32>,
+    ) -> impl Iterator<Item = (Labels, f64)> + use<'m, 'a> {
+        holders.iter().map(|((namespace, pod, container), count)| {
+            let holder = [
+                ("resource", self.resource),
+                ("namespace", namespace),
+                ("pod", pod),
+                ("container", container),
+            ];
+            (with(&self.identity, &holder), f64::from(*count))
+        })
+    }
+
+    fn engines(&self) -> impl Iterator<Item = (Labels, f64)> + use<'_, 'a> {
+        let engines = self.telemetry.into_iter().flat_map(|telemetry| &telemetry.engines);
+        engines.map(|EngineTelemetry { index, kind, running_time, .. }| {
+            let index = index.to_string();
+            let engine = [("engine", index.as_str()), ("engine_type", kind.name())];
+            (with(&self.labels, &engine), running_time.as_secs_f64())
+        })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "exact up to 8 PiB")]
+    fn memory(
+        &self,
+        value: impl Fn(&MemoryUse) -> Option<u64>,
+    ) -> impl Iterator<Item = (Labels, f64)> {
+        let kinds = self.telemetry.map(|t| [("dedicated", &t.dedicated), ("shared", &t.shared)]);
+        kinds.into_iter().flatten().filter_map(move |(kind, memory)| {
+            let bytes = value(memory.as_ref()?)?;
+            Some((with(&self.labels, &[("kind", kind)]), bytes as f64))
+        })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "exact up to 9 PHz")]
+    fn clocks(&self) -> impl Iterator<Item = (Labels, f64)> + use<'_, 'a> {
+        let clocks =
+            self.telemetry.map(|t| [("engine", t.engine_hertz), ("memory", t.memory_hertz)]);
+        clocks.into_iter().flatten().filter_map(|(clock, hertz)| {
+            Some((with(&self.labels, &[("clock", clock)]), hertz? as f64))
+        })
+    }
+}
+
+/// A LUID as `windows_exporter` writes it.
+fn windows_exporter_luid(luid: i64) -> String {
+    let luid = luid.cast_unsigned();
+    format!("0x{:08X}_0x{:08X}", luid >> 32, luid & 0xFFFF_FFFF)
+}

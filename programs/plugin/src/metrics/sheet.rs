@@ -1,0 +1,89 @@
+//! The metrics of one scrape.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Metric as Encode, Registry};
+
+use crate::metrics::catalog::{Metric, MetricKind};
+
+/// The labels of one time series.
+pub(crate) type Labels = Vec<(&'static str, String)>;
+
+pub(crate) fn labels(pairs: &[(&'static str, &str)]) -> Labels {
+    pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
+}
+
+/// The metrics of one scrape.
+#[derive(Default)]
+pub(crate) struct Sheet(Registry);
+
+impl Sheet {
+    pub(crate) fn add(&mut self, metric: Metric, value: impl Encode) {
+        // The client adds the suffix itself.
+        let name = match metric.kind {
+            MetricKind::Counter => metric.name.trim_end_matches("_total"),
+            MetricKind::Gauge | MetricKind::Histogram => metric.name,
+        };
+        self.0.register(name, metric.help, value);
+    }
+
+    /// Adds gauges, if there are any.
+    pub(crate) fn gauges(
+        &mut self,
+        metric: Metric,
+        values: impl IntoIterator<Item = (Labels, f64)>,
+    ) {
+        self.family(metric, values, |gauge: &Gauge<f64, AtomicU64>, value| _ = gauge.set(value));
+    }
+
+    /// Adds counters of whole numbers, if there are any.
+    pub(crate) fn counters(
+        &mut self,
+        metric: Metric,
+        values: impl IntoIterator<Item = (Labels, u64)>,
+    ) {
+        self.family(metric, values, |counter: &Counter, value| _ = counter.inc_by(value));
+    }
+
+    /// Adds counters of seconds, if there are any.
+    pub(crate) fn seconds(
+        &mut self,
+        metric: Metric,
+        values: impl IntoIterator<Item = (Labels, f64)>,
+    ) {
+        let add = |counter: &Counter<f64, AtomicU64>, value| _ = counter.inc_by(value);
+        self.family(metric, values, add);
+    }
+
+    /// Adds one time series for each of the `values`, if there are any.
+    fn family<S, V>(
+        &mut self,
+        metric: Metric,
+        values: impl IntoIterator<Item = (Labels, V)>,
+        set: impl Fn(&S, V),
+    ) where
+        S: Default,
+        Family<Labels, S>: Encode,
+    {
+        let family = Family::<Labels, S>::default();
+        let mut is_empty = true;
+        for (labels, value) in values {
+            set(&family.get_or_create(&labels), value);
+            is_empty = false;
+        }
+        if !is_empty {
+            self.add(metric, family);
+        }
+    }
+
+    /// The text in the format `OpenMetrics`.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.0).expect("writing to a string does not fail");
+        text
+    }
+}

@@ -1,0 +1,150 @@
+//! `docs/troubleshooting.md` against the messages of the program.
+
+use devices::{
+    DeviceClass, DriverModel, LauncherProblem, PlanError, PlanWarning, PnpId,
+    PreferredAllocationError, SkipReason, SlotError, UnhealthyReason,
+};
+
+const PAGE: &str = include_str!("../../../../docs/troubleshooting.md");
+
+/// The text on one line, without the Markdown marks for code and emphasis.
+fn plain_text(text: &str) -> String {
+    text.replace(['`', '*'], "").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether the page contains `message`. The page writes `N` or `M` for a number.
+fn is_explained(message: &str) -> bool {
+    let message = plain_text(message);
+    let page = plain_text(PAGE);
+    // Numbers vary, so the parts between them are compared.
+    let mut parts = message.split(|c: char| c.is_ascii_digit()).map(str::trim);
+    parts.all(|part| part.len() <= 8 || page.contains(part))
+}
+
+#[test]
+fn the_comparison_can_fail() {
+    assert!(is_explained("the request contains no device IDs"));
+    assert!(!is_explained("the request contains no resource at all"));
+    assert!(is_explained("requested 77 slots, only 9 available"));
+}
+
+#[test]
+fn every_refusal_of_an_allocation_is_explained() {
+    // Where a message names a device, the page has dots.
+    let id = || "…".to_owned();
+    let device = || PnpId::new("…");
+    for refusal in [
+        PlanError::NoSlots,
+        PlanError::Slot(SlotError::Malformed(id())),
+        PlanError::Slot(SlotError::UnknownDevice(id(), "…".to_owned())),
+        PlanError::Slot(SlotError::BeyondReplicas(id(), 4)),
+        PlanError::Slot(SlotError::Unhealthy(id(), UnhealthyReason::ProblemCode(43))),
+        PlanError::Slot(SlotError::Unhealthy(id(), UnhealthyReason::Removed)),
+        PlanError::NoLocationPath(device()),
+    ] {
+        let first = refusal.to_string();
+        let first = first.split(" (expected").next().unwrap();
+        assert!(is_explained(first), "{first}");
+    }
+    let no_class = |requested| PlanError::NoDeviceClass {
+        requested,
+        model: DriverModel::Mcdm,
+        devices: vec![device()],
+    };
+    for several in [
+        PlanError::SeveralDevices(vec![device()]),
+        PlanError::DifferentClasses(vec![device()]),
+        no_class(1),
+        no_class(2),
+    ] {
+        let text = several.to_string();
+        assert!(is_explained(&text), "{text}");
+    }
+}
+
+#[test]
+fn every_warning_of_an_allocation_is_explained() {
+    let class = DeviceClass::DISPLAY_ADAPTER;
+    let launcher = LauncherProblem { file: "…".to_owned(), why: "does not exist" };
+    for warning in [
+        PlanWarning::SeveralDevices { count: 2, class },
+        PlanWarning::NoLocationPathSupport(class),
+        PlanWarning::NoLauncher(launcher),
+    ] {
+        let text = warning.to_string();
+        let start = text.split(" (HCS schema").next().unwrap();
+        assert!(is_explained(start), "{text}");
+    }
+}
+
+#[test]
+fn every_error_of_a_preferred_allocation_is_explained() {
+    for error in [
+        PreferredAllocationError::TooFew { requested: 2, available: 1 },
+        PreferredAllocationError::TooMany { must_include: 2, requested: 1 },
+        PreferredAllocationError::Duplicate("…".to_owned()),
+    ] {
+        assert!(is_explained(&error.to_string()), "{error}");
+    }
+}
+
+#[test]
+fn every_reason_to_skip_an_adapter_is_explained() {
+    for reason in [
+        SkipReason::NoPnpDevice,
+        SkipReason::SamePnpDevice(devices::Luid(7)),
+        SkipReason::Integrated,
+        SkipReason::Detachable,
+        SkipReason::Name("…".to_owned()),
+    ] {
+        assert!(is_explained(&reason.to_string()), "{reason}");
+    }
+    let text = SkipReason::NoLocationPath.to_string();
+    assert!(is_explained(text.split(", so").next().unwrap()), "{text}");
+}
+
+/// The errors of the `kubelet` crate are private, so its source is searched for their text.
+#[test]
+fn explained_messages_about_the_kubelet_are_logged() {
+    let registration = include_str!("../../../../kubernetes/kubelet/src/registration.rs");
+    let service = include_str!("../../../../kubernetes/kubelet/src/service.rs");
+    let limits = include_str!("../../../../kubernetes/kubelet/src/limits.rs");
+    for (source, message) in [
+        (registration, "cannot connect to kubelet"),
+        (registration, "kubelet did not accept a connection within"),
+        (registration, "kubelet did not answer within"),
+        (registration, "kubelet closed the connection before it answered"),
+        (registration, "kubelet refused the registration: "),
+        (service, "invalid allocation size"),
+        (service, "Allocate failed"),
+        (service, "GetPreferredAllocation failed"),
+        (service, "request has more than "),
+        (limits, "too many calls at the same time; try again"),
+    ] {
+        assert!(source.contains(message), "nothing logs `{message}`");
+        assert!(PAGE.contains(message), "`{message}` is not explained");
+    }
+}
+
+#[test]
+fn every_mentioned_driver_model_exists() {
+    for model in [DriverModel::Wddm, DriverModel::Legacy] {
+        assert!(PAGE.contains(model.name()), "{model}");
+    }
+}
+
+#[test]
+fn links_within_the_page_have_a_target() {
+    let headings: Vec<String> = PAGE
+        .lines()
+        .filter_map(|line| {
+            line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#'))
+        })
+        .map(|heading| heading.to_lowercase().replace(' ', "-").replace(['?', '\''], ""))
+        .collect();
+    let links: Vec<&str> = PAGE.split("](#").skip(1).filter_map(|l| l.split(')').next()).collect();
+    assert!(links.len() > 10);
+    for link in links {
+        assert!(headings.iter().any(|heading| heading == link), "#{link} in {headings:?}");
+    }
+}
