@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser};
@@ -39,6 +40,10 @@ pub(crate) struct CommandLine {
     /// [default: that of the kubelet]
     #[arg(long, value_name = "DIR", conflicts_with = "print")]
     pub(crate) device_plugin_dir: Option<PathBuf>,
+    /// Address of /metrics and /healthz, such as 127.0.0.1:9401; `:9401` for every address
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "print", value_parser = plugin::monitoring::parse_address)]
+    pub(crate) listen: Option<SocketAddr>,
+
     /// Also set the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices
     #[arg(long)]
     gfd_labels: bool,

@@ -4,6 +4,7 @@ mod cluster_access;
 mod command_line;
 mod delays;
 mod event_queue;
+mod monitoring;
 mod node_state;
 mod plugin_status;
 mod rejections;
@@ -65,6 +66,9 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     ));
     config_source::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
+    if let Some(address) = line.listen {
+        monitoring::start(address, reporter.requests())?;
+    }
     let catalog = Catalog::new(config.policy.clone());
     let reload = ConfigReload::start(reload, config)?;
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.

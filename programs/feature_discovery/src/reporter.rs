@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::delays;
 use crate::event_queue::EventQueue;
+use crate::monitoring::{Purpose, Requests};
 use crate::node_state::{Change, ChangeKind, Desired};
 use crate::plugin_status::PluginStatus;
 use crate::rejections::Rejections;
@@ -68,6 +69,7 @@ pub(crate) struct Reporter {
     outdated: BTreeSet<OutdatedContainer>,
     /// The plugin on this node.
     plugin: Option<PluginStatus>,
+    requests: Requests,
     reading: Attempts,
     /// By kind.
     changing: [NodeAttempts; 3],
@@ -80,6 +82,8 @@ pub(crate) struct Reporter {
 
 /// The attempts to reach the API server for one purpose.
 struct Attempts {
+    purpose: Purpose,
+    requests: Requests,
     delays: ExponentialBackoff,
     /// Not before this time, since the last one failed.
     next: Option<Instant>,
@@ -87,7 +91,6 @@ struct Attempts {
 }
 
 /// The attempts to make one kind of change.
-#[derive(Default)]
 struct NodeAttempts {
     attempts: Attempts,
     /// The last change, and when it was made.
@@ -105,6 +108,9 @@ enum Step {
 
 impl Reporter {
     pub(crate) fn new(report: Report, client: Client) -> Reporter {
+        let requests = Requests::default();
+        let attempts = |purpose| Attempts::new(purpose, requests.clone());
+        let node_attempts = |purpose| NodeAttempts { attempts: attempts(purpose), last: None };
         Reporter {
             watch: NodeWatch::default(),
             pauses: delays::growing(PAUSE),
@@ -118,9 +124,10 @@ impl Reporter {
             first_events: Vec::new(),
             outdated: BTreeSet::new(),
             plugin: None,
-            reading: Attempts::default(),
-            changing: Default::default(),
-            reporting: Attempts::default(),
+            reading: attempts(Purpose::Watch),
+            changing: [Purpose::Labels, Purpose::Condition, Purpose::Taints].map(node_attempts),
+            reporting: attempts(Purpose::Events),
+            requests,
             // The programs of many nodes may have started at the same moment.
             next_heartbeat: Instant::now() + HEARTBEAT.mul_f32(1.0 - fastrand::f32() / 2.0),
             first_write: None,
@@ -130,6 +137,11 @@ impl Reporter {
     /// Also reports the pods that use a driver which was replaced, as `plugin` knows them.
     pub(crate) fn with_plugin(self, plugin: PluginStatus) -> Reporter {
         Reporter { plugin: Some(plugin), ..self }
+    }
+
+    /// The counters of its requests.
+    pub(crate) fn requests(&self) -> Requests {
+        self.requests.clone()
     }
 
     /// Runs without an end. `next_set` waits for the next device set, and `config_status` says what
@@ -365,20 +377,19 @@ impl NodeAttempts {
     }
 }
 
-impl Default for Attempts {
-    fn default() -> Attempts {
-        let delays = delays::growing(FIRST_DELAY);
-        Attempts { delays, next: None, failures: RepeatedText::default() }
-    }
-}
-
 impl Attempts {
+    fn new(purpose: Purpose, requests: Requests) -> Attempts {
+        let delays = delays::growing(FIRST_DELAY);
+        Attempts { purpose, requests, delays, next: None, failures: RepeatedText::default() }
+    }
+
     /// When to make an attempt that is due at `at`.
     fn due(&self, at: Instant) -> Instant {
         self.next.map_or(at, |next| next.max(at))
     }
 
     fn succeeded(&mut self, what: &str) {
+        self.requests.succeeded(self.purpose);
         if self.next.take().is_some() {
             tracing::info!("{what} again");
         }
@@ -393,6 +404,7 @@ impl Attempts {
 
     /// After a failure whose delay is known.
     fn wait(&mut self, what: &str, error: &ClusterError, delay: Duration) {
+        self.requests.failed(self.purpose);
         self.next = Some(Instant::now() + delay);
         let (text, hint) = (node::cli::error_chain(error), error.hint());
         if self.failures.is_due(&text) {

@@ -24,7 +24,7 @@ mod launcher_folder;
 mod list_devices;
 mod logged_mounts;
 pub mod metrics;
-mod monitoring;
+pub mod monitoring;
 mod node_devices;
 mod outdated_drivers;
 mod published_devices;

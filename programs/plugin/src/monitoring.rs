@@ -23,17 +23,20 @@ use tokio::time::timeout;
 use node::daemon::change_log::RepeatedText;
 use node::daemon::event_loop;
 
-use self::server::{LIMITS, Page, page, serve, text};
+use self::server::{LIMITS, serve};
 use crate::scrape::ScrapeSources;
 use crate::status;
 
-pub(crate) mod address;
+mod address;
 mod server;
+
+pub use self::address::{AddressError, parse as parse_address};
+pub use self::server::{Page, page, text};
 
 /// How long to wait until listening is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// How long the thread that serves the kubelet may take to show that it runs.
+/// How long the thread of an event loop may take to show that it runs.
 const ALIVE_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long a scrape is answered with the text of the one before, so that many clients cost no
@@ -50,9 +53,23 @@ pub(crate) struct Sources {
 
 /// Starts to serve the pages.
 pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure> {
-    let event_loop = event_loop::build()?;
     let pages = Arc::new(MonitoringPages { sources, texts: Mutex::default() });
-    let run = move || event_loop.block_on(listen(address, pages));
+    serve_pages(address, "/metrics, /healthz and /readyz", move |request| {
+        Arc::clone(&pages).answer(request)
+    })
+}
+
+/// Starts to answer requests, on a thread of its own. `pages` is what exists, for the log.
+///
+/// # Errors
+/// The operating system refuses the thread. A port that is in use is not an error.
+pub fn serve_pages<F: Future<Output = Page> + Send + 'static>(
+    address: SocketAddr,
+    pages: &'static str,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) -> Result<(), Failure> {
+    let event_loop = event_loop::build()?;
+    let run = move || event_loop.block_on(listen(address, pages, answer));
     let started = std::thread::Builder::new().name("monitoring".to_owned()).spawn(run);
     let failure = |error| {
         let error = anyhow::Error::new(error).context("cannot start the thread for --listen");
@@ -61,12 +78,14 @@ pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure
     started.map(drop).map_err(failure)
 }
 
-async fn listen(address: SocketAddr, pages: Arc<MonitoringPages>) {
+async fn listen<F: Future<Output = Page> + Send + 'static>(
+    address: SocketAddr,
+    pages: &str,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) {
     let mut failures = RepeatedText::default();
     loop {
-        let pages = Arc::clone(&pages);
-        let answer = move |request: Request<Incoming>| Arc::clone(&pages).answer(request);
-        let ended = async { serve(bind(address)?, LIMITS, answer).await };
+        let ended = async { serve(bind(address, pages)?, LIMITS, answer.clone()).await };
         if let Err(error) = ended.await
             && failures.is_due(&error.to_string())
         {
@@ -81,12 +100,22 @@ async fn listen(address: SocketAddr, pages: Arc<MonitoringPages>) {
     }
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+fn bind(address: SocketAddr, pages: &str) -> io::Result<TcpListener> {
     let listener = address::bind(address)?;
     // The port may have been chosen by the operating system.
     let address = listener.local_addr()?;
-    tracing::info!(%address, "serving /metrics, /healthz and /readyz");
+    tracing::info!(%address, "serving {pages}");
     Ok(listener)
+}
+
+/// Whether the event loop of a program runs, which is not the one that serves this page.
+pub async fn health(event_loop: &Handle) -> Page {
+    let turn = event_loop.spawn(async {});
+    if let Ok(Ok(())) = timeout(ALIVE_LIMIT, turn).await {
+        return text(StatusCode::OK, "ok\n");
+    }
+    let reason = format!("the event loop is blocked for more than {ALIVE_LIMIT:?}\n");
+    text(StatusCode::SERVICE_UNAVAILABLE, reason)
 }
 
 struct MonitoringPages {
@@ -102,7 +131,7 @@ impl MonitoringPages {
                 let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
                 self.metrics(Format::for_accept(&accept.join(","))).await
             }
-            "/healthz" => self.health().await,
+            "/healthz" => health(&self.sources.event_loop).await,
             "/readyz" => self.readiness(),
             _ => text(StatusCode::NOT_FOUND, "no such page\n"),
         }
@@ -124,16 +153,6 @@ impl MonitoringPages {
             body
         };
         page(StatusCode::OK, format.content_type(), body)
-    }
-
-    /// Whether the event loop that serves the kubelet runs.
-    async fn health(&self) -> Page {
-        let turn = self.sources.event_loop.spawn(async {});
-        if let Ok(Ok(())) = timeout(ALIVE_LIMIT, turn).await {
-            return text(StatusCode::OK, "ok\n");
-        }
-        let reason = format!("the event loop is blocked for more than {ALIVE_LIMIT:?}\n");
-        text(StatusCode::SERVICE_UNAVAILABLE, reason)
     }
 
     /// Whether a kubelet has the current list of every resource, otherwise the reason.

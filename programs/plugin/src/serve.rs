@@ -54,7 +54,7 @@ pub(crate) struct DaemonArguments {
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = monitoring::address::parse)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = monitoring::parse_address)]
     listen: Option<SocketAddr>,
     /// Where the kubelet serves pod resources, which tell who holds a device: a socket, on Windows a
     /// named pipe [default: that of the kubelet]

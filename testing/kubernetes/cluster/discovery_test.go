@@ -156,10 +156,18 @@ func TestDiscoveryFollowsTheDevices(t *testing.T) {
 	n.host.set(0, "driverVersion", "31.0.15.2824")
 	a := n.account(accountName)
 	n.patch(`{"metadata": {"labels": {"example.com/team": "graphics"}}}`)
-	p := n.startDiscovery(a, apiServerPort(), n.name)
+	p := n.startDiscovery(a, apiServerPort(), n.name, "--listen=127.0.0.1:0")
 	n.mustHaveLabels()
 	eventually(t, string(deviceCondition), "True AllHealthy", n.condition)
 	eventually(t, "a watch of the node", true, func() bool { return slices.Contains(n.requests(accountName), "watch nodes") })
+	if text := p.page(t, "/healthz"); text != "ok\n" {
+		t.Errorf("the liveness probe receives %q", text)
+	}
+	for _, purpose := range []string{"labels", "condition", "watch"} {
+		if text := p.page(t, "/metrics"); !strings.Contains(text, `directx_feature_discovery_last_success_timestamp_seconds{purpose="`+purpose+`"} `) {
+			t.Errorf("the metrics have no success of %s:\n%s", purpose, text)
+		}
+	}
 	atStart := n.requests(accountName)
 	t.Logf("the requests at the start: %q", atStart)
 	// The kubelet changes the node object in this time.

@@ -16,19 +16,25 @@ var metricsAddress = regexp.MustCompile(`serving /metrics.* address=(\S+)`)
 // scrape returns the metrics of the node's plugin.
 func (n *node) scrape() string {
 	n.t.Helper()
-	log, err := os.ReadFile(n.plugin.log)
+	return n.plugin.page(n.t, "/metrics")
+}
+
+// page returns what the program with this log serves at the path.
+func (p *process) page(t *testing.T, path string) string {
+	t.Helper()
+	log, err := os.ReadFile(p.log)
 	found := metricsAddress.FindAllSubmatch(log, -1)
 	if err != nil || found == nil {
-		n.t.Fatalf("the plugin's log has no address of metrics: %v\n%s", err, log)
+		t.Fatalf("the log has no address of metrics: %v\n%s", err, log)
 	}
-	response, err := http.Get(fmt.Sprintf("http://%s/metrics", found[len(found)-1][1]))
+	response, err := http.Get(fmt.Sprintf("http://%s%s", found[len(found)-1][1], path))
 	if err != nil {
-		n.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
-		n.t.Fatalf("the scrape failed: %s %v", response.Status, err)
+		t.Fatalf("the answer to %s: %s %v", path, response.Status, err)
 	}
 	return string(text)
 }

@@ -67,6 +67,16 @@ func TestFeatureDiscovery(t *testing.T) {
 	if without := mustRender(t, strings.Replace(enabled, "enabled: true", "enabled: true, admissionPolicy: false", 1)); len(without.account.policies) != 0 {
 		t.Error("the policy cannot be left out")
 	}
+	for values, expected := range map[string][2]string{
+		enabled:                                {"--listen=127.0.0.1:9401", "health"},
+		enabled + "\nmetrics: {enabled: true}": {"--listen=:9401", "metrics"},
+	} {
+		container := discoveryOf(mustRender(t, values)).Spec.Template.Spec.Containers[0]
+		if probe := container.LivenessProbe.HTTPGet; !slices.Contains(container.Args, expected[0]) || probe.Port.IntValue() != 9401 {
+			t.Errorf("the container has the arguments %q and the probe %v", container.Args, probe)
+		}
+		mustEqual(t, "port", container.Ports[0].Name, expected[1])
+	}
 	other := mustRender(t, strings.Replace(enabled, "directx.microsoft.com/not-ready", "example.com/starting", 1))
 	args := discoveryOf(other).Spec.Template.Spec.Containers[0].Args
 	if !slices.Contains(args, "--startup-taint=example.com/starting") {
@@ -144,8 +154,8 @@ func printedLabels(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*core
 	}
 	arguments := []string{"--print", "--inventory", inventoryPath(twoT4)}
 	for _, word := range spec.Args {
-		// They need a cluster.
-		if !strings.HasPrefix(word, "--startup-taint=") {
+		// Those that --print does not accept.
+		if !strings.HasPrefix(word, "--startup-taint=") && !strings.HasPrefix(word, "--listen=") {
 			arguments = append(arguments, (&container{root: root}).expand(word))
 		}
 	}

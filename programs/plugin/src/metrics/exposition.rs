@@ -43,10 +43,18 @@ pub fn render(metrics: &PluginMetrics, scrape: &Scrape<'_>, format: Format) -> S
     let mut sheet = Sheet::default();
     device_metrics::add(&mut sheet, scrape);
     add_plugin_metrics(&mut sheet, metrics, scrape);
-    let text = sheet.text();
-    match format {
-        Format::OpenMetrics => text,
-        Format::Prometheus => prometheus_text(&text),
+    sheet.render(format)
+}
+
+impl Sheet {
+    /// The text of the metrics.
+    #[must_use]
+    pub fn render(&self, format: Format) -> String {
+        let text = self.text();
+        match format {
+            Format::OpenMetrics => text,
+            Format::Prometheus => prometheus_text(&text),
+        }
     }
 }
 

@@ -11,15 +11,17 @@ use prometheus_client::registry::{Metric as Encode, Registry};
 use crate::metrics::catalog::{Metric, MetricKind};
 
 /// The labels of one time series.
-pub(crate) type Labels = Vec<(&'static str, String)>;
+pub type Labels = Vec<(&'static str, String)>;
 
-pub(crate) fn labels(pairs: &[(&'static str, &str)]) -> Labels {
+/// The labels with these names and values.
+#[must_use]
+pub fn labels(pairs: &[(&'static str, &str)]) -> Labels {
     pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
 }
 
 /// The metrics of one scrape.
 #[derive(Default)]
-pub(crate) struct Sheet(Registry);
+pub struct Sheet(Registry);
 
 impl Sheet {
     pub(crate) fn add(&mut self, metric: Metric, value: impl Encode) {
@@ -32,20 +34,12 @@ impl Sheet {
     }
 
     /// Adds gauges, if there are any.
-    pub(crate) fn gauges(
-        &mut self,
-        metric: Metric,
-        values: impl IntoIterator<Item = (Labels, f64)>,
-    ) {
+    pub fn gauges(&mut self, metric: Metric, values: impl IntoIterator<Item = (Labels, f64)>) {
         self.family(metric, values, |gauge: &Gauge<f64, AtomicU64>, value| _ = gauge.set(value));
     }
 
     /// Adds counters of whole numbers, if there are any.
-    pub(crate) fn counters(
-        &mut self,
-        metric: Metric,
-        values: impl IntoIterator<Item = (Labels, u64)>,
-    ) {
+    pub fn counters(&mut self, metric: Metric, values: impl IntoIterator<Item = (Labels, u64)>) {
         self.family(metric, values, |counter: &Counter, value| _ = counter.inc_by(value));
     }
 

@@ -14,11 +14,11 @@ const BACKLOG: i32 = 64;
     "expected an IP address and a port, such as `127.0.0.1:9400` or `[::1]:9400`, or `:9400` for \
      every address of the host"
 )]
-pub(crate) struct AddressError;
+pub struct AddressError;
 
 /// Parses an address. A port alone stands for every address of the host, IPv4 and IPv6, which is
 /// `[::]`.
-pub(crate) fn parse(text: &str) -> Result<SocketAddr, AddressError> {
+pub fn parse(text: &str) -> Result<SocketAddr, AddressError> {
     let every = text.strip_prefix(':').map(|port| format!("[::]:{port}"));
     every.as_deref().unwrap_or(text).parse().map_err(|_| AddressError)
 }

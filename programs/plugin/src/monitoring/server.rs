@@ -23,7 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 mod tests;
 
 /// What a client gets.
-pub(super) type Page = Response<Full<Bytes>>;
+pub type Page = Response<Full<Bytes>>;
 
 /// What clients can occupy.
 #[derive(Clone, Copy)]
@@ -131,12 +131,14 @@ fn refusal() -> Page {
 }
 
 /// A page of plain text.
-pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Page {
+#[must_use]
+pub fn text(status: StatusCode, text: impl Into<String>) -> Page {
     page(status, "text/plain; charset=utf-8", Bytes::from(text.into()))
 }
 
 /// A page of the type `content_type`.
-pub(super) fn page(status: StatusCode, content_type: &'static str, body: Bytes) -> Page {
+#[must_use]
+pub fn page(status: StatusCode, content_type: &'static str, body: Bytes) -> Page {
     let mut page = Response::new(Full::new(body));
     *page.status_mut() = status;
     page.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
