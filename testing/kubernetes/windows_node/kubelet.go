@@ -10,9 +10,6 @@ import (
 	"strings"
 )
 
-// nodeName is the name of the node, which is part of the names of its pods.
-const nodeName = "windows-node"
-
 // kubeletConfiguration is for a kubelet without API server, which runs the pods of a folder.
 func (n *node) kubeletConfiguration() map[string]any {
 	return map[string]any{
@@ -59,8 +56,7 @@ func (n *node) startKubelet(ctx context.Context) ([]string, error) {
 func (n *node) runKubelet(ctx context.Context) error {
 	var err error
 	n.kubelet, err = n.start("kubelet", "--config", filepath.Join(n.folder, "kubelet.json"),
-		"--root-dir", filepath.Join(n.folder, "kubelet"), "--cert-dir", filepath.Join(n.folder, "pki"),
-		"--hostname-override", nodeName, "--v=4")
+		"--root-dir", filepath.Join(n.folder, "kubelet"), "--cert-dir", filepath.Join(n.folder, "pki"), "--v=4")
 	if err != nil {
 		return err
 	}
@@ -107,6 +103,7 @@ func parsePods(text string) (map[string]podStatus, error) {
 		Kind  string
 		Items []struct {
 			Metadata struct{ Name string }
+			Spec     struct{ NodeName string }
 			Status   struct {
 				Phase, Reason, Message string
 				ContainerStatuses      []struct {
@@ -130,7 +127,7 @@ func parsePods(text string) (map[string]podStatus, error) {
 				_, pod.container, _ = strings.Cut(container.ContainerID, "://")
 			}
 		}
-		found[strings.TrimSuffix(item.Metadata.Name, "-"+nodeName)] = pod
+		found[strings.TrimSuffix(item.Metadata.Name, "-"+item.Spec.NodeName)] = pod
 	}
 	return found, nil
 }

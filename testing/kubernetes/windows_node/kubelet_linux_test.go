@@ -22,6 +22,9 @@ import (
 	utilfs "k8s.io/kubernetes/pkg/util/filesystem"
 )
 
+// nodeName is part of the names of static pods.
+const nodeName = "windows-node"
+
 // onWindows returns the node with the paths and endpoints that it has on Windows.
 func onWindows() *node {
 	return &node{
@@ -54,7 +57,7 @@ func TestTheKubeletAcceptsTheManifests(t *testing.T) {
 	live.live = true
 	folder := t.TempDir()
 	for name, manifest := range map[string]map[string]any{
-		devicePodName: n.pod(devicePodName, 1), secondPodName: n.pod(secondPodName, 2), "live": live.pod("live", 1),
+		"device": n.pod("device", 1), "second": n.pod("second", 2), "live": live.pod("live", 1),
 		pluginPodName: n.pluginPod(pluginPodName, "ghcr.io/directx-device-plugin/directx-device-plugin:0.1.0"),
 	} {
 		must(t, writeJSON(filepath.Join(folder, name+".json"), manifest))
@@ -73,7 +76,7 @@ func TestTheKubeletAcceptsTheManifests(t *testing.T) {
 			t.Fatalf("the kubelet accepts only %v", slices.Collect(maps.Keys(found)))
 		}
 	}
-	if limit := found[secondPodName].Spec.Containers[0].Resources.Limits[display]; limit.Value() != 2 {
+	if limit := found["second"].Spec.Containers[0].Resources.Limits[display]; limit.Value() != 2 {
 		t.Errorf("the pod requests %v", limit)
 	}
 	options := found[pluginPodName].Spec.SecurityContext.WindowsOptions

@@ -51,7 +51,8 @@ type node struct {
 	plugin   *daemon
 	// wanted are the predictions for a pod, one for each device that it may get.
 	wanted []containerOptions
-	// devicePod is the pod with a device, and its container.
+	// podName and devicePod are the pod with a device.
+	podName   string
 	devicePod podStatus
 }
 

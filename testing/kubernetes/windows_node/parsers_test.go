@@ -35,11 +35,11 @@ func TestRuntimeConditions(t *testing.T) {
 
 func TestPodsOfTheKubelet(t *testing.T) {
 	const list = `{"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": [
-		{"metadata": {"name": "device-windows-node", "namespace": "default"}, "status": {"phase": "Running", "containerStatuses": [
+		{"metadata": {"name": "device-windows-node", "namespace": "default"}, "spec": {"nodeName": "windows-node"}, "status": {"phase": "Running", "containerStatuses": [
 			{"name": "main", "state": {"running": {"startedAt": "2026-11-23T05:00:00Z"}}, "restartCount": 2, "containerID": "containerd://0123abcd"}]}},
-		{"metadata": {"name": "waiting-windows-node"}, "status": {"phase": "Pending", "containerStatuses": [
+		{"metadata": {"name": "waiting-windows-node"}, "spec": {"nodeName": "windows-node"}, "status": {"phase": "Pending", "containerStatuses": [
 			{"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "containerID": "containerd://ended"}]}},
-		{"metadata": {"name": "over-capacity-windows-node"}, "status": {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no"}}]}`
+		{"metadata": {"name": "over-capacity-windows-node"}, "spec": {"nodeName": "windows-node"}, "status": {"phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no"}}]}`
 	pods, err := parsePods(list)
 	must(t, err)
 	wanted := map[string]podStatus{

@@ -7,23 +7,25 @@ import (
 	"strings"
 )
 
-const devicePodName, secondPodName, pluginPodName = "device", "over-capacity", "plugin"
+const secondPodName, pluginPodName = "over-capacity", "plugin"
 
-// runDevicePod runs a pod with a device.
-func (n *node) runDevicePod(ctx context.Context) ([]string, error) {
-	if err := n.addDevicePod(ctx, devicePodName, 1); err != nil {
+// firstPod runs a pod with a device.
+func (n *node) firstPod(ctx context.Context) ([]string, error) { return n.runDevicePod(ctx, "device") }
+
+func (n *node) runDevicePod(ctx context.Context, name string) ([]string, error) {
+	if err := n.addDevicePod(ctx, name, 1); err != nil {
 		return nil, err
 	}
-	return n.mustHaveDevice(ctx, func(podStatus) bool { return true })
+	return n.mustHaveDevice(ctx, name, runs)
 }
 
 // mustHaveDevice waits until the pod runs as wanted, and fails unless it has its device.
-func (n *node) mustHaveDevice(ctx context.Context, wanted func(podStatus) bool) ([]string, error) {
-	pod, err := n.awaitPod(ctx, devicePodName, "runs", func(pod podStatus) bool { return runs(pod) && wanted(pod) })
+func (n *node) mustHaveDevice(ctx context.Context, name string, wanted func(podStatus) bool) ([]string, error) {
+	pod, err := n.awaitPod(ctx, name, "runs", wanted)
 	if err != nil {
 		return nil, err
 	}
-	n.devicePod = pod
+	n.podName, n.devicePod = name, pod
 	var found output
 	if err := eventually(ctx, "the container has checked its device", func() (bool, error) {
 		text, err := n.crictl(ctx, "logs", pod.container)
@@ -99,7 +101,7 @@ func (n *node) restartKubelet(ctx context.Context) ([]string, error) {
 }
 
 func (n *node) mustBeUndisturbed(ctx context.Context) error {
-	pod, err := n.awaitPod(ctx, devicePodName, "runs", runs)
+	pod, err := n.awaitPod(ctx, n.podName, "runs", runs)
 	if err == nil && pod.container != n.devicePod.container {
 		err = &problem{"the container was restarted", "read kubelet.log", nil}
 	}
@@ -112,7 +114,7 @@ func (n *node) restartContainer(ctx context.Context) ([]string, error) {
 	if _, err := n.crictl(ctx, "stop", "--timeout", "1", before); err != nil {
 		return nil, err
 	}
-	if _, err := n.mustHaveDevice(ctx, func(pod podStatus) bool { return pod.container != before }); err != nil {
+	if _, err := n.mustHaveDevice(ctx, n.podName, func(pod podStatus) bool { return runs(pod) && pod.container != before }); err != nil {
 		return nil, err
 	}
 	return n.compare(ctx)
@@ -120,7 +122,7 @@ func (n *node) restartContainer(ctx context.Context) ([]string, error) {
 
 // runPluginImage runs the plugin from its image, as the DaemonSet does, and the pod again.
 func (n *node) runPluginImage(ctx context.Context) ([]string, error) {
-	if err := n.removePod(ctx, devicePodName); err != nil {
+	if err := n.removePod(ctx, n.podName); err != nil {
 		return nil, err
 	}
 	n.plugin.kill()
@@ -138,7 +140,7 @@ func (n *node) runPluginImage(ctx context.Context) ([]string, error) {
 	if err := n.awaitReady(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := n.runDevicePod(ctx); err != nil {
+	if _, err := n.runDevicePod(ctx, "served-by-image"); err != nil {
 		return nil, err
 	}
 	return n.compare(ctx)

@@ -43,16 +43,16 @@ func TestKubeletWithoutAPIServer(t *testing.T) {
 	must(t, err)
 
 	t.Run("pods with devices wait for the plugin", func(t *testing.T) {
-		mustFail(t, n.addDevicePod(ctx, devicePodName, 1), "the plugin is not registered; a pod would start without its device")
+		mustFail(t, n.addDevicePod(ctx, "early", 1), "the plugin is not registered; a pod would start without its device")
 	})
 	// This also pulls the image for the others, which must be on the node.
 	t.Run("without plugin a pod starts without its device", func(t *testing.T) {
-		pod := n.pod(devicePodName, 1)
+		pod := n.pod("early", 1)
 		pod["spec"].(map[string]any)["containers"].([]any)[0].(map[string]any)["imagePullPolicy"] = "IfNotPresent"
-		must(t, n.addPod(devicePodName, pod))
-		_, err := n.mustHaveDevice(ctx, runs)
+		must(t, n.addPod("early", pod))
+		_, err := n.mustHaveDevice(ctx, "early", runs)
 		mustFail(t, err, "the pod started without its device")
-		must(t, n.removePod(ctx, devicePodName))
+		must(t, n.removePod(ctx, "early"))
 	})
 	steps := n.steps()
 	first := slices.IndexFunc(steps, func(s step) bool { return s.name == "registration" })
