@@ -41,7 +41,7 @@ func newNode(t *testing.T) *node {
 	n := &node{
 		platform:     platform{os: "windows", elevated: true, build: 20348, drive: filepath.Join(folder, "drive")},
 		folder:       filepath.Join(folder, "windows-node"),
-		natInterface: "lo", kubeletEndpoint: "unix:///nowhere",
+		natInterface: "lo", endpoint: "unix:///nowhere",
 	}
 	n.programs = n.onDrive("programs")
 	n.paths, n.logs = map[string]string{}, n.onDrive("logs")
@@ -121,6 +121,13 @@ func serviceDouble(state string, arguments []string) error {
 	if !slices.Contains(setting(state, "services"), name) {
 		fmt.Println("[SC] EnumQueryServicesStatus:OpenService FAILED 1060:")
 		os.Exit(36)
+	}
+	started := filepath.Join(state, name+".started")
+	if arguments[0] == "start" {
+		if _, err := os.Stat(started); err == nil {
+			return fmt.Errorf("[SC] StartService FAILED 1056:")
+		}
+		return os.WriteFile(started, nil, 0o644)
 	}
 	if arguments[0] == "stop" {
 		return os.WriteFile(filepath.Join(state, "stopped.txt"), []byte(name), 0o644)

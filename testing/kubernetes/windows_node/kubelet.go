@@ -19,7 +19,7 @@ func (n *node) kubeletConfiguration() map[string]any {
 		"fileCheckFrequency": "2s",
 		"podLogsDir":         filepath.Join(n.folder, "pod-logs"),
 
-		"containerRuntimeEndpoint": n.kubeletEndpoint,
+		"containerRuntimeEndpoint": n.endpoint,
 		// Whoever may call the kubelet's port may run programs in containers of SYSTEM. Nobody may;
 		// the read-only port lists the pods.
 		"address":        "127.0.0.1",
@@ -55,16 +55,11 @@ func (n *node) startKubelet(ctx context.Context) ([]string, error) {
 
 func (n *node) runKubelet(ctx context.Context) error {
 	var err error
-	n.kubelet, err = n.start("kubelet", "--config", filepath.Join(n.folder, "kubelet.json"),
+	n.kubelet, err = n.startDaemon("kubelet", "--config", filepath.Join(n.folder, "kubelet.json"),
 		"--root-dir", filepath.Join(n.folder, "kubelet"), "--cert-dir", filepath.Join(n.folder, "pki"), "--v=4")
 	if err != nil {
 		return err
 	}
-	running := n.kubelet
-	n.later("kubelet", func(context.Context) error {
-		running.kill()
-		return nil
-	})
 	return eventually(ctx, "the kubelet lists its pods", func() (bool, error) {
 		if err := n.kubelet.alive(); err != nil {
 			return false, &problem{"the kubelet has ended", "read kubelet.log", err}

@@ -13,6 +13,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/cmd/kubelet/app"
 	"k8s.io/kubernetes/pkg/capabilities"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/config"
@@ -29,7 +30,7 @@ const nodeName = "windows-node"
 func onWindows() *node {
 	return &node{
 		platform: platform{os: "windows", build: 20348, drive: `C:\`}, folder: `C:\windows-node`, programs: `C:\programs`,
-		image: "mcr.microsoft.com/windows/nanoserver:ltsc2022", ports: ports{10250, 10255}, kubeletEndpoint: "npipe:////./" + pipe,
+		image: "mcr.microsoft.com/windows/nanoserver:ltsc2022", ports: ports{10250, 10255}, endpoint: runtimeEndpoint,
 	}
 }
 
@@ -44,6 +45,12 @@ func TestTheKubeletAcceptsItsConfiguration(t *testing.T) {
 	// This is about the system of the test.
 	loaded.FailCgroupV1 = false
 	must(t, validation.ValidateKubeletConfiguration(loaded, utilfeature.DefaultFeatureGate))
+	// Without API server this fails with the defaults.
+	_, _, err = app.BuildAuth(nodeName, nil, *loaded)
+	must(t, err)
+	if loaded.ResolverConfig != "" {
+		t.Errorf("Windows has no %s", loaded.ResolverConfig)
+	}
 	if loaded.Authentication.Anonymous.Enabled || loaded.Address != "127.0.0.1" {
 		t.Error("others may call the kubelet")
 	}

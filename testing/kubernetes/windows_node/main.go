@@ -24,7 +24,7 @@ func main() {
 	if err != nil {
 		fail(1, err)
 	}
-	n := &node{archives: archives, ports: ports{10250, 10255}, natInterface: "vEthernet (nat)", kubeletEndpoint: "npipe:////./" + pipe}
+	n := &node{archives: archives, ports: ports{10250, 10255}, natInterface: "vEthernet (nat)", endpoint: runtimeEndpoint}
 	flag.StringVar(&n.programs, "programs", filepath.Dir(executable), "the folder with directx-device-plugin.exe and directx-visible.exe")
 	flag.StringVar(&n.pluginImage, "plugin-image", "", "the archive of the plugin's image; without it, the image is not tested")
 	flag.StringVar(&n.image, "image", "", "the image of the pods, which this version of Windows can run with process isolation")
@@ -52,7 +52,7 @@ func main() {
 			}
 		}
 	}
-	findings, err := n.test(*logs, *report)
+	findings, err := n.test(*logs, *report, n.steps())
 	if err != nil {
 		fail(1, err)
 	}
@@ -66,8 +66,8 @@ func fail(code int, err error) {
 	os.Exit(code)
 }
 
-// test runs all steps, removes everything and writes the report.
-func (n *node) test(logs, report string) ([]finding, error) {
+// test runs steps, removes everything and writes the report.
+func (n *node) test(logs, report string, steps []step) ([]finding, error) {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (n *node) test(logs, report string) ([]finding, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	print := func(f finding) { fmt.Fprintln(io.MultiWriter(os.Stdout, file), f.text()) }
-	findings := runSteps(ctx, n.steps(), print)
+	findings := runSteps(ctx, steps, print)
 	version := n.pluginVersion()
 	// Ctrl+C has no effect on this.
 	cleanup := step{name: "cleanup", proves: "nothing is left", limit: cleanLimit, run: func(ctx context.Context) ([]string, error) {

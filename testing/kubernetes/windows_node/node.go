@@ -15,8 +15,10 @@ import (
 const (
 	// serviceName is the service of containerd.
 	serviceName = "windows-node-containerd"
-	// pipe is where containerd listens, beside one that may run already.
-	pipe = "pipe/windows-node-containerd"
+	// containerdAddress is where containerd listens, beside one that may run already. The kubelet and
+	// crictl call it runtimeEndpoint.
+	containerdAddress = `\\.\pipe\windows-node-containerd`
+	runtimeEndpoint   = "npipe:////./pipe/windows-node-containerd"
 	// noSuchService is in what sc.exe prints in every language: ERROR_SERVICE_DOES_NOT_EXIST (winerror.h).
 	noSuchService = " 1060:"
 )
@@ -41,8 +43,8 @@ type node struct {
 	live     bool
 	archives []archive
 	ports    ports
-	// kubeletEndpoint is where containerd listens, in the form of the kubelet and of crictl.
-	kubeletEndpoint string
+	// endpoint is where the kubelet and crictl find the container runtime.
+	endpoint string
 	// natInterface is the host's end of the network of containers.
 	natInterface string
 
@@ -80,6 +82,18 @@ func (n *node) later(what string, undo func(context.Context) error) {
 	n.cleanups = append(n.cleanups, cleanup{what, undo})
 }
 
+// startDaemon starts a program, which is killed at the end unless it is before.
+func (n *node) startDaemon(name string, arguments ...string) (*daemon, error) {
+	started, err := n.start(name, arguments...)
+	if err == nil {
+		n.later(name, func(context.Context) error {
+			started.kill()
+			return nil
+		})
+	}
+	return started, err
+}
+
 // clean undoes everything, the last first, and returns what was left.
 func (n *node) clean(ctx context.Context) error {
 	var left []error
@@ -109,7 +123,7 @@ func (n *node) checkHost(ctx context.Context) ([]string, error) {
 		n.image = "mcr.microsoft.com/windows/nanoserver:" + tag
 		if n.live {
 			// nanoserver has no Direct3D.
-			n.image = map[string]string{"ltsc2022": "mcr.microsoft.com/windows/server:ltsc2022", "ltsc2025": "mcr.microsoft.com/windows/server:ltsc2025"}[tag]
+			n.image = "mcr.microsoft.com/windows/server:" + tag
 		}
 	}
 	if err := n.mustHaveService(ctx, "vmcompute", true, "Windows has no feature Containers", "run `Install-WindowsFeature Containers` and restart Windows"); err != nil {
@@ -149,7 +163,7 @@ func (n *node) checkHost(ctx context.Context) ([]string, error) {
 			n.later("folder "+created, func(context.Context) error { return removeAll(created) })
 		}
 	}
-	if err := os.Mkdir(n.folder, 0o700); err != nil {
+	if err := os.Mkdir(n.folder, 0o755); err != nil {
 		return nil, &problem{"an earlier run was not cleaned up", leftovers, err}
 	}
 	n.later("folder "+n.folder, func(context.Context) error { return removeAll(n.folder) })
@@ -211,23 +225,28 @@ func removeAll(folder string) error {
 	return err
 }
 
-// network finds the network of containers, which Docker creates, and describes it for CNI.
+// network finds the network of containers, which Docker creates, and describes it for CNI. On hosted
+// runners Docker sometimes does not run after the start of Windows.
 func (n *node) network(ctx context.Context) ([]string, error) {
-	_, err := natAddress(n.natInterface)
+	address, err := natAddress(n.natInterface)
 	if err != nil {
-		if err := n.startDocker(ctx); err != nil {
+		const hint = "install Docker, which creates the network `nat`"
+		if err := n.mustHaveService(ctx, "docker", true, "no network of containers exists", hint); err != nil {
 			return nil, err
 		}
-		if err := eventually(ctx, "the network of containers exists", func() (bool, error) {
-			_, err := natAddress(n.natInterface)
+		if err := eventually(ctx, "Docker has created the network of containers", func() (bool, error) {
+			// It fails if Docker runs.
+			if _, err := n.run(ctx, "sc", "start", "docker"); err == nil {
+				n.later("service docker", func(ctx context.Context) error {
+					_, err := n.run(ctx, "sc", "stop", "docker")
+					return err
+				})
+			}
+			address, err = natAddress(n.natInterface)
 			return err == nil, err
 		}); err != nil {
 			return nil, err
 		}
-	}
-	address, err := natAddress(n.natInterface)
-	if err != nil {
-		return nil, err
 	}
 	folder := filepath.Join(n.folder, "cni")
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -235,39 +254,6 @@ func (n *node) network(ctx context.Context) ([]string, error) {
 	}
 	size, _ := address.Mask.Size()
 	return []string{fmt.Sprintf("prefix=%d", size)}, writeJSON(filepath.Join(folder, "nat.conf"), natConfiguration(address))
-}
-
-// startDocker starts the service that creates the network. On hosted runners it sometimes does not
-// run after the start of Windows.
-func (n *node) startDocker(ctx context.Context) error {
-	const hint = "install and start Docker, which creates the network `nat`"
-	if err := n.mustHaveService(ctx, "docker", true, "no network of containers exists", hint); err != nil {
-		return err
-	}
-	return eventually(ctx, "Docker has started", func() (bool, error) {
-		state, err := n.run(ctx, "sc", "query", "docker")
-		if err != nil || isRunning(state) {
-			return err == nil, err
-		}
-		if _, err = n.run(ctx, "sc", "start", "docker"); err == nil {
-			n.later("service docker", func(ctx context.Context) error {
-				_, err := n.run(ctx, "sc", "stop", "docker")
-				return err
-			})
-		}
-		return err == nil, err
-	})
-}
-
-// isRunning reads the output of `sc query`: STATE : 4 RUNNING.
-func isRunning(state string) bool {
-	for line := range strings.Lines(state) {
-		fields := strings.Fields(line)
-		if len(fields) >= 4 && fields[0] == "STATE" {
-			return fields[3] == "RUNNING"
-		}
-	}
-	return false
 }
 
 // natAddress returns the address of the host in the network of containers.

@@ -7,13 +7,6 @@ import (
 	"testing"
 )
 
-func TestServiceStates(t *testing.T) {
-	const running = "\r\nSERVICE_NAME: docker \r\n        TYPE               : 10  WIN32_OWN_PROCESS  \r\n        STATE              : 4  RUNNING \r\n                                (STOPPABLE, NOT_PAUSABLE, ACCEPTS_SHUTDOWN)\r\n"
-	if !isRunning(running) || isRunning(strings.Replace(running, "4  RUNNING", "2  START_PENDING", 1)) || isRunning("") {
-		t.Error("wrong state")
-	}
-}
-
 func TestRuntimeConditions(t *testing.T) {
 	const info = `{"config": {"containerdRootDir": "C:\\windows-node\\containerd\\root"}, "golang": "go1.26.8", "status": {"conditions": [
 		{"message": "", "reason": "", "status": true, "type": "RuntimeReady"},

@@ -142,14 +142,9 @@ func parsePrediction(text string) ([]containerOptions, error) {
 // register starts the plugin and waits until the kubelet has its devices.
 func (n *node) register(ctx context.Context) ([]string, error) {
 	var err error
-	if n.plugin, err = n.start("plugin", n.serveArguments()...); err != nil {
+	if n.plugin, err = n.startDaemon("plugin", n.serveArguments()...); err != nil {
 		return nil, err
 	}
-	running := n.plugin
-	n.later("plugin", func(context.Context) error {
-		running.kill()
-		return nil
-	})
 	return nil, n.awaitReady(ctx)
 }
 
@@ -195,21 +190,21 @@ func parseStatus(text string) error {
 // mustEqual fails unless the container runtime was asked for what was predicted. It was also asked
 // for what every pod gets, such as a file for names of hosts.
 func (wanted containerOptions) mustEqual(got inspection) error {
-	var asked, predicted []string
+	asked, predicted := []string{}, []string{}
 	for _, device := range got.Info.Config.Devices {
 		asked = append(asked, "device "+device.HostPath)
 	}
 	for _, mount := range got.Info.Config.Mounts {
-		inWindows := strings.HasPrefix(strings.ToLower(mount.ContainerPath), `c:\windows\`)
-		if inWindows && !strings.HasSuffix(strings.ToLower(mount.ContainerPath), `\drivers\etc\hosts`) {
-			asked = append(asked, fmt.Sprint("mount ", mount.HostPath, " at ", mount.ContainerPath, ", read-only: ", mount.ReadOnly))
+		path := strings.ToLower(mount.ContainerPath)
+		if strings.HasPrefix(path, `c:\windows\`) && !strings.HasSuffix(path, `\drivers\etc\hosts`) {
+			asked = append(asked, mount.text())
 		}
 	}
 	for _, device := range wanted.Devices {
 		predicted = append(predicted, "device "+device.HostPath)
 	}
 	for _, mount := range wanted.Mounts {
-		predicted = append(predicted, fmt.Sprint("mount ", mount.HostPath, " at ", mount.ContainerPath, ", read-only: ", mount.ReadOnly))
+		predicted = append(predicted, hostMount(mount).text())
 	}
 	slices.Sort(asked)
 	slices.Sort(predicted)
@@ -218,6 +213,10 @@ func (wanted containerOptions) mustEqual(got inspection) error {
 		return &problem{"the container differs from the prediction of `simulate`", "compare both in the log", cause}
 	}
 	return nil
+}
+
+func (m hostMount) text() string {
+	return fmt.Sprint("mount ", m.HostPath, " at ", m.ContainerPath, ", read-only: ", m.ReadOnly)
 }
 
 // predictionFor returns the prediction with the variables that the container has.

@@ -38,7 +38,7 @@ conf_dir = '%s'
 	if err := os.WriteFile(in("config.toml"), []byte(configuration), 0o644); err != nil {
 		return nil, err
 	}
-	arguments := []string{"--log-level=debug", "--config", in("config.toml"), "--address", `\\.\` + strings.ReplaceAll(pipe, "/", `\`),
+	arguments := []string{"--log-level=debug", "--config", in("config.toml"), "--address", containerdAddress,
 		"--root", in("root"), "--state", in("state"), "--log-file", filepath.Join(n.logs, "containerd.log"), "--service-name", serviceName}
 	if _, err := n.run(ctx, "containerd", append(arguments, "--register-service")...); err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (n *node) removeContainerd(ctx context.Context) error {
 
 // crictl calls the container runtime as the kubelet does.
 func (n *node) crictl(ctx context.Context, arguments ...string) (string, error) {
-	return n.run(ctx, "crictl", append([]string{"--runtime-endpoint", n.kubeletEndpoint, "--timeout", "10m"}, arguments...)...)
+	return n.run(ctx, "crictl", append([]string{"--runtime-endpoint", n.endpoint, "--timeout", "10m"}, arguments...)...)
 }
 
 // runtimeReady reads the output of `crictl info`.
@@ -98,7 +98,7 @@ func runtimeReady(text string) (bool, error) {
 // pullImages pulls the images. Their layers are deleted before containerd ends: Windows refuses to
 // delete their files in another way.
 func (n *node) pullImages(ctx context.Context) ([]string, error) {
-	n.later("images", func(ctx context.Context) error { return n.removeImages(ctx) })
+	n.later("images", n.removeImages)
 	for _, image := range []string{pauseImage, n.image} {
 		if _, err := n.crictl(ctx, "pull", image); err != nil {
 			return nil, &problem{"an image cannot be pulled", "let this host reach its registry, and check the name", err}
@@ -108,8 +108,7 @@ func (n *node) pullImages(ctx context.Context) ([]string, error) {
 }
 
 func (n *node) ctr(ctx context.Context, arguments ...string) (string, error) {
-	address := `\\.\` + strings.ReplaceAll(pipe, "/", `\`)
-	return n.run(ctx, "ctr", append([]string{"--address", address, "--namespace", "k8s.io"}, arguments...)...)
+	return n.run(ctx, "ctr", append([]string{"--address", containerdAddress, "--namespace", "k8s.io"}, arguments...)...)
 }
 
 func (n *node) removeImages(ctx context.Context) error {

@@ -25,7 +25,7 @@ import (
 // Windows; only their operating system differs.
 func TestKubeletWithoutAPIServer(t *testing.T) {
 	n := newStandaloneNode(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	defer func() {
 		must(t, n.clean(ctx))
@@ -86,7 +86,7 @@ func newStandaloneNode(t *testing.T) *node {
 	n.folder = filepath.Join(cluster, "nodes", nodeName)
 	must(t, os.MkdirAll(n.folder, 0o755))
 	n.os, n.image = "linux", "example.com/image"
-	n.kubeletEndpoint = "unix://" + runtimeSocket(n.folder)
+	n.endpoint = "unix://" + runtimeSocket(n.folder)
 	for _, port := range []*int{&n.ports.server, &n.ports.readOnly} {
 		*port, err = loopback.FreePort()
 		must(t, err)

@@ -97,7 +97,7 @@ func (s step) try(ctx context.Context, succeeded map[string]bool) finding {
 		f.status = ok
 		return f
 	}
-	f.status, f.detail = failed, err.Error()
+	f.status = failed
 	if s.informative {
 		f.status = warning
 	}
@@ -105,6 +105,9 @@ func (s step) try(ctx context.Context, succeeded map[string]bool) finding {
 	var known *problem
 	if errors.As(err, &known) {
 		f.what, f.hint = known.what, known.hint
+	}
+	if detail := err.Error(); detail != f.what {
+		f.detail = detail
 	}
 	if limited.Err() != nil && ctx.Err() == nil {
 		f.what = fmt.Sprintf("not done after %v: %s", s.limit, f.what)
@@ -114,7 +117,7 @@ func (s step) try(ctx context.Context, succeeded map[string]bool) finding {
 
 // text is the finding for the console and the log. It may contain private data.
 func (f finding) text() string {
-	lines := []string{fmt.Sprintf("%-8s %-18s %s (%s)", f.status, f.step, f.what, strings.Join(f.measured, " "))}
+	lines := []string{strings.TrimSpace(fmt.Sprintf("%-8s %-18s %s %s", f.status, f.step, f.what, strings.Join(f.measured, " ")))}
 	for _, line := range strings.Split(strings.TrimSpace(f.detail), "\n") {
 		if line != "" {
 			lines = append(lines, "         "+line)
