@@ -114,60 +114,75 @@ func (n *node) checkHost(ctx context.Context) ([]string, error) {
 	if !n.elevated {
 		return nil, &problem{"not elevated", "run this program as administrator", nil}
 	}
-	if n.image == "" {
-		tag := images[n.build]
-		if tag == "" {
-			cause := fmt.Errorf("build %d", n.build)
-			return nil, &problem{"no image is known for this build of Windows", "name one with --image", cause}
-		}
-		n.image = "mcr.microsoft.com/windows/nanoserver:" + tag
-		if n.live {
-			// nanoserver has no Direct3D.
-			n.image = "mcr.microsoft.com/windows/server:" + tag
-		}
+	if err := n.chooseImage(); err != nil {
+		return nil, err
 	}
 	if err := n.mustHaveService(ctx, "vmcompute", true, "Windows has no feature Containers", "run `Install-WindowsFeature Containers` and restart Windows"); err != nil {
 		return nil, err
 	}
-	const notHere = "use a machine that is no Kubernetes node"
-	if err := n.mustHaveService(ctx, "kubelet", false, "a kubelet is installed", notHere); err != nil {
-		return nil, err
-	}
-	processes, err := n.run(ctx, "tasklist", "/fi", "imagename eq kubelet.exe", "/fo", "csv", "/nh")
-	if err != nil {
-		return nil, err
-	}
-	if strings.Contains(processes, "kubelet.exe") {
-		return nil, &problem{"a kubelet runs", notHere, nil}
-	}
-	if _, err := os.Lstat(n.onDrive("var", "lib", "kubelet")); !errors.Is(err, fs.ErrNotExist) {
-		return nil, &problem{"a kubelet has run here", "use another machine, or remove " + `\var\lib\kubelet`, err}
-	}
-	for _, port := range []int{n.ports.server, n.ports.readOnly} {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			return nil, &problem{"a port of the kubelet is in use", notHere, err}
-		}
-		listener.Close()
-	}
-	const leftovers = "remove the folder and the service " + serviceName + " of an earlier run"
-	if err := n.mustHaveService(ctx, serviceName, false, "an earlier run was not cleaned up", leftovers); err != nil {
+	if err := n.mustHaveNoKubelet(ctx); err != nil {
 		return nil, err
 	}
 	if err := n.mustHavePrograms(); err != nil {
 		return nil, err
 	}
-	// Folders that the kubelet and the plugin create outside of theirs.
-	for _, path := range []string{n.onDrive("var", "lib", "kubelet"), n.onDrive("var", "log", "containers"), n.onDrive("ProgramData", "directx-device-plugin")} {
-		if created := firstMissing(path); created != "" {
-			n.later("folder "+created, func(context.Context) error { return removeAll(created) })
-		}
+	const leftovers = "remove the folder and the service " + serviceName + " of an earlier run"
+	if err := n.mustHaveService(ctx, serviceName, false, "an earlier run was not cleaned up", leftovers); err != nil {
+		return nil, err
 	}
 	if err := os.Mkdir(n.folder, 0o755); err != nil {
 		return nil, &problem{"an earlier run was not cleaned up", leftovers, err}
 	}
 	n.later("folder "+n.folder, func(context.Context) error { return removeAll(n.folder) })
+	// What the kubelet and the plugin create outside of it.
+	for _, path := range []string{n.onDrive("var", "lib", "kubelet"), n.onDrive("var", "log", "containers"), n.onDrive("ProgramData", "directx-device-plugin")} {
+		if created := firstMissing(path); created != "" {
+			n.later("folder "+created, func(context.Context) error { return removeAll(created) })
+		}
+	}
 	return []string{fmt.Sprintf("build=%d", n.build)}, nil
+}
+
+// chooseImage chooses the image of the pods for the build of Windows.
+func (n *node) chooseImage() error {
+	tag := images[n.build]
+	switch {
+	case n.image != "":
+	case tag == "":
+		return &problem{"no image is known for this build of Windows", "name one with --image", fmt.Errorf("build %d", n.build)}
+	case n.live:
+		// nanoserver has no Direct3D.
+		n.image = "mcr.microsoft.com/windows/server:" + tag
+	default:
+		n.image = "mcr.microsoft.com/windows/nanoserver:" + tag
+	}
+	return nil
+}
+
+// mustHaveNoKubelet refuses a Kubernetes node.
+func (n *node) mustHaveNoKubelet(ctx context.Context) error {
+	const hint = "use a machine that is no Kubernetes node"
+	if err := n.mustHaveService(ctx, "kubelet", false, "a kubelet is installed", hint); err != nil {
+		return err
+	}
+	processes, err := n.run(ctx, "tasklist", "/fi", "imagename eq kubelet.exe", "/fo", "csv", "/nh")
+	if err != nil {
+		return err
+	}
+	if strings.Contains(processes, "kubelet.exe") {
+		return &problem{"a kubelet runs", hint, nil}
+	}
+	if _, err := os.Lstat(n.onDrive("var", "lib", "kubelet")); !errors.Is(err, fs.ErrNotExist) {
+		return &problem{"a kubelet has run here", hint, err}
+	}
+	for _, port := range []int{n.ports.server, n.ports.readOnly} {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return &problem{"a port of the kubelet is in use", hint, err}
+		}
+		listener.Close()
+	}
+	return nil
 }
 
 func (n *node) mustHavePrograms() error {
