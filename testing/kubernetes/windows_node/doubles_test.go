@@ -105,14 +105,13 @@ func (l testLog) Write(text []byte) (int, error) {
 
 func noDouble(string, []string) error { return nil }
 
-// containerdDouble adds its service to services.txt, and removes it.
-func containerdDouble(state string, arguments []string) error {
-	services := setting(state, "services")
-	services = slices.DeleteFunc(services, func(name string) bool { return name == serviceName })
-	if slices.Contains(arguments, "--register-service") {
-		services = append(services, serviceName)
-	}
-	return os.WriteFile(filepath.Join(state, "services.txt"), []byte(strings.Join(services, " ")), 0o644)
+// containerdDouble adds its service to services.txt.
+func containerdDouble(state string, _ []string) error {
+	return writeServices(state, append(setting(state, "services"), serviceName))
+}
+
+func writeServices(state string, names []string) error {
+	return os.WriteFile(filepath.Join(state, "services.txt"), []byte(strings.Join(names, " ")), 0o644)
 }
 
 // serviceDouble knows the services in services.txt. They run, except the one in stopped.txt.
@@ -128,6 +127,9 @@ func serviceDouble(state string, arguments []string) error {
 			return fmt.Errorf("[SC] StartService FAILED 1056:")
 		}
 		return os.WriteFile(started, nil, 0o644)
+	}
+	if arguments[0] == "delete" {
+		return writeServices(state, slices.DeleteFunc(setting(state, "services"), func(known string) bool { return known == name }))
 	}
 	if arguments[0] == "stop" {
 		return os.WriteFile(filepath.Join(state, "stopped.txt"), []byte(name), 0o644)

@@ -106,6 +106,9 @@ func TestContainersWithoutTheKubelet(t *testing.T) {
 	if len(entries) != 3 {
 		t.Errorf("not only doubles, logs and programs are left: %v", entries)
 	}
+	if services := setting(n.state(), "services"); !slices.Equal(services, []string{"vmcompute"}) {
+		t.Errorf("a service is left: %v", services)
+	}
 	text, err := os.ReadFile(report)
 	must(t, err)
 	host, err := os.Hostname()

@@ -34,7 +34,9 @@ sandbox = '%s'
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ['%s']
 conf_dir = '%s'
-`, pauseImage, filepath.Dir(n.paths[natPlugin]), filepath.Join(n.folder, "cni"))
+[plugins.'io.containerd.internal.v1.opt']
+path = '%s'
+`, pauseImage, filepath.Dir(n.paths[natPlugin]), filepath.Join(n.folder, "cni"), in("opt"))
 	if err := os.WriteFile(in("config.toml"), []byte(configuration), 0o644); err != nil {
 		return nil, err
 	}
@@ -64,7 +66,8 @@ func (n *node) removeContainerd(ctx context.Context) error {
 			return err == nil && strings.Contains(state, "STOPPED"), err
 		})
 	}
-	_, err := n.run(ctx, "containerd", "--service-name", serviceName, "--unregister-service")
+	// containerd can do this, too, but first it creates the folders of its defaults.
+	_, err := n.run(ctx, "sc", "delete", serviceName)
 	return errors.Join(stopError, err)
 }
 
