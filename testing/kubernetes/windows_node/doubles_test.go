@@ -40,9 +40,9 @@ func newNode(t *testing.T) *node {
 	folder := t.TempDir()
 	n := &node{
 		platform:     platform{os: "windows", elevated: true, build: 20348, drive: filepath.Join(folder, "drive")},
-		folder:       filepath.Join(folder, "windows-node"),
 		natInterface: "lo", endpoint: "unix:///nowhere",
 	}
+	n.folder = filepath.Join(folder, "windows-node")
 	n.programs = n.onDrive("programs")
 	n.paths, n.logs = map[string]string{}, n.onDrive("logs")
 	n.log = testLog{t}

@@ -18,6 +18,7 @@ func (n *node) kubeletConfiguration() map[string]any {
 		"staticPodPath":      n.manifests(),
 		"fileCheckFrequency": "2s",
 		"podLogsDir":         filepath.Join(n.folder, "pod-logs"),
+		"volumePluginDir":    filepath.Join(n.folder, "volume-plugins"),
 
 		"containerRuntimeEndpoint": n.endpoint,
 		// Whoever may call the kubelet's port may run programs in containers of SYSTEM. Nobody may;

@@ -29,7 +29,7 @@ const nodeName = "windows-node"
 // onWindows returns the node with the paths and endpoints that it has on Windows.
 func onWindows() *node {
 	return &node{
-		platform: platform{os: "windows", build: 20348, drive: `C:\`}, folder: `C:\windows-node`, programs: `C:\programs`,
+		platform: platform{os: "windows", build: 20348, drive: `C:\`}, machine: machine{folder: `C:\windows-node`}, programs: `C:\programs`,
 		image: "mcr.microsoft.com/windows/nanoserver:ltsc2022", ports: ports{10250, 10255}, endpoint: runtimeEndpoint,
 	}
 }
@@ -50,6 +50,11 @@ func TestTheKubeletAcceptsItsConfiguration(t *testing.T) {
 	must(t, err)
 	if loaded.ResolverConfig != "" {
 		t.Errorf("Windows has no %s", loaded.ResolverConfig)
+	}
+	for _, folder := range []string{loaded.VolumePluginDir, loaded.PodLogsDir, loaded.StaticPodPath} {
+		if !strings.Contains(folder, "windows-node") {
+			t.Errorf("the kubelet also writes to %s", folder)
+		}
 	}
 	if loaded.Authentication.Anonymous.Enabled || loaded.Address != "127.0.0.1" {
 		t.Error("others may call the kubelet")

@@ -31,8 +31,6 @@ var images = map[int]string{20348: "ltsc2022", 26100: "ltsc2025"}
 type node struct {
 	machine
 	platform
-	// folder has everything that this program makes.
-	folder string
 	// programs has the plugin and directx-visible.
 	programs string
 	// pluginImage is the archive of the plugin's image, or empty.

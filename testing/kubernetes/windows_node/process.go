@@ -17,6 +17,9 @@ import (
 type machine struct {
 	// paths are where programs are, by their names. Others are searched in PATH.
 	paths map[string]string
+	// folder has everything that this program makes. It is on the system drive, on which the kubelet
+	// finds some of its folders only if it also works there.
+	folder string
 	// logs is the folder of all logs.
 	logs string
 	// log receives every command and its output.
@@ -64,6 +67,7 @@ func (m *machine) start(name string, arguments ...string) (*daemon, error) {
 	defer log.Close()
 	fmt.Fprintf(m.log, "%s %s %s &\n", time.Now().Format(time.TimeOnly), name, strings.Join(arguments, " "))
 	d := &daemon{command: exec.Command(m.path(name), arguments...), log: path, ended: make(chan struct{})}
+	d.command.Dir = m.folder
 	d.command.Stdout, d.command.Stderr = log, log
 	if err := d.command.Start(); err != nil {
 		return nil, err
