@@ -10,12 +10,13 @@ import (
 func TestRuntimeConditions(t *testing.T) {
 	const info = `{"config": {"containerdRootDir": "C:\\windows-node\\containerd\\root"}, "golang": "go1.26.8", "status": {"conditions": [
 		{"message": "", "reason": "", "status": true, "type": "RuntimeReady"},
+		{"message": "{...}", "reason": "ContainerdHasDeprecationWarnings", "status": false, "type": "ContainerdHasNoDeprecationWarnings"},
 		{"message": "Network plugin returns error: cni plugin not initialized", "reason": "NetworkPluginNotReady", "status": false, "type": "NetworkReady"}]}}`
 	ready, err := runtimeReady(info)
 	if ready || err == nil || !strings.Contains(err.Error(), "cni plugin not initialized") {
 		t.Error(ready, err)
 	}
-	ready, err = runtimeReady(strings.Replace(info, "false", "true", 1))
+	ready, err = runtimeReady(strings.Replace(info, `false, "type": "NetworkReady"`, `true, "type": "NetworkReady"`, 1))
 	if !ready || err != nil {
 		t.Error(ready, err)
 	}

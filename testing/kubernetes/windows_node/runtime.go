@@ -89,13 +89,18 @@ func runtimeReady(text string) (bool, error) {
 	if err := json.Unmarshal([]byte(text), &info); err != nil {
 		return false, err
 	}
-	ready := map[string]bool{}
+	ready := 0
 	for _, condition := range info.Status.Conditions {
-		if ready[condition.Type] = condition.Status; !condition.Status {
+		// containerd has others, for example about deprecated options.
+		if condition.Type != "RuntimeReady" && condition.Type != "NetworkReady" {
+			continue
+		}
+		if !condition.Status {
 			return false, fmt.Errorf("%s: %s: %s", condition.Type, condition.Reason, condition.Message)
 		}
+		ready++
 	}
-	return ready["RuntimeReady"] && ready["NetworkReady"], nil
+	return ready == 2, nil
 }
 
 // pullImages pulls the images. Their layers are deleted before containerd ends: Windows refuses to
