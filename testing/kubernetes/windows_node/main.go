@@ -111,9 +111,9 @@ func (n *node) pluginVersion() string {
 // steps are all steps in their order. Containers without the kubelet come first, because the
 // kubelet removes those that it does not know.
 func (n *node) steps() []step {
-	noGPU, noImage := "", ""
+	noGPU, live, noImage := "", "without --live", ""
 	if n.live {
-		noGPU = "only on a host without GPU"
+		noGPU, live = "only on a host without GPU", ""
 	}
 	if n.pluginImage == "" {
 		noImage = "no --plugin-image"
@@ -136,7 +136,9 @@ func (n *node) steps() []step {
 		{name: "prediction", proves: "the plugin finds devices, and simulate predicts their containers", limit: short, needs: needs("host"), run: n.describeHost},
 		{name: "kubelet", proves: "a kubelet runs without API server", limit: short, needs: needs("images"), run: n.startKubelet},
 		{name: "registration", proves: "the plugin registers over the socket, and the kubelet has its devices", limit: short, needs: needs("kubelet", "prediction"), run: n.register},
-		{name: "pod", proves: "a pod has its device, files, variables and directx-visible", limit: short, needs: needs("registration"), run: n.firstPod},
+		{name: "pod", proves: "a pod has its device, files and variables", limit: short, needs: needs("registration"), run: n.firstPod},
+		{name: "launcher", proves: "directx-visible runs in the container", limit: short, needs: needs("pod"), run: n.checkLauncher},
+		{name: "probe", proves: "gpu-probe uses the GPU in the container", limit: short, needs: needs("pod"), unless: live, run: n.checkProbe},
 		{name: "equality", proves: "containerd received what simulate predicts", limit: short, needs: needs("pod"), run: n.compare},
 		{name: "capacity", proves: "the kubelet refuses a pod when no device is free", limit: short, needs: needs("pod"), run: n.refuse},
 		{name: "plugin-restart", proves: "the pod keeps its container when the plugin restarts", limit: short, needs: needs("pod"), run: n.restartPlugin},

@@ -51,9 +51,10 @@ type node struct {
 	plugin   *daemon
 	// wanted are the predictions for a pod, one for each device that it may get.
 	wanted []containerOptions
-	// podName and devicePod are the pod with a device.
+	// podName and devicePod are the pod with a device, and found is what its container found.
 	podName   string
 	devicePod podStatus
+	found     checks
 }
 
 // platform is what Windows reports about the host.

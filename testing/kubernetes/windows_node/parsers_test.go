@@ -74,30 +74,35 @@ func TestOutputOfContainers(t *testing.T) {
 }
 
 func TestChecksOfPods(t *testing.T) {
-	with := func(changes checks) checks {
-		found := checks{"folder": "yes", "file": "yes", "write": "no", "launcher": "121", "child": "121"}
-		maps.Copy(found, changes)
-		return found
+	device := checks{"folder": "yes", "file": "yes", "write": "no"}
+	must(t, device.mustHaveDevice(false))
+	for _, broken := range []checks{{"folder": "no"}, {"file": "no"}, {"write": "yes"}} {
+		found := maps.Clone(device)
+		maps.Copy(found, broken)
+		mustFail(t, found.mustHaveDevice(false), "the container does not see what it should")
 	}
+	must(t, checks{"folder": "yes", "file": "no", "write": "yes"}.mustHaveDevice(true))
+	mustFail(t, checks{"folder": "no"}.mustHaveDevice(true), "the container does not see what it should")
+}
+
+func TestExitCodesOfTheLauncher(t *testing.T) {
 	for _, test := range []struct {
-		changes checks
-		live    bool
-		fails   bool
+		launcher, child string
+		works, live     bool
 	}{
-		{},
-		{changes: checks{"launcher": "0", "child": "7"}},
-		{changes: checks{"folder": "no"}, fails: true},
-		{changes: checks{"write": "yes"}, fails: true},
-		// directx-visible was not found, its filter was not, or a library of it is missing.
-		{changes: checks{"launcher": "9009"}, fails: true},
-		{changes: checks{"child": "122"}, fails: true},
-		{changes: checks{"launcher": "-1073741515"}, fails: true},
-		{live: true, fails: true},
-		{live: true, changes: checks{"launcher": "0", "child": "7", "probe": "1"}, fails: true},
-		{live: true, changes: checks{"launcher": "0", "child": "7", "probe": "0", "file": "no"}},
+		{"0", "7", true, true},
+		{"121", "121", true, false},
+		// Not found, without its filter, and without a library.
+		{"9009", "9009", false, false},
+		{"0", "122", false, false},
+		{"-1073741515", "7", false, false},
+		{"", "", false, false},
 	} {
-		if err := with(test.changes).mustHaveDevice(test.live); (err != nil) != test.fails {
-			t.Errorf("%+v: %v", test, err)
+		found := checks{"launcher": test.launcher, "child": test.child}
+		for live, works := range map[bool]bool{false: test.works, true: test.live} {
+			if err := found.mustRunLauncher(live); (err == nil) != works {
+				t.Errorf("%v, live %v: %v", found, live, err)
+			}
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (n *node) mustHaveDevice(ctx context.Context, name string, wanted func(podS
 		return nil, err
 	}
 	n.podName, n.devicePod = name, pod
-	var found output
+	found := output{}
 	if err := eventually(ctx, "the container has checked its device", func() (bool, error) {
 		text, err := n.crictl(ctx, "logs", pod.container)
 		found = parseOutput(text)
@@ -40,10 +40,19 @@ func (n *node) mustHaveDevice(ctx context.Context, name string, wanted func(podS
 	if err := found.checks.mustHaveDevice(n.live); err != nil {
 		return nil, err
 	}
-	if _, err := n.predictionFor(found.variables); err != nil {
-		return nil, err
-	}
-	return []string{"launcher=" + found.checks["launcher"], "child=" + found.checks["child"]}, nil
+	n.found = found.checks
+	_, err = n.predictionFor(found.variables)
+	return nil, err
+}
+
+// checkLauncher judges how directx-visible has ended in the pod.
+func (n *node) checkLauncher(context.Context) ([]string, error) {
+	return []string{"check=" + n.found["launcher"], "child=" + n.found["child"]}, n.found.mustRunLauncher(n.live)
+}
+
+// checkProbe judges how gpu-probe has ended in the pod.
+func (n *node) checkProbe(context.Context) ([]string, error) {
+	return []string{"exit=" + n.found["probe"]}, n.found.mustInclude(checks{"probe": "0"})
 }
 
 // compare compares the container with the prediction of `simulate`.
