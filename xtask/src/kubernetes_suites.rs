@@ -1,5 +1,6 @@
 //! Runs the Go tests of `testing/kubernetes`: the kubelet's own device manager in three versions, a
-//! Kubernetes cluster, the API server's validation, helm, and Prometheus' parsers.
+//! Kubernetes cluster, the API server's validation, helm, Prometheus' parsers, and the program that
+//! tests a Windows node.
 //!
 //! Each package says what it tests. Go keeps what it compiles in the user's cache.
 
@@ -31,6 +32,7 @@ pub(crate) fn check() -> Result<()> {
     // The tests build these at the same time; two builds would compile the same packages.
     if cfg!(target_os = "linux") {
         run(go("build").args(["./control_plane", "helm.sh/helm/v4/cmd/helm"]))?;
+        run(go("vet").arg("./windows_node").env("GOOS", "windows"))?;
     }
     run(test().args(packages))?;
     if cfg!(any(target_os = "linux", windows)) {

@@ -17,7 +17,9 @@ import (
 	kubeletoptions "k8s.io/kubernetes/cmd/kubelet/app/options"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 	cadvisor "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
+	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/configfiles"
 	"k8s.io/kubernetes/pkg/kubemark"
+	utilfs "k8s.io/kubernetes/pkg/util/filesystem"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,14 +38,11 @@ const (
 )
 
 // runKubelet runs the kubelet of a node. Its folder device-plugins takes the place of the
-// kubelet's fixed one, so that one machine has several nodes.
+// kubelet's fixed one, so that one machine has several nodes. A standalone kubelet has no API
+// server, and serves as its configuration says.
 func runKubelet(ctx context.Context, o options) error {
 	folder := nodeFolder(o)
 	if err := provideFixedFolder(filepath.Join(folder, "device-plugins")); err != nil {
-		return err
-	}
-	client, err := nodeClient(o)
-	if err != nil {
 		return err
 	}
 	runtime, images, err := connectRuntime(ctx, "unix://"+runtimeSocket(o))
@@ -51,6 +50,24 @@ func runKubelet(ctx context.Context, o options) error {
 		return err
 	}
 	manager, err := newContainerManager(klog.FromContext(ctx), o.affinity)
+	if err != nil {
+		return err
+	}
+	machine := &cadvisor.Fake{NodeName: o.node}
+	if o.standalone != "" {
+		flags := nodeFlags(o, folder)
+		config, err := loadConfiguration(ctx, o.standalone)
+		if err != nil {
+			return err
+		}
+		kubelet := kubemark.NewHollowKubelet(flags, config, nil, nil, machine, images, runtime, manager)
+		// A client that is nil is a client for the kubelet.
+		kubelet.KubeletDeps.KubeClient, kubelet.KubeletDeps.HeartbeatClient = nil, nil
+		go kubelet.Run(ctx)
+		<-ctx.Done()
+		return nil
+	}
+	client, err := nodeClient(o)
 	if err != nil {
 		return err
 	}
@@ -66,7 +83,6 @@ func runKubelet(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	machine := &cadvisor.Fake{NodeName: o.node}
 	go kubemark.NewHollowKubelet(flags, config, api, heartbeats, machine, images, runtime, manager).Run(ctx)
 	// A kubelet that receives a shutdown signal leaves its pods as they are.
 	<-ctx.Done()
@@ -122,13 +138,27 @@ func nodeClient(o options) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", authority.file(user+".kubeconfig"))
 }
 
-func configuration(o options, folder string) (*kubeletoptions.KubeletFlags, *kubeletconfig.KubeletConfiguration, error) {
+func nodeFlags(o options, folder string) *kubeletoptions.KubeletFlags {
 	flags := kubeletoptions.NewKubeletFlags()
 	flags.RootDirectory = filepath.Join(folder, "root")
 	flags.HostnameOverride = o.node
 	flags.MinimumGCAge = metav1.Duration{Duration: time.Minute}
 	flags.MaxContainerCount = 100
 	flags.MaxPerPodContainerCount = 2
+	return flags
+}
+
+// loadConfiguration loads a file as the kubelet does.
+func loadConfiguration(ctx context.Context, path string) (*kubeletconfig.KubeletConfiguration, error) {
+	loader, err := configfiles.NewFsLoader(&utilfs.DefaultFs{}, path)
+	if err != nil {
+		return nil, err
+	}
+	return loader.Load(ctx)
+}
+
+func configuration(o options, folder string) (*kubeletoptions.KubeletFlags, *kubeletconfig.KubeletConfiguration, error) {
+	flags := nodeFlags(o, folder)
 	config, err := kubeletoptions.NewKubeletConfiguration()
 	if err != nil {
 		return nil, nil, err

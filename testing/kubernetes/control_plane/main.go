@@ -4,7 +4,7 @@
 //	control_plane up --folder DIR              etcd, API server, scheduler, controller manager
 //	control_plane api-server --folder DIR --port PORT
 //	control_plane runtime --folder DIR --node NAME
-//	control_plane kubelet --folder DIR --node NAME [--affinity]
+//	control_plane kubelet --folder DIR --node NAME [--affinity] [--standalone FILE]
 //
 // Everything listens on loopback, keeps its files in DIR, and ends with the process that has
 // started it. DIR/kubeconfig belongs to an administrator. The command api-server runs one more API
@@ -46,6 +46,8 @@ type options struct {
 	port int
 	// affinity is for a kubelet with the feature gate WindowsCPUAndMemoryAffinity.
 	affinity bool
+	// standalone is the configuration file of a kubelet without API server.
+	standalone string
 }
 
 func main() {
@@ -101,6 +103,7 @@ func parse(name string, arguments []string) (options, error) {
 	}
 	if name == "kubelet" {
 		flags.BoolVar(&o.affinity, "affinity", false, "allocate devices when a pod is admitted")
+		flags.StringVar(&o.standalone, "standalone", "", "run without API server, with this configuration file")
 	}
 	if err := flags.Parse(arguments); err != nil {
 		return o, err

@@ -31,6 +31,8 @@ func runRuntime(ctx context.Context, o options) error {
 	if err := os.MkdirAll(r.folder, 0o755); err != nil {
 		return err
 	}
+	// A kubelet refuses images without size that it does not pull itself.
+	r.ImageService.SetFakeImageSize(1)
 	r.RuntimeService.FakeStatus = &v1.RuntimeStatus{Conditions: []*v1.RuntimeCondition{
 		{Type: v1.RuntimeReady, Status: true},
 		{Type: v1.NetworkReady, Status: true},

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// variablePrefix is how the names of the plugin's variables begin.
+	variablePrefix = "DIRECTX_"
+	// probeFolder has gpu-probe in containers on a node with a GPU.
+	probeFolder = `C:\windows-node`
+)
+
+// The exit codes of directx-visible (docs/reference/directx-visible.md), and one of the child
+// process that it starts here.
+const (
+	launcherStale = "121"
+	childExitCode = "7"
+)
+
+// What a container does for cmd.exe, joined by `&`. `!errorlevel!` is the exit code of the program
+// before it. There are no quotation marks: cmd.exe and containerd treat them differently.
+var (
+	fileChecks = []string{
+		`(if exist ` + driverStore + ` (echo check folder yes) else (echo check folder no))`,
+		`(if exist ` + mountedFile + ` (echo check file yes) else (echo check file no))`,
+		`(echo changed>>` + mountedFile + `) 2>nul && echo check write yes || echo check write no`,
+	}
+	// A pod without its device must fail, because the kubelet does not notice it.
+	deviceCheck    = `(if not defined DIRECTX_VISIBLE_DEVICES (echo check device no & exit 3))`
+	variables      = `set ` + variablePrefix
+	launcherChecks = []string{
+		`directx-visible --check & echo check launcher !errorlevel!`,
+		`directx-visible -- cmd /c exit ` + childExitCode + ` & echo check child !errorlevel!`,
+	}
+	probeCheck = probeFolder + `\gpu-probe.exe --expect & echo check probe !errorlevel!`
+	done       = `echo check done yes`
+	keep       = `ping -t 127.0.0.1 >nul`
+)
+
+// endAfterChecks is for containers without the kubelet.
+var endAfterChecks = append(slices.Clone(fileChecks), done)
+
+// podChecks are for pods with a device, which keep running.
+func (n *node) podChecks() []string {
+	commands := append([]string{deviceCheck}, fileChecks...)
+	commands = append(append(commands, variables), launcherChecks...)
+	if n.live {
+		commands = append(commands, probeCheck)
+	}
+	return append(commands, done, keep)
+}
+
+func script(commands []string) []string {
+	return []string{"cmd", "/v:on", "/c", strings.Join(commands, " & ")}
+}
+
+// checks are what a container has found out, by name.
+type checks map[string]string
+
+// output is what a container wrote.
+type output struct {
+	checks    checks
+	variables map[string]string
+}
+
+func parseOutput(text string) output {
+	found := output{checks{}, map[string]string{}}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "check" {
+			found.checks[fields[1]] = fields[2]
+		} else if name, value, ok := strings.Cut(line, "="); ok && strings.HasPrefix(name, variablePrefix) {
+			found.variables[name] = value
+		}
+	}
+	return found
+}
+
+// mustInclude fails unless the container has found what is wanted.
+func (found checks) mustInclude(wanted checks) error {
+	for name, value := range wanted {
+		if found[name] != value {
+			cause := fmt.Errorf("check %s: %q, expected %q, of %v", name, found[name], value, found)
+			return &problem{"the container does not see what it should", "read the checks in the log", cause}
+		}
+	}
+	return nil
+}
+
+// mustHaveDevice fails unless a pod's container has its device. Only a made-up device has the file.
+func (found checks) mustHaveDevice(live bool) error {
+	if live {
+		return found.mustInclude(checks{"folder": "yes"})
+	}
+	return found.mustInclude(checks{"folder": "yes", "file": "yes", "write": "no"})
+}
+
+// mustRunLauncher fails unless directx-visible has checked itself and started a child process.
+// Without a GPU it may find that the made-up device does not exist.
+func (found checks) mustRunLauncher(live bool) error {
+	for name, code := range map[string]string{"launcher": "0", "child": childExitCode} {
+		if got := found[name]; got != code && (live || got != launcherStale) {
+			cause := fmt.Errorf("%s ended with %q", name, got)
+			return &problem{"directx-visible does not work in the container", "its exit codes are in docs/reference/directx-visible.md", cause}
+		}
+	}
+	return nil
+}
