@@ -27,7 +27,7 @@ const LOCATION_PATH_BUILD: u32 = 18_362;
 /// What a container gets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// The one device entry that Windows honours.
+    /// The one device entry that reaches Windows.
     pub device: DeviceGrant,
     /// The container's physical devices, each once, in the order of the advertised list.
     pub devices: Vec<Arc<Device>>,
@@ -80,7 +80,7 @@ pub enum PlanWarning {
     )]
     NoLocationPathSupport(DeviceClass),
     /// Replicas of one device add no capacity to a container.
-    #[error("{slots} of the container's slots are replicas of the same device `{device}`")]
+    #[error("{slots} of the container's replicas belong to the same device `{device}`")]
     ReplicasOfSameDevice {
         /// The container's slots on the device; at least 2.
         slots: usize,

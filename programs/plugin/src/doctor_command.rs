@@ -15,7 +15,7 @@ use daemon::{event_loop, signals};
 /// What follows the options of `doctor`.
 pub(crate) const DOCTOR_EXAMPLES: &str = "\
 Exits with 1 if there is a problem, and with 0 if there are only warnings. Every line is
-explained in docs/troubleshooting.md.
+explained in docs/doctor.md.
 
 Examples:
   Check this node, as administrator:
