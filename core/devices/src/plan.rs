@@ -1,8 +1,6 @@
 //! Plans what one container gets for the device IDs that the kubelet allocates to it.
 //!
-//! Input: a resource's devices, device IDs and host facts. Output: one device entry,
-//! mounts and environment variables, with every decision that an administrator may
-//! ask about.
+//! A plan has one device entry, mounts and environment variables, and the reason for every decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -187,7 +185,7 @@ pub fn plan<'a>(
 }
 
 /// The part of a [`plan`] that does not depend on how the container's devices are named,
-/// for runtimes that honour several device entries.
+/// for runtimes that honor several device entries.
 pub fn contents<'a>(
     resource: &ResourceDevices,
     ids: impl IntoIterator<Item = &'a str>,

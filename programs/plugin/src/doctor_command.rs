@@ -1,4 +1,4 @@
-//! `doctor` and `verify`: look at a node, and try it; see the crate [`doctor`].
+//! `doctor` and `verify`: inspect and test a node; see the crate [`doctor`].
 
 use std::process::ExitCode;
 use std::time::Duration;
