@@ -15,7 +15,7 @@ use devices::LAUNCHER_FILES;
 /// The folder and its two parents below `ProgramData` belong to this program.
 const OWN_LEVELS: usize = 3;
 
-const MISSING: &str = "directx-visible.exe and directx-visible-filter.dll belong beside the plugin: copy them there, or set \
+const MISSING: &str = "copy directx-visible.exe and directx-visible-filter.dll to the folder of the plugin, or set \
      visibility: off";
 const REFUSED: &str = "remove the folder if it is a link or belongs to another account, and look for an antivirus program \
      that locks the file; the plugin tries again with the next read of the host";
