@@ -28,7 +28,7 @@ pub(crate) fn link(file: &str, description: &str) -> io::Result<()> {
     resource
         .set_language(LANGUAGE)
         .set("ProductName", "DirectX device plugin for Kubernetes")
-        .set("LegalCopyright", "MIT licence")
+        .set("LegalCopyright", "MIT license")
         .set("FileDescription", description)
         .set("InternalName", file.rsplit_once('.').map_or(file, |(name, _)| name))
         .set("OriginalFilename", file);

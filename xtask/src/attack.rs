@@ -1,4 +1,4 @@
-//! `cargo xtask attack`: attacks the release program and writes the table of `docs/security.md`.
+//! `cargo xtask attack`: attacks the release program and writes the table of `docs/attacks.md`.
 //! The step `attack` of the tests runs a short form against the debug program.
 
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     for package in ["plugin", "adversary"] {
         run(cargo().args(["build", "--quiet", "--release", "--package", package]))?;
     }
-    let write = ["--write".into(), "docs/security.md".into()];
+    let write = ["--write".into(), "docs/attacks.md".into()];
     attack("release", if arguments.is_empty() { &write } else { arguments })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -34,7 +34,7 @@ enum Command {
     Test(test_run::Options),
     /// Measure the release program and write docs/benchmarks.md
     Bench(PassedOn),
-    /// Attack the release program and write the table of docs/security.md
+    /// Attack the release program and write the table of docs/attacks.md
     Attack(PassedOn),
     /// Build the libraries that directx-visible puts into programs
     VisibilityFilter,

@@ -91,7 +91,7 @@ impl Report {
     }
 }
 
-/// Runs a step in a process of its own, so that its output does not mix with that of the others.
+/// Runs a step in a separate process, so that its output does not mix with that of the others.
 /// The thread returns the output and when the process ended.
 fn start_beside(step: &Step) -> Result<JoinHandle<Result<(Output, Instant)>>> {
     let mut command = Command::new(current_exe().context("cannot find this program")?);

@@ -81,7 +81,7 @@ fn usage(message: &str) -> Failure {
 
 fn no_command() -> Failure {
     let hint = "write it after `--`, as in directx-visible -- C:\\app\\server.exe";
-    Failure::new(USAGE, "there is no command", hint)
+    Failure::new(USAGE, "no command given", hint)
 }
 
 fn unknown(word: &str) -> Failure {
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn wrong_usage_is_named() {
         for (words, expected) in [
-            (&[][..], "error: there is no command\nhint: write it after"),
-            (&["--require"][..], "error: there is no command"),
-            (&["--"][..], "error: there is no command"),
+            (&[][..], "error: no command given\nhint: write it after"),
+            (&["--require"][..], "error: no command given"),
+            (&["--"][..], "error: no command given"),
             (&["cmd.exe"][..], "error: unexpected argument `cmd.exe`\nhint: write the command"),
             (&["--requir", "--", "a"][..], "error: unknown option `--requir`"),
             (&["--list", "x", ""][..], "error: unknown option `--list`"),

@@ -23,7 +23,7 @@ Exit codes: that of the program, or
     1  --check found a difference
     2  wrong usage
   120  the variables do not name the container's devices
-  121  none of the container's devices exists any more
+  121  the container's devices no longer exist
   122  the filter cannot be used (with --require or --check)
   123  the program would see all devices (with --require)
   125  another failure of directx-visible

@@ -115,7 +115,7 @@ fn allocation() -> Result<Allocation, Failure> {
         let missing = missing(&allowed, adapters)?;
         if !missing.is_empty() {
             let missing = shown(&missing);
-            eprintln!("directx-visible: devices of the container do not exist any more: {missing}");
+            eprintln!("directx-visible: devices of the container no longer exist: {missing}");
         }
     }
     Ok(Allocation { allowed, adapters })
@@ -177,7 +177,7 @@ fn launch_failure(error: LaunchError) -> Failure {
         }
         LaunchError::NotFiltered(why) => {
             let message = format!("the program would see every GPU: {}", reason(why));
-            Failure::new(NOT_FILTERED, message, "omit --require to run it nevertheless")
+            Failure::new(NOT_FILTERED, message, "omit --require to run it anyway")
         }
         LaunchError::System(error) => system_failure(&error),
     }
@@ -195,5 +195,5 @@ fn system_failure(error: &io::Error) -> Failure {
 }
 
 fn no_command() -> Failure {
-    Failure::new(USAGE, "there is no command", "write it after `--`")
+    Failure::new(USAGE, "no command given", "write it after `--`")
 }

@@ -1,7 +1,7 @@
 //! The container's devices, from the variables that the device plugin sets.
 //!
 //! A container can request several resources. The kubelet merges their variables by name
-//! and keeps one value of each, so every resource has a variable of its own. Older plugins
+//! and keeps one value of each, so every resource has a separate variable. Older plugins
 //! set only `DIRECTX_VISIBLE_DEVICES`.
 
 use std::ffi::OsString;

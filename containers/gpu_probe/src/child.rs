@@ -1,4 +1,4 @@
-//! Runs a child process with a time limit, so that a crash or a hang of a driver ends only that.
+//! Runs a child process with a time limit, so that a driver that crashes or hangs ends only the child.
 //!
 //! The child is this program with a hidden argument. It writes its result as one line of JSON
 //! behind a marker to standard output, because drivers write there too.

@@ -36,7 +36,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             let message = format!("cannot write to standard output: {error}");
-            Err(Failure::new(1, message, "check where standard output leads to"))
+            Err(Failure::new(1, message, "check where standard output goes"))
         }
         _ => Ok(()),
     }

@@ -18,7 +18,7 @@ pub(crate) const FLAGS: [Flag; 7] = [
     Flag {
         usage: "--expect[=<ALLOCATED>]",
         about: "Compare the visible adapters with the allocated ones: a number, or LUIDs separated \
-                by commas; without value those of the variables `DIRECTX_VISIBLE_DEVICES_*` and \
+                by commas; without a value, those in the variables `DIRECTX_VISIBLE_DEVICES_*` and \
                 `DIRECTX_VISIBLE_DEVICES`",
     },
     Flag {
@@ -42,16 +42,16 @@ impl Flag {
     }
 }
 
-const ABOUT: &str = "Use every GPU API for a moment, verify the results and report what works";
+const ABOUT: &str = "Test every GPU API, verify the results and report what works";
 const USAGE: &str = "gpu-probe [OPTIONS] [API]...";
 const APIS: &str = "APIs that must work; without names, those that are installed";
 const EXAMPLES: &str = "\
 Examples:
   Test every API that is installed:
     gpu-probe
-  Demand that CUDA and Vulkan work, for a script:
+  Require that CUDA and Vulkan work, for a script:
     gpu-probe cuda vulkan --output json
-  Fail if other GPUs are visible than the allocated ones:
+  Fail if GPUs other than the allocated ones are visible:
     gpu-probe --expect
   Keep the GPU busy for a minute:
     gpu-probe d3d12 --burn 60

@@ -1,8 +1,8 @@
-//! `gpu-probe`: uses every GPU API of a container for a moment, verifies the results on the CPU
-//! and reports what works, what does not and why.
+//! `gpu-probe`: tests every GPU API in a container, verifies the results on the CPU, and reports
+//! what works, what does not and why.
 //!
-//! Each API runs in a process of its own with a time limit, so that a hanging driver or a crashing
-//! library costs one line of the report. `directx-visible --check` lists adapters with the same
+//! Each API runs in a separate process with a time limit, so that a hanging driver or a crashing
+//! library does not affect the other tests. `directx-visible --check` lists adapters with the same
 //! code, in such processes.
 
 mod advice;

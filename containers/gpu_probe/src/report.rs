@@ -197,7 +197,7 @@ fn push_visibility(text: &mut String, visibility: &Visibility) {
         let _ = writeln!(text, "  error: LUID {luid} is visible, but was not allocated");
     }
     if !visibility.is_as_allocated {
-        let _ = writeln!(text, "  hint: see visibility in docs/troubleshooting.md");
+        let _ = writeln!(text, "  hint: see visibility in docs/doctor.md");
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
                 "  Tesla\\u{1b} T4, LUID 70000, 16384 MiB, driver 553.62, first run 1.23 ms",
                 "nvml     absent         nvml.dll not found",
                 "  hint: if the GPU is NVIDIA's, its driver's files are not mounted: see \
-                 runtime-files in docs/troubleshooting.md",
+                 runtime-files in docs/doctor.md",
                 "ok: 1 ok, 0 failed, 1 absent",
             ]
         );

@@ -56,7 +56,7 @@ pub(crate) mod x86_64 {
     /// `jmp [rip]` and the address.
     const FAR_JUMP_SIZE: usize = 14;
 
-    /// Recognises the function whose `code` lies at `address`.
+    /// Recognizes the function whose `code` lies at `address`.
     pub(crate) fn stub(code: &Code, address: u64) -> Stub {
         if code.starts_with(&START) && code.ends_with(&END) {
             Stub::SystemCall
@@ -128,7 +128,7 @@ pub(crate) mod x86 {
     /// The instruction that the jump replaces: `mov eax, number`.
     const REPLACED: usize = NEAR_JUMP_SIZE;
 
-    /// Recognises the function whose `code` lies at `address`.
+    /// Recognizes the function whose `code` lies at `address`.
     pub(crate) fn stub(code: &Code, address: u64) -> Stub {
         match code {
             // `ret` with the size of the arguments, or without it if there are none.

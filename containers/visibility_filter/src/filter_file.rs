@@ -1,5 +1,5 @@
 //! Whether a file is the filter, and who may load it, without loading it: a process can load only
-//! libraries of its own architecture, and one that imports a library that cannot be loaded does not
+//! libraries for its architecture, and one that imports a library that cannot be loaded does not
 //! start.
 
 use crate::architecture::{Architecture, number, start};

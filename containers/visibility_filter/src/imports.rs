@@ -1,6 +1,6 @@
 //! The import table of a program, with the filter as its first library.
 //!
-//! The new table lies in a block of its own above the program's image: two lists with the
+//! The new table is in a separate block above the program's image: two lists with the
 //! only imported ordinal, the payload, the filter's descriptor and the program's own
 //! descriptors. The loader of Windows loads the filter from it as any other library.
 

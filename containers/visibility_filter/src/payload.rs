@@ -1,4 +1,4 @@
-//! What the filter is told in a process: bytes that lie before the process's import table.
+//! The filter's configuration in a process: bytes before the process's import table.
 
 use core::mem::{offset_of, transmute, transmute_copy};
 
@@ -19,7 +19,7 @@ pub const VERBOSE: u64 = 2;
 /// A flag: a program started the process, and not the launcher.
 pub(crate) const CHILD: u64 = 4;
 
-/// What the filter is told. Every pattern of bits is a value, and there is no padding.
+/// The filter's configuration. Every pattern of bits is a value, and there is no padding.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Payload {

@@ -1,4 +1,4 @@
-//! The bytes of a YAML or JSON file into a struct, with limits that no file gets past.
+//! Parses the bytes of a YAML or JSON file into a struct, with limits.
 //!
 //! `serde-saphyr` parses (JSON is a subset of YAML 1.2), and the structs check keys and values. The
 //! errors get the file and the path of keys here.

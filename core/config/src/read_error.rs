@@ -40,7 +40,7 @@ impl fmt::Display for Place {
 /// What is wrong with a file, and where.
 ///
 /// It prints as `file:line: key.path: what`. The advice, if any, is [`ReadError::hint`],
-/// which the program prints on a line of its own.
+/// which the program prints on a separate line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadError {
     pub(crate) file: String,

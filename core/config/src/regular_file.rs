@@ -1,4 +1,4 @@
-//! Reads a file, if it is a regular one: a FIFO or a device can make a read wait for ever.
+//! Reads a file, if it is a regular one: a FIFO or a device can make a read wait forever.
 //! Symbolic links are followed, because the files of a mounted `ConfigMap` are links.
 
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! Checks that every use of a resource name agrees about what applies to its devices, and that
-//! containers can tell their resources apart.
+//! Checks that every use of a resource name has the same settings, and that no two resources have
+//! the same variable in a container.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! The device set: the devices that are advertised at one moment, including removed devices
-//! whose grace time has not expired or that a container holds.
+//! whose grace period has not expired or that a container holds.
 //!
-//! Each set is computed from the previous set, the newest offer, the time and, when a grace time
+//! Each set is computed from the previous set, the newest offer, the time and, when a grace period
 //! expires, the devices that containers hold; nothing here reads a clock.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -129,7 +129,7 @@ impl DeviceSet {
 
     /// The set that follows this one when the policy changes. `offer` is what the
     /// new policy makes of the snapshot that this set was computed from. A device that it does not
-    /// contain was not removed from the host, so it has no grace time.
+    /// contain was not removed from the host, so it has no grace period.
     #[must_use]
     pub fn reconfigured(&self, offer: Offer) -> DeviceSet {
         DeviceSet::of(offer, |spec| {
@@ -163,9 +163,9 @@ impl DeviceSet {
         self.resources.iter().flat_map(|r| r.entries.iter().filter_map(|e| r.review_at(e))).min()
     }
 
-    /// The set at time `now` without the removed devices whose grace time has expired. Those that
+    /// The set at time `now` without the removed devices whose grace period has expired. Those that
     /// are `held` stay, because a kubelet reports a held device that is not listed as healthy.
-    /// `None`: it is not known which devices are held, so only the grace time decides.
+    /// `None`: it is not known which devices are held, so only the grace period decides.
     #[must_use]
     pub fn reviewed(&self, held: Option<&HeldDevices>, now: Moment) -> DeviceSet {
         let resources = self.resources.iter().map(|resource| resource.reviewed(held, now));

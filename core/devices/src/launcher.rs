@@ -1,8 +1,7 @@
 //! The files of `directx-visible` that containers get under `visibility: launcher`.
 //!
-//! Input: the mounts of a container's runtime files, and host facts. Output: the mounts with
-//! the launcher and its filters, or why the container does not get them. They do not depend on the
-//! resource, so that several resources of one container agree.
+//! Adds the launcher and its filters to a container's mounts, or returns why the container does not
+//! get them. They do not depend on the resource, so that several resources of one container agree.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use crate::case_folding::fold_case;
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
 use crate::{FileName, HostDisk, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 
-/// The files of the launcher, which are released beside the daemon. The program and its filter are
+/// The files of the launcher, which are released with the daemon. The program and its filter are
 /// needed; that of 32-bit programs may be missing.
 pub const LAUNCHER_FILES: [&str; 3] =
     ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];

@@ -1,8 +1,8 @@
 //! DirectX adapters, and the decisions about them as pure functions.
 //!
-//! Input: adapters as a source reports them, and a policy. Output: devices, the reason
-//! for each skipped adapter, slots, and what a container gets. Nothing in this crate
-//! does I/O, reads a clock or the environment, or logs.
+//! From the adapters that a source reports and a policy, this crate computes the devices, the
+//! reason for each skipped adapter, the replicas, and what a container gets. It does no I/O, reads
+//! no clock or environment variables, and does not log.
 
 mod adapter;
 mod allocated_drivers;

@@ -1,4 +1,4 @@
-//! What a node object says about the devices of its node.
+//! Labels, condition and Events of a node object for the node's devices.
 //!
 //! Turns a device set into labels, a condition, and Events for what has changed. It does not
 //! know how a cluster is reached.

@@ -1,7 +1,7 @@
 //! The offer: which device is advertised under which resource.
 //!
-//! Input: a snapshot and the policy. Output: every device under exactly one resource,
-//! and a reason for every adapter that is under none.
+//! Assigns every device of a snapshot to exactly one resource, and returns a reason for every
+//! adapter without a resource.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The error of text that is not what it should be.
+//! The error for malformed text.
 
 /// Text that is not what is expected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

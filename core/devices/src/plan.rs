@@ -1,8 +1,6 @@
 //! Plans what one container gets for the device IDs that the kubelet allocates to it.
 //!
-//! Input: a resource's devices, device IDs and host facts. Output: one device entry,
-//! mounts and environment variables, with every decision that an administrator may
-//! ask about.
+//! A plan has one device entry, mounts and environment variables, and the reason for every decision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,7 +25,7 @@ const LOCATION_PATH_BUILD: u32 = 18_362;
 /// What a container gets.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
-    /// The one device entry that Windows honours.
+    /// The one device entry that reaches Windows.
     pub device: DeviceGrant,
     /// The container's physical devices, each once, in the order of the advertised list.
     pub devices: Vec<Arc<Device>>,
@@ -80,7 +78,7 @@ pub enum PlanWarning {
     )]
     NoLocationPathSupport(DeviceClass),
     /// Replicas of one device add no capacity to a container.
-    #[error("{slots} of the container's slots are replicas of the same device `{device}`")]
+    #[error("{slots} of the container's replicas belong to the same device `{device}`")]
     ReplicasOfSameDevice {
         /// The container's slots on the device; at least 2.
         slots: usize,
@@ -187,7 +185,7 @@ pub fn plan<'a>(
 }
 
 /// The part of a [`plan`] that does not depend on how the container's devices are named,
-/// for runtimes that honour several device entries.
+/// for runtimes that honor several device entries.
 pub fn contents<'a>(
     resource: &ResourceDevices,
     ids: impl IntoIterator<Item = &'a str>,

@@ -1,10 +1,9 @@
-//! Makes text from elsewhere safe to print.
+//! Makes untrusted text safe to print.
 //!
 //! Device names, IDs from clients, messages of a kubelet and values of an inventory may
 //! contain anything. In a log or on a terminal, control characters could forge a line or
 //! change colors, bidirectional controls could reorder what people read, and long text could
-//! hide the rest. Input: such text. Output: one line without these characters, of limited
-//! length.
+//! hide the rest. Printable text is one line without these characters, of limited length.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};

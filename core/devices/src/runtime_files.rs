@@ -1,8 +1,8 @@
 //! The runtime files that a driver wants copied into containers and virtual machines.
 //!
-//! Input: a driver store folder as read. Output: the files in the order in which they
-//! take destinations, and every registry value that cannot be used, with the reason.
-//! The rules are those of Microsoft's "Container non-DX customizations" page.
+//! Returns the files in the order in which they take destinations, and every registry value that
+//! cannot be used, with the reason. The rules are those of Microsoft's page "Container non-DX
+//! customizations".
 
 use std::collections::BTreeSet;
 

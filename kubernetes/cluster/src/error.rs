@@ -13,7 +13,7 @@ pub enum ClusterError {
     #[error("cannot reach the API server {0}")]
     Unreachable(String, #[source] BoxError),
     /// There is no answer to this request within the limit.
-    #[error("the API server {1} has not answered within {limit} s the request to {0}", limit = .2.as_secs())]
+    #[error("the API server {1} did not answer the request to {0} within {limit} s", limit = .2.as_secs())]
     Timeout(&'static str, String, Duration),
     /// The server refuses this request.
     #[error("the API server refused to {0} with {code}: {message}", code = .1.code, message = .1.message)]

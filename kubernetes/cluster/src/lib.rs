@@ -1,7 +1,7 @@
 //! A client of the Kubernetes API server for a program that reports on its own node.
 //!
-//! `kube` sends the requests. This crate adds a time limit for each, errors that say what to do, and
-//! the account of a pod on Windows. It does not know what is reported.
+//! `kube` sends the requests. This crate adds a time limit for each, errors with hints, and
+//! the account of a pod on Windows. It is independent of what is reported.
 
 mod access;
 mod client;

@@ -109,7 +109,7 @@ impl TestServer {
         self.0.send_modify(|state| state.answer_time = time);
     }
 
-    /// Ends all watches, as a server does that shuts down after its grace time.
+    /// Ends all watches, as a server does that shuts down after its grace period.
     pub fn end_watches(&self) {
         self.0.send_modify(|state| state.ended_watches += 1);
     }

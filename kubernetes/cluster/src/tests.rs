@@ -97,7 +97,7 @@ async fn a_server_that_does_not_answer_is_an_error_after_a_limit() {
     let server = TestServer::new(json!({}));
     server.answer_after(Duration::from_hours(1));
     let error = server.client().apply_labels(&labels()).await.unwrap_err();
-    assert!(error.to_string().contains("has not answered within 30 s"), "{error}");
+    assert!(error.to_string().contains("within 30 s"), "{error}");
     assert!(error.hint().is_some());
 }
 

@@ -16,7 +16,7 @@ Examples:
   See which labels a recorded host would get, on any machine:
     directx-feature-discovery --print --inventory host.yaml";
 
-/// Labels a Kubernetes node with what is known about its DirectX devices
+/// Labels a Kubernetes node with the properties of its DirectX devices
 #[derive(Parser, Debug)]
 #[command(name = "directx-feature-discovery", version, after_help = EXAMPLES)]
 pub(crate) struct CommandLine {

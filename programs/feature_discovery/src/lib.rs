@@ -1,4 +1,4 @@
-//! `directx-feature-discovery`: labels a node with what is known about its DirectX devices.
+//! `directx-feature-discovery`: labels a node with the properties of its DirectX devices.
 
 mod cluster_access;
 mod command_line;

@@ -1,8 +1,8 @@
-//! Keeps the node object as the devices are.
+//! Keeps the node object up to date with the devices.
 //!
 //! It follows the devices and the node object, and sends as few requests as possible. A failed request
-//! is repeated after growing, random delays, without an end: nothing that happens to the API server
-//! ends this program.
+//! is retried after growing, random delays without limit: failures of the API server never end this
+//! program.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;

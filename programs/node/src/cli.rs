@@ -1,4 +1,4 @@
-//! Command-line behaviour that all programs share.
+//! Command-line behavior that all programs share.
 //!
 //! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
 //! usage or configuration) and prints its error with causes and a hint. Also opens this

@@ -1,6 +1,6 @@
-//! What programs need that follow a host and a configuration until they are shut down.
+//! For programs that follow a host and a configuration until they are shut down.
 //!
-//! Every part of a host may hang, so each is read on a thread of its own. A log that nobody reads does
+//! Every part of a host may hang, so each is read on a separate thread. A log that nothing reads does
 //! not stop its program.
 
 pub mod adapter_reader;

@@ -25,7 +25,7 @@ const MAX_AGE: Duration = Duration::from_secs(60);
 
 type Answer = Result<Vec<ContainerProcess>, ContainerProcessesError>;
 
-/// Reads the processes of containers. It blocks, perhaps for ever.
+/// Reads the processes of containers. It blocks, perhaps forever.
 type Read = Box<dyn FnMut(&BTreeSet<ContainerName>) -> Answer + Send>;
 
 /// The processes of containers, as last read.

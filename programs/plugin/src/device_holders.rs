@@ -1,8 +1,8 @@
-//! Which devices containers hold, asked when the grace time of a removed device has expired, and
+//! Which devices containers hold, asked when the grace period of a removed device has expired, and
 //! while containers use a driver that was replaced.
 //!
-//! The question is asked on a thread of its own and shares its answers with the metrics, so that
-//! however many devices disappear, the kubelet is asked at most once a second.
+//! A separate thread asks the kubelet, and shares the answers with the metrics. However many devices
+//! disappear, it asks at most once a second.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 pub(crate) type Answer = Result<Arc<Attribution>, FailureReason>;
 
 /// Asks which devices are held, for a node whose last allocation was at this time. It blocks,
-/// perhaps for ever.
+/// perhaps forever.
 pub(crate) type AskHolders = Arc<dyn Fn(Option<Instant>) -> Answer + Send + Sync>;
 
 /// Asks the kubelet.
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(holders.next().await, None);
     }
 
-    /// It never reports holders, so only the grace time decides.
+    /// It never reports holders, so only the grace period decides.
     #[tokio::test]
     async fn a_kubelet_that_refuses_is_not_asked_again() {
         for reason in [FailureReason::Missing, FailureReason::Refused] {

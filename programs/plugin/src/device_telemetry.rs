@@ -15,7 +15,7 @@ use node::daemon::background_query::BackgroundQuery;
 use node::daemon::latest_answer::LatestAnswer;
 use node::daemon::read_schedule::HostKind;
 
-/// Reads adapters. It blocks, perhaps for ever.
+/// Reads adapters. It blocks, perhaps forever.
 type ReadTelemetry = Box<dyn Fn(&[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> + Send + Sync>;
 
 /// The shortest time between the beginnings of two readings.

@@ -1,4 +1,4 @@
-//! `doctor` and `verify`: look at a node, and try it; see the crate [`doctor`].
+//! `doctor` and `verify`: inspect and test a node; see the crate [`doctor`].
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,30 +15,30 @@ use node::daemon::{event_loop, signals};
 /// What follows the options of `doctor`.
 pub(crate) const DOCTOR_EXAMPLES: &str = "\
 Exits with 1 if there is a problem, and with 0 if there are only warnings. Every line is
-explained in docs/troubleshooting.md.
+explained in docs/doctor.md.
 
 Examples:
   Check this node, as administrator:
     directx-device-plugin doctor
-  Check also whether the node can run an image:
+  Also check whether the node can run an image:
     directx-device-plugin doctor --image-os-version 10.0.20348.1547
   Check a recorded host, on any machine:
     directx-device-plugin doctor --inventory host.yaml
-  Try also what the daemon needs, as `verify` does:
+  Also try what the daemon needs, as `verify` does:
     directx-device-plugin doctor --try";
 
 /// What follows the options of `verify`.
 pub(crate) const VERIFY_EXAMPLES: &str = "\
 The same as `doctor --try`. Exits with 1 if a step failed, and with 0 if there are only
-warnings. Everything that it creates is removed, also after Ctrl+C. docs/verify.md explains
+warnings. It removes everything that it creates, even after Ctrl+C. docs/verify.md explains
 each step.
 
 Examples:
-  Test this node, as administrator, while the daemon runs or not:
+  Test this node, as administrator; the daemon may be running:
     directx-device-plugin verify
   Write a report without private data, for a bug report:
     directx-device-plugin verify --output markdown
-  Test also what containers see; containerd must have the image:
+  Also test what containers see; containerd must have the image:
     directx-device-plugin verify --namespace k8s.io --image mcr.microsoft.com/windows/server:ltsc2022
   The same with a command of the image:
     directx-device-plugin verify --namespace k8s.io --image example.com/test:1 -- cmd /c dxdiag /t out.txt
@@ -50,7 +50,7 @@ Examples:
 /// The options of `doctor` and `verify`.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArguments {
-    /// Try also what the daemon needs: sockets, discovery, kubelet, containers
+    /// Also try what the daemon needs: sockets, discovery, kubelet, containers
     #[arg(id = "try", long = "try")]
     tries: bool,
     /// Step to leave out; repeatable

@@ -1,6 +1,6 @@
-//! Provides `directx-visible` to containers where the configuration asks for it.
+//! Provides `directx-visible` to containers if the configuration enables it.
 //!
-//! The log and the status say why containers do not get them, if they do not. Devices are allocated in any case.
+//! If it cannot be provided, the log and the status give the reason, and devices are still allocated.
 
 #[cfg(any(windows, test))]
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub(crate) fn of_this_host(catalog: &Catalog) -> NodeLauncher {
 #[cfg(windows)]
 const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
-/// Runs `provide` on a thread of its own, because it may hang. A run that takes longer is a failure
+/// Runs `provide` on a separate thread, because it may hang. A run that takes longer is a failure
 /// until it ends, and no other is started.
 #[cfg(any(windows, test))]
 fn within(

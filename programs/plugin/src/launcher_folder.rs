@@ -1,7 +1,7 @@
-//! The folder of the host with the files of `directx-visible`, which containers mount.
+//! The folder on the host with the files of `directx-visible`, which containers mount.
 //!
-//! A folder of this version has files equal to those beside this program, which everybody may read
-//! and only administrators may change. The folders of other versions stay: the
+//! A folder of this version contains copies of the files next to this program, which everyone can
+//! read and only administrators can change. The folders of other versions stay: the
 //! kubelet gives a container the paths of its allocation whenever it restarts, and several daemons
 //! may run on a node.
 
@@ -15,7 +15,7 @@ use node::cli::Failure;
 /// The folder and its two parents below `ProgramData` belong to this program.
 const OWN_LEVELS: usize = 3;
 
-const MISSING: &str = "directx-visible.exe and directx-visible-filter.dll belong beside the plugin: copy them there, or set \
+const MISSING: &str = "copy directx-visible.exe and directx-visible-filter.dll to the folder of the plugin, or set \
      visibility: off";
 const REFUSED: &str = "remove the folder if it is a link or belongs to another account, and look for an antivirus program \
      that locks the file; the plugin tries again with the next read of the host";
@@ -54,7 +54,7 @@ impl LauncherFolder {
             .map_err(|failure| failure.hint(REFUSED))
     }
 
-    /// The files beside this program. Only the first two of [`LAUNCHER_FILES`] are needed.
+    /// The files next to this program. Only the first two of [`LAUNCHER_FILES`] are needed.
     fn source_files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
         let mut files = Vec::new();
         for (n, name) in LAUNCHER_FILES.into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! `--listen`: metrics and probes over HTTP.
 //!
-//! They are served on a thread of their own, so that no client takes time from the kubelet.
-//! A port that is in use does not stop the daemon: listening is retried.
+//! They are served on a separate thread, so that no client delays the kubelet.
+//! If the port is in use, the daemon continues and retries.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

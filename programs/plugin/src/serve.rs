@@ -56,8 +56,8 @@ pub(crate) struct DaemonArguments {
     /// Address of /metrics, /healthz and /readyz, such as 127.0.0.1:9400; `:9400` for every address
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = monitoring::parse_address)]
     listen: Option<SocketAddr>,
-    /// Where the kubelet serves pod resources, which tell who holds a device: a socket, on Windows a
-    /// named pipe [default: that of the kubelet]
+    /// Endpoint of the kubelet's `PodResources` API, which reports the pods that hold devices: a socket,
+    /// or a named pipe on Windows [default: that of the kubelet]
     #[arg(long, value_name = "PATH",
         value_parser = PathBufValueParser::new().try_map(Endpoint::new))]
     pod_resources: Option<Endpoint>,

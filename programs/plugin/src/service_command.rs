@@ -120,7 +120,7 @@ fn install(options: &[OsString], force: bool) -> Result<(), Failure> {
     };
     if !force {
         let mut used: Vec<PathBuf> = std::env::current_exe().into_iter().collect();
-        // `doctor` tells who may write to the kubelet's directory.
+        // `doctor` reports who may write to the kubelet's directory.
         let options = serve.paths().into_iter().filter(|(option, _)| *option != DEVICE_PLUGIN_DIR);
         used.extend(options.map(|(_, path)| path.to_owned()).chain(log_file.clone()));
         check_writers(&used, system::writers)?;
@@ -219,7 +219,7 @@ mod system {
 
     pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
         let program = std::env::current_exe()
-            .context("cannot find out the path of this program")
+            .context("cannot determine the path of this program")
             .map_err(Failure::runtime)?;
         let service = NewService {
             name: NAME,
@@ -243,7 +243,7 @@ mod system {
         node::cli::print(&format!("uninstalled service {NAME}\n"))?;
         let folder = launcher_folder::folder_of_this_host();
         let removed = launcher_folder::remove_all(&folder).map_err(|failure| {
-            failure.hint("a container uses it; delete it when no pod with a device runs any more")
+            failure.hint("a container uses it; delete it when no pod with a device is running")
         });
         if removed? {
             node::cli::print("removed the files of directx-visible\n")?;

@@ -1,8 +1,7 @@
 //! Command-line tools for DirectX device discovery.
 //!
-//! Each program is one module. Input: its arguments and a host, which is live or an
-//! inventory. Output: the result on standard output, warnings and details on standard
-//! error, and an exit status.
+//! Each program is one module. It inspects this host or an inventory, prints its result to standard
+//! output and warnings to standard error, and returns an exit status.
 
 pub mod discovery;
 pub mod hcs;

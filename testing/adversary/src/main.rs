@@ -1,12 +1,12 @@
 //! Attacks the daemon from outside, as a client, a kubelet or a user of the node could, and checks
 //! that it keeps serving.
 //!
-//! Input: the daemon's program. Output: a table on standard output and, with `--write`, between the
-//! markers of a page. An attack fails if an invariant is violated: the daemon ends, a well-behaved
-//! kubelet loses its registration or gets a wrong answer or none, the peak of the memory or the open
-//! files exceed their limits, or the log contains control characters. Times and the memory afterwards
-//! are only reported, because they depend on what else the machine does. `cargo xtask attack` builds
-//! and runs the full form, `cargo xtask test attack` the short one.
+//! Prints a table and, with `--write`, writes it between the markers of a page. An attack fails if an
+//! invariant is violated: the daemon ends, a well-behaved kubelet loses its registration or gets a
+//! wrong answer or none, the peak memory or the open files exceed their limits, or the log contains
+//! control characters. Times and the memory afterwards are only reported, because they depend on the
+//! machine's load. `cargo xtask attack` builds and runs the full form, `cargo xtask test attack` the
+//! short one.
 
 mod answer;
 mod attacks;

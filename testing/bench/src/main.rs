@@ -1,8 +1,8 @@
 //! Measures the release program from outside, as a kubelet would use it, and compares the results
 //! with budgets.
 //!
-//! Builds the release programs. Output: a table on standard output and, with `--write`,
-//! `docs/benchmarks.md`. `cargo xtask bench` runs it. It asserts nothing: people judge the results.
+//! Builds the release programs, prints a table and, with `--write`, writes `docs/benchmarks.md`.
+//! `cargo xtask bench` runs it. It asserts nothing: people evaluate the results.
 
 mod measures;
 mod programs;

@@ -1,9 +1,8 @@
-//! What programs need that run the daemon from outside, as a kubelet does.
+//! For programs that run the daemon from outside, as a kubelet does.
 //!
-//! Input: the path of the daemon's program. Output: the daemon as a process with its figures
-//! ([`Program`]), a node for it ([`Node`]), a kubelet with which it registers ([`MinimalKubelet`]), a
-//! client that sends encoded messages ([`RawPlugin`]), and statistics ([`Sample`]). Nothing here
-//! judges the figures.
+//! Provides the daemon as a process with its figures ([`Program`]), a node for it ([`Node`]), a
+//! kubelet with which it registers ([`MinimalKubelet`]), a client that sends encoded messages
+//! ([`RawPlugin`]), and statistics ([`Sample`]). It does not evaluate the figures.
 
 mod machine;
 mod minimal_kubelet;

@@ -1,6 +1,6 @@
 //! Pages of `docs` that are generated from the code. Tests compare them, or write them.
 //!
-//! A page that says something else than the code fails the test.
+//! A page that differs from the code fails the test.
 
 mod reference;
 

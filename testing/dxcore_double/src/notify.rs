@@ -1,6 +1,6 @@
 //! Notifications: the registrations, and the thread that calls their callbacks.
 //!
-//! The behaviour is the documented one. Callbacks run on a separate thread, at most once
+//! The behavior is the documented one. Callbacks run on a separate thread, at most once
 //! for each registration, and immediately if the condition already holds. Unregistering
 //! waits for a running callback, except when the callback itself unregisters. If an
 //! object is destroyed while it is registered, the process aborts.

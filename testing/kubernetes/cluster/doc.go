@@ -5,7 +5,7 @@
 // The folder control_plane contains the cluster as one program. The kubelets are complete, except
 // that they manage devices only, as on Windows, and use Kubernetes' own fake runtime: it runs
 // nothing, and records what it was asked to run. So these tests show that a node's devices reach
-// the API server, the scheduler and the runtime; not that Windows honours what the runtime gets.
+// the API server, the scheduler and the runtime; not that Windows honors what the runtime gets.
 //
 // Each test has nodes of its own, so tests run in parallel.
 //

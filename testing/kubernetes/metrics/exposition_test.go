@@ -100,7 +100,7 @@ func (e exposition) mustEqual(t *testing.T, other exposition) {
 	}
 }
 
-// The recorded texts contain every metric: the tests of the crate compare them with the catalogue.
+// The recorded texts contain every metric: the tests of the crate compare them with the catalog.
 func TestPrometheusReadsEveryMetric(t *testing.T) {
 	recorded := func(format, contentType string) exposition {
 		path := "../../../programs/plugin/tests/metrics/snapshots/metrics__scrape__" + format + ".snap"

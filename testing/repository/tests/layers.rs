@@ -1,4 +1,4 @@
-//! The folders of the workspace are layers: a crate uses only crates of its own folder or of
+//! The folders of the workspace are layers: a crate uses only crates in its own folder or in
 //! an earlier one, so every decision can be tested without the layers that run it.
 
 #![allow(clippy::unwrap_used, reason = "part of the tests")]

@@ -1,4 +1,4 @@
-//! The table of contents of `docs`, and the workflows.
+//! The tables of contents for users and developers, and the workflows.
 
 use std::path::Path;
 
@@ -8,11 +8,14 @@ use walkdir::WalkDir;
 fn every_page_is_in_the_table_of_contents() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let contents = std::fs::read_to_string(docs.join("README.md")).unwrap();
+    let for_developers = std::fs::read_to_string(docs.join("../CONTRIBUTING.md")).unwrap();
     for entry in WalkDir::new(&docs).min_depth(1).into_iter().map(Result::unwrap) {
         let page = entry.path().strip_prefix(&docs).unwrap().to_str().unwrap().replace('\\', "/");
         let is_page = entry.path().extension().is_some_and(|extension| extension == "md");
-        let is_listed = page == "README.md" || contents.contains(&format!("]({page})"));
-        assert!(is_listed || !is_page, "docs/README.md does not list {page}");
+        let is_listed = page == "README.md"
+            || contents.contains(&format!("]({page})"))
+            || for_developers.contains(&format!("](docs/{page})"));
+        assert!(is_listed || !is_page, "neither docs/README.md nor CONTRIBUTING.md lists {page}");
     }
 }
 

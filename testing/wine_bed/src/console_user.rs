@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Where the handler of events reports Ctrl+C.
 static INTERRUPTED: Mutex<Option<Sender<()>>> = Mutex::new(None);
 
-/// Runs a program in a console of its own.
+/// Runs a program in a separate console.
 pub(crate) fn run_in_console(program: &str, arguments: &[&str]) -> Result<()> {
     let mut command = Command::new(program);
     let status = command.args(arguments).creation_flags(CREATE_NO_WINDOW.0).status()?;

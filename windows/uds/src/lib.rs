@@ -1,7 +1,6 @@
 //! `AF_UNIX` for tokio, the same on Unix and Windows.
 //!
-//! Input: a path. Output: a [`UnixListener`] and [`UnixStream`]s that read and write like any other
-//! tokio stream.
+//! A [`UnixListener`] at a path, and [`UnixStream`]s that read and write like any other tokio stream.
 //!
 //! # Who may connect
 //!

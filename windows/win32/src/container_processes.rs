@@ -1,7 +1,7 @@
 //! The processes of containers, to join metrics of processes with pods.
 //!
 //! Every process of a container belongs to the container's job object, and Windows reports its ID
-//! on the host. Input: the names of containers. Output: the processes of those that run here.
+//! on the host. This module returns the processes of the containers with given names.
 //! Containers with Hyper-V isolation have none, because their processes run in another system.
 
 #[cfg(any(windows, test))]

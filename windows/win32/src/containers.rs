@@ -2,8 +2,8 @@
 //!
 //! containerd keeps one folder for each running container, named after the container's ID, with a
 //! runtime specification whose annotations name the pod
-//! (`io.containerd.runtime.v2.task/k8s.io/<ID>/config.json`). Input: the folder of these folders,
-//! and the containers to find. Output: their IDs.
+//! (`io.containerd.runtime.v2.task/k8s.io/<ID>/config.json`). This module searches
+//! these folders for containers, and returns their IDs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;

@@ -1,6 +1,6 @@
-//! Who may change the contents of a directory, besides Windows and the administrators.
+//! Which accounts, other than Windows and the administrators, can change the contents of a directory.
 //!
-//! Input: the owner and the access control list (DACL) of a directory, as bytes. Output: the
+//! Reads the owner and the access control list (DACL) of a directory, as bytes, and returns the
 //! accounts with the rights that matter for a directory with sockets. The structures are those of
 //! winnt.h, described in Microsoft's \[MS-DTYP\], sections 2.4.2 to 2.4.5.
 

@@ -68,7 +68,7 @@ fn uuids_by_device(devices: &[(PnpId, PciAddress)], gpus: &[Gpu]) -> BTreeMap<Pn
 
 /// The UUID (`GPU-…`) of each NVIDIA device among `adapters` that NVML reports, by `PnP` id.
 /// Empty if there is no NVML or no such device. The first call can take seconds, because the
-/// driver initialises its GPUs.
+/// driver initializes its GPUs.
 #[cfg(windows)]
 #[must_use]
 pub fn gpu_uuids(adapters: &[Adapter]) -> BTreeMap<PnpId, String> {

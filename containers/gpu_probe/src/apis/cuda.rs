@@ -125,7 +125,7 @@ impl Functions {
         Err(match status {
             JIT_COMPILER_NOT_FOUND => fault.hint(
                 "nvptxJITCompiler64.dll or libnvidia-ptxjitcompiler.so is missing: the driver's \
-                 files are mounted only in part; see runtime-files in docs/troubleshooting.md",
+                 files are mounted only in part; see runtime-files in docs/doctor.md",
             ),
             DRIVER_MISMATCH => fault.hint(
                 "the container has CUDA files of another driver version: remove them from the \

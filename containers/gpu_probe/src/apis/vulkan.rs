@@ -54,7 +54,7 @@ fn failed(call: &'static str) -> impl Fn(vk::Result) -> Fault {
         match result {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => fault.hint(
                 "the loader found no driver: the driver's files are not mounted, or not registered; \
-                 see runtime-files in docs/troubleshooting.md",
+                 see runtime-files in docs/doctor.md",
             ),
             vk::Result::ERROR_DEVICE_LOST => fault.hint(
                 "the driver was reset or the device was removed: restart the container, and check \

@@ -1,4 +1,4 @@
-//! `gpu-probe`: uses every GPU API for a moment and reports what works.
+//! `gpu-probe`: tests every GPU API and reports what works.
 
 fn main() -> std::process::ExitCode {
     gpu_probe::main()

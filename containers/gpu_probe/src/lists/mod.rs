@@ -1,5 +1,5 @@
 //! What the calls of each GPU API list in this process, by LUID, for the check of
-//! `directx-visible`. A driver may crash or hang, so each API is asked in a process of its own.
+//! `directx-visible`. A driver may crash or hang, so each API is asked in a separate process.
 
 #[cfg(windows)]
 mod d3dkmt;

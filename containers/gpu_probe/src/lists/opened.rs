@@ -1,4 +1,4 @@
-//! What adapters can be opened with besides LUIDs: displays, and the names of devices.
+//! What adapters can be opened with in addition to LUIDs: displays, and the names of devices.
 #![allow(unsafe_code, reason = "calls gdi32.dll, user32.dll and cfgmgr32.dll")]
 
 use std::ffi::c_void;

@@ -1,4 +1,4 @@
-//! What files may say, and how what they may not say is refused.
+//! Valid files, and the errors for invalid ones.
 
 use crate::environment::{TestEnvironment, configured, effective, keys, report};
 use devices::{

@@ -1,4 +1,4 @@
-//! The format: what it takes, and what it refuses in which words.
+//! The format: what it accepts, and the errors for everything else.
 
 use std::collections::BTreeMap;
 

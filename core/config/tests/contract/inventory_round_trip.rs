@@ -1,4 +1,4 @@
-//! Whatever a host can be is written so that it reads back the same.
+//! Every host that is written reads back the same.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The recorded hosts read as what was recorded, to the letter.
+//! The recorded hosts read exactly as they were recorded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `docs/configuration.md` says what the code does, and no less.
+//! `docs/configuration.md` describes every key, default and range of the code.
 
 use devices::DriverModel;
 

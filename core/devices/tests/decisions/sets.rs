@@ -45,7 +45,7 @@ fn a_removed_device_is_unhealthy_for_the_grace_time_and_then_dropped() {
     let removed = (1001, Health::Unhealthy(UnhealthyReason::Removed));
     assert_eq!(health(&one), [(1002, Health::Healthy), removed]);
     assert_eq!(one.deadline(), Some(at(70)));
-    // Later refreshes do not extend the grace time.
+    // Later refreshes do not extend the grace period.
     let still = step(&catalog, Some(&one), vec![gpu(2, NVIDIA)], 69);
     assert_eq!(health(&still), [(1002, Health::Healthy), removed]);
     assert_eq!(still.deadline(), Some(at(70)));
@@ -143,7 +143,7 @@ fn a_removed_device_stays_unhealthy_as_long_as_a_container_holds_it() {
     assert_eq!(health(&ended), [(1003, Health::Healthy)]);
     assert_eq!(health(&set.reviewed(None, at(100))), [(1003, Health::Healthy)]);
 
-    // A device that returns is healthy, and a later removal has its own grace time.
+    // A device that returns is healthy, and a later removal has its own grace period.
     let back = step(&catalog, Some(&set), vec![gpu(1, NVIDIA), gpu(3, NVIDIA)], 100);
     assert_eq!(health(&back), [(1001, Health::Healthy), (1003, Health::Healthy)]);
     let again = step(&catalog, Some(&back), vec![gpu(3, NVIDIA)], 200);

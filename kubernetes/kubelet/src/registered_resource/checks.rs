@@ -86,7 +86,7 @@ impl<T: Transport> RegisteredResource<T> {
                 self.lock = Some(lock);
                 tokio::spawn(remove_stale_sockets(self.node.clone(), self.resource.clone()));
                 if self.state.phase == Phase::WaitingForOtherDaemon {
-                    tracing::info!(resource, "no other daemon serves the resource any more");
+                    tracing::info!(resource, "the other daemon no longer serves the resource");
                     self.registers_from = now + HANDOVER_DELAY;
                     self.set_phase(Phase::WaitingForKubelet, None);
                 }

@@ -41,7 +41,7 @@ fn call(stream: u32, method: &str) -> Vec<u8> {
     frame(HEADERS, END_HEADERS, stream, &block)
 }
 
-/// Sends `calls` requests that are one MiB long and incomplete, each on a connection of its own.
+/// Sends `calls` requests that are one MiB long and incomplete, each on a separate connection.
 async fn send_unfinished(host: &InMemory, calls: usize) -> Vec<DuplexStream> {
     let mut connections = Vec::new();
     for _ in 0..calls {

@@ -19,7 +19,7 @@ pub(crate) fn print(text: &str) {
     }
 }
 
-/// Writes `text` on a thread of its own and waits at most `limit` for it.
+/// Writes `text` on a separate thread and waits at most `limit` for it.
 fn write_within<W: Write + 'static>(limit: Duration, out: fn() -> W, text: &str) {
     let (done, wait) = mpsc::channel();
     let message = text.to_owned();

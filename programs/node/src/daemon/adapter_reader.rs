@@ -1,4 +1,4 @@
-//! The thread that reads adapters, because reading blocks, perhaps for ever.
+//! The thread that reads adapters, because reading blocks, perhaps forever.
 //!
 //! It reads a host once at the start, after each burst of changes, and as the
 //! [schedule](crate::daemon::read_schedule) says. A read that takes too long is reported in the log.
@@ -180,7 +180,7 @@ impl Thread {
         Thread { source, schedule, activity, send, changes, notify, watch }
     }
 
-    /// Reads the host until nobody receives the snapshots.
+    /// Reads the host until nothing receives the snapshots.
     fn run(mut self) {
         let mut cause = Cause::Start;
         loop {

@@ -1,4 +1,4 @@
-//! A query to Windows that may take seconds, or never return: it runs on a thread of its own.
+//! A query to Windows that may take seconds, or never return: it runs on a separate thread.
 //!
 //! A thread that hangs cannot be stopped, so a query has at most one thread. What hangs is
 //! reported in the log.

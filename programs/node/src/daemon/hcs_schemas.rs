@@ -13,7 +13,7 @@ use win32::hcs::HcsError;
 
 use crate::daemon::background_query::BackgroundQuery;
 
-/// Asks the service. It blocks, perhaps for ever.
+/// Asks the service. It blocks, perhaps forever.
 pub type ReadHcsSchemas = Arc<dyn Fn() -> Result<Vec<HcsSchema>, HcsError> + Send + Sync>;
 
 /// The delay between two queries.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::daemon::background_query::BackgroundQuery;
 
-/// Answers a question, or counts and logs why it cannot. It blocks, perhaps for ever.
+/// Answers a question, or counts and logs why it cannot. It blocks, perhaps forever.
 pub type Ask<Q, A> = Arc<dyn Fn(Q) -> Option<A> + Send + Sync>;
 
 /// A question and its last answer.

@@ -1,4 +1,4 @@
-//! Writes the log lines of the daemon on a thread of its own.
+//! Writes the log lines of the daemon on a separate thread.
 //!
 //! A write to a pipe blocks while the pipe is full, for example while containerd is down and
 //! nothing reads the logs of its containers. A write fails if the reader is gone or the disk is

@@ -135,7 +135,7 @@ fn only_the_program_and_its_filter_are_needed() {
         fs::remove_file(bed.source().join(name)).unwrap();
         let text = error(bed.folder().provide());
         assert!(text.contains(&format!("cannot read {}", bed.source().join(name).display())));
-        assert!(text.contains("hint: directx-visible.exe and"), "{text}");
+        assert!(text.contains("hint: copy directx-visible.exe and"), "{text}");
         assert!(!bed.own().exists(), "nothing is created without the files");
     }
 }

@@ -12,7 +12,8 @@ use kubelet::pod_resources::FailureReason;
 
 use crate::device_holders::{Answer, attribution};
 
-/// Devices without a grace time, and how often it was asked who holds them. `answer` gets this number.
+/// Devices without a grace period, and how often the holders were requested. `answer` gets this
+/// number.
 fn node(
     answer: impl Fn(usize) -> Answer + Send + Sync + 'static,
 ) -> (NodeDevices, impl Fn(HostSnapshot), Arc<AtomicUsize>) {

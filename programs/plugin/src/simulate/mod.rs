@@ -31,7 +31,7 @@ use report::{ContainerView, PodView, Report, RequestView, ResourceView};
 /// The options of `simulate`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Without --pod, simulates one pod per slot of each resource, plus one that must be \
+    after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must be \
                   refused."
 )]
 pub(crate) struct SimulateArguments {

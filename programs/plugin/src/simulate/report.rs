@@ -162,7 +162,7 @@ impl fmt::Display for PodView {
         }
         writeln!(f, "pod {name} requests {requests}: admitted")?;
         for id in &self.device_ids {
-            writeln!(f, "  slot     {}", printable(id))?;
+            writeln!(f, "  replica  {}", printable(id))?;
         }
         for device in &container.devices {
             writeln!(f, "  device   {}", printable(&device.host_path))?;

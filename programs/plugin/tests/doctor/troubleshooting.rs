@@ -1,18 +1,21 @@
-//! `docs/troubleshooting.md` against the messages of the program.
+//! `docs/troubleshooting.md` and `docs/doctor.md` against the messages of the program.
 
 use devices::{
     DeviceClass, DriverModel, LauncherProblem, PlanError, PlanWarning, PnpId,
     PreferredAllocationError, SkipReason, SlotError, UnhealthyReason,
 };
 
-const PAGE: &str = include_str!("../../../../docs/troubleshooting.md");
+const PAGE: &str = concat!(
+    include_str!("../../../../docs/troubleshooting.md"),
+    include_str!("../../../../docs/doctor.md")
+);
 
 /// The text on one line, without the Markdown marks for code and emphasis.
 fn plain_text(text: &str) -> String {
     text.replace(['`', '*'], "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the page contains `message`. The page writes `N` or `M` for a number.
+/// Whether the pages contain `message`. They write `N` or `M` for a number.
 fn is_explained(message: &str) -> bool {
     let message = plain_text(message);
     let page = plain_text(PAGE);
@@ -25,12 +28,12 @@ fn is_explained(message: &str) -> bool {
 fn the_comparison_can_fail() {
     assert!(is_explained("the request contains no device IDs"));
     assert!(!is_explained("the request contains no resource at all"));
-    assert!(is_explained("requested 77 slots, only 9 available"));
+    assert!(is_explained("requested 77 replicas, only 9 available"));
 }
 
 #[test]
 fn every_refusal_of_an_allocation_is_explained() {
-    // Where a message names a device, the page has dots.
+    // Where a message names a device, the pages have dots.
     let id = || "…".to_owned();
     let device = || PnpId::new("…");
     for refusal in [
@@ -134,7 +137,7 @@ fn every_mentioned_driver_model_exists() {
 }
 
 #[test]
-fn links_within_the_page_have_a_target() {
+fn links_to_sections_have_a_target() {
     let headings: Vec<String> = PAGE
         .lines()
         .filter_map(|line| {
@@ -142,7 +145,10 @@ fn links_within_the_page_have_a_target() {
         })
         .map(|heading| heading.to_lowercase().replace(' ', "-").replace(['?', '\''], ""))
         .collect();
-    let links: Vec<&str> = PAGE.split("](#").skip(1).filter_map(|l| l.split(')').next()).collect();
+    let links =
+        ["](#", "](doctor.md#", "](troubleshooting.md#"].map(|start| PAGE.split(start).skip(1));
+    let links: Vec<&str> =
+        links.into_iter().flatten().filter_map(|l| l.split(')').next()).collect();
     assert!(links.len() > 10);
     for link in links {
         assert!(headings.iter().any(|heading| heading == link), "#{link} in {headings:?}");

@@ -8,7 +8,7 @@ const BEGIN: &str = "<!-- generated from programs/plugin/src/metrics/catalog.rs:
 
 fn table() -> String {
     let mut table =
-        String::from("| metric | type | meaning | own labels | source |\n|---|---|---|---|---|\n");
+        String::from("| metric | type | meaning | labels | source |\n|---|---|---|---|---|\n");
     for metric in METRICS {
         let device = metric.labels.starts_with(&["gpu"]);
         let has_container = metric.labels.contains(&"namespace");
@@ -19,8 +19,8 @@ fn table() -> String {
             .map(|label| format!("`{label}`"))
             .collect();
         let common = match (device, has_container) {
-            (true, true) => "those of devices",
-            (true, false) => "those of devices without the container",
+            (true, true) => "device labels",
+            (true, false) => "device labels without the container",
             (false, _) => "",
         };
         let own = own.join(", ");

@@ -171,7 +171,7 @@ async fn it_registers_follows_its_host_and_shuts_down() {
         let second = text.rfind("- luid").unwrap();
         text[..second].to_owned()
     });
-    // The second device is missing: unhealthy for the grace time.
+    // The second device is missing: unhealthy for the grace period.
     until(&kubelet, "missing", |v| display(v) == Some((2, 1))).await;
 
     assert_eq!(sockets(&daemon.directory()), 1);

@@ -1,4 +1,4 @@
-//! Text from elsewhere never reaches a terminal as it is.
+//! Untrusted text never reaches a terminal unescaped.
 
 use std::io::Write as _;
 

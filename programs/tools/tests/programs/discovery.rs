@@ -51,7 +51,7 @@ fn filters_leave_devices_out() {
 }
 
 /// A compute-only device used to be listed without compute, and one `REG_SZ` value
-/// used to hide its neighbours.
+/// used to hide its neighbors.
 #[test]
 fn compute_only_devices_and_odd_registry_values_are_told_truly() {
     let host = MadeUp::new(

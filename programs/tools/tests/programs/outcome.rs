@@ -1,4 +1,4 @@
-//! Running a program and telling everything it did.
+//! Runs a program and collects its output and exit status.
 
 use std::fmt;
 use std::process::{Command, Output, Stdio};

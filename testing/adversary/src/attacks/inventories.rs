@@ -1,4 +1,4 @@
-//! Inventories of strangers: what they name must reach neither a container nor a terminal.
+//! Malicious inventories: their paths and names must not reach a container or a terminal.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -56,12 +56,15 @@ fn files_are_written_to_the_host_and_repaired() {
         text(&output(doctor.args(["doctor", "--config", config.as_str()])).stdout)
     };
     let healthy = doctor();
-    assert!(!healthy.contains("does not lie beside"), "{healthy}");
+    assert!(!healthy.contains("is not in the folder of this program"), "{healthy}");
     fs::remove_file(release.join(FILTER)).unwrap();
     let mut daemon = serve();
     daemon.expect_line(&["cannot provide directx-visible", FILTER, "hint"]);
     daemon.expect_line(&["starting"]);
     daemon.expect_running();
     let problem = doctor();
-    assert!(problem.contains(&format!("{FILTER} does not lie beside")), "{problem}");
+    assert!(
+        problem.contains(&format!("{FILTER} is not in the folder of this program")),
+        "{problem}"
+    );
 }

@@ -159,7 +159,7 @@ fn nested_launchers_show_what_both_allow() {
     // The inner launcher is told of both GPUs, and the outer one of one.
     let set = format!("set DIRECTX_VISIBLE_DEVICES={HIDDEN},{SHOWN}&& {own} -- {bed} gpu-lists");
     let result = launcher.output(&["--", "cmd.exe", "/c", &set]);
-    let warning = format!("devices of the container do not exist any more: {HIDDEN}");
+    let warning = format!("devices of the container no longer exist: {HIDDEN}");
     expect(&result, 0, filtered_lists(), &[&warning]);
 }
 

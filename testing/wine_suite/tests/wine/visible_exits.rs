@@ -39,7 +39,7 @@ fn a_program_that_cannot_be_filtered() {
     let program = changed_bed(&launcher, "managed.exe", CLR, &clr);
     let why = "it is a program of .NET Framework";
     let error = format!("error: the program would see every GPU: {why}");
-    let hint = "hint: omit --require to run it nevertheless";
+    let hint = "hint: omit --require to run it anyway";
     let required = launcher.output(&["--require", "--", &program, "exit", "3"]);
     expect(&required, 123, "", &[&error, hint]);
     let result = launcher.output(&["--", &program, "gpu-lists"]);

@@ -107,7 +107,7 @@ impl Report {
             process_id: None,
         };
         if let Some(handle) = self.0.get() {
-            // Fails only if the service manager is gone, and then nobody reads the state.
+            // Fails only if the service manager is gone, and then nothing reads the state.
             let _ = handle.set_service_status(status);
         }
     }

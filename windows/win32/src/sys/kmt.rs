@@ -68,7 +68,7 @@ impl GraphicsKernel {
     pub(super) fn open(&self, luid: Luid) -> io::Result<AdapterHandle<'_>> {
         let mut request =
             D3DKMT_OPENADAPTERFROMLUID { AdapterLuid: windows_luid(luid), hAdapter: 0 };
-        // SAFETY: the request is initialised and writable.
+        // SAFETY: the request is initialized and writable.
         check(unsafe { (self.open)(&raw mut request) })?;
         Ok(self.adopt(request.hAdapter))
     }

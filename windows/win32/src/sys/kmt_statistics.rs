@@ -61,7 +61,7 @@ impl MeasuredAdapter<'_> {
             Anonymous: part,
             ..Default::default()
         };
-        // SAFETY: the request is initialised and writable. No process is queried, so it contains
+        // SAFETY: the request is initialized and writable. No process is queried, so it contains
         // no handle.
         check(unsafe { (self.query)(&raw mut request) }).ok()?;
         Some(request.QueryResult)
@@ -130,7 +130,7 @@ impl KernelQueries for MeasuredAdapter<'_> {
         // SAFETY: the query takes such a structure, and any bytes are valid in a `MaybeUninit`.
         unsafe { self.handle.query(KMTQAITYPE_NODEMETADATA, &mut data) }.ok()?;
         let node = data.as_ptr();
-        // SAFETY: the field is initialised and contains only a number; it is not aligned.
+        // SAFETY: the field is initialized and contains only a number; it is not aligned.
         let engine_type = unsafe { (&raw const (*node).NodeData.EngineType).read_unaligned() };
         // SAFETY: as above, for numbers.
         let name = unsafe { (&raw const (*node).NodeData.FriendlyName).read_unaligned() };

@@ -35,7 +35,7 @@ type HandleByIndex = unsafe extern "C" fn(c_uint, *mut Device) -> Return;
 type GetPciInfo = unsafe extern "C" fn(Device, *mut PciInfo) -> Return;
 type GetUuid = unsafe extern "C" fn(Device, *mut c_char, c_uint) -> Return;
 
-/// The initialised library; dropping it shuts the library down. It stays loaded: NVIDIA does not
+/// The initialized library; dropping it shuts the library down. It stays loaded: NVIDIA does not
 /// promise that it can be unloaded, and a process that does so again and again may crash.
 pub(crate) struct Nvml {
     shutdown: Call,
@@ -44,7 +44,7 @@ pub(crate) struct Nvml {
 
 impl Drop for Nvml {
     fn drop(&mut self) {
-        // SAFETY: the library is initialised.
+        // SAFETY: the library is initialized.
         let _ = unsafe { (self.shutdown)() };
     }
 }

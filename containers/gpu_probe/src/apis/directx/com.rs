@@ -77,7 +77,7 @@ fn explain(code: u32) -> (&'static str, &'static str) {
         0x887a_0004 => (
             " (DXGI_ERROR_UNSUPPORTED)",
             "the adapter's driver does not support this API, or its files are not mounted: see \
-             runtime-files in docs/troubleshooting.md",
+             runtime-files in docs/doctor.md",
         ),
         0x887a_0005 => (" (DXGI_ERROR_DEVICE_REMOVED)", LOST),
         0x887a_0006 => (" (DXGI_ERROR_DEVICE_HUNG)", LOST),

@@ -97,7 +97,7 @@ pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
 fn no_driver() -> Fault {
     Fault::new("opengl32.dll finds no OpenGL driver").hint(
         "the driver's files are not mounted, or not registered in the container; see \
-         runtime-files in docs/troubleshooting.md",
+         runtime-files in docs/doctor.md",
     )
 }
 

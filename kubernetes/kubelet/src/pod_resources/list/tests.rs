@@ -66,7 +66,7 @@ impl Pods for Behavior {
     }
 }
 
-/// A server at an endpoint of its own, until it is dropped.
+/// A server at a separate endpoint, until it is dropped.
 struct Server {
     endpoint: Endpoint,
     running: JoinHandle<()>,

@@ -107,7 +107,7 @@ fn access(
 ) -> anyhow::Result<Option<String>> {
     restricted
         .map_err(|error| anyhow!(node::cli::error_chain(error)))
-        .context("cannot set who may connect to a socket")?;
+        .context("cannot restrict access to a socket")?;
     match others {
         Ok(others) if others.is_empty() => Ok(None),
         Ok(others) => {
@@ -141,7 +141,7 @@ async fn transfer(from: &mut UnixStream, to: &mut UnixStream) -> anyhow::Result<
     let mut received = vec![0; MESSAGE_LENGTH];
     let (sent, read) = tokio::join!(from.write_all(&message), to.read_exact(&mut received));
     sent.and(read.map(drop)).context("cannot exchange bytes over a socket")?;
-    ensure!(received == message, "the bytes that were received are not those that were sent");
+    ensure!(received == message, "the received bytes differ from the sent bytes");
     Ok(())
 }
 
@@ -157,7 +157,7 @@ async fn stable_identity(path: &Path) -> anyhow::Result<Identity> {
 fn identity(path: &Path) -> anyhow::Result<Identity> {
     let identity =
         uds::identity(path).context("cannot determine the identity of a socket's file")?;
-    identity.context("the file of a socket disappeared on its own")
+    identity.context("the file of a socket disappeared")
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {
@@ -177,7 +177,7 @@ mod tests {
         let failed = |found: anyhow::Result<_>| found.unwrap_err().to_string();
         let refused = io::Error::from(io::ErrorKind::PermissionDenied);
         let not_set = access(Err(&refused), Ok(Vec::new()));
-        assert_eq!(failed(not_set), "cannot set who may connect to a socket");
+        assert_eq!(failed(not_set), "cannot restrict access to a socket");
         let users = access(Ok(()), Ok(vec!["Users (S-1-5-32-545)".to_owned()])).unwrap_err();
         assert!(users.to_string().starts_with("other accounts than the owner"), "{users}");
         assert_eq!(users.source().unwrap().to_string(), "Users (S-1-5-32-545)");

@@ -1,4 +1,4 @@
-//! The files of `directx-visible`, which the daemon copies from beside its executable.
+//! The files of `directx-visible`, which the daemon copies from the folder of its executable.
 
 use std::path::Path;
 

@@ -220,7 +220,7 @@ pub(super) fn visibility(machine: &MachineFacts) -> Finding {
             format!("containers can see all {n} GPUs, not only the allocated one"),
             "use one GPU per node, start applications with directx-visible, which hides the other \
              GPUs, or let them select by DIRECTX_VISIBLE_DEVICES, which the plugin sets (CUDA \
-             honours CUDA_VISIBLE_DEVICES, which the plugin sets where NVML reports the GPU; \
+             honors CUDA_VISIBLE_DEVICES, which the plugin sets where NVML reports the GPU; \
              github.com/microsoft/Windows-Containers/issues/333)",
         ),
     }
@@ -267,6 +267,6 @@ fn responding_nvml(library: &str, gpus: &[NvidiaGpu]) -> Finding {
             in_tcc_mode.join(", ")
         ),
         "switch the GPU with `nvidia-smi -i <GPU> -dm 0` (WDDM; some products need a vGPU or RTX \
-         licence for that) and restart the host",
+         license for that) and restart the host",
     )
 }

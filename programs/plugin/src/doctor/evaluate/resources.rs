@@ -48,7 +48,7 @@ pub(super) fn launcher(facts: &NodeFacts) -> Option<Finding> {
     }
     let missing = missing.join(" and ");
     Some(Subject::VISIBILITY.failed(
-        format!("visibility is launcher, but {missing} does not lie beside this program"),
+        format!("visibility is launcher, but {missing} is not in the folder of this program"),
         "copy the file from the release into the folder of the plugin, or set visibility: off; \
          until then containers do not get directx-visible",
     ))

@@ -11,11 +11,11 @@ use tempfile::TempDir;
 const FOLDER: &str = r"C:\directx-verify";
 const FILE: &str = "directx-device-plugin.exe";
 
-/// The program of this project that tests GPU APIs. Release and image have it beside this one.
+/// The program of this project that tests GPU APIs. Release and image have it next to this one.
 const PROBE: &str = "gpu-probe";
 const PROBE_FILE: &str = "gpu-probe.exe";
 
-/// The program of this project that hides devices. Release and image have it beside this one.
+/// The program of this project that hides devices. Release and image have it next to this one.
 const LAUNCHER: &str = "directx-visible";
 
 /// The program that runs in the container.
@@ -54,7 +54,7 @@ impl Program {
         Ok(Program { kind: Kind::Other, command: command.to_vec(), folder: None })
     }
 
-    /// The check of `directx-visible`, if that and its filter lie beside this program.
+    /// The check of `directx-visible`, if that and its filter lie next to this program.
     pub(super) fn check() -> io::Result<Option<Program>> {
         let [launcher, filters @ ..] = LAUNCHER_FILES;
         let Some(program) = beside(&program_file(LAUNCHER))? else { return Ok(None) };
