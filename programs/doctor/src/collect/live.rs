@@ -10,9 +10,9 @@ use devices::{
 use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
+use super::nvidia;
 use super::programs::ProgramSearch;
 use super::service_command::ServiceCommand;
-use super::{launcher_files, nvidia};
 use crate::facts::MachineFacts;
 
 /// Collects the facts of this machine.
@@ -22,8 +22,10 @@ pub(super) fn machine() -> MachineFacts {
     let host = read.map_or_else(win32::host_facts, |snapshot| snapshot.host.clone());
     let listed = read.map(|snapshot| snapshot.adapters.as_slice());
     let software = node_software(&host, listed.unwrap_or_default());
-    let program = std::env::current_exe().unwrap_or_default();
-    let missing_launcher_files = launcher_files::missing(&program);
+    // Of the folder that lacks the fewest.
+    let sources = cli::launcher_sources();
+    let missing = sources.iter().map(|folder| cli::missing_launcher_files(folder));
+    let missing_launcher_files = missing.min_by_key(Vec::len).unwrap_or_default();
     MachineFacts { host, software, adapters, missing_launcher_files }
 }
 
