@@ -19,12 +19,14 @@ const MINGW: &[Package] = &[
     ("gcc-mingw-w64-i686", "i686-w64-mingw32-gcc"),
 ];
 
-/// A client of registries, readers of registry hives, and what unpacks a release.
+/// A client of registries, readers of registry hives, and what unpacks and signs a release.
 const IMAGE_TESTS: &[Package] = &[
     ("skopeo", "skopeo"),
     ("libhivex-bin", "hivexml"),
     ("reglookup", "reglookup"),
     ("unzip", "unzip"),
+    ("openssl", "openssl"),
+    ("osslsigncode", "osslsigncode"),
 ];
 
 /// Software devices for Vulkan, OpenGL and `OpenCL`, and headers and compilers for the tests.

@@ -21,7 +21,7 @@ pub(crate) struct Filter {
 }
 
 /// Every filter.
-pub(crate) static FILTERS: [Filter; 2] = [
+pub(crate) const FILTERS: [Filter; 2] = [
     Filter { file: "directx-visible-filter.dll", target: WINDOWS_TARGET },
     Filter { file: "directx-visible-filter32.dll", target: WINDOWS_32_TARGET },
 ];

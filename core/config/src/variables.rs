@@ -15,12 +15,13 @@ use crate::values::{Choice, Parsed};
 use crate::{ConfigError, Environment};
 
 /// Every environment variable that the program reads; `{MODEL}` is `WDDM`, `MCDM` or `LEGACY`.
-pub const VARIABLES: [&str; 8] = [
+pub const VARIABLES: [&str; 9] = [
     "{MODEL}_DEVICE_PLUGIN_MULTITENANCY",
     "{MODEL}_DEVICE_PLUGIN_INCLUDE_INTEGRATED",
     "{MODEL}_DEVICE_PLUGIN_INCLUDE_DETACHABLE",
     "{MODEL}_DEVICE_PLUGIN_CONFIG_FILE",
     "{MODEL}_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS",
+    "{MODEL}_DEVICE_PLUGIN_VISIBILITY",
     "{MODEL}_DEVICE_PLUGIN_RESOURCE_NAME",
     "DIRECTX_GPU_MATCH_NAME",
     "PLUGIN_SOCK_DIR",
@@ -51,6 +52,8 @@ impl Variables<'_> {
                 value: Parsed(Choice(RuntimeMounts::Never)),
                 origin: skip.origin,
             }),
+            visibility: self
+                .read("VISIBILITY", "write off or launcher, or leave the variable unset")?,
             resource_name: self.read("RESOURCE_NAME", RESOURCE_NAME_HINT)?,
             ..SetValues::default()
         })

@@ -9,8 +9,8 @@ use crate::case_folding::fold_case;
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
 use crate::{FileName, HostDisk, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 
-/// The files of the launcher, which are released with the daemon. The program and its filter are
-/// needed; that of 32-bit programs may be missing.
+/// The files of the launcher. The program and its filter are needed; that of 32-bit programs may be
+/// missing.
 pub const LAUNCHER_FILES: [&str; 3] =
     ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
 

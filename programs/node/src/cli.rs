@@ -3,7 +3,8 @@
 //! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
 //! usage or configuration) and prints its error with causes and a hint. Also opens this
 //! host or an inventory, prints JSON, writes files, decides on colors, generates shell
-//! completions, and knows the flags of programs that run containers.
+//! completions, and knows the flags of programs that run containers and where
+//! the files of `directx-visible` are.
 
 mod color;
 mod completions;
@@ -12,6 +13,7 @@ mod failure;
 pub mod frontends;
 mod go_flags;
 mod host;
+mod launcher_files;
 mod output;
 mod output_file;
 mod stderr;
@@ -23,6 +25,7 @@ pub use error_chain::error_chain;
 pub use failure::{Failure, parse, run};
 pub use go_flags::{with_boolean_values, with_double_dashes};
 pub use host::{list_store_files, open_host, read_host, read_inventory};
+pub use launcher_files::{launcher_sources, missing_launcher_files};
 pub use output::{OutputFormat, print_json};
 pub use output_file::write_file;
 pub use stdout::{print, print_colored};

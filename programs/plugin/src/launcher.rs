@@ -6,11 +6,14 @@
 use std::sync::Arc;
 #[cfg(any(windows, test))]
 use std::sync::mpsc::{self, RecvTimeoutError};
-#[cfg(any(windows, test))]
 use std::time::Duration;
 
 use devices::Catalog;
 use node::cli::Failure;
+
+/// When to try again to provide files that could not be provided. Until then, containers that start
+/// do not get them.
+pub(crate) const RETRY: Duration = Duration::from_secs(10);
 
 /// Writes the files on this host, or says why it cannot.
 pub(crate) type ProvideLauncher = Box<dyn FnMut() -> Result<(), Failure> + Send>;
@@ -63,19 +66,17 @@ impl NodeLauncher {
 pub(crate) fn of_this_host(catalog: &Catalog) -> NodeLauncher {
     use crate::launcher_folder::{LauncherFolder, Rights, folder_of_this_host};
 
-    let program = std::env::current_exe().unwrap_or_default();
-    let source = program.parent().map(Into::into).unwrap_or_default();
     let rights = Rights {
         share: uds::access_rights::share_programs,
         is_protected: |path| Ok(win32::directory_access::directory_writers(path)?.is_empty()),
     };
-    let folder = LauncherFolder::new(folder_of_this_host(), source, rights);
+    let folder = LauncherFolder::new(folder_of_this_host(), node::cli::launcher_sources(), rights);
     let mut launcher = NodeLauncher::new(within(WRITE_LIMIT, Arc::new(move || folder.provide())));
     launcher.update(catalog);
     launcher
 }
 
-/// How long the start, and each read of the host, waits for the files. Writing them takes
+/// How long the plugin waits for the files. Writing them takes
 /// milliseconds, unless something holds a file.
 #[cfg(windows)]
 const WRITE_LIMIT: Duration = Duration::from_secs(1);
@@ -89,6 +90,8 @@ fn within(
 ) -> ProvideLauncher {
     let mut running = None;
     Box::new(move || {
+        // Only the first call waits.
+        let wait = if running.is_some() { Duration::ZERO } else { limit };
         let answer = running.take().unwrap_or_else(|| {
             let (send, answer) = mpsc::channel();
             let provide = Arc::clone(&provide);
@@ -100,7 +103,7 @@ fn within(
             let _ = std::thread::Builder::new().name("launcher files".to_owned()).spawn(run);
             answer
         });
-        match answer.recv_timeout(limit) {
+        match answer.recv_timeout(wait) {
             Ok(result) => result,
             Err(RecvTimeoutError::Disconnected) => {
                 Err(Failure::runtime(anyhow::anyhow!("the thread that writes the files failed")))

@@ -1,7 +1,7 @@
 //! The folder on the host with the files of `directx-visible`, which containers mount.
 //!
-//! A folder of this version contains copies of the files next to this program, which everyone can
-//! read and only administrators can change. The folders of other versions stay: the
+//! A folder of this version has files equal to those of a source, which everybody may read and
+//! only administrators may change. The folders of other versions stay: the
 //! kubelet gives a container the paths of its allocation whenever it restarts, and several daemons
 //! may run on a node.
 
@@ -15,18 +15,22 @@ use node::cli::Failure;
 /// The folder and its two parents below `ProgramData` belong to this program.
 const OWN_LEVELS: usize = 3;
 
-const MISSING: &str = "copy directx-visible.exe and directx-visible-filter.dll to the folder of the plugin, or set \
-     visibility: off";
+const MISSING: &str = "set visibility.enabled of the chart, which copies directx-visible.exe and \
+     directx-visible-filter.dll to %ProgramFiles%\\directx-visible; or copy them there or beside the \
+     plugin, or set visibility: off";
 const REFUSED: &str = "remove the folder if it is a link or belongs to another account, and look for an antivirus program \
      that locks the file; the plugin tries again with the next read of the host";
 
 /// The folder of this version.
 pub(crate) struct LauncherFolder {
     folder: PathBuf,
-    /// The folder of this program.
-    source: PathBuf,
+    /// The folders in which the files are looked for, the preferred one first.
+    sources: Vec<PathBuf>,
     rights: Rights,
 }
+
+/// Names and contents.
+type SourceFiles = Vec<(&'static str, Vec<u8>)>;
 
 /// Who may use a file or a folder.
 pub(crate) struct Rights {
@@ -37,9 +41,9 @@ pub(crate) struct Rights {
 }
 
 impl LauncherFolder {
-    /// The folder `folder`, whose files are copied from `source`.
-    pub(crate) fn new(folder: PathBuf, source: PathBuf, rights: Rights) -> LauncherFolder {
-        LauncherFolder { folder, source, rights }
+    /// The folder `folder`, whose files are copied from one of `sources`.
+    pub(crate) fn new(folder: PathBuf, sources: Vec<PathBuf>, rights: Rights) -> LauncherFolder {
+        LauncherFolder { folder, sources, rights }
     }
 
     /// Makes the folder contain the files of this version.
@@ -54,18 +58,16 @@ impl LauncherFolder {
             .map_err(|failure| failure.hint(REFUSED))
     }
 
-    /// The files next to this program. Only the first two of [`LAUNCHER_FILES`] are needed.
-    fn source_files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
-        let mut files = Vec::new();
-        for (n, name) in LAUNCHER_FILES.into_iter().enumerate() {
-            let path = self.source.join(name);
-            match fs::read(&path) {
-                Ok(content) => files.push((name, content)),
-                Err(error) if n >= 2 && error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(failure("cannot read", &path, error)),
+    /// The files of the first source that has those that are needed.
+    fn source_files(&self) -> Result<SourceFiles, Failure> {
+        let mut problems = Vec::new();
+        for folder in &self.sources {
+            match read_files(folder) {
+                Ok(files) => return Ok(files),
+                Err(failure) => problems.push(failure.chain()),
             }
         }
-        Ok(files)
+        Err(Failure::runtime(anyhow::Error::msg(problems.join("; "))))
     }
 
     /// Creates a folder, if it does not exist. Users may create folders in `ProgramData`, so an
@@ -102,6 +104,20 @@ impl LauncherFolder {
         };
         write().map_err(|error| failure("cannot write", &path, error))
     }
+}
+
+/// The files of `folder`. Only the first two of [`LAUNCHER_FILES`] are needed.
+fn read_files(folder: &Path) -> Result<SourceFiles, Failure> {
+    let mut files = Vec::new();
+    for (n, name) in LAUNCHER_FILES.into_iter().enumerate() {
+        let path = folder.join(name);
+        match fs::read(&path) {
+            Ok(content) => files.push((name, content)),
+            Err(error) if n >= 2 && error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failure("cannot read", &path, error)),
+        }
+    }
+    Ok(files)
 }
 
 /// The folder of this version on this host.

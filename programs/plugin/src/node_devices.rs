@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::device_lists::lists;
-use crate::launcher::NodeLauncher;
+use crate::launcher::{self, NodeLauncher};
 use crate::logged_mounts::LoggedMounts;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::{KnownSets, PublishedDevices};
@@ -100,6 +100,7 @@ enum Event {
     Read(Box<Read>),
     Schemas(Vec<HcsSchema>),
     Uuids(GpuUuids),
+    LauncherDue,
     ReviewDue,
     Holders(Option<Arc<Attribution>>),
     Configuration(ConfigChange),
@@ -231,6 +232,7 @@ impl NodeDevices {
                     self.snapshot.gpu_uuids = uuids;
                     self.advance();
                 }
+                Ok(Event::LauncherDue) => self.update_launcher(),
                 Ok(Event::ReviewDue) => self.holders.ask(self.published.last_allocation()),
                 Ok(Event::Holders(holders)) => self.review(holders.as_deref()),
                 Ok(Event::Configuration(ConfigChange::Ended)) => {
@@ -258,6 +260,9 @@ impl NodeDevices {
             uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
             holders = self.holders.next() => Ok(Event::Holders(holders)),
             () = review_due => Ok(Event::ReviewDue),
+            () = tokio::time::sleep(launcher::RETRY), if self.launcher.notice().is_some() => {
+                Ok(Event::LauncherDue)
+            }
             change = self.configuration.next() => Ok(Event::Configuration(change)),
         }
     }
@@ -281,8 +286,7 @@ impl NodeDevices {
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
             tracing::info!("a safety read found a change that Windows did not report");
         }
-        self.launcher.update(&self.catalog);
-        self.serve_notices();
+        self.update_launcher();
         self.uuid_reader.request(&snapshot.adapters);
         let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
         self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
@@ -294,6 +298,12 @@ impl NodeDevices {
         }
         self.advance();
         Ok(())
+    }
+
+    /// Provides the files of `directx-visible`, also those that were missing before.
+    fn update_launcher(&mut self) {
+        self.launcher.update(&self.catalog);
+        self.serve_notices();
     }
 
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.

@@ -87,7 +87,7 @@ func TestChart(t *testing.T) {
 				if !variant.relaxed {
 					mustBeSafe(t, daemonSet)
 				}
-				if isDiscovery(daemonSet) {
+				if !isPlugin(daemonSet) {
 					continue
 				}
 				c := newContainer(t, daemonSet, configMaps)
@@ -138,6 +138,7 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"tag that is a number", "image: {tag: 1.0}", "at '/image/tag': got number, want string"},
 		{"invalid digest", "image: {digest: 'sha256:12'}", "at '/image/digest'"},
 		{"repository with a tag", "image: {repository: 'example.com/plugin:1.0'}", "at '/image/repository'"},
+		{"repository of directx-visible with a tag", "visibility: {image: {repository: 'example.com/visible:1.0'}}", "at '/visibility/image/repository'"},
 		{"unknown pull policy", "image: {pullPolicy: Sometimes}", "at '/image/pullPolicy'"},
 		{"unknown log level", "logLevel: verbose", "at '/logLevel': value must be one of 'error', 'warn', 'info', 'debug', 'trace'"},
 		{"variable without name", "env: [{value: '4'}]", "at '/env/0': missing property 'name'"},
@@ -215,6 +216,8 @@ func TestNotes(t *testing.T) {
 	}
 	text = notes("featureDiscovery: {enabled: true, admissionPolicy: false}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-discovery\n", "WARNING: featureDiscovery.admissionPolicy is false")
+	text = notes("visibility: {enabled: true}")
+	mustContain(text, "daemonset/gpus-directx-device-plugin-visible\n")
 	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}]")
 	mustContain(text,
 		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",
@@ -245,7 +248,7 @@ func TestDocumentedValues(t *testing.T) {
 		for _, block := range blocks {
 			found := mustRender(t, block[1])
 			for _, daemonSet := range found.daemonSets {
-				if !isDiscovery(daemonSet) {
+				if isPlugin(daemonSet) {
 					newContainer(t, daemonSet, found.configMaps).capacity(twoT4)
 				}
 			}
@@ -263,17 +266,18 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "prometheusRule", "dashboard", "featureDiscovery", "serviceAccount", "rbac"}, name) {
+		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "prometheusRule", "dashboard", "visibility", "featureDiscovery", "serviceAccount", "rbac"}, name) {
 			expected = append(expected, name)
 			continue
 		}
 		for inner := range group {
-			if inner != "apiServer" {
+			if inner != "apiServer" && name+"."+inner != "visibility.image" {
 				expected = append(expected, name+"."+inner)
 			}
 		}
 	}
-	expected = append(expected, "featureDiscovery.apiServer.host", "featureDiscovery.apiServer.port")
+	expected = append(expected, "featureDiscovery.apiServer.host", "featureDiscovery.apiServer.port",
+		"visibility.image.repository", "visibility.image.tag", "visibility.image.digest")
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\|[^|]*\\|[^|]*\\|$").FindAllStringSubmatch(read(t, chart+"/README.md"), -1) {
 		documented = append(documented, row[1])

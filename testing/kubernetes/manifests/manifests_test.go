@@ -64,7 +64,7 @@ func TestManifests(t *testing.T) {
 			}
 			for _, daemonSet := range found.daemonSets {
 				mustBeSafe(t, daemonSet)
-				if isDiscovery(daemonSet) {
+				if !isPlugin(daemonSet) {
 					continue
 				}
 				c := newContainer(t, daemonSet, found.configMaps)

@@ -40,7 +40,7 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 	must((pod.ServiceAccountName != "") == discovers, "the pods have a service account, or need one")
 	must(pod.PriorityClassName == "system-node-critical", "the pods may be evicted: priority class %q", pod.PriorityClassName)
 	must(len(pod.Tolerations) > 0, "the pods do not run on tainted nodes")
-	must(len(pod.InitContainers) == 0, "the pods have init containers")
+	must((len(pod.InitContainers) > 0) == isVisible(daemonSet), "the pods have init containers, or need one")
 	must(len(pod.Containers) == 1, "the pods have more than one container")
 
 	windows := &corev1.WindowsSecurityContextOptions{}
@@ -53,8 +53,10 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 		must(volume.ConfigMap != nil, "volume %s is not a ConfigMap", volume.Name)
 	}
 
-	for _, container := range pod.Containers {
+	for _, container := range append(pod.InitContainers, pod.Containers...) {
 		found = append(found, containerFaults(container)...)
+		hasProbes := container.ReadinessProbe != nil && container.ReadinessProbe.Exec != nil && container.LivenessProbe != nil && container.LivenessProbe.Exec != nil
+		must(hasProbes == isPlugin(daemonSet), "the container has no probes with commands, or needs none")
 	}
 
 	update := daemonSet.Spec.UpdateStrategy
@@ -67,6 +69,16 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 // isDiscovery reports whether the pods of a DaemonSet label their nodes.
 func isDiscovery(daemonSet *appsv1.DaemonSet) bool {
 	return daemonSet.Spec.Template.Spec.Containers[0].Name == "directx-feature-discovery"
+}
+
+// isVisible reports whether the pods of a DaemonSet copy directx-visible to their nodes.
+func isVisible(daemonSet *appsv1.DaemonSet) bool {
+	return daemonSet.Spec.Template.Spec.Containers[0].Name == "wait"
+}
+
+// isPlugin reports whether the pods of a DaemonSet run the plugin.
+func isPlugin(daemonSet *appsv1.DaemonSet) bool {
+	return !isDiscovery(daemonSet) && !isVisible(daemonSet)
 }
 
 // containerFaults returns what is wrong with a container.
@@ -83,17 +95,16 @@ func containerFaults(container corev1.Container) []string {
 	for name, list := range map[string]corev1.ResourceList{"requests": container.Resources.Requests, "limits": container.Resources.Limits} {
 		must(!list.Cpu().IsZero() && !list.Memory().IsZero(), "resources.%s lacks cpu or memory", name)
 	}
-	for name, probe := range map[string]*corev1.Probe{"readinessProbe": container.ReadinessProbe, "livenessProbe": container.LivenessProbe} {
-		must(container.Name == "directx-feature-discovery" || probe != nil && probe.Exec != nil, "%s has no command", name)
-	}
 	if probe := container.LivenessProbe; probe != nil && probe.Exec != nil {
 		must(slices.Contains(probe.Exec.Command, "--live"), "the livenessProbe restarts a plugin that waits")
 	}
 	// containerd runs the command of a HostProcess container by `cmd /c`, which gives these
-	// characters a meaning of its own.
+	// characters a meaning of its own. It removes quotes only if the command begins with one, which it
+	// does if its first word has a space.
+	must(!strings.Contains(container.Command[0], " "), "cmd does not find the program %q", container.Command[0])
 	for _, word := range words(container) {
 		rest := strings.ReplaceAll(word, mountPoint, "")
-		must(!strings.ContainsAny(rest, "&%^|<>\" "), "cmd does not pass on the argument %q unchanged", word)
+		must(!strings.ContainsAny(rest, "&%^|<>\""), "cmd does not pass on the argument %q unchanged", word)
 	}
 	return found
 }

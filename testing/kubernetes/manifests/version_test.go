@@ -8,7 +8,10 @@ import (
 	"testing"
 )
 
-const image = "ghcr.io/directx-device-plugin/directx-device-plugin"
+const (
+	image        = "ghcr.io/directx-device-plugin/directx-device-plugin"
+	visibleImage = "ghcr.io/directx-device-plugin/directx-visible"
+)
 
 // version returns the version of all crates, which the released image has as its tag.
 func version(t *testing.T) string {
@@ -26,8 +29,12 @@ func TestManifestsUseTheImageOfThisVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expected, count := image+":"+version(t), 0
+	count := 0
 	for _, file := range files {
+		expected := image + ":" + version(t)
+		if filepath.Base(file) == "directx-visible.yml" {
+			expected = visibleImage + ":" + version(t)
+		}
 		for line := range strings.Lines(read(t, filepath.Join("deploy", filepath.Base(file)))) {
 			if _, found, ok := strings.Cut(line, "image: "); ok {
 				count++

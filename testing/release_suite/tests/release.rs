@@ -48,9 +48,8 @@ fn msvc_builds_link_the_c_library_statically() {
 fn users_can_use_every_file_of_a_release() {
     let temporary = tempfile::tempdir().unwrap();
     let release = temporary.path().join("release");
-    let mut xtask = Command::new(env!("CARGO"));
-    xtask.args(["xtask", "release", "--dry-run", "--profile", "quick", "--output"]).arg(&release);
-    output(xtask.current_dir(workspace()));
+    build(&release, &[]);
+    assert!(notes(&release).contains("The Windows programs are unsigned"));
 
     let mut sums = Command::new("sha256sum");
     let sums = output(sums.current_dir(&release).args(["--check", "--strict", "SHA256SUMS"]));
@@ -59,8 +58,61 @@ fn users_can_use_every_file_of_a_release() {
     assert_eq!(listed, files(&release));
 
     documents_are_complete(&release);
-    windows_archive(&release, &temporary.path().join("windows"));
+    windows_archives(&release, temporary.path());
     linux_archive(&release, &temporary.path().join("linux"));
+    signed_programs_stay_signed(temporary.path());
+}
+
+/// Writes a release into a new folder.
+fn build(release: &Path, more: &[&str]) {
+    let mut xtask = Command::new(env!("CARGO"));
+    xtask.args(["xtask", "release", "--dry-run", "--profile", "quick", "--output"]).arg(release);
+    output(xtask.args(more).current_dir(workspace()));
+}
+
+fn notes(release: &Path) -> String {
+    fs::read_to_string(release.join("release-notes.md")).unwrap()
+}
+
+/// What the jobs `sign` and `package` of the release workflow do, without a timestamp server. A small
+/// library stands in for every program.
+fn signed_programs_stay_signed(temporary: &Path) {
+    let tool = |name: &str, arguments: &str| {
+        output(Command::new(name).current_dir(temporary).args(arguments.split(' ')))
+    };
+    tool(
+        "openssl",
+        "req -x509 -newkey rsa:2048 -nodes -subj /CN=test -addext extendedKeyUsage=codeSigning \
+         -keyout key.pem -out certificate.pem",
+    );
+    let export = "pkcs12 -export -inkey key.pem -in certificate.pem -out certificate.pfx";
+    tool("openssl", &format!("{export} -passout pass:secret"));
+    fs::write(temporary.join("password"), "secret").unwrap();
+    let sign = "sign -pkcs12 certificate.pfx -readpass password -h sha256";
+    tool("osslsigncode", &format!("{sign} -in visible/directx-visible-filter.dll -out signed"));
+    let signed = temporary.join("signed");
+    let programs = temporary.join("signed-programs");
+    fs::create_dir(&programs).unwrap();
+    for folder in ["windows", "visible"] {
+        for name in files(&temporary.join(folder)).into_iter().filter(|name| is_program(name)) {
+            // A build does not have the hyphens.
+            let name = name.replace("directx-device-discovery", "directx_device_discovery");
+            fs::copy(&signed, programs.join(name)).unwrap();
+        }
+    }
+    let release = temporary.join("signed-release");
+    build(&release, &["--programs", programs.to_str().unwrap()]);
+    assert!(!notes(&release).contains("unsigned"));
+    let sum = output(Command::new("sha256sum").arg(&signed));
+    for name in ["directx-device-plugin", "directx-visible"] {
+        let archive = release.join(format!("{name}-{VERSION}-windows-x86_64.zip"));
+        let program = format!("{name}.exe");
+        output(Command::new("unzip").arg(archive).arg(&program).current_dir(temporary));
+        tool("osslsigncode", &format!("verify -CAfile certificate.pem -in {program}"));
+        let provenance = release.join(format!("{name}-{VERSION}-provenance.json"));
+        let provenance = fs::read_to_string(provenance).unwrap();
+        assert!(provenance.contains(&sum[..64]), "the image of {name} has another program");
+    }
 }
 
 /// The table of the files in `docs/releasing.md`, and what each file must contain.
@@ -88,19 +140,21 @@ fn documents_are_complete(release: &Path) {
     assert_eq!(json("directx-device-plugin-VERSION-sbom.cdx.json")["bomFormat"], "CycloneDX");
     let provenance = json("directx-device-plugin-VERSION-provenance.json");
     assert_eq!(provenance["_type"], "https://in-toto.io/Statement/v1");
-    let layout = |name: &str| {
-        let archive = release.join(format!("directx-device-plugin-{VERSION}-{name}.tar"));
+    let layout = |image: &str, name: &str| {
+        let archive = release.join(format!("{image}-{VERSION}-{name}.tar"));
         let mut tar = Command::new("tar");
         let index = output(tar.arg("-xOf").arg(archive).arg("index.json"));
         let index: serde_json::Value = serde_json::from_str(&index).unwrap();
         index["manifests"].as_array().unwrap().len()
     };
-    // One image, and one list of what refers to it.
-    assert_eq!((layout("image"), layout("image-referrers")), (1, 1));
+    // Images, and one list of what refers to each.
+    for name in ["directx-device-plugin", "directx-visible"] {
+        assert_eq!((layout(name, "image"), layout(name, "image-referrers")), (1, 1));
+    }
 
     let manifests = files(release).into_iter().filter(|name| name.ends_with(".yml"));
     let manifests: String = manifests.map(|name| String::from_utf8(read(&name)).unwrap()).collect();
-    let images = Regex::new(r"image: \S*directx-device-plugin:?(\S*)").unwrap();
+    let images = Regex::new(r"image: ghcr.io/directx-device-plugin/[a-z-]+:?(\S*)").unwrap();
     let tags: BTreeSet<_> =
         images.captures_iter(&manifests).map(|m| m.get(1).unwrap().as_str()).collect();
     assert_eq!(tags, BTreeSet::from([VERSION]));
@@ -112,18 +166,31 @@ fn documents_are_complete(release: &Path) {
     }
 }
 
-fn windows_archive(release: &Path, to: &Path) {
-    let archive = release.join(format!("directx-device-plugin-{VERSION}-windows-x86_64.zip"));
+/// Whether a file is a program or a library for Windows.
+fn is_program(name: &str) -> bool {
+    name.ends_with(".exe") || name.ends_with(".dll")
+}
+
+/// Unpacks an archive for Windows, and returns its programs.
+fn windows_archive(release: &Path, name: &str, section: &str, to: &Path) -> Vec<String> {
+    let archive = release.join(format!("{name}-{VERSION}-windows-x86_64.zip"));
     output(Command::new("unzip").arg("-q").arg(archive).arg("-d").arg(to));
-    compare_with_documentation("Windows archive", to);
-    let mut programs = 0;
-    for name in files(to) {
-        if name.ends_with(".exe") || name.ends_with(".dll") {
-            windows_program::check(&to.join(&name), VERSION);
-            programs += 1;
-        }
+    compare_with_documentation(section, to);
+    let programs: Vec<String> = files(to).into_iter().filter(|name| is_program(name)).collect();
+    for name in &programs {
+        windows_program::check(&to.join(name), VERSION);
     }
-    assert!(programs > 12, "{programs}");
+    programs
+}
+
+fn windows_archives(release: &Path, temporary: &Path) {
+    let windows = temporary.join("windows");
+    let plugin = windows_archive(release, "directx-device-plugin", "Windows archive", &windows);
+    assert_eq!(plugin.len(), 11, "{plugin:?}");
+    let to = &temporary.join("visible");
+    let visible = windows_archive(release, "directx-visible", "Archive of directx-visible", to);
+    assert_eq!(visible.len(), 3, "{visible:?}");
+    assert!(!plugin.iter().any(|name| visible.contains(name)), "{plugin:?}");
     // Every process of a container maps a filter, and loads no other library because of it.
     for name in ["directx-visible-filter.dll", "directx-visible-filter32.dll"] {
         let bytes = fs::read(to.join(name)).unwrap();

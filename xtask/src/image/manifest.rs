@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::layer::{self, Files};
 use super::layout::{Layout, MANIFEST, digest};
+use super::programs::Shipped;
 use super::registry::{self, Registry};
 use super::source::{REPOSITORY, Source};
 
@@ -19,9 +20,7 @@ const EXAMPLE_FOLDER: &str = "directx";
 
 /// What an image contains, apart from its base image.
 pub(super) struct Content {
-    pub(super) name: &'static str,
-    pub(super) description: &'static str,
-    pub(super) program: &'static str,
+    pub(super) shipped: &'static Shipped,
     pub(super) files: Files,
 }
 
@@ -71,7 +70,7 @@ impl BaseImage {
     }
 }
 
-/// Adds an image to `layout` and returns its descriptor. The plugin's image has no base image
+/// Adds an image to `layout` and returns its descriptor. An image for nodes has no base image
 /// and no `os.version`, so it runs on every build of Windows; only a `HostProcess` container
 /// can, because it uses nothing of Windows from its image.
 pub(super) fn add(
@@ -80,9 +79,10 @@ pub(super) fn add(
     base: Option<&BaseImage>,
     source: &Source,
 ) -> Result<Value> {
+    let shipped = content.shipped;
     let mut labels = json!({
-        "org.opencontainers.image.title": content.name,
-        "org.opencontainers.image.description": content.description,
+        "org.opencontainers.image.title": shipped.name,
+        "org.opencontainers.image.description": shipped.description,
         "org.opencontainers.image.version": source.version,
         "org.opencontainers.image.revision": source.revision,
         "org.opencontainers.image.created": source.date(),
@@ -100,7 +100,7 @@ pub(super) fn add(
         layers.clone_from(&base.layers);
         let place = |(name, bytes)| (format!("{EXAMPLE_FOLDER}/{name}"), bytes);
         files = files.into_iter().map(place).collect();
-        let program = format!(r"C:\{EXAMPLE_FOLDER}\{}", content.program);
+        let program = format!(r"C:\{EXAMPLE_FOLDER}\{}", shipped.program);
         let mut settings = base.config["config"].clone();
         // They belong to the base image's own program.
         for key in ["Cmd", "ArgsEscaped"] {
@@ -110,7 +110,7 @@ pub(super) fn add(
         settings
     } else {
         // containerd puts the root of the image into PATH.
-        json!({"Entrypoint": [content.program], "Cmd": ["serve"]})
+        json!({"Entrypoint": [shipped.program], "Cmd": [shipped.argument]})
     };
     let archive = layer::archive(&files, base.is_none(), source.seconds)?;
     layers.push(layout.add(LAYER, layer::compress(&archive)?));

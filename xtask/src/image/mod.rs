@@ -1,6 +1,6 @@
 //! `cargo xtask image`: builds container images without a container engine.
 //!
-//! The plugin's image is a `HostProcess` image with one layer. Example images have a layer on
+//! The images for nodes are `HostProcess` images with one layer. Example images have a layer on
 //! top of a Windows image. `docs/images.md` describes the options and the files.
 
 mod hive;
@@ -21,18 +21,14 @@ use anyhow::{Result, ensure};
 use clap::{Parser, ValueEnum};
 use serde_json::Value;
 
-pub(crate) use self::programs::PACKAGES as PROGRAM_PACKAGES;
 pub(crate) use self::programs::built as built_name;
-pub(crate) use self::programs::names as program_names;
+pub(crate) use self::programs::{PLUGIN, Shipped, VISIBLE};
 
 use self::layout::Layout;
 use self::manifest::{BaseImage, Content};
 use self::registry::Registry;
 use self::source::Source;
 use crate::workspace;
-
-/// The name of the plugin's image, of its layout and of its repository.
-pub(crate) const PLUGIN: &str = "directx-device-plugin";
 
 /// The repository that images are named after in an archive, unless they are pushed.
 const IMAGES: &str = "ghcr.io/directx-device-plugin";
@@ -50,9 +46,12 @@ struct Options {
     /// Use the programs in this folder and build none
     #[arg(long, value_name = "DIR")]
     programs: Option<PathBuf>,
-    /// Cargo profile that the programs are built with
-    #[arg(long, default_value = "release", conflicts_with = "programs")]
-    profile: String,
+    /// Cargo profile that the programs are or were built with [default: release]
+    #[arg(long)]
+    profile: Option<String>,
+    /// Build the image with directx-visible and its filters, which the plugin's image does not have
+    #[arg(long, conflicts_with = "example")]
+    directx_visible: bool,
     /// Build the image of this example
     #[arg(long, requires = "base")]
     example: Option<Example>,
@@ -149,11 +148,18 @@ impl Image {
     fn build(options: &Options, source: &Source, registry: Registry) -> Result<Image> {
         let base = options.base.as_deref().map(|name| BaseImage::read(registry, name));
         let base = base.transpose()?;
-        let (folder, profile) = match &options.programs {
-            Some(folder) => (folder.clone(), None),
-            None => (programs::build(&options.profile)?, Some(&*options.profile)),
+        let shipped = match options.example {
+            Some(Example::DeviceDiscovery) => &programs::DEVICE_DISCOVERY,
+            Some(Example::GpuProbe) => &programs::GPU_PROBE,
+            None if options.directx_visible => &VISIBLE,
+            None => &PLUGIN,
         };
-        let content = content(options.example, &folder)?;
+        // That of given programs is not known.
+        let default = options.programs.is_none().then_some("release");
+        let profile = options.profile.as_deref().or(default);
+        let build = || programs::build(shipped, profile.unwrap_or_default());
+        let folder = options.programs.clone().map_or_else(build, Ok)?;
+        let content = Content { shipped, files: programs::read(&folder, shipped.files)? };
         let mut layout = Layout::default();
         let descriptor = manifest::add(&mut layout, &content, base.as_ref(), source)?;
         let digest = descriptor["digest"].as_str().unwrap_or_default().to_owned();
@@ -162,7 +168,7 @@ impl Image {
             referrers::provenance(&digest, &content, base.as_ref(), profile, source)?,
         ];
         let (referrers, index_tag) = referrers::layout(&descriptor, &documents, source);
-        Ok(Image { name: content.name, digest, descriptor, layout, referrers, index_tag })
+        Ok(Image { name: shipped.name, digest, descriptor, layout, referrers, index_tag })
     }
 
     fn referrers_name(&self) -> String {
@@ -184,37 +190,5 @@ impl Image {
         println!("{}\n  layout     {}", self.digest, layout.display());
         println!("  archive    {}\n  referrers  {}", archive.display(), referrers.display());
         Ok(())
-    }
-}
-
-fn content(example: Option<Example>, folder: &Path) -> Result<Content> {
-    let content = |name, description, program, files: &[&'static str]| {
-        let files = programs::read(folder, files)?;
-        Ok(Content { name, description, program, files })
-    };
-    match example {
-        None => content(
-            PLUGIN,
-            "Advertises the DirectX devices of Windows nodes to Kubernetes",
-            "directx-device-plugin.exe",
-            &programs::names().collect::<Vec<_>>(),
-        ),
-        Some(Example::DeviceDiscovery) => content(
-            "device-discovery",
-            "Lists the DirectX devices that a container sees",
-            "test-device-discovery.exe",
-            &[
-                "directx-device-discovery.dll",
-                "test-device-discovery.exe",
-                "test-device-discovery-cpp.exe",
-                "test-device-discovery-go.exe",
-            ],
-        ),
-        Some(Example::GpuProbe) => content(
-            "gpu-probe",
-            "Uses every GPU API of a container for a moment and reports what works",
-            "gpu-probe.exe",
-            &["gpu-probe.exe"],
-        ),
     }
 }

@@ -11,30 +11,70 @@ use crate::visibility_filter::{self, FILTERS};
 use crate::workspace::{self, cargo};
 use crate::{build_flags, prerequisites};
 
-/// The packages that contain the programs.
-pub(crate) const PACKAGES: [&str; 6] =
-    ["plugin", "feature_discovery", "tools", "discovery_dll", "gpu_probe", "directx_visible"];
-
-/// The files in the plugin's image, except the visibility filters.
-const SHIPPED: [&str; 12] = [
-    "directx-device-plugin.exe",
-    "device-plugin-wddm.exe",
-    "device-plugin-mcdm.exe",
-    "directx-feature-discovery.exe",
-    "gen-device-mounts.exe",
-    "gpu-probe.exe",
-    "directx-visible.exe",
-    "query-hcs-capabilities.exe",
-    "test-device-discovery.exe",
-    "test-device-discovery-cpp.exe",
-    "test-device-discovery-go.exe",
-    "directx-device-discovery.dll",
-];
-
-/// The names of all files in the plugin's image.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    SHIPPED.into_iter().chain(FILTERS.iter().map(|filter| filter.file))
+/// The programs of an image.
+pub(crate) struct Shipped {
+    /// The name of the image, of its layout and of its repository.
+    pub(crate) name: &'static str,
+    pub(super) description: &'static str,
+    /// What a container runs by default.
+    pub(super) program: &'static str,
+    pub(super) argument: &'static str,
+    /// The packages that contain the programs.
+    pub(crate) packages: &'static [&'static str],
+    pub(crate) files: &'static [&'static str],
 }
+
+pub(crate) const PLUGIN: Shipped = Shipped {
+    name: "directx-device-plugin",
+    description: "Advertises the DirectX devices of Windows nodes to Kubernetes",
+    program: "directx-device-plugin.exe",
+    argument: "serve",
+    packages: &["plugin", "feature_discovery", "tools", "discovery_dll", "gpu_probe"],
+    files: &[
+        "directx-device-plugin.exe",
+        "device-plugin-wddm.exe",
+        "device-plugin-mcdm.exe",
+        "directx-feature-discovery.exe",
+        "gen-device-mounts.exe",
+        "gpu-probe.exe",
+        "query-hcs-capabilities.exe",
+        "test-device-discovery.exe",
+        "test-device-discovery-cpp.exe",
+        "test-device-discovery-go.exe",
+        "directx-device-discovery.dll",
+    ],
+};
+
+/// Apart from the plugin, because an antivirus may object to what changes other processes.
+pub(crate) const VISIBLE: Shipped = Shipped {
+    name: "directx-visible",
+    description: "Runs programs that see only the DirectX devices of their container",
+    program: "directx-visible.exe",
+    argument: "--help",
+    packages: &["directx_visible"],
+    files: &["directx-visible.exe", FILTERS[0].file, FILTERS[1].file],
+};
+
+pub(super) const DEVICE_DISCOVERY: Shipped = Shipped {
+    name: "device-discovery",
+    description: "Lists the DirectX devices that a container sees",
+    program: "test-device-discovery.exe",
+    files: &[
+        "directx-device-discovery.dll",
+        "test-device-discovery.exe",
+        "test-device-discovery-cpp.exe",
+        "test-device-discovery-go.exe",
+    ],
+    ..PLUGIN
+};
+
+pub(super) const GPU_PROBE: Shipped = Shipped {
+    name: "gpu-probe",
+    description: "Uses every GPU API of a container for a moment and reports what works",
+    program: "gpu-probe.exe",
+    files: &["gpu-probe.exe"],
+    ..PLUGIN
+};
 
 /// The file of the build that becomes the file `name`. The clients in C++ and in Go print the same
 /// as `test-device-discovery`.
@@ -48,18 +88,20 @@ pub(crate) fn built(name: &str) -> &str {
     }
 }
 
-/// Builds the programs with a profile and returns their folder.
-pub(super) fn build(profile: &str) -> Result<PathBuf> {
+/// Builds programs with a profile and returns their folder.
+pub(super) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
     prerequisites::for_windows_builds()?;
     let mut build = cargo();
     build.args(["build", "--quiet", "--locked", "--profile", profile]);
-    build.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    build.args(shipped.packages.iter().flat_map(|package| ["--package", package]));
     build.args(["--target", workspace::WINDOWS_TARGET]).env_remove("RUSTFLAGS");
     build.env("CARGO_ENCODED_RUSTFLAGS", build_flags::windows().join("\u{1f}"));
     run(&mut build)?;
     let folder = if profile == "dev" { "debug" } else { profile };
     let folder = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(folder);
-    visibility_filter::build_into(&folder)?;
+    if shipped.name == VISIBLE.name {
+        visibility_filter::build_into(&folder)?;
+    }
     Ok(folder)
 }
 

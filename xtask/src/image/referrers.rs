@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use super::layout::{INDEX, Layout, MANIFEST, digest};
 use super::manifest::{BaseImage, Content};
-use super::programs;
 use super::source::{REPOSITORY, Source};
 use crate::{process, workspace};
 
@@ -62,7 +61,7 @@ pub(super) fn bill_of_materials(
     tree.args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{l}|"]);
     // Without build dependencies and procedural macros.
     tree.args(["--edges", "normal,no-proc-macro", "--target", workspace::WINDOWS_TARGET]);
-    tree.args(programs::PACKAGES.iter().flat_map(|package| ["--package", package]));
+    tree.args(content.shipped.packages.iter().flat_map(|package| ["--package", package]));
     let text =
         process::stdout(&mut tree).with_context(|| format!("{} failed", process::line(&tree)))?;
     // Such as `serde v1.0.228|MIT OR Apache-2.0| (*)`.
@@ -88,8 +87,8 @@ pub(super) fn bill_of_materials(
             "timestamp": source.date(),
             "component": {
                 "type": "container",
-                "bom-ref": content.name,
-                "name": content.name,
+                "bom-ref": content.shipped.name,
+                "name": content.shipped.name,
                 "version": source.version,
                 "licenses": [{"expression": env!("CARGO_PKG_LICENSE")}],
             },
@@ -122,13 +121,13 @@ pub(super) fn provenance(
     let files = content.files.iter().map(|(name, bytes)| (name.clone(), sha256(&digest(bytes))));
     let statement = json!({
         "_type": "https://in-toto.io/Statement/v1",
-        "subject": [{"name": content.name, "digest": sha256(image_digest)}],
+        "subject": [{"name": content.shipped.name, "digest": sha256(image_digest)}],
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {
             "buildDefinition": {
                 "buildType": format!("{REPOSITORY}/blob/main/docs/images.md"),
                 "externalParameters": {
-                    "image": content.name,
+                    "image": content.shipped.name,
                     "target": workspace::WINDOWS_TARGET,
                     "profile": profile,
                 },

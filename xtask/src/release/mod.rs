@@ -19,11 +19,15 @@ use serde_json::Value;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::image::{self, PLUGIN};
+use crate::image::{self, PLUGIN, Shipped, VISIBLE};
 use crate::process::{self, run};
-use crate::workspace;
+use crate::{prerequisites, workspace};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What the release notes say if a Windows program is not signed.
+const UNSIGNED: &str =
+    "\nThe Windows programs are unsigned: they have no Authenticode signature.\n";
 
 /// Builds every file of a release
 #[derive(Parser)]
@@ -35,6 +39,9 @@ struct Options {
     /// A new folder for the files [default: target/release-VERSION]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Use the Windows programs in this folder, which were built before and may have been signed
+    #[arg(long, value_name = "DIR")]
+    programs: Option<PathBuf>,
     /// Cargo profile that the programs are built with, for tests
     #[arg(long, hide = true, default_value = "release")]
     profile: String,
@@ -51,8 +58,9 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
     let files = &temporary.path().join("files");
     fs::create_dir(files)?;
-    fs::write(files.join("release-notes.md"), notes)?;
-    build(temporary.path(), files, &options.profile)?;
+    let is_signed = build(temporary.path(), files, options.programs.as_deref(), &options.profile)?;
+    let unsigned = if is_signed { "" } else { UNSIGNED };
+    fs::write(files.join("release-notes.md"), notes + unsigned)?;
     let sums = stdout(Command::new("sha256sum").current_dir(files).args(names(files)?))?;
     fs::write(files.join("SHA256SUMS"), &sums)?;
     copy(files, &output)?;
@@ -73,39 +81,56 @@ fn release_notes(dry_run: bool) -> Result<String> {
     Ok(section + "\n")
 }
 
-/// Writes every file of the release into `files`.
-fn build(temporary: &Path, files: &Path, profile: &str) -> Result<()> {
+/// Writes every file of the release into `files`, with the Windows programs in `given` or new ones.
+/// Says whether all of these are signed.
+fn build(temporary: &Path, files: &Path, given: Option<&Path>, profile: &str) -> Result<bool> {
+    prerequisites::for_windows_builds()?;
     let commit = || git(&["log", "-1", "--format=%ct"]);
     let date = std::env::var("SOURCE_DATE_EPOCH").or_else(|_| commit())?;
     let date = format!("--mtime=@{}", date.trim());
-    let prefix = format!("{PLUGIN}-{VERSION}");
-    let (windows, linux) = (format!("{prefix}-windows-x86_64"), format!("{prefix}-linux-x86_64"));
-    let folders = [&windows, &linux].map(|name| temporary.join(name));
+    let [windows, visible] = [PLUGIN, VISIBLE].map(|shipped| temporary.join(shipped.name));
+    let prefix = format!("{}-{VERSION}", PLUGIN.name);
+    let linux = format!("{prefix}-linux-x86_64");
     // First, because a missing license is found in seconds.
-    programs::documents(&folders[0], &folders[1])?;
-    // The image contains the Windows programs and no notices.
-    let notices = "THIRD-PARTY-NOTICES.txt";
-    copy(&folders[0].join(notices), &files.join(format!("{prefix}-{notices}")))?;
-    add_image(&temporary.join("image"), &files.join(&prefix), profile, &date)?;
-    programs::stage(&folders[0], &folders[1], profile)?;
-    zip(&files.join(format!("{windows}.zip")), &folders[0])?;
+    programs::documents(&windows, &visible, &temporary.join(&linux))?;
+    programs::stage(&windows, &temporary.join(&linux), profile)?;
     tar(&files.join(format!("{linux}.tar.gz")), temporary, &[linux], &date)?;
+    let built = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(profile);
+    let mut is_signed = true;
+    for (shipped, folder) in [(PLUGIN, windows), (VISIBLE, visible)] {
+        let file = |name: &str| files.join(format!("{}-{VERSION}-{name}", shipped.name));
+        // The image contains the programs and no notices.
+        let notices = "THIRD-PARTY-NOTICES.txt";
+        copy(&folder.join(notices), &file(notices))?;
+        add_image(&shipped, given, profile, &temporary.join("image"), &file, &date)?;
+        is_signed &= programs::add(&shipped, given.unwrap_or(&built), &folder)?;
+        zip(&file("windows-x86_64.zip"), &folder)?;
+    }
     // As `helm package` does, but with the time of the commit.
     let charts = workspace::root().join("deploy/charts");
-    tar(&files.join(format!("{prefix}.tgz")), &charts, &[PLUGIN.to_owned()], &date)?;
+    tar(&files.join(format!("{prefix}.tgz")), &charts, &[PLUGIN.name.to_owned()], &date)?;
     let deploy = workspace::root().join("deploy");
     let manifests = names(&deploy)?;
     let mut manifests = manifests.iter().filter(|name| deploy.join(name).is_file());
-    manifests.try_for_each(|name| copy(&deploy.join(name), &files.join(name)))
+    manifests.try_for_each(|name| copy(&deploy.join(name), &files.join(name)))?;
+    Ok(is_signed)
 }
 
-/// Builds the Windows programs and the image, and takes the documents about the image out of it.
-fn add_image(to: &Path, prefix: &Path, profile: &str, date: &str) -> Result<()> {
-    let file = |name: &str| PathBuf::from(format!("{}-{name}", prefix.display()));
-    let words = ["--output".into(), to.into(), "--profile".into(), profile.into()];
+/// Builds an image, and takes the documents about it out of it.
+fn add_image(
+    shipped: &Shipped,
+    given: Option<&Path>,
+    profile: &str,
+    to: &Path,
+    file: &dyn Fn(&str) -> PathBuf,
+    date: &str,
+) -> Result<()> {
+    let mut words = vec!["--output".into(), to.into(), "--profile".into(), profile.into()];
+    words.extend(given.into_iter().flat_map(|given| ["--programs".into(), given.into()]));
+    words.extend((shipped.name == VISIBLE.name).then(|| "--directx-visible".into()));
     ensure!(image::command(&words)? == ExitCode::SUCCESS, "the image was not built");
-    copy(&to.join(format!("{PLUGIN}.tar")), &file("image.tar"))?;
-    let layout = to.join(format!("{PLUGIN}-referrers"));
+    copy(&to.join(format!("{}.tar", shipped.name)), &file("image.tar"))?;
+    let layout = to.join(format!("{}-referrers", shipped.name));
     tar(&file("image-referrers.tar"), &layout, &names(&layout)?, date)?;
     for name in names(&layout.join("blobs/sha256"))? {
         let bytes = fs::read(layout.join("blobs/sha256").join(name))?;

@@ -7,13 +7,13 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{copy, notices, stdout};
-use crate::image::{self, PLUGIN, PROGRAM_PACKAGES};
+use crate::image::{self, PLUGIN, Shipped, VISIBLE};
 use crate::process::run;
 use crate::{build_flags, workspace};
 
 const LINUX_TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// The packages of the archive for Linux. The one for Windows contains those of the image.
+/// The packages of the archive for Linux. Those for Windows contain the packages of the images.
 const LINUX_PACKAGES: [&str; 4] = ["plugin", "feature_discovery", "tools", "gpu_probe"];
 
 /// What MinGW links into the Windows programs, and the files with the licenses.
@@ -26,14 +26,17 @@ const RUNTIMES: [(&str, &str); 2] = [
 const SHELLS: [(&str, &str, &str); 4] =
     [("bash", "", ".bash"), ("fish", "", ".fish"), ("powershell", "_", ".ps1"), ("zsh", "_", "")];
 
-/// Writes what both archives contain in addition to the programs.
-pub(super) fn documents(windows: &Path, linux: &Path) -> Result<()> {
+/// Writes what the archives contain in addition to the programs.
+pub(super) fn documents(windows: &Path, visible: &Path, linux: &Path) -> Result<()> {
     for (to, packages, target, runtimes) in [
-        (windows, &PROGRAM_PACKAGES[..], workspace::WINDOWS_TARGET, &RUNTIMES[..]),
+        (windows, PLUGIN.packages, workspace::WINDOWS_TARGET, &RUNTIMES[..]),
+        (visible, VISIBLE.packages, workspace::WINDOWS_TARGET, &RUNTIMES),
         (linux, &LINUX_PACKAGES, LINUX_TARGET, &[]),
     ] {
         // The inventories have the paths in the documentation's commands.
-        for name in ["LICENSE", "README.md", "CHANGELOG.md", "fixtures/inventories"] {
+        let plugin: &[&str] = &["README.md", "CHANGELOG.md", "fixtures/inventories"];
+        let names = if packages == VISIBLE.packages { &[] } else { plugin };
+        for name in names.iter().chain(&["LICENSE"]) {
             copy(&workspace::root().join(name), &to.join(name))?;
         }
         let texts = notices::text(packages, target, runtimes)?;
@@ -44,12 +47,31 @@ pub(super) fn documents(windows: &Path, linux: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds the programs for Windows, which have been built for the image, and builds those for Linux.
-pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
-    let built = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(profile);
-    for name in image::program_names() {
-        copy(&built.join(image::built_name(name)), &windows.join(name))?;
+/// Adds Windows programs from the folder `built`, and says whether all of them are signed.
+pub(super) fn add(shipped: &Shipped, built: &Path, to: &Path) -> Result<bool> {
+    let mut is_all_signed = true;
+    for name in shipped.files {
+        let program = built.join(image::built_name(name));
+        is_all_signed &= is_signed(&fs::read(&program)?);
+        copy(&program, &to.join(name))?;
     }
+    Ok(is_all_signed)
+}
+
+/// Whether a program has a certificate table (the size of it in `IMAGE_OPTIONAL_HEADER`, winnt.h).
+fn is_signed(program: &[u8]) -> bool {
+    let number = |at: usize| {
+        let bytes = program.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        u32::from_le_bytes(bytes.unwrap_or_default()) as usize
+    };
+    let header = number(0x3c) + 24;
+    // `IMAGE_NT_OPTIONAL_HDR64_MAGIC`: wider addresses are in front of the tables.
+    let tables = if number(header) & 0xffff == 0x20b { 112 } else { 96 };
+    number(header + tables + 4 * 8 + 4) > 0
+}
+
+/// Adds what the archive for Windows has for developers, and builds the programs for Linux.
+pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
     import_libraries(windows)?;
 
     let mut cargo = workspace::cargo();
@@ -59,16 +81,12 @@ pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
     run(cargo.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags))?;
     let built = workspace::target_dir().join(LINUX_TARGET).join(profile);
     copy(&built.join("gpu-probe"), &linux.join("bin/gpu-probe"))?;
-    // The names of clients are for what was written for earlier device plugins on Windows, and the
-    // others are for containers.
-    let is_left_out = |name: &&str| {
-        ["gpu-probe", "directx-visible"].contains(name)
-            || name.ends_with("-cpp")
-            || name.ends_with("-go")
-    };
-    let programs = image::program_names().filter_map(|name| name.strip_suffix(".exe"));
+    // The names of clients are for what was written for earlier device plugins on Windows.
+    let is_left_out =
+        |name: &&str| *name == "gpu-probe" || name.ends_with("-cpp") || name.ends_with("-go");
+    let programs = PLUGIN.files.iter().filter_map(|name| name.strip_suffix(".exe"));
     for name in programs.filter(|name| !is_left_out(name)) {
-        let argument = if name == PLUGIN { "completions" } else { "--completions" };
+        let argument = if name == PLUGIN.name { "completions" } else { "--completions" };
         let program = linux.join("bin").join(name);
         copy(&built.join(name), &program)?;
         for (shell, start, end) in SHELLS {

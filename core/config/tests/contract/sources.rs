@@ -2,7 +2,7 @@
 
 use crate::environment::{TestEnvironment, effective, report};
 use config::{Config, Flags};
-use devices::{DeviceScope, DriverModel, RuntimeMounts};
+use devices::{DeviceScope, DriverModel, RuntimeMounts, Visibility};
 
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
 
@@ -44,7 +44,7 @@ fn legacy_cannot_be_combined() {
 #[test]
 fn a_variable_takes_precedence_over_the_file() {
     let text = "multitenancy: 2\nincludeIntegrated: true\nincludeDetachable: true\nresourceName: a/file\n\
-                runtimeMounts: always\n";
+                runtimeMounts: always\nvisibility: off\n";
     let file = TestEnvironment::default().file("/here/wddm.yaml", text);
     let config = file.load(&[DriverModel::Wddm]).unwrap();
     assert_eq!(replicas(&config), [2]);
@@ -52,6 +52,7 @@ fn a_variable_takes_precedence_over_the_file() {
         .variable("WDDM_DEVICE_PLUGIN_MULTITENANCY", "3")
         .variable("WDDM_DEVICE_PLUGIN_INCLUDE_INTEGRATED", "false")
         .variable("WDDM_DEVICE_PLUGIN_INCLUDE_DETACHABLE", "0")
+        .variable("WDDM_DEVICE_PLUGIN_VISIBILITY", "launcher")
         .variable("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "a/variable")
         .variable("WDDM_DEVICE_PLUGIN_SKIP_RUNTIME_MOUNTS", "true");
     let config = both.load(&BOTH).unwrap();
@@ -60,6 +61,7 @@ fn a_variable_takes_precedence_over_the_file() {
     assert_eq!((wddm.integrated, wddm.detachable), (DeviceScope::Exclude, DeviceScope::Exclude));
     assert_eq!(wddm.resource.as_str(), "a/variable");
     assert_eq!(wddm.container.runtime_mounts, RuntimeMounts::Never);
+    assert_eq!(wddm.container.visibility, Visibility::Launcher);
     assert_eq!(config.policy.models[1].container.runtime_mounts, RuntimeMounts::Auto);
 }
 
@@ -193,6 +195,7 @@ fn bad_variables_are_named_with_value_and_hint() {
         ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:wddm.yaml"),
         ("WDDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\not\there.yaml"),
         ("MCDM_DEVICE_PLUGIN_CONFIG_FILE", r"C:\etc\locked.yaml"),
+        ("WDDM_DEVICE_PLUGIN_VISIBILITY", "on"),
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "gpu"),
         ("WDDM_DEVICE_PLUGIN_RESOURCE_NAME", "kubernetes.io/gpu"),
     ];

@@ -3,7 +3,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The name of the DaemonSet without pools. */}}
+{{/* The name of the plugin's DaemonSet without pools. */}}
 {{- define "directx-device-plugin.fullname" -}}
 {{- $name := include "directx-device-plugin.name" . -}}
 {{- if .Values.fullnameOverride -}}
@@ -15,10 +15,11 @@
 {{- end -}}
 {{- end -}}
 
-{{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, for the feature discovery, `component`; the pool's
-name is kept whole. */}}
+{{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, except for the plugin, `component`; the pool's name is
+kept whole. */}}
 {{- define "directx-device-plugin.daemonSetName" -}}
-{{- $fullname := include (printf "directx-device-plugin.%s" (ternary "discoveryName" "fullname" (hasKey . "component"))) .root -}}
+{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" -}}
+{{- $fullname := include (printf "directx-device-plugin.%s" (get $names (.component | default "") | default "fullname")) .root -}}
 {{- if .pool.name -}}
 {{- printf "%s-%s" ($fullname | trunc (int (sub 62 (len .pool.name))) | trimSuffix "-") .pool.name -}}
 {{- else -}}
@@ -30,12 +31,13 @@ name is kept whole. */}}
 {{- default .Release.Namespace .Values.namespaceOverride -}}
 {{- end -}}
 
+{{/* The argument has `root` and `image`. */}}
 {{- define "directx-device-plugin.image" -}}
-{{- with .Values.image -}}
+{{- with .image -}}
 {{- if .digest -}}
 {{- printf "%s@%s" .repository .digest -}}
 {{- else -}}
-{{- printf "%s:%s" .repository (default $.Chart.AppVersion .tag) -}}
+{{- printf "%s:%s" .repository (default $.root.Chart.AppVersion .tag) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -59,6 +61,10 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{/* The service account of the feature discovery, and its role for Events in the namespace default. */}}
 {{- define "directx-device-plugin.accountName" -}}
 {{- .Values.serviceAccount.name | default (include "directx-device-plugin.discoveryName" .) -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.visibleName" -}}
+{{- printf "%s-visible" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.discoveryName" -}}
@@ -144,7 +150,7 @@ env:
 {{- end }}
 {{- end -}}
 
-{{/* What the pods of the plugin and of the feature discovery have in common. */}}
+{{/* What all pods have in common. */}}
 {{- define "directx-device-plugin.pod" -}}
 os:
   name: windows

@@ -5,7 +5,6 @@
 mod containerd;
 mod device_plugin_dir;
 #[cfg(any(windows, test))]
-mod launcher_files;
 #[cfg(windows)]
 mod live;
 #[cfg(any(windows, test))]

@@ -30,6 +30,6 @@ pub(crate) struct MachineFacts {
     pub(crate) software: NodeSoftware,
     /// The adapters, with the files of every driver store folder listed.
     pub(crate) adapters: Result<HostSnapshot, Failure>,
-    /// The files of `directx-visible` that are missing next to this program; empty for an inventory.
+    /// The files of `directx-visible` that this node lacks; empty for an inventory.
     pub(crate) missing_launcher_files: Vec<&'static str>,
 }

@@ -19,6 +19,11 @@ impl Bed {
         self.0.path().join("release")
     }
 
+    /// The second source, which does not exist at first.
+    fn installed(&self) -> PathBuf {
+        self.0.path().join("Program Files/directx-visible")
+    }
+
     fn own(&self) -> PathBuf {
         self.0.path().join("directx-device-plugin")
     }
@@ -32,7 +37,8 @@ impl Bed {
     }
 
     fn folder(&self) -> LauncherFolder {
-        LauncherFolder::new(self.all().join(VERSION), self.source(), RIGHTS)
+        let sources = vec![self.source(), self.installed()];
+        LauncherFolder::new(self.all().join(VERSION), sources, RIGHTS)
     }
 
     fn names(&self) -> Vec<String> {
@@ -135,8 +141,26 @@ fn only_the_program_and_its_filter_are_needed() {
         fs::remove_file(bed.source().join(name)).unwrap();
         let text = error(bed.folder().provide());
         assert!(text.contains(&format!("cannot read {}", bed.source().join(name).display())));
-        assert!(text.contains("hint: copy directx-visible.exe and"), "{text}");
+        assert!(text.contains(&bed.installed().join(LAUNCHER_FILES[0]).display().to_string()));
+        assert!(text.contains("hint: set visibility.enabled of the chart"), "{text}");
         assert!(!bed.own().exists(), "nothing is created without the files");
+    }
+}
+
+/// An antivirus may remove one of the files, and files of two versions may not fit together.
+#[test]
+fn the_first_source_with_all_files_that_are_needed_is_copied() {
+    let bed = Bed::new();
+    fs::create_dir_all(bed.installed()).unwrap();
+    for name in &LAUNCHER_FILES[..2] {
+        fs::write(bed.installed().join(name), format!("installed {name}")).unwrap();
+    }
+    bed.folder().provide().unwrap();
+    assert_eq!(fs::read_to_string(bed.file(0)).unwrap(), "content of directx-visible.exe");
+    fs::remove_file(bed.source().join(LAUNCHER_FILES[1])).unwrap();
+    bed.folder().provide().unwrap();
+    for (n, name) in LAUNCHER_FILES[..2].iter().enumerate() {
+        assert_eq!(fs::read_to_string(bed.file(n)).unwrap(), format!("installed {name}"));
     }
 }
 

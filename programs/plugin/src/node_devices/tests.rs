@@ -3,6 +3,7 @@
 use super::*;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use devices::{AdapterSource, ChangeCallback, SourceError};
@@ -10,6 +11,8 @@ use kubelet::Readiness;
 use kubelet::testing::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
+use super::reconfiguration_tests::catalog_of;
+use node::cli::Failure;
 use node::daemon::adapter_reader::Message;
 use node::daemon::read_schedule::HostKind;
 use node::daemon::test_log::Log;
@@ -168,6 +171,30 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
         ended = plugin => panic!("the plugin ended: {ended:?}"),
         ended = devices.run() => panic!("the node's devices ended: {ended}"),
     }
+}
+
+/// The host does not change, so it is not read again.
+#[tokio::test]
+async fn files_of_the_launcher_that_appear_later_are_provided() {
+    let mut devices = FakeSource::with(Ok(two_gpus())).start().await;
+    let appeared = Arc::new(AtomicBool::new(false));
+    let exist = Arc::clone(&appeared);
+    devices.provide_launcher(|_| {
+        NodeLauncher::new(Box::new(move || {
+            let failure = || Failure::runtime(anyhow::anyhow!("not there"));
+            exist.load(Ordering::Relaxed).then_some(()).ok_or_else(failure)
+        }))
+    });
+    devices.reconfigure(catalog_of("visibility: launcher")).unwrap();
+    let mut served = devices.served();
+    tokio::time::pause();
+    let running = tokio::spawn(devices.run());
+    assert!(tokio::time::timeout(LIMIT, served.changed()).await.is_err());
+    assert!(!served.borrow().notices.is_empty());
+    appeared.store(true, Ordering::Relaxed);
+    let provided = served.wait_for(|served| served.notices.is_empty());
+    tokio::time::timeout(2 * launcher::RETRY, provided).await.unwrap().unwrap();
+    running.abort();
 }
 
 #[tokio::test]

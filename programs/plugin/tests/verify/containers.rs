@@ -143,7 +143,7 @@ fn started_as(program: &Path, given: &Command) -> Command {
 #[test]
 fn directx_visible_beside_the_program_checks_in_a_container_of_its_own() {
     let (folder, plugin) = program_alone();
-    for file in ["directx-visible", "directx-visible-filter.dll"] {
+    for file in ["directx-visible.exe", "directx-visible-filter.dll"] {
         std::fs::write(folder.path().join(file), "file").unwrap();
     }
     let check = r#"{"isAsAllocated":false,"apis":[{"api":"vulkan","call":"c","verdict":"different","unfiltered":1,"filtered":2}]}"#;

@@ -6,7 +6,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::image::{BUILT, Builder, Layout, PLUGIN, digest, files, run, text, xtask_image};
+use crate::image::{
+    BUILT, Builder, Layout, PLUGIN, VISIBLE, digest, files, run, text, xtask_image,
+};
 
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 const HIVE_FOLDER: &str = "Files/Windows/System32/config";
@@ -36,9 +38,6 @@ Files/device-plugin-wddm.exe
 Files/directx-device-discovery.dll
 Files/directx-device-plugin.exe
 Files/directx-feature-discovery.exe
-Files/directx-visible-filter.dll
-Files/directx-visible-filter32.dll
-Files/directx-visible.exe
 Files/gen-device-mounts.exe
 Files/gpu-probe.exe
 Files/query-hcs-capabilities.exe
@@ -49,6 +48,38 @@ Files/test-device-discovery.exe = Files/test-device-discovery-cpp.exe";
     let content = |path: &str| &entries.iter().find(|e| e.path == path).unwrap().bytes;
     assert_eq!(content("Files/device-plugin-mcdm.exe"), b"device-plugin-mcdm.exe");
     assert_eq!(content("Files/directx-device-discovery.dll"), b"directx_device_discovery.dll");
+}
+
+/// An antivirus may remove what hooks processes, and the image that has it.
+#[test]
+fn what_hooks_processes_has_an_image_of_its_own() {
+    let builder = Builder::new();
+    let printed = builder.build(1, &["--directx-visible"]);
+    assert!(printed.contains("directx-visible.tar"), "{printed}");
+    let image = builder.layout(VISIBLE);
+    let programs: Vec<(String, Vec<u8>)> = image
+        .entries()
+        .into_iter()
+        .filter(|entry| !entry.path.starts_with("Files/Windows") && entry.path != "Files")
+        .map(|entry| (entry.path, entry.bytes))
+        .collect();
+    let names =
+        ["directx-visible-filter.dll", "directx-visible-filter32.dll", "directx-visible.exe"];
+    assert_eq!(programs, names.map(|name| (format!("Files/{name}"), name.into())));
+    let config = image.config();
+    assert_eq!(config.get("os.version"), None);
+    assert_eq!(config["config"]["Entrypoint"], json!(["directx-visible.exe"]));
+    // The bill of materials and the provenance are about these programs.
+    let referrers = builder.layout("directx-visible-referrers");
+    let documents = referrers.manifest()["manifests"].as_array().unwrap().clone();
+    let document = |n: usize| referrers.document(&referrers.document(&documents[n])["layers"][0]);
+    let components = document(0)["components"].as_array().unwrap().clone();
+    let has = |name: &str| components.iter().any(|component| component["name"] == name);
+    assert!(has("directx_visible") && !has("plugin"), "{components:?}");
+    assert_eq!(document(1)["subject"][0]["name"], VISIBLE);
+    let found =
+        builder.error(1, &["--directx-visible", "--example", "gpu-probe", "--base", "a.b/c"]);
+    assert!(found.starts_with("error: the argument '--directx-visible' cannot be used"), "{found}");
 }
 
 #[test]
@@ -127,9 +158,8 @@ fn bill_of_materials_and_provenance_refer_to_the_image() {
     for name in ["plugin", "tools", "discovery_dll", "win32", "tokio", "serde"] {
         assert!(has(name), "{name} is missing");
     }
-    // A test dependency, a procedural macro, a build dependency, another system's crate, and
-    // this builder.
-    for name in ["insta", "serde_derive", "winresource", "xtask"] {
+    // A test dependency, a procedural macro, a build dependency, this builder, and another image.
+    for name in ["insta", "serde_derive", "winresource", "xtask", "directx_visible"] {
         assert!(!has(name), "{name} is not in the programs");
     }
     let hex = |digest: &str| digest["sha256:".len()..].to_owned();
@@ -202,12 +232,19 @@ fn extract(image: &Layout, folder: &Path) {
 #[ignore = "needs MinGW: cargo xtask test image"]
 fn built_programs_contain_nothing_of_this_machine() {
     let output = tempfile::tempdir().unwrap();
-    run(xtask_image().args(["--profile", "quick", "--output"]).arg(output.path()));
-    let image = Layout { folder: output.path().join(PLUGIN) };
+    let build = || {
+        let mut build = xtask_image();
+        build.args(["--profile", "quick", "--output"]).arg(output.path());
+        build
+    };
+    run(&mut build());
+    run(build().arg("--directx-visible"));
+    let images = [PLUGIN, VISIBLE].map(|name| Layout { folder: output.path().join(name) });
     let home = std::env::home_dir().unwrap();
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
     let mut programs = 0;
-    for entry in image.entries().iter().filter(|entry| entry.bytes.starts_with(b"MZ")) {
+    let entries = images.iter().flat_map(Layout::entries);
+    for entry in entries.filter(|entry| entry.bytes.starts_with(b"MZ")) {
         programs += 1;
         let number = |at: usize| u32::from_le_bytes(entry.bytes[at..at + 4].try_into().unwrap());
         // `TimeDateStamp` in `IMAGE_FILE_HEADER` (winnt.h).

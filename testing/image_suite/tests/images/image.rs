@@ -11,8 +11,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 pub(crate) const PLUGIN: &str = "directx-device-plugin";
+pub(crate) const VISIBLE: &str = "directx-visible";
 
-/// The files of the Windows build that an image consists of.
+/// The files of the Windows build that images consist of.
 pub(crate) const BUILT: [&str; 12] = [
     "directx-device-plugin.exe",
     "device-plugin-wddm.exe",

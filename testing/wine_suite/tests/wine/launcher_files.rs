@@ -24,7 +24,10 @@ fn files_are_written_to_the_host_and_repaired() {
     fs::write(&config, "visibility: launcher\n").unwrap();
     let (plugin, config) = (release.join(PLUGIN), windows_path(&config));
     let provided = host.drive_c().join("ProgramData/directx-device-plugin");
-    let _ = fs::remove_dir_all(&provided);
+    let installed = host.drive_c().join("Program Files/directx-visible");
+    for folder in [&provided, &installed] {
+        let _ = fs::remove_dir_all(folder);
+    }
 
     let serve = || {
         Daemon::start(host.lasting_command(&plugin).args(["serve", "--config", config.as_str()]))
@@ -56,15 +59,21 @@ fn files_are_written_to_the_host_and_repaired() {
         text(&output(doctor.args(["doctor", "--config", config.as_str()])).stdout)
     };
     let healthy = doctor();
-    assert!(!healthy.contains("is not in the folder of this program"), "{healthy}");
+    assert!(!healthy.contains("visibility is launcher, but"), "{healthy}");
     fs::remove_file(release.join(FILTER)).unwrap();
     let mut daemon = serve();
     daemon.expect_line(&["cannot provide directx-visible", FILTER, "hint"]);
     daemon.expect_line(&["starting"]);
     daemon.expect_running();
     let problem = doctor();
-    assert!(
-        problem.contains(&format!("{FILTER} is not in the folder of this program")),
-        "{problem}"
-    );
+    let missing = format!(r"nor %ProgramFiles%\directx-visible has {FILTER}");
+    assert!(problem.contains(&missing), "{problem}");
+    // The chart copies the files there, while the plugin runs.
+    fs::create_dir_all(&installed).unwrap();
+    copy(&windows_build(LAUNCHER), &installed);
+    copy_filters(&installed);
+    daemon.expect_line(&["directx-visible is provided again"]);
+    let healthy = doctor();
+    assert!(!healthy.contains("visibility is launcher, but"), "{healthy}");
+    fs::remove_dir_all(&installed).unwrap();
 }

@@ -10,9 +10,10 @@ use node::cli::{Failure, error_chain};
 use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
+use super::nvidia;
+use super::nvidia;
 use super::programs::ProgramSearch;
 use super::service_command::ServiceCommand;
-use super::{launcher_files, nvidia};
 use crate::doctor::facts::MachineFacts;
 
 /// Collects the facts of this machine.
@@ -22,8 +23,10 @@ pub(super) fn machine() -> MachineFacts {
     let host = read.map_or_else(win32::host_facts, |snapshot| snapshot.host.clone());
     let listed = read.map(|snapshot| snapshot.adapters.as_slice());
     let software = node_software(&host, listed.unwrap_or_default());
-    let program = std::env::current_exe().unwrap_or_default();
-    let missing_launcher_files = launcher_files::missing(&program);
+    // Of the folder that lacks the fewest.
+    let sources = node::cli::launcher_sources();
+    let missing = sources.iter().map(|folder| node::cli::missing_launcher_files(folder));
+    let missing_launcher_files = missing.min_by_key(Vec::len).unwrap_or_default();
     MachineFacts { host, software, adapters, missing_launcher_files }
 }
 

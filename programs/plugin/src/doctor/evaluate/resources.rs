@@ -48,9 +48,12 @@ pub(super) fn launcher(facts: &NodeFacts) -> Option<Finding> {
     }
     let missing = missing.join(" and ");
     Some(Subject::VISIBILITY.failed(
-        format!("visibility is launcher, but {missing} is not in the folder of this program"),
-        "copy the file from the release into the folder of the plugin, or set visibility: off; \
-         until then containers do not get directx-visible",
+        format!(
+            "visibility is launcher, but neither the folder of this program nor \
+             %ProgramFiles%\\directx-visible has {missing}"
+        ),
+        "set visibility.enabled of the chart, or copy the files into one of the folders, or set \
+         visibility: off; until then containers do not get directx-visible",
     ))
 }
 

@@ -15,9 +15,6 @@ const FILE: &str = "directx-device-plugin.exe";
 const PROBE: &str = "gpu-probe";
 const PROBE_FILE: &str = "gpu-probe.exe";
 
-/// The program of this project that hides devices. Release and image have it next to this one.
-const LAUNCHER: &str = "directx-visible";
-
 /// The program that runs in the container.
 pub(super) struct Program {
     pub(super) kind: Kind,
@@ -54,18 +51,16 @@ impl Program {
         Ok(Program { kind: Kind::Other, command: command.to_vec(), folder: None })
     }
 
-    /// The check of `directx-visible`, if that and its filter lie next to this program.
+    /// The check of `directx-visible`, if this node has that and its filter.
     pub(super) fn check() -> io::Result<Option<Program>> {
-        let [launcher, filters @ ..] = LAUNCHER_FILES;
-        let Some(program) = beside(&program_file(LAUNCHER))? else { return Ok(None) };
-        let mut files = vec![(program, launcher)];
-        for filter in filters {
-            files.extend(beside(filter)?.map(|path| (path, filter)));
-        }
-        // Only the first filter is always there.
-        if files.get(1).is_none_or(|(_, name)| *name != filters[0]) {
+        let mut sources = node::cli::launcher_sources().into_iter();
+        let Some(folder) =
+            sources.find(|folder| node::cli::missing_launcher_files(folder).is_empty())
+        else {
             return Ok(None);
-        }
+        };
+        let files = LAUNCHER_FILES.map(|name| (folder.join(name), name));
+        let files: Vec<_> = files.into_iter().filter(|(path, _)| path.is_file()).collect();
         Program::copied(Kind::Check, &files, &["--check", "--json"]).map(Some)
     }
 

@@ -1,0 +1,82 @@
+package manifests
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestVisibility checks the pods that copy directx-visible to their nodes, and that the plugin's pods
+// do not depend on them.
+func TestVisibility(t *testing.T) {
+	manifest, err := admit(read(t, "deploy/directx-visible.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart := mustRender(t, "visibility: {enabled: true}")
+	mustEqual(t, "name", visibleOf(chart).Name, "gpus-directx-device-plugin-visible")
+	for name, found := range map[string]objects{"manifest": manifest, "chart": chart} {
+		t.Run(name, func(t *testing.T) {
+			daemonSet := visibleOf(found)
+			mustBeSafe(t, daemonSet)
+			pod := daemonSet.Spec.Template.Spec
+			for _, container := range append(pod.InitContainers, pod.Containers...) {
+				mustEqual(t, "image", container.Image, visibleImage+":"+version(t))
+			}
+			mustEqual(t, "copy", strings.Join(pod.InitContainers[0].Command, " "),
+				`xcopy.exe `+mountPoint+`\directx-visible* C:\Program Files\directx-visible /i /y`)
+			mustEqual(t, "wait", strings.Join(pod.Containers[0].Command, " "), "waitfor.exe DirectXVisible")
+		})
+	}
+	if !reflect.DeepEqual(visibleOf(manifest).Spec.Template.Spec, visibleOf(chart).Spec.Template.Spec) {
+		t.Error("the pods of the manifest and of the chart differ")
+	}
+
+	plugin := func(found objects) *appsv1.DaemonSet {
+		return found.daemonSets[slices.IndexFunc(found.daemonSets, isPlugin)]
+	}
+	if matches(plugin(chart).Spec.Selector.MatchLabels, visibleOf(chart).Spec.Template.Labels) {
+		t.Error("the DaemonSet of the plugin selects the pods of the other one")
+	}
+	before, after := plugin(mustRender(t, "")).Spec, plugin(chart).Spec
+	variables := &after.Template.Spec.Containers[0].Env
+	*variables = slices.DeleteFunc(*variables, func(variable corev1.EnvVar) bool {
+		return strings.HasSuffix(variable.Name, "_DEVICE_PLUGIN_VISIBILITY")
+	})
+	if !reflect.DeepEqual(before, after) {
+		t.Error("the pods of the plugin have more than the variables")
+	}
+}
+
+// TestVisibilityIsConfigured checks that containers of every pool get directx-visible, whatever the
+// configuration files say.
+func TestVisibilityIsConfigured(t *testing.T) {
+	found := mustRender(t, "visibility: {enabled: true, image: {repository: example.com/visible, tag: test}}\n"+
+		"config: {map: {a: 'multitenancy: 2', b: 'visibility: off'}}\npools:\n"+
+		"- {name: a, nodeSelector: {pool: a}, config: a}\n- {name: b, nodeSelector: {pool: b}, config: b, driverModels: [legacy]}")
+	pools := []string{}
+	for _, daemonSet := range found.daemonSets {
+		mustBeSafe(t, daemonSet)
+		pod := daemonSet.Spec.Template.Spec
+		if isVisible(daemonSet) {
+			pools = append(pools, pod.NodeSelector["pool"])
+			mustEqual(t, "image", pod.Containers[0].Image, "example.com/visible:test")
+			continue
+		}
+		c := newContainer(t, daemonSet, found.configMaps)
+		output, err := c.run(append([]string{"simulate", "--output", "json", "--inventory", inventoryPath(twoT4)}, c.configuration()...)...)
+		if err != nil || !strings.Contains(string(output), `\\directx-visible.exe"`) {
+			t.Errorf("%s: containers do not get directx-visible: %v", daemonSet.Name, err)
+		}
+	}
+	mustEqual(t, "pools", strings.Join(pools, " "), "a b")
+}
+
+// visibleOf returns the DaemonSet that copies directx-visible.
+func visibleOf(found objects) *appsv1.DaemonSet {
+	return found.daemonSets[slices.IndexFunc(found.daemonSets, isVisible)]
+}
