@@ -80,7 +80,7 @@ pub enum PlanWarning {
     )]
     NoLocationPathSupport(DeviceClass),
     /// Replicas of one device add no capacity to a container.
-    #[error("{slots} of the container's slots are replicas of the same device `{device}`")]
+    #[error("{slots} of the container's replicas belong to the same device `{device}`")]
     ReplicasOfSameDevice {
         /// The container's slots on the device; at least 2.
         slots: usize,

@@ -20,7 +20,7 @@ use crate::{AllocationPolicy, Sharing};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PreferredAllocationError {
     /// Fewer slots are available than requested.
-    #[error("requested {requested} slots, only {available} available")]
+    #[error("requested {requested} replicas, only {available} available")]
     TooFew {
         /// Slots requested.
         requested: usize,
@@ -28,7 +28,7 @@ pub enum PreferredAllocationError {
         available: usize,
     },
     /// More slots must be included than are requested.
-    #[error("{must_include} slots must be included, only {requested} requested")]
+    #[error("{must_include} replicas must be included, only {requested} requested")]
     TooMany {
         /// Slots that must be included.
         must_include: usize,

@@ -24,7 +24,7 @@ impl fmt::Display for SlotId {
 }
 
 /// What the text of a value should be.
-const SLOT_ID: &str = "a slot ID (expected a PnP instance ID, a backslash and a replica number)";
+const SLOT_ID: &str = "a device ID (expected a PnP instance ID, a backslash and a replica number)";
 
 impl FromStr for SlotId {
     type Err = ParseError;

@@ -27,7 +27,7 @@ fn is_explained(message: &str) -> bool {
 fn the_comparison_can_fail() {
     assert!(is_explained("the request contains no device IDs"));
     assert!(!is_explained("the request contains no resource at all"));
-    assert!(is_explained("requested 77 slots, only 9 available"));
+    assert!(is_explained("requested 77 replicas, only 9 available"));
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn two_replicas_of_one_device_are_one_device_with_a_warning() {
     let warnings: Vec<String> = plan.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
-        [r"2 of the container's slots are replicas of the same device `PCI\VEN_10DE\1&0`"]
+        [r"2 of the container's replicas belong to the same device `PCI\VEN_10DE\1&0`"]
     );
 }
 
