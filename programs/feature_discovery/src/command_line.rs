@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser};
-use cli::Completions;
+use cli::{Completions, OutputFormat};
 use daemon::arguments::{DriverModels, Input};
 use daemon::logging::{LOG_LEVEL, LogArguments};
 use devices::node_report::LabelFamily;
@@ -26,6 +26,9 @@ pub(crate) struct CommandLine {
     /// Print the labels and exit
     #[arg(long)]
     pub(crate) print: bool,
+    /// Output format of --print
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text, requires = "print")]
+    pub(crate) output: OutputFormat,
     /// Name of this node's object in the cluster [default: the variable `NODE_NAME`]
     #[arg(long, value_name = "NAME")]
     pub(crate) node_name: Option<String>,

@@ -13,7 +13,7 @@ mod simulated_node;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use cli::Failure;
+use cli::{Failure, OutputFormat};
 use daemon::config_reload::ConfigReload;
 use daemon::host_access::HostAccess;
 use daemon::inputs::Inputs;
@@ -92,5 +92,8 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     let set = DeviceSet::next(None, offer, Moment::default());
     let labels = devices::node_report::labels(&set, line.family());
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
-    cli::print(&lines.collect::<String>())
+    match line.output {
+        OutputFormat::Text => cli::print(&lines.collect::<String>()),
+        OutputFormat::Json => cli::print_json(&labels),
+    }
 }

@@ -66,7 +66,7 @@ impl Program {
         if files.get(1).is_none_or(|(_, name)| *name != filters[0]) {
             return Ok(None);
         }
-        Program::copied(Kind::Check, &files, &["--check", "--json"]).map(Some)
+        Program::copied(Kind::Check, &files, &["--check", "--output", "json"]).map(Some)
     }
 
     /// The first of `files` runs, from a copy.
