@@ -69,7 +69,9 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let models = &arguments.models.driver_models;
     let config = config::load(models, arguments.input.config.clone())?;
     let notices = config.notices.clone();
-    notices.iter().for_each(|notice| config::log_notice(notice));
+    for notice in &notices {
+        config::log_notice(notice);
+    }
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
