@@ -36,18 +36,24 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
     if let Some(list) = list(words) {
         return Ok(list);
     }
-    let (mut check, mut json, mut require, mut verbose) = (false, false, false, false);
-    for (n, word) in words.iter().enumerate() {
+    let (mut check, mut json, mut require, mut verbose) = (false, None, false, false);
+    let mut left = words.iter().enumerate();
+    while let Some((n, word)) = left.next() {
         match word.to_str() {
             Some("-h" | "--help") => return Ok(Request::Help),
             Some("-V" | "--version") => return Ok(Request::Version),
             Some("--check") => check = true,
-            Some("--json") => json = true,
+            Some("--output") => {
+                let value = left.next().and_then(|(_, value)| value.to_str());
+                json = Some(is_json(value.unwrap_or_default())?);
+            }
+            // An earlier spelling.
+            Some("--json") => json = Some(true),
             Some("--require") => require = true,
             Some("--verbose") => verbose = true,
             Some("--") => {
-                if check || json {
-                    return Err(usage("--check and --json take no command"));
+                if check || json.is_some() {
+                    return Err(usage("--check and --output take no command"));
                 }
                 if n + 1 == words.len() {
                     return Err(no_command());
@@ -61,9 +67,17 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
         (true, _, true) => {
             Err(usage("--require and --verbose belong to a command, not to --check"))
         }
-        (true, json, false) => Ok(Request::Check { json }),
-        (false, true, _) => Err(usage("--json belongs to --check")),
-        (false, false, _) => Err(no_command()),
+        (true, json, false) => Ok(Request::Check { json: json.unwrap_or(false) }),
+        (false, Some(_), _) => Err(usage("--output belongs to --check")),
+        (false, None, _) => Err(no_command()),
+    }
+}
+
+fn is_json(value: &str) -> Result<bool, Failure> {
+    match value {
+        "text" => Ok(false),
+        "json" => Ok(true),
+        _ => Err(usage(&format!("--output has `{}`, expected text or json", value.escape_debug()))),
     }
 }
 
@@ -110,7 +124,10 @@ mod tests {
         assert_eq!(parsed(&["--", "a", "--check"]), run(false, false));
         assert_eq!(parsed(&["--require", "--", "--"]), run(true, false));
         assert_eq!(parsed(&["--verbose", "--", "a"]), run(false, true));
-        assert_eq!(parsed(&["--check", "--json"]), Ok(Request::Check { json: true }));
+        for json in [&["--check", "--output", "json"][..], &["--check", "--json"]] {
+            assert_eq!(parsed(json), Ok(Request::Check { json: true }));
+        }
+        assert_eq!(parsed(&["--output", "text", "--check"]), Ok(Request::Check { json: false }));
         assert_eq!(parsed(&["--check"]), Ok(Request::Check { json: false }));
         let list = parsed(&["--list", "vulkan", "5,-6"]);
         assert_eq!(list, Ok(Request::List(Api::Vulkan, vec![5, -6])));
@@ -127,9 +144,11 @@ mod tests {
             (&["cmd.exe"][..], "error: unexpected argument `cmd.exe`\nhint: write the command"),
             (&["--requir", "--", "a"][..], "error: unknown option `--requir`"),
             (&["--list", "x", ""][..], "error: unknown option `--list`"),
-            (&["--json"][..], "error: --json belongs to --check"),
+            (&["--output", "json"][..], "error: --output belongs to --check"),
+            (&["--check", "--output"][..], "error: --output has ``, expected text or json"),
+            (&["--check", "--output", "--"][..], "error: --output has `--`, expected text or json"),
             (&["--check", "--require"][..], "error: --require and --verbose belong to a command"),
-            (&["--check", "--", "a"][..], "error: --check and --json take no command"),
+            (&["--check", "--", "a"][..], "error: --check and --output take no command"),
         ] {
             let error = parsed(words).unwrap_err();
             assert!(error.starts_with(expected), "{error}");

@@ -4,7 +4,7 @@ pub(crate) const TEXT: &str = "\
 Runs a program that sees only the DirectX devices of its container
 
 Usage: directx-visible [--require] [--verbose] -- COMMAND [ARGUMENT]...
-       directx-visible --check [--json]
+       directx-visible --check [--output <text|json>]
 
 The program and its child processes see the devices that the device plugin names in
 DIRECTX_VISIBLE_DEVICES_* and DIRECTX_VISIBLE_DEVICES, and software adapters. This
@@ -15,7 +15,8 @@ Options:
       --verbose  Report child processes that see all devices, too
       --check    Compare the devices that each GPU API lists with and without the filter
                  with those of the container
-      --json     Print the comparison as JSON
+      --output <text|json>
+                 Output format of --check; default `text`
   -h, --help     Print help
   -V, --version  Print version
 

@@ -142,14 +142,40 @@ pub(crate) fn read_file(path: &Path, bytes: &[u8]) -> Result<FileSettings, ReadE
     Ok(FileSettings { values: file.values(&name), rules, ignored: Vec::new() })
 }
 
-/// Adds what to write instead, if the error is about the value of one of some keys, or about a key of
-/// earlier versions.
+/// Keys of an earlier version and of the configuration of NVIDIA's device plugin, and what to write
+/// instead.
+const OTHER_KEYS: [(&str, &str); 8] = [
+    (
+        "onDriverChange",
+        "onDriverChange was removed: delete the key, and cordon and drain a node before you \
+         replace its driver",
+    ),
+    (
+        "version",
+        "a key of NVIDIA's device plugin: delete it, and write `multitenancy: 4` for `replicas: 4`",
+    ),
+    ("flags", "a key of NVIDIA's device plugin: delete it; its flags have no meaning on Windows"),
+    (
+        "sharing",
+        "a key of NVIDIA's device plugin: write `multitenancy: 4` for `replicas: 4`, \
+         `sharedRequests: one` for `failRequestsGreaterThanOne: true`, and `renameShared: true` for \
+         `renameByDefault: true`",
+    ),
+    ("timeSlicing", "a key of NVIDIA's device plugin: write `multitenancy: 4` for `replicas: 4`"),
+    ("replicas", "a key of NVIDIA's device plugin: did you mean `multitenancy`?"),
+    (
+        "failRequestsGreaterThanOne",
+        "a key of NVIDIA's device plugin: write `sharedRequests: one` for true",
+    ),
+    ("renameByDefault", "a key of NVIDIA's device plugin: write `renameShared: true` for true"),
+];
+
+/// Adds what to write instead, if the error is about the value of one of some keys, or about one of
+/// [`OTHER_KEYS`].
 fn advised(error: ReadError) -> ReadError {
-    if error.what.eq_ignore_ascii_case("unknown key `onDriverChange`") {
-        return error.with_hint(
-            "onDriverChange was removed: delete the key, and cordon and drain a node before you \
-             replace its driver",
-        );
+    let is_unknown = |key: &str| error.what.eq_ignore_ascii_case(&format!("unknown key `{key}`"));
+    if let Some((_, hint)) = OTHER_KEYS.iter().find(|(key, _)| is_unknown(key)) {
+        return error.with_hint(*hint);
     }
     let path = error.path.to_ascii_lowercase();
     let hint = path.rsplit(['.', '[']).find_map(|key| match key {

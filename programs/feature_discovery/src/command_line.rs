@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser};
 use devices::node_report::LabelFamily;
-use node::cli::Completions;
+use node::cli::{Completions, OutputFormat};
 use node::daemon::arguments::{DriverModels, Input};
 use node::daemon::logging::{LOG_LEVEL, LogArguments};
 
@@ -27,6 +27,9 @@ pub(crate) struct CommandLine {
     /// Print the labels and exit
     #[arg(long)]
     pub(crate) print: bool,
+    /// Output format of --print
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text, requires = "print")]
+    pub(crate) output: OutputFormat,
     /// Name of this node's object in the cluster [default: the variable `NODE_NAME`]
     #[arg(long, value_name = "NAME")]
     pub(crate) node_name: Option<String>,

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use devices::{Catalog, DeviceSet, Moment};
 use kubelet::default_device_plugin_dir;
-use node::cli::Failure;
+use node::cli::{Failure, OutputFormat};
 use node::daemon::config_reload::ConfigReload;
 use node::daemon::host_access::HostAccess;
 use node::daemon::inputs::Inputs;
@@ -96,5 +96,8 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     let set = DeviceSet::next(None, offer, Moment::default());
     let labels = devices::node_report::labels(&set, line.family());
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
-    node::cli::print(&lines.collect::<String>())
+    match line.output {
+        OutputFormat::Text => node::cli::print(&lines.collect::<String>()),
+        OutputFormat::Json => node::cli::print_json(&labels),
+    }
 }

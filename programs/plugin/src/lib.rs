@@ -78,9 +78,9 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         Command::Doctor(arguments) => return doctor_command::run(arguments),
         Command::Verify(arguments) => return doctor_command::verify(arguments),
         Command::Status(arguments) => return status::run(&arguments),
+        Command::Simulate(arguments) => return simulate::run(&arguments),
         Command::Service(arguments) => return service_command::run(&arguments, &line.logs),
         Command::Serve(arguments) => serve::run(arguments),
-        Command::Simulate(arguments) => simulate::run(&arguments),
         Command::Devices(arguments) => list_devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Completions { shell } => {

@@ -24,7 +24,7 @@ Schema 2.2 and newer can assign a single device to a container by its location p
 #[command(name = "query-hcs-capabilities", version, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Output format
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     output: OutputFormat,
     /// Inventory file to use instead of this host
     #[arg(long, value_name = "FILE")]

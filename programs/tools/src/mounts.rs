@@ -24,7 +24,7 @@ Examples:
   Run a command in a container with every device of this host:
     gen-device-mounts --all --run example.com/my-image:latest test nvidia-smi
   Print the flags for one device, for a script:
-    gen-device-mounts --index 0 --format json
+    gen-device-mounts --index 0 --output json
   Print the flags for the host of an inventory, with the reasons, on any machine:
     gen-device-mounts --all --inventory host.yaml --verbose
 
@@ -40,8 +40,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     selector: DeviceSelector,
     /// Output format: text with quotes for PowerShell and cmd, or a JSON array
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
-    format: OutputFormat,
+    #[arg(long, alias = "format", value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    output: OutputFormat,
     /// Program that runs the container
     #[arg(long, value_enum, default_value_t = Frontend::Ctr)]
     frontend: Frontend,
@@ -111,12 +111,12 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// The program's output without `--run`.
 fn output(arguments: &Arguments, container: Container<'_>) -> Result<String, Failure> {
     let flags = arguments.frontend.flags(container);
-    match (arguments.frontend, arguments.format) {
+    match (arguments.frontend, arguments.output) {
         (Frontend::Crictl, _) => Ok(cri_config(container)),
         (_, OutputFormat::Json) => Ok(format!("{}\n", serde_json::json!(flags))),
         (_, OutputFormat::Text) => {
             let line = quoting::line(flags.iter().map(String::as_str)).map_err(|error| {
-                let hint = "use `--format json` or `--run`, which need no quoting";
+                let hint = "use `--output json` or `--run`, which need no quoting";
                 Failure::runtime(error).hint(hint)
             })?;
             Ok(line + "\n")

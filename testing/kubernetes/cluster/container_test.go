@@ -128,7 +128,8 @@ func (n *node) simulate(pods ...string) prediction {
 	command.Stderr = &messages
 	output, err := command.Output()
 	var result prediction
-	if err == nil {
+	// It exits with 1 if a pod is refused.
+	if err == nil || command.ProcessState != nil && command.ProcessState.ExitCode() == 1 {
 		err = json.Unmarshal(output, &result)
 	}
 	if err != nil {

@@ -38,8 +38,13 @@ func (n *node) podSpec(amount int64) v1.PodSpec {
 // create creates a pod that requests devices. Its name is unique in the cluster.
 func (n *node) create(name string, amount int64) pod {
 	n.t.Helper()
+	return n.createSpec(name, n.podSpec(amount))
+}
+
+func (n *node) createSpec(name string, spec v1.PodSpec) pod {
+	n.t.Helper()
 	p := pod{n.t, n.name + "-" + name}
-	object := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: n.podSpec(amount)}
+	object := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: spec}
 	if _, err := api.CoreV1().Pods(namespace).Create(context.Background(), object, metav1.CreateOptions{}); err != nil {
 		n.t.Fatal(err)
 	}
@@ -100,6 +105,16 @@ func (p pod) state() string {
 		return fmt.Sprintf("%s (%s)", status.Phase, status.Reason)
 	}
 	return string(status.Phase)
+}
+
+// waiting is the reason and the message of a container that waits.
+func (p pod) waiting() string {
+	status := p.object().Status
+	if len(status.ContainerStatuses) == 0 || status.ContainerStatuses[0].State.Waiting == nil {
+		return "not waiting"
+	}
+	waiting := status.ContainerStatuses[0].State.Waiting
+	return waiting.Reason + ": " + waiting.Message
 }
 
 // incarnation tells one start of the pod's container from another.

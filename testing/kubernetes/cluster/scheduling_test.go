@@ -53,3 +53,22 @@ func TestPodsArePlacedRefusedAndRescheduled(t *testing.T) {
 	third.mustRun()
 	n.mustReceive(t, third, plain, predicted[0].Container)
 }
+
+// As on Windows, the kubelet asks the plugin when it creates a container. If the plugin refuses, the
+// container waits for the reason that `simulate` predicts. A pod that the scheduler did not place
+// fails if the node has too few devices.
+func TestRefusedPodsShowTheReason(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, "refused", "multiDevice: reject")
+	predicted := n.simulate("two=" + display + ":2").Pods[0]
+	if predicted.Admitted {
+		t.Errorf("simulate admits a pod with two GPUs")
+	}
+	two := n.create("two", 2)
+	eventually(t, "the container of pod "+two.name, predicted.Reason, two.waiting)
+
+	spec := n.podSpec(3)
+	spec.NodeName = n.name
+	three := n.createSpec("three", spec)
+	eventually(t, "pod "+three.name, "Failed (OutOf"+display+")", three.state)
+}

@@ -55,7 +55,9 @@ func sameReason(resource, kubelet, predicted string) bool {
 	if insufficient {
 		return strings.Contains(predicted, "Insufficient "+resource)
 	}
-	return strings.Contains(predicted, kubelet)
+	// simulate predicts the default of Windows, where the kubelet allocates when it creates a
+	// container; here it allocates when it admits the pod.
+	return strings.Contains(kubelet, strings.TrimPrefix(predicted, "CreateContainerConfigError: "))
 }
 
 // podsToExhaustion returns pods for each resource: some that request one device, one that

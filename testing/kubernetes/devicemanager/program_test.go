@@ -227,7 +227,8 @@ func simulate(t *testing.T, common arguments, pods []request) prediction {
 	command := exec.CommandContext(ctx, program, words...)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, nodeLog.source("simulate")
-	if err := command.Run(); err != nil {
+	// It exits with 1 if a pod is refused.
+	if err := command.Run(); command.ProcessState == nil || command.ProcessState.ExitCode() > 1 {
 		t.Fatalf("%v: %v", command, err)
 	}
 	var result prediction

@@ -18,11 +18,17 @@ use crate::values::{Choice, Entries, Named, NonEmpty, Parsed, TextOr};
 #[serde(deny_unknown_fields)]
 pub(crate) struct InventoryFile {
     pub(crate) schema: Parsed<Version1>,
+    #[serde(rename = "recordedBy", skip_serializing_if = "Option::is_none")]
+    pub(crate) recorded_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) host: Option<HostFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<NodeFile>,
     pub(crate) adapters: Vec<AdapterFile>,
+    /// The last key of a recording. Without it, a part of a recording would be an inventory with
+    /// fewer devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) complete: Option<bool>,
 }
 
 #[derive(Serialize, Deserialize, Default, PartialEq)]

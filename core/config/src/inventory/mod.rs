@@ -8,6 +8,7 @@
 //!
 //! ```yaml
 //! schema: directx-inventory/v1          # required
+//! recordedBy: 0.1.0                     # the version of `record`; such a file ends with `complete: true`
 //! host:                                 # optional, as is everything in it
 //!   product: Microsoft Windows Server 2022 Datacenter
 //!   displayVersion: 21H2
@@ -61,6 +62,7 @@
 //!       CopyToVmWhenNewer:              # key → value name → REG_MULTI_SZ: a list of strings,
 //!         '01': [nvcuda_loader64.dll, nvcuda.dll]
 //!         '02': nvapi64.dll             # or REG_SZ
+//! complete: true                        # required with recordedBy, so that a part of a file is refused
 //! ```
 //!
 //! Unknown and duplicate keys, wrong types and impossible values are errors that name file,

@@ -40,6 +40,11 @@ pub fn parse(name: &str, text: &str) -> Result<HostSnapshot, InventoryError> {
 
 fn parse_bytes(name: &str, bytes: &[u8]) -> Result<HostSnapshot, ReadError> {
     let file: InventoryFile = document::parse(name, bytes)?;
+    if file.recorded_by.is_some() && file.complete != Some(true) {
+        let what = "the inventory is cut off: its last line `complete: true` is missing";
+        return Err(ReadError::of_file(name, what)
+            .with_hint("record the host again, or copy the whole file"));
+    }
     unique(name, &file.adapters)?;
     let host = file.host.map(host).unwrap_or_default();
     Ok(HostSnapshot {

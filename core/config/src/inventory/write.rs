@@ -34,9 +34,11 @@ pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
         .map(|warning| format!("# adapter {}: {:?}\n", warning.luid, warning.text));
     let file = InventoryFile {
         schema: Parsed(Version1),
+        recorded_by: Some(env!("CARGO_PKG_VERSION").to_owned()),
         host: Some(host(&snapshot.host)).filter(|host| *host != HostFile::default()),
         node: Some(&snapshot.node).filter(|node| **node != NodeSoftware::default()).map(node),
         adapters: snapshot.adapters.iter().map(adapter).collect::<Result<_, _>>()?,
+        complete: Some(true),
     };
     let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
     Ok(comments.collect::<String>() + &serde_saphyr::to_string_with_options(&file, options)?)

@@ -106,7 +106,8 @@ impl<T: Transport> ResourceRequest<'_, T> {
         let mut plugin = endpoint.running(self.resource)?;
         let container = ContainerAllocateRequest { devices_ids: self.in_order(&ids) };
         let request = AllocateRequest { container_requests: vec![container] };
-        let answer = plugin.allocate(request).await.map_err(|status| grpc_error(&status))?;
+        // `startContainer` shows the description, without the code.
+        let answer = plugin.allocate(request).await.map_err(|s| s.message().to_owned())?;
         let first = answer.into_inner().container_responses.into_iter().next();
         let answer = first.ok_or("no containers return in allocation response ")?;
         self.process.with_manager(|manager| {

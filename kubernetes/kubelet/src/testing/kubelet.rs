@@ -214,11 +214,10 @@ impl<T: Host> KubeletDouble<T> {
 }
 
 async fn admit<T: Host>(process: &Process<T>, pod: &PodRequest) -> Result<ContainerView, String> {
-    let container = allocate_pod(process, pod).await.map_err(|error| {
-        // `GetPodAdmitResult` of `pkg/kubelet/cm/admission/errors.go`.
-        format!("UnexpectedAdmissionError: Allocate failed due to {error}, which is unexpected")
-    })?;
-    let started = pre_start(process, &container).await;
-    started.map_err(|error| format!("CreateContainerConfigError: {error}"))?;
+    // On Windows, `container_manager_windows.go` does not allocate when a pod is admitted, but when
+    // its container is created (`GetDeviceRunContainerOptions` of `devicemanager/manager.go`).
+    let fails = |error| format!("CreateContainerConfigError: {error}");
+    let container = allocate_pod(process, pod).await.map_err(fails)?;
+    pre_start(process, &container).await.map_err(fails)?;
     Ok(container)
 }

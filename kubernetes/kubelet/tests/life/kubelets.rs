@@ -51,8 +51,8 @@ async fn does_not_allocate_unhealthy_devices() {
     let refused = kubelet.admit(PodRequest::single("a", GPU, 1)).await.unwrap_err();
     assert_eq!(
         refused,
-        "UnexpectedAdmissionError: Allocate failed due to no healthy devices present; cannot \
-         allocate unhealthy devices example.com/gpu, which is unexpected"
+        "CreateContainerConfigError: no healthy devices present; cannot allocate unhealthy devices \
+         example.com/gpu"
     );
     plugin.stop().await.unwrap();
     sleep(Duration::from_secs(299)).await;
@@ -67,11 +67,7 @@ async fn the_pod_status_shows_the_plugins_refusal() {
     // The kubelet has not received the new list when it calls Allocate.
     devices.change(Vec::clear);
     let refused = kubelet.admit(PodRequest::single("a", GPU, 1)).await.unwrap_err();
-    assert_eq!(
-        refused,
-        "UnexpectedAdmissionError: Allocate failed due to rpc error: code = NotFound desc = no \
-         device `gpu-0`, which is unexpected"
-    );
+    assert_eq!(refused, "CreateContainerConfigError: no device `gpu-0`");
 }
 
 #[tokio::test]

@@ -44,8 +44,8 @@ async fn a_plugin_registers_lists_and_allocates() {
     let refused = kubelet.admit(PodRequest::single("b", GPU, 1)).await.unwrap_err();
     assert_eq!(
         refused,
-        "UnexpectedAdmissionError: Allocate failed due to requested number of devices unavailable \
-         for example.com/gpu. Requested: 1, Available: 0, which is unexpected"
+        "CreateContainerConfigError: requested number of devices unavailable for example.com/gpu. \
+         Requested: 1, Available: 0"
     );
     plugin.stop().await.unwrap();
     let resources = kubelet.wait_for(|r| r[0].allocatable == 0).await;

@@ -25,6 +25,10 @@ fn print_prints_the_labels_and_ends() {
     assert_eq!((status, out.as_str(), err.as_str()), (Some(0), T4, ""));
     let (_, out, _) = run(&["--print", "--gfd-labels", "--inventory", &inventory()]);
     assert!(out.starts_with(T4) && out.contains("\nnvidia.com/gpu.count=2\n"), "{out}");
+    let (_, out, _) = run(&["--print", "--output", "json", "--inventory", &inventory()]);
+    let labels: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(labels.as_object().unwrap().len(), T4.lines().count());
+    assert_eq!(labels["directx.microsoft.com/product"], "NVIDIA-Tesla-T4");
     // The driver model decides which devices are advertised.
     let (_, out, _) = run(&["--print", "--driver-model", "mcdm", "--inventory", &inventory()]);
     assert!(out.starts_with("directx.microsoft.com/count=0\n"), "{out}");
@@ -51,6 +55,7 @@ fn what_is_missing_is_named_with_a_hint() {
         &["cannot use `/no/such/file`", "hint: "],
     );
     refuses(&["--print", "--kubeconfig", "x"], &["cannot be used with"]);
+    refuses(&["--output", "json"], &["--print"]);
     refuses(&["--print", "--device-plugin-dir", "x"], &["cannot be used with"]);
     refuses(&["--print", "--inventory", "/no/such/host.yaml"], &["/no/such/host.yaml"]);
 }

@@ -10,6 +10,7 @@ mod pod_argument;
 mod report;
 
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
@@ -26,13 +27,13 @@ use node::daemon::arguments::{DriverModels, Input};
 use node::daemon::{config_source, event_loop};
 
 use pod_argument::{PodArgument, Request};
-use report::{ContainerView, PodView, Report, RequestView, ResourceView};
+use report::{ContainerView, HostView, PodView, Report, RequestView, ResourceView};
 
 /// The options of `simulate`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must be \
-                  refused."
+    after_help = "Without --pod, simulates one pod per replica of each resource, plus one that must \
+                  be refused. Exit codes: 0, or 1 if a pod of --pod is refused."
 )]
 pub(crate) struct SimulateArguments {
     /// Pod to simulate, whose only container requests these devices
@@ -45,6 +46,9 @@ pub(crate) struct SimulateArguments {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     output: OutputFormat,
+    /// Print long lists completely
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 /// The host that is simulated by default: two of the four Tesla T4 of an AWS GPU host with
@@ -57,22 +61,36 @@ const DEFAULT_PODS: usize = 16;
 /// How long the plugin may take to register; it takes milliseconds.
 const REGISTRATION_LIMIT: Duration = Duration::from_secs(30);
 
-/// Runs the command.
-pub(crate) fn run(arguments: &SimulateArguments) -> Result<(), Failure> {
-    let snapshot = snapshot(arguments.input.inventory.as_deref())?;
+/// Runs the command. It fails if a pod of the user is refused.
+pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
+    let inventory = arguments.input.inventory.as_deref();
+    let snapshot = snapshot(inventory)?;
+    let host = HostView::of(&snapshot, inventory);
     let models = &arguments.models.driver_models;
     let config = config_source::load(models, arguments.input.config.clone())?;
     let notices = config.notices.clone();
+    for notice in &notices {
+        config_source::log_notice(notice);
+    }
     let runtime = event_loop::build()?;
     let _entered = runtime.enter();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
-    let mut report = runtime.block_on(simulate(&devices, &arguments.pods))?;
-    report.notes.splice(0..0, notices);
+    let (resources, pods) = runtime.block_on(simulate(&devices, &arguments.pods))?;
+    let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| !pod.admitted);
+    let mut report =
+        Report { host, resources, pods, notes: node_notes(&devices.published().set()) };
     match arguments.output {
-        OutputFormat::Text => node::cli::print(&report.to_string()),
-        OutputFormat::Json => node::cli::print_json(&report),
+        OutputFormat::Text => node::cli::print(&report.text(inventory, arguments.verbose))?,
+        OutputFormat::Json => {
+            report.notes.splice(0..0, notices);
+            node::cli::print_json(&report)?;
+        }
     }
+    Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
+
+/// What the node would advertise, and what each pod would get.
+type Outcome = (Vec<ResourceView>, Vec<PodView>);
 
 /// The host of the inventory, or the default one.
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
@@ -84,7 +102,7 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 
 /// Registers, admits the pods, and reports. Plugin and kubelet are connected in memory, so that
 /// every host gives the same result.
-async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Report, Failure> {
+async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Outcome, Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
     let mut kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
         .map_err(Failure::runtime)?;
@@ -114,7 +132,7 @@ async fn scenario(
     kubelet: &KubeletDouble<InMemory>,
     set: &DeviceSet,
     pods: &[PodArgument],
-) -> Result<Report, Failure> {
+) -> Result<Outcome, Failure> {
     let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
     let listed = tokio::time::timeout(REGISTRATION_LIMIT, kubelet.wait_for_lists(&names)).await;
     let advertised = listed.map_err(|_| {
@@ -126,19 +144,16 @@ async fn scenario(
         [] => default_pods(&advertised),
         given => merged(given),
     };
-    let mut report = Report {
-        resources: advertised.into_iter().map(ResourceView::of).collect(),
-        pods: Vec::new(),
-        notes: node_notes(set),
-    };
+    let resources = advertised.into_iter().map(ResourceView::of).collect();
+    let mut views = Vec::new();
     for pod in &pods {
         let outcome = admit(kubelet, pod).await;
-        report.pods.push(view(pod, outcome, set));
+        views.push(view(pod, outcome, set));
     }
-    Ok(report)
+    Ok((resources, views))
 }
 
-/// One pod per slot, plus one that must be refused, for every resource with slots.
+/// One pod per replica, plus one that must be refused, for every resource with replicas.
 fn default_pods(advertised: &[kubelet::testing::ResourceView]) -> Vec<PodArgument> {
     let several = advertised.iter().filter(|view| view.allocatable > 0).count() > 1;
     let mut pods = Vec::new();

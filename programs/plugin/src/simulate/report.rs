@@ -2,19 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::path::Path;
 
+use devices::HostSnapshot;
 use devices::printable::printable;
 use serde::Serialize;
 
 /// The result of a simulation.
 #[derive(Serialize, Debug)]
 pub(crate) struct Report {
+    pub(crate) host: HostView,
     /// What the node would advertise.
     pub(crate) resources: Vec<ResourceView>,
     /// What each pod would get.
     pub(crate) pods: Vec<PodView>,
     /// Notes on the node for its administrator.
     pub(crate) notes: Vec<String>,
+}
+
+/// The host that is simulated.
+#[derive(Serialize, Debug)]
+pub(crate) struct HostView {
+    product: Option<String>,
+    build: Option<String>,
+    /// How many adapters it has, advertised or not.
+    adapters: usize,
+    /// `inventory`, or `demonstration` for the embedded one.
+    source: &'static str,
 }
 
 /// One extended resource of the node.
@@ -88,6 +102,17 @@ pub(crate) struct MountView {
     pub(crate) read_only: bool,
 }
 
+impl HostView {
+    pub(crate) fn of(snapshot: &HostSnapshot, inventory: Option<&Path>) -> HostView {
+        HostView {
+            product: snapshot.host.product.clone(),
+            build: snapshot.host.build.map(|build| build.to_string()),
+            adapters: snapshot.adapters.len(),
+            source: if inventory.is_some() { "inventory" } else { "demonstration" },
+        }
+    }
+}
+
 impl ResourceView {
     pub(crate) fn of(view: kubelet::testing::ResourceView) -> ResourceView {
         let kubelet::testing::ResourceView { name, capacity, allocatable, devices } = view;
@@ -118,36 +143,68 @@ impl ContainerView {
     }
 }
 
-/// How many slots of a resource the text lists.
-const SLOTS_SHOWN: usize = 16;
+/// How many similar lines the text has without `--verbose`.
+const SIMILAR_LINES: usize = 10;
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Report {
+    /// The text for a host of this inventory, or for the embedded one.
+    pub(crate) fn text(&self, inventory: Option<&Path>, verbose: bool) -> String {
+        let mut text = String::new();
+        let limit = if verbose { usize::MAX } else { SIMILAR_LINES };
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut text, inventory, limit);
+        text
+    }
+
+    fn write(&self, f: &mut String, inventory: Option<&Path>, limit: usize) -> fmt::Result {
+        let HostView { product, build, adapters, .. } = &self.host;
+        let product = product.as_deref().unwrap_or("unknown version of Windows");
+        let build = build.as_deref().unwrap_or("unknown");
+        let source = match inventory {
+            Some(path) => path.display().to_string(),
+            None => "a recorded host for demonstration, not this one".to_owned(),
+        };
+        let (product, source) = (printable(product), printable(&source));
+        let s = if *adapters == 1 { "" } else { "s" };
+        writeln!(f, "host: {product}, build {build}, {adapters} adapter{s} ({source})")?;
         for resource in &self.resources {
             let ResourceView { name, capacity, allocatable, devices } = resource;
             writeln!(f, "{name}: capacity {capacity}, allocatable {allocatable}")?;
-            for slot in devices.iter().take(SLOTS_SHOWN) {
-                writeln!(f, "  {:<9}  {}", slot.health, printable(&slot.id))?;
-            }
-            if devices.len() > SLOTS_SHOWN {
-                writeln!(f, "  and {} more", devices.len() - SLOTS_SHOWN)?;
-            }
+            let replica =
+                |slot: &SlotView| format!("  {:<9}  {}", slot.health, printable(&slot.id));
+            write_similar(f, devices.iter().map(replica), limit)?;
         }
         for pod in &self.pods {
-            write!(f, "\n{pod}")?;
+            writeln!(f)?;
+            pod.write(f, limit)?;
         }
         if !self.notes.is_empty() {
             writeln!(f)?;
         }
-        for note in &self.notes {
-            writeln!(f, "note: {}", printable(note))?;
-        }
-        Ok(())
+        write_similar(f, self.notes.iter().map(|note| format!("note: {}", printable(note))), limit)
     }
 }
 
-impl fmt::Display for PodView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Writes at most `limit` of these lines, and how many more there are.
+fn write_similar(
+    f: &mut String,
+    lines: impl ExactSizeIterator<Item = String>,
+    limit: usize,
+) -> fmt::Result {
+    let more = lines.len().saturating_sub(limit);
+    let mut indent = 0;
+    for line in lines.take(limit) {
+        indent = line.len() - line.trim_start().len();
+        writeln!(f, "{line}")?;
+    }
+    if more > 0 {
+        writeln!(f, "{:indent$}… and {more} more (--verbose shows all)", "")?;
+    }
+    Ok(())
+}
+
+impl PodView {
+    fn write(&self, f: &mut String, limit: usize) -> fmt::Result {
         let PodView { name, resource, count, requests, reason, container, .. } = self;
         let mut requests: Vec<String> =
             requests.iter().map(|r| format!("{} of {}", r.count, r.resource)).collect();
@@ -158,23 +215,22 @@ impl fmt::Display for PodView {
         if !self.admitted {
             writeln!(f, "pod {name} requests {requests}: refused")?;
             writeln!(f, "  reason   {}", printable(reason))?;
-            return self.write_notes(f);
+            return self.write_notes(f, limit);
         }
         writeln!(f, "pod {name} requests {requests}: admitted")?;
-        for id in &self.device_ids {
-            writeln!(f, "  replica  {}", printable(id))?;
-        }
+        let replicas = self.device_ids.iter().map(|id| format!("  replica  {}", printable(id)));
+        write_similar(f, replicas, limit)?;
         for device in &container.devices {
             writeln!(f, "  device   {}", printable(&device.host_path))?;
         }
         let folder = |mount: &MountView| split(&mount.host_path).0.to_owned();
         for mounts in container.mounts.chunk_by(|a, b| folder(a) == folder(b)) {
             writeln!(f, "  files    from {}", printable(&folder(&mounts[0])))?;
-            for mount in mounts {
-                let file = split(&mount.host_path).1;
-                let destination = printable(&mount.container_path);
-                writeln!(f, "             {} -> {destination}", printable(file))?;
-            }
+            let files = mounts.iter().map(|mount| {
+                let file = printable(split(&mount.host_path).1);
+                format!("             {file} -> {}", printable(&mount.container_path))
+            });
+            write_similar(f, files, limit)?;
         }
         for (name, value) in &container.envs {
             writeln!(f, "  env      {name}={}", printable(value))?;
@@ -182,13 +238,16 @@ impl fmt::Display for PodView {
         for (name, value) in &container.annotations {
             writeln!(f, "  annotate {name}={}", printable(value))?;
         }
-        self.write_notes(f)
+        self.write_notes(f, limit)
     }
-}
 
-impl PodView {
-    fn write_notes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.notes.iter().try_for_each(|note| writeln!(f, "  why      {}", printable(note)))
+    /// Files that are not mounted are similar; every other note is of interest.
+    fn write_notes(&self, f: &mut String, limit: usize) -> fmt::Result {
+        let line = |note: &&String| format!("  why      {}", printable(note));
+        let (similar, others): (Vec<_>, Vec<_>) =
+            self.notes.iter().partition(|note| note.starts_with("not mounted: "));
+        write_similar(f, others.iter().map(line), usize::MAX)?;
+        write_similar(f, similar.iter().map(line), limit)
     }
 }
 

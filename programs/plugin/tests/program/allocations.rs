@@ -45,7 +45,7 @@ fn multi_device_reject_refuses_several_devices() {
     let pod = pod(&document, "two");
     assert_eq!(pod["admitted"], false);
     let reason = pod["reason"].as_str().unwrap();
-    assert!(reason.starts_with("UnexpectedAdmissionError: "), "{reason}");
+    assert!(reason.starts_with("CreateContainerConfigError: "), "{reason}");
     assert!(reason.contains("multiDevice is reject"), "{reason}");
 }
 
@@ -62,7 +62,7 @@ fn several_neural_processors_are_refused_unless_a_class_is_configured() {
     let pod = &refused["pods"][0];
     assert_eq!(pod["admitted"], false);
     let reason = pod["reason"].as_str().unwrap();
-    assert!(reason.starts_with("UnexpectedAdmissionError: "), "{reason}");
+    assert!(reason.starts_with("CreateContainerConfigError: "), "{reason}");
     assert!(reason.contains("deviceClass is not set for the driver model mcdm"), "{reason}");
     let class = "1CA05180-A699-450A-9A0C-DE4FBE3DDD89";
     let admitted = run(&format!("deviceClass:\n  mcdm: '{{{}}}'", class.to_lowercase()));

@@ -4,12 +4,12 @@ use std::process::Stdio;
 
 use crate::harness::{inventories, outcome, program, recorded};
 
-/// Runs the program, and replaces the folder of the recorded hosts in its errors.
+/// Runs the program, and replaces the folder of the recorded hosts in its output.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = program().args(["--log-level", "error"]).args(arguments).output().unwrap();
     let (status, out, err) = outcome(&output);
     let folder = recorded("").display().to_string();
-    (status, out, err.replace(&folder, "FIXTURES/"))
+    (status, out.replace(&folder, "FIXTURES/"), err.replace(&folder, "FIXTURES/"))
 }
 
 #[test]
@@ -51,6 +51,46 @@ fn by_default_two_gpus_are_simulated_with_three_pods() {
             "pod pod-3 requests 1 of directx.microsoft.com/display: refused",
         ]
     );
+    assert_eq!(
+        out.lines().next(),
+        Some(
+            "host: Microsoft Windows Server 2022 Datacenter, build 10.0.20348.1547, 2 adapters (a \
+             recorded host for demonstration, not this one)"
+        )
+    );
+}
+
+#[test]
+fn a_simulation_fails_if_a_pod_of_the_user_is_refused() {
+    let pod = |count| format!("--pod=one=directx.microsoft.com/display:{count}");
+    for (count, expected) in [(2, 0), (3, 1)] {
+        let (status, out, err) = run(&["simulate", &pod(count)]);
+        assert_eq!((status, err.as_str()), (Some(expected), ""), "{out}");
+        assert_eq!(out.contains(": refused"), expected == 1, "{out}");
+    }
+}
+
+#[test]
+fn long_lists_of_a_simulation_are_shortened_unless_it_is_verbose() {
+    let more = "             … and 7 more (--verbose shows all)";
+    let (_, short, _) = run(&["simulate", "--pod=one=directx.microsoft.com/display:1"]);
+    assert_eq!(short.lines().filter(|line| *line == more).count(), 1, "{short}");
+    let (_, long, _) = run(&["simulate", "--verbose", "--pod=one=directx.microsoft.com/display:1"]);
+    assert!(!long.contains("more") && long.contains("vulkaninfo-x86.exe -> "), "{long}");
+    let is_line = |line: &&str| *line != more;
+    assert!(short.lines().filter(is_line).all(|line| long.lines().any(|l| l == line)), "{long}");
+}
+
+#[test]
+fn a_simulation_warns_of_a_misspelt_variable() {
+    for format in ["text", "json"] {
+        let mut simulate = program();
+        simulate.env("WDDM_DEVICE_PLUGIN_MULTITENANZY", "4").args(["simulate", "--output", format]);
+        let (status, out, err) = outcome(&simulate.output().unwrap());
+        let meant = "did you mean WDDM_DEVICE_PLUGIN_MULTITENANCY?";
+        assert!(status == Some(0) && err.contains(" WARN ") && err.contains(meant), "{err}");
+        assert_eq!(out.contains(meant), format == "json", "{out}");
+    }
 }
 
 #[test]

@@ -74,7 +74,10 @@ fn help_lists_own_options_first_then_help_then_logging() {
                 "--pod-resources",
             ][..],
         ),
-        ("simulate", &["--pod", "--config", "--inventory", "--driver-model", "--output"]),
+        (
+            "simulate",
+            &["--pod", "--config", "--inventory", "--driver-model", "--output", "--verbose"],
+        ),
         ("devices", &["--filter", "--inventory", "--output"]),
         ("record", &["--output", "--inventory"]),
         (

@@ -166,9 +166,11 @@ fn directx_visible_beside_the_program_checks_in_a_container_of_its_own() {
     assert_eq!(checked["details"][0], "vulkan c: 1 -> 2");
     assert_eq!(all["object"], "wddm, all 2 devices, directx-visible");
     let log = containerd.log();
-    let line = log.iter().find(|line| line.ends_with("--check --json")).unwrap();
+    let line = log.iter().find(|line| line.ends_with("--check --output json")).unwrap();
     assert!(line.contains(r",dst=C:\directx-verify,options=ro example.com/image:1 "), "{line}");
-    assert!(line.ends_with(r"-visible C:\directx-verify\directx-visible.exe --check --json"));
+    assert!(
+        line.ends_with(r"-visible C:\directx-verify\directx-visible.exe --check --output json")
+    );
     assert_eq!(containerd.left(), Vec::<String>::new());
     // With a given command, the check does not run.
     let (_, found) = run(&["--", "cmd"]);

@@ -65,7 +65,7 @@ fn a_wrong_value_in_a_list_is_named() {
         (["--index", "-1"], "unexpected argument '-1' found"),
         (["--luid", "7048070,1e3"], "invalid value '1e3' for '--luid <N>'"),
         (["--luid", "--all"], "invalid value '--all' for '--luid <N>'"),
-        (["--format", "yaml"], "invalid value 'yaml' for '--format <FORMAT>'"),
+        (["--output", "yaml"], "invalid value 'yaml' for '--output <FORMAT>'"),
     ] {
         let outcome = on(&host, &selection);
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(2), ""), "{outcome}");
@@ -99,6 +99,8 @@ fn flags_accept_boolean_values() {
 fn json_is_an_array_of_strings() {
     let host = inventory("aws-t4-two.yaml");
     let outcome = on(&host, &["--index", "0", "--format", "json"]);
+    // `--format` is the option of the original program.
+    assert_eq!(on(&host, &["--index", "0", "--output", "json"]).stdout, outcome.stdout);
     let flags: Vec<String> = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(flags[..2], ["--device", "vpci-location-path://PCIROOT(0)#PCI(1B00)"]);
     let store =
@@ -179,7 +181,7 @@ fn flags_that_cannot_be_quoted_for_both_shells_need_json() {
     let odd = HEALTHY.replace("& more", "%PATH%, \"more\"");
     let host = MadeUp::new(&odd);
     insta::assert_snapshot!("unquotable", on(&host.path(), &["--all"]));
-    let json = on(&host.path(), &["--all", "--format", "json"]);
+    let json = on(&host.path(), &["--all", "--output", "json"]);
     let flags: Vec<String> = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(flags[1], r#"vpci-location-path://PCIROOT(0)#PCI(0300) %PATH%, "more""#);
 }

@@ -99,7 +99,7 @@ fn is_refused(launcher: Command, visible: i64) {
 }
 
 fn reports_a_difference(mut launcher: Command, visible: i64) {
-    let (status, report) = json_report(launcher.args(["--check", "--json"]));
+    let (status, report) = json_report(launcher.args(["--check", "--output", "json"]));
     assert!(status.code() == Some(1) && report["isAsAllocated"] == false, "{report:#}");
     for row in report["apis"].as_array().expect("there are rows") {
         let expected: &[&str] = match row["api"].as_str().unwrap_or_default() {

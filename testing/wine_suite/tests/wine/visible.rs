@@ -365,7 +365,7 @@ fn the_check_compares_lists_with_the_allocation() {
     ];
     assert!(lines.iter().all(|line| out.contains(line)), "{out}{}", text(&result.stderr));
     assert_eq!(result.status.code(), Some(1), "{out}");
-    let mut without_double = launcher.command(&["--check", "--json"]);
+    let mut without_double = launcher.command(&["--check", "--output", "json"]);
     let json = output(without_double.env("WINEDLLOVERRIDES", "mscoree,mshtml=;dxcore="));
     let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert!(json.status.success() && document["isAsAllocated"] == true, "{document:#}");

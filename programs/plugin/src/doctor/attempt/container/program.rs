@@ -61,7 +61,7 @@ impl Program {
         };
         let files = LAUNCHER_FILES.map(|name| (folder.join(name), name));
         let files: Vec<_> = files.into_iter().filter(|(path, _)| path.is_file()).collect();
-        Program::copied(Kind::Check, &files, &["--check", "--json"]).map(Some)
+        Program::copied(Kind::Check, &files, &["--check", "--output", "json"]).map(Some)
     }
 
     /// The first of `files` runs, from a copy.

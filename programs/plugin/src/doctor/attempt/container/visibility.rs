@@ -9,7 +9,7 @@ use crate::doctor::finding::{Finding, Value};
 /// The variables that the program reads begin with it.
 const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 
-/// What `directx-visible --check --json` prints, as far as it matters here.
+/// What `directx-visible --check --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
