@@ -127,7 +127,7 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
     let condition = |condition: &str| format!("resources:\n- name: a/b\n  match:\n    {condition}");
     let table = [
         "multitenancy: -1".to_owned(),
-        "multitenancy: 65537".into(),
+        "multitenancy: 1025".into(),
         "multitenancy: 1.5".into(),
         "multitenancy: 'four'".into(),
         "multitenancy: [1]".into(),

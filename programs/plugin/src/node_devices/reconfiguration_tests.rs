@@ -2,7 +2,7 @@
 
 use super::*;
 
-use devices::DriverModel;
+use devices::{Adapter, DriverModel, Luid, PnpId};
 use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use kubelet::{Readiness, Resource};
 
@@ -117,10 +117,25 @@ fn a_name_that_moves_from_a_rule_to_a_driver_model_is_another_resource() {
 
 #[test]
 fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
-    let mut devices = node("");
-    let error = devices.reconfigure(catalog_of("multitenancy: 65536")).unwrap_err();
+    let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
+    let mut snapshot = config::inventory::parse("aws-t4-two.yaml", host).unwrap();
+    let gpu = snapshot.adapters.remove(0);
+    snapshot.adapters = (0..64)
+        .map(|n| {
+            let mut gpu = Adapter { luid: Luid(n), ..gpu.clone() };
+            let pnp = gpu.pnp.as_mut().unwrap();
+            pnp.id = PnpId::new(format!(r"{}\{n}", pnp.id));
+            gpu
+        })
+        .collect();
+    let mut devices = NodeDevices::fixed(catalog_of(""), snapshot).unwrap();
+    let error = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
     assert!(error.to_string().contains(DISPLAY), "{error}");
-    assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 2)]);
+    let failure = Failure::from(error);
+    assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
+    assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
+    assert!(format!("{failure:?}").contains("status: 2"), "{failure:?}");
+    assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 64)]);
     assert_eq!(devices.published().set().resources[0].spec.sharing.replicas.get(), 1);
 }
 
