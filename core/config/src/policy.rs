@@ -4,15 +4,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use devices::{
-    ContainerPolicy, DeviceScope, DriverModel, EnvironmentHints, ModelPolicy, NumaTopology,
-    ResourceName, Sharing,
-};
+use devices::{ContainerPolicy, DriverModel, EnvironmentHints, ModelPolicy, ResourceName, Sharing};
 
 use crate::ConfigError;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::FileRule;
-use crate::settings::{FileSettings, Number, Settings, Switch};
+use crate::settings::{FileSettings, Number, Settings};
 use crate::variables::{Variables, match_name};
 
 /// The part of the adapter name that the plugin of 2019 required by default.
@@ -67,16 +64,12 @@ pub(crate) fn model_settings(
             model,
             resource: shared_name(&settings, &settings.resource_name.value.0, sharing.replicas)?,
             sharing,
-            integrated: scope(settings.include_integrated.value),
-            detachable: scope(settings.include_detachable.value),
+            include_integrated: settings.include_integrated.value.0,
+            include_detachable: settings.include_detachable.value.0,
             match_name: match_name.map(|name| name.value),
             rules: rules.iter().map(|r| r.rule.clone()).collect(),
             container: Arc::new(container(&settings)),
-            numa: if settings.publish_numa.value.0 {
-                NumaTopology::Publish
-            } else {
-                NumaTopology::Withhold
-            },
+            publish_numa: settings.publish_numa.value.0,
             removal_grace: Duration::from_secs(settings.removal_grace.value.0),
         },
         rules,
@@ -91,10 +84,6 @@ pub(crate) fn model_settings(
 pub(crate) fn replicas<const MAX: u64>(multitenancy: Number<0, MAX>) -> NonZeroU32 {
     let number = u32::try_from(multitenancy.0).unwrap_or(u32::MAX);
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
-}
-
-fn scope(Switch(include): Switch) -> DeviceScope {
-    if include { DeviceScope::Include } else { DeviceScope::Exclude }
 }
 
 fn container(settings: &Settings) -> ContainerPolicy {

@@ -6,9 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use devices::{
-    Device, EngineTelemetry, Health, ListedDevice, MemoryUse, Placement, PnpId, Telemetry,
-};
+use devices::{Device, EngineTelemetry, Health, ListedDevice, MemoryUse, PnpId, Telemetry};
 
 use crate::metrics::catalog;
 use crate::metrics::scrape::{HeldDriver, Holder, Scrape};
@@ -188,10 +186,7 @@ impl<'a> Measured<'a> {
         let version = device.driver_version.map(|v| v.to_string()).unwrap_or_default();
         let vendor = device.vendor.to_string();
         let date = device.driver_date.map(|d| d.to_string()).unwrap_or_default();
-        let integrated = match device.placement {
-            Placement::Integrated => "true",
-            Placement::Discrete => "false",
-        };
+        let integrated = device.integrated.to_string();
         with(
             &self.labels,
             &[
@@ -199,7 +194,7 @@ impl<'a> Measured<'a> {
                 ("vendor", &vendor),
                 ("driver_version", &version),
                 ("driver_date", &date),
-                ("integrated", integrated),
+                ("integrated", &integrated),
                 ("resource", self.resource),
             ],
         )
