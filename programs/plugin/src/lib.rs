@@ -15,7 +15,6 @@ mod device_holders;
 mod device_lists;
 mod device_telemetry;
 mod doctor;
-mod doctor_command;
 #[cfg(all(test, windows))]
 mod hot_plug_tests;
 mod launcher;
@@ -75,8 +74,8 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         None => None,
     };
     match line.command {
-        Command::Doctor(arguments) => return doctor_command::run(arguments),
-        Command::Verify(arguments) => return doctor_command::verify(arguments),
+        Command::Doctor(arguments) => return doctor::run(&arguments),
+        Command::Verify(arguments) => return doctor::verify(&arguments),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Service(arguments) => return service_command::run(&arguments, &line.logs),
         Command::Serve(arguments) => serve::run(arguments),
