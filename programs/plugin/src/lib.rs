@@ -12,7 +12,6 @@ mod blocked_connect_tests;
 mod command_line;
 mod container_processes;
 mod device_holders;
-mod device_lists;
 mod device_telemetry;
 mod doctor;
 #[cfg(all(test, windows))]

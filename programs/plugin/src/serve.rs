@@ -156,7 +156,7 @@ impl Daemon {
         devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
         #[cfg(windows)]
         if kind == HostKind::Live {
-            devices.provide_launcher(launcher::of_this_host);
+            event_loop.block_on(devices.provide_launcher(launcher::of_this_host()));
         }
         let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
