@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use devices::{ContainerPolicy, DriverModel, EnvironmentHints, ModelPolicy, ResourceName, Sharing};
+use devices::{ContainerPolicy, DriverModel, ModelPolicy, ResourceName, Sharing};
 
 use crate::ConfigError;
 use crate::origin::{Effective, Origin, Sourced};
@@ -95,11 +95,7 @@ fn container(settings: &Settings) -> ContainerPolicy {
         additional_wow64: settings.additional_mounts_wow64.value.0.clone(),
         multi_device: settings.multi_device.value.0.0,
         device_class: settings.device_class.value.class(),
-        environment_hints: if settings.environment_hints.value.0 {
-            EnvironmentHints::Set
-        } else {
-            EnvironmentHints::Omit
-        },
+        omit_environment_hints: !settings.environment_hints.value.0,
         visibility: settings.visibility.value.0.0,
     }
 }

@@ -72,9 +72,8 @@ pub use plan::{
     plan, takes_location_paths,
 };
 pub use policy::{
-    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch,
-    EnvironmentHints, ModelPolicy, MultiDevice, Policy, ResourceRule, RuntimeMounts,
-    SharedRequests, Sharing, Visibility,
+    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy,
+    MultiDevice, Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
 pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
 pub use resource_name::{ResourceName, ResourceNameError};

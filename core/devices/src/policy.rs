@@ -126,8 +126,9 @@ pub struct ContainerPolicy {
     /// The class that a container gets where it cannot get its devices individually;
     /// `None` means [`DeviceClass::default_for`] the driver model.
     pub device_class: Option<DeviceClass>,
-    /// Whether environment variables name the container's devices.
-    pub environment_hints: EnvironmentHints,
+    /// Whether the variables that name the container's devices, such as `DIRECTX_VISIBLE_DEVICES`,
+    /// are left out.
+    pub omit_environment_hints: bool,
     /// Whether containers get `directx-visible`; rules inherit it.
     pub visibility: Visibility,
 }
@@ -168,16 +169,6 @@ pub enum MultiDevice {
     Class,
     /// The request is refused with a reason.
     Reject,
-}
-
-/// Whether `DIRECTX_VISIBLE_DEVICES` and the related variables are set in containers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum EnvironmentHints {
-    /// They are set.
-    #[default]
-    Set,
-    /// They are not set.
-    Omit,
 }
 
 /// Whether containers get the program that hides the devices of others.

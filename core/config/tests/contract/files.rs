@@ -2,8 +2,8 @@
 
 use crate::environment::{TestEnvironment, configured, effective, keys, report};
 use devices::{
-    AllocationPolicy, DriverModel, EnvironmentHints, FileName, MultiDevice, RuntimeMounts,
-    SharedRequests, Vendor, Visibility,
+    AllocationPolicy, DriverModel, FileName, MultiDevice, RuntimeMounts, SharedRequests, Vendor,
+    Visibility,
 };
 use proptest::prelude::*;
 
@@ -58,8 +58,8 @@ fn every_key_in_any_case() {
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
     assert_eq!(
-        (container.multi_device, container.environment_hints),
-        (MultiDevice::Reject, EnvironmentHints::Omit)
+        (container.multi_device, container.omit_environment_hints),
+        (MultiDevice::Reject, true)
     );
     let excluded: Vec<&str> = container.exclude_mounts.iter().map(FileName::as_str).collect();
     assert_eq!(excluded, ["nvcuda.dll", "OpenCL.dll"]);
