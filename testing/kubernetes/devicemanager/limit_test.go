@@ -15,7 +15,7 @@ const (
 	// replicasBound is the most replicas that a configuration may have.
 	replicasBound = 1024
 	// manyGPUs have longer lists with replicasBound replicas than fit into a message.
-	manyGPUs = 64
+	manyGPUs = 128
 	// exitInvalidConfiguration is the program's exit code for an invalid configuration.
 	exitInvalidConfiguration = 2
 )
