@@ -20,7 +20,6 @@ mod launcher;
 #[cfg(any(windows, test))]
 mod launcher_folder;
 mod list_devices;
-mod logged_mounts;
 pub mod metrics;
 mod monitoring;
 mod node_devices;

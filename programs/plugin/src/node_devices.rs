@@ -18,7 +18,6 @@ use tokio::time::{Instant, timeout};
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::launcher::NodeLauncher;
-use crate::logged_mounts::LoggedMounts;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::{KnownSets, PublishedDevices};
 use node::daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
@@ -52,7 +51,6 @@ pub struct NodeDevices {
     published: PublishedDevices,
     /// In the order of the catalog.
     resources: Vec<Arc<AdvertisedResource>>,
-    logged_mounts: Arc<LoggedMounts>,
     served: watch::Sender<Served>,
     configuration: ConfigReload,
 }
@@ -166,7 +164,6 @@ impl NodeDevices {
             failures: RepeatedText::default(),
             origin: Instant::now(),
             resources: Vec::new(),
-            logged_mounts: Arc::default(),
             served: watch::Sender::default(),
             configuration: ConfigReload::none(),
         };
@@ -413,7 +410,7 @@ impl NodeDevices {
     /// The resources of `set`; those that exist already are the same objects.
     fn resources_of(&self, set: &DeviceSet) -> Vec<Arc<AdvertisedResource>> {
         let existing = |spec| self.resources.iter().find(|resource| resource.is(spec)).cloned();
-        let new = |spec| AdvertisedResource::new(spec, &self.published, &self.logged_mounts);
+        let new = |spec| AdvertisedResource::new(spec, &self.published);
         let resource = |spec| existing(spec).unwrap_or_else(|| Arc::new(new(spec)));
         set.resources.iter().map(|devices| resource(&devices.spec)).collect()
     }
