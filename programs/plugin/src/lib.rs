@@ -6,7 +6,6 @@
 //! 2 wrong usage or configuration.
 
 mod advertised_resource;
-mod arguments;
 #[cfg(test)]
 mod blocked_connect_tests;
 mod command_line;

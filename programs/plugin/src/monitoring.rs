@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::metrics::Format;
+use anyhow::Context as _;
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{Request, StatusCode};
@@ -54,11 +55,7 @@ pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure
     let pages = Arc::new(MonitoringPages { sources, texts: Mutex::default() });
     let run = move || event_loop.block_on(listen(address, pages));
     let started = std::thread::Builder::new().name("monitoring".to_owned()).spawn(run);
-    let failure = |error| {
-        let error = anyhow::Error::new(error).context("cannot start the thread for --listen");
-        Failure::runtime(error)
-    };
-    started.map(drop).map_err(failure)
+    started.map(drop).context("cannot start the thread for --listen").map_err(Failure::runtime)
 }
 
 async fn listen(address: SocketAddr, pages: Arc<MonitoringPages>) {

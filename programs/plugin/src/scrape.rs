@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use win32::container_processes::ContainerProcess;
 
 use crate::container_processes::{self, ContainerProcesses};
-use crate::device_telemetry::{DeviceTelemetry, TelemetryCounters};
+use crate::device_telemetry::DeviceTelemetry;
 use crate::published_devices::PublishedDevices;
 use node::daemon::config_reload::ReloadStatus;
 use node::daemon::log_output;
@@ -105,10 +105,9 @@ impl ScrapeSources {
     fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
         let pods = self.pods.failures().into_iter();
         let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
-        let processes = self.processes.failures().into_iter();
-        let processes = processes.map(|(reason, failures)| ("processes", reason, failures));
-        let TelemetryCounters { failures, timeouts } = self.telemetry.counters();
-        let telemetry = [("telemetry", "other", failures), ("telemetry", "timeout", timeouts)];
+        let of = |source| move |(reason, failures)| (source, reason, failures);
+        let processes = self.processes.failures().map(of("processes"));
+        let telemetry = self.telemetry.failures().map(of("telemetry"));
         pods.chain(processes).chain(telemetry).collect()
     }
 }

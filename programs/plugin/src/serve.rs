@@ -17,7 +17,6 @@ use kubelet::{UnixSockets, default_device_plugin_dir};
 use node::cli::Failure;
 use tokio::sync::watch;
 
-use crate::arguments::DevicePluginDir;
 use crate::container_processes::ContainerProcesses;
 use crate::device_holders::ask_kubelet;
 use crate::device_telemetry::DeviceTelemetry;
@@ -26,7 +25,7 @@ use crate::launcher;
 use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
-use node::daemon::arguments::{DriverModels, Input};
+use node::daemon::arguments::{DevicePluginDir, DriverModels, Input};
 use node::daemon::config_reload::ConfigReload;
 use node::daemon::inputs::Inputs;
 use node::daemon::logging::LogDestination;

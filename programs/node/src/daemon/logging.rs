@@ -5,6 +5,7 @@ use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 
 use crate::cli::{Failure, stderr_has_colors};
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use tracing::Subscriber;
 use tracing_subscriber::field::MakeExt;
@@ -110,9 +111,8 @@ fn start_queue(
     colors: bool,
     out: impl io::Write + Send + 'static,
 ) -> Result<LogFlush, Failure> {
-    let (queue, flush) = LogQueue::start(out).map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot start the log writer"))
-    })?;
+    let started = LogQueue::start(out).context("cannot start the log writer");
+    let (queue, flush) = started.map_err(Failure::runtime)?;
     // The default hook writes to standard error itself, and waits for a slow reader.
     std::panic::set_hook(Box::new(log_panic));
     set_subscriber(subscriber(format, level, colors, move || queue.clone()));

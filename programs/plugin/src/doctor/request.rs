@@ -6,10 +6,9 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use config::Config;
 use node::cli::Failure;
-use node::daemon::arguments::{DriverModels, Input};
+use node::daemon::arguments::{DevicePluginDir, DriverModels, Input};
 use node::daemon::config_source::ConfigSource;
 
-use crate::arguments::DevicePluginDir;
 use crate::doctor::image::ImageVersion;
 use crate::doctor::report::OutputFormat;
 
