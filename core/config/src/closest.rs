@@ -7,11 +7,6 @@ pub(crate) fn closest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<&'c str> {
-    /// No key or variable is longer; comparing takes time that grows with the square.
-    const LONGEST: usize = 64;
-    if name.len() > LONGEST {
-        return None;
-    }
     let name = name.to_lowercase();
     let similar = |candidate: &'c str| {
         let most = (candidate.len() / 3).clamp(1, 3);

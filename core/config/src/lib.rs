@@ -48,9 +48,8 @@ pub use variables::VARIABLES;
 
 use closest::closest;
 
-/// The maximum number of replicas of a device. More than about 50,000 device IDs exceed the
-/// 4 MiB that the kubelet accepts in one list, whatever the device is called.
-pub const MAX_MULTITENANCY: u64 = 65_536;
+/// The maximum number of replicas of a device.
+pub const MAX_MULTITENANCY: u64 = 1024;
 /// The longest grace period for a device that disappeared, in seconds: a day.
 pub const MAX_REMOVAL_GRACE: u64 = 86_400;
 /// The most memory that a rule can require of a device, in MiB: 16 TiB.

@@ -4,15 +4,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use devices::{
-    ContainerPolicy, DeviceScope, DriverModel, EnvironmentHints, ModelPolicy, NumaTopology,
-    ResourceName, Sharing,
-};
+use devices::{ContainerPolicy, DriverModel, ModelPolicy, ResourceName, Sharing};
 
 use crate::ConfigError;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::FileRule;
-use crate::settings::{FileSettings, Number, Settings, Switch};
+use crate::settings::{FileSettings, Number, Settings};
 use crate::variables::{Variables, match_name};
 
 /// The part of the adapter name that the plugin of 2019 required by default.
@@ -73,16 +70,12 @@ pub(crate) fn model_settings(
             model,
             resource: shared_name(&settings, &settings.resource_name.value.0, sharing.replicas)?,
             sharing,
-            integrated: scope(settings.include_integrated.value),
-            detachable: scope(settings.include_detachable.value),
+            include_integrated: settings.include_integrated.value.0,
+            include_detachable: settings.include_detachable.value.0,
             match_name: match_name.map(|name| name.value),
             rules: rules.iter().map(|r| r.rule.clone()).collect(),
             container: Arc::new(container(&settings)),
-            numa: if settings.publish_numa.value.0 {
-                NumaTopology::Publish
-            } else {
-                NumaTopology::Withhold
-            },
+            publish_numa: settings.publish_numa.value.0,
             removal_grace: Duration::from_secs(settings.removal_grace.value.0),
         },
         rules,
@@ -99,10 +92,6 @@ pub(crate) fn replicas<const MAX: u64>(multitenancy: Number<0, MAX>) -> NonZeroU
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 
-fn scope(Switch(include): Switch) -> DeviceScope {
-    if include { DeviceScope::Include } else { DeviceScope::Exclude }
-}
-
 fn container(settings: &Settings) -> ContainerPolicy {
     let excluded = settings.exclude_mounts.value.0.iter();
     ContainerPolicy {
@@ -113,11 +102,7 @@ fn container(settings: &Settings) -> ContainerPolicy {
         additional_wow64: settings.additional_mounts_wow64.value.0.clone(),
         multi_device: settings.multi_device.value.0.0,
         device_class: settings.device_class.value.class(),
-        environment_hints: if settings.environment_hints.value.0 {
-            EnvironmentHints::Set
-        } else {
-            EnvironmentHints::Omit
-        },
+        omit_environment_hints: !settings.environment_hints.value.0,
         visibility: settings.visibility.value.0.0,
     }
 }

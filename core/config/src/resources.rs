@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use devices::{
-    DriverModel, EnvironmentHints, ResourceName, Sharing, Visibility, visible_devices_variable,
-};
+use devices::{DriverModel, ResourceName, Sharing, Visibility, visible_devices_variable};
 
 use crate::ConfigError;
 use crate::origin::Origin;
@@ -77,8 +75,7 @@ fn uses_of(settings: &ModelSettings) -> Vec<Use<'_>> {
     };
     let named = |name| Use {
         name,
-        variable: (container.environment_hints == EnvironmentHints::Set)
-            .then(|| visible_devices_variable(name)),
+        variable: (!container.omit_environment_hints).then(|| visible_devices_variable(name)),
         terms: own,
         model: policy.model,
         user: User::Model,
@@ -125,7 +122,7 @@ fn same_variable(first: &Use<'_>, second: &Use<'_>) -> ConfigError {
 /// Refuses `directx-visible` where containers get no variables, without which it starts nothing.
 fn check_variables(settings: &ModelSettings) -> Result<(), ConfigError> {
     let container = &settings.policy.container;
-    if container.environment_hints == EnvironmentHints::Set {
+    if !container.omit_environment_hints {
         return Ok(());
     }
     let own = settings.effective.iter().find(|value| value.key == "visibility");

@@ -141,8 +141,8 @@ pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
 mod tests {
     use super::*;
     use devices::{
-        Adapter, AdapterKind, Attachment, Attribute, Criteria, Device, DeviceScope, Filter,
-        HardwareId, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, discover,
+        Adapter, Attribute, Criteria, Device, Filter, HardwareId, HostSnapshot, LocationPath, Luid,
+        PnpDevice, PnpId, discover,
     };
     use proptest::option;
     use proptest::prelude::*;
@@ -186,9 +186,9 @@ mod tests {
                 let adapter = Adapter {
                     luid: Luid(1),
                     attributes: [Attribute::D3d12Graphics].into_iter().collect(),
-                    kind: AdapterKind::Hardware,
-                    placement: Placement::Discrete,
-                    attachment: Attachment::Fixed,
+                    hardware: true,
+                    integrated: false,
+                    detachable: false,
                     hardware_id: HardwareId { vendor, device, ..HardwareId::default() },
                     driver_description: description.to_owned(),
                     driver_version: None,
@@ -207,8 +207,8 @@ mod tests {
                 };
                 let all = Criteria {
                     filter: Filter::All,
-                    integrated: DeviceScope::Include,
-                    detachable: DeviceScope::Include,
+                    include_integrated: true,
+                    include_detachable: true,
                 };
                 let host = HostSnapshot { adapters: vec![adapter], ..HostSnapshot::default() };
                 discover(&host, all).devices.remove(0)

@@ -184,33 +184,6 @@ impl FromStr for DriverVersion {
     }
 }
 
-/// Whether an adapter is hardware (`IsHardware`). The Basic Render Driver is not.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum AdapterKind {
-    /// A physical or virtual device with a driver.
-    Hardware,
-    /// A software rasterizer.
-    Software,
-}
-
-/// Whether an adapter is built into the processor (`IsIntegrated`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Placement {
-    /// Uses the processor's memory.
-    Integrated,
-    /// Has its own board and memory.
-    Discrete,
-}
-
-/// Whether an adapter can be removed while the host runs (`IsDetachable`).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Attachment {
-    /// Can be removed, such as an external GPU.
-    Detachable,
-    /// Cannot be removed while the host runs.
-    Fixed,
-}
-
 /// One adapter as its host reports it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Adapter {
@@ -218,12 +191,12 @@ pub struct Adapter {
     pub luid: Luid,
     /// The attributes under which `DXCore` lists the adapter.
     pub attributes: Attributes,
-    /// `IsHardware`.
-    pub kind: AdapterKind,
-    /// `IsIntegrated`.
-    pub placement: Placement,
-    /// `IsDetachable`.
-    pub attachment: Attachment,
+    /// `IsHardware`; false for a software rasterizer, such as the Basic Render Driver.
+    pub hardware: bool,
+    /// `IsIntegrated`: built into the processor, with the processor's memory.
+    pub integrated: bool,
+    /// `IsDetachable`: can be removed while the host runs, such as an external GPU.
+    pub detachable: bool,
     /// `HardwareID`.
     pub hardware_id: HardwareId,
     /// `DriverDescription`; for display only.

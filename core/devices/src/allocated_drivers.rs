@@ -45,11 +45,9 @@ impl Driver {
 
     /// Whether `now` is another driver. A part that is not known differs from nothing.
     fn is_replaced_by(&self, now: &Driver) -> bool {
-        fn differ<T>(before: Option<&T>, now: Option<&T>, same: impl Fn(&T, &T) -> bool) -> bool {
-            before.zip(now).is_some_and(|(before, now)| !same(before, now))
-        }
-        differ(self.version.as_ref(), now.version.as_ref(), PartialEq::eq)
-            || differ(self.folder.as_ref(), now.folder.as_ref(), |a, b| a.eq_ignore_ascii_case(b))
+        let folders = self.folder.as_ref().zip(now.folder.as_ref());
+        self.version.zip(now.version).is_some_and(|(before, now)| before != now)
+            || folders.is_some_and(|(before, now)| !before.eq_ignore_ascii_case(now))
     }
 
     /// This driver and its replacement as text, both in the same form.

@@ -4,9 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    Adapter, Attachment, Attribute, DiscoveredFrom, DriverKey, DriverStore, DriverVersion,
-    HardwareId, HostFacts, LocationPath, Luid, Placement, PnpDevice, PnpId, RuntimeFiles,
-    StoreFiles, StoreFolderError, Vendor, check_store_folder,
+    Adapter, Attribute, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, LocationPath,
+    Luid, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor, check_store_folder,
 };
 
 /// Whether a device can be allocated.
@@ -56,6 +55,7 @@ impl fmt::Display for UnhealthyReason {
 }
 
 /// One DirectX device.
+#[allow(clippy::struct_excessive_bools, reason = "flags of Windows, each with its own meaning")]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Device {
     /// `PnP` device instance ID; stable as long as the device stays in its slot.
@@ -84,10 +84,10 @@ pub struct Device {
     pub driver_date: Option<crate::DriverDate>,
     /// The NUMA node, if firmware reports it.
     pub numa_node: Option<u32>,
-    /// Integrated or discrete.
-    pub placement: Placement,
-    /// Detachable or fixed.
-    pub attachment: Attachment,
+    /// Built into the processor.
+    pub integrated: bool,
+    /// Can be removed while the host runs.
+    pub detachable: bool,
     /// Display: D3D11 or D3D12 graphics.
     pub display: bool,
     /// Compute: D3D12 graphics, core compute, generic machine learning, or a
@@ -144,7 +144,7 @@ impl Device {
         let store = adapter
             .driver_store
             .as_ref()
-            .filter(|_| driver_store.is_ok() && host.discovered_from == DiscoveredFrom::Host);
+            .filter(|_| driver_store.is_ok() && !host.inside_container);
         let has = |attribute| adapter.attributes.has(attribute);
         let description = Some(&pnp.description).filter(|text| !text.is_empty());
         Device {
@@ -161,8 +161,8 @@ impl Device {
             dedicated_memory_mib: adapter.dedicated_memory_mib,
             driver_date: pnp.driver_date,
             numa_node: pnp.numa_node,
-            placement: adapter.placement,
-            attachment: adapter.attachment,
+            integrated: adapter.integrated,
+            detachable: adapter.detachable,
             display: has(Attribute::D3d11Graphics) || has(Attribute::D3d12Graphics),
             compute: has(Attribute::D3d12Graphics)
                 || has(Attribute::D3d12CoreCompute)

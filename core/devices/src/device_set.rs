@@ -13,8 +13,8 @@ use crate::mounts::{DeviceMounts, MountTable};
 use crate::selection::SkipReason::Unreadable;
 use crate::slot::split;
 use crate::{
-    Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, NumaTopology, Offer, PnpId,
-    ResourceName, ResourceOffer, ResourceRule, ResourceSpec, Skipped, SlotId, UnhealthyReason,
+    Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ResourceName,
+    ResourceOffer, ResourceRule, ResourceSpec, Skipped, SlotId, UnhealthyReason,
 };
 
 /// When a removed device that a container holds is reviewed again. Until the container ends, the
@@ -311,9 +311,6 @@ impl ListedDevice {
     /// The device's NUMA node, if the policy publishes it.
     #[must_use]
     pub fn published_numa_node(&self) -> Option<u32> {
-        match self.policy.numa {
-            NumaTopology::Publish => self.device.numa_node,
-            NumaTopology::Withhold => None,
-        }
+        self.device.numa_node.filter(|_| self.policy.publish_numa)
     }
 }

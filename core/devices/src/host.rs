@@ -84,28 +84,6 @@ pub enum Wow64 {
     Absent,
 }
 
-/// Where discovery runs, which decides whether runtime files can be enumerated.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum DiscoveredFrom {
-    /// On a host: a physical machine, a virtual machine, or a `HostProcess` container, which
-    /// sees what its host sees.
-    #[default]
-    Host,
-    /// Inside any other container. Windows exposes the host's driver folders there but not
-    /// its registry, so no runtime files are known. This is not a failure.
-    Container,
-}
-
-/// Where the files of the host are.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum HostDisk {
-    /// Not here: this is the inventory of a host.
-    #[default]
-    Elsewhere,
-    /// On the disk of this machine.
-    Here,
-}
-
 /// What is known about the host. An inventory may contain none of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostFacts {
@@ -119,12 +97,14 @@ pub struct HostFacts {
     pub hcs_schemas: Vec<HcsSchema>,
     /// Whether 32-bit runtime files can be mounted.
     pub wow64: Wow64,
-    /// Whether this is the view of the host or of a container on it.
-    pub discovered_from: DiscoveredFrom,
+    /// Whether discovery runs inside a container that is no `HostProcess` container. Windows exposes
+    /// the host's driver folders there but not its registry, so no runtime files are known. This is
+    /// not a failure.
+    pub inside_container: bool,
     /// The Windows folder, which contains the driver store.
     pub system_root: SystemRoot,
-    /// Where its files are.
-    pub disk: HostDisk,
+    /// Whether its files are on the disk of this machine; false for an inventory.
+    pub is_this_machine: bool,
 }
 
 #[cfg(test)]

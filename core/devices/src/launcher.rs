@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::case_folding::fold_case;
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
-use crate::{FileName, HostDisk, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
+use crate::{FileName, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 
 /// The files of the launcher. The program and its filter are needed; that of 32-bit programs may be
 /// missing.
@@ -77,7 +77,7 @@ fn problem(
     if plan.mounted().any(|mounted| mounted.has_destination_of(file)) {
         return Some((path(), "is the destination of another file"));
     }
-    if host.disk == HostDisk::Elsewhere {
+    if !host.is_this_machine {
         return None;
     }
     // What is in System32 of the host may also be in System32 of the container.

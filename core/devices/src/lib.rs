@@ -40,8 +40,8 @@ mod string_id;
 mod telemetry;
 
 pub use adapter::{
-    Adapter, AdapterKind, Attachment, Attribute, Attributes, DriverKey, DriverStore, DriverVersion,
-    HardwareId, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
+    Adapter, Attribute, Attributes, DriverKey, DriverStore, DriverVersion, HardwareId,
+    LocationPath, Luid, PnpDevice, PnpId, StoreFiles,
 };
 pub use allocated_drivers::{AllocatedDrivers, OutdatedSlot, is_driver_replaced};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
@@ -53,7 +53,7 @@ pub use driver_date::DriverDate;
 pub use driver_store_folder::{StoreFolderError, SystemRoot, SystemRootError, check_store_folder};
 pub use environment_hints::visible_devices_variable;
 pub use held_devices::HeldDevices;
-pub use host::{DiscoveredFrom, HcsSchema, HostBuild, HostDisk, HostFacts, Wow64};
+pub use host::{HcsSchema, HostBuild, HostFacts, Wow64};
 pub use launcher::{LAUNCHER_FILES, LauncherProblem, launcher_folder};
 pub use model::{DriverModel, Vendor};
 pub use mounts::{
@@ -72,9 +72,8 @@ pub use plan::{
     plan, takes_location_paths,
 };
 pub use policy::{
-    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, DeviceScope,
-    EnvironmentHints, ModelPolicy, MultiDevice, NumaTopology, Policy, ResourceRule, RuntimeMounts,
-    SharedRequests, Sharing, Visibility,
+    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy,
+    MultiDevice, Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
 pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
 pub use resource_name::{ResourceName, ResourceNameError};

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use crate::case_folding::fold_case;
 use crate::{
-    AdditionalMount, AdditionalMounts, ContainerPolicy, Destination, Device, DiscoveredFrom,
-    FileName, HostFacts, Luid, ModelPolicy, NoStoreFolder, RuntimeFile, RuntimeFiles,
-    RuntimeMounts, StoreFolder, StorePath, Vendor, Wow64,
+    AdditionalMount, AdditionalMounts, ContainerPolicy, Destination, Device, FileName, HostFacts,
+    Luid, ModelPolicy, NoStoreFolder, RuntimeFile, RuntimeFiles, RuntimeMounts, StoreFolder,
+    StorePath, Vendor, Wow64,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:
@@ -224,7 +224,7 @@ impl MountTable {
         host: &HostFacts,
     ) -> Result<&MountTable, NoMountsReason> {
         let mounted_by_windows = host.build.is_some_and(|b| b.build >= FIRST_BUILD_WITHOUT_MOUNTS);
-        let inside = host.discovered_from == DiscoveredFrom::Container;
+        let inside = host.inside_container;
         let inside = inside.then_some(NoMountsReason::InsideContainer);
         match (policy.runtime_mounts, self.unavailable.or(inside)) {
             (RuntimeMounts::Never, _) => Err(NoMountsReason::Never),

@@ -171,7 +171,7 @@ impl Catalog {
             return Err(SkipReason::NoModel(supported(device), enabled.join(", ")));
         };
         let policy = &model.policy;
-        check_scope(device, policy.integrated, policy.detachable)?;
+        check_scope(device, policy.include_integrated, policy.include_detachable)?;
         match (&policy.match_name, policy.model) {
             (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
                 Err(SkipReason::Name(name.clone()))

@@ -12,8 +12,8 @@ use crate::environment_hints;
 use crate::launcher::{self, LauncherProblem};
 use crate::mounts::{MountPlan, resolve};
 use crate::{
-    Device, DeviceClass, DriverModel, EnvironmentHints, HcsSchema, HostFacts, LocationPath,
-    ModelPolicy, MultiDevice, PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
+    Device, DeviceClass, DriverModel, HcsSchema, HostFacts, LocationPath, ModelPolicy, MultiDevice,
+    PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
 };
 
 /// The first HCS schema that can assign one device to a container by location path.
@@ -257,7 +257,7 @@ impl<'r> Request<'r> {
         let legacy = first.policy.model == DriverModel::Legacy;
         let mut envs = BTreeMap::new();
         let devices: Vec<_> = self.entries.iter().map(|entry| entry.device.clone()).collect();
-        if first.policy.container.environment_hints == EnvironmentHints::Set {
+        if !first.policy.container.omit_environment_hints {
             environment_hints::add(&mut envs, &self.resource.name, &devices);
         }
         if legacy {

@@ -28,30 +28,21 @@ pub struct ModelPolicy {
     pub resource: ResourceName,
     /// How that resource is shared; rules inherit what they do not set.
     pub sharing: Sharing,
-    /// Integrated adapters; excluded by default.
-    pub integrated: DeviceScope,
-    /// Detachable adapters; excluded by default.
-    pub detachable: DeviceScope,
+    /// Whether integrated adapters are advertised.
+    pub include_integrated: bool,
+    /// Whether detachable adapters are advertised.
+    pub include_detachable: bool,
     /// `legacy` only: text that an adapter's description must contain, case-insensitively.
     pub match_name: Option<String>,
     /// In order: the first rule that matches a device claims it.
     pub rules: Arc<[ResourceRule]>,
     /// What a container gets in addition to its device.
     pub container: Arc<ContainerPolicy>,
-    /// Whether the kubelet learns the NUMA nodes of devices.
-    pub numa: NumaTopology,
+    /// Whether the kubelet learns the NUMA nodes of devices. Most Windows kubelets ignore the node,
+    /// and some refuse pods because of it.
+    pub publish_numa: bool,
     /// How long a removed device stays listed as Unhealthy before it is dropped.
     pub removal_grace: Duration,
-}
-
-/// Whether a kind of adapter is advertised.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum DeviceScope {
-    /// Skipped, with a reason.
-    #[default]
-    Exclude,
-    /// Advertised like any other adapter.
-    Include,
 }
 
 /// How one resource's devices are shared.
@@ -138,8 +129,9 @@ pub struct ContainerPolicy {
     /// The class that a container gets where it cannot get its devices individually;
     /// `None` means [`DeviceClass::default_for`] the driver model.
     pub device_class: Option<DeviceClass>,
-    /// Whether environment variables name the container's devices.
-    pub environment_hints: EnvironmentHints,
+    /// Whether the variables that name the container's devices, such as `DIRECTX_VISIBLE_DEVICES`,
+    /// are left out.
+    pub omit_environment_hints: bool,
     /// Whether containers get `directx-visible`; rules inherit it.
     pub visibility: Visibility,
 }
@@ -182,16 +174,6 @@ pub enum MultiDevice {
     Reject,
 }
 
-/// Whether `DIRECTX_VISIBLE_DEVICES` and the related variables are set in containers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum EnvironmentHints {
-    /// They are set.
-    #[default]
-    Set,
-    /// They are not set.
-    Omit,
-}
-
 /// Whether containers get the program that hides the devices of others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Visibility {
@@ -200,14 +182,4 @@ pub enum Visibility {
     Off,
     /// `directx-visible` and its filter are mounted; the container's command must use it.
     Launcher,
-}
-
-/// Whether the kubelet learns the NUMA nodes of devices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum NumaTopology {
-    /// It does.
-    Publish,
-    /// It does not: most Windows kubelets ignore the node, and some refuse pods because of it.
-    #[default]
-    Withhold,
 }

@@ -10,10 +10,7 @@ use std::str::FromStr;
 
 use crate::ParseError;
 use crate::case_folding::fold_case;
-use crate::{
-    Adapter, AdapterKind, Attachment, Device, DeviceScope, DriverModel, HostFacts, HostSnapshot,
-    Luid, Placement, WarningEffect,
-};
+use crate::{Adapter, Device, DriverModel, HostFacts, HostSnapshot, Luid, WarningEffect};
 
 /// Selects devices by what they support. The numbers are those of the discovery
 /// library's C interface.
@@ -115,18 +112,15 @@ pub struct Criteria {
     /// What a device must support.
     pub filter: Filter,
     /// Whether integrated devices are included.
-    pub integrated: DeviceScope,
+    pub include_integrated: bool,
     /// Whether detachable devices are included.
-    pub detachable: DeviceScope,
+    pub include_detachable: bool,
 }
 
 impl Criteria {
     /// Every device.
-    pub const ALL: Criteria = Criteria {
-        filter: Filter::All,
-        integrated: DeviceScope::Include,
-        detachable: DeviceScope::Include,
-    };
+    pub const ALL: Criteria =
+        Criteria { filter: Filter::All, include_integrated: true, include_detachable: true };
 }
 
 /// The devices of a snapshot, and the adapters that were skipped.
@@ -201,7 +195,7 @@ pub(crate) fn supported(device: &Device) -> &'static str {
 #[must_use]
 pub fn discover(snapshot: &HostSnapshot, criteria: Criteria) -> Selection {
     let (devices, skipped) = select(snapshot, |device| {
-        check_scope(&device, criteria.integrated, criteria.detachable)?;
+        check_scope(&device, criteria.include_integrated, criteria.include_detachable)?;
         if criteria.filter.matches(&device) {
             return Ok(device);
         }
@@ -250,7 +244,7 @@ fn identify(
     seen: &mut HashMap<String, Luid>,
     host: &HostFacts,
 ) -> Result<Device, SkipReason> {
-    if adapter.kind == AdapterKind::Software {
+    if !adapter.hardware {
         return Err(SkipReason::Software);
     }
     let pnp = adapter.pnp.as_ref().ok_or(SkipReason::NoPnpDevice)?;
@@ -264,13 +258,13 @@ fn identify(
 /// Checks whether integrated and detachable devices are included.
 pub(crate) fn check_scope(
     device: &Device,
-    integrated: DeviceScope,
-    detachable: DeviceScope,
+    include_integrated: bool,
+    include_detachable: bool,
 ) -> Result<(), SkipReason> {
-    if device.placement == Placement::Integrated && integrated == DeviceScope::Exclude {
+    if device.integrated && !include_integrated {
         return Err(SkipReason::Integrated);
     }
-    if device.attachment == Attachment::Detachable && detachable == DeviceScope::Exclude {
+    if device.detachable && !include_detachable {
         return Err(SkipReason::Detachable);
     }
     Ok(())

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{Adapter, AdapterKind, DriverStore, HostFacts, Luid, NodeSoftware, PnpId};
+use crate::{Adapter, DriverStore, HostFacts, Luid, NodeSoftware, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -33,10 +33,8 @@ impl HostSnapshot {
     #[must_use]
     pub fn unsettled(&self) -> Vec<(Luid, Unsettled)> {
         let skipped = self.warnings.iter().filter(|w| w.effect == WarningEffect::Skipped);
-        let without_device = self
-            .adapters
-            .iter()
-            .filter(|adapter| adapter.kind == AdapterKind::Hardware && adapter.pnp.is_none());
+        let without_device =
+            self.adapters.iter().filter(|adapter| adapter.hardware && adapter.pnp.is_none());
         let without_files = self
             .adapters
             .iter()

@@ -8,8 +8,6 @@ use std::panic::catch_unwind;
 use std::ptr;
 use std::sync::OnceLock;
 
-use devices::{Attachment, DeviceScope, Placement};
-
 use crate::device::{DeviceRecord, FileRecord};
 use crate::handles::{self, Handle};
 use crate::instance::{CallError, Instance};
@@ -120,7 +118,7 @@ exports! {
         integrated: c_int,
         detachable: c_int
     ) -> c_int = |instance, filter, integrated, detachable| {
-        instance.discover(filter, scope(integrated), scope(detachable)).map(|()| 0)
+        instance.discover(filter, integrated != 0, detachable != 0).map(|()| 0)
     };
     /// The number of devices that the last discovery found.
     fn DeviceDiscovery_GetNumDevices() -> c_int = |instance| Ok(count(instance.devices()?));
@@ -181,20 +179,16 @@ exports! {
     };
     /// Whether a device is built into the processor.
     fn DeviceDiscovery_IsDeviceIntegrated(device: c_uint) -> c_int =
-        |instance, device| Ok(c_int::from(instance.device(device)?.placement == Placement::Integrated));
+        |instance, device| Ok(c_int::from(instance.device(device)?.integrated));
     /// Whether a device can be removed while the host runs.
     fn DeviceDiscovery_IsDeviceDetachable(device: c_uint) -> c_int =
-        |instance, device| Ok(c_int::from(instance.device(device)?.attachment == Attachment::Detachable));
+        |instance, device| Ok(c_int::from(instance.device(device)?.detachable));
     /// Whether a device supports display.
     fn DeviceDiscovery_DoesDeviceSupportDisplay(device: c_uint) -> c_int =
         |instance, device| Ok(c_int::from(instance.device(device)?.display));
     /// Whether a device supports compute.
     fn DeviceDiscovery_DoesDeviceSupportCompute(device: c_uint) -> c_int =
         |instance, device| Ok(c_int::from(instance.device(device)?.compute));
-}
-
-fn scope(include: c_int) -> DeviceScope {
-    if include == 0 { DeviceScope::Exclude } else { DeviceScope::Include }
 }
 
 /// The length of a list; no host has more than `int` can count.

@@ -1,11 +1,12 @@
 //! A discovered device, as C code reads it. All text is created at once, so that every
 //! pointer stays valid until the next discovery of the instance.
 
-use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile};
+use devices::{Device, DriverKey, RuntimeFile};
 
 use crate::wide::WideText;
 
 /// A device.
+#[allow(clippy::struct_excessive_bools, reason = "the C interface returns these flags")]
 #[derive(Debug)]
 pub(crate) struct DeviceRecord {
     pub(crate) luid: i64,
@@ -15,8 +16,8 @@ pub(crate) struct DeviceRecord {
     pub(crate) driver_store_path: WideText,
     pub(crate) location_path: WideText,
     pub(crate) vendor: WideText,
-    pub(crate) placement: Placement,
-    pub(crate) attachment: Attachment,
+    pub(crate) integrated: bool,
+    pub(crate) detachable: bool,
     pub(crate) display: bool,
     pub(crate) compute: bool,
     pub(crate) system32: Vec<FileRecord>,
@@ -44,8 +45,8 @@ impl DeviceRecord {
             driver_store_path: WideText::new(store),
             location_path: WideText::new(location),
             vendor: WideText::new(&device.manufacturer),
-            placement: device.placement,
-            attachment: device.attachment,
+            integrated: device.integrated,
+            detachable: device.detachable,
             display: device.display,
             compute: device.compute,
             system32: device.runtime_files.system32.iter().map(FileRecord::new).collect(),

@@ -80,7 +80,7 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use devices::{AdapterSource, ChangeCallback, DeviceScope, HostSnapshot, SourceError};
+    use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
     use std::sync::atomic::{AtomicI64, Ordering};
 
     /// A source with one adapter, whose LUID each test sets. It does not support
@@ -94,9 +94,9 @@ mod tests {
             let adapter = devices::Adapter {
                 luid: devices::Luid(luid),
                 attributes: devices::Attributes::default(),
-                kind: devices::AdapterKind::Software,
-                placement: devices::Placement::Discrete,
-                attachment: devices::Attachment::Fixed,
+                hardware: false,
+                integrated: false,
+                detachable: false,
                 hardware_id: devices::HardwareId::default(),
                 driver_description: String::new(),
                 driver_version: None,
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn discover(handle: Handle) -> Option<()> {
-        call(handle, |i| i.discover(0, DeviceScope::Include, DeviceScope::Include))
+        call(handle, |i| i.discover(0, true, true))
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use devices::{Adapter, AdapterSource, Criteria, DeviceScope, Filter, SourceError, discover};
+use devices::{Adapter, AdapterSource, Criteria, Filter, SourceError, discover};
 
 use crate::device::{DeviceRecord, FileRecord};
 use crate::logging;
@@ -116,8 +116,8 @@ impl Instance {
     pub(crate) fn discover(
         &mut self,
         filter: i32,
-        integrated: DeviceScope,
-        detachable: DeviceScope,
+        include_integrated: bool,
+        include_detachable: bool,
     ) -> Result<(), CallError> {
         let filter = Filter::from_number(filter).ok_or(CallError::Filter(filter))?;
         let host = match &mut self.host {
@@ -133,7 +133,8 @@ impl Instance {
                 changed.store(true, Ordering::Relaxed);
             }
         })?;
-        let selection = discover(&snapshot, Criteria { filter, integrated, detachable });
+        let selection =
+            discover(&snapshot, Criteria { filter, include_integrated, include_detachable });
         logging::discovery(&snapshot, &selection);
         self.devices = Some(selection.devices.iter().map(DeviceRecord::new).collect());
         if let ChangeDetection::Compared(known) = &mut host.changes {

@@ -18,16 +18,14 @@ impl Rejections {
     /// completes.
     pub(crate) async fn next(&mut self) -> String {
         loop {
-            let status = self.status.borrow_and_update().clone();
-            if status.rejected > self.seen {
-                self.seen = status.rejected;
-                if let Some(error) = status.last_error {
-                    return error;
-                }
-            }
-            if self.status.changed().await.is_err() {
+            let seen = self.seen;
+            let Ok(status) = self.status.wait_for(|status| status.rejected > seen).await else {
                 // The owner of the configuration ends, and this program with it.
-                std::future::pending::<()>().await;
+                return std::future::pending().await;
+            };
+            self.seen = status.rejected;
+            if let Some(error) = status.last_error.clone() {
+                return error;
             }
         }
     }

@@ -19,7 +19,7 @@ mod output_file;
 mod stderr;
 mod stdout;
 
-pub use color::Color;
+pub use color::stderr_has_colors;
 pub use completions::{Completions, write_completions};
 pub use error_chain::error_chain;
 pub use failure::{Failure, parse, run};

@@ -3,8 +3,9 @@
 //!
 //! Plans become messages of the device plugin API only here.
 
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use devices::{
@@ -17,7 +18,6 @@ use kubelet::{
 };
 use tokio::sync::watch;
 
-use crate::logged_mounts::LoggedMounts;
 use crate::published_devices::PublishedDevices;
 
 /// One resource of the node. It stays the same object when the configuration changes, so that its
@@ -28,7 +28,8 @@ pub(crate) struct AdvertisedResource {
     socket_prefix: String,
     list: watch::Sender<Arc<DeviceList>>,
     devices: PublishedDevices,
-    logged_mounts: Arc<LoggedMounts>,
+    /// The pairs of paths that were logged, so that each is logged once.
+    logged_mounts: Mutex<HashSet<[String; 2]>>,
 }
 
 /// The prefix of a resource's socket: for a driver model's own resource that of the
@@ -52,11 +53,7 @@ pub(crate) fn plan_on_this_machine<'a>(
 
 impl AdvertisedResource {
     /// The resource `spec` with an empty list and the devices in `devices`.
-    pub(crate) fn new(
-        spec: &ResourceSpec,
-        devices: &PublishedDevices,
-        logged_mounts: &Arc<LoggedMounts>,
-    ) -> AdvertisedResource {
+    pub(crate) fn new(spec: &ResourceSpec, devices: &PublishedDevices) -> AdvertisedResource {
         devices.metrics().add_resource(spec.name.as_str());
         let empty = DeviceList::new([]).expect("an empty list is small");
         AdvertisedResource {
@@ -65,7 +62,7 @@ impl AdvertisedResource {
             socket_prefix: socket_prefix(spec.origin),
             list: watch::Sender::new(Arc::new(empty)),
             devices: devices.clone(),
-            logged_mounts: Arc::clone(logged_mounts),
+            logged_mounts: Mutex::default(),
         }
     }
 
@@ -139,7 +136,8 @@ impl AdvertisedResource {
 
     /// Whether a pair of paths was not logged before.
     fn is_new(&self, source: &str, other: &str) -> bool {
-        self.logged_mounts.is_new(self.name.as_str(), source, other)
+        let mut logged = self.logged_mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        logged.insert([source.to_owned(), other.to_owned()])
     }
 }
 

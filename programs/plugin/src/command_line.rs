@@ -3,7 +3,7 @@
 use clap::{Command as ClapCommand, CommandFactory, Parser, Subcommand};
 use devices::DriverModel;
 
-use crate::doctor_command::{DOCTOR_EXAMPLES, DoctorArguments, VERIFY_EXAMPLES};
+use crate::doctor::{self, DOCTOR_EXAMPLES, VERIFY_EXAMPLES};
 use crate::list_devices::DevicesArguments;
 use crate::record::RecordArguments;
 use crate::serve::{DaemonArguments, ServeArguments};
@@ -61,10 +61,10 @@ pub(crate) enum Command {
     Record(RecordArguments),
     /// Find out what is wrong with a node, and how to fix it
     #[command(after_help = DOCTOR_EXAMPLES)]
-    Doctor(DoctorArguments),
+    Doctor(doctor::Request),
     /// Test a node step by step: sockets, discovery, kubelet, containers
     #[command(after_help = VERIFY_EXAMPLES, mut_arg("try", |argument| argument.hide(true)))]
-    Verify(DoctorArguments),
+    Verify(doctor::Request),
     /// Report whether the kubelet received the device lists of the daemon, for probes
     Status(StatusArguments),
     /// Install, remove or run the daemon as a Windows service

@@ -1,7 +1,7 @@
 //! Finds what is wrong with a node, and says how to fix it.
 //!
-//! [`look`] changes nothing: `collect` gathers plain values from this machine or an inventory,
-//! and `evaluate` is a pure function from those values to findings. [`attempt()`] also tries what
+//! `doctor` changes nothing: `collect` gathers plain values from this machine or an inventory,
+//! and `evaluate` is a pure function from those values to findings. `verify` also tries what
 //! the daemon needs, step by step; each step has a time limit, and removes what it created, also
 //! after an interruption.
 
@@ -17,20 +17,38 @@ mod report;
 mod request;
 mod stop;
 
-use node::cli::Failure;
+use std::process::ExitCode;
 
-pub(crate) use attempt::attempt;
+use anyhow::anyhow;
+use node::cli::Failure;
+use node::daemon::{event_loop, signals};
+
 #[cfg(windows)]
 pub(crate) use collect::node_software;
-pub(crate) use image::ImageVersion;
-pub(crate) use report::{OutputFormat, Report};
-pub(crate) use request::{ContainerRequest, Request, Step};
+use report::Report;
+pub(crate) use request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
 
-/// Looks at a node.
-///
-/// # Errors
-/// The inventory cannot be read, or there is none and this host is not Windows.
-pub(crate) fn look(request: &Request) -> Result<Report, Failure> {
+/// Runs `doctor`.
+pub(crate) fn run(request: &Request) -> Result<ExitCode, Failure> {
+    if request.tries {
+        return verify(request);
+    }
+    if !request.skip.is_empty() || request.wait_for_event.is_some() || request.image.is_some() {
+        let error = anyhow!("`--skip`, `--wait-for-event` and `--image` are for what is tried");
+        return Err(Failure::usage(error).hint("add `--try`"));
+    }
     let facts = collect::collect(request)?;
-    Ok(Report::new(Some(&facts.machine), None, evaluate::evaluate(&facts)))
+    finish(&Report::new(Some(&facts.machine), None, evaluate::evaluate(&facts)), request)
+}
+
+/// Runs `verify`, which is `doctor --try`.
+pub(crate) fn verify(request: &Request) -> Result<ExitCode, Failure> {
+    let report = event_loop::build()?
+        .block_on(async { attempt::attempt(request, signals::shutdown_signal()?).await })?;
+    finish(&report, request)
+}
+
+fn finish(report: &Report, request: &Request) -> Result<ExitCode, Failure> {
+    report.print(request.output)?;
+    Ok(report.exit_code())
 }

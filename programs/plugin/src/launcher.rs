@@ -2,46 +2,60 @@
 //!
 //! If it cannot be provided, the log and the status give the reason, and devices are still allocated.
 
-#[cfg(any(windows, test))]
 use std::sync::Arc;
-#[cfg(any(windows, test))]
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use anyhow::anyhow;
 use devices::Catalog;
 use node::cli::Failure;
+use node::daemon::background_query::BackgroundQuery;
+use tokio::time::timeout;
+
+/// Writes the files on this host, or says why it cannot. It blocks, perhaps for ever.
+pub(crate) type ProvideLauncher = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
 /// When to try again to provide files that could not be provided. Until then, containers that start
 /// do not get them.
 pub(crate) const RETRY: Duration = Duration::from_secs(10);
 
-/// Writes the files on this host, or says why it cannot.
-pub(crate) type ProvideLauncher = Box<dyn FnMut() -> Result<(), Failure> + Send>;
+/// How long the start, and each read of the host, waits for the files. Writing them takes
+/// milliseconds, unless something holds a file.
+const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// The files of this node.
-#[derive(Default)]
 pub(crate) struct NodeLauncher {
     /// `None`: the host is an inventory, which has all files.
     provide: Option<ProvideLauncher>,
+    query: BackgroundQuery<Result<(), Failure>>,
     /// Why the files cannot be provided.
     problem: Option<String>,
 }
 
 impl NodeLauncher {
     /// The files that `provide` writes.
-    #[cfg(any(windows, test))]
-    pub(crate) fn new(provide: ProvideLauncher) -> NodeLauncher {
-        NodeLauncher { provide: Some(provide), problem: None }
+    pub(crate) fn new(provide: Option<ProvideLauncher>) -> NodeLauncher {
+        let query = BackgroundQuery::new("launcher files", "containers get no directx-visible");
+        NodeLauncher { provide, query, problem: None }
     }
 
     /// Provides the files if a resource of `catalog` has them. Files that were damaged or removed
     /// are written again.
-    pub(crate) fn update(&mut self, catalog: &Catalog) {
-        let Some(provide) = self.provide.as_mut().filter(|_| catalog.mounts_launcher()) else {
+    pub(crate) async fn update(&mut self, catalog: &Catalog) {
+        let Some(provide) = self.provide.clone().filter(|_| catalog.mounts_launcher()) else {
             self.problem = None;
             return;
         };
-        let problem = provide().err().map(|failure| {
+        // Only the first attempt waits for a write that hangs.
+        let mut limit = Duration::ZERO;
+        if !self.query.is_running() {
+            self.query.start(move || provide());
+            limit = WRITE_LIMIT;
+        }
+        let written = timeout(limit, self.query.answer()).await.unwrap_or_else(|_elapsed| {
+            let error = anyhow!("the files are not written after {WRITE_LIMIT:?}");
+            Err(Failure::runtime(error).hint("look for an antivirus program that locks them"))
+        });
+        let problem = written.err().map(|failure| {
             let (error, hint) = (failure.chain(), failure.hint_text().unwrap_or_default());
             format!("directx-visible is not mounted: {error}; hint: {hint}")
         });
@@ -63,7 +77,7 @@ impl NodeLauncher {
 
 /// The files of this host.
 #[cfg(windows)]
-pub(crate) fn of_this_host(catalog: &Catalog) -> NodeLauncher {
+pub(crate) fn of_this_host() -> NodeLauncher {
     use crate::launcher_folder::{LauncherFolder, Rights, folder_of_this_host};
 
     let rights = Rights {
@@ -71,55 +85,13 @@ pub(crate) fn of_this_host(catalog: &Catalog) -> NodeLauncher {
         is_protected: |path| Ok(win32::directory_access::directory_writers(path)?.is_empty()),
     };
     let folder = LauncherFolder::new(folder_of_this_host(), node::cli::launcher_sources(), rights);
-    let mut launcher = NodeLauncher::new(within(WRITE_LIMIT, Arc::new(move || folder.provide())));
-    launcher.update(catalog);
-    launcher
-}
-
-/// How long the plugin waits for the files. Writing them takes
-/// milliseconds, unless something holds a file.
-#[cfg(windows)]
-const WRITE_LIMIT: Duration = Duration::from_secs(1);
-
-/// Runs `provide` on a separate thread, because it may hang. A run that takes longer is a failure
-/// until it ends, and no other is started.
-#[cfg(any(windows, test))]
-fn within(
-    limit: Duration,
-    provide: Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>,
-) -> ProvideLauncher {
-    let mut running = None;
-    Box::new(move || {
-        // Only the first call waits.
-        let wait = if running.is_some() { Duration::ZERO } else { limit };
-        let answer = running.take().unwrap_or_else(|| {
-            let (send, answer) = mpsc::channel();
-            let provide = Arc::clone(&provide);
-            let run = move || {
-                // Without a receiver, the process is ending.
-                let _ = send.send(provide());
-            };
-            // Without a thread, the receiver reports that nobody sends.
-            let _ = std::thread::Builder::new().name("launcher files".to_owned()).spawn(run);
-            answer
-        });
-        match answer.recv_timeout(wait) {
-            Ok(result) => result,
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(Failure::runtime(anyhow::anyhow!("the thread that writes the files failed")))
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                running = Some(answer);
-                let error = anyhow::anyhow!("the files are not written after {limit:?}");
-                Err(Failure::runtime(error).hint("look for an antivirus program that locks them"))
-            }
-        }
-    })
+    NodeLauncher::new(Some(Arc::new(move || folder.provide())))
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Mutex, mpsc};
 
     use node::daemon::test_log::Log;
 
@@ -133,61 +105,54 @@ mod tests {
         Catalog::new(config.policy)
     }
 
-    #[test]
-    fn the_files_are_provided_only_where_they_are_configured_and_a_problem_is_logged_once() {
+    #[tokio::test]
+    async fn the_files_are_provided_only_where_they_are_configured_and_a_problem_is_logged_once() {
         let calls = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&calls);
         // The second and third call fail.
-        let mut launcher =
-            NodeLauncher::new(Box::new(move || match count.fetch_add(1, Ordering::Relaxed) {
-                1 | 2 => Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room")),
-                _ => Ok(()),
-            }));
+        let provide = move || match count.fetch_add(1, Ordering::Relaxed) {
+            1 | 2 => Err(Failure::runtime(anyhow!("no space")).hint("make room")),
+            _ => Ok(()),
+        };
+        let mut launcher = NodeLauncher::new(Some(Arc::new(provide)));
         let log = Log::start();
-        launcher.update(&catalog(""));
+        launcher.update(&catalog("")).await;
         assert_eq!(calls.load(Ordering::Relaxed), 0);
         let on = catalog("visibility: launcher");
-        launcher.update(&on);
+        launcher.update(&on).await;
         assert_eq!(launcher.notice(), None);
-        launcher.update(&on);
-        launcher.update(&on);
+        launcher.update(&on).await;
+        launcher.update(&on).await;
         let notice = launcher.notice().unwrap();
         assert_eq!(notice, "directx-visible is not mounted: no space; hint: make room");
-        launcher.update(&on);
+        launcher.update(&on).await;
         assert_eq!((launcher.notice(), calls.load(Ordering::Relaxed)), (None, 4));
         let text = log.text();
         assert_eq!(text.matches("cannot provide directx-visible").count(), 1, "{text}");
         assert_eq!(text.matches("provided again").count(), 1, "{text}");
     }
 
-    #[test]
-    fn a_write_that_hangs_is_a_problem_until_it_ends_and_is_not_repeated() {
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_hangs_is_a_problem_until_it_ends_and_is_not_repeated() {
         let (release, released) = mpsc::channel::<()>();
-        let (released, runs) = (std::sync::Mutex::new(released), Arc::new(AtomicU32::new(0)));
+        let (released, runs) = (Mutex::new(released), Arc::new(AtomicU32::new(0)));
         let count = Arc::clone(&runs);
-        let mut provide = within(
-            Duration::from_millis(20),
-            Arc::new(move || {
-                count.fetch_add(1, Ordering::Relaxed);
-                released.lock().unwrap().recv().unwrap();
-                Ok(())
-            }),
-        );
+        let mut launcher = NodeLauncher::new(Some(Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            released.lock().unwrap().recv().unwrap();
+            Ok(())
+        })));
+        let on = catalog("visibility: launcher");
         for _ in 0..2 {
-            let failure = provide().unwrap_err();
-            assert!(failure.chain().contains("not written after 20ms"), "{}", failure.chain());
+            launcher.update(&on).await;
+            let notice = launcher.notice().unwrap();
+            assert!(notice.contains("not written after 1s"), "{notice}");
         }
+        tokio::time::resume();
         release.send(()).unwrap();
-        let started = std::time::Instant::now();
-        while provide().is_err() {
-            assert!(started.elapsed() < Duration::from_secs(120));
+        while launcher.notice().is_some() {
+            launcher.update(&on).await;
         }
         assert_eq!(runs.load(Ordering::Relaxed), 1);
-        // The second run panics, because nobody releases it any more.
-        drop(release);
-        let started = std::time::Instant::now();
-        while !provide().unwrap_err().chain().contains("the thread that writes the files failed") {
-            assert!(started.elapsed() < Duration::from_secs(120));
-        }
     }
 }

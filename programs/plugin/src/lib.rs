@@ -6,23 +6,19 @@
 //! 2 wrong usage or configuration.
 
 mod advertised_resource;
-mod arguments;
 #[cfg(test)]
 mod blocked_connect_tests;
 mod command_line;
 mod container_processes;
 mod device_holders;
-mod device_lists;
 mod device_telemetry;
 mod doctor;
-mod doctor_command;
 #[cfg(all(test, windows))]
 mod hot_plug_tests;
 mod launcher;
 #[cfg(any(windows, test))]
 mod launcher_folder;
 mod list_devices;
-mod logged_mounts;
 pub mod metrics;
 pub mod monitoring;
 mod node_devices;
@@ -75,8 +71,8 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         None => None,
     };
     match line.command {
-        Command::Doctor(arguments) => return doctor_command::run(arguments),
-        Command::Verify(arguments) => return doctor_command::verify(arguments),
+        Command::Doctor(arguments) => return doctor::run(&arguments),
+        Command::Verify(arguments) => return doctor::verify(&arguments),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments),
         Command::Service(arguments) => return service_command::run(&arguments, &line.logs),

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use devices::printable::{printable, printable_display};
-use devices::{
-    Attachment, Criteria, Device, Filter, Health, Placement, RuntimeFile, Selection, discover,
-};
+use devices::{Criteria, Device, Filter, Health, RuntimeFile, Selection, discover};
 use node::cli::{Failure, OutputFormat};
 use serde::Serialize;
 
@@ -102,8 +100,8 @@ impl DeviceView {
             location_path: location.map(ToString::to_string).unwrap_or_default(),
             driver_registry_key: driver_key(device),
             driver_store_path: store_path(device).to_owned(),
-            integrated: device.placement == Placement::Integrated,
-            detachable: device.attachment == Attachment::Detachable,
+            integrated: device.integrated,
+            detachable: device.detachable,
             supports_display: device.display,
             supports_compute: device.compute,
             healthy: device.health.is_healthy(),

@@ -15,6 +15,5 @@ mod sheet;
 pub use catalog::{DEVICE_LABELS, METRICS, Metric, MetricKind};
 pub use exposition::{Format, render};
 pub use plugin_metrics::{PluginMetrics, REFUSAL_REASONS};
-
-pub use scrape::{ContainerProcess, HeldDriver, Holder, Reading, ReloadCounts, Scrape};
+pub use scrape::{Holder, Scrape};
 pub use sheet::{Labels, Sheet, labels};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::metrics::Format;
+use anyhow::Context as _;
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{Request, StatusCode};
@@ -30,7 +31,7 @@ use crate::status;
 mod address;
 mod server;
 
-pub use self::address::{AddressError, parse as parse_address};
+pub use self::address::parse as parse_address;
 pub use self::server::{Page, page, text};
 
 /// How long to wait until listening is tried again.
@@ -71,11 +72,7 @@ pub fn serve_pages<F: Future<Output = Page> + Send + 'static>(
     let event_loop = event_loop::build()?;
     let run = move || event_loop.block_on(listen(address, pages, answer));
     let started = std::thread::Builder::new().name("monitoring".to_owned()).spawn(run);
-    let failure = |error| {
-        let error = anyhow::Error::new(error).context("cannot start the thread for --listen");
-        Failure::runtime(error)
-    };
-    started.map(drop).map_err(failure)
+    started.map(drop).context("cannot start the thread for --listen").map_err(Failure::runtime)
 }
 
 async fn listen<F: Future<Output = Page> + Send + 'static>(

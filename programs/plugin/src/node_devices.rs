@@ -8,20 +8,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use devices::{
-    Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices, ResourceName,
-};
+use devices::{Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices};
 use kubelet::pod_resources::Attribution;
-use kubelet::{DeviceList, ListTooLarge, Served};
+use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
 use node::cli::Failure;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
-use crate::device_lists::lists;
 use crate::launcher::{self, NodeLauncher};
-use crate::logged_mounts::LoggedMounts;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::{KnownSets, PublishedDevices};
 use node::daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
@@ -55,7 +51,6 @@ pub struct NodeDevices {
     published: PublishedDevices,
     /// In the order of the catalog.
     resources: Vec<Arc<AdvertisedResource>>,
-    logged_mounts: Arc<LoggedMounts>,
     served: watch::Sender<Served>,
     configuration: ConfigReload,
 }
@@ -164,13 +159,12 @@ impl NodeDevices {
             uuid_reader: GpuUuidReader::new(None),
             holders: DeviceHolders::unknown(),
             outdated: OutdatedDrivers::default(),
-            launcher: NodeLauncher::default(),
+            launcher: NodeLauncher::new(None),
             snapshot,
             schemas: None,
             failures: RepeatedText::default(),
             origin: Instant::now(),
             resources: Vec::new(),
-            logged_mounts: Arc::default(),
             served: watch::Sender::default(),
             configuration: ConfigReload::none(),
         };
@@ -192,9 +186,9 @@ impl NodeDevices {
 
     /// Provides `directx-visible` from now on.
     #[cfg(any(windows, test))]
-    pub(crate) fn provide_launcher(&mut self, provide: impl FnOnce(&Catalog) -> NodeLauncher) {
-        self.launcher = provide(&self.catalog);
-        self.serve_notices();
+    pub(crate) async fn provide_launcher(&mut self, launcher: NodeLauncher) {
+        self.launcher = launcher;
+        self.update_launcher().await;
     }
 
     /// The resources, with their lists.
@@ -219,6 +213,7 @@ impl NodeDevices {
         loop {
             match self.event().await {
                 Ok(Event::Read(read)) => {
+                    self.update_launcher().await;
                     if let Err(error) = self.apply_read(*read) {
                         return error;
                     }
@@ -232,13 +227,13 @@ impl NodeDevices {
                     self.snapshot.gpu_uuids = uuids;
                     self.advance();
                 }
-                Ok(Event::LauncherDue) => self.update_launcher(),
+                Ok(Event::LauncherDue) => self.update_launcher().await,
                 Ok(Event::ReviewDue) => self.holders.ask(self.published.last_allocation()),
                 Ok(Event::Holders(holders)) => self.review(holders.as_deref()),
                 Ok(Event::Configuration(ConfigChange::Ended)) => {
                     return NodeDevicesError::ConfigWatch;
                 }
-                Ok(Event::Configuration(change)) => self.apply_configuration(change),
+                Ok(Event::Configuration(change)) => self.apply_configuration(change).await,
                 Err(ended) => return ended.into(),
             }
         }
@@ -275,7 +270,7 @@ impl NodeDevices {
                 self.published.metrics().discovery_failed();
                 let error = node::cli::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
-                    change_log::log_read_failure(self.reader.known_devices(), &error);
+                    change_log::log_read_failure(self.reader.has_devices(), &error);
                 }
                 return Ok(());
             }
@@ -286,7 +281,6 @@ impl NodeDevices {
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
             tracing::info!("a safety read found a change that Windows did not report");
         }
-        self.update_launcher();
         self.uuid_reader.request(&snapshot.adapters);
         let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
         self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
@@ -300,17 +294,10 @@ impl NodeDevices {
         Ok(())
     }
 
-    /// Provides the files of `directx-visible`, also those that were missing before.
-    fn update_launcher(&mut self) {
-        self.launcher.update(&self.catalog);
-        self.serve_notices();
-    }
-
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
     fn publish_first(&mut self) -> Result<(), NodeDevicesError> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
-        let lists = lists(&set);
-        check_sizes(&set, &lists)?;
+        let lists = lists(&set)?;
         change_log::log_changes(None, &set);
         self.publish(set, lists);
         self.published.set_known();
@@ -320,12 +307,16 @@ impl NodeDevices {
 
     /// Applies a valid configuration. Afterwards the status reports the outcome, also that of an
     /// invalid configuration.
-    fn apply_configuration(&mut self, change: ConfigChange) {
+    async fn apply_configuration(&mut self, change: ConfigChange) {
         if let ConfigChange::Valid(config) = change {
-            match self.reconfigure(Catalog::new(config.policy.clone())) {
+            let catalog = Catalog::new(config.policy.clone());
+            // The files exist before a container can get them.
+            self.launcher.update(&catalog).await;
+            match self.reconfigure(catalog) {
                 Ok(()) => self.configuration.applied(*config),
                 Err(error) => self.configuration.rejected(&error.into()),
             }
+            self.update_launcher().await;
         }
         self.serve_rejected_configuration();
     }
@@ -333,9 +324,15 @@ impl NodeDevices {
     /// Hands the reason why the newest configuration is not active to the supervisor.
     fn serve_rejected_configuration(&self) {
         let rejected = self.configuration.last_error();
+        self.serve(|served| &mut served.rejected_configuration, rejected);
+    }
+
+    /// Hands a value to the supervisor, if it differs.
+    fn serve<T: PartialEq>(&self, of: impl FnOnce(&mut Served) -> &mut T, value: T) {
         self.served.send_if_modified(|served| {
-            let changed = served.rejected_configuration != rejected;
-            served.rejected_configuration = rejected;
+            let served = of(served);
+            let changed = *served != value;
+            *served = value;
             changed
         });
     }
@@ -345,17 +342,13 @@ impl NodeDevices {
     fn reconfigure(&mut self, catalog: Catalog) -> Result<(), NodeDevicesError> {
         let before = self.published.set();
         let set = before.reconfigured(catalog.offer(&self.snapshot));
-        let lists = lists(&set);
-        check_sizes(&set, &lists)?;
+        let lists = lists(&set)?;
         if self.published.pending().is_none() {
             change_log::log_changes(Some(&before), &set);
         }
         for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
             self.published.metrics().remove_resource(removed.spec.name.as_str());
         }
-        // The files exist before a container can get them.
-        self.launcher.update(&catalog);
-        self.serve_notices();
         self.catalog = catalog;
         self.resources = self.resources_of(&set);
         // A new resource has its list before it is registered.
@@ -371,9 +364,7 @@ impl NodeDevices {
         }
         let before = self.published.set();
         let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), self.now());
-        change_log::log_changes(Some(&before), &set);
-        let lists = lists(&set);
-        self.publish(set, lists);
+        self.publish_next(&before, set);
         self.find_outdated();
     }
 
@@ -391,9 +382,7 @@ impl NodeDevices {
         });
         let before = self.published.set();
         let set = before.reviewed(held.as_ref(), self.now());
-        change_log::log_changes(Some(&before), &set);
-        let lists = lists(&set);
-        self.publish(set, lists);
+        self.publish_next(&before, set);
         self.outdated.report(holders, &self.published, self.now());
         self.serve_outdated();
     }
@@ -402,44 +391,45 @@ impl NodeDevices {
         Moment(self.origin.elapsed())
     }
 
-    fn publish(&self, set: DeviceSet, lists: Vec<Result<DeviceList, ListTooLarge>>) {
-        // The set goes first, so that a new list can be allocated from as soon as it is seen.
-        let specs = set.resources.clone();
-        self.published.publish(set);
-        for ((resource, list), spec) in self.resources.iter().zip(lists).zip(specs) {
-            match list {
-                Ok(list) => resource.publish(list),
-                Err(error) => log_list_too_large(&spec.spec.name, error),
+    /// Publishes the set that follows `before`, unless the kubelet would refuse a list.
+    fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
+        match lists(&set) {
+            Ok(lists) => {
+                change_log::log_changes(Some(before), &set);
+                self.publish(set, lists);
             }
+            Err(error) => {
+                tracing::error!(%error, "device list too large; keeping the previous devices");
+            }
+        }
+    }
+
+    fn publish(&self, set: DeviceSet, lists: Vec<DeviceList>) {
+        // The set goes first, so that a new list can be allocated from as soon as it is seen.
+        self.published.publish(set);
+        for (resource, list) in self.resources.iter().zip(lists) {
+            resource.publish(list);
         }
     }
 
     /// The resources of `set`; those that exist already are the same objects.
     fn resources_of(&self, set: &DeviceSet) -> Vec<Arc<AdvertisedResource>> {
         let existing = |spec| self.resources.iter().find(|resource| resource.is(spec)).cloned();
-        let new = |spec| AdvertisedResource::new(spec, &self.published, &self.logged_mounts);
+        let new = |spec| AdvertisedResource::new(spec, &self.published);
         let resource = |spec| existing(spec).unwrap_or_else(|| Arc::new(new(spec)));
         set.resources.iter().map(|devices| resource(&devices.spec)).collect()
     }
 
     /// Hands the containers with a driver that was replaced to the status.
     fn serve_outdated(&self) {
-        let outdated = self.outdated.containers();
-        self.served.send_if_modified(|served| {
-            let changed = served.outdated != outdated;
-            served.outdated = outdated;
-            changed
-        });
+        self.serve(|served| &mut served.outdated, self.outdated.containers());
     }
 
-    /// Hands the reason why containers do not get `directx-visible` to the status.
-    fn serve_notices(&self) {
-        let notices: Vec<String> = self.launcher.notice().into_iter().collect();
-        self.served.send_if_modified(|served| {
-            let changed = served.notices != notices;
-            served.notices = notices;
-            changed
-        });
+    /// Provides `directx-visible`, and hands the reason why containers do not get it to the status.
+    async fn update_launcher(&mut self) {
+        self.launcher.update(&self.catalog).await;
+        let notices = self.launcher.notice().into_iter().collect();
+        self.serve(|served| &mut served.notices, notices);
     }
 
     /// Hands the resources to the supervisor.
@@ -449,24 +439,20 @@ impl NodeDevices {
     }
 }
 
-/// Logs a list that the kubelet would refuse.
-fn log_list_too_large(resource: &ResourceName, error: ListTooLarge) {
-    tracing::error!(%resource, %error, "device list too large; keeping the previous list");
-}
-
-/// Refuses a list that the kubelet would refuse.
-fn check_sizes(
-    set: &DeviceSet,
-    lists: &[Result<DeviceList, ListTooLarge>],
-) -> Result<(), NodeDevicesError> {
-    let too_large = |(resource, list): (&Arc<ResourceDevices>, &Result<_, ListTooLarge>)| {
-        let list = *list.as_ref().err()?;
-        Some(NodeDevicesError::List { resource: resource.spec.name.to_string(), list })
+/// The list of each resource.
+fn lists(set: &DeviceSet) -> Result<Vec<DeviceList>, NodeDevicesError> {
+    let list = |resource: &Arc<ResourceDevices>| {
+        let slots = resource.slots().map(|slot| AdvertisedDevice {
+            id: slot.id.to_string(),
+            healthy: slot.health.is_healthy(),
+            numa_node: slot.numa_node,
+        });
+        DeviceList::new(slots).map_err(|list| NodeDevicesError::List {
+            resource: resource.spec.name.to_string(),
+            list,
+        })
     };
-    match set.resources.iter().zip(lists).find_map(too_large) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
+    set.resources.iter().map(list).collect()
 }
 
 #[cfg(test)]

@@ -4,17 +4,16 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::metrics::{
-    ContainerProcess, Format, HeldDriver, Holder, Reading, ReloadCounts, Scrape, render,
-};
+use crate::metrics::{Format, Holder, Scrape, render};
 use devices::{DeviceSet, Luid};
 use kubelet::Readiness;
 use kubelet::pod_resources::{Attribution, PodAttribution};
 use kubelet::status::Phase;
 use tokio::sync::watch;
+use win32::container_processes::ContainerProcess;
 
 use crate::container_processes::{self, ContainerProcesses};
-use crate::device_telemetry::{DeviceTelemetry, TelemetryCounters};
+use crate::device_telemetry::DeviceTelemetry;
 use crate::published_devices::PublishedDevices;
 use node::daemon::config_reload::ReloadStatus;
 use node::daemon::log_output;
@@ -66,7 +65,7 @@ impl ScrapeSources {
             processes: &processes,
             resources: &resources,
             registrations: &registrations,
-            reloads: self.reloads(),
+            reloads: &self.reloads.borrow(),
             log_lines_dropped: log_output::dropped_lines(),
             readings: &self.readings(),
         };
@@ -76,13 +75,8 @@ impl ScrapeSources {
     /// The slots of `own` resources that containers hold.
     fn holders(&self, pods: &Attribution, own: &HashSet<&str>, set: &DeviceSet) -> Vec<Holder> {
         let held = pods.iter().filter(|(resource, ..)| own.contains(resource));
-        let driver = |resource: &str, slot: &str| {
-            let is_outdated = |name| self.devices.is_outdated(set, &name, slot);
-            if resource.parse().is_ok_and(is_outdated) {
-                HeldDriver::Outdated
-            } else {
-                HeldDriver::Current
-            }
+        let is_outdated = |resource: &str, slot: &str| {
+            resource.parse().is_ok_and(|name| self.devices.is_outdated(set, &name, slot))
         };
         held.map(|(resource, slot, holder)| Holder {
             resource: resource.to_owned(),
@@ -91,18 +85,9 @@ impl ScrapeSources {
             pod: holder.pod.clone(),
             pod_uid: pods.pod_uid(holder).map(str::to_owned),
             container: holder.container.clone(),
-            driver: driver(resource, slot),
+            outdated: is_outdated(resource, slot),
         })
         .collect()
-    }
-
-    fn reloads(&self) -> ReloadCounts {
-        let status = self.reloads.borrow();
-        ReloadCounts {
-            applied: status.applied,
-            rejected: status.rejected,
-            current: status.last_error.is_none(),
-        }
     }
 
     /// The processes of the containers that hold devices of `own` resources.
@@ -113,28 +98,17 @@ impl ScrapeSources {
     ) -> Vec<ContainerProcess> {
         let Some(pods) = pods else { return Vec::new() };
         let containers = container_processes::holders(pods, |resource| own.contains(resource));
-        let processes = self.processes.current(containers).await.into_iter();
-        processes
-            .map(|process| ContainerProcess {
-                process_id: process.process_id,
-                namespace: process.name.namespace,
-                pod: process.name.pod,
-                container: process.name.container,
-                container_id: process.container_id,
-            })
-            .collect()
+        self.processes.current(containers).await
     }
 
     /// How often the kubelet, the host and the drivers did not answer.
-    fn readings(&self) -> Vec<Reading> {
+    fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
         let pods = self.pods.failures().into_iter();
         let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
-        let processes = self.processes.failures().into_iter();
-        let processes = processes.map(|(reason, failures)| ("processes", reason, failures));
-        let reading = |(source, reason, failures)| Reading { source, reason, failures };
-        let TelemetryCounters { failures, timeouts } = self.telemetry.counters();
-        let telemetry = [("telemetry", "other", failures), ("telemetry", "timeout", timeouts)];
-        pods.chain(processes).chain(telemetry).map(reading).collect()
+        let of = |source| move |(reason, failures)| (source, reason, failures);
+        let processes = self.processes.failures().map(of("processes"));
+        let telemetry = self.telemetry.failures().map(of("telemetry"));
+        pods.chain(processes).chain(telemetry).collect()
     }
 }
 

@@ -17,7 +17,6 @@ use kubelet::{UnixSockets, default_device_plugin_dir};
 use node::cli::Failure;
 use tokio::sync::watch;
 
-use crate::arguments::DevicePluginDir;
 use crate::container_processes::ContainerProcesses;
 use crate::device_holders::ask_kubelet;
 use crate::device_telemetry::DeviceTelemetry;
@@ -26,7 +25,7 @@ use crate::launcher;
 use crate::monitoring::{self, Sources};
 use crate::node_devices::NodeDevices;
 use crate::scrape::{self, ScrapeSources};
-use node::daemon::arguments::{DriverModels, Input};
+use node::daemon::arguments::{DevicePluginDir, DriverModels, Input};
 use node::daemon::config_reload::ConfigReload;
 use node::daemon::inputs::Inputs;
 use node::daemon::logging::LogDestination;
@@ -156,7 +155,7 @@ impl Daemon {
         devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
         #[cfg(windows)]
         if kind == HostKind::Live {
-            devices.provide_launcher(launcher::of_this_host);
+            event_loop.block_on(devices.provide_launcher(launcher::of_this_host()));
         }
         let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());

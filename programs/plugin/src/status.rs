@@ -50,8 +50,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
         some => some.to_vec(),
     };
     let sockets = sockets(&directory, &models)?;
-    let answers = event_loop::build()?.block_on(query(&sockets));
-    let report = Report::of(&answers);
+    let answers = event_loop::build()?.block_on(query_all(&UnixSockets, &sockets));
+    let report = Report::of(sockets.iter().map(PathBuf::as_path).zip(answers));
     match arguments.output {
         OutputFormat::Text => node::cli::print(&text(&report, &directory))?,
         OutputFormat::Json => node::cli::print_json(&report)?,
@@ -73,65 +73,6 @@ fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Fai
 /// How many containers that use a driver which was replaced are named.
 const NAMED: usize = 32;
 
-/// What the daemons answered.
-#[derive(Default)]
-struct Answers {
-    /// Whether a daemon answered.
-    live: bool,
-    /// The status of each resource, by name. Of several daemons the best counts, since the
-    /// old daemon of a rolling update still runs when the new one is ready.
-    resources: BTreeMap<String, ResourceStatus>,
-    /// Why the newest configuration of a daemon is not active, each reason once.
-    rejected_configurations: BTreeSet<String>,
-    /// The containers that use a driver which was replaced.
-    outdated: Vec<OutdatedContainer>,
-    /// What else an administrator should know, each notice once.
-    notices: BTreeSet<String>,
-    /// The sockets on which a process listens but does not answer in time.
-    busy: Vec<PathBuf>,
-    /// The sockets of daemons that wait until another daemon has ended.
-    waiting: Vec<PathBuf>,
-}
-
-async fn query(sockets: &[PathBuf]) -> Answers {
-    let mut answers = Answers::default();
-    let results = query_all(&UnixSockets, sockets).await;
-    for (socket, result) in sockets.iter().zip(results) {
-        match result {
-            Ok(report) => answers.add(socket, report),
-            Err(StatusError::Busy) => answers.busy.push(socket.clone()),
-            Err(error) => {
-                tracing::info!(socket = %socket.display(), %error, "skipping stale socket");
-            }
-        }
-    }
-    answers
-}
-
-impl Answers {
-    fn add(&mut self, socket: &Path, report: StatusReport) {
-        self.live = true;
-        if report.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
-            self.waiting.push(socket.to_owned());
-        }
-        if !report.rejected_configuration.is_empty() {
-            self.rejected_configurations.insert(report.rejected_configuration);
-        }
-        self.notices.extend(report.notices);
-        for container in report.outdated {
-            if !self.outdated.contains(&container) {
-                self.outdated.push(container);
-            }
-        }
-        for resource in report.resources {
-            let known = self.resources.get(&resource.name);
-            if known.is_none_or(|known| rank(known) < rank(&resource)) {
-                self.resources.insert(resource.name.clone(), resource);
-            }
-        }
-    }
-}
-
 /// The order by which the best of several daemons is chosen. One that waits for another daemon says
 /// nothing about the kubelet.
 fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
@@ -139,13 +80,15 @@ fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
     (resource.is_ready(), phase != Phase::WaitingForOtherDaemon, phase)
 }
 
-/// The JSON document.
-#[derive(Serialize)]
+/// The JSON document: what the daemons answered.
+#[derive(Serialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Report {
     ready: bool,
     /// Whether a daemon answered, ready or not.
     live: bool,
+    /// Of several daemons with the same resource the best counts, since the old daemon of a rolling
+    /// update still runs when the new one is ready.
     resources: Vec<View>,
     /// The paths of the sockets that a daemon listens on without answering in time.
     busy_sockets: Vec<String>,
@@ -195,26 +138,50 @@ impl View {
 }
 
 impl Report {
-    fn of(answers: &Answers) -> Report {
-        let Answers {
-            live,
-            resources,
-            rejected_configurations,
-            outdated,
-            notices: others,
-            busy,
-            waiting,
-        } = answers;
-        let paths = |sockets: &[PathBuf]| sockets.iter().map(|s| s.display().to_string()).collect();
-        Report {
-            live: *live,
-            ready: !resources.is_empty() && resources.values().all(ResourceStatus::is_ready),
-            resources: resources.values().map(View::of).collect(),
-            busy_sockets: paths(busy),
-            waiting_sockets: paths(waiting),
-            rejected_configurations: rejected_configurations.iter().cloned().collect(),
-            notices: notices(outdated, others.iter().cloned()),
+    /// The report of the daemons that listen, or listened, on these sockets.
+    fn of<'a>(
+        answers: impl IntoIterator<Item = (&'a Path, Result<StatusReport, StatusError>)>,
+    ) -> Report {
+        let mut report = Report::default();
+        let mut resources: BTreeMap<String, ResourceStatus> = BTreeMap::new();
+        let (mut rejected, mut others) = (BTreeSet::new(), BTreeSet::new());
+        let mut outdated: Vec<OutdatedContainer> = Vec::new();
+        for (socket, answer) in answers {
+            let socket = socket.display().to_string();
+            let status = match answer {
+                Ok(status) => status,
+                Err(StatusError::Busy) => {
+                    report.busy_sockets.push(socket);
+                    continue;
+                }
+                Err(error) => {
+                    tracing::info!(%socket, %error, "skipping stale socket");
+                    continue;
+                }
+            };
+            report.live = true;
+            if status.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
+                report.waiting_sockets.push(socket);
+            }
+            rejected.insert(status.rejected_configuration);
+            others.extend(status.notices);
+            for container in status.outdated {
+                if !outdated.contains(&container) {
+                    outdated.push(container);
+                }
+            }
+            for resource in status.resources {
+                let known = resources.get(&resource.name);
+                if known.is_none_or(|known| rank(known) < rank(&resource)) {
+                    resources.insert(resource.name.clone(), resource);
+                }
+            }
         }
+        report.ready = !resources.is_empty() && resources.values().all(ResourceStatus::is_ready);
+        report.resources = resources.values().map(View::of).collect();
+        report.rejected_configurations = rejected.into_iter().filter(|e| !e.is_empty()).collect();
+        report.notices = notices(&outdated, others);
+        report
     }
 }
 
@@ -252,7 +219,10 @@ pub(crate) fn status_lines(report: &StatusReport) -> String {
 
 /// What an administrator should know: the containers that use a driver which was replaced, and the
 /// other notices.
-fn notices(outdated: &[OutdatedContainer], others: impl Iterator<Item = String>) -> Vec<String> {
+fn notices(
+    outdated: &[OutdatedContainer],
+    others: impl IntoIterator<Item = String>,
+) -> Vec<String> {
     let named = outdated.iter().take(NAMED).map(|outdated| {
         let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
         format!(
@@ -329,8 +299,8 @@ mod tests {
     #[test]
     fn unknown_devices_are_reported_and_not_ready() {
         let pending = resource(Phase::Ready, "the first discovery has not completed");
-        let resources = BTreeMap::from([(pending.name.clone(), pending)]);
-        let report = Report::of(&Answers { resources, ..Answers::default() });
+        let status = StatusReport { resources: vec![pending], ..StatusReport::default() };
+        let report = Report::of([(Path::new("/x/wddm-1.sock"), Ok(status))]);
         assert!(!report.ready && !report.resources[0].ready);
         assert_eq!(
             text(&report, Path::new("/x")),
@@ -342,11 +312,10 @@ mod tests {
     #[test]
     fn a_busy_daemon_is_not_reported_as_absent() {
         let directory = Path::new("/x");
-        let absent = Report::of(&Answers::default());
+        let absent = Report::of([]);
         assert!(!absent.live);
         assert_eq!(text(&absent, directory), "no daemon responds in /x\n");
-        let busy = Answers { busy: vec!["/x/wddm-1.sock".into()], ..Answers::default() };
-        let busy = Report::of(&busy);
+        let busy = Report::of([(Path::new("/x/wddm-1.sock"), Err(StatusError::Busy))]);
         assert!(!busy.ready && !busy.live);
         assert_eq!(
             text(&busy, directory),
@@ -361,37 +330,32 @@ mod tests {
             |phase| StatusReport { resources: resources(phase), ..StatusReport::default() };
         let waiting = report(Phase::WaitingForOtherDaemon);
         for (phase, ready) in [(Phase::Ready, true), (Phase::WaitingForKubelet, false)] {
-            let mut answers = Answers::default();
-            answers.add(Path::new("/x/wddm-2.sock"), waiting.clone());
-            answers.add(Path::new("/x/wddm-1.sock"), report(phase));
-            let report = Report::of(&answers);
+            let report = Report::of([
+                (Path::new("/x/wddm-2.sock"), Ok(waiting.clone())),
+                (Path::new("/x/wddm-1.sock"), Ok(report(phase))),
+            ]);
             assert_eq!((report.ready, report.resources[0].ready), (ready, ready), "{phase:?}");
             assert_ne!(report.resources[0].state, "waiting for another daemon", "{phase:?}");
             let text = text(&report, Path::new("/x"));
             let line = "waiting: the daemon at /x/wddm-2.sock waits until another one has ended\n";
             assert!(text.ends_with(line), "{text}");
         }
-        let mut alone = Answers::default();
-        alone.add(Path::new("/x/wddm-2.sock"), waiting);
-        let report = Report::of(&alone);
+        let report = Report::of([(Path::new("/x/wddm-2.sock"), Ok(waiting))]);
         let waits = (report.live, report.ready, report.resources[0].state);
         assert_eq!(waits, (true, false, "waiting for another daemon"));
     }
 
     #[test]
     fn a_rejected_configuration_is_reported_and_the_daemon_stays_ready() {
-        let mut answers = Answers::default();
-        for _ in 0..2 {
-            let report = StatusReport {
-                resources: vec![resource(Phase::Ready, "")],
-                rejected_configuration: "config.yaml:1: unknown key `x`".to_owned(),
-                outdated: vec![outdated("render")],
-                outdated_known: true,
-                ..StatusReport::default()
-            };
-            answers.add(Path::new("/x/wddm-1.sock"), report);
-        }
-        let report = Report::of(&answers);
+        let status = StatusReport {
+            resources: vec![resource(Phase::Ready, "")],
+            rejected_configuration: "config.yaml:1: unknown key `x`".to_owned(),
+            outdated: vec![outdated("render")],
+            outdated_known: true,
+            ..StatusReport::default()
+        };
+        let answer = || (Path::new("/x/wddm-1.sock"), Ok(status.clone()));
+        let report = Report::of([answer(), answer()]);
         assert!(report.ready);
         assert_eq!(
             text(&report, Path::new("/x")),

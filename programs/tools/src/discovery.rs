@@ -8,7 +8,7 @@ mod report;
 use std::process::ExitCode;
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
-use devices::{Criteria, DeviceScope, Filter, discover};
+use devices::{Criteria, Filter, discover};
 use node::cli::{Completions, Failure};
 
 use crate::host::Host;
@@ -73,8 +73,8 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         &snapshot,
         Criteria {
             filter: arguments.filter,
-            integrated: scope(arguments.exclude_integrated),
-            detachable: scope(arguments.exclude_detachable),
+            include_integrated: !arguments.exclude_integrated,
+            include_detachable: !arguments.exclude_detachable,
         },
     );
     if arguments.verbose {
@@ -84,8 +84,4 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     node::cli::print(&report::text(&selection.devices))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn scope(exclude: bool) -> DeviceScope {
-    if exclude { DeviceScope::Exclude } else { DeviceScope::Include }
 }

@@ -66,7 +66,7 @@ pub(crate) fn run(program: &Path, attacks: &[Attack], time: Duration) -> Result<
         .enable_all()
         .build()
         .context("cannot start the tokio runtime")?;
-    let node = Node::new(Shape { slots: 16_384, files: 16 })?;
+    let node = Node::new(Shape { slots: 8192, files: 16 })?;
     node.configure(&(first.configuration)())?;
     let mut daemon = Program::start_with(program, &node, first.arguments, log.stdio()?)?;
     let reader = log.read(daemon.take_log());
@@ -82,7 +82,7 @@ struct Trial<'a> {
 
 impl Trial<'_> {
     async fn observe(&self, node: Node, daemon: Program, log: LogReader) -> Result<Outcome> {
-        let mut probe = Some(Probe::start(&node, 16_384).await?);
+        let mut probe = Some(Probe::start(&node, 8192).await?);
         let files_before = daemon.open_files().context("no `/proc`")?;
         let slots = probe.as_ref().map(|probe| probe.slots().to_vec()).unwrap_or_default();
         if self.attacks[0].kubelet == Kubelet::Afterwards {
@@ -171,7 +171,7 @@ impl Observed {
         self.log.resume();
         if self.probe.is_none() {
             let _ = std::fs::remove_file(target.node.directory().join(KUBELET_SOCKET));
-            match Probe::start(&target.node, 16_384).await {
+            match Probe::start(&target.node, 8192).await {
                 Ok(probe) => self.probe = Some(probe),
                 Err(error) => self.violations.push(format!("no registration: {error:#}")),
             }

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use devices::{
-    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue,
-    DriverKey, DriverStore, DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts,
-    HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId, StoreFiles,
+    Adapter, Attribute, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverKey, DriverStore,
+    DriverVersion, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot, LocationPath, Luid,
+    PnpDevice, PnpId, StoreFiles,
 };
 use tempfile::TempDir;
 
@@ -143,9 +143,9 @@ fn adapter(n: usize, files: usize, first: FirstGpu) -> Adapter {
         ]
         .into_iter()
         .collect(),
-        kind: AdapterKind::Hardware,
-        placement: Placement::Discrete,
-        attachment: Attachment::Fixed,
+        hardware: true,
+        integrated: false,
+        detachable: false,
         hardware_id: HardwareId { vendor: 0x1002, device: 0x73A1, subsystem: 0, revision: 0 },
         driver_description: "AMD Radeon Pro V620".to_owned(),
         driver_version: Some(DriverVersion(0x001F_0000_36B0_0001)),

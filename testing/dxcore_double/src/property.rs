@@ -1,6 +1,6 @@
 //! The bytes that `GetProperty` returns, in the documented layout.
 
-use devices::{Adapter, AdapterKind, Attachment, Placement};
+use devices::Adapter;
 
 /// The result of reading a property of an adapter.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub(crate) fn property_value(adapter: &Adapter, property: u32) -> PropertyValue 
         // compatibility: inventories do not record them.
         4..=6 | 8..=10 => None,
         7 => adapter.dedicated_memory_mib.map(|mib| (mib << 20).to_le_bytes().to_vec()),
-        11 => Some(boolean(adapter.kind == AdapterKind::Hardware)),
-        12 => Some(boolean(adapter.placement == Placement::Integrated)),
-        13 => Some(boolean(adapter.attachment == Attachment::Detachable)),
+        11 => Some(boolean(adapter.hardware)),
+        12 => Some(boolean(adapter.integrated)),
+        13 => Some(boolean(adapter.detachable)),
         14 => Some(hardware_id_parts(adapter)),
         _ => return PropertyValue::Unknown,
     };
@@ -64,9 +64,9 @@ mod tests {
         Adapter {
             luid: Luid(-2),
             attributes: Attributes::default(),
-            kind: AdapterKind::Hardware,
-            placement: Placement::Discrete,
-            attachment: Attachment::Fixed,
+            hardware: true,
+            integrated: false,
+            detachable: false,
             hardware_id: HardwareId {
                 vendor: 0x10DE,
                 device: 2,

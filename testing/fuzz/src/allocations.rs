@@ -9,11 +9,10 @@ use std::sync::{Arc, LazyLock};
 
 use arbitrary::{Result, Unstructured};
 use devices::{
-    Adapter, AdapterKind, Attachment, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind,
-    CopyToVmValue, Device, DeviceSet, DiscoveredFrom, DriverModel, DriverStore, HardwareId,
-    HcsSchema, HostBuild, HostFacts, HostSnapshot, LAUNCHER_FILES, LocationPath, Luid, Moment,
-    MountOrigin, Placement, Plan, PnpDevice, PnpId, ResourceDevices, StoreFiles, Wow64,
-    launcher_folder, plan, preferred_allocation,
+    Adapter, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind, CopyToVmValue, Device,
+    DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot,
+    LAUNCHER_FILES, LocationPath, Luid, Moment, MountOrigin, Plan, PnpDevice, PnpId,
+    ResourceDevices, StoreFiles, Wow64, launcher_folder, plan, preferred_allocation,
 };
 
 /// Texts that are likely to conflict with each other. Other texts are used as well.
@@ -164,7 +163,7 @@ fn host(u: &mut Unstructured<'_>) -> Result<HostSnapshot> {
         build: Some(HostBuild { major: 10, minor: 0, build: *build, revision: 1 }),
         hcs_schemas: u.choose(&schemas)?.clone(),
         wow64: *u.choose(&[Wow64::Present, Wow64::Absent])?,
-        discovered_from: *u.choose(&[DiscoveredFrom::Host, DiscoveredFrom::Container])?,
+        inside_container: u.arbitrary()?,
         ..HostFacts::default()
     };
     let adapters = (0..u.int_in_range(0..=4)?).map(|_| adapter(u)).collect::<Result<_>>()?;
@@ -182,9 +181,9 @@ fn adapter(u: &mut Unstructured<'_>) -> Result<Adapter> {
     Ok(Adapter {
         luid: Luid(u.int_in_range(-2..=5)?),
         attributes,
-        kind: *u.choose(&[AdapterKind::Hardware, AdapterKind::Hardware, AdapterKind::Software])?,
-        placement: *u.choose(&[Placement::Discrete, Placement::Integrated])?,
-        attachment: Attachment::Fixed,
+        hardware: u.ratio(2, 3)?,
+        integrated: u.arbitrary()?,
+        detachable: false,
         hardware_id: HardwareId {
             vendor: *u.choose(&[0x10DE, 0x1002, 0x8086])?,
             ..HardwareId::default()

@@ -12,8 +12,10 @@ const (
 	// largestMessage is the largest message that grpc-go accepts by default, in bytes. The
 	// kubelet keeps the default.
 	largestMessage = 4 << 20
-	// replicasBound is more than the number of replicas that fit into a list.
-	replicasBound = 1 << 20
+	// replicasBound is the most replicas that a configuration may have.
+	replicasBound = 1024
+	// manyGPUs have longer lists with replicasBound replicas than fit into a message.
+	manyGPUs = 128
 	// exitInvalidConfiguration is the program's exit code for an invalid configuration.
 	exitInvalidConfiguration = 2
 )
@@ -22,9 +24,16 @@ const (
 // one more replica is rejected.
 func TestLongestListReachesTheKubelet(t *testing.T) {
 	nodeLog.start(t)
+	host := copyInventory(t, twoGPUs)
+	for index := 2; index < manyGPUs; index++ {
+		gpu := decode[adapter](t, encode(t, host.adapter(0)))
+		gpu["luid"] = index
+		gpu["pnp"].(map[string]any)["id"] = fmt.Sprintf(`PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\%d`, index)
+		host.addAdapter(gpu)
+	}
 	withReplicas := func(replicas int) arguments {
 		return arguments{
-			inventory:    inventoryPath(twoGPUs),
+			inventory:    host.path,
 			config:       writeConfig(t, fmt.Sprintf("multitenancy: %d", replicas)),
 			driverModels: []string{"wddm"},
 		}

@@ -4,7 +4,7 @@
 //! version is configured for the prefix.
 
 use anyhow::Result;
-use devices::{DiscoveredFrom, HostBuild, HostFacts};
+use devices::{HostBuild, HostFacts};
 use windows_registry::{Key, LOCAL_MACHINE};
 
 use crate::record::Record;
@@ -50,7 +50,7 @@ pub(crate) fn set(record: &mut Record, facts: &HostFacts) -> Result<()> {
         let new = facts.build.is_none_or(|b| b.build >= FIRST_WITH_DISPLAY_VERSION);
         key.set_string(if new { "DisplayVersion" } else { "ReleaseId" }, version)?;
     }
-    if facts.discovered_from == DiscoveredFrom::Container {
+    if facts.inside_container {
         LOCAL_MACHINE.create(CONTROL)?.set_u32(CONTAINER_TYPE, 2)?;
     }
     facts.build.map_or(Ok(()), |build| set_build(&key, build))

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use devices::{AdapterKind, Attachment, Attributes, DriverVersion, HardwareId, Luid, Placement};
+use devices::{Attributes, DriverVersion, HardwareId, Luid};
 use windows::Win32::Graphics::DXCore as dxcore;
 
 use crate::assembly::AdapterFacts;
@@ -47,18 +47,9 @@ fn facts(adapter: &DxcoreAdapter) -> io::Result<AdapterFacts> {
     let description = adapter.property_bytes(dxcore::DriverDescription)?.unwrap_or_default();
     Ok(AdapterFacts {
         // Every host with `DXCore` supports this property; an adapter with a driver is hardware.
-        kind: match flag(dxcore::IsHardware)? {
-            Some(false) => AdapterKind::Software,
-            Some(true) | None => AdapterKind::Hardware,
-        },
-        placement: match flag(dxcore::IsIntegrated)? {
-            Some(true) => Placement::Integrated,
-            Some(false) | None => Placement::Discrete,
-        },
-        attachment: match flag(dxcore::IsDetachable)? {
-            Some(true) => Attachment::Detachable,
-            Some(false) | None => Attachment::Fixed,
-        },
+        hardware: flag(dxcore::IsHardware)? != Some(false),
+        integrated: flag(dxcore::IsIntegrated)? == Some(true),
+        detachable: flag(dxcore::IsDetachable)? == Some(true),
         hardware_id: hardware_id(adapter)?,
         driver_description: text::utf8_for_display(&description),
         driver_version: number(dxcore::DriverVersion)?.map(DriverVersion),

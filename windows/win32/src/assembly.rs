@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
-    Adapter, AdapterKind, AdapterWarning, Attachment, Attributes, CopyToVmKey, CopyToVmValue,
-    DiscoveredFrom, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, HostSnapshot,
-    Luid, Placement, PnpDevice, ReadStep, SourceError, StoreFiles, WarningEffect,
+    Adapter, AdapterWarning, Attributes, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
+    DriverVersion, HardwareId, HostFacts, HostSnapshot, Luid, PnpDevice, ReadStep, SourceError,
+    StoreFiles, WarningEffect,
 };
 
 use crate::copy_to_vm::{self, RawValue};
@@ -52,9 +52,9 @@ pub(crate) struct CopyToVmKeys {
 /// The properties of an adapter, except its attributes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AdapterFacts {
-    pub(crate) kind: AdapterKind,
-    pub(crate) placement: Placement,
-    pub(crate) attachment: Attachment,
+    pub(crate) hardware: bool,
+    pub(crate) integrated: bool,
+    pub(crate) detachable: bool,
     pub(crate) hardware_id: HardwareId,
     pub(crate) driver_description: String,
     pub(crate) driver_version: Option<DriverVersion>,
@@ -85,11 +85,11 @@ pub(crate) struct Device {
 pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, SourceError> {
     host.begin(ReadStep::Devices);
     let mut devices = first_devices(host.devices()?);
-    let from = facts.discovered_from;
+    let inside_container = facts.inside_container;
     let mut snapshot = HostSnapshot { host: facts, ..HostSnapshot::default() };
     for listed in host.adapters() {
         let (luid, mut notes) = (listed.0, Vec::new());
-        match adapter(host, from, listed, devices.remove(&luid), &mut notes) {
+        match adapter(host, inside_container, listed, devices.remove(&luid), &mut notes) {
             Ok(adapter) => snapshot.adapters.push(adapter),
             Err(failure) => {
                 let text = error_chain(&failure);
@@ -121,7 +121,7 @@ fn first_devices(candidates: Vec<Candidate>) -> BTreeMap<Luid, Candidate> {
 
 fn adapter(
     host: &impl Host,
-    from: DiscoveredFrom,
+    inside_container: bool,
     (luid, attributes): (Luid, Attributes),
     candidate: Option<Candidate>,
     notes: &mut Vec<String>,
@@ -129,13 +129,13 @@ fn adapter(
     host.begin(ReadStep::Adapter(luid));
     let facts = host.adapter(luid)?;
     let device = candidate.map(|candidate| candidate.device).transpose()?;
-    let driver_store = driver_store(host, from, luid, device.as_ref(), notes)?;
+    let driver_store = driver_store(host, inside_container, luid, device.as_ref(), notes)?;
     Ok(Adapter {
         luid,
         attributes,
-        kind: facts.kind,
-        placement: facts.placement,
-        attachment: facts.attachment,
+        hardware: facts.hardware,
+        integrated: facts.integrated,
+        detachable: facts.detachable,
         hardware_id: facts.hardware_id,
         driver_description: facts.driver_description,
         driver_version: facts.driver_version,
@@ -147,7 +147,7 @@ fn adapter(
 
 fn driver_store(
     host: &impl Host,
-    from: DiscoveredFrom,
+    inside_container: bool,
     luid: Luid,
     device: Option<&Device>,
     notes: &mut Vec<String>,
@@ -162,7 +162,7 @@ fn driver_store(
             return Ok(None);
         }
     };
-    if from == DiscoveredFrom::Container {
+    if inside_container {
         notes.push(format!("cannot list the runtime files of `{path}` inside a container"));
         let files = StoreFiles::Listed(BTreeSet::new());
         return Ok(Some(DriverStore { path, files, copy_to_vm: BTreeMap::new() }));

@@ -5,9 +5,7 @@
 //! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with
 //! that version. The feature level stays unknown.
 
-use devices::{
-    AdapterKind, Attachment, Attribute, Attributes, DriverVersion, HardwareId, Luid, Placement,
-};
+use devices::{Attribute, Attributes, DriverVersion, HardwareId, Luid};
 
 use crate::assembly::AdapterFacts;
 
@@ -62,21 +60,9 @@ impl KernelReport {
     /// report it otherwise.
     pub(crate) fn facts(&self) -> AdapterFacts {
         AdapterFacts {
-            kind: if self.has(SOFTWARE_DEVICE) {
-                AdapterKind::Software
-            } else {
-                AdapterKind::Hardware
-            },
-            placement: if self.has(HYBRID_INTEGRATED) {
-                Placement::Integrated
-            } else {
-                Placement::Discrete
-            },
-            attachment: if self.has(DETACHABLE) {
-                Attachment::Detachable
-            } else {
-                Attachment::Fixed
-            },
+            hardware: !self.has(SOFTWARE_DEVICE),
+            integrated: self.has(HYBRID_INTEGRATED),
+            detachable: self.has(DETACHABLE),
             hardware_id: self.hardware_id.unwrap_or_default(),
             driver_description: self.description.clone().unwrap_or_default(),
             driver_version: self.driver_version.map(DriverVersion),
@@ -176,11 +162,11 @@ mod tests {
     fn flags_decide_what_the_adapter_is() {
         let facts = |flags| report(flags, Some(2500)).facts();
         let gpu = facts(RENDER_SUPPORTED);
-        let kinds = (gpu.kind, gpu.placement, gpu.attachment);
-        assert_eq!(kinds, (AdapterKind::Hardware, Placement::Discrete, Attachment::Fixed));
-        assert_eq!(facts(SOFTWARE_DEVICE | RENDER_SUPPORTED).kind, AdapterKind::Software);
-        assert_eq!(facts(HYBRID_INTEGRATED).placement, Placement::Integrated);
-        assert_eq!(facts(DETACHABLE).attachment, Attachment::Detachable);
+        let kinds = (gpu.hardware, gpu.integrated, gpu.detachable);
+        assert_eq!(kinds, (true, false, false));
+        assert!(!facts(SOFTWARE_DEVICE | RENDER_SUPPORTED).hardware);
+        assert!(facts(HYBRID_INTEGRATED).integrated);
+        assert!(facts(DETACHABLE).detachable);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use devices::{
-    AdapterSource, ChangeCallback, DiscoveredFrom, HostDisk, HostFacts, HostSnapshot, ReadStep,
-    SourceError, StepCallback, Wow64,
+    AdapterSource, ChangeCallback, HostFacts, HostSnapshot, ReadStep, SourceError, StepCallback,
+    Wow64,
 };
 
 use crate::adapter_sets::{DxcoreSet, KernelSet};
@@ -214,9 +214,9 @@ pub fn constant_host_facts() -> HostFacts {
             build: Some(build),
             hcs_schemas: Vec::new(),
             wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
-            discovered_from: discovered_from(),
+            inside_container: is_inside_container(),
             system_root: version::system_root().parse().unwrap_or_default(),
-            disk: HostDisk::Here,
+            is_this_machine: true,
         }
     });
     facts.clone()
@@ -226,14 +226,14 @@ pub fn constant_host_facts() -> HostFacts {
 /// and `PerfView` use it for the same purpose. A `HostProcess` container sees the registry of its
 /// host, and so counts as the host. The driver's folder does not decide: Windows names it
 /// `HostDriverStore` in containers, but also in virtual machines with a paravirtualized GPU (GPU-PV).
-fn discovered_from() -> DiscoveredFrom {
+fn is_inside_container() -> bool {
     let key = registry::local_machine(r"SYSTEM\CurrentControlSet\Control");
     match key.and_then(|key| registry::value(&key, "ContainerType")) {
-        Ok(Some(_)) => DiscoveredFrom::Container,
-        Ok(None) => DiscoveredFrom::Host,
+        Ok(Some(_)) => true,
+        Ok(None) => false,
         Err(error) => {
             tracing::debug!(%error, "cannot read whether this is a container");
-            DiscoveredFrom::Host
+            false
         }
     }
 }

@@ -5,9 +5,8 @@ use std::hash::Hash;
 use std::path::Path;
 
 use devices::{
-    Adapter, AdapterKind, Attachment, CopyToVmValue, DiscoveredFrom, DriverKey, DriverStore,
-    HardwareId, HostDisk, HostFacts, HostSnapshot, LocationPath, Luid, Placement, PnpDevice, PnpId,
-    StoreFiles, Wow64,
+    Adapter, CopyToVmValue, DriverKey, DriverStore, HardwareId, HostFacts, HostSnapshot,
+    LocationPath, Luid, PnpDevice, PnpId, StoreFiles, Wow64,
 };
 use serde_saphyr::FlowSeq;
 
@@ -91,20 +90,15 @@ fn once<K: Eq + Hash>(
 fn host(file: HostFile) -> HostFacts {
     let schemas = file.hcs_schemas.map(|list| list.0).unwrap_or_default();
     let has_wow64 = file.wow64.unwrap_or(true);
-    let is_container = file.container.unwrap_or(false);
     HostFacts {
         product: file.product,
         display_version: file.display_version,
         build: file.build.map(|build| build.0),
         hcs_schemas: schemas.into_iter().map(|schema| schema.0).collect(),
         wow64: if has_wow64 { Wow64::Present } else { Wow64::Absent },
-        discovered_from: if is_container {
-            DiscoveredFrom::Container
-        } else {
-            DiscoveredFrom::Host
-        },
+        inside_container: file.container.unwrap_or(false),
         system_root: file.system_root.map(|root| root.0).unwrap_or_default(),
-        disk: HostDisk::Elsewhere,
+        is_this_machine: false,
     }
 }
 
@@ -112,9 +106,9 @@ fn adapter(file: AdapterFile) -> Adapter {
     Adapter {
         luid: Luid(file.luid.value),
         attributes: file.attributes.0.into_iter().map(|attribute| attribute.0.0).collect(),
-        kind: if file.hardware { AdapterKind::Hardware } else { AdapterKind::Software },
-        placement: if file.integrated { Placement::Integrated } else { Placement::Discrete },
-        attachment: if file.detachable { Attachment::Detachable } else { Attachment::Fixed },
+        hardware: file.hardware,
+        integrated: file.integrated,
+        detachable: file.detachable,
         hardware_id: hardware_id(&file.hardware_id),
         driver_description: file.driver_description,
         driver_version: file.driver_version.map(|version| version.0),

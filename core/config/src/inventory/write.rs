@@ -1,9 +1,9 @@
 //! A snapshot into the text of an inventory.
 
 use devices::{
-    Adapter, AdapterKind, Attachment, Containerd, CopyToVmValue, DiscoveredFrom, DriverStore,
-    HardwareId, HcsFailure, HostFacts, HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml,
-    Placement, PnpDevice, Program, StoreFiles, SystemRoot, Wow64,
+    Adapter, Containerd, CopyToVmValue, DriverStore, HardwareId, HcsFailure, HostFacts,
+    HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, PnpDevice, Program, StoreFiles, SystemRoot,
+    Wow64,
 };
 use serde_saphyr::{FlowSeq, Location, Spanned};
 
@@ -52,7 +52,7 @@ fn host(host: &HostFacts) -> HostFile {
         build: host.build.map(Parsed),
         hcs_schemas: (!schemas.is_empty()).then_some(FlowSeq(schemas)),
         wow64: (host.wow64 == Wow64::Absent).then_some(false),
-        container: (host.discovered_from == DiscoveredFrom::Container).then_some(true),
+        container: (host.inside_container).then_some(true),
         system_root: Some(&host.system_root)
             .filter(|root| **root != SystemRoot::default())
             .map(|root| Parsed(root.clone())),
@@ -114,9 +114,9 @@ fn adapter(adapter: &Adapter) -> Result<AdapterFile, WriteError> {
     Ok(AdapterFile {
         luid: unplaced(adapter.luid.0),
         attributes: FlowSeq(adapter.attributes.iter().map(|a| Parsed(Choice(a))).collect()),
-        hardware: adapter.kind == AdapterKind::Hardware,
-        integrated: adapter.placement == Placement::Integrated,
-        detachable: adapter.attachment == Attachment::Detachable,
+        hardware: adapter.hardware,
+        integrated: adapter.integrated,
+        detachable: adapter.detachable,
         hardware_id: hardware_id(adapter.hardware_id),
         driver_description: adapter.driver_description.clone(),
         driver_version: adapter.driver_version.map(Parsed),

@@ -2,8 +2,8 @@
 
 use crate::environment::{TestEnvironment, configured, effective, keys, report};
 use devices::{
-    AllocationPolicy, DeviceScope, DriverModel, EnvironmentHints, FileName, MultiDevice,
-    NumaTopology, RuntimeMounts, SharedRequests, Vendor, Visibility,
+    AllocationPolicy, DriverModel, FileName, MultiDevice, RuntimeMounts, SharedRequests, Vendor,
+    Visibility,
 };
 use proptest::prelude::*;
 
@@ -54,17 +54,14 @@ fn every_key_in_any_case() {
     let policy = &config.policy.models[0];
     assert_eq!(policy.sharing.replicas.get(), 4);
     assert_eq!(policy.sharing.allocation, AllocationPolicy::Packed);
-    assert_eq!(
-        (policy.integrated, policy.detachable),
-        (DeviceScope::Include, DeviceScope::Include)
-    );
-    assert_eq!((policy.numa, policy.removal_grace.as_secs()), (NumaTopology::Publish, 5));
+    assert!(policy.include_integrated && policy.include_detachable);
+    assert_eq!((policy.publish_numa, policy.removal_grace.as_secs()), (true, 5));
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
     assert!(container.omits_wow64);
     assert_eq!(
-        (container.multi_device, container.environment_hints),
-        (MultiDevice::Reject, EnvironmentHints::Omit)
+        (container.multi_device, container.omit_environment_hints),
+        (MultiDevice::Reject, true)
     );
     let excluded: Vec<&str> = container.exclude_mounts.iter().map(FileName::as_str).collect();
     assert_eq!(excluded, ["nvcuda.dll", "OpenCL.dll"]);
@@ -129,7 +126,7 @@ fn bad_values_are_refused_with_file_line_key_and_hint() {
     let condition = |condition: &str| format!("resources:\n- name: a/b\n  match:\n    {condition}");
     let table = [
         "multitenancy: -1".to_owned(),
-        "multitenancy: 65537".into(),
+        "multitenancy: 1025".into(),
         "multitenancy: 1.5".into(),
         "multitenancy: 'four'".into(),
         "multitenancy: [1]".into(),
@@ -393,8 +390,8 @@ fn quoted_numbers_and_booleans_are_accepted() {
                 publishNuma: 'False'\nresources:\n- {name: a/b, multitenancy: \"2\", match: {minMemoryMiB: '1'}}";
     let config = configured(file, &WDDM).unwrap();
     let policy = &config.policy.models[0];
-    assert_eq!((policy.sharing.replicas.get(), policy.integrated), (4, DeviceScope::Include));
-    assert_eq!((policy.removal_grace.as_secs(), policy.numa), (5, NumaTopology::Withhold));
+    assert_eq!((policy.sharing.replicas.get(), policy.include_integrated), (4, true));
+    assert_eq!((policy.removal_grace.as_secs(), policy.publish_numa), (5, false));
     let rule = &policy.rules[0];
     assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));
     assert_eq!(rule.matches.min_memory_mib, Some(1));

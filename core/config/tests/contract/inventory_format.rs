@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use config::inventory::{WriteError, parse, to_yaml};
 use devices::{
-    Adapter, AdapterKind, AdapterWarning, Attachment, Attribute, Containerd, CopyToVmKey,
-    CopyToVmKind, CopyToVmValue, DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts,
-    Luid, NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice, PnpId, Program, StoreFiles,
-    WarningEffect,
+    Adapter, AdapterWarning, Attribute, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue,
+    DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, Luid, NodeSoftware, NvidiaGpu,
+    Nvml, PnpDevice, PnpId, Program, StoreFiles, WarningEffect,
 };
 use proptest::prelude::*;
 
@@ -39,9 +38,9 @@ fn optional_keys_have_defaults() {
     let wanted = Adapter {
         luid: Luid(-5),
         attributes: [Attribute::Npu].into_iter().collect(),
-        kind: AdapterKind::Hardware,
-        placement: Placement::Discrete,
-        attachment: Attachment::Fixed,
+        hardware: true,
+        integrated: false,
+        detachable: false,
         hardware_id: HardwareId { vendor: 0x8086, device: 0x7D1D, subsystem: 0, revision: 0 },
         driver_description: String::new(),
         driver_version: None,

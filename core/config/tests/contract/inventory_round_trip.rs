@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use config::inventory::{parse, to_yaml};
 use devices::{
-    Adapter, AdapterKind, Attachment, Attribute, Containerd, CopyToVmKey, CopyToVmKind,
-    CopyToVmValue, DiscoveredFrom, DriverDate, DriverKey, DriverStore, DriverVersion, HardwareId,
-    HcsFailure, HcsFailureKind, HcsSchema, HostBuild, HostDisk, HostFacts, HostSnapshot,
-    LocationPath, Luid, NodeSoftware, NvidiaGpu, Nvml, Placement, PnpDevice, PnpId, Program,
-    StoreFiles, Wow64,
+    Adapter, Attribute, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverDate,
+    DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure, HcsFailureKind, HcsSchema,
+    HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, NodeSoftware, NvidiaGpu, Nvml,
+    PnpDevice, PnpId, Program, StoreFiles, Wow64,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -91,20 +90,20 @@ fn host() -> impl Strategy<Value = HostFacts> {
         option::of(build),
         vec(schema, 0..3),
         select(vec![Wow64::Present, Wow64::Absent]),
-        select(vec![DiscoveredFrom::Host, DiscoveredFrom::Container]),
+        any::<bool>(),
         select(vec![r"C:\Windows", r"D:\WinNT"]),
     )
         .prop_map(
-            |(product, display_version, build, hcs_schemas, wow64, discovered_from, root)| {
+            |(product, display_version, build, hcs_schemas, wow64, inside_container, root)| {
                 HostFacts {
                     product,
                     display_version,
                     build,
                     hcs_schemas,
                     wow64,
-                    discovered_from,
+                    inside_container,
                     system_root: root.parse().expect("a folder on a drive"),
-                    disk: HostDisk::Elsewhere,
+                    is_this_machine: false,
                 }
             },
         )
@@ -221,9 +220,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
     (
         any::<i64>(),
         subsequence(Attribute::ALL.to_vec(), 0..=9),
-        select(vec![AdapterKind::Hardware, AdapterKind::Software]),
-        select(vec![Placement::Integrated, Placement::Discrete]),
-        select(vec![Attachment::Detachable, Attachment::Fixed]),
+        any::<[bool; 3]>(),
         hardware_id,
         text(),
         (option::of(any::<u64>()), option::of(any::<u64>())),
@@ -234,9 +231,7 @@ fn adapter() -> impl Strategy<Value = Adapter> {
             |(
                 luid,
                 attributes,
-                kind,
-                placement,
-                attachment,
+                [hardware, integrated, detachable],
                 hardware_id,
                 text,
                 (version, memory),
@@ -246,9 +241,9 @@ fn adapter() -> impl Strategy<Value = Adapter> {
                 Adapter {
                     luid: Luid(luid),
                     attributes: attributes.into_iter().collect(),
-                    kind,
-                    placement,
-                    attachment,
+                    hardware,
+                    integrated,
+                    detachable,
                     hardware_id,
                     driver_description: text,
                     driver_version: version.map(DriverVersion),

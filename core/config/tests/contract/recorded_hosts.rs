@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use devices::{
-    Adapter, AdapterKind, Attachment, Attribute, CopyToVmKey, CopyToVmValue, DiscoveredFrom,
-    DriverKey, DriverStore, HardwareId, HcsSchema, HostDisk, HostFacts, HostSnapshot, LocationPath,
-    Luid, Placement, PnpDevice, PnpId, StoreFiles, SystemRoot, Wow64,
+    Adapter, Attribute, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore, HardwareId, HcsSchema,
+    HostFacts, HostSnapshot, LocationPath, Luid, PnpDevice, PnpId, StoreFiles, SystemRoot, Wow64,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -69,9 +68,9 @@ fn tesla_t4(luid: i64, slot: &str, location: &str, driver: &str) -> Adapter {
         ]
         .into_iter()
         .collect(),
-        kind: AdapterKind::Hardware,
-        placement: Placement::Discrete,
-        attachment: Attachment::Fixed,
+        hardware: true,
+        integrated: false,
+        detachable: false,
         hardware_id: HardwareId {
             vendor: 0x10DE,
             device: 0x1EB8,
@@ -112,9 +111,9 @@ fn the_aws_host_has_two_tesla_t4() {
             build: "10.0.20348.1547".parse().ok(),
             hcs_schemas: vec![HcsSchema { major: 2, minor: 5 }],
             wow64: Wow64::Present,
-            discovered_from: DiscoveredFrom::Host,
+            inside_container: false,
             system_root: SystemRoot::default(),
-            disk: HostDisk::Elsewhere,
+            is_this_machine: false,
         },
         adapters: vec![
             tesla_t4(7_048_070, "D8", "PCIROOT(0)#PCI(1B00)", "0004"),
@@ -142,9 +141,9 @@ fn the_azure_host_has_a_tesla_m60_and_the_hyper_v_adapter() {
     let wanted = Adapter {
         luid: Luid(55002),
         attributes: [Attribute::D3d11Graphics].into_iter().collect(),
-        kind: AdapterKind::Hardware,
-        placement: Placement::Discrete,
-        attachment: Attachment::Fixed,
+        hardware: true,
+        integrated: false,
+        detachable: false,
         hardware_id: HardwareId { vendor: 0x1414, device: 0x5353, subsystem: 0, revision: 0 },
         driver_description: "Microsoft Hyper-V Video".to_owned(),
         driver_version: None,

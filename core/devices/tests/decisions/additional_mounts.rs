@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DiscoveredFrom, DriverModel, FileName,
-    HostSnapshot, ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles,
-    StorePath, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot,
+    ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePath,
+    Vendor, Wow64, plan,
 };
 use proptest::prelude::*;
 
@@ -98,7 +98,7 @@ fn additional_mounts_apply_to_a_host_driver_store_except_inside_a_container() {
     let extra = guest.mounted().find(|file| file.host_path.ends_with("extra64.dll")).unwrap();
     assert!(extra.host_path.contains("HostDriverStore"), "{}", extra.host_path);
 
-    snapshot.host.discovered_from = DiscoveredFrom::Container;
+    snapshot.host.inside_container = true;
     let inside = mounts(policy(RuntimeMounts::Always), &snapshot, &[FIRST]);
     assert_eq!(inside.mounted().count(), 0);
     let (_, reason) = inside.devices_without_mounts[0];

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devices::{
-    Adapter, AdapterKind, AllocationPolicy, Attachment, Attribute, Catalog, ContainerPolicy,
-    CopyToVmValue, DeviceClass, DeviceScope, DeviceSet, DriverKey, DriverModel, DriverStore,
-    DriverVersion, HardwareId, HostFacts, HostSnapshot, LocationPath, Luid, ModelPolicy, Moment,
-    NumaTopology, Placement, PlanWarning, PnpDevice, PnpId, Policy, ResourceDevices, ResourceRule,
-    SharedRequests, Sharing, StoreFiles,
+    Adapter, AllocationPolicy, Attribute, Catalog, ContainerPolicy, CopyToVmValue, DeviceClass,
+    DeviceSet, DriverKey, DriverModel, DriverStore, DriverVersion, HardwareId, HostFacts,
+    HostSnapshot, LocationPath, Luid, ModelPolicy, Moment, PlanWarning, PnpDevice, PnpId, Policy,
+    ResourceDevices, ResourceRule, SharedRequests, Sharing, StoreFiles,
 };
 
 pub(crate) const NVIDIA: u32 = 0x10DE;
@@ -28,9 +27,9 @@ pub(crate) fn gpu(n: i64, vendor: u32) -> Adapter {
         ]
         .into_iter()
         .collect(),
-        kind: AdapterKind::Hardware,
-        placement: Placement::Discrete,
-        attachment: Attachment::Fixed,
+        hardware: true,
+        integrated: false,
+        detachable: false,
         hardware_id: HardwareId { vendor, device: 0x1EB8, subsystem: 0, revision: 0xA1 },
         driver_description: format!("GPU {n}"),
         driver_version: Some(DriverVersion(0x001F_000F_000E_0001)),
@@ -109,12 +108,12 @@ pub(crate) fn model(model: DriverModel) -> ModelPolicy {
             allocation: AllocationPolicy::default(),
             shared_requests: SharedRequests::default(),
         },
-        integrated: DeviceScope::Exclude,
-        detachable: DeviceScope::Exclude,
+        include_integrated: false,
+        include_detachable: false,
         match_name: None,
         rules: Arc::new([]),
         container: Arc::new(ContainerPolicy::default()),
-        numa: NumaTopology::Withhold,
+        publish_numa: false,
         removal_grace: Duration::from_secs(60),
     }
 }

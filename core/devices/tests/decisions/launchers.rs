@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, DeviceSet, DriverModel, HostDisk, HostFacts, HostSnapshot,
+    AdditionalMount, ContainerPolicy, DeviceSet, DriverModel, HostFacts, HostSnapshot,
     LAUNCHER_FILES, ModelPolicy, Moment, Plan, Vendor, Visibility, Wow64, launcher_folder, plan,
 };
 
@@ -102,7 +102,7 @@ fn the_filter_of_32_bit_programs_may_be_missing() {
     let mut on = host(vec![gpu(1, NVIDIA)]);
     on.host.wow64 = Wow64::Absent;
     assert_eq!(launcher(&planned(with_launcher(wddm(1)), &on, GPU, &never)), MOUNTS[..2]);
-    on.host = HostFacts { disk: HostDisk::Here, ..server("10.0.20348.1", "2.5") };
+    on.host = HostFacts { is_this_machine: true, ..server("10.0.20348.1", "2.5") };
     let exists = |path: &str| path.contains("ProgramData") && !path.contains("filter32");
     let plan = planned(with_launcher(wddm(1)), &on, GPU, &exists);
     assert_eq!((launcher(&plan), warnings(&plan)), (MOUNTS[..2].to_vec(), vec![]));
@@ -111,7 +111,7 @@ fn the_filter_of_32_bit_programs_may_be_missing() {
 #[test]
 fn on_this_machine_only_files_that_exist_are_mounted_and_none_over_files_of_the_host() {
     let mut on = host(vec![gpu(1, NVIDIA)]);
-    on.host.disk = HostDisk::Here;
+    on.host.is_this_machine = true;
     on.host.system_root = r"D:\Windows".parse().unwrap();
     let folder = launcher_folder(&on.host.system_root);
     assert!(folder.starts_with(r"D:\ProgramData\directx-device-plugin\visible\"), "{folder}");

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel,
-    EnvironmentHints, FileName, HostSnapshot, ModelPolicy, MountOutcome, MultiDevice,
-    NoMountsReason, Plan, PlanError, PlanWarning, RuntimeFiles, RuntimeMounts, StoreFiles,
-    StorePath, Vendor, Wow64, plan,
+    AdditionalMount, ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel, FileName,
+    HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError,
+    PlanWarning, RuntimeFiles, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, several, wddm};
@@ -291,10 +290,7 @@ fn environment_hints_name_the_devices_and_can_be_omitted() {
         expected.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect();
     assert_eq!(plan.envs, expected);
     assert!(
-        planned(with(|c| c.environment_hints = EnvironmentHints::Omit), &one, &[FIRST])
-            .unwrap()
-            .envs
-            .is_empty()
+        planned(with(|c| c.omit_environment_hints = true), &one, &[FIRST]).unwrap().envs.is_empty()
     );
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use devices::{
-    AllocationPolicy, HostSnapshot, ModelPolicy, NumaTopology, PreferredAllocationError,
-    ResourceDevices, preferred_allocation,
+    AllocationPolicy, HostSnapshot, ModelPolicy, PreferredAllocationError, ResourceDevices,
+    preferred_allocation,
 };
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ fn devices_on_one_numa_node_are_preferred_if_nodes_are_published() {
     let mut far = gpu(2, NVIDIA);
     far.pnp.as_mut().unwrap().numa_node = Some(1);
     let mixed = host(vec![gpu(1, NVIDIA), far, gpu(3, NVIDIA)]);
-    let published = ModelPolicy { numa: NumaTopology::Publish, ..wddm(1) };
+    let published = ModelPolicy { publish_numa: true, ..wddm(1) };
     for (policy, expected) in [(wddm(1), ["1.0", "2.0"]), (published, ["1.0", "3.0"])] {
         let devices = resource(policy, &mixed);
         assert_eq!(
@@ -129,7 +129,7 @@ fn any_resource() -> impl Strategy<Value = Arc<ResourceDevices>> {
         };
         let adapters = gpus.into_iter().enumerate().map(adapter).collect();
         let mut policy = if pack { packed(replicas) } else { wddm(replicas) };
-        policy.numa = if publish { NumaTopology::Publish } else { NumaTopology::Withhold };
+        policy.publish_numa = publish;
         resource(policy, &host(adapters))
     })
 }

@@ -1,18 +1,13 @@
 //! Which adapters become devices.
 
 use devices::{
-    AdapterKind, AdapterWarning, Attachment, Attribute, Criteria, DeviceScope, Filter, Luid,
-    Placement, Selection, Vendor, WarningEffect, discover,
+    AdapterWarning, Attribute, Criteria, Filter, Luid, Selection, Vendor, WarningEffect, discover,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, npu};
 
 fn everything() -> Criteria {
-    Criteria {
-        filter: Filter::All,
-        integrated: DeviceScope::Include,
-        detachable: DeviceScope::Include,
-    }
+    Criteria { filter: Filter::All, include_integrated: true, include_detachable: true }
 }
 
 fn reasons(selection: &Selection) -> Vec<String> {
@@ -39,7 +34,7 @@ fn a_compute_only_device_supports_compute() {
 #[test]
 fn a_broken_adapter_does_not_hide_the_others() {
     let mut software = gpu(1, 0x1414);
-    software.kind = AdapterKind::Software;
+    software.hardware = false;
     let mut orphan = gpu(2, NVIDIA);
     orphan.pnp = None;
     let mut twin = gpu(3, NVIDIA);
@@ -77,16 +72,12 @@ fn the_vendor_comes_from_the_hardware_id() {
 #[test]
 fn integrated_and_detachable_devices_can_be_excluded() {
     let mut integrated = gpu(1, 0x8086);
-    integrated.placement = Placement::Integrated;
+    integrated.integrated = true;
     let mut detachable = gpu(2, NVIDIA);
-    detachable.attachment = Attachment::Detachable;
+    detachable.detachable = true;
     let snapshot = host(vec![integrated, detachable]);
     assert_eq!(discover(&snapshot, everything()).devices.len(), 2);
-    let neither = Criteria {
-        integrated: DeviceScope::Exclude,
-        detachable: DeviceScope::Exclude,
-        ..everything()
-    };
+    let neither = Criteria { include_integrated: false, include_detachable: false, ..everything() };
     assert_eq!(
         reasons(&discover(&snapshot, neither)),
         [

@@ -12,9 +12,9 @@ use devices::{AdapterSource, ChangeCallback, HostSnapshot, ReadStep, SourceError
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use crate::daemon::change_log::{self, KnownDevices, RepeatedText};
+use crate::daemon::change_log::{self, RepeatedText};
 use crate::daemon::overdue::Overdue;
-use crate::daemon::read_schedule::{Cause, HostKind, Outcome, ReadSchedule};
+use crate::daemon::read_schedule::{Cause, HostKind, ReadSchedule};
 
 /// How long to wait after a change, so that a burst of changes causes one read. A change
 /// must reach the kubelet within 100 ms.
@@ -75,7 +75,7 @@ pub struct AdapterReader {
     activity: Activity,
     /// The read that has not ended.
     read: Option<Overdue>,
-    known_devices: KnownDevices,
+    has_devices: bool,
 }
 
 impl AdapterReader {
@@ -101,7 +101,7 @@ impl AdapterReader {
             messages,
             activity: Activity::default(),
             read: Some(Overdue::new(Instant::now())),
-            known_devices: KnownDevices::None,
+            has_devices: false,
         }
     }
 
@@ -113,8 +113,8 @@ impl AdapterReader {
 
     /// Whether a read has succeeded.
     #[must_use]
-    pub fn known_devices(&self) -> KnownDevices {
-        self.known_devices
+    pub fn has_devices(&self) -> bool {
+        self.has_devices
     }
 
     /// The next read. Logs a read that takes too long.
@@ -128,7 +128,7 @@ impl AdapterReader {
                     () = sleep_until(read.due()) => {
                         let waited = read.report(Instant::now());
                         let step = self.activity.text();
-                        change_log::log_slow_read(self.known_devices, &step, waited);
+                        change_log::log_slow_read(self.has_devices, &step, waited);
                         continue;
                     }
                 },
@@ -138,7 +138,7 @@ impl AdapterReader {
                 Some(Message::Ended(read)) => {
                     self.read = None;
                     if read.result.is_ok() {
-                        self.known_devices = KnownDevices::LastRead;
+                        self.has_devices = true;
                     }
                     return Ok(read);
                 }
@@ -157,13 +157,8 @@ struct Thread {
     send: mpsc::UnboundedSender<Message>,
     changes: Receiver<()>,
     notify: Sender<()>,
-    watch: Watch,
-}
-
-/// Whether the source reports changes.
-enum Watch {
-    Active,
-    Failed(RepeatedText),
+    /// The failures to watch the source; `None` once it reports changes.
+    watch_failures: Option<RepeatedText>,
 }
 
 impl Thread {
@@ -176,8 +171,8 @@ impl Thread {
         let (notify, changes) = channel();
         let steps = activity.clone();
         source.report_steps(Box::new(move |step| steps.set(step.to_string())));
-        let (schedule, watch) = (ReadSchedule::new(host), Watch::Failed(RepeatedText::default()));
-        Thread { source, schedule, activity, send, changes, notify, watch }
+        let (schedule, watch_failures) = (ReadSchedule::new(host), Some(RepeatedText::default()));
+        Thread { source, schedule, activity, send, changes, notify, watch_failures }
     }
 
     /// Reads the host until nothing receives the snapshots.
@@ -194,9 +189,9 @@ impl Thread {
             if let Err(error) = &result {
                 self.activity.set(error_chain(error.as_ref()));
             }
-            let outcome = match (&result, &self.watch) {
-                (Ok(snapshot), Watch::Active) => Outcome::of(snapshot),
-                (Err(_), _) | (_, Watch::Failed(_)) => Outcome::Failed,
+            let outcome = match &result {
+                Ok(snapshot) if self.watch_failures.is_none() => Some(snapshot.unsettled()),
+                _ => None,
             };
             if self.send.send(Message::Ended(Box::new(Read { cause, result, duration }))).is_err() {
                 return;
@@ -208,9 +203,9 @@ impl Thread {
 
     /// Watches the source, if that did not succeed before.
     fn watch(&mut self) {
-        let Watch::Failed(logged) = &mut self.watch else { return };
+        let Some(logged) = &mut self.watch_failures else { return };
         match self.source.watch(notifier(self.notify.clone())) {
-            Ok(()) => self.watch = Watch::Active,
+            Ok(()) => self.watch_failures = None,
             Err(error) => {
                 let error = error_chain(error.as_ref());
                 if logged.is_due(&error) {

@@ -14,6 +14,14 @@ pub struct DriverModels {
     pub driver_models: Vec<DriverModel>,
 }
 
+/// `--device-plugin-dir`.
+#[derive(Args, Debug, Clone)]
+pub struct DevicePluginDir {
+    /// The kubelet's device plugin directory, which contains `kubelet.sock`
+    #[arg(long, value_name = "DIR")]
+    pub device_plugin_dir: Option<PathBuf>,
+}
+
 /// Where configuration and adapters come from.
 #[derive(Args, Debug, Clone)]
 pub struct Input {

@@ -1,11 +1,10 @@
 //! What the daemon logs about devices: changes, and what could not be read.
 
-use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use devices::{
-    AdapterWarning, DeviceSet, Health, ListedDevice, Luid, ResourceDevices, Skipped, WarningEffect,
+    AdapterWarning, DeviceSet, Health, ListedDevice, ResourceDevices, WarningEffect,
     is_driver_replaced,
 };
 
@@ -29,10 +28,8 @@ pub fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
             }
         }
     }
-    let known: HashMap<Luid, &Skipped> =
-        before.iter().flat_map(|set| &set.skipped).map(|skipped| (skipped.luid, skipped)).collect();
     for skipped in &after.skipped {
-        if known.get(&skipped.luid) != Some(&skipped) {
+        if before.is_none_or(|set| !set.skipped.contains(skipped)) {
             tracing::info!(
                 luid = %skipped.luid, adapter = skipped.description, reason = %skipped.reason,
                 "adapter skipped"
@@ -49,8 +46,7 @@ pub fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
 /// Logs which adapters could not be read, or only in part, unless the last snapshot had the
 /// same problem.
 pub fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
-    let known: HashSet<(Luid, &str)> = before.iter().map(|w| (w.luid, w.text.as_str())).collect();
-    for warning in after.iter().filter(|w| !known.contains(&(w.luid, w.text.as_str()))) {
+    for warning in after.iter().filter(|warning| !before.contains(warning)) {
         let (luid, reason) = (warning.luid, warning.text.as_str());
         match warning.effect {
             WarningEffect::Incomplete => {
@@ -61,42 +57,31 @@ pub fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning])
     }
 }
 
-/// Logs a failed read of the host.
-pub fn log_read_failure(known: KnownDevices, error: &str) {
-    match known {
-        KnownDevices::None => {
-            tracing::error!(error, "cannot read adapters; advertising no devices");
-        }
-        KnownDevices::LastRead => {
-            tracing::error!(error, "cannot read adapters; keeping the current devices");
-        }
+/// Logs a failed read of the host, which keeps the devices of an earlier one, if there are any.
+pub fn log_read_failure(has_devices: bool, error: &str) {
+    if has_devices {
+        tracing::error!(error, "cannot read adapters; keeping the current devices");
+    } else {
+        tracing::error!(error, "cannot read adapters; advertising no devices");
     }
 }
 
 /// Logs a read that has not ended after this time.
-pub fn log_slow_read(known: KnownDevices, step: &str, waited: Duration) {
+pub fn log_slow_read(has_devices: bool, step: &str, waited: Duration) {
     let waited_s = waited.as_secs();
-    match known {
-        KnownDevices::None => tracing::warn!(
-            step,
-            waited_s,
-            "the first discovery has not completed; advertising no devices"
-        ),
-        KnownDevices::LastRead => tracing::warn!(
+    if has_devices {
+        tracing::warn!(
             step,
             waited_s,
             "reading adapters has not completed; keeping the current devices"
-        ),
+        );
+    } else {
+        tracing::warn!(
+            step,
+            waited_s,
+            "the first discovery has not completed; advertising no devices"
+        );
     }
-}
-
-/// Whether any devices are known from an earlier read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KnownDevices {
-    /// No read has succeeded.
-    None,
-    /// Those of the last read that succeeded.
-    LastRead,
 }
 
 /// A text that is logged again only after 1, 2, 4, 8 and so on repetitions.

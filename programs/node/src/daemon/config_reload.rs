@@ -4,6 +4,7 @@
 //! [`ReloadStatus`] says what became of each.
 
 use crate::cli::Failure;
+use anyhow::Context as _;
 use config::Config;
 use devices::DriverModel;
 use tokio::sync::{mpsc, watch};
@@ -65,10 +66,9 @@ impl ConfigReload {
     /// Follows a configuration that was `active` at the start.
     pub fn start(parts: ReloadParts, active: Config) -> Result<ConfigReload, Failure> {
         let ReloadParts { source, files } = parts;
-        let updates = config_watch::start(source, &files).map_err(|error| {
-            let what = "cannot start the thread that follows the configuration";
-            Failure::runtime(anyhow::Error::new(error).context(what))
-        })?;
+        let updates = config_watch::start(source, &files)
+            .context("cannot start the thread that follows the configuration")
+            .map_err(Failure::runtime)?;
         let following = Some(Following { active, updates });
         Ok(ConfigReload { following, ..ConfigReload::none() })
     }

@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::cli::Failure;
+use anyhow::Context as _;
 use tokio::runtime::{Builder, Runtime};
 
 /// An event loop on the current thread: nothing in the daemon takes long enough to need another.
@@ -19,9 +20,8 @@ const THREADS_LIMIT: Duration = Duration::from_millis(100);
 
 /// Builds an event loop.
 pub fn build() -> Result<EventLoop, Failure> {
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot start the event loop"))
-    })?;
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the event loop").map_err(Failure::runtime)?;
     Ok(EventLoop(Some(runtime)))
 }
 

@@ -22,19 +22,9 @@ pub struct GpuUuidReader {
     query: BackgroundQuery<GpuUuids>,
     /// The NVIDIA adapters of the newest snapshot.
     adapters: Vec<Adapter>,
-    state: State,
-}
-
-/// What is known about the adapters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    /// Nothing, or they changed while the query was running.
-    Unknown,
-    /// The query is running.
-    Asked,
-    /// NVML knows at least one of them. It is not asked again until they change: loading it
-    /// takes time, and wakes up GPUs that sleep.
-    Answered,
+    /// The adapters of the last question, unless NVML knew none of them. It is not asked about them
+    /// again: loading it takes time, and wakes up GPUs that sleep.
+    asked: Vec<Adapter>,
 }
 
 impl GpuUuidReader {
@@ -46,7 +36,7 @@ impl GpuUuidReader {
             read,
             query: BackgroundQuery::new("NVML", effect),
             adapters: Vec::new(),
-            state: State::Unknown,
+            asked: Vec::new(),
         }
     }
 
@@ -56,30 +46,27 @@ impl GpuUuidReader {
         let has_uuid = |a: &&Adapter| {
             a.pnp.is_some() && Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia
         };
-        let adapters: Vec<Adapter> = adapters.iter().filter(has_uuid).cloned().collect();
-        if adapters != self.adapters {
-            (self.adapters, self.state) = (adapters, State::Unknown);
-        }
+        self.adapters = adapters.iter().filter(has_uuid).cloned().collect();
         self.ask();
     }
 
     fn ask(&mut self) {
         let Some(read) = &self.read else { return };
-        if self.state != State::Unknown || self.adapters.is_empty() || self.query.is_running() {
+        if self.adapters.is_empty() || self.asked == self.adapters || self.query.is_running() {
             return;
         }
         let (read, adapters) = (Arc::clone(read), self.adapters.clone());
-        self.state = State::Asked;
+        self.asked.clone_from(&adapters);
         self.query.start(move || read(&adapters));
     }
 
     /// The next answer. Never completes without a request.
     pub async fn next(&mut self) -> GpuUuids {
         let uuids = self.query.answer().await;
-        match self.state {
-            State::Asked if uuids.is_empty() => self.state = State::Unknown,
-            State::Asked => self.state = State::Answered,
-            State::Unknown | State::Answered => self.ask(),
+        // They may have changed while the query was running.
+        self.ask();
+        if uuids.is_empty() && !self.query.is_running() {
+            self.asked.clear();
         }
         uuids
     }

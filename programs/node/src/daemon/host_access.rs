@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::cli::Failure;
+use crate::cli::{self, Failure};
 
 use crate::daemon::adapter_reader::OpenSource;
 use crate::daemon::gpu_uuids::ReadGpuUuids;
@@ -27,36 +27,27 @@ impl HostAccess {
     /// # Errors
     /// The inventory is missing or malformed.
     pub fn of(inventory: Option<&Path>) -> Result<HostAccess, Failure> {
-        let Some(path) = inventory else { return Ok(HostAccess::live()) };
-        let source = crate::cli::open_host(Some(path))?;
+        let Some(path) = inventory else {
+            return Ok(HostAccess {
+                kind: HostKind::Live,
+                // On other systems this fails with the reason.
+                open: Box::new(|| cli::open_host(None)),
+                #[cfg(windows)]
+                read_schemas: Some(std::sync::Arc::new(win32::hcs::wait_for_schemas)),
+                #[cfg(not(windows))]
+                read_schemas: None,
+                #[cfg(windows)]
+                read_uuids: Some(std::sync::Arc::new(win32::nvml::gpu_uuids)),
+                #[cfg(not(windows))]
+                read_uuids: None,
+            });
+        };
+        let source = cli::open_host(Some(path))?;
         Ok(HostAccess {
             kind: HostKind::Inventory,
             open: Box::new(|| Ok(source)),
             read_schemas: None,
             read_uuids: None,
         })
-    }
-
-    #[cfg(windows)]
-    fn live() -> HostAccess {
-        use std::sync::Arc;
-
-        HostAccess {
-            kind: HostKind::Live,
-            open: Box::new(|| crate::cli::open_host(None)),
-            read_schemas: Some(Arc::new(win32::hcs::wait_for_schemas)),
-            read_uuids: Some(Arc::new(win32::nvml::gpu_uuids)),
-        }
-    }
-
-    /// Opening the host fails with the reason.
-    #[cfg(not(windows))]
-    fn live() -> HostAccess {
-        HostAccess {
-            kind: HostKind::Live,
-            open: Box::new(|| crate::cli::open_host(None)),
-            read_schemas: None,
-            read_uuids: None,
-        }
     }
 }

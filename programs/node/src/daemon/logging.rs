@@ -4,7 +4,8 @@ use std::io;
 use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 
-use crate::cli::{Color, Failure};
+use crate::cli::{Failure, stderr_has_colors};
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use tracing::Subscriber;
 use tracing_subscriber::field::MakeExt;
@@ -82,11 +83,11 @@ pub fn start(
     let format = arguments.log_format;
     match destination {
         LogDestination::Stderr => {
-            set_subscriber(subscriber(format, level, Color::of_stderr(), io::stderr));
+            set_subscriber(subscriber(format, level, stderr_has_colors(), io::stderr));
             Ok(None)
         }
         LogDestination::QueuedStderr => {
-            start_queue(format, level, Color::of_stderr(), io::stderr()).map(Some)
+            start_queue(format, level, stderr_has_colors(), io::stderr()).map(Some)
         }
         LogDestination::File(path) => {
             let file = LogFile::open(path).map_err(|error| {
@@ -94,7 +95,7 @@ pub fn start(
                 Failure::usage(anyhow::Error::new(error).context(what))
                     .hint("use the path of a file that this user may create, with `--log-file`")
             })?;
-            start_queue(format, level, Color::Plain, file).map(Some)
+            start_queue(format, level, false, file).map(Some)
         }
     }
 }
@@ -107,15 +108,14 @@ pub fn log_failure(failure: &Failure) {
 fn start_queue(
     format: LogFormat,
     level: LogLevel,
-    color: Color,
+    colors: bool,
     out: impl io::Write + Send + 'static,
 ) -> Result<LogFlush, Failure> {
-    let (queue, flush) = LogQueue::start(out).map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot start the log writer"))
-    })?;
+    let started = LogQueue::start(out).context("cannot start the log writer");
+    let (queue, flush) = started.map_err(Failure::runtime)?;
     // The default hook writes to standard error itself, and waits for a slow reader.
     std::panic::set_hook(Box::new(log_panic));
-    set_subscriber(subscriber(format, level, color, move || queue.clone()));
+    set_subscriber(subscriber(format, level, colors, move || queue.clone()));
     Ok(flush)
 }
 
@@ -127,7 +127,7 @@ fn set_subscriber(subscriber: Box<dyn Subscriber + Send + Sync>) {
 pub(crate) fn subscriber<W>(
     format: LogFormat,
     level: LogLevel,
-    color: Color,
+    colors: bool,
     writer: W,
 ) -> Box<dyn Subscriber + Send + Sync>
 where
@@ -143,7 +143,7 @@ where
     let lines = tracing_subscriber::fmt()
         .with_writer(writer)
         .with_max_level(level)
-        .with_ansi(color == Color::Shown && format == LogFormat::Text)
+        .with_ansi(colors && format == LogFormat::Text)
         // Otherwise a failed write goes to `eprintln!`, which panics when it fails too.
         .log_internal_errors(false)
         .fmt_fields(debug_fn(write_field).delimited(" "));

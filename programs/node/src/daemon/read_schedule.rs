@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use devices::{HostSnapshot, Luid, Unsettled};
+use devices::{Luid, Unsettled};
 
 /// The delay after the first failed or unsettled read. It doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -38,22 +38,8 @@ pub enum Cause {
     Safety,
 }
 
-/// The outcome of a read.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// The host could not be read or watched.
-    Failed,
-    /// The host was read; these adapters are unsettled.
-    Read(Vec<(Luid, Unsettled)>),
-}
-
-impl Outcome {
-    /// The outcome of a read that returned `snapshot`.
-    #[must_use]
-    pub fn of(snapshot: &HostSnapshot) -> Outcome {
-        Outcome::Read(snapshot.unsettled())
-    }
-}
+/// The unsettled adapters that a read found; `None` if the host could not be read or watched.
+pub type Outcome = Option<Vec<(Luid, Unsettled)>>;
 
 /// The schedule of one host.
 #[derive(Debug)]
@@ -67,7 +53,7 @@ impl ReadSchedule {
     /// A schedule for a host that was not read yet.
     #[must_use]
     pub fn new(host: HostKind) -> ReadSchedule {
-        ReadSchedule { host, last: Outcome::Read(Vec::new()), retry: None }
+        ReadSchedule { host, last: Some(Vec::new()), retry: None }
     }
 
     /// How long to wait after a read, and the cause of the next read if nothing changes by
@@ -79,11 +65,11 @@ impl ReadSchedule {
         }
         self.last = outcome;
         let retry = match (&self.last, self.host) {
-            (Outcome::Failed, _) => true,
-            (Outcome::Read(unsettled), HostKind::Live) => {
+            (None, _) => true,
+            (Some(unsettled), HostKind::Live) => {
                 !unsettled.is_empty() && self.retry != Some(LAST_RETRY)
             }
-            (Outcome::Read(_), HostKind::Inventory) => return None,
+            (Some(_), HostKind::Inventory) => return None,
         };
         if !retry {
             return Some((SAFETY_READ, Cause::Safety));
@@ -98,8 +84,8 @@ impl ReadSchedule {
 mod tests {
     use super::*;
 
-    fn unsettled(luid: i64) -> Outcome {
-        Outcome::Read(vec![(Luid(luid), Unsettled::NoDevice)])
+    fn unsettled(luid: i64) -> Vec<(Luid, Unsettled)> {
+        vec![(Luid(luid), Unsettled::NoDevice)]
     }
 
     /// The delays in seconds if each read has this outcome and nothing changes.
@@ -118,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_settled_live_host_is_read_every_five_minutes_and_an_inventory_never() {
-        let settled = Outcome::Read(Vec::new());
+        let settled = Some(Vec::new());
         assert_eq!(delays(HostKind::Live, &settled, 3), [300, 300, 300]);
         assert_eq!(delays(HostKind::Inventory, &settled, 3), [0; 0]);
     }
@@ -126,15 +112,15 @@ mod tests {
     #[test]
     fn an_unsettled_adapter_is_retried_until_only_safety_reads_remain() {
         let expected = [1, 2, 4, 8, 16, 32, 60, 300, 300];
-        assert_eq!(delays(HostKind::Live, &unsettled(1), 9), expected);
-        assert_eq!(delays(HostKind::Inventory, &unsettled(1), 9), [0; 0]);
+        assert_eq!(delays(HostKind::Live, &Some(unsettled(1)), 9), expected);
+        assert_eq!(delays(HostKind::Inventory, &Some(unsettled(1)), 9), [0; 0]);
     }
 
     #[test]
     fn a_failed_read_is_retried_at_least_every_minute() {
         let expected = [1, 2, 4, 8, 16, 32, 60, 60, 60];
         for host in [HostKind::Live, HostKind::Inventory] {
-            assert_eq!(delays(host, &Outcome::Failed, 9), expected);
+            assert_eq!(delays(host, &None, 9), expected);
         }
     }
 
@@ -142,12 +128,12 @@ mod tests {
     fn a_change_begins_the_retries_again() {
         let mut schedule = ReadSchedule::new(HostKind::Live);
         let mut next = |cause, outcome| schedule.after(cause, outcome).unwrap().0.as_secs();
-        assert_eq!(next(Cause::Start, unsettled(1)), 1);
-        assert_eq!(next(Cause::Retry, unsettled(1)), 2);
-        assert_eq!(next(Cause::Change, unsettled(1)), 1, "a notification");
-        assert_eq!(next(Cause::Retry, unsettled(1)), 2);
-        assert_eq!(next(Cause::Retry, unsettled(2)), 1, "another adapter");
-        assert_eq!(next(Cause::Retry, Outcome::Read(Vec::new())), 300);
-        assert_eq!(next(Cause::Safety, unsettled(2)), 1, "found by a safety read");
+        assert_eq!(next(Cause::Start, Some(unsettled(1))), 1);
+        assert_eq!(next(Cause::Retry, Some(unsettled(1))), 2);
+        assert_eq!(next(Cause::Change, Some(unsettled(1))), 1, "a notification");
+        assert_eq!(next(Cause::Retry, Some(unsettled(1))), 2);
+        assert_eq!(next(Cause::Retry, Some(unsettled(2))), 1, "another adapter");
+        assert_eq!(next(Cause::Retry, Some(Vec::new())), 300);
+        assert_eq!(next(Cause::Safety, Some(unsettled(2))), 1, "found by a safety read");
     }
 }

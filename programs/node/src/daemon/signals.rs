@@ -3,13 +3,12 @@
 use std::io;
 
 use crate::cli::Failure;
+use anyhow::Context as _;
 
 /// Completes with the name of the signal when this process is to shut down. The handlers are installed
 /// when this function returns.
 pub fn shutdown_signal() -> Result<impl Future<Output = &'static str>, Failure> {
-    signal().map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot listen for shutdown signals"))
-    })
+    signal().context("cannot listen for shutdown signals").map_err(Failure::runtime)
 }
 
 /// SIGTERM or SIGINT.

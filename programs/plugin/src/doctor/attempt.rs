@@ -38,7 +38,7 @@ pub(crate) async fn attempt(
     request: &Request,
     interrupt: impl Future<Output = &'static str>,
 ) -> Result<Report, Failure> {
-    let inventory = request.inventory.as_deref();
+    let inventory = request.input.inventory.as_deref();
     // A Windows host that cannot be read is a finding.
     if inventory.is_some() || !cfg!(windows) {
         node::cli::open_host(inventory)?;
@@ -116,9 +116,7 @@ impl<'r> Attempt<'r> {
             Step::Events if request.wait_for_event.is_none() => {
                 Some("not requested; use --wait-for-event SECONDS")
             }
-            Step::Container if request.container.is_none() => {
-                Some("not requested; use --image IMAGE")
-            }
+            Step::Container if request.image.is_none() => Some("not requested; use --image IMAGE"),
             Step::Socket | Step::Kubelet if self.directory.is_none() => {
                 Some("an inventory has no kubelet; use --device-plugin-dir DIR")
             }
@@ -128,7 +126,7 @@ impl<'r> Attempt<'r> {
 
     async fn run_step(&mut self, which: Step, subject: Subject) -> Result<Vec<Finding>, Failure> {
         let within = |limit| Stop::new(&self.interrupted, limit);
-        let inventory = self.request.inventory.clone();
+        let inventory = self.request.input.inventory.clone();
         let directory = self.directory.as_deref().unwrap_or("".as_ref());
         let finding = match which {
             Step::Doctor => {
@@ -147,14 +145,13 @@ impl<'r> Attempt<'r> {
                 finding
             }
             Step::Events => {
-                let wait = self.request.wait_for_event.unwrap_or_default();
+                let wait = self.request.event_wait().unwrap_or_default();
                 events::run(inventory, wait, &within(events::limit(wait))).await
             }
             Step::Kubelet => kubelet::run(directory, &within(KUBELET_LIMIT)).await,
             Step::Container => {
-                let Some(request) = &self.request.container else { return Ok(Vec::new()) };
-                let stop = within(container::LIMIT);
-                return Ok(container::run(request, self.config.as_ref(), inventory, stop).await);
+                let (request, config) = (self.request, self.config.as_ref());
+                return Ok(container::run(request, config, within(container::LIMIT)).await);
             }
         };
         Ok(vec![finding])

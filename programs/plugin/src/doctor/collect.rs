@@ -26,7 +26,7 @@ pub(crate) use live::node_software;
 
 /// Collects everything.
 pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
-    let machine = match request.inventory.as_deref() {
+    let machine = match request.input.inventory.as_deref() {
         Some(inventory) => from_inventory(inventory)?,
         None => this_machine()?,
     };

@@ -26,18 +26,16 @@ pub(crate) struct ImageVersion {
     revision: Option<u32>,
 }
 
-/// The text is not the OS version of an image.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "`{0}` is not the OS version of an image (such as 10.0.20348.1547, 10.0.20348.x or 10.0.20348)"
-)]
-pub(crate) struct ImageVersionError(String);
-
 impl FromStr for ImageVersion {
-    type Err = ImageVersionError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ImageVersionError(text.to_owned());
+        let error = || {
+            format!(
+                "`{text}` is not the OS version of an image (such as 10.0.20348.1547, 10.0.20348.x \
+                 or 10.0.20348)"
+            )
+        };
         let parts: Vec<&str> = text.split('.').collect();
         let (fixed, revision) = match parts.as_slice() {
             [fixed @ .., "x" | "X" | "*"] if fixed.len() == 3 => (fixed, None),

@@ -1,45 +1,85 @@
-//! What a user asks.
+//! The options of `doctor` and `verify`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use config::Config;
-use devices::DriverModel;
+use node::cli::Failure;
+use node::daemon::arguments::{DevicePluginDir, DriverModels, Input};
+use node::daemon::config_source::ConfigSource;
 
 use crate::doctor::image::ImageVersion;
-use node::cli::Failure;
+use crate::doctor::report::OutputFormat;
 
-/// What to look at, and what to try.
-#[derive(Clone, Debug, Default)]
+/// What follows the options of `doctor`.
+pub(crate) const DOCTOR_EXAMPLES: &str = "\
+Exits with 1 if there is a problem, and with 0 if there are only warnings. Every line is
+explained in docs/doctor.md.
+
+Examples:
+  Check this node, as administrator:
+    directx-device-plugin doctor
+  Also check whether the node can run an image:
+    directx-device-plugin doctor --image-os-version 10.0.20348.1547
+  Check a recorded host, on any machine:
+    directx-device-plugin doctor --inventory host.yaml
+  Also try what the daemon needs, as `verify` does:
+    directx-device-plugin doctor --try";
+
+/// What follows the options of `verify`.
+pub(crate) const VERIFY_EXAMPLES: &str = "\
+The same as `doctor --try`. Exits with 1 if a step failed, and with 0 if there are only
+warnings. It removes everything that it creates, even after Ctrl+C. docs/verify.md explains
+each step.
+
+Examples:
+  Test this node, as administrator; the daemon may be running:
+    directx-device-plugin verify
+  Write a report without private data, for a bug report:
+    directx-device-plugin verify --output markdown
+  Also test what containers see; containerd must have the image:
+    directx-device-plugin verify --namespace k8s.io --image mcr.microsoft.com/windows/server:ltsc2022
+  The same with a command of the image:
+    directx-device-plugin verify --namespace k8s.io --image example.com/test:1 -- cmd /c dxdiag /t out.txt
+  Wait a minute for a GPU to be disabled or enabled, and skip the doctor:
+    directx-device-plugin verify --wait-for-event 60 --skip doctor
+  Test a recorded host as far as possible, on any machine:
+    directx-device-plugin verify --inventory host.yaml";
+
+/// The options of `doctor` and `verify`.
+#[derive(Args, Clone, Debug)]
 pub(crate) struct Request {
-    /// The driver models that `serve` runs with; none means its default.
-    pub driver_models: Vec<DriverModel>,
-    /// The configuration file that `serve` runs with.
-    pub config: Option<PathBuf>,
-    /// An inventory to check instead of this host.
-    pub inventory: Option<PathBuf>,
-    /// The kubelet's device plugin directory, if it is not the default one.
-    pub device_plugin_dir: Option<PathBuf>,
-    /// The OS version of an image that is to run on the node.
-    pub image_os_version: Option<ImageVersion>,
-    /// Steps to leave out.
-    pub skip: Vec<Step>,
-    /// How long to wait for a device event; `None` skips the step.
-    pub wait_for_event: Option<Duration>,
-    /// The containers to start; `None` skips the step.
-    pub container: Option<ContainerRequest>,
-}
-
-/// The containers to start.
-#[derive(Clone, Debug)]
-pub(crate) struct ContainerRequest {
-    /// An image that containerd has.
-    pub image: String,
-    /// containerd's namespace, if it is not the default of `ctr`.
-    pub namespace: Option<String>,
-    /// The command to run; empty for this program.
-    pub command: Vec<String>,
+    /// Also try what the daemon needs: sockets, discovery, kubelet, containers
+    #[arg(id = "try", long = "try")]
+    pub(crate) tries: bool,
+    /// Step to leave out; repeatable
+    #[arg(long, value_enum, value_name = "STEP")]
+    pub(crate) skip: Vec<Step>,
+    /// Wait up to this many seconds for a device event, from 1 to 3600
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) wait_for_event: Option<u64>,
+    /// Image for the containers that `ctr` starts; containerd must have it
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) image: Option<String>,
+    /// containerd's namespace of the image [default: that of `ctr`]
+    #[arg(long, value_name = "NAMESPACE", requires = "image")]
+    pub(crate) namespace: Option<String>,
+    /// OS version of an image to run on the node, such as 10.0.20348.1547 or 10.0.20348.x
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) image_os_version: Option<ImageVersion>,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    #[command(flatten)]
+    models: DriverModels,
+    #[command(flatten)]
+    directory: DevicePluginDir,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
+    pub(crate) output: OutputFormat,
+    /// Command to run in the containers instead of `directx-device-plugin devices`, after `--`
+    #[arg(last = true, value_name = "COMMAND", requires = "image")]
+    pub(crate) command: Vec<String>,
 }
 
 /// One step of what is tried.
@@ -60,17 +100,16 @@ pub(crate) enum Step {
 }
 
 impl Request {
+    /// How long to wait for a device event, if that is requested.
+    pub(crate) fn event_wait(&self) -> Option<Duration> {
+        self.wait_for_event.map(Duration::from_secs)
+    }
+
     /// The configuration that `serve` would run with.
     pub(crate) fn configuration(&self) -> Result<Config, Failure> {
-        let flags = config::Flags {
-            driver_models: self.driver_models.clone(),
-            config: self.config.clone(),
-            device_plugin_dir: self.device_plugin_dir.clone(),
-        };
-        config::load(&flags, &config::ProcessEnvironment).map_err(|error| {
-            let hint = error.hint().map(str::to_owned);
-            Failure::usage(error).hint_if_any(hint)
-        })
+        let models = &self.models.driver_models;
+        let directory = self.directory.device_plugin_dir.clone();
+        ConfigSource::new(models, self.input.config.clone(), directory).read().result
     }
 
     /// The kubelet's device plugin directory. An inventory has none, unless the request names one
@@ -78,9 +117,9 @@ impl Request {
     pub(crate) fn directory(&self, config: Option<&Config>) -> Option<PathBuf> {
         let configured = match config {
             Some(config) => config.device_plugin_dir.clone(),
-            None => self.device_plugin_dir.clone(),
+            None => self.directory.device_plugin_dir.clone(),
         };
-        let live = self.inventory.is_none();
+        let live = self.input.inventory.is_none();
         configured.or_else(|| live.then(kubelet::default_device_plugin_dir))
     }
 }

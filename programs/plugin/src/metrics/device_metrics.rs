@@ -6,12 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use devices::{
-    Device, EngineTelemetry, Health, ListedDevice, MemoryUse, Placement, PnpId, Telemetry,
-};
+use devices::{Device, EngineTelemetry, Health, ListedDevice, MemoryUse, PnpId, Telemetry};
 
 use crate::metrics::catalog;
-use crate::metrics::scrape::{HeldDriver, Holder, Scrape};
+use crate::metrics::scrape::{Holder, Scrape};
 use crate::metrics::sheet::{Labels, Sheet, labels};
 
 /// Namespace, pod and container.
@@ -55,9 +53,9 @@ pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
         let id = process.process_id.to_string();
         let pairs = [
             ("process_id", id.as_str()),
-            ("namespace", &process.namespace),
-            ("pod", &process.pod),
-            ("container", &process.container),
+            ("namespace", &process.name.namespace),
+            ("pod", &process.name.pod),
+            ("container", &process.name.container),
             ("container_id", &process.container_id),
         ];
         (labels(&pairs), 1.0)
@@ -95,7 +93,7 @@ fn add_telemetry(sheet: &mut Sheet, devices: &[&Measured<'_>]) {
 /// The devices of all resources. A device has the same number in every resource.
 fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
     let held = held_slots(scrape, |_| true);
-    let outdated = held_slots(scrape, |holder| holder.driver == HeldDriver::Outdated);
+    let outdated = held_slots(scrape, |holder| holder.outdated);
     let mut numbers: HashMap<&PnpId, usize> = HashMap::new();
     let mut devices = Vec::new();
     for resource in &scrape.devices.resources {
@@ -188,10 +186,7 @@ impl<'a> Measured<'a> {
         let version = device.driver_version.map(|v| v.to_string()).unwrap_or_default();
         let vendor = device.vendor.to_string();
         let date = device.driver_date.map(|d| d.to_string()).unwrap_or_default();
-        let integrated = match device.placement {
-            Placement::Integrated => "true",
-            Placement::Discrete => "false",
-        };
+        let integrated = device.integrated.to_string();
         with(
             &self.labels,
             &[
@@ -199,7 +194,7 @@ impl<'a> Measured<'a> {
                 ("vendor", &vendor),
                 ("driver_version", &version),
                 ("driver_date", &date),
-                ("integrated", integrated),
+                ("integrated", &integrated),
                 ("resource", self.resource),
             ],
         )

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::metrics::plugin_metrics::PluginMetrics;
-use crate::metrics::scrape::{Reading, ReloadCounts, Scrape};
+use crate::metrics::scrape::Scrape;
 use crate::metrics::sheet::{Labels, Sheet, labels};
 use crate::metrics::{catalog, device_metrics};
 
@@ -80,17 +80,15 @@ fn add_plugin_metrics(sheet: &mut Sheet, metrics: &PluginMetrics, scrape: &Scrap
     sheet.add(catalog::LIST_UPDATES, metrics.list_updates.clone());
     sheet.add(catalog::DISCOVERY_SECONDS, metrics.discovery_seconds.clone());
     sheet.add(catalog::DISCOVERY_FAILURES, metrics.discovery_failures.clone());
-    let ReloadCounts { applied, rejected, current } = scrape.reloads;
-    let reloads = [("applied", applied), ("rejected", rejected)];
+    let reloads = [("applied", scrape.reloads.applied), ("rejected", scrape.reloads.rejected)];
     let reloads = reloads.map(|(result, count)| (labels(&[("result", result)]), count));
     sheet.counters(catalog::RELOADS, reloads);
-    let current = f64::from(u8::from(current));
+    let current = f64::from(u8::from(scrape.reloads.last_error.is_none()));
     sheet.gauges(catalog::LAST_RELOAD_SUCCESSFUL, [(Labels::new(), current)]);
     sheet.counters(catalog::LOG_LINES_DROPPED, [(Labels::new(), scrape.log_lines_dropped)]);
     let age = scrape.telemetry_age.map(|age| (Labels::new(), age.as_secs_f64()));
     sheet.gauges(catalog::TELEMETRY_AGE, age);
-    let readings = scrape.readings.iter().map(|reading| {
-        let Reading { source, reason, failures } = reading;
+    let readings = scrape.readings.iter().map(|(source, reason, failures)| {
         (labels(&[("source", source), ("reason", reason)]), *failures)
     });
     sheet.counters(catalog::READING_FAILURES, readings);

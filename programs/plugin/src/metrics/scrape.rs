@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use devices::{DeviceSet, Luid, Telemetry};
+use node::daemon::config_reload::ReloadStatus;
+use win32::container_processes::ContainerProcess;
 
 /// What is known at the moment of a scrape.
 pub struct Scrape<'a> {
@@ -26,11 +28,11 @@ pub struct Scrape<'a> {
     /// Resource, cause and number of the registrations.
     pub registrations: &'a [(String, &'static str, u64)],
     /// The changes of the configuration.
-    pub reloads: ReloadCounts,
+    pub reloads: &'a ReloadStatus,
     /// How many log lines could not be written.
     pub log_lines_dropped: u64,
-    /// Failures to read data for metrics.
-    pub readings: &'a [Reading],
+    /// Source, reason and number of the failures to read data for metrics.
+    pub readings: &'a [(&'static str, &'static str, u64)],
 }
 
 /// A container that holds a slot.
@@ -48,53 +50,6 @@ pub struct Holder {
     pub pod_uid: Option<String>,
     /// The name of the container.
     pub container: String,
-    /// The driver that it uses.
-    pub driver: HeldDriver,
-}
-
-/// Which driver a container uses of a device.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub enum HeldDriver {
-    /// The one that the device has, or it is not known.
-    #[default]
-    Current,
-    /// One that has been replaced since the allocation.
-    Outdated,
-}
-
-/// A process of a container that holds a device.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ContainerProcess {
-    /// The process ID on the host.
-    pub process_id: u32,
-    /// The namespace of the pod.
-    pub namespace: String,
-    /// The name of the pod.
-    pub pod: String,
-    /// The name of the container.
-    pub container: String,
-    /// The container's ID in containerd.
-    pub container_id: String,
-}
-
-/// How many changes of the configuration were applied and rejected.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ReloadCounts {
-    /// Applied changes.
-    pub applied: u64,
-    /// Rejected changes.
-    pub rejected: u64,
-    /// Whether the newest configuration is in use.
-    pub current: bool,
-}
-
-/// How often reading a source of data for metrics failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reading {
-    /// The source, such as `telemetry`.
-    pub source: &'static str,
-    /// The kind of failure, such as `timeout`.
-    pub reason: &'static str,
-    /// How often.
-    pub failures: u64,
+    /// Whether its driver has been replaced since the allocation.
+    pub outdated: bool,
 }

@@ -9,18 +9,14 @@ use socket2::{Domain, Protocol, Socket, Type};
 const BACKLOG: i32 = 64;
 
 /// Why a text is not an address to listen on.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error(
-    "expected an IP address and a port, such as `127.0.0.1:9400` or `[::1]:9400`, or `:9400` for \
-     every address of the host"
-)]
-pub struct AddressError;
+const EXPECTED: &str = "expected an IP address and a port, such as `127.0.0.1:9400` or \
+    `[::1]:9400`, or `:9400` for every address of the host";
 
 /// Parses an address. A port alone stands for every address of the host, IPv4 and IPv6, which is
 /// `[::]`.
-pub fn parse(text: &str) -> Result<SocketAddr, AddressError> {
+pub fn parse(text: &str) -> Result<SocketAddr, &'static str> {
     let every = text.strip_prefix(':').map(|port| format!("[::]:{port}"));
-    every.as_deref().unwrap_or(text).parse().map_err(|_| AddressError)
+    every.as_deref().unwrap_or(text).parse().map_err(|_| EXPECTED)
 }
 
 /// Listens on an address.
@@ -67,7 +63,7 @@ mod tests {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
         for text in ["", ":", "9400", ":+1", ":65536", "localhost:9400", "127.0.0.1", "::1:9400:"] {
-            assert_eq!(parse(text), Err(AddressError), "{text}");
+            assert_eq!(parse(text), Err(EXPECTED), "{text}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-use devices::DriverModel;
+use devices::{Adapter, DriverModel, Luid, PnpId};
 use kubelet::testing::{InMemory, KubeletDouble, Options, PodRequest};
 use kubelet::{Readiness, Resource};
 
@@ -13,10 +13,14 @@ const DISPLAY: &str = "directx.microsoft.com/display";
 const DIRECTORY: &str = "/kubelet";
 
 pub(super) fn catalog_of(text: &str) -> Catalog {
+    Catalog::new(config_of(text).policy)
+}
+
+pub(super) fn config_of(text: &str) -> config::Config {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     std::fs::write(&file, text).unwrap();
-    Catalog::new(config_source::load(&[DriverModel::Wddm], Some(file)).unwrap().policy)
+    config_source::load(&[DriverModel::Wddm], Some(file)).unwrap()
 }
 
 /// A host with two NVIDIA GPUs.
@@ -70,28 +74,27 @@ fn mounts(devices: &NodeDevices) -> Vec<String> {
 }
 
 /// Devices are allocated in any case, and the status says why the files are missing.
-#[test]
-fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them() {
+#[tokio::test]
+async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them() {
     let launcher = r"C:\Windows\System32\directx-visible.exe".to_owned();
     let mut devices = node("");
     let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let count = Arc::clone(&calls);
-    devices.provide_launcher(|_| {
-        NodeLauncher::new(Box::new(move || {
-            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
-        }))
-    });
+    let provide = move || {
+        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
+    };
+    devices.provide_launcher(NodeLauncher::new(Some(Arc::new(provide)))).await;
+    let change = |text| ConfigChange::Valid(Box::new(config_of(text)));
     assert!(!mounts(&devices).contains(&launcher));
-    devices.reconfigure(catalog_of("visibility: launcher")).unwrap();
-    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 1);
+    devices.apply_configuration(change("visibility: launcher")).await;
+    assert_ne!(calls.load(std::sync::atomic::Ordering::Relaxed), 0);
     let notice = "directx-visible is not mounted: no space; hint: make room";
     assert_eq!(devices.served().borrow().notices, [notice]);
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
-    devices.reconfigure(catalog_of("visibility: off")).unwrap();
+    devices.apply_configuration(change("visibility: off")).await;
     assert!(devices.served().borrow().notices.is_empty() && !mounts(&devices).contains(&launcher));
-    assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -117,10 +120,25 @@ fn a_name_that_moves_from_a_rule_to_a_driver_model_is_another_resource() {
 
 #[test]
 fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
-    let mut devices = node("");
-    let error = devices.reconfigure(catalog_of("multitenancy: 65536")).unwrap_err();
+    let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
+    let mut snapshot = config::inventory::parse("aws-t4-two.yaml", host).unwrap();
+    let gpu = snapshot.adapters.remove(0);
+    snapshot.adapters = (0..64)
+        .map(|n| {
+            let mut gpu = Adapter { luid: Luid(n), ..gpu.clone() };
+            let pnp = gpu.pnp.as_mut().unwrap();
+            pnp.id = PnpId::new(format!(r"{}\{n}", pnp.id));
+            gpu
+        })
+        .collect();
+    let mut devices = NodeDevices::fixed(catalog_of(""), snapshot).unwrap();
+    let error = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
     assert!(error.to_string().contains(DISPLAY), "{error}");
-    assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 2)]);
+    let failure = Failure::from(error);
+    assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
+    assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
+    assert!(format!("{failure:?}").contains("status: 2"), "{failure:?}");
+    assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 64)]);
     assert_eq!(devices.published().set().resources[0].spec.sharing.replicas.get(), 1);
 }
 

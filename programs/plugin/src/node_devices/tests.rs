@@ -11,7 +11,7 @@ use kubelet::Readiness;
 use kubelet::testing::{InMemory, KubeletDouble, Options};
 use win32::hcs::HcsError;
 
-use super::reconfiguration_tests::catalog_of;
+use super::reconfiguration_tests::config_of;
 use node::cli::Failure;
 use node::daemon::adapter_reader::Message;
 use node::daemon::read_schedule::HostKind;
@@ -179,21 +179,20 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     let mut devices = FakeSource::with(Ok(two_gpus())).start().await;
     let appeared = Arc::new(AtomicBool::new(false));
     let exist = Arc::clone(&appeared);
-    devices.provide_launcher(|_| {
-        NodeLauncher::new(Box::new(move || {
-            let failure = || Failure::runtime(anyhow::anyhow!("not there"));
-            exist.load(Ordering::Relaxed).then_some(()).ok_or_else(failure)
-        }))
-    });
-    devices.reconfigure(catalog_of("visibility: launcher")).unwrap();
+    let provide = move || {
+        let failure = || Failure::runtime(anyhow::anyhow!("not there"));
+        exist.load(Ordering::Relaxed).then_some(()).ok_or_else(failure)
+    };
+    devices.provide_launcher(NodeLauncher::new(Some(Arc::new(provide)))).await;
+    devices
+        .apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))))
+        .await;
     let mut served = devices.served();
-    tokio::time::pause();
     let running = tokio::spawn(devices.run());
-    assert!(tokio::time::timeout(LIMIT, served.changed()).await.is_err());
     assert!(!served.borrow().notices.is_empty());
     appeared.store(true, Ordering::Relaxed);
     let provided = served.wait_for(|served| served.notices.is_empty());
-    tokio::time::timeout(2 * launcher::RETRY, provided).await.unwrap().unwrap();
+    tokio::time::timeout(LIMIT.max(3 * launcher::RETRY), provided).await.unwrap().unwrap();
     running.abort();
 }
 

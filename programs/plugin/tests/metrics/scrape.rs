@@ -7,10 +7,9 @@ use std::time::Duration;
 use devices::{
     Catalog, DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry,
 };
-use plugin::metrics::{
-    ContainerProcess, Format, HeldDriver, Holder, METRICS, PluginMetrics, Reading, ReloadCounts,
-    Scrape, render,
-};
+use node::daemon::config_reload::ReloadStatus;
+use plugin::metrics::{Format, Holder, METRICS, PluginMetrics, Scrape, render};
+use win32::container_processes::{ContainerName, ContainerProcess};
 
 const FIRST: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&D8";
 const SECOND: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&E0";
@@ -73,7 +72,7 @@ fn holder(slot: &str, pod: &str) -> Holder {
         pod: pod.to_owned(),
         pod_uid: Some(format!("uid-of-{pod}")),
         container: "main".to_owned(),
-        driver: HeldDriver::Current,
+        outdated: false,
     }
 }
 
@@ -92,9 +91,11 @@ fn text(config: &str, holders: &[Holder], format: Format) -> String {
     metrics.discovery_failed();
     let processes = [ContainerProcess {
         process_id: 4711,
-        namespace: "team-a".to_owned(),
-        pod: "one".to_owned(),
-        container: "main".to_owned(),
+        name: ContainerName {
+            namespace: "team-a".to_owned(),
+            pod: "one".to_owned(),
+            container: "main".to_owned(),
+        },
         container_id: "c0ffee".to_owned(),
     }];
     let scrape = Scrape {
@@ -107,9 +108,9 @@ fn text(config: &str, holders: &[Holder], format: Format) -> String {
         processes: &processes,
         resources: &[(resource.to_owned(), true)],
         registrations: &[(resource.to_owned(), "startup", 1)],
-        reloads: ReloadCounts { applied: 2, rejected: 1, current: false },
+        reloads: &ReloadStatus { applied: 2, rejected: 1, last_error: Some("bad".to_owned()) },
         log_lines_dropped: 3,
-        readings: &[Reading { source: "telemetry", reason: "timeout", failures: 4 }],
+        readings: &[("telemetry", "timeout", 4)],
     };
     render(&metrics, &scrape, format)
 }
@@ -122,7 +123,7 @@ fn series<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 #[test]
 fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
     let holder = holder(&format!(r"{FIRST}\0"), "one");
-    let holder = Holder { driver: HeldDriver::Outdated, ..holder };
+    let holder = Holder { outdated: true, ..holder };
     let text = text("", &[holder], Format::Prometheus);
     for metric in METRICS {
         let kind = format!("# TYPE {} {}\n", metric.name, metric.kind.name());
@@ -198,7 +199,7 @@ fn a_shared_device_belongs_to_no_single_container() {
 
 #[test]
 fn only_replicas_with_an_earlier_driver_are_outdated() {
-    let outdated = Holder { driver: HeldDriver::Outdated, ..holder(&format!(r"{FIRST}\2"), "one") };
+    let outdated = Holder { outdated: true, ..holder(&format!(r"{FIRST}\2"), "one") };
     let holders =
         [holder(&format!(r"{FIRST}\0"), "one"), holder(&format!(r"{FIRST}\1"), "two"), outdated];
     let text = text("multitenancy: 4", &holders, Format::Prometheus);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use devices::printable::printable;
-use devices::{Attachment, Device, DriverKey, Placement, RuntimeFile};
+use devices::{Device, DriverKey, RuntimeFile};
 
 /// What `GetDiscoveryLibraryVersion` of the discovery library returns. The earlier program
 /// of this name prints it, and so do the clients of the library.
@@ -37,8 +37,8 @@ fn add_device(text: &mut String, number: usize, device: &Device) {
     line("DriverStore Path", store);
     line("LocationPath", location);
     line("Vendor", &device.manufacturer);
-    line("Is Integrated", &(device.placement == Placement::Integrated).to_string());
-    line("Is Detachable", &(device.attachment == Attachment::Detachable).to_string());
+    line("Is Integrated", &(device.integrated).to_string());
+    line("Is Detachable", &(device.detachable).to_string());
     line("Supports Display", &device.display.to_string());
     line("Supports Compute", &device.compute.to_string());
     add_files(text, "System32", &device.runtime_files.system32);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use devices::{
-    AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceScope, DeviceSet,
-    DriverModel, Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, NumaTopology,
-    Offer, PlanError, PlanWarning, Policy, ResourceDevices, ResourceNameError, RuntimeMounts,
-    SharedRequests, Sharing, SkipReason, SlotId, UnhealthyReason, contents, plan,
+    AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel,
+    Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, Offer, PlanError,
+    PlanWarning, Policy, ResourceDevices, ResourceNameError, RuntimeMounts, SharedRequests,
+    Sharing, SkipReason, SlotId, UnhealthyReason, contents, plan,
 };
 use node::cli::frontends::Container;
 
@@ -155,12 +155,12 @@ fn policy(runtime_mounts: RuntimeMounts) -> Result<Policy, ResourceNameError> {
             allocation: AllocationPolicy::default(),
             shared_requests: SharedRequests::default(),
         },
-        integrated: DeviceScope::Include,
-        detachable: DeviceScope::Include,
+        include_integrated: true,
+        include_detachable: true,
         match_name: None,
         rules: Arc::new([]),
         container: container.clone(),
-        numa: NumaTopology::Withhold,
+        publish_numa: false,
         removal_grace: Duration::ZERO,
     };
     Ok(Policy { models: vec![model(DriverModel::Wddm), model(DriverModel::Mcdm)] })

@@ -19,7 +19,7 @@ const SHAPES: [Shape; 5] = [
     Shape { slots: 128, files: 4 },
     Shape { slots: 8, files: 16 },
     Shape { slots: 128, files: 16 },
-    Shape { slots: 16_384, files: 16 },
+    Shape { slots: 8192, files: 16 },
 ];
 
 /// The number of pairs of calls in a round. The ratio of a round's medians is one value.

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
-use plugin::metrics::{Format, HeldDriver, Holder, PluginMetrics, ReloadCounts, Scrape, render};
+use node::daemon::config_reload::ReloadStatus;
+use plugin::metrics::{Format, Holder, PluginMetrics, Scrape, render};
 use tokio::time::sleep;
 
 use super::decisions;
@@ -88,7 +89,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         pod: format!("pod-of-{}", slot.id.device),
         pod_uid: Some(format!("uid-of-{}", slot.id.device)),
         container: "container".to_owned(),
-        driver: HeldDriver::Current,
+        outdated: false,
     };
     let holders: Vec<Holder> = resource.slots().map(holder).collect();
     let metrics = PluginMetrics::default();
@@ -103,7 +104,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
         processes: &[],
         resources: &[(name.clone(), true)],
         registrations: &[],
-        reloads: ReloadCounts { applied: 0, rejected: 0, current: true },
+        reloads: &ReloadStatus::default(),
         log_lines_dropped: 0,
         readings: &[],
     };

@@ -68,9 +68,9 @@ fn test_adapter(n: u32) -> TestAdapter {
         luid: Luid(n.into()),
         attributes: vec![Attribute::D3d11Graphics, Attribute::D3d12CoreCompute],
         facts: Some(AdapterFacts {
-            kind: AdapterKind::Hardware,
-            placement: Placement::Discrete,
-            attachment: Attachment::Fixed,
+            hardware: true,
+            integrated: false,
+            detachable: false,
             hardware_id: HardwareId { vendor: 0x10DE, ..HardwareId::default() },
             driver_description: "NVIDIA Tesla T4".to_owned(),
             driver_version: Some(DriverVersion(1)),
@@ -305,7 +305,7 @@ fn an_adapter_without_a_device_is_kept_without_a_folder() {
 fn inside_a_container_a_warning_replaces_the_runtime_files() {
     let inside = HOST_DRIVER_STORE;
     let adapter = TestAdapter { by_kernel: Some(inside), copy_to_vm: None, ..test_adapter(1) };
-    let facts = HostFacts { discovered_from: DiscoveredFrom::Container, ..HostFacts::default() };
+    let facts = HostFacts { inside_container: true, ..HostFacts::default() };
     let snapshot = read(&host([adapter]), facts).unwrap();
     let store = snapshot.adapters[0].driver_store.as_ref().unwrap();
     assert_eq!(store.files.contains("nvidia-smi.exe"), Some(false));

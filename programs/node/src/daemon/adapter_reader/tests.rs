@@ -57,7 +57,7 @@ async fn a_read_that_does_not_end_is_reported_with_its_step_and_its_late_result_
     tokio::time::resume();
     permit.send(()).unwrap();
     assert!(reader.next().await.unwrap().result.is_ok());
-    assert_eq!(reader.known_devices(), KnownDevices::LastRead);
+    assert!(reader.has_devices());
 }
 
 #[tokio::test]

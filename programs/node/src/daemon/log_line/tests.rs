@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::*;
-use crate::cli::Color;
 use crate::daemon::logging::{LogFormat, LogLevel, subscriber};
 
 /// A log that a test reads.
@@ -32,10 +31,10 @@ impl MakeWriter<'_> for Log {
 }
 
 /// What `log` writes.
-fn logged(format: LogFormat, color: Color, log: impl FnOnce()) -> String {
+fn logged(format: LogFormat, colors: bool, log: impl FnOnce()) -> String {
     crate::daemon::test_log::keep_lines_on();
     let out = Log::default();
-    let subscriber = subscriber(format, LogLevel::Debug, color, out.clone());
+    let subscriber = subscriber(format, LogLevel::Debug, colors, out.clone());
     tracing::subscriber::with_default(subscriber, log);
     String::from_utf8(out.0.lock().unwrap().clone()).unwrap()
 }
@@ -51,7 +50,7 @@ fn hostile() -> String {
 #[test]
 fn foreign_text_cannot_leave_its_field() {
     for format in [LogFormat::Text, LogFormat::Json] {
-        let text = logged(format, Color::Plain, || {
+        let text = logged(format, false, || {
             let value = hostile();
             tracing::warn!(%value, ?value, text = value.as_str(), "{value}");
         });
@@ -65,17 +64,17 @@ fn foreign_text_cannot_leave_its_field() {
 fn both_formats_have_the_fields_of_the_event() {
     let log =
         || tracing::info!(count = 3, ratio = 0.5, on = true, name = "a b", path = %"c", "done");
-    let text = logged(LogFormat::Text, Color::Plain, log);
+    let text = logged(LogFormat::Text, false, log);
     let fields =
-        r#" INFO daemon::log_line::tests: done count=3 ratio=0.5 on=true name="a b" path=c"#;
+        r#" INFO node::daemon::log_line::tests: done count=3 ratio=0.5 on=true name="a b" path=c"#;
     assert!(text.trim_end().ends_with(fields), "{text}");
-    let colored = logged(LogFormat::Text, Color::Shown, log);
+    let colored = logged(LogFormat::Text, true, log);
     assert!(colored.contains("\x1b[3mcount\x1b[0m"), "{colored:?}");
-    let json: Value = serde_json::from_str(&logged(LogFormat::Json, Color::Plain, log)).unwrap();
+    let json: Value = serde_json::from_str(&logged(LogFormat::Json, false, log)).unwrap();
     let time = &json["timestamp"];
     assert!(time.as_str().unwrap().ends_with('Z'), "{json}");
     let expected = serde_json::json!({
-        "timestamp": time, "level": "INFO", "target": "daemon::log_line::tests",
+        "timestamp": time, "level": "INFO", "target": "node::daemon::log_line::tests",
         "message": "done", "count": 3, "ratio": 0.5, "on": true, "name": "a b", "path": "c",
     });
     assert_eq!(json, expected);

@@ -11,7 +11,6 @@ mod program;
 mod sight;
 mod visibility;
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use config::Config;
@@ -21,7 +20,7 @@ use node::cli::Failure;
 use super::discovery;
 use crate::doctor::finding::{Finding, Status, Subject, Value};
 use crate::doctor::process::{Ended, RunError};
-use crate::doctor::request::ContainerRequest;
+use crate::doctor::request::Request;
 use crate::doctor::stop::{Reason, Stop, on_thread};
 use ctr::Ctr;
 use planned::{Case, cases};
@@ -38,15 +37,15 @@ const OUTPUT_LINES: usize = 20;
 
 /// Tests a container for one device and one for all devices of each resource.
 pub(super) async fn run(
-    request: &ContainerRequest,
+    request: &Request,
     config: Result<&Config, &Failure>,
-    inventory: Option<PathBuf>,
     stop: Stop,
 ) -> Vec<Finding> {
     let policy = match config {
         Ok(config) => config.policy.clone(),
         Err(error) => return failed("the configuration is not valid", error.chain()),
     };
+    let inventory = request.input.inventory.clone();
     let read = stop.or_on_thread(move || {
         discovery::open(inventory.as_deref())
             .and_then(|mut source| discovery::snapshot(&mut *source))
@@ -66,12 +65,7 @@ fn failed(what: &str, error: String) -> Vec<Finding> {
     vec![SUBJECT.finding(Status::Failed, what).detail([error])]
 }
 
-fn run_all(
-    request: &ContainerRequest,
-    policy: Policy,
-    host: HostSnapshot,
-    stop: Stop,
-) -> Vec<Finding> {
+fn run_all(request: &Request, policy: Policy, host: HostSnapshot, stop: Stop) -> Vec<Finding> {
     let program = match Program::for_command(&request.command) {
         Ok(program) => program,
         Err(error) => {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use node::cli::{Failure, error_chain};
+use node::daemon::event_loop;
 use tokio::time::timeout;
 use win32::directory_access::{Writer, restriction};
 
@@ -17,13 +18,7 @@ const RUN_AS: &str = "run as administrator, as SYSTEM or in a HostProcess contai
 
 /// Inspects the directory, and connects to the kubelet without sending anything.
 pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        Failure::runtime(anyhow::Error::new(error).context("cannot start the event loop"))
-    })?;
-    let socket = runtime.block_on(socket(&path.join(kubelet::KUBELET_SOCKET)));
-    // On Windows a connect blocks a thread, and may hang.
-    runtime.shutdown_background();
+    let socket = event_loop::build()?.block_on(socket(&path.join(kubelet::KUBELET_SOCKET)));
     Ok([directory(path), socket])
 }
 

@@ -1,9 +1,8 @@
 //! Devices, the files of their drivers, and NVIDIA's management library.
 
 use devices::{
-    Criteria, Device, DiscoveredFrom, Health, HostFacts, NoStoreFolder, NvidiaGpu, Nvml,
-    RuntimeFiles, Selection, StoreFiles, StoreFolderError, UnhealthyReason, Vendor, WarningEffect,
-    Wow64, discover,
+    Criteria, Device, Health, HostFacts, NoStoreFolder, NvidiaGpu, Nvml, RuntimeFiles, Selection,
+    StoreFiles, StoreFolderError, UnhealthyReason, Vendor, WarningEffect, Wow64, discover,
 };
 
 use super::host::provides_files;
@@ -106,7 +105,7 @@ fn files_of(host: &HostFacts, device: &Device) -> Finding {
         Err(NoStoreFolder::Rejected(error)) => return rejected_folder(host, error),
     };
     let files = &device.runtime_files;
-    if host.discovered_from == DiscoveredFrom::Container {
+    if host.inside_container {
         return Subject::RUNTIME_FILES.warning(
             "doctor runs inside a container, where Windows hides the list of the driver's files",
             "run doctor and the plugin on the host or in a HostProcess container",

@@ -6,9 +6,9 @@ use anyhow::anyhow;
 use config::{Config, EmptyEnvironment, Flags};
 use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
-    CopyToVmValue, Destination, DiscoveredFrom, DriverStore, HcsFailure, HcsFailureKind, HostFacts,
-    HostSnapshot, Luid, NodeSoftware, NumaTopology, NvidiaGpu, Nvml, Policy, Program,
-    ProgramVersion, RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect, Wow64,
+    CopyToVmValue, Destination, DriverStore, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
+    Luid, NodeSoftware, NvidiaGpu, Nvml, Policy, Program, ProgramVersion, RuntimeMounts,
+    StoreFiles, StorePath, Vendor, Visibility, WarningEffect, Wow64,
 };
 use node::cli::Failure;
 
@@ -385,7 +385,7 @@ fn named_files_are_compared_with_the_driver_store_folder() {
         store(facts).path = r"C:\Windows\System32\HostDriverStore\FileRepository\x".into();
     });
     assert_eq!(guest, (Status::Ok, "14 named, all present".to_owned()));
-    let inside = files(&|facts| facts.machine.host.discovered_from = DiscoveredFrom::Container);
+    let inside = files(&|facts| facts.machine.host.inside_container = true);
     assert_eq!(inside.0, Status::Warning);
     assert!(inside.1.contains("inside a container"), "{}", inside.1);
     assert_eq!(files(&|facts| adapters(facts)[0].driver_store = None).0, Status::Warning);
@@ -436,11 +436,11 @@ fn resources_are_counted_and_skipped_adapters_have_a_reason() {
 
     let away = found(&|facts| adapters(facts)[0].pnp.as_mut().unwrap().location_paths.clear());
     assert_eq!((away[0].0, away[1].0), (Status::Failed, Status::Warning));
-    let integrated = found(&|facts| adapters(facts)[0].placement = devices::Placement::Integrated);
+    let integrated = found(&|facts| adapters(facts)[0].integrated = true);
     assert_eq!((integrated[0].0, integrated[1].0), (Status::Failed, Status::Ok));
     let orphan = found(&|facts| adapters(facts)[0].pnp = None);
     assert_eq!((orphan[0].0, orphan[1].0), (Status::Failed, Status::Warning));
-    let software = found(&|facts| adapters(facts)[0].kind = devices::AdapterKind::Software);
+    let software = found(&|facts| adapters(facts)[0].hardware = false);
     assert_eq!(software.len(), 1, "{software:?}");
 }
 
@@ -475,7 +475,7 @@ fn a_rule_without_a_device_is_a_warning() {
             visibility: None,
         };
         models[0].rules = Arc::new([rule]);
-        models[0].numa = NumaTopology::Withhold;
+        models[0].publish_numa = false;
     });
     let idle = checks.iter().find(|check| check.status == Status::Warning).unwrap();
     assert_eq!(idle.object.as_deref(), Some("example.com/none"));

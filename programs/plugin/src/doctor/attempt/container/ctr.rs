@@ -9,7 +9,7 @@ use node::cli::frontends::{Container, Frontend};
 
 use super::program::Program;
 use crate::doctor::process::{self, Ended, RunError};
-use crate::doctor::request::ContainerRequest;
+use crate::doctor::request::Request;
 use crate::doctor::stop::Stop;
 
 /// How long each command may take that removes a container.
@@ -23,12 +23,12 @@ pub(super) struct Ctr {
 }
 
 impl Ctr {
-    pub(super) fn new(request: &ContainerRequest) -> Ctr {
+    pub(super) fn new(request: &Request) -> Ctr {
         let namespace = request.namespace.iter();
         Ctr {
             program: program(&|name| std::env::var_os(name).map(PathBuf::from), &Path::is_file),
             options: namespace.flat_map(|name| ["--namespace".to_owned(), name.clone()]).collect(),
-            image: request.image.clone(),
+            image: request.image.clone().unwrap_or_default(),
         }
     }
 

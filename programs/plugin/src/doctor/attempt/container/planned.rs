@@ -1,11 +1,11 @@
 //! The containers to test, planned as the daemon plans an allocation.
 
-use std::path::Path;
-
 use devices::{
     Catalog, DeviceSet, HostSnapshot, Moment, Plan, PlanError, Policy, ResourceDevices,
-    ResourceOrigin, SlotId, plan,
+    ResourceOrigin, SlotId,
 };
+
+use crate::advertised_resource::plan_on_this_machine;
 
 /// A container to test.
 pub(super) struct Case {
@@ -36,8 +36,7 @@ fn of_resource(resource: &ResourceDevices, host: &HostSnapshot) -> Vec<Planned> 
         ResourceOrigin::Rule(number) => format!("rule {number}"),
     };
     let planned = |slots: &[String], count: String| {
-        let exists = |path: &str| Path::new(path).is_file();
-        let plan = plan(resource, slots.iter().map(String::as_str), &host.host, &exists);
+        let plan = plan_on_this_machine(resource, slots.iter().map(String::as_str), &host.host);
         (format!("{label}, {count}"), plan)
     };
     match slots.as_slice() {

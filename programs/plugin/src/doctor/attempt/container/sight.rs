@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use devices::{AdapterKind, HostSnapshot};
+use devices::HostSnapshot;
 use serde::Deserialize;
 
 use crate::doctor::finding::Status;
@@ -27,7 +27,7 @@ pub(super) fn seen_luids(text: &str) -> Option<BTreeSet<i64>> {
 
 /// The LUIDs of the hardware of a host.
 pub(super) fn host_luids(host: &HostSnapshot) -> BTreeSet<i64> {
-    let hardware = host.adapters.iter().filter(|adapter| adapter.kind == AdapterKind::Hardware);
+    let hardware = host.adapters.iter().filter(|adapter| adapter.hardware);
     hardware.map(|adapter| adapter.luid.0).collect()
 }
 
