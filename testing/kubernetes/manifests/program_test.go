@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -264,9 +265,15 @@ func (c *container) daemonLog() string {
 			break
 		}
 	}
-	// Whether the daemon shuts down in order is not a question of manifests.
-	_ = command.Process.Kill()
-	<-exited
+	// A thread writes the log, completely when the daemon shuts down. It may have exited already.
+	_ = command.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-exited:
+	case <-time.After(waitLimit):
+		c.t.Errorf("%s: the daemon does not shut down", c.name)
+		_ = command.Process.Kill()
+		<-exited
+	}
 	return log.String()
 }
 

@@ -11,7 +11,6 @@ use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
 use super::nvidia;
-use super::nvidia;
 use super::programs::ProgramSearch;
 use super::service_command::ServiceCommand;
 use crate::doctor::facts::MachineFacts;
