@@ -47,6 +47,9 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
                 let value = left.next().and_then(|(_, value)| value.to_str());
                 json = Some(is_json(value.unwrap_or_default())?);
             }
+            Some(word) if word.starts_with("--output=") => {
+                json = Some(is_json(&word["--output=".len()..])?);
+            }
             // An earlier spelling.
             Some("--json") => json = Some(true),
             Some("--require") => require = true,
@@ -124,7 +127,11 @@ mod tests {
         assert_eq!(parsed(&["--", "a", "--check"]), run(false, false));
         assert_eq!(parsed(&["--require", "--", "--"]), run(true, false));
         assert_eq!(parsed(&["--verbose", "--", "a"]), run(false, true));
-        for json in [&["--check", "--output", "json"][..], &["--check", "--json"]] {
+        for json in [
+            &["--check", "--output", "json"][..],
+            &["--check", "--output=json"],
+            &["--check", "--json"],
+        ] {
             assert_eq!(parsed(json), Ok(Request::Check { json: true }));
         }
         assert_eq!(parsed(&["--output", "text", "--check"]), Ok(Request::Check { json: false }));

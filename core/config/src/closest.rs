@@ -1,5 +1,8 @@
 //! The name that was probably meant.
 
+/// Longer names are none that was misspelled, and take long to compare.
+const LONGEST: usize = 64;
+
 /// The one of `candidates` most similar to `name`, compared without case, if it is similar
 /// enough to be a typing mistake.
 #[must_use]
@@ -7,6 +10,9 @@ pub(crate) fn closest<'c>(
     name: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<&'c str> {
+    if name.len() > LONGEST {
+        return None;
+    }
     let name = name.to_lowercase();
     let similar = |candidate: &'c str| {
         let most = (candidate.len() / 3).clamp(1, 3);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::settings::{FileSettings, read_file};
 use crate::variables::Variables;
-use crate::{ConfigError, Environment};
+use crate::{ConfigError, Environment, Trust};
 
 /// The folder searched after the working directory; on Windows on the system drive.
 const MACHINE_FOLDER: &str =
@@ -52,10 +52,14 @@ fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> 
         for extension in EXTENSIONS {
             let path = folder.join(format!("{}.{extension}", variables.model));
             // Before the file is read: one that others wrote must not stop the program either.
-            if let Some(reason) = environment.distrust(&path) {
-                let path = path.display();
-                ignored.push(format!("the configuration file `{path}` is ignored: {reason}"));
-                continue;
+            match environment.trust(&path) {
+                Trust::Trusted => {}
+                Trust::Absent => continue,
+                Trust::Distrusted(reason) => {
+                    let path = path.display();
+                    ignored.push(format!("the configuration file `{path}` is ignored: {reason}"));
+                    continue;
+                }
             }
             match environment.read(&path) {
                 Ok(bytes) => return Ok(read_file(&path, &bytes)?.with_ignored(ignored)),

@@ -19,12 +19,22 @@ pub trait Environment {
     /// The bytes of a file; `NotFound` if it does not exist.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// Why a file in a default place must not decide anything, such as who else may change it.
-    /// `None` if it may, or if it does not exist.
-    fn distrust(&self, path: &Path) -> Option<String> {
+    /// Whether a file in a default place may decide anything. It is read only if it is trusted.
+    fn trust(&self, path: &Path) -> Trust {
         let _ = path;
-        None
+        Trust::Trusted
     }
+}
+
+/// Whether a file may decide anything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Trust {
+    /// It may, if it exists.
+    Trusted,
+    /// It does not exist. It is not read, because whoever creates it now was not checked.
+    Absent,
+    /// Why it may not, such as who else may change it.
+    Distrusted(String),
 }
 
 /// An environment without variables and files: what a configuration is by default.

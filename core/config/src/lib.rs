@@ -39,7 +39,7 @@ mod values;
 mod variables;
 
 pub use config::{Config, Flags, load};
-pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment};
+pub use environment::{EmptyEnvironment, Environment, ProcessEnvironment, Trust};
 pub use error::ConfigError;
 pub use origin::{Effective, Origin};
 pub use read_error::{Place, ReadError};

@@ -92,6 +92,9 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
 fn print(line: &CommandLine) -> Result<(), Failure> {
     let snapshot = node::cli::read_host(line.input.inventory.as_deref())?;
     let config = config_source::load(&line.models.driver_models, line.input.config.clone())?;
+    for notice in &config.notices {
+        config_source::log_notice(notice);
+    }
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
     let labels = devices::node_report::labels(&set, line.family());

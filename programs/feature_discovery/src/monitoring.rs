@@ -17,7 +17,7 @@ pub(crate) const REQUESTS: Metric = Metric {
     name: "directx_feature_discovery_requests_total",
     kind: MetricKind::Counter,
     labels: &["purpose", "result"],
-    help: "Requests to the API server",
+    help: "Requests to the API server, and changes of the node that it sent",
     source: "the program",
 };
 

@@ -94,7 +94,7 @@ async fn scenario<H: Host>(kubelet: &KubeletDouble<H>) {
     change_host(|| set_devices(&[(11, 1), (12, 2)])).await;
     until(kubelet, "a second device arrives", (2, 2)).await;
     change_host(|| set_devices(&[(12, 2)])).await;
-    until(kubelet, "one disappears and is unhealthy for its grace time", (2, 1)).await;
+    until(kubelet, "one disappears and is unhealthy for its grace period", (2, 1)).await;
     change_host(|| set_devices(&[(99, 1), (12, 2)])).await;
     until(kubelet, "it returns with another LUID", (2, 2)).await;
     change_host(|| {

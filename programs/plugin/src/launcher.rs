@@ -11,7 +11,7 @@ use node::cli::Failure;
 use node::daemon::background_query::BackgroundQuery;
 use tokio::time::timeout;
 
-/// Writes the files on this host, or says why it cannot. It blocks, perhaps for ever.
+/// Writes the files on this host, or says why it cannot. It blocks, perhaps forever.
 pub(crate) type ProvideLauncher = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
 /// When to try again to provide files that could not be provided. Until then, containers that start

@@ -19,7 +19,7 @@ const MISSING: &str = "set visibility.enabled of the chart, which copies directx
      directx-visible-filter.dll to %ProgramFiles%\\directx-visible; or copy them there or beside the \
      plugin, or set visibility: off";
 const REFUSED: &str = "remove the folder if it is a link or belongs to another account, and look for an antivirus program \
-     that locks the file; the plugin tries again with the next read of the host";
+     that locks the file; the plugin tries again every ten seconds";
 
 /// The folder of this version.
 pub(crate) struct LauncherFolder {

@@ -55,6 +55,8 @@ impl ScrapeSources {
             .iter()
             .flat_map(|r| r.registrations.iter().map(|(cause, n)| (r.name.clone(), *cause, *n)))
             .collect();
+        // Whoever changes it must not wait for the text.
+        let reloads = self.reloads.borrow().clone();
         let scrape = Scrape {
             host_name: &self.host_name,
             version: env!("CARGO_PKG_VERSION"),
@@ -65,7 +67,7 @@ impl ScrapeSources {
             processes: &processes,
             resources: &resources,
             registrations: &registrations,
-            reloads: &self.reloads.borrow(),
+            reloads: &reloads,
             log_lines_dropped: log_output::dropped_lines(),
             readings: &self.readings(),
         };

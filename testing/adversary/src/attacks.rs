@@ -86,7 +86,7 @@ pub(crate) const ATTACKS: &[Attack] = &[
     with_log(LogOutput::Full, attack("log-full", "the log's disk is full", log::calls)),
     attack(
         "large-requests",
-        "preferred allocations of 8,192 slots and of 400,000 unknown IDs, Allocate for thousands of containers",
+        "preferred allocations of 8,192 replicas and of 400,000 unknown IDs, Allocate for thousands of containers",
         calls::large,
     ),
     attack(

@@ -7,7 +7,7 @@ import (
 )
 
 // A GPU that disappears cannot be requested any more, and the kubelet reports it to the pod that
-// holds it, also after the grace time. Both end when it returns.
+// holds it, also after the grace period. Both end when it returns.
 func TestRemovedGPUReturns(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "removal", "removalGraceSeconds: 1")
@@ -18,7 +18,7 @@ func TestRemovedGPUReturns(t *testing.T) {
 	// The kubelet reports a device that is no longer listed as healthy.
 	time.Sleep(3 * time.Second)
 	if got := unhealthy(pods); got != 1 {
-		t.Errorf("after the grace time, %d devices of pods are unhealthy, expected 1", got)
+		t.Errorf("after the grace period, %d devices of pods are unhealthy, expected 1", got)
 	}
 
 	n.host.returnGPU(gpu)

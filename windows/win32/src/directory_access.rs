@@ -1,7 +1,8 @@
-//! Which accounts, other than Windows and the administrators, can change the contents of a directory.
+//! Which accounts, other than Windows and the administrators, can change a file or the contents of a
+//! directory.
 //!
-//! Reads the owner and the access control list (DACL) of a directory, as bytes, and returns the
-//! accounts with the rights that matter for a directory with sockets. The structures are those of
+//! Reads the owner and the access control list (DACL), as bytes, and returns the accounts with the
+//! rights that matter for a directory with sockets or a configuration file. The structures are those of
 //! winnt.h, described in Microsoft's \[MS-DTYP\], sections 2.4.2 to 2.4.5.
 
 use std::fmt;
@@ -262,12 +263,20 @@ pub fn directory_writers(directory: &Path) -> io::Result<Vec<Writer>> {
 }
 
 /// Why a file must not decide what this process does: another account than the process's, SYSTEM and
-/// Administrators may change or replace it. `None` if no other account may, or if there is no file.
+/// Administrators may change or replace it. `None` if no other account may.
+///
+/// # Errors
+/// There is no file.
 #[cfg(windows)]
-#[must_use]
-pub fn distrust(file: &Path) -> Option<String> {
+pub fn distrust(file: &Path) -> io::Result<Option<String>> {
     let own = crate::sys::security::own_account().ok().and_then(|own| sid(&own));
-    distrust_of(file, own.as_ref(), directory_writers)
+    distrust_of(file, own.as_ref(), |path| {
+        // The target of a link is not checked, and who owns the link may change it.
+        if std::fs::symlink_metadata(path)?.is_symlink() {
+            return Err(io::Error::other("it is a link"));
+        }
+        directory_writers(path)
+    })
 }
 
 /// The same, where `writers` returns who may change a file or folder, and `own` is the account of the
@@ -277,13 +286,17 @@ fn distrust_of(
     file: &Path,
     own: Option<&Sid>,
     writers: impl Fn(&Path) -> io::Result<Vec<Writer>>,
-) -> Option<String> {
+) -> io::Result<Option<String>> {
     for (level, path) in file.ancestors().enumerate() {
         let shown = path.display().to_string();
         let mut found = match writers(path) {
             Ok(found) => found,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(error) => return Some(format!("cannot read who may change `{shown}`: {error}")),
+            Err(error) if level == 0 && error.kind() == io::ErrorKind::NotFound => {
+                return Err(error);
+            }
+            Err(error) => {
+                return Ok(Some(format!("cannot find out who may change `{shown}`: {error}")));
+            }
         };
         // Above its folder, new files replace nothing.
         let is_near = level < 2;
@@ -293,11 +306,16 @@ fn distrust_of(
         });
         if !found.is_empty() {
             let who: Vec<String> = found.iter().map(|writer| writer.account.to_string()).collect();
-            let (who, command) = (who.join(", "), restriction(&shown, level > 0, &found));
-            return Some(format!("{who} may change `{shown}`; run {command}"));
+            let fix = if is_near {
+                format!("run {}", restriction(&shown, level > 0, &found))
+            } else {
+                // Its other contents may need these rights.
+                "move the file to a folder that only administrators may change".to_owned()
+            };
+            return Ok(Some(format!("{} may change `{shown}`; {fix}", who.join(", "))));
         }
     }
-    None
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use config::{Config, ConfigError, Environment, Flags};
+use config::{Config, ConfigError, Environment, Flags, Trust};
 use devices::DriverModel;
 
 /// Variables and files; the working directory is `/here`.
@@ -13,8 +13,8 @@ use devices::DriverModel;
 pub(crate) struct TestEnvironment {
     pub(crate) variables: BTreeMap<String, OsString>,
     pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
-    /// Files that others may change.
-    pub(crate) distrusted: Vec<PathBuf>,
+    /// What is not trusted.
+    pub(crate) distrusted: BTreeMap<PathBuf, Trust>,
 }
 
 impl TestEnvironment {
@@ -28,8 +28,8 @@ impl TestEnvironment {
         self
     }
 
-    pub(crate) fn distrusted(mut self, path: &str) -> TestEnvironment {
-        self.distrusted.push(path.into());
+    pub(crate) fn trust(mut self, path: &str, trust: Trust) -> TestEnvironment {
+        self.distrusted.insert(path.into(), trust);
         self
     }
 
@@ -59,9 +59,8 @@ impl Environment for TestEnvironment {
         self.files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn distrust(&self, path: &Path) -> Option<String> {
-        let is_distrusted = self.distrusted.iter().any(|distrusted| distrusted == path);
-        is_distrusted.then(|| "Users may change it".to_owned())
+    fn trust(&self, path: &Path) -> Trust {
+        self.distrusted.get(path).cloned().unwrap_or(Trust::Trusted)
     }
 }
 

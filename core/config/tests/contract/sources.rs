@@ -1,7 +1,7 @@
 //! Where values come from, and which source wins.
 
 use crate::environment::{TestEnvironment, effective, report};
-use config::{Config, Flags};
+use config::{Config, Flags, Trust};
 use devices::{DriverModel, RuntimeMounts, Visibility};
 
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
@@ -70,7 +70,10 @@ fn a_default_file_that_others_may_change_is_ignored_with_a_notice() {
     let environment = TestEnvironment::default()
         .file("/here/wddm.yaml", "multitenancy: nonsense")
         .file("/here/wddm.json", r#"{"multitenancy": 3}"#)
-        .distrusted("/here/wddm.yaml");
+        .file("/here/wddm.yml", "multitenancy: 4")
+        .trust("/here/wddm.yaml", Trust::Distrusted("Users may change it".to_owned()))
+        // It was created between the check and the read.
+        .trust("/here/wddm.yml", Trust::Absent);
     let config = environment.load(&[DriverModel::Wddm]).unwrap();
     assert_eq!(replicas(&config), [3], "the next file is read");
     let notices = config.notices.join("\n").replace('\\', "/");
@@ -79,7 +82,7 @@ fn a_default_file_that_others_may_change_is_ignored_with_a_notice() {
     // An explicit file is trusted.
     let named = TestEnvironment::default()
         .file("/c.yaml", "multitenancy: 2")
-        .distrusted("/c.yaml")
+        .trust("/c.yaml", Trust::Distrusted("Users may change it".to_owned()))
         .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/c.yaml");
     assert_eq!(replicas(&named.load(&[DriverModel::Wddm]).unwrap()), [2]);
 }

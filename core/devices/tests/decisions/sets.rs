@@ -81,7 +81,7 @@ fn a_device_is_unhealthy_while_its_driver_is_replaced() {
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Unreadable))]);
     let set = step(&catalog, Some(&set), vec![], 2);
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Removed))]);
-    assert_eq!(set.deadline(), Some(at(61)), "one grace time for both");
+    assert_eq!(set.deadline(), Some(at(61)), "one grace period for both");
     let without_files = |luid| Adapter { luid: Luid(luid), ..without_driver_files(1) };
     let set = step(&catalog, Some(&set), vec![without_files(5)], 3);
     assert_eq!(health(&set), [(5, Health::Unhealthy(UnhealthyReason::NoDriverFiles))]);

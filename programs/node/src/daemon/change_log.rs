@@ -13,9 +13,9 @@ pub fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
     for resource in &after.resources {
         let old = before.and_then(|set| set.resource(&resource.spec.name));
         if old.is_none_or(|old| counts(old) != counts(resource)) {
-            let (devices, healthy, slots_per_device) = counts(resource);
+            let (devices, healthy, replicas_per_device) = counts(resource);
             tracing::info!(
-                resource = %resource.spec.name, devices, healthy, slots_per_device,
+                resource = %resource.spec.name, devices, healthy, replicas_per_device,
                 "resource devices updated"
             );
         }

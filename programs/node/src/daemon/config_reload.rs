@@ -113,6 +113,7 @@ impl ConfigReload {
             Ok(config) => {
                 // The same policy, perhaps on other lines.
                 log_changes(&following.active, &config);
+                log_notices(&following.active, &config);
                 following.active = *config;
                 if !self.status.send_if_modified(|status| status.last_error.take().is_some()) {
                     return None;
@@ -127,9 +128,7 @@ impl ConfigReload {
     pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
         log_changes(&following.active, &config);
-        for notice in config.notices.iter().filter(|n| !following.active.notices.contains(n)) {
-            config_source::log_notice(notice);
-        }
+        log_notices(&following.active, &config);
         following.active = config;
         self.status.send_modify(|status| {
             status.applied += 1;
@@ -159,6 +158,13 @@ fn log_changes(before: &Config, after: &Config) {
     for KeyChange { model, key, before, after } in changed_keys(before, after) {
         let model = model.map(DriverModel::name);
         tracing::info!(model, key, before, value = after, "configuration changed");
+    }
+}
+
+/// Logs the notices that `before` does not have.
+fn log_notices(before: &Config, after: &Config) {
+    for notice in after.notices.iter().filter(|notice| !before.notices.contains(notice)) {
+        config_source::log_notice(notice);
     }
 }
 

@@ -1,11 +1,13 @@
 //! The configuration of this process: its options, environment and files.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
+#[cfg(windows)]
+use config::Trust;
 use config::{Config, Environment, Flags, Origin, ProcessEnvironment};
 use devices::DriverModel;
 
@@ -20,6 +22,8 @@ pub struct Reading {
     pub result: Result<Config, Failure>,
     /// Every file that was looked for.
     pub files: Vec<ConfigFile>,
+    /// Whether one of them is ignored because others may change it.
+    pub has_distrusted: bool,
 }
 
 /// A file that was looked for.
@@ -27,7 +31,7 @@ pub struct Reading {
 pub struct ConfigFile {
     /// Where it was looked for.
     pub path: PathBuf,
-    /// Whether there is something, which perhaps cannot be read.
+    /// Whether there is something that is trusted, which perhaps cannot be read.
     pub exists: bool,
 }
 
@@ -50,8 +54,9 @@ impl ConfigSource {
             let hint = error.hint().map(str::to_owned);
             Failure::usage(error).hint_if_any(hint)
         });
-        let reads = environment.0.into_inner().into_iter();
-        Reading { result, files: reads.map(|(file, _)| file).collect() }
+        let has_distrusted = environment.has_distrusted.get();
+        let reads = environment.reads.into_inner().into_iter();
+        Reading { result, files: reads.map(|(file, _)| file).collect(), has_distrusted }
     }
 }
 
@@ -66,7 +71,10 @@ pub fn load(driver_models: &[DriverModel], config: Option<PathBuf>) -> Result<Co
 /// The environment of this process. It records the files that are read, and reads each only once:
 /// a file that several driver models share must not change in between.
 #[derive(Default)]
-struct RecordedReads(RefCell<Vec<(ConfigFile, Option<Vec<u8>>)>>);
+struct RecordedReads {
+    reads: RefCell<Vec<(ConfigFile, Option<Vec<u8>>)>>,
+    has_distrusted: Cell<bool>,
+}
 
 impl Environment for RecordedReads {
     fn variable(&self, name: &str) -> Option<OsString> {
@@ -82,24 +90,32 @@ impl Environment for RecordedReads {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let known = self.0.borrow().iter().find(|(file, _)| file.path == path).cloned();
+        let known = self.reads.borrow().iter().find(|(file, _)| file.path == path).cloned();
         if let Some((_, Some(bytes))) = known {
             return Ok(bytes);
         }
         let result = ProcessEnvironment.read(path);
         let exists = !matches!(&result, Err(error) if error.kind() == io::ErrorKind::NotFound);
         let file = ConfigFile { path: path.to_owned(), exists };
-        self.0.borrow_mut().push((file, result.as_ref().ok().cloned()));
+        self.reads.borrow_mut().push((file, result.as_ref().ok().cloned()));
         result
     }
 
     /// On Windows, where ordinary users may create folders on the system drive.
     #[cfg(windows)]
-    fn distrust(&self, path: &Path) -> Option<String> {
-        let reason = win32::directory_access::distrust(path)?;
-        // Watched as well: it may be trusted later.
-        self.0.borrow_mut().push((ConfigFile { path: path.to_owned(), exists: false }, None));
-        Some(format!("{reason}, or name the file with --config"))
+    fn trust(&self, path: &Path) -> Trust {
+        let trust = match win32::directory_access::distrust(path) {
+            Ok(None) => return Trust::Trusted,
+            Ok(Some(reason)) => {
+                self.has_distrusted.set(true);
+                Trust::Distrusted(format!("{reason}, or name the file with --config"))
+            }
+            Err(_not_found) => Trust::Absent,
+        };
+        // Watched as well: it may be created or trusted later.
+        let file = ConfigFile { path: path.to_owned(), exists: false };
+        self.reads.borrow_mut().push((file, None));
+        trust
     }
 }
 

@@ -18,6 +18,10 @@ use crate::daemon::config_source::{ConfigFile, ConfigSource, Reading};
 /// After this time a missing file is an error.
 const MISSING_TIME: Duration = Duration::from_secs(60);
 
+/// How often a file that is ignored because others may change it is checked again: changed access
+/// rights leave its size and times as they are.
+const TRUST_INTERVAL: Duration = Duration::from_secs(10);
+
 /// A configuration whose files have changed.
 pub(crate) type Update = Result<Box<Config>, Failure>;
 
@@ -48,6 +52,8 @@ struct WatchedFiles {
     in_use: Vec<PathBuf>,
     /// Since when one of them has been missing.
     missing_since: Option<Instant>,
+    /// When it was found that one is not trusted.
+    distrusted_at: Option<Instant>,
 }
 
 impl WatchedFiles {
@@ -55,16 +61,18 @@ impl WatchedFiles {
         let (paths, in_use) = (paths(files), existing(files));
         // They may have changed since they were read.
         let poll = FilePoll::unknown(paths.clone());
-        WatchedFiles { poll, paths, in_use, missing_since: None }
+        WatchedFiles { poll, paths, in_use, missing_since: None, distrusted_at: None }
     }
 
     /// What `read` returns, if a file has changed or is still missing.
     fn update(&mut self, read: impl FnOnce() -> Reading) -> Option<Update> {
         let is_due = self.missing_since.is_some_and(|since| since.elapsed() >= MISSING_TIME);
-        if !self.poll.has_changed() && !is_due {
+        let is_checked = self.distrusted_at.is_some_and(|at| at.elapsed() >= TRUST_INTERVAL);
+        if !self.poll.has_changed() && !is_due && !is_checked {
             return None;
         }
-        let Reading { result, files } = read();
+        let Reading { result, files, has_distrusted } = read();
+        self.distrusted_at = has_distrusted.then(Instant::now);
         if paths(&files) != self.paths {
             self.paths = paths(&files);
             self.poll = FilePoll::unknown(self.paths.clone());
@@ -133,5 +141,21 @@ mod tests {
             write();
             assert_eq!(update(Duration::ZERO), Some(None));
         }
+    }
+
+    #[test]
+    fn a_file_that_is_not_trusted_is_checked_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = ConfigSource::new(&[], Some(folder.path().join("config.yaml")), None);
+        let mut watched = WatchedFiles::new(&source.read().files);
+        let mut is_read = |has_distrusted, passed: Duration| {
+            watched.distrusted_at = watched.distrusted_at.map(|at| at.checked_sub(passed).unwrap());
+            watched.update(|| Reading { has_distrusted, ..source.read() }).is_some()
+        };
+        assert!(is_read(true, Duration::ZERO), "it may have changed since the start");
+        assert!(!is_read(true, Duration::ZERO));
+        assert!(is_read(true, TRUST_INTERVAL));
+        assert!(is_read(false, TRUST_INTERVAL));
+        assert!(!is_read(false, TRUST_INTERVAL), "it is trusted now");
     }
 }

@@ -37,7 +37,7 @@ impl Inputs {
         let event_loop = event_loop::build()?;
         let host = HostAccess::of(input.inventory.as_deref())?;
         let source = ConfigSource::new(driver_models, input.config.clone(), device_plugin_dir);
-        let Reading { result, files } = source.read();
+        let Reading { result, files, .. } = source.read();
         Ok(Inputs { event_loop, host, config: result?, reload: ReloadParts { source, files } })
     }
 }

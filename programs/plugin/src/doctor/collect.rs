@@ -4,7 +4,6 @@
 #[cfg(any(windows, test))]
 mod containerd;
 mod device_plugin_dir;
-#[cfg(any(windows, test))]
 #[cfg(windows)]
 mod live;
 #[cfg(any(windows, test))]

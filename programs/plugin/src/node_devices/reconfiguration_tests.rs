@@ -196,5 +196,5 @@ async fn a_change_reaches_the_kubelet_on_the_open_stream() {
         ended = plugin => panic!("the plugin ended: {ended:?}"),
     }
     let text = log.text();
-    assert!(text.contains("slots_per_device=3"), "{text}");
+    assert!(text.contains("replicas_per_device=3"), "{text}");
 }

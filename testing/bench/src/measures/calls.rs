@@ -13,7 +13,7 @@ use prost::Message;
 
 use super::group::{AppliesTo, Effort, Group, Row};
 
-/// Eight GPUs, from exclusive use to 2,048 replicas, and from one file to 16 files.
+/// Eight GPUs, from exclusive use to 1,024 replicas, and from one file to 16 files.
 const SHAPES: [Shape; 5] = [
     Shape { slots: 128, files: 1 },
     Shape { slots: 128, files: 4 },

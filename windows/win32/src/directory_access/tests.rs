@@ -179,7 +179,10 @@ fn a_file_is_trusted_only_if_nobody_else_may_change_or_replace_it() {
             };
             found.clone().map_err(|_| io::ErrorKind::NotFound.into())
         });
-        found.map(|text| text.split(';').next().unwrap_or_default().to_owned())
+        match found {
+            Ok(text) => text.map(|text| text.split(';').next().unwrap_or_default().to_owned()),
+            Err(error) => Some(error.kind().to_string()),
+        }
     };
     let safe = by(&administrators, &[&admin]);
     let everything = by(&administrators, &[&admin, &allow(FULL, USERS)]);
@@ -195,5 +198,8 @@ fn a_file_is_trusted_only_if_nobody_else_may_change_or_replace_it() {
     assert_eq!(reason(&safe, &safe, &theirs, SYSTEM), owner);
     assert_eq!(reason(&theirs, &theirs, &theirs, ALICE), None, "the account of the process");
     let missing = Err(InvalidAcl);
-    assert_eq!(reason(&missing, &listed, &listed, SYSTEM), None, "there is no file");
+    let not_found = Some(io::ErrorKind::NotFound.to_string());
+    assert_eq!(reason(&missing, &listed, &listed, SYSTEM), not_found);
+    let unknown = reason(&safe, &safe, &missing, SYSTEM).unwrap();
+    assert!(unknown.starts_with("cannot find out who may change `/etc`"), "{unknown}");
 }

@@ -32,7 +32,7 @@ fn follow(path: &str, set_up: impl FnOnce(&Path)) -> Followed {
 
 fn start(config: Option<PathBuf>) -> ConfigReload {
     let source = ConfigSource::new(&[DriverModel::Wddm], config, None);
-    let Reading { result, files } = source.read();
+    let Reading { result, files, .. } = source.read();
     ConfigReload::start(ReloadParts { source, files }, result.unwrap()).unwrap()
 }
 
