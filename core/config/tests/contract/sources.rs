@@ -81,10 +81,10 @@ fn a_default_file_that_others_may_change_is_ignored_with_a_notice() {
     assert_eq!(notices, expected);
     // An explicit file is trusted.
     let named = TestEnvironment::default()
-        .file("/c.yaml", "multitenancy: 2")
-        .trust("/c.yaml", Trust::Distrusted("Users may change it".to_owned()))
-        .variable("WDDM_DEVICE_PLUGIN_CONFIG_FILE", "/c.yaml");
-    assert_eq!(replicas(&named.load(&[DriverModel::Wddm]).unwrap()), [2]);
+        .file("c.yaml", "multitenancy: 2")
+        .trust("c.yaml", Trust::Distrusted("Users may change it".to_owned()));
+    let flags = Flags { config: Some("c.yaml".into()), ..Flags::default() };
+    assert_eq!(replicas(&config::load(&flags, &named).unwrap()), [2, 2]);
 }
 
 #[test]
