@@ -129,7 +129,7 @@ fn a_default_configuration_that_others_may_change_is_ignored() {
         report(&host)
     });
     fs::remove_dir_all(folder.parent().unwrap()).unwrap();
-    expect_finding(&reports[0], "configuration", "ok", "multitenancy=3");
+    expect_finding(&reports[0], "configuration", "ok", "multitenancy = 3");
     let ignored = r"wddm.yaml` is ignored: Everyone (S-1-1-0) may change `C:\etc\directx-device-plugins`; run `icacls";
     expect_finding(&reports[1], "configuration", "ok", "every value is a default");
     assert!(about(&reports[1], "configuration").contains(ignored), "{}", reports[1]);
