@@ -30,7 +30,10 @@ fn files_are_written_to_the_host_and_repaired() {
     }
 
     let serve = || {
-        Daemon::start(host.lasting_command(&plugin).args(["serve", "--config", config.as_str()]))
+        let mut command = host.lasting_command(&plugin);
+        // Windows always sets it; this Wine prefix does not.
+        command.env("ProgramFiles", r"C:\Program Files");
+        Daemon::start(command.args(["serve", "--config", config.as_str()]))
     };
     // The folder of this version, the only one.
     let version = || -> PathBuf {
@@ -56,6 +59,7 @@ fn files_are_written_to_the_host_and_repaired() {
 
     let doctor = || {
         let mut doctor = host.command(&plugin);
+        doctor.env("ProgramFiles", r"C:\Program Files");
         text(&output(doctor.args(["doctor", "--config", config.as_str()])).stdout)
     };
     let healthy = doctor();
