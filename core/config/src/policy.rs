@@ -96,7 +96,7 @@ fn container(settings: &Settings) -> ContainerPolicy {
     let excluded = settings.exclude_mounts.value.0.iter();
     ContainerPolicy {
         runtime_mounts: settings.runtime_mounts.value.0.0,
-        omits_wow64: !settings.runtime_files_wow64.value.0,
+        omit_wow64: !settings.runtime_files_wow64.value.0,
         exclude_mounts: excluded.map(|name| name.0.clone()).collect(),
         additional: settings.additional_mounts.value.0.clone(),
         additional_wow64: settings.additional_mounts_wow64.value.0.clone(),

@@ -38,7 +38,7 @@ pub struct LauncherProblem {
 pub(crate) fn add(
     plan: &mut MountPlan,
     excluded: &[&FileName],
-    omits_wow64: bool,
+    omit_wow64: bool,
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<(), LauncherProblem> {
@@ -56,7 +56,7 @@ pub(crate) fn add(
     let [program, filter, filter32] = files.map(usable);
     let mut added = vec![program?, filter?];
     // Without this one, only 32-bit programs see all devices.
-    added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present && !omits_wow64));
+    added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present && !omit_wow64));
     plan.files.extend(added);
     Ok(())
 }

@@ -186,8 +186,7 @@ impl MountTable {
         let driver = |files: &[RuntimeFile]| {
             if only_additional { Vec::new() } else { files.to_vec() }
         };
-        let for_wow64 =
-            |files: Vec<RuntimeFile>| if container.omits_wow64 { vec![] } else { files };
+        let for_wow64 = |files: Vec<RuntimeFile>| if container.omit_wow64 { vec![] } else { files };
         let additional = |mounts: &AdditionalMounts| {
             mounts
                 .get(&device.vendor)

@@ -271,8 +271,8 @@ impl<'r> Request<'r> {
         if self.resource.visibility == Visibility::Launcher {
             let excluded = self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts);
             let excluded: Vec<_> = excluded.collect();
-            let omits_wow64 = self.entries.iter().any(|e| e.policy.container.omits_wow64);
-            let added = launcher::add(&mut mounts, &excluded, omits_wow64, host, exists);
+            let omit_wow64 = self.entries.iter().any(|e| e.policy.container.omit_wow64);
+            let added = launcher::add(&mut mounts, &excluded, omit_wow64, host, exists);
             warnings.extend(added.err().map(PlanWarning::NoLauncher));
         }
         ContainerContents { devices, mounts, envs }

@@ -117,7 +117,7 @@ pub struct ContainerPolicy {
     pub runtime_mounts: RuntimeMounts,
     /// Whether none of these files, nor the 32-bit filter of `directx-visible`, goes into `SysWOW64`.
     /// The user's mounts there stay.
-    pub omits_wow64: bool,
+    pub omit_wow64: bool,
     /// Destinations that are never mounted, compared case-insensitively.
     pub exclude_mounts: Vec<FileName>,
     /// The user's mounts into System32.

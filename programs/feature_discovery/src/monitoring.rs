@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::header::ACCEPT;
 use http::{HeaderMap, StatusCode};
 use node::cli::Failure;
 use plugin::metrics::{Format, Metric, MetricKind, Sheet, labels};
@@ -115,8 +114,7 @@ pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Failu
 async fn answer(path: &str, headers: &HeaderMap, event_loop: &Handle, requests: &Requests) -> Page {
     match path {
         "/metrics" => {
-            let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-            let format = Format::for_accept(accept.unwrap_or_default());
+            let format = Format::accepted(headers);
             page(StatusCode::OK, format.content_type(), requests.render(format).into())
         }
         "/healthz" => health(event_loop).await,

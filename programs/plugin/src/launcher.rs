@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use devices::Catalog;
 use node::cli::Failure;
 use node::daemon::background_query::BackgroundQuery;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Writes the files on this host, or says why it cannot. It blocks, perhaps forever.
 pub(crate) type ProvideLauncher = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
@@ -29,20 +29,21 @@ pub(crate) struct NodeLauncher {
     query: BackgroundQuery<Result<(), Failure>>,
     /// Why the files cannot be provided.
     problem: Option<String>,
+    retry_at: Option<Instant>,
 }
 
 impl NodeLauncher {
     /// The files that `provide` writes.
     pub(crate) fn new(provide: Option<ProvideLauncher>) -> NodeLauncher {
         let query = BackgroundQuery::new("launcher files", "containers get no directx-visible");
-        NodeLauncher { provide, query, problem: None }
+        NodeLauncher { provide, query, problem: None, retry_at: None }
     }
 
     /// Provides the files if a resource of `catalog` has them. Files that were damaged or removed
     /// are written again.
     pub(crate) async fn update(&mut self, catalog: &Catalog) {
         let Some(provide) = self.provide.clone().filter(|_| catalog.mounts_launcher()) else {
-            self.problem = None;
+            (self.problem, self.retry_at) = (None, None);
             return;
         };
         // Only the first attempt waits for a write that hangs.
@@ -66,7 +67,13 @@ impl NodeLauncher {
                 tracing::info!("directx-visible is provided again");
             }
         }
+        self.retry_at = problem.is_some().then(|| Instant::now() + RETRY);
         self.problem = problem;
+    }
+
+    /// When to try again to provide files that could not be provided.
+    pub(crate) fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
     }
 
     /// Why containers do not get the files, for the status.

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use crate::metrics::Format;
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::header::ACCEPT;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use kubelet::Readiness;
@@ -123,11 +122,7 @@ struct MonitoringPages {
 impl MonitoringPages {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Page {
         match request.uri().path() {
-            "/metrics" => {
-                let accept = request.headers().get_all(ACCEPT).iter();
-                let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
-                self.metrics(Format::for_accept(&accept.join(","))).await
-            }
+            "/metrics" => self.metrics(Format::accepted(request.headers())).await,
             "/healthz" => health(&self.sources.event_loop).await,
             "/readyz" => self.readiness(),
             _ => text(StatusCode::NOT_FOUND, "no such page\n"),

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use devices::{Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment, ResourceDevices};
+use devices::{Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment};
 use kubelet::pod_resources::Attribution;
 use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
 use node::cli::Failure;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::advertised_resource::AdvertisedResource;
 use crate::device_holders::{AskHolders, DeviceHolders};
-use crate::launcher::{self, NodeLauncher};
+use crate::launcher::NodeLauncher;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::{KnownSets, PublishedDevices};
 use node::daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
@@ -249,15 +249,20 @@ impl NodeDevices {
                 None => std::future::pending().await,
             }
         };
+        let retry_at = self.launcher.retry_at();
+        let launcher_due = async {
+            match retry_at {
+                Some(at) => tokio::time::sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             read = self.reader.next() => read.map(Event::Read),
             schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
             uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
             holders = self.holders.next() => Ok(Event::Holders(holders)),
             () = review_due => Ok(Event::ReviewDue),
-            () = tokio::time::sleep(launcher::RETRY), if self.launcher.notice().is_some() => {
-                Ok(Event::LauncherDue)
-            }
+            () = launcher_due => Ok(Event::LauncherDue),
             change = self.configuration.next() => Ok(Event::Configuration(change)),
         }
     }
@@ -297,7 +302,7 @@ impl NodeDevices {
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
     fn publish_first(&mut self) -> Result<(), NodeDevicesError> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
-        let lists = lists(&set)?;
+        let lists = checked(lists(&set))?;
         change_log::log_changes(None, &set);
         self.publish(set, lists);
         self.published.set_known();
@@ -342,7 +347,7 @@ impl NodeDevices {
     fn reconfigure(&mut self, catalog: Catalog) -> Result<(), NodeDevicesError> {
         let before = self.published.set();
         let set = before.reconfigured(catalog.offer(&self.snapshot));
-        let lists = lists(&set)?;
+        let lists = checked(lists(&set))?;
         if self.published.pending().is_none() {
             change_log::log_changes(Some(&before), &set);
         }
@@ -391,24 +396,24 @@ impl NodeDevices {
         Moment(self.origin.elapsed())
     }
 
-    /// Publishes the set that follows `before`, unless the kubelet would refuse a list.
+    /// Publishes the set that follows `before`. A resource whose list the kubelet would refuse keeps
+    /// its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
-        match lists(&set) {
-            Ok(lists) => {
-                change_log::log_changes(Some(before), &set);
-                self.publish(set, lists);
-            }
-            Err(error) => {
-                tracing::error!(%error, "device list too large; keeping the previous devices");
-            }
-        }
+        change_log::log_changes(Some(before), &set);
+        let lists = lists(&set).collect();
+        self.publish(set, lists);
     }
 
-    fn publish(&self, set: DeviceSet, lists: Vec<DeviceList>) {
+    fn publish(&self, set: DeviceSet, lists: Vec<Result<DeviceList, NodeDevicesError>>) {
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
         self.published.publish(set);
         for (resource, list) in self.resources.iter().zip(lists) {
-            resource.publish(list);
+            match list {
+                Ok(list) => resource.publish(list),
+                Err(error) => {
+                    tracing::error!(%error, "device list too large; keeping the previous list");
+                }
+            }
         }
     }
 
@@ -439,9 +444,9 @@ impl NodeDevices {
     }
 }
 
-/// The list of each resource.
-fn lists(set: &DeviceSet) -> Result<Vec<DeviceList>, NodeDevicesError> {
-    let list = |resource: &Arc<ResourceDevices>| {
+/// The list of each resource, or the error that the kubelet would refuse it.
+fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, NodeDevicesError>> {
+    set.resources.iter().map(|resource| {
         let slots = resource.slots().map(|slot| AdvertisedDevice {
             id: slot.id.to_string(),
             healthy: slot.health.is_healthy(),
@@ -451,8 +456,14 @@ fn lists(set: &DeviceSet) -> Result<Vec<DeviceList>, NodeDevicesError> {
             resource: resource.spec.name.to_string(),
             list,
         })
-    };
-    set.resources.iter().map(list).collect()
+    })
+}
+
+/// All lists, or the first error.
+fn checked(
+    lists: impl Iterator<Item = Result<DeviceList, NodeDevicesError>>,
+) -> Result<Vec<Result<DeviceList, NodeDevicesError>>, NodeDevicesError> {
+    lists.map(|list| list.map(Ok)).collect()
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ fn every_key_in_any_case() {
     assert_eq!((policy.publish_numa, policy.removal_grace.as_secs()), (true, 5));
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
-    assert!(container.omits_wow64);
+    assert!(container.omit_wow64);
     assert_eq!(
         (container.multi_device, container.omit_environment_hints),
         (MultiDevice::Reject, true)

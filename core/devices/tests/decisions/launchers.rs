@@ -71,7 +71,7 @@ fn every_device_entry_gets_the_launcher_if_the_resource_has_it() {
         assert_eq!(launcher(&plan), MOUNTS);
         assert!(launcher(&planned(wddm(1), on, GPU, &never)).is_empty());
     }
-    let plan = planned(with(|c| c.omits_wow64 = true), &one, GPU, &never);
+    let plan = planned(with(|c| c.omit_wow64 = true), &one, GPU, &never);
     assert_eq!(launcher(&plan), MOUNTS[..2], "not the filter for 32-bit programs");
     let mut legacy = model(DriverModel::Legacy);
     legacy.match_name = None;

@@ -252,7 +252,7 @@ fn files_for_32_bit_programs_can_be_omitted() {
         destination: Destination::parse("extra32.dll").unwrap(),
     };
     let policy = with(|c| {
-        c.omits_wow64 = true;
+        c.omit_wow64 = true;
         c.additional_wow64.insert(Vendor::Nvidia, vec![extra]);
     });
     let plan = planned(policy, &host(vec![gpu(1, NVIDIA)]), &[FIRST]).unwrap();

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use http::HeaderMap;
+use http::header::ACCEPT;
+
 use crate::metrics::plugin_metrics::PluginMetrics;
 use crate::metrics::scrape::Scrape;
 use crate::metrics::sheet::{Labels, Sheet, labels};
@@ -17,6 +20,13 @@ pub enum Format {
 }
 
 impl Format {
+    /// The format that a client with these headers gets.
+    #[must_use]
+    pub fn accepted(headers: &HeaderMap) -> Format {
+        let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        Format::for_accept(&accepted.collect::<Vec<_>>().join(","))
+    }
+
     /// The format that a client with this `Accept` header gets.
     #[must_use]
     pub fn for_accept(accept: &str) -> Format {

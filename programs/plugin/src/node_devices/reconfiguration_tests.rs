@@ -118,8 +118,8 @@ fn a_name_that_moves_from_a_rule_to_a_driver_model_is_another_resource() {
     assert_eq!(resources(&devices)[0].socket_prefix(), "wddm");
 }
 
-#[test]
-fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
+/// So many GPUs that a list with all replicas is too large.
+fn many_gpus() -> HostSnapshot {
     let host = include_str!("../../../../fixtures/inventories/aws-t4-two.yaml");
     let mut snapshot = config::inventory::parse("aws-t4-two.yaml", host).unwrap();
     let gpu = snapshot.adapters.remove(0);
@@ -131,7 +131,24 @@ fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
             gpu
         })
         .collect();
-    let mut devices = NodeDevices::fixed(catalog_of(""), snapshot).unwrap();
+    snapshot
+}
+
+/// Other resources and removed devices must not wait for it.
+#[tokio::test]
+async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
+    let (all, mut few) = (many_gpus(), many_gpus());
+    few.adapters.truncate(8);
+    let mut devices = NodeDevices::fixed(catalog_of("multitenancy: 1024"), few).unwrap();
+    devices.snapshot = all;
+    devices.advance();
+    assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 8 * 1024)]);
+    assert_eq!(devices.published().set().resources[0].entries().len(), 64);
+}
+
+#[test]
+fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
+    let mut devices = NodeDevices::fixed(catalog_of(""), many_gpus()).unwrap();
     let error = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
     assert!(error.to_string().contains(DISPLAY), "{error}");
     let failure = Failure::from(error);

@@ -1,6 +1,7 @@
 //! The node's devices with a host that a test controls.
 
 use super::*;
+use crate::launcher;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
