@@ -97,19 +97,8 @@ impl<'a> Queries<'a> {
             let path = self.driver_store_path();
             driver_store = path.map_err(|note| self.notes.push(note)).ok();
         }
-        Ok(Adapter {
-            luid: self.open.luid(),
-            attributes: report.attributes(),
-            hardware: facts.hardware,
-            integrated: facts.integrated,
-            detachable: facts.detachable,
-            hardware_id: facts.hardware_id,
-            driver_description: facts.driver_description,
-            driver_version: facts.driver_version,
-            dedicated_memory_mib: facts.dedicated_memory.map(|bytes| bytes >> 20),
-            pnp,
-            driver_store: driver_store.map(|path| self.driver_store(path, has_folder)),
-        })
+        let driver_store = driver_store.map(|path| self.driver_store(path, has_folder));
+        Ok(facts.adapter(self.open.luid(), report.attributes(), pnp, driver_store))
     }
 
     fn report(&mut self, kind: KernelReport) -> Result<KernelReport, String> {

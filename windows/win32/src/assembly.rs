@@ -118,19 +118,7 @@ fn adapter(
     let facts = host.adapter(luid)?;
     let device = candidate.map(|candidate| candidate.device).transpose()?;
     let driver_store = driver_store(host, inside_container, luid, device.as_ref(), notes)?;
-    Ok(Adapter {
-        luid,
-        attributes,
-        hardware: facts.hardware,
-        integrated: facts.integrated,
-        detachable: facts.detachable,
-        hardware_id: facts.hardware_id,
-        driver_description: facts.driver_description,
-        driver_version: facts.driver_version,
-        dedicated_memory_mib: facts.dedicated_memory.map(|bytes| bytes >> 20),
-        pnp: device.map(|device| device.pnp),
-        driver_store,
-    })
+    Ok(facts.adapter(luid, attributes, device.map(|device| device.pnp), driver_store))
 }
 
 fn driver_store(

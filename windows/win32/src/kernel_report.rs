@@ -5,7 +5,9 @@
 //! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with
 //! that version. The feature level stays unknown.
 
-use devices::{Attribute, Attributes, DriverVersion, HardwareId, Luid};
+use devices::{
+    Adapter, Attribute, Attributes, DriverStore, DriverVersion, HardwareId, Luid, PnpDevice,
+};
 
 /// The flags of `D3DKMT_ADAPTERTYPE` (d3dkmthk.h).
 const RENDER_SUPPORTED: u32 = 1;
@@ -54,6 +56,32 @@ pub struct AdapterFacts {
     pub driver_version: Option<DriverVersion>,
     /// In bytes.
     pub dedicated_memory: Option<u64>,
+}
+
+impl AdapterFacts {
+    /// The adapter with these properties.
+    #[must_use]
+    pub fn adapter(
+        self,
+        luid: Luid,
+        attributes: Attributes,
+        pnp: Option<PnpDevice>,
+        driver_store: Option<DriverStore>,
+    ) -> Adapter {
+        Adapter {
+            luid,
+            attributes,
+            hardware: self.hardware,
+            integrated: self.integrated,
+            detachable: self.detachable,
+            hardware_id: self.hardware_id,
+            driver_description: self.driver_description,
+            driver_version: self.driver_version,
+            dedicated_memory_mib: self.dedicated_memory.map(|bytes| bytes >> 20),
+            pnp,
+            driver_store,
+        }
+    }
 }
 
 impl KernelReport {
