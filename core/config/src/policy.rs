@@ -43,7 +43,6 @@ pub(crate) struct ModelSettings {
 pub(crate) fn model_settings(
     variables: &Variables<'_>,
     file: &FileSettings,
-    named_by_user: bool,
 ) -> Result<ModelSettings, ConfigError> {
     let model = variables.model;
     let settings = variables.values()?.or(file.values(model), model);
@@ -72,7 +71,6 @@ pub(crate) fn model_settings(
             resource: shared_name(&settings, &settings.resource_name.value.0, sharing.replicas)?,
             sharing,
             include_integrated: settings.include_integrated.value.0,
-            named_by_user,
             include_detachable: settings.include_detachable.value.0,
             match_name: match_name.map(|name| name.value),
             rules: rules.iter().map(|r| r.rule.clone()).collect(),

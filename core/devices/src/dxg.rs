@@ -51,11 +51,14 @@ pub(crate) fn contents(
     let mut mounts = MountPlan::default();
     match policy.runtime_mounts {
         _ if policy.cdi_devices => {}
-        RuntimeMounts::Never => {
-            let without = devices.iter().map(|device| (device.luid, NoMountsReason::Never));
+        RuntimeMounts::Never | RuntimeMounts::Extra => {
+            let reason = match policy.runtime_mounts {
+                RuntimeMounts::Extra => NoMountsReason::ExtraOnLinux,
+                _ => NoMountsReason::Never,
+            };
+            let without = devices.iter().map(|device| (device.luid, reason));
             mounts.devices_without_mounts.extend(without);
         }
-        RuntimeMounts::Extra => {}
         RuntimeMounts::Auto | RuntimeMounts::Always => {
             for folder in DXG_FOLDERS {
                 let found = !host.is_this_machine || exists(folder);
@@ -73,10 +76,10 @@ pub(crate) fn contents(
     ContainerContents { devices: devices.to_vec(), mounts, envs }
 }
 
-/// Adds the variables with which each vendor's libraries choose devices.
+/// Adds the variables with which each vendor's libraries choose GPUs.
 fn add_hints(envs: &mut BTreeMap<String, String>, devices: &[Arc<Device>]) {
     let indexes = |vendor| {
-        let of_vendor = devices.iter().filter(|device| device.vendor == vendor);
+        let of_vendor = devices.iter().filter(|device| device.vendor == vendor && device.display);
         let indexes = of_vendor.filter_map(|device| device.vendor_index);
         let indexes: Vec<String> = indexes.map(|index| index.to_string()).collect();
         Some(indexes.join(",")).filter(|list| !list.is_empty())

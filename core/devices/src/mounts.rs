@@ -140,6 +140,9 @@ pub enum NoMountsReason {
     /// `runtimeMounts: never`.
     #[error("runtimeMounts is never")]
     Never,
+    /// `runtimeMounts: extra` on Linux.
+    #[error("runtimeMounts is extra, and Linux containers have no additional mounts")]
+    ExtraOnLinux,
     /// `runtimeMounts: auto` on a build that mounts the driver's files itself.
     #[error(
         "runtimeMounts is auto and Windows build {FIRST_BUILD_WITHOUT_MOUNTS} or newer mounts \
@@ -166,6 +169,7 @@ impl NoMountsReason {
                 Some("set `runtimeMounts: extra` to mount only the additional mounts")
             }
             NoMountsReason::Never
+            | NoMountsReason::ExtraOnLinux
             | NoMountsReason::NoDriverStore
             | NoMountsReason::DriverStoreOutside
             | NoMountsReason::InsideContainer => None,

@@ -145,6 +145,10 @@ impl Catalog {
                 self.model_of(&device, platform)?;
             let claims = |rule: &ResourceRule| rule.matches.matches(&device, policy.model);
             let rule = policy.rules.iter().position(claims);
+            let on_linux = platform == Platform::LinuxDxg;
+            if on_linux && policy.model == DriverModel::Mcdm && rule.is_none() {
+                return Err(SkipReason::ComputeOnlyOnLinux);
+            }
             matched.extend(rule.map(|rule| &policy.rules[rule]));
             let resource = rule.map_or(*resource, |rule| rule_resources[rule]);
             Ok((resource, device, policy.clone()))
@@ -177,9 +181,6 @@ impl Catalog {
         let include_integrated = policy.include_integrated.unwrap_or(on_linux);
         check_scope(device, include_integrated, policy.include_detachable)?;
         match (&policy.match_name, policy.model) {
-            (_, DriverModel::Mcdm) if on_linux && !policy.named_by_user => {
-                Err(SkipReason::ComputeOnlyOnLinux)
-            }
             (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
                 Err(SkipReason::Name(name.clone()))
             }

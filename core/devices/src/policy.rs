@@ -28,9 +28,6 @@ pub struct ModelPolicy {
     pub resource: ResourceName,
     /// How that resource is shared; rules inherit what they do not set.
     pub sharing: Sharing,
-    /// Whether the user named the driver model. Compute-only devices of a Linux host are not advertised
-    /// otherwise.
-    pub named_by_user: bool,
     /// Whether integrated adapters are advertised; `None` means only on Linux, where a laptop often
     /// has no other.
     pub include_integrated: Option<bool>,

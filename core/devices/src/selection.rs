@@ -180,7 +180,7 @@ pub enum SkipReason {
     NoLocationPath,
     /// NPUs are listed by `/dev/dxg`, and nothing can use them there (microsoft/WSL#40445).
     #[error(
-        "compute-only devices such as NPUs cannot be used through /dev/dxg; `--driver-model mcdm` \
+        "compute-only devices such as NPUs cannot be used through /dev/dxg; a rule of `resources` \
          advertises them anyway"
     )]
     ComputeOnlyOnLinux,
@@ -249,6 +249,9 @@ pub(crate) fn select<T>(
 /// The position of an adapter of a Linux host among those of its vendor. Its address is at the end of
 /// its ID.
 fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<usize> {
+    if snapshot.host.platform != Platform::LinuxDxg {
+        return None;
+    }
     let kind = |adapter: &Adapter| {
         (Vendor::from_id(adapter.hardware_id.vendor), adapter.attributes.display())
     };
@@ -257,10 +260,9 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<usize> {
         Some(id.rsplit('\\').next()?.to_owned())
     };
     let own = address(adapter)?;
-    let others =
-        snapshot.adapters.iter().filter(|other| other.hardware && kind(other) == kind(adapter));
-    let before = others.filter_map(address).filter(|address| *address < own).count();
-    (snapshot.host.platform == Platform::LinuxDxg).then_some(before)
+    let others = snapshot.adapters.iter();
+    let others = others.filter(|other| other.hardware && kind(other) == kind(adapter));
+    Some(others.filter_map(address).filter(|address| *address < own).count())
 }
 
 /// The device of an adapter, if the adapter is hardware with a `PnP` device that none of the adapters

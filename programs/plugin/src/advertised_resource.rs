@@ -165,13 +165,10 @@ impl kubelet::Resource for AdvertisedResource {
         let set = self.devices.set();
         let resource = self.of(&set)?;
         let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host);
+        cdi::provide_for(&set).map_err(|failure| Status::failed_precondition(failure.chain()))?;
         let outcome = plan.as_ref().map(|_| ()).map_err(refusal_reason);
         self.devices.metrics().allocate_answered(self.name(), outcome, began.elapsed());
         let plan = plan.map_err(|error| refuse(&error))?;
-        if plan.device == DeviceGrant::Cdi && set.host.is_this_machine {
-            cdi::provide(Path::new(cdi::FOLDER))
-                .map_err(|failure| Status::failed_precondition(failure.chain()))?;
-        }
         self.devices.allocated(resource, ids);
         self.log(&plan);
         Ok(response(plan))

@@ -1,18 +1,28 @@
 //! The CDI specification of the device of a Linux host
-//! (<https://github.com/cncf-tags/container-device-interface>, version 0.6.0).
+//! (<https://github.com/cncf-tags/container-device-interface>, version 0.3.0).
 
 use std::path::Path;
 
-use devices::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH};
+use devices::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, DeviceSet, Platform};
 use node::cli::Failure;
 use serde_json::{Value, json};
 
 /// The folder in which container runtimes look for specifications that programs write.
-pub(crate) const FOLDER: &str = "/var/run/cdi";
+const FOLDER: &str = "/var/run/cdi";
+
+/// Writes the specification if containers with devices of `set` get its device. It must exist before
+/// the containers of earlier pods start again, and may be removed at any time.
+pub(crate) fn provide_for(set: &DeviceSet) -> Result<(), Failure> {
+    let mut devices = set.resources.iter().flat_map(|resource| resource.entries());
+    let is_used = set.host.platform == Platform::LinuxDxg
+        && set.host.is_this_machine
+        && devices.any(|entry| entry.policy.container.cdi_devices);
+    if is_used { provide(Path::new(FOLDER)) } else { Ok(()) }
+}
 
 /// Writes the specification to a folder, unless it is there. It mounts whole folders, so it stays
 /// valid when a driver is updated.
-pub(crate) fn provide(folder: &Path) -> Result<(), Failure> {
+fn provide(folder: &Path) -> Result<(), Failure> {
     let file = folder.join("directx-dxg.json");
     let text = format!("{:#}\n", specification());
     if std::fs::read(&file).is_ok_and(|written| written == text.as_bytes()) {
@@ -36,7 +46,7 @@ fn specification() -> Value {
         "env": [format!("{variable}={value}")],
     });
     json!({
-        "cdiVersion": "0.6.0",
+        "cdiVersion": "0.3.0",
         "kind": kind,
         "devices": [{"name": name, "containerEdits": edits}],
     })

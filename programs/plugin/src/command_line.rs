@@ -19,12 +19,12 @@ Examples:
   See what two pods would get on a host that you recorded:
     directx-device-plugin simulate --inventory host.yaml \\
       --pod one=directx.microsoft.com/display:1 --pod two=directx.microsoft.com/display:2
-  Run the daemon on a Windows node:
+  Run the daemon on a node:
     directx-device-plugin serve
   Find out why a pod does not get its GPU:
     directx-device-plugin doctor";
 
-/// Advertises the DirectX devices of a Windows node to Kubernetes
+/// Advertises the DirectX devices of a node to Kubernetes
 #[derive(Parser, Debug)]
 #[command(name = "directx-device-plugin", version, after_help = EXAMPLES)]
 pub(crate) struct CommandLine {

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::advertised_resource::AdvertisedResource;
+use crate::cdi;
 use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::launcher::NodeLauncher;
 use crate::outdated_drivers::OutdatedDrivers;
@@ -284,7 +285,7 @@ impl NodeDevices {
         self.failures = RepeatedText::default();
         change_log::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
-            tracing::info!("a safety read found a change that Windows did not report");
+            tracing::info!("a safety read found a change that was not reported");
         }
         self.uuid_reader.request(&snapshot.adapters);
         let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
@@ -405,6 +406,9 @@ impl NodeDevices {
     }
 
     fn publish(&self, set: DeviceSet, lists: Vec<Result<DeviceList, NodeDevicesError>>) {
+        if let Err(failure) = cdi::provide_for(&set) {
+            tracing::error!(error = failure.chain(), "containers cannot start");
+        }
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
         self.published.publish(set);
         for (resource, list) in self.resources.iter().zip(lists) {

@@ -1,10 +1,10 @@
 //! Reads one adapter. The driver passes these queries to Windows, so the results are structures of
 //! D3DKMT (d3dkmthk.h), read from their bytes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
-    Adapter, DXG_FOLDERS, DriverStore, HardwareId, Luid, PnpDevice, PnpId, StoreFiles, SystemRoot,
+    Adapter, DXG_FOLDERS, DriverStore, HardwareId, PnpDevice, PnpId, StoreFiles, SystemRoot,
     dxg_driver_folder,
 };
 use win32::kernel_report::KernelReport;
@@ -32,42 +32,35 @@ const REGISTRY_OUTPUT: usize = 544;
 /// More than a path in the driver store needs.
 const PATH_BYTES: usize = 4096;
 
+/// The errors of a file that has lost the host or the adapter.
+const STALE: [i32; 4] = [libc::EBADF, libc::ENODEV, libc::ENOTTY, libc::EOVERFLOW];
+
 /// The length of a text in `D3DKMT_ADAPTERREGISTRYINFO`, in bytes.
 const TEXT_BYTES: usize = 520;
-
-/// Queries that an adapter does not support, each with its error. The kernel logs each failure, so
-/// they are not repeated.
-pub(crate) type Unsupported = HashMap<(Luid, u32), String>;
 
 /// The queries of one adapter.
 pub(crate) struct Queries<'a> {
     open: &'a OpenAdapter<'a>,
-    unsupported: &'a mut Unsupported,
     /// What could not be read.
     pub(crate) notes: Vec<String>,
+    /// Whether the open file has lost the host or the adapter, so that it must be opened again.
+    pub(crate) is_stale: bool,
 }
 
 impl<'a> Queries<'a> {
-    pub(crate) fn of(open: &'a OpenAdapter<'a>, unsupported: &'a mut Unsupported) -> Queries<'a> {
-        Queries { open, unsupported, notes: Vec::new() }
+    pub(crate) fn of(open: &'a OpenAdapter<'a>) -> Queries<'a> {
+        Queries { open, notes: Vec::new(), is_stale: false }
     }
 
     fn run<const BYTES: usize>(&mut self, query: &Query<BYTES>) -> Result<[u8; BYTES], String> {
         let Query(kind, what) = query;
-        let key = (self.open.luid(), *kind);
-        if let Some(error) = self.unsupported.get(&key) {
-            return Err(error.clone());
-        }
         let mut data = [0; BYTES];
         if *kind == REGISTRY.0 {
             data[..4].copy_from_slice(&DRIVER_STORE_PATH.to_le_bytes());
         }
         self.open.query(*kind, &mut data).map_err(|error| {
-            let text = format!("cannot read {what} (query {kind}): {error}");
-            if error.raw_os_error() == Some(libc::EINVAL) {
-                self.unsupported.insert(key, text.clone());
-            }
-            text
+            self.is_stale |= STALE.iter().any(|code| error.raw_os_error() == Some(*code));
+            format!("cannot read {what} (query {kind}): {error}")
         })?;
         Ok(data)
     }
@@ -77,31 +70,29 @@ impl<'a> Queries<'a> {
         self.run(query).map_err(|note| self.notes.push(note)).ok()
     }
 
-    /// Reads the adapter. `has_folder` answers whether a folder of this machine exists.
-    pub(crate) fn adapter(&mut self, has_folder: &dyn Fn(&str) -> bool) -> Result<Adapter, String> {
-        let kind =
-            KernelReport { flags: number(&self.run(&ADAPTER_TYPE)?, 0), ..Default::default() };
-        // Nothing else is needed of an adapter that is not advertised.
-        let report = if kind.facts().hardware { self.report(kind)? } else { kind };
-        let facts = report.facts();
-        let mut pnp = None;
-        let mut driver_store = None;
-        if facts.hardware {
-            let address = self.run(&ADDRESS)?;
-            pnp = Some(device(facts.hardware_id, &facts.driver_description, &address));
-            let [libraries, _] = DXG_FOLDERS;
-            if !has_folder(libraries) {
-                let note = "does not exist, so programs in containers find no libraries";
-                self.notes.push(format!("the folder `{libraries}` {note}"));
-            }
-            let path = self.driver_store_path();
-            driver_store = path.map_err(|note| self.notes.push(note)).ok();
-        }
-        let driver_store = driver_store.map(|path| self.driver_store(path, has_folder));
-        Ok(facts.adapter(self.open.luid(), report.attributes(), pnp, driver_store))
+    /// Whether the adapter answers.
+    pub(crate) fn answers(&mut self) -> Result<(), String> {
+        self.run(&ADAPTER_TYPE).map(|_| ())
     }
 
-    fn report(&mut self, kind: KernelReport) -> Result<KernelReport, String> {
+    /// Reads the adapter. `has_folder` answers whether a folder of this machine exists.
+    pub(crate) fn adapter(&mut self, has_folder: &dyn Fn(&str) -> bool) -> Result<Adapter, String> {
+        let report = self.report()?;
+        let facts = report.facts();
+        let address = self.run(&ADDRESS)?;
+        let pnp = device(facts.hardware_id, &facts.driver_description, &address);
+        let [libraries, _] = DXG_FOLDERS;
+        if !has_folder(libraries) {
+            let note = "does not exist, so programs in containers find no libraries";
+            self.notes.push(format!("the folder `{libraries}` {note}"));
+        }
+        let path = self.driver_store_path().map_err(|note| self.notes.push(note)).ok();
+        let driver_store = path.map(|path| self.driver_store(path, has_folder));
+        Ok(facts.adapter(self.open.luid(), report.attributes(), Some(pnp), driver_store))
+    }
+
+    fn report(&mut self) -> Result<KernelReport, String> {
+        let flags = number(&self.run(&ADAPTER_TYPE)?, 0);
         let ids = self.run(&DEVICE_IDS)?;
         // `D3DKMT_QUERY_DEVICE_IDS`: the index of the physical adapter, then `D3DKMT_DEVICE_IDS`.
         let [vendor, device, subsystem_vendor, subsystem, revision] =
@@ -109,6 +100,7 @@ impl<'a> Queries<'a> {
         let subsystem = subsystem << 16 | (subsystem_vendor & 0xFFFF);
         let wide = |data: [u8; 24]| u64::from(number(&data, 1)) << 32 | u64::from(number(&data, 0));
         Ok(KernelReport {
+            flags,
             driver_model: self.optional(&DRIVER_MODEL).map(i32::from_le_bytes),
             hardware_id: Some(HardwareId { vendor, device, subsystem, revision }),
             description: self
@@ -116,7 +108,7 @@ impl<'a> Queries<'a> {
                 .map(|info| text::single_for_display(&info[..TEXT_BYTES])),
             driver_version: self.optional(&DRIVER_VERSION).map(u64::from_le_bytes),
             dedicated_memory: self.optional(&SEGMENT_SIZES).map(wide),
-            ..kind
+            pnp_keys: Vec::new(),
         })
     }
 

@@ -100,13 +100,18 @@ pub(crate) struct DxgDevice {
 }
 
 impl DxgDevice {
-    /// Opens the device file. The first open of a process makes the host create a process, so the
-    /// file should stay open.
+    /// Opens the device file. The first open of a process makes the host create a process, which ends
+    /// when the last file is closed.
+    #[allow(
+        clippy::cast_lossless,
+        clippy::cast_possible_wrap,
+        reason = "the type of the number depends on the C library"
+    )]
     pub(crate) fn open(path: &Path) -> io::Result<DxgDevice> {
         let file = File::open(path)?;
         Ok(DxgDevice::with(Box::new(move |number, request| {
             // SAFETY: the caller passes the structure for the number, and the file is open.
-            let result = unsafe { libc::ioctl(file.as_raw_fd(), number.into(), request) };
+            let result = unsafe { libc::ioctl(file.as_raw_fd(), number as libc::Ioctl, request) };
             // A positive result is a success of Windows.
             if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
         })))

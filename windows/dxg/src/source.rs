@@ -1,11 +1,11 @@
 //! An adapter source that reads `/dev/dxg`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use devices::{
@@ -13,7 +13,7 @@ use devices::{
     Platform, ReadStep, SourceError, StepCallback, WarningEffect, dxg_driver_folder,
 };
 
-use crate::adapter::{Queries, Unsupported};
+use crate::adapter::Queries;
 use crate::device::DxgDevice;
 
 /// How often the adapters are compared. The driver reports no changes.
@@ -72,24 +72,27 @@ pub(crate) struct Machine {
 /// The adapters of this machine.
 pub struct DxgSource {
     machine: Arc<Machine>,
-    connection: Connection,
-    /// The hardware adapters of the last list.
+    connection: Arc<Mutex<Connection>>,
+    /// The adapters of the last list.
     known: BTreeSet<Luid>,
     on_step: StepCallback,
     /// Its end ends the thread that compares the adapters.
     watch: Option<Sender<()>>,
 }
 
-/// The open device file, and what is known of its adapters.
-#[derive(Default)]
-struct Connection {
-    device: Option<DxgDevice>,
-    unsupported: Unsupported,
-}
+/// The open device file, if there is one. There is only one in the process, because the kernel
+/// connects a process to the host only once, until it has closed all of its files.
+type Connection = Option<DxgDevice>;
 
-/// What is compared: the LUID, the driver store folder, and whether it exists. All of it changes with
-/// an update of the driver.
-type State = Result<Vec<(Luid, Result<(String, bool), String>)>, String>;
+/// What is compared. All of it changes with an update of the driver.
+type State = Result<BTreeMap<Luid, AdapterState>, String>;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct AdapterState {
+    answers: Result<(), String>,
+    /// The driver store folder, and whether it exists.
+    folder: Result<(String, bool), String>,
+}
 
 impl DxgSource {
     /// The adapters of this machine. Does not read them yet.
@@ -108,7 +111,7 @@ impl DxgSource {
     pub(crate) fn of(machine: Machine) -> DxgSource {
         DxgSource {
             machine: Arc::new(machine),
-            connection: Connection::default(),
+            connection: Arc::default(),
             known: BTreeSet::new(),
             on_step: Box::new(|_| {}),
             watch: None,
@@ -120,7 +123,7 @@ impl DxgSource {
         let mut snapshot = HostSnapshot { host: machine.facts(), ..HostSnapshot::default() };
         let on_step = &self.on_step;
         on_step(ReadStep::Adapters);
-        self.connection.each_adapter(machine, |luid, queries| {
+        machine.each_adapter(&self.connection, |luid, queries| {
             on_step(ReadStep::Adapter(luid));
             let adapter = queries.adapter(&|folder| machine.has_folder(folder));
             let warning = |text, effect| AdapterWarning { luid, text, effect };
@@ -138,39 +141,48 @@ impl DxgSource {
     }
 }
 
-impl Connection {
-    /// Calls `visit` with each adapter of the machine.
+impl Machine {
+    /// Calls `visit` with each adapter. A connection that has lost the host is closed, so that the next
+    /// call opens it again.
     fn each_adapter(
-        &mut self,
-        machine: &Machine,
+        &self,
+        connection: &Mutex<Connection>,
         mut visit: impl FnMut(Luid, &mut Queries<'_>),
     ) -> Result<(), OpenError> {
-        let device = match self.device.take() {
+        // A panic leaves no device, which is valid.
+        let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = match connection.take() {
             Some(device) => device,
-            None => (machine.open)().map_err(OpenError::of(OpenError::Open))?,
+            None => (self.open)().map_err(OpenError::of(OpenError::Open))?,
         };
-        // After an error, the file is opened again.
+        let mut is_stale = false;
         for adapter in device.adapters().map_err(OpenError::of(OpenError::List))? {
-            visit(adapter.luid(), &mut Queries::of(&adapter, &mut self.unsupported));
+            let mut queries = Queries::of(&adapter);
+            visit(adapter.luid(), &mut queries);
+            is_stale |= queries.is_stale;
         }
-        self.device = Some(device);
+        *connection = Some(device).filter(|_| !is_stale);
         Ok(())
     }
 
-    fn state(&mut self, machine: &Machine) -> State {
-        let mut state = Vec::new();
-        let visited = self.each_adapter(machine, |luid, queries| {
-            let path = queries.driver_store_path();
-            let is_there = |path: &String| {
-                dxg_driver_folder(path).is_some_and(|folder| machine.has_folder(&folder))
+    /// The state after `before`. The kernel logs each failed query, so a folder that was not reported is
+    /// not asked for again.
+    fn state(&self, connection: &Mutex<Connection>, before: Option<&State>) -> State {
+        let mut state = BTreeMap::new();
+        let visited = self.each_adapter(connection, |luid, queries| {
+            let before = before.and_then(|before| before.as_ref().ok()?.get(&luid));
+            let folder = match before {
+                Some(AdapterState { folder: Err(error), .. }) => Err(error.clone()),
+                _ => queries.driver_store_path().map(|path| {
+                    let folder = dxg_driver_folder(&path);
+                    (path, folder.is_some_and(|folder| self.has_folder(&folder)))
+                }),
             };
-            state.push((luid, path.map(|path| (path.clone(), is_there(&path)))));
+            state.insert(luid, AdapterState { answers: queries.answers(), folder });
         });
         visited.map(|()| state).map_err(|error| error_chain(&error))
     }
-}
 
-impl Machine {
     fn has_folder(&self, path: &str) -> bool {
         self.root.join(path.trim_start_matches('/')).is_dir()
     }
@@ -192,8 +204,8 @@ impl AdapterSource for DxgSource {
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
         match self.read() {
             Ok(snapshot) => {
-                let hardware = snapshot.adapters.iter().filter(|adapter| adapter.hardware);
-                self.known = hardware.map(|adapter| adapter.luid).collect();
+                let readable = snapshot.adapters.iter().map(|adapter| adapter.luid);
+                self.known = readable.chain(snapshot.warnings.iter().map(|w| w.luid)).collect();
                 Ok(snapshot)
             }
             Err(error) if self.known.is_empty() => Err(error.into()),
@@ -218,13 +230,12 @@ impl AdapterSource for DxgSource {
     /// Calls `on_change` on a separate thread.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         (self.on_step)(ReadStep::Watch);
-        let machine = Arc::clone(&self.machine);
-        let mut connection = Connection::default();
-        let mut before = connection.state(&machine);
+        let (machine, connection) = (Arc::clone(&self.machine), Arc::clone(&self.connection));
+        let mut before = machine.state(&connection, None);
         let (watch, ended) = channel();
         let compare = move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(machine.interval) {
-                let now = connection.state(&machine);
+                let now = machine.state(&connection, Some(&before));
                 if now != before {
                     before = now;
                     on_change();

@@ -108,7 +108,6 @@ pub(crate) fn model(model: DriverModel) -> ModelPolicy {
             allocation: AllocationPolicy::default(),
             shared_requests: SharedRequests::default(),
         },
-        named_by_user: false,
         include_integrated: None,
         include_detachable: false,
         match_name: None,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use devices::{
-    Adapter, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DriverModel, Health, HostFacts,
-    HostSnapshot, LAUNCHER_FILES, ModelPolicy, MultiDevice, Offer, Plan, PlanError, Platform,
-    PnpId, RuntimeMounts, SkipReason, StoreFiles, UnhealthyReason, Visibility, dxg_driver_folder,
-    plan,
+    Adapter, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceMatch, DriverModel, Health,
+    HostFacts, HostSnapshot, LAUNCHER_FILES, ModelPolicy, MultiDevice, Offer, Plan, PlanError,
+    Platform, PnpId, ResourceRule, RuntimeMounts, SkipReason, StoreFiles, UnhealthyReason,
+    Visibility, dxg_driver_folder, plan,
 };
 
-use super::hosts::{AMD, NVIDIA, catalog, gpu, model, npu, resource, wddm};
+use super::hosts::{AMD, NVIDIA, catalog, gpu, model, npu, resource, wddm, with_rules};
 
 const INTEL: u32 = 0x8086;
 
@@ -146,8 +146,15 @@ fn integrated_devices_are_advertised_by_default_and_compute_only_devices_are_not
     let default = offer([wddm(1), model(DriverModel::Mcdm)]);
     assert_eq!(advertised(&default), [1, 0]);
     assert_eq!(default.skipped[0].reason, SkipReason::ComputeOnlyOnLinux);
-    let named = ModelPolicy { named_by_user: true, ..model(DriverModel::Mcdm) };
-    assert_eq!(advertised(&offer([wddm(1), named])), [1, 1]);
+    let rule = ResourceRule {
+        name: "example.com/npu".parse().unwrap(),
+        matches: DeviceMatch { model: Some(DriverModel::Mcdm), ..DeviceMatch::default() },
+        replicas: None,
+        allocation: None,
+        visibility: None,
+    };
+    let ruled = offer([wddm(1), with_rules(model(DriverModel::Mcdm), vec![rule])]);
+    assert_eq!(advertised(&ruled), [1, 0, 1]);
     let excluded = offer([ModelPolicy { include_integrated: Some(false), ..wddm(1) }]);
     assert_eq!(advertised(&excluded), [0]);
 }

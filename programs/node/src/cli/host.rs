@@ -72,7 +72,11 @@ fn list_with(
         }
         let cannot_read =
             |error| format!("cannot read the driver store folder {}: {error}", store.path);
-        let files = check_store_folder(&store.path, &snapshot.host.system_root)
+        let checked = match snapshot.host.platform {
+            Platform::LinuxDxg => Ok(()),
+            Platform::Windows => check_store_folder(&store.path, &snapshot.host.system_root),
+        };
+        let files = checked
             .map_err(|error| format!("no file is listed: {error}"))
             .and_then(|()| list(&store.path).map_err(cannot_read));
         store.files = StoreFiles::Listed(files.unwrap_or_else(|text| {
@@ -91,8 +95,8 @@ fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
 
 /// What to do on a host without DirectX adapters.
 #[cfg(not(windows))]
-const USE_INVENTORY: &str =
-    "use an inventory with `--inventory FILE`; `record` writes one on a host with DirectX devices";
+const USE_INVENTORY: &str = "use an inventory with `--inventory FILE`, which `record` writes on a host with DirectX devices; \
+     in WSL2, check `gpuSupport` in .wslconfig and `[gpu]` in /etc/wsl.conf";
 
 #[cfg(target_os = "linux")]
 fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {

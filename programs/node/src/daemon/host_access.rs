@@ -1,4 +1,4 @@
-//! How the daemon reads its host: this Windows host, or an inventory file.
+//! How the daemon reads its host: this host, or an inventory file.
 
 use std::path::Path;
 
@@ -30,7 +30,6 @@ impl HostAccess {
         let Some(path) = inventory else {
             return Ok(HostAccess {
                 kind: HostKind::Live,
-                // On other systems this fails with the reason.
                 open: Box::new(|| cli::open_host(None)),
                 #[cfg(windows)]
                 read_schemas: Some(std::sync::Arc::new(win32::hcs::wait_for_schemas)),

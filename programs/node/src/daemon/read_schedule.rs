@@ -19,7 +19,7 @@ const SAFETY_READ: Duration = Duration::from_secs(300);
 /// The kind of host that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HostKind {
-    /// This Windows host.
+    /// This host.
     Live,
     /// An inventory file. It changes only with a notification.
     Inventory,

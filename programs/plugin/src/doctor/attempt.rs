@@ -33,7 +33,7 @@ const KUBELET_LIMIT: Duration = Duration::from_secs(30);
 /// and the others are skipped.
 ///
 /// # Errors
-/// The inventory cannot be read, or there is none and this host is not Windows.
+/// The inventory cannot be read, or there is none and this host has no DirectX devices.
 pub(crate) async fn attempt(
     request: &Request,
     interrupt: impl Future<Output = &'static str>,

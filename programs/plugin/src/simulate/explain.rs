@@ -92,6 +92,12 @@ fn device_entry(plan: &Plan) -> String {
 
 fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
     let mut notes = Vec::new();
+    if matches!(plan.device, DeviceGrant::Dxg | DeviceGrant::Cdi) {
+        for (_, why) in plan.mounts.devices_without_mounts.iter().take(1) {
+            notes.push(format!("no folder with libraries is mounted: {why}"));
+        }
+        return notes;
+    }
     let is_launcher = |file: &&MountCandidate| file.origin == MountOrigin::Launcher;
     if plan.mounts.mounted().any(|file| is_launcher(&file)) {
         notes.push(
@@ -107,10 +113,7 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
         notes.push(format!("no runtime files of the device with LUID {luid} are mounted: {why}"));
     }
     let mounted = plan.mounts.mounted().filter(|file| !is_launcher(file)).count();
-    if matches!(plan.device, DeviceGrant::Dxg) && mounted > 0 {
-        notes
-            .push("the folders with the libraries of all drivers are mounted read-only".to_owned());
-    } else if mounted > 0 {
+    if mounted > 0 {
         notes.push(format!("{mounted} runtime files exist and are mounted read-only"));
     }
     for file in &plan.mounts.files {

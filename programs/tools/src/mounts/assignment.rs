@@ -155,7 +155,6 @@ fn policy(runtime_mounts: RuntimeMounts) -> Result<Policy, ResourceNameError> {
             allocation: AllocationPolicy::default(),
             shared_requests: SharedRequests::default(),
         },
-        named_by_user: true,
         include_integrated: Some(true),
         include_detachable: true,
         match_name: None,

@@ -43,7 +43,7 @@ impl Bed {
         let fake = Fake::with(adapters);
         let opened = fake.clone();
         let source = DxgSource::of(Machine {
-            open: Box::new(move || Ok(opened.open())),
+            open: Box::new(move || opened.open()),
             root: root.path().to_owned(),
             interval: Duration::from_millis(5),
         });
@@ -95,16 +95,24 @@ fn older_drivers_list_no_compute_only_adapters() {
 }
 
 #[test]
-fn an_unsupported_query_is_a_warning_and_is_not_repeated() {
+fn an_unsupported_query_is_a_warning() {
     let mut bed = Bed::new(vec![intel()]);
     bed.fake.change(|state| state.adapters[0].answers.remove(&18));
-    for _ in 0..3 {
-        let snapshot = bed.snapshot();
-        assert_eq!(snapshot.adapters[0].driver_version, None);
-        let text = &snapshot.warnings[0].text;
-        assert!(text.starts_with("cannot read the driver version (query 18): "), "{text}");
+    let snapshot = bed.snapshot();
+    assert_eq!(snapshot.adapters[0].driver_version, None);
+    let text = &snapshot.warnings[0].text;
+    assert!(text.starts_with("cannot read the driver version (query 18): "), "{text}");
+}
+
+/// As on a laptop that wakes up.
+#[test]
+fn a_query_that_fails_once_is_repeated() {
+    for kind in [3, 6, 8, 13, 15, 18, 31, 48] {
+        let mut bed = Bed::new(vec![intel()]);
+        bed.fake.change(|state| state.next_error = Some((kind, libc::EINVAL)));
+        assert_ne!(bed.snapshot().warnings, [], "{kind}");
+        assert_eq!(bed.snapshot().warnings, [], "{kind}");
     }
-    assert_eq!(bed.fake.change(|state| state.failed.clone()), [18]);
 }
 
 #[test]
@@ -119,15 +127,6 @@ fn an_adapter_without_an_address_is_skipped_and_the_others_stay() {
 }
 
 #[test]
-fn a_software_adapter_needs_no_device() {
-    let mut software = intel();
-    software.answers.retain(|kind, _| *kind == 15);
-    software.answers.insert(15, (1_u32 | 1 << 2).to_le_bytes().to_vec());
-    let snapshot = Bed::new(vec![software]).snapshot();
-    assert_eq!((snapshot.adapters[0].hardware, &snapshot.warnings[..]), (false, &[][..]));
-}
-
-#[test]
 fn missing_folders_are_reported_and_the_device_has_no_driver() {
     let mut bed = Bed::new(vec![intel()]);
     fs::remove_dir_all(bed.root.path().join("usr/lib/wsl")).unwrap();
@@ -139,21 +138,29 @@ fn missing_folders_are_reported_and_the_device_has_no_driver() {
 }
 
 #[test]
-fn a_broken_connection_is_an_error_and_later_makes_the_adapters_unreadable() {
+fn a_host_that_was_never_connected_is_an_error() {
     for code in [libc::EBADF, libc::EOVERFLOW] {
         let mut bed = Bed::new(vec![intel()]);
-        bed.fake.change(|state| state.error = Some(code));
+        bed.fake.disconnect(code);
         let error = bed.source.snapshot().unwrap_err().to_string();
         assert!(error.starts_with("the connection of /dev/dxg to the Windows host"), "{error}");
-        bed.fake.change(|state| state.error = None);
-        bed.snapshot();
-        bed.fake.change(|state| state.error = Some(code));
+    }
+}
+
+/// The kernel connects the process again only after every file was closed.
+#[test]
+fn adapters_are_unreadable_while_the_connection_is_broken() {
+    let mut bed = Bed::new(vec![intel()]);
+    bed.source.watch(Box::new(|| {})).unwrap();
+    bed.snapshot();
+    bed.fake.disconnect(libc::EBADF);
+    for _ in 0..3 {
         let snapshot = bed.snapshot();
         assert_eq!(snapshot.adapters, []);
         assert_eq!(snapshot.unsettled(), [(Luid(-2 << 32 | 5), Unsettled::Unreadable)]);
-        bed.fake.change(|state| state.error = None);
-        assert_eq!(bed.snapshot().adapters.len(), 1);
     }
+    bed.fake.reconnect();
+    assert_eq!(bed.snapshot().adapters.len(), 1);
 }
 
 #[test]
@@ -164,23 +171,35 @@ fn present_without_adapters_is_an_empty_list() {
 #[test]
 fn removal_an_update_of_the_driver_and_an_error_are_changes() {
     let bed = Bed::new(vec![intel(), npu()]);
-    let mut connection = Connection::default();
-    let mut state = || connection.state(&bed.source.machine);
+    let state = || bed.source.machine.state(&bed.source.connection, None);
     let all = state();
     assert_eq!(state(), all);
     let removed = bed.fake.change(|state| state.adapters.pop().unwrap());
     let one = state();
     fs::remove_dir(bed.driver_folder()).unwrap();
     let no_driver = state();
-    bed.fake.change(|state| state.error = Some(libc::EOVERFLOW));
+    bed.fake.disconnect(libc::EBADF);
     let broken = state();
     let states = [&all, &one, &no_driver, &broken];
     for (n, state) in states.iter().enumerate() {
         assert!(!states[..n].contains(state), "{state:?}");
     }
     fs::create_dir(bed.driver_folder()).unwrap();
-    bed.fake.change(|state| (state.error, state.adapters) = (None, vec![intel(), removed]));
+    bed.fake.change(|state| state.adapters.push(removed));
+    bed.fake.reconnect();
     assert_eq!(state(), all);
+}
+
+/// The kernel logs each query that fails.
+#[test]
+fn a_folder_that_is_not_reported_is_not_asked_for_again() {
+    let bed = Bed::new(vec![intel()]);
+    bed.fake.change(|state| state.next_error = Some((48, libc::EPERM)));
+    let machine = &bed.source.machine;
+    let first = machine.state(&bed.source.connection, None);
+    assert_eq!(machine.state(&bed.source.connection, Some(&first)), first);
+    bed.fake.change(|state| state.next_error = Some((15, libc::ENODEV)));
+    assert_ne!(machine.state(&bed.source.connection, Some(&first)), first, "it still answers");
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod visibility;
 use std::time::{Duration, Instant};
 
 use config::Config;
-use devices::{HostSnapshot, Policy};
+use devices::{HostSnapshot, Platform, Policy};
 use node::cli::Failure;
 
 use super::discovery;
@@ -66,6 +66,9 @@ fn failed(what: &str, error: String) -> Vec<Finding> {
 }
 
 fn run_all(request: &Request, policy: Policy, host: HostSnapshot, stop: Stop) -> Vec<Finding> {
+    if host.host.platform == Platform::LinuxDxg {
+        return vec![SUBJECT.skipped("starts only Windows containers")];
+    }
     let program = match Program::for_command(&request.command) {
         Ok(program) => program,
         Err(error) => {

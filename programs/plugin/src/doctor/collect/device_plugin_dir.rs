@@ -39,8 +39,11 @@ fn directory(path: &Path) -> Finding {
         Ok(_) => unusable("not a directory".to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Subject::KUBELET_DIRECTORY.failed(
             format!("{shown} does not exist"),
-            "start the kubelet, which creates \\var\\lib\\kubelet\\device-plugins on the system drive; if \
-             this is another directory, omit --device-plugin-dir",
+            format!(
+                "start the kubelet, which creates {}; if this is another directory, omit \
+                 --device-plugin-dir",
+                kubelet::default_device_plugin_dir().display()
+            ),
         ),
         Err(error) => unusable(error_chain(&error)),
     }
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn the_kubelets_directory_is_fixed() {
         let hint = directory(Path::new("/missing/directory")).hint.unwrap();
-        let path = r"\var\lib\kubelet\device-plugins";
-        assert!(hint.contains(path) && !hint.contains("root-dir"), "{hint}");
+        let path = kubelet::default_device_plugin_dir().display().to_string();
+        assert!(hint.contains(&path) && !hint.contains("root-dir"), "{hint}");
     }
 }

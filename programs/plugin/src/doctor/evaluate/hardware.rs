@@ -23,16 +23,19 @@ fn all_devices(machine: &MachineFacts) -> Option<Selection> {
 /// Each device with its driver.
 pub(super) fn devices(machine: &MachineFacts) -> Vec<Finding> {
     if let Err(failure) = &machine.adapters {
-        let hint = failure.hint_text().unwrap_or(
+        let default = if machine.host.platform == Platform::LinuxDxg {
+            linux::RESTART
+        } else {
             "if the problem persists, restart the host; in a container, run as a HostProcess \
-             container",
-        );
+             container"
+        };
+        let hint = failure.hint_text().unwrap_or(default);
         return vec![Subject::DEVICE.failed(failure.chain(), hint)];
     }
     let devices = all_devices(machine).map(|selection| selection.devices).unwrap_or_default();
     let on_linux = machine.host.platform == Platform::LinuxDxg;
     if devices.is_empty() && on_linux {
-        return vec![linux::no_device()];
+        return vec![linux::no_device(machine.adapters.iter().any(|s| !s.warnings.is_empty()))];
     }
     if devices.is_empty() {
         return vec![Subject::DEVICE.failed(
@@ -48,14 +51,16 @@ pub(super) fn devices(machine: &MachineFacts) -> Vec<Finding> {
 
 /// The adapters that could be read only in part.
 fn partly_read(machine: &MachineFacts) -> impl Iterator<Item = Finding> {
+    let hint = if machine.host.platform == Platform::LinuxDxg {
+        linux::MOUNT
+    } else {
+        "if the problem persists, reinstall its driver and restart the host"
+    };
     let snapshot = machine.adapters.iter();
     let warnings = snapshot.flat_map(|snapshot| &snapshot.warnings);
-    warnings.filter(|warning| warning.effect == WarningEffect::Incomplete).map(|warning| {
+    warnings.filter(|warning| warning.effect == WarningEffect::Incomplete).map(move |warning| {
         Subject::DEVICE
-            .warning(
-                &warning.text,
-                "if the problem persists, reinstall its driver and restart the host",
-            )
+            .warning(&warning.text, hint)
             .of(format!("adapter with LUID {}", warning.luid))
     })
 }

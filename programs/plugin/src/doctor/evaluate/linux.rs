@@ -8,17 +8,23 @@ use crate::doctor::finding::{Finding, Subject};
 pub(super) const MOUNT: &str = "check that the virtual machine has /usr/lib/wsl (`gpuSupport` in .wslconfig), that a \
      node in a container has it too, and restart the virtual machine after an update of the driver";
 
+/// What to do if the adapters cannot be read.
+pub(super) const RESTART: &str = "restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass \
+     /dev/dxg to it or make it privileged";
+
 /// The host and its software.
 pub(super) fn host(host: &HostFacts) -> Vec<Finding> {
-    let product = host.product.as_deref().unwrap_or("Linux");
+    let product = host.product.as_deref().unwrap_or("Linux with /dev/dxg");
     let unused = [Subject::HCS, Subject::IMAGE, Subject::CONTAINERD, Subject::KUBELET];
     let unused = unused.map(|subject| subject.skipped("not checked on Linux"));
-    let ok = Subject::WINDOWS.ok(format!("{product}; Windows lends its devices through /dev/dxg"));
-    std::iter::once(ok).chain(unused).collect()
+    std::iter::once(Subject::WINDOWS.skipped(product)).chain(unused).collect()
 }
 
-/// No adapter is listed.
-pub(super) fn no_device() -> Finding {
+/// No adapter is listed, or none could be read.
+pub(super) fn no_device(is_listed: bool) -> Finding {
+    if is_listed {
+        return Subject::DEVICE.failed("no adapter of /dev/dxg could be read", RESTART);
+    }
     Subject::DEVICE.failed(
         "/dev/dxg lists no DirectX device",
         "install the GPU vendor's driver on the Windows host, and restart the virtual machine (WSL2: \

@@ -141,7 +141,7 @@ fn resource(offer: &ResourceOffer) -> Finding {
     if devices == 0 {
         let what = match offer.spec.origin {
             ResourceOrigin::Model(model) => {
-                format!("capacity 0: this host has no {} device", model_name(model))
+                format!("capacity 0: no {} device of this host is advertised", model_name(model))
             }
             ResourceOrigin::Rule(_) => "capacity 0: no device matches its rules".to_owned(),
         };

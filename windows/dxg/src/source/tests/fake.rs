@@ -28,11 +28,15 @@ pub(crate) struct State {
     pub(crate) adapters: Vec<FakeAdapter>,
     /// It does not know `ENUMADAPTERS3`.
     pub(crate) is_old: bool,
-    /// The error of every list.
-    pub(crate) error: Option<i32>,
+    /// The connection to the host is broken: the error of `open`. Queries have another one, and lists
+    /// work, because the kernel makes them itself.
+    pub(crate) broken: Option<i32>,
     open: BTreeSet<u32>,
-    /// The queries that failed.
-    pub(crate) failed: Vec<u32>,
+    /// The error of the next query of a kind.
+    pub(crate) next_error: Option<(u32, i32)>,
+    /// The open files. After the connection was broken, all of them must be closed.
+    files: usize,
+    is_stale: bool,
 }
 
 /// The driver.
@@ -50,18 +54,43 @@ impl Fake {
         change(&mut self.0.lock().unwrap())
     }
 
-    pub(crate) fn open(&self) -> DxgDevice {
-        let fake = self.clone();
-        DxgDevice::with(Box::new(move |number, request| {
+    pub(crate) fn open(&self) -> io::Result<DxgDevice> {
+        if let Some(error) = self.change(|state| state.broken) {
+            return Err(io::Error::from_raw_os_error(error));
+        }
+        self.change(|state| {
+            state.is_stale &= state.files > 0;
+            state.files += 1;
+        });
+        let file = File(self.clone());
+        Ok(DxgDevice::with(Box::new(move |number, request| {
             // SAFETY: the request is the structure for the number, as for the driver.
-            let result = unsafe { fake.change(|state| state.call(number, request.cast())) };
+            let result = unsafe { file.0.change(|state| state.call(number, request.cast())) };
             result.map_err(io::Error::from_raw_os_error)
-        }))
+        })))
+    }
+
+    /// Breaks the connection to the host; `open` has this error.
+    pub(crate) fn disconnect(&self, error: i32) {
+        self.change(|state| (state.broken, state.is_stale) = (Some(error), true));
+    }
+
+    pub(crate) fn reconnect(&self) {
+        self.change(|state| state.broken = None);
     }
 
     /// How many adapters are open.
     pub(crate) fn open_adapters(&self) -> usize {
         self.change(|state| state.open.len())
+    }
+}
+
+/// An open file, which counts until it is dropped.
+struct File(Fake);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        self.0.change(|state| state.files -= 1);
     }
 }
 
@@ -78,9 +107,6 @@ impl State {
                 let is_new = number == 0xC018_473E;
                 if is_new && self.is_old {
                     return Err(libc::ENOTTY);
-                }
-                if let Some(error) = self.error {
-                    return Err(error);
                 }
                 let (count, list) = if is_new { (8, pointer(16)) } else { (0, pointer(8)) };
                 let shows_all = is_new && word(0) & 1 == 1;
@@ -110,10 +136,15 @@ impl State {
                 if !self.open.contains(&handle) {
                     return Err(libc::EINVAL);
                 }
+                if self.is_stale {
+                    return Err(libc::ENODEV);
+                }
+                if let Some((_, error)) = self.next_error.take_if(|(wanted, _)| *wanted == kind) {
+                    return Err(error);
+                }
                 let visible: Vec<_> =
                     self.adapters.iter().filter(|a| !self.is_old || !a.is_compute_only).collect();
                 let Some(answer) = visible.get(index).and_then(|a| a.answers.get(&kind)) else {
-                    self.failed.push(kind);
                     return Err(libc::EINVAL);
                 };
                 // Only the registry query has a variable size.
