@@ -169,9 +169,9 @@ pub(crate) fn set_up() -> Result<()> {
     prerequisites::for_lints()?;
     prerequisites::for_windows_builds()?;
     if cfg!(target_os = "linux") {
-        prerequisites::for_python_packages()?;
-        prerequisites::for_image_tests()?;
-        prerequisites::for_gpu_tests()?;
+        prerequisites::install(prerequisites::PYTHON_PACKAGES)?;
+        prerequisites::install(prerequisites::IMAGE_TESTS)?;
+        prerequisites::install(prerequisites::GPU_TESTS)?;
         windows_suites::set_up_wine()?;
     }
     prerequisites::require_go()
@@ -218,13 +218,11 @@ fn windows_lints() -> Result<()> {
 }
 
 fn images() -> Result<()> {
-    prerequisites::for_windows_builds()?;
-    prerequisites::for_image_tests()?;
+    prerequisites::install(prerequisites::IMAGE_TESTS)?;
     run(&mut ignored_tests(&["--test", "images"]))
 }
 
 fn release_files() -> Result<()> {
-    prerequisites::for_windows_builds()?;
-    prerequisites::for_image_tests()?;
+    prerequisites::install(prerequisites::IMAGE_TESTS)?;
     run(&mut ignored_tests(&["--test", "release"]))
 }
