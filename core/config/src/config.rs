@@ -46,7 +46,7 @@ pub fn load(flags: &Flags, environment: &dyn Environment) -> Result<Config, Conf
         let variables = Variables { model, environment };
         let mut file = config_files::settings(&variables, flags.config.as_deref())?;
         notices.append(&mut file.ignored);
-        models.push(model_settings(&variables, &file)?);
+        models.push(model_settings(&variables, &file, !flags.driver_models.is_empty())?);
     }
     resources::check(&models)?;
     let directory = directory(flags, environment, &models)?;

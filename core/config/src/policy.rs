@@ -43,6 +43,7 @@ pub(crate) struct ModelSettings {
 pub(crate) fn model_settings(
     variables: &Variables<'_>,
     file: &FileSettings,
+    named_by_user: bool,
 ) -> Result<ModelSettings, ConfigError> {
     let model = variables.model;
     let settings = variables.values()?.or(file.values(model), model);
@@ -71,6 +72,7 @@ pub(crate) fn model_settings(
             resource: shared_name(&settings, &settings.resource_name.value.0, sharing.replicas)?,
             sharing,
             include_integrated: settings.include_integrated.value.0,
+            named_by_user,
             include_detachable: settings.include_detachable.value.0,
             match_name: match_name.map(|name| name.value),
             rules: rules.iter().map(|r| r.rule.clone()).collect(),
@@ -104,6 +106,7 @@ fn container(settings: &Settings) -> ContainerPolicy {
         device_class: settings.device_class.value.class(),
         omit_environment_hints: !settings.environment_hints.value.0,
         visibility: settings.visibility.value.0.0,
+        cdi_devices: settings.cdi_devices.value.0,
     }
 }
 

@@ -79,7 +79,7 @@ macro_rules! settings {
 
 settings! {
     multitenancy "multitenancy": Number<0, MAX_MULTITENANCY> = |_| Number(1);
-    include_integrated "includeIntegrated": Switch = |model| Switch(model == DriverModel::Legacy);
+    include_integrated "includeIntegrated": Integrated = Integrated::default_for;
     include_detachable "includeDetachable": Switch = |model| Switch(model == DriverModel::Legacy);
     additional_mounts "additionalMounts": Mounts = |_| Mounts::default();
     additional_mounts_wow64 "additionalMountsWow64": Mounts = |_| Mounts::default();
@@ -95,6 +95,7 @@ settings! {
     removal_grace "removalGraceSeconds": Number<0, MAX_REMOVAL_GRACE> = |_| Number(60);
     environment_hints "environmentHints": Switch = |_| Switch(true);
     visibility "visibility": Parsed<Choice<Visibility>> = |_| Parsed::default();
+    cdi_devices "cdiDevices": Switch = |_| Switch(false);
     resource_name "resourceName": Parsed<ResourceName> = default_resource;
 }
 
@@ -247,6 +248,40 @@ impl FromStr for Switch {
 impl fmt::Display for Switch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+/// Whether integrated devices are included: `true`, `false`, or by default only on Linux.
+#[derive(Deserialize, Clone, Copy, Debug)]
+#[serde(from = "Switch")]
+pub(crate) struct Integrated(pub(crate) Option<bool>);
+
+impl Integrated {
+    fn default_for(model: DriverModel) -> Integrated {
+        Integrated((model == DriverModel::Legacy).then_some(true))
+    }
+}
+
+impl From<Switch> for Integrated {
+    fn from(switch: Switch) -> Integrated {
+        Integrated(Some(switch.0))
+    }
+}
+
+impl FromStr for Integrated {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Switch::into)
+    }
+}
+
+impl fmt::Display for Integrated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(included) => included.fmt(f),
+            None => f.write_str("false, on Linux true"),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseError;
+use crate::Platform;
 use crate::case_folding::fold_case;
 use crate::driver_date::DriverDate;
 use crate::string_id::string_id;
@@ -118,6 +119,11 @@ impl Attributes {
     #[must_use]
     pub const fn has(self, attribute: Attribute) -> bool {
         self.0 & attribute as u16 != 0
+    }
+
+    /// Whether the set contains Direct3D graphics.
+    pub(crate) const fn display(self) -> bool {
+        self.has(Attribute::D3d11Graphics) || self.has(Attribute::D3d12Graphics)
     }
 
     /// Adds `attribute`.
@@ -244,9 +250,11 @@ pub struct DriverStore {
 }
 
 impl DriverStore {
-    /// Whether the driver names files and the folder has none at all.
-    pub(crate) fn lacks_files(&self) -> bool {
-        !self.copy_to_vm.is_empty() && self.files == StoreFiles::Listed(BTreeSet::new())
+    /// Whether the folder has no file at all, although the driver needs it: on Windows it names files
+    /// there, and on Linux every driver is there.
+    pub(crate) fn lacks_files(&self, platform: Platform) -> bool {
+        let needs_files = platform == Platform::LinuxDxg || !self.copy_to_vm.is_empty();
+        needs_files && self.files == StoreFiles::Listed(BTreeSet::new())
     }
 }
 

@@ -95,6 +95,9 @@ pub struct Device {
     pub compute: bool,
     /// The UUID by which CUDA identifies the device, if NVML reports it.
     pub cuda_uuid: Option<String>,
+    /// On a Linux host, the position among the devices of the vendor, in the order of their PCI
+    /// addresses.
+    pub vendor_index: Option<usize>,
     /// Health according to the snapshot.
     pub health: Health,
     /// The runtime files that the driver names in the registry; none inside a container.
@@ -163,15 +166,16 @@ impl Device {
             numa_node: pnp.numa_node,
             integrated: adapter.integrated,
             detachable: adapter.detachable,
-            display: has(Attribute::D3d11Graphics) || has(Attribute::D3d12Graphics),
+            display: adapter.attributes.display(),
             compute: has(Attribute::D3d12Graphics)
                 || has(Attribute::D3d12CoreCompute)
                 || has(Attribute::D3d12GenericMl)
                 || has(Attribute::Npu)
                 || has(Attribute::ComputeAccelerator),
             cuda_uuid: None,
+            vendor_index: None,
             health: match pnp.problem_code {
-                0 if store.is_some_and(DriverStore::lacks_files) => {
+                0 if store.is_some_and(|store| store.lacks_files(host.platform)) => {
                     Health::Unhealthy(UnhealthyReason::NoDriverFiles)
                 }
                 0 => Health::Healthy,

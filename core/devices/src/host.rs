@@ -84,9 +84,36 @@ pub enum Wow64 {
     Absent,
 }
 
+/// The kind of system whose containers get the devices.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Platform {
+    /// Windows.
+    #[default]
+    Windows,
+    /// Linux in a virtual machine to which a Windows host lends its adapters through `/dev/dxg`, as in
+    /// WSL2.
+    LinuxDxg,
+}
+
+impl Platform {
+    /// Every platform.
+    pub const ALL: [Platform; 2] = [Platform::Windows, Platform::LinuxDxg];
+
+    /// The name in inventories.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Platform::Windows => "windows",
+            Platform::LinuxDxg => "linux-dxg",
+        }
+    }
+}
+
 /// What is known about the host. An inventory may contain none of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostFacts {
+    /// The kind of system.
+    pub platform: Platform,
     /// Product text such as `Microsoft Windows Server 2022 Datacenter`.
     pub product: Option<String>,
     /// Display version such as `21H2` or `1809`.

@@ -78,6 +78,17 @@ impl MountCandidate {
         }
     }
 
+    /// A folder that the container has at the same path.
+    pub(crate) fn folder(path: &str) -> Self {
+        MountCandidate {
+            host_path: path.to_owned(),
+            container_path: path.to_owned(),
+            origin: MountOrigin::Default,
+            destination_key: path.to_owned(),
+            presence: Presence::Recorded,
+        }
+    }
+
     pub(crate) fn has_destination_of(&self, other: &MountCandidate) -> bool {
         self.destination_key == other.destination_key
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::case_folding::fold_case;
 use crate::selection::{check_scope, select, supported};
 use crate::{
-    Device, DeviceMatch, DriverModel, Filter, HostFacts, HostSnapshot, ModelPolicy, Policy,
-    ResourceName, ResourceRule, Sharing, SkipReason, Skipped, Visibility,
+    Device, DeviceMatch, DriverModel, Filter, HostFacts, HostSnapshot, ModelPolicy, Platform,
+    Policy, ResourceName, ResourceRule, Sharing, SkipReason, Skipped, Visibility,
 };
 
 /// A resource as registered with the kubelet, with or without devices.
@@ -140,7 +140,9 @@ impl Catalog {
     pub fn offer(&self, snapshot: &HostSnapshot) -> Offer {
         let mut matched: Vec<&ResourceRule> = Vec::new();
         let (assigned, skipped) = select(snapshot, |device| {
-            let CatalogModel { policy, resource, rule_resources } = self.model_of(&device)?;
+            let platform = snapshot.host.platform;
+            let CatalogModel { policy, resource, rule_resources } =
+                self.model_of(&device, platform)?;
             let claims = |rule: &ResourceRule| rule.matches.matches(&device, policy.model);
             let rule = policy.rules.iter().position(claims);
             matched.extend(rule.map(|rule| &policy.rules[rule]));
@@ -164,19 +166,26 @@ impl Catalog {
     }
 
     /// The first driver model that matches the device.
-    fn model_of(&self, device: &Device) -> Result<&CatalogModel, SkipReason> {
+    fn model_of(&self, device: &Device, platform: Platform) -> Result<&CatalogModel, SkipReason> {
+        let on_linux = platform == Platform::LinuxDxg;
         let fits = |model: &CatalogModel| Filter::of(model.policy.model).matches(device);
         let Some(model) = self.models.iter().find(|model| fits(model)) else {
             let enabled: Vec<_> = self.models.iter().map(|m| m.policy.model.name()).collect();
             return Err(SkipReason::NoModel(supported(device), enabled.join(", ")));
         };
         let policy = &model.policy;
-        check_scope(device, policy.include_integrated, policy.include_detachable)?;
+        let include_integrated = policy.include_integrated.unwrap_or(on_linux);
+        check_scope(device, include_integrated, policy.include_detachable)?;
         match (&policy.match_name, policy.model) {
+            (_, DriverModel::Mcdm) if on_linux && !policy.named_by_user => {
+                Err(SkipReason::ComputeOnlyOnLinux)
+            }
             (Some(name), _) if !fold_case(&device.description).contains(&fold_case(name)) => {
                 Err(SkipReason::Name(name.clone()))
             }
-            (_, DriverModel::Wddm | DriverModel::Mcdm) if device.location_path.is_none() => {
+            (_, DriverModel::Wddm | DriverModel::Mcdm)
+                if device.location_path.is_none() && !on_linux =>
+            {
                 Err(SkipReason::NoLocationPath)
             }
             _ => Ok(model),

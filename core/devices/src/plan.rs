@@ -8,12 +8,13 @@ use std::sync::Arc;
 use crate::printable::printable;
 
 use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
+use crate::dxg::{self, DXG_CDI_DEVICE, DXG_DEVICE};
 use crate::environment_hints;
 use crate::launcher::{self, LauncherProblem};
 use crate::mounts::{MountPlan, resolve};
 use crate::{
     Device, DeviceClass, DriverModel, HcsSchema, HostFacts, LocationPath, ModelPolicy, MultiDevice,
-    PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
+    Platform, PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,
 };
 
 /// The first HCS schema that can assign one device to a container by location path.
@@ -44,15 +45,22 @@ pub enum DeviceGrant {
     Location(LocationPath),
     /// Every device of the host in the class.
     Class(DeviceClass),
+    /// Every device of a Linux host, by its device file.
+    Dxg,
+    /// The same, by the name of a CDI device.
+    Cdi,
 }
 
 impl DeviceGrant {
-    /// The host path of the device entry, in the syntax of containerd on Windows.
+    /// The host path of the device entry, on Windows in the syntax of containerd; the name of a CDI
+    /// device.
     #[must_use]
     pub fn host_path(&self) -> String {
         match self {
             DeviceGrant::Location(path) => format!("vpci-location-path://{path}"),
             DeviceGrant::Class(class) => format!("class/{class}"),
+            DeviceGrant::Dxg => DXG_DEVICE.to_owned(),
+            DeviceGrant::Cdi => DXG_CDI_DEVICE.to_owned(),
         }
     }
 }
@@ -85,6 +93,11 @@ pub enum PlanWarning {
         /// The device.
         device: PnpId,
     },
+    /// A Linux host lacks a folder with libraries.
+    #[error(
+        "the folder {0} does not exist on this node: programs in the container find no libraries there"
+    )]
+    MissingFolder(&'static str),
     /// The container does not get `directx-visible`.
     #[error(transparent)]
     NoLauncher(#[from] LauncherProblem),
@@ -255,13 +268,19 @@ impl<'r> Request<'r> {
     ) -> ContainerContents {
         let first = self.entries[0];
         let legacy = first.policy.model == DriverModel::Legacy;
-        let mut envs = BTreeMap::new();
         let devices: Vec<_> = self.entries.iter().map(|entry| entry.device.clone()).collect();
+        let mut envs = BTreeMap::new();
         if !first.policy.container.omit_environment_hints {
             environment_hints::add(&mut envs, &self.resource.name, &devices);
         }
         if legacy {
             add_legacy(&mut envs, &first.device);
+        }
+        if host.platform == Platform::LinuxDxg {
+            let policy = &first.policy.container;
+            let mut contents = dxg::contents(&devices, policy, host, exists, warnings);
+            contents.envs.append(&mut envs);
+            return contents;
         }
         let mut mounts = if legacy {
             MountPlan::default()
@@ -294,6 +313,10 @@ fn grant(
     host: &HostFacts,
     warnings: &mut Vec<PlanWarning>,
 ) -> Result<DeviceGrant, PlanError> {
+    if host.platform == Platform::LinuxDxg {
+        let by_name = entries[0].policy.container.cdi_devices;
+        return Ok(if by_name { DeviceGrant::Cdi } else { DeviceGrant::Dxg });
+    }
     if entries[0].policy.model == DriverModel::Legacy {
         return class_of(entries).map(DeviceGrant::Class);
     }

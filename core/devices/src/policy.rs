@@ -28,8 +28,12 @@ pub struct ModelPolicy {
     pub resource: ResourceName,
     /// How that resource is shared; rules inherit what they do not set.
     pub sharing: Sharing,
-    /// Whether integrated adapters are advertised.
-    pub include_integrated: bool,
+    /// Whether the user named the driver model. Compute-only devices of a Linux host are not advertised
+    /// otherwise.
+    pub named_by_user: bool,
+    /// Whether integrated adapters are advertised; `None` means only on Linux, where a laptop often
+    /// has no other.
+    pub include_integrated: Option<bool>,
     /// Whether detachable adapters are advertised.
     pub include_detachable: bool,
     /// `legacy` only: text that an adapter's description must contain, case-insensitively.
@@ -134,6 +138,9 @@ pub struct ContainerPolicy {
     pub omit_environment_hints: bool,
     /// Whether containers get `directx-visible`; rules inherit it.
     pub visibility: Visibility,
+    /// Whether containers of a Linux host get the name of a CDI device instead of the device and its
+    /// mounts.
+    pub cdi_devices: bool,
 }
 
 /// Which runtime files are mounted, and on which hosts.

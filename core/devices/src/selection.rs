@@ -10,7 +10,9 @@ use std::str::FromStr;
 
 use crate::ParseError;
 use crate::case_folding::fold_case;
-use crate::{Adapter, Device, DriverModel, HostFacts, HostSnapshot, Luid, WarningEffect};
+use crate::{
+    Adapter, Device, DriverModel, HostFacts, HostSnapshot, Luid, Platform, Vendor, WarningEffect,
+};
 
 /// Selects devices by what they support. The numbers are those of the discovery
 /// library's C interface.
@@ -176,6 +178,12 @@ pub enum SkipReason {
          individually"
     )]
     NoLocationPath,
+    /// NPUs are listed by `/dev/dxg`, and nothing can use them there (microsoft/WSL#40445).
+    #[error(
+        "compute-only devices such as NPUs cannot be used through /dev/dxg; `--driver-model mcdm` \
+         advertises them anyway"
+    )]
+    ComputeOnlyOnLinux,
     /// The source could not read it.
     #[error("{0}")]
     Unreadable(String),
@@ -217,6 +225,7 @@ pub(crate) fn select<T>(
         let device = identify(adapter, &mut seen, &snapshot.host);
         let device = device.map(|device| Device {
             cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
+            vendor_index: vendor_index(adapter, snapshot),
             ..device
         });
         match device.and_then(&mut accept) {
@@ -235,6 +244,23 @@ pub(crate) fn select<T>(
         reason: SkipReason::Unreadable(warning.text.clone()),
     }));
     (accepted, skipped)
+}
+
+/// The position of an adapter of a Linux host among those of its vendor. Its address is at the end of
+/// its ID.
+fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<usize> {
+    let kind = |adapter: &Adapter| {
+        (Vendor::from_id(adapter.hardware_id.vendor), adapter.attributes.display())
+    };
+    let address = |adapter: &Adapter| {
+        let id = adapter.pnp.as_ref()?.id.as_str().to_owned();
+        Some(id.rsplit('\\').next()?.to_owned())
+    };
+    let own = address(adapter)?;
+    let others =
+        snapshot.adapters.iter().filter(|other| other.hardware && kind(other) == kind(adapter));
+    let before = others.filter_map(address).filter(|address| *address < own).count();
+    (snapshot.host.platform == Platform::LinuxDxg).then_some(before)
 }
 
 /// The device of an adapter, if the adapter is hardware with a `PnP` device that none of the adapters

@@ -35,10 +35,11 @@ impl HostSnapshot {
         let skipped = self.warnings.iter().filter(|w| w.effect == WarningEffect::Skipped);
         let without_device =
             self.adapters.iter().filter(|adapter| adapter.hardware && adapter.pnp.is_none());
+        let lacks_files = |store: &DriverStore| store.lacks_files(self.host.platform);
         let without_files = self
             .adapters
             .iter()
-            .filter(|adapter| adapter.driver_store.as_ref().is_some_and(DriverStore::lacks_files));
+            .filter(|adapter| adapter.driver_store.as_ref().is_some_and(lacks_files));
         skipped
             .map(|warning| (warning.luid, Unsettled::Unreadable))
             .chain(without_device.map(|adapter| (adapter.luid, Unsettled::NoDevice)))

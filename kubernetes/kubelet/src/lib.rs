@@ -38,7 +38,8 @@ pub use supervisor::{RunError, Served, run, serve};
 pub use tonic::{Code, Status};
 pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
 pub use v1beta1::{
-    ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec, Mount,
+    CdiDevice, ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec,
+    Mount,
 };
 
 /// The version of the device plugin API. Kubelets compare it exactly.

@@ -2,7 +2,7 @@
 //!
 //! It follows `pkg/kubelet/cm/devicemanager` of Kubernetes 1.26 to 1.37. Where releases differ,
 //! [`Options`] selects one. A pod has one container. NUMA alignment, which requires a configured
-//! topology manager, and CDI devices, which Windows does not have, are left out.
+//! topology manager, is left out.
 //!
 //! It shares only the generated code, the interface of the host and the connections with the plugin's
 //! side.

@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use devices::{
-    DeviceSet, MountOutcome, Plan, PlanError, ResourceDevices, ResourceName, ResourceOrigin,
-    ResourceSpec, SlotError,
+    DeviceGrant, DeviceSet, MountOutcome, Plan, PlanError, ResourceDevices, ResourceName,
+    ResourceOrigin, ResourceSpec, SlotError,
 };
 use kubelet::{
-    Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount, PreferredRequest,
-    Status,
+    CdiDevice, Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount,
+    PreferredRequest, Status,
 };
 use tokio::sync::watch;
 
+use crate::cdi;
 use crate::published_devices::PublishedDevices;
 
 /// One resource of the node. It stays the same object when the configuration changes, so that its
@@ -41,14 +42,15 @@ fn socket_prefix(origin: ResourceOrigin) -> String {
     }
 }
 
-/// Plans a container on this machine: whether a file of a live host exists is read from
-/// its disk.
+/// Plans a container on this machine: whether a file of a live host (on Linux: a folder) exists is
+/// read from its disk.
 pub(crate) fn plan_on_this_machine<'a>(
     resource: &ResourceDevices,
     ids: impl IntoIterator<Item = &'a str>,
     host: &devices::HostFacts,
 ) -> Result<Plan, PlanError> {
-    devices::plan(resource, ids, host, &|path| Path::new(path).is_file())
+    let exists = if cfg!(windows) { Path::is_file } else { Path::exists };
+    devices::plan(resource, ids, host, &|path| exists(Path::new(path)))
 }
 
 impl AdvertisedResource {
@@ -166,6 +168,10 @@ impl kubelet::Resource for AdvertisedResource {
         let outcome = plan.as_ref().map(|_| ()).map_err(refusal_reason);
         self.devices.metrics().allocate_answered(self.name(), outcome, began.elapsed());
         let plan = plan.map_err(|error| refuse(&error))?;
+        if plan.device == DeviceGrant::Cdi && set.host.is_this_machine {
+            cdi::provide(Path::new(cdi::FOLDER))
+                .map_err(|failure| Status::failed_precondition(failure.chain()))?;
+        }
         self.devices.allocated(resource, ids);
         self.log(&plan);
         Ok(response(plan))
@@ -217,21 +223,26 @@ fn refusal_reason(error: &PlanError) -> &'static str {
 }
 
 /// The plan as a message to the kubelet. On Windows a device's container path and
-/// permissions must be empty.
+/// permissions must be empty. A CDI device contains everything but the variables.
 fn response(plan: Plan) -> ContainerResponse {
     let mounts = plan.mounts.mounted().map(|file| Mount {
         container_path: file.container_path.clone(),
         host_path: file.host_path.clone(),
         read_only: true,
     });
+    let host_path = plan.device.host_path();
+    let (container_path, permissions) = match plan.device {
+        DeviceGrant::Location(_) | DeviceGrant::Class(_) => (String::new(), String::new()),
+        DeviceGrant::Dxg => (host_path.clone(), "rw".to_owned()),
+        DeviceGrant::Cdi => {
+            let cdi_devices = vec![CdiDevice { name: host_path }];
+            return ContainerResponse { envs: plan.envs, cdi_devices, ..Default::default() };
+        }
+    };
     ContainerResponse {
-        envs: plan.envs,
         mounts: mounts.collect(),
-        devices: vec![DeviceSpec {
-            host_path: plan.device.host_path(),
-            container_path: String::new(),
-            permissions: String::new(),
-        }],
+        envs: plan.envs,
+        devices: vec![DeviceSpec { host_path, container_path, permissions }],
         ..ContainerResponse::default()
     }
 }

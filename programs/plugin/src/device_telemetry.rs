@@ -45,12 +45,11 @@ pub(crate) struct DeviceTelemetry {
 }
 
 impl DeviceTelemetry {
-    /// The devices of this host; an inventory has no telemetry.
+    /// The devices of this host. An inventory has no telemetry, and it is not read through `/dev/dxg`.
     pub(crate) fn of(host: HostKind) -> DeviceTelemetry {
         DeviceTelemetry::new(match host {
             #[cfg(windows)]
             HostKind::Live => Some(live()),
-            // Opening such a host fails, so nothing asks for its telemetry.
             #[cfg(not(windows))]
             HostKind::Live => None,
             HostKind::Inventory => None,

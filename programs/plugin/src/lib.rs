@@ -8,6 +8,7 @@
 mod advertised_resource;
 #[cfg(test)]
 mod blocked_connect_tests;
+mod cdi;
 mod command_line;
 mod container_processes;
 mod device_holders;

@@ -157,7 +157,11 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
     };
     row("PnP id", device.id.as_str())?;
     row("LUID", &device.luid.to_string())?;
-    row("Vendor", &format!("{} ({})", device.vendor, device.manufacturer))?;
+    let vendor = match device.manufacturer.as_str() {
+        "" => device.vendor.to_string(),
+        manufacturer => format!("{} ({manufacturer})", device.vendor),
+    };
+    row("Vendor", &vendor)?;
     row("Location path", device.location_path.as_ref().map_or("", |path| path.as_str()))?;
     row("Driver", &device.driver_version.map(|v| v.to_string()).unwrap_or_default())?;
     row("Driver key", &driver_key(device))?;

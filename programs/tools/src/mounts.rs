@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory as _, Parser};
-use devices::{Criteria, Device, HostSnapshot, MountOutcome, RuntimeMounts, discover};
+use devices::{Criteria, Device, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
 use node::cli::frontends::{Container, Frontend, cri_config};
 use node::cli::{Completions, Failure, OutputFormat};
 
@@ -132,6 +132,13 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
         return Err(Failure::usage(anyhow!("no device selected")).hint(hint));
     }
     let snapshot = arguments.host.snapshot()?;
+    if snapshot.host.platform == Platform::LinuxDxg {
+        let error = anyhow::anyhow!("the host runs Linux; this program is for Windows containers");
+        return Err(Failure::usage(error).hint(
+            "use `--device /dev/dxg --volume /usr/lib/wsl:/usr/lib/wsl:ro --env \
+             LD_LIBRARY_PATH=/usr/lib/wsl/lib`",
+        ));
+    }
     let selection = discover(&snapshot, Criteria::ALL);
     if arguments.verbose {
         for line in stderr::discovery_details(&snapshot, &selection) {

@@ -19,6 +19,7 @@ pub mod windows_data;
 mod windows_path;
 
 use environment::{TestEnvironment, catalog, fixture, load_config};
+use win32::{store_path, text};
 use windows_path::resolve;
 
 // Files of `win32`, which builds them only on Windows.
@@ -31,10 +32,6 @@ mod containers;
 mod copy_to_vm;
 #[path = "../../../windows/win32/src/property.rs"]
 mod property;
-#[path = "../../../windows/win32/src/store_path.rs"]
-mod store_path;
-#[path = "../../../windows/win32/src/text.rs"]
-mod text;
 
 /// Checks that an error names the file and a line of it.
 fn sensible(error: &config::ReadError, file: &str, data: &[u8]) {

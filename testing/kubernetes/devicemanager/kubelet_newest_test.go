@@ -74,3 +74,16 @@ func (k *kubelet) hints(pod *v1.Pod, container *v1.Container, resource string) [
 func (k *kubelet) runOptions(pod *v1.Pod, container *v1.Container) (*devicemanager.DeviceRunContainerOptions, error) {
 	return k.devices.GetDeviceRunContainerOptions(context.Background(), pod, container)
 }
+
+func init() {
+	variants = append(variants, variant{name: "CDI devices", config: "cdiDevices: true"})
+}
+
+// cdiDevices returns the names of a container's CDI devices.
+func cdiDevices(options *devicemanager.DeviceRunContainerOptions) []string {
+	var names []string
+	for _, device := range options.CDIDevices {
+		names = append(names, device.Name)
+	}
+	return names
+}

@@ -89,3 +89,6 @@ func (k *kubelet) hints(pod *v1.Pod, container *v1.Container, resource string) [
 func (k *kubelet) runOptions(pod *v1.Pod, container *v1.Container) (*devicemanager.DeviceRunContainerOptions, error) {
 	return k.devices.GetDeviceRunContainerOptions(pod, container)
 }
+
+// cdiDevices returns nothing: 1.26 has no CDI devices.
+func cdiDevices(*devicemanager.DeviceRunContainerOptions) []string { return nil }

@@ -14,6 +14,7 @@ type containerOptions struct {
 	Mounts      []mountOption     `json:"mounts"`
 	Envs        map[string]string `json:"envs"`
 	Annotations map[string]string `json:"annotations"`
+	CDIDevices  []string          `json:"cdiDevices,omitempty"`
 }
 
 type deviceOption struct {
@@ -28,7 +29,7 @@ type mountOption struct {
 	ReadOnly      bool   `json:"readOnly"`
 }
 
-// optionsFromKubelet returns what a container runtime on Windows gets. Devices and mounts are
+// optionsFromKubelet returns what a container runtime gets. Devices and mounts are
 // in the kubelet's order; environment and annotations have no order.
 func optionsFromKubelet(options *devicemanager.DeviceRunContainerOptions) containerOptions {
 	result := emptyOptions()
@@ -47,11 +48,12 @@ func optionsFromKubelet(options *devicemanager.DeviceRunContainerOptions) contai
 	for _, annotation := range options.Annotations {
 		result.Annotations[annotation.Name] = annotation.Value
 	}
+	result.CDIDevices = cdiDevices(options)
 	return result
 }
 
 func emptyOptions() containerOptions {
-	return containerOptions{[]deviceOption{}, []mountOption{}, map[string]string{}, map[string]string{}}
+	return containerOptions{[]deviceOption{}, []mountOption{}, map[string]string{}, map[string]string{}, nil}
 }
 
 // merged returns o after the kubelet has added the options of another resource. Of several

@@ -7,12 +7,15 @@ import (
 	"testing"
 )
 
-// variants are the configurations in which every inventory is tested.
-var variants = []struct {
+// variant is a configuration.
+type variant struct {
 	name         string
 	config       string
 	driverModels []string
-}{
+}
+
+// variants are the configurations in which every inventory is tested.
+var variants = []variant{
 	{name: "default configuration"},
 	{name: "four replicas", config: "multitenancy: 4"},
 	{name: "four replicas, packed", config: "multitenancy: 4\nallocationPolicy: packed"},
@@ -21,6 +24,7 @@ var variants = []struct {
 	{name: "without runtime files", config: "runtimeMounts: never"},
 	{name: "without environment hints", config: "environmentHints: false"},
 	{name: "only wddm", driverModels: []string{"wddm"}},
+	{name: "every driver model", driverModels: []string{"wddm", "mcdm"}},
 	{name: "legacy driver model", driverModels: []string{"legacy"}},
 }
 

@@ -5,8 +5,7 @@ use std::io;
 use devices::{Attributes, DriverVersion, HardwareId, Luid};
 use windows::Win32::Graphics::DXCore as dxcore;
 
-use crate::assembly::AdapterFacts;
-use crate::kernel_report::{DeviceKey, listed_attributes};
+use crate::kernel_report::{AdapterFacts, DeviceKey, listed_attributes};
 use crate::live::AdapterSet;
 use crate::order;
 use crate::sys::dxcore::{AdapterList, DxcoreAdapter};

@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
     Adapter, AdapterWarning, Attributes, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
-    DriverVersion, HardwareId, HostFacts, HostSnapshot, Luid, PnpDevice, ReadStep, SourceError,
-    StoreFiles, WarningEffect,
+    HostFacts, HostSnapshot, Luid, PnpDevice, ReadStep, SourceError, StoreFiles, WarningEffect,
 };
 
 use crate::copy_to_vm::{self, RawValue};
 use crate::error::{WindowsError, error_chain};
+use crate::kernel_report::AdapterFacts;
 use crate::store_path;
 
 /// The data that the assembly needs from Windows. Each result is valid only at the time of
@@ -47,18 +47,6 @@ pub(crate) struct CopyToVmKeys {
     pub(crate) read: Vec<(CopyToVmKey, Vec<RawValue>)>,
     /// The errors of the existing keys that cannot be read.
     pub(crate) unreadable: Vec<WindowsError>,
-}
-
-/// The properties of an adapter, except its attributes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct AdapterFacts {
-    pub(crate) hardware: bool,
-    pub(crate) integrated: bool,
-    pub(crate) detachable: bool,
-    pub(crate) hardware_id: HardwareId,
-    pub(crate) driver_description: String,
-    pub(crate) driver_version: Option<DriverVersion>,
-    pub(crate) dedicated_memory: Option<u64>,
 }
 
 /// A present device that belongs to an adapter.
@@ -130,19 +118,7 @@ fn adapter(
     let facts = host.adapter(luid)?;
     let device = candidate.map(|candidate| candidate.device).transpose()?;
     let driver_store = driver_store(host, inside_container, luid, device.as_ref(), notes)?;
-    Ok(Adapter {
-        luid,
-        attributes,
-        hardware: facts.hardware,
-        integrated: facts.integrated,
-        detachable: facts.detachable,
-        hardware_id: facts.hardware_id,
-        driver_description: facts.driver_description,
-        driver_version: facts.driver_version,
-        dedicated_memory_mib: facts.dedicated_memory.map(|bytes| bytes >> 20),
-        pnp: device.map(|device| device.pnp),
-        driver_store,
-    })
+    Ok(facts.adapter(luid, attributes, device.map(|device| device.pnp), driver_store))
 }
 
 fn driver_store(

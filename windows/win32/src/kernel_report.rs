@@ -1,13 +1,13 @@
 //! Interprets what the graphics kernel (D3DKMT) reports about an adapter, on Windows versions
-//! without `DXCore`.
+//! without `DXCore` and through `/dev/dxg`.
 //!
 //! The kernel has no attributes. They follow from the flags of the adapter and from its driver
 //! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with
 //! that version. The feature level stays unknown.
 
-use devices::{Attribute, Attributes, DriverVersion, HardwareId, Luid};
-
-use crate::assembly::AdapterFacts;
+use devices::{
+    Adapter, Attribute, Attributes, DriverStore, DriverVersion, HardwareId, Luid, PnpDevice,
+};
 
 /// The flags of `D3DKMT_ADAPTERTYPE` (d3dkmthk.h).
 const RENDER_SUPPORTED: u32 = 1;
@@ -22,24 +22,73 @@ const WDDM_2_0: i32 = 2000;
 /// What the graphics kernel reports about an adapter. `None` is a query that this Windows or
 /// the driver does not support.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct KernelReport {
+pub struct KernelReport {
     /// `D3DKMT_ADAPTERTYPE`.
-    pub(crate) flags: u32,
+    pub flags: u32,
     /// `D3DKMT_DRIVERVERSION`: 1300 is WDDM 1.3, 2500 WDDM 2.5.
-    pub(crate) driver_model: Option<i32>,
-    pub(crate) hardware_id: Option<HardwareId>,
-    pub(crate) description: Option<String>,
-    pub(crate) driver_version: Option<u64>,
+    pub driver_model: Option<i32>,
+    /// `D3DKMT_DEVICE_IDS`.
+    pub hardware_id: Option<HardwareId>,
+    /// The name in the registry.
+    pub description: Option<String>,
+    /// `D3DKMT_UMD_DRIVER_VERSION`.
+    pub driver_version: Option<u64>,
     /// In bytes.
-    pub(crate) dedicated_memory: Option<u64>,
+    pub dedicated_memory: Option<u64>,
     /// The registry key of each physical device, in the order of the physical indexes.
-    pub(crate) pnp_keys: Vec<String>,
+    pub pnp_keys: Vec<String>,
+}
+
+/// The properties of an adapter, except its attributes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AdapterFacts {
+    /// It is no software adapter.
+    pub hardware: bool,
+    /// It is built into the processor.
+    pub integrated: bool,
+    /// It can be removed while the host runs.
+    pub detachable: bool,
+    /// Its hardware ID.
+    pub hardware_id: HardwareId,
+    /// Its name.
+    pub driver_description: String,
+    /// The version of its driver.
+    pub driver_version: Option<DriverVersion>,
+    /// In bytes.
+    pub dedicated_memory: Option<u64>,
+}
+
+impl AdapterFacts {
+    /// The adapter with these properties.
+    #[must_use]
+    pub fn adapter(
+        self,
+        luid: Luid,
+        attributes: Attributes,
+        pnp: Option<PnpDevice>,
+        driver_store: Option<DriverStore>,
+    ) -> Adapter {
+        Adapter {
+            luid,
+            attributes,
+            hardware: self.hardware,
+            integrated: self.integrated,
+            detachable: self.detachable,
+            hardware_id: self.hardware_id,
+            driver_description: self.driver_description,
+            driver_version: self.driver_version,
+            dedicated_memory_mib: self.dedicated_memory.map(|bytes| bytes >> 20),
+            pnp,
+            driver_store,
+        }
+    }
 }
 
 impl KernelReport {
     /// The attributes under which `DXCore` would list the adapter. An adapter that only
     /// displays has none.
-    pub(crate) fn attributes(&self) -> Attributes {
+    #[must_use]
+    pub fn attributes(&self) -> Attributes {
         let has_direct3d_12 = self.driver_model.is_some_and(|model| model >= WDDM_2_0);
         let list: &[Attribute] =
             match (self.has(RENDER_SUPPORTED), self.has(COMPUTE_ONLY), has_direct3d_12) {
@@ -58,7 +107,8 @@ impl KernelReport {
     /// The same properties that `DXCore` reports. An adapter counts as integrated only on a
     /// host that also has a discrete one (hybrid graphics), because the kernel does not
     /// report it otherwise.
-    pub(crate) fn facts(&self) -> AdapterFacts {
+    #[must_use]
+    pub fn facts(&self) -> AdapterFacts {
         AdapterFacts {
             hardware: !self.has(SOFTWARE_DEVICE),
             integrated: self.has(HYBRID_INTEGRATED),
@@ -71,7 +121,7 @@ impl KernelReport {
     }
 
     /// The device instance IDs of the adapter `luid`.
-    pub(crate) fn device_keys(&self, luid: Luid) -> impl Iterator<Item = DeviceKey> {
+    pub fn device_keys(&self, luid: Luid) -> impl Iterator<Item = DeviceKey> {
         self.pnp_keys.iter().zip(0..).filter_map(move |(key, physical_index)| {
             let instance_id = instance_id(key)?;
             Some(DeviceKey { instance_id, luid, physical_index })
@@ -86,24 +136,26 @@ impl KernelReport {
 /// The attributes of an adapter, if it is listed: one that only displays is not, as with
 /// `DXCore`. One that cannot be read is listed without attributes, so that its reason is
 /// reported.
-pub(crate) fn listed_attributes<E>(report: &Result<KernelReport, E>) -> Option<Attributes> {
+#[must_use]
+pub fn listed_attributes<E>(report: &Result<KernelReport, E>) -> Option<Attributes> {
     let Ok(report) = report else { return Some(Attributes::default()) };
     Some(report.attributes()).filter(|attributes| attributes.iter().next().is_some())
 }
 
 /// The adapter of a device, for devices without `DEVPKEY_Gpu_Luid`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct DeviceKey {
+pub struct DeviceKey {
     /// The device instance ID, compared without case.
-    pub(crate) instance_id: String,
+    pub instance_id: String,
     /// The adapter.
-    pub(crate) luid: Luid,
+    pub luid: Luid,
     /// The index of the device in a linked adapter.
-    pub(crate) physical_index: u32,
+    pub physical_index: u32,
 }
 
 /// The key of the device `instance_id`, if it belongs to an adapter.
-pub(crate) fn key_of<'a>(keys: &'a [DeviceKey], instance_id: &str) -> Option<&'a DeviceKey> {
+#[must_use]
+pub fn key_of<'a>(keys: &'a [DeviceKey], instance_id: &str) -> Option<&'a DeviceKey> {
     keys.iter().find(|key| key.instance_id.eq_ignore_ascii_case(instance_id))
 }
 

@@ -6,7 +6,8 @@
 //! `unsafe` code of device discovery is in the `sys` module. The code that interprets the
 //! results of Windows is in separate modules, which are tested on any operating system.
 //!
-//! On other systems than Windows, the crate contains only what does not need Windows.
+//! On other systems than Windows, the crate contains only what does not need Windows. The crate `dxg`
+//! uses it to interpret what a Windows host reports to Linux.
 
 #[cfg(windows)]
 mod adapter_sets;
@@ -23,8 +24,7 @@ pub mod directory_access;
 mod error;
 pub mod files;
 pub mod hcs;
-#[cfg(any(windows, test))]
-mod kernel_report;
+pub mod kernel_report;
 #[cfg(windows)]
 mod live;
 #[cfg(any(windows, test))]
@@ -43,14 +43,12 @@ mod services;
 mod single_query;
 #[cfg(windows)]
 mod source;
-#[cfg(any(windows, test))]
-mod store_path;
+pub mod store_path;
 #[cfg(windows)]
 mod sys;
 #[cfg(any(windows, test))]
 mod telemetry;
-#[cfg(any(windows, test))]
-mod text;
+pub mod text;
 
 #[cfg(windows)]
 pub use services::service_command;

@@ -12,10 +12,10 @@ use windows::Win32::Foundation::DEVPROPKEY;
 use windows::core::GUID;
 use windows_registry::Key;
 
-use crate::assembly::{AdapterFacts, Candidate, CopyToVmKeys, Device, Host};
+use crate::assembly::{Candidate, CopyToVmKeys, Device, Host};
 use crate::copy_to_vm::RawValue;
 use crate::error::WindowsError;
-use crate::kernel_report::{DeviceKey, key_of};
+use crate::kernel_report::{AdapterFacts, DeviceKey, key_of};
 use crate::property::{Property, PropertyError};
 use crate::sys::kmt::GraphicsKernel;
 use crate::sys::library::os_error;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use devices::{
-    AdapterSource, ChangeCallback, HostFacts, HostSnapshot, ReadStep, SourceError, StepCallback,
-    Wow64,
+    AdapterSource, ChangeCallback, HostFacts, HostSnapshot, Platform, ReadStep, SourceError,
+    StepCallback, Wow64,
 };
 
 use crate::adapter_sets::{DxcoreSet, KernelSet};
@@ -209,6 +209,7 @@ pub fn constant_host_facts() -> HostFacts {
         let (build, sources) = version::version();
         let has_wow64 = Path::new(&version::system_root()).join("SysWOW64").is_dir();
         HostFacts {
+            platform: Platform::Windows,
             product: sources.product(build.build),
             display_version: sources.version(),
             build: Some(build),

@@ -2,7 +2,8 @@
 
 /// Makes a path from D3DKMT absolute. The path can begin with `\SystemRoot` or `\??\`,
 /// which only the kernel and its callers understand. A final separator is removed.
-pub(crate) fn absolute(path: &str, system_root: &str) -> String {
+#[must_use]
+pub fn absolute(path: &str, system_root: &str) -> String {
     let path = path.strip_prefix(r"\??\").unwrap_or(path);
     let expanded = match strip_prefix_ignore_case(path, r"\SystemRoot") {
         Some(rest) if rest.is_empty() || rest.starts_with('\\') => {
@@ -14,7 +15,8 @@ pub(crate) fn absolute(path: &str, system_root: &str) -> String {
 }
 
 /// The folder of `file`, if `file` is an absolute path (`C:\…`).
-pub(crate) fn parent(file: &str) -> Option<&str> {
+#[must_use]
+pub fn parent(file: &str) -> Option<&str> {
     let drive = file.as_bytes();
     let absolute = drive.len() > 3 && drive[0].is_ascii_alphabetic() && &drive[1..3] == br":\";
     let (folder, name) = file.rsplit_once('\\')?;
@@ -23,7 +25,8 @@ pub(crate) fn parent(file: &str) -> Option<&str> {
 
 /// The folder of the first absolute path in the value `UserModeDriverName` of a driver key.
 /// Its other entries are names of files in System32.
-pub(crate) fn folder_of_user_mode_drivers(names: &[String]) -> Option<&str> {
+#[must_use]
+pub fn folder_of_user_mode_drivers(names: &[String]) -> Option<&str> {
     names.iter().find_map(|name| parent(name))
 }
 

@@ -5,7 +5,7 @@
 
 /// The bytes are not valid text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum TextError {
+pub enum TextError {
     /// A UTF-16 unit has two bytes.
     #[error("odd length of UTF-16 text: {0} bytes")]
     OddLength(usize),
@@ -15,30 +15,33 @@ pub(crate) enum TextError {
 }
 
 /// A text (`REG_SZ`): the data up to the first null character, or all data without one.
-pub(crate) fn single(bytes: &[u8]) -> Result<String, TextError> {
+pub fn single(bytes: &[u8]) -> Result<String, TextError> {
     decode(until_null(&whole_units(bytes)?))
 }
 
 /// A list of texts (`REG_MULTI_SZ`): a null character ends each text, and an empty text ends
 /// the list. Both can be missing at the end of the data.
-pub(crate) fn list(bytes: &[u8]) -> Result<Vec<String>, TextError> {
+pub fn list(bytes: &[u8]) -> Result<Vec<String>, TextError> {
     let units = whole_units(bytes)?;
     units.split(|unit| *unit == 0).take_while(|text| !text.is_empty()).map(decode).collect()
 }
 
 /// A text for display: like [`single`], but replaces invalid characters.
-pub(crate) fn single_for_display(bytes: &[u8]) -> String {
+#[must_use]
+pub fn single_for_display(bytes: &[u8]) -> String {
     String::from_utf16_lossy(until_null(&units(bytes)))
 }
 
 /// UTF-8 text for display (the driver description of `DXCore`), up to the first null character.
-pub(crate) fn utf8_for_display(bytes: &[u8]) -> String {
+#[must_use]
+pub fn utf8_for_display(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }
 
 /// The units before the first null character, or all units.
-pub(crate) fn until_null(units: &[u16]) -> &[u16] {
+#[must_use]
+pub fn until_null(units: &[u16]) -> &[u16] {
     units.split(|unit| *unit == 0).next().unwrap_or_default()
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use devices::{
     Attribute, CopyToVmKey, DriverDate, DriverVersion, HcsFailureKind, HcsSchema, HostBuild,
-    ProgramVersion, SystemRoot,
+    Platform, ProgramVersion, SystemRoot,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use serde_saphyr::{Commented, FlowSeq, Spanned};
@@ -34,6 +34,8 @@ pub(crate) struct InventoryFile {
 #[derive(Serialize, Deserialize, Default, PartialEq)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct HostFile {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) platform: Option<Parsed<Choice<Platform>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) product: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -211,6 +213,12 @@ impl fmt::Display for Version1 {
 impl Named for Attribute {
     fn names() -> Vec<(&'static str, Attribute)> {
         Attribute::ALL.into_iter().map(|attribute| (attribute.name(), attribute)).collect()
+    }
+}
+
+impl Named for Platform {
+    fn names() -> Vec<(&'static str, Platform)> {
+        Platform::ALL.into_iter().map(|platform| (platform.name(), platform)).collect()
     }
 }
 

@@ -91,6 +91,7 @@ fn host(file: HostFile) -> HostFacts {
     let schemas = file.hcs_schemas.map(|list| list.0).unwrap_or_default();
     let has_wow64 = file.wow64.unwrap_or(true);
     HostFacts {
+        platform: file.platform.map(|platform| platform.0.0).unwrap_or_default(),
         product: file.product,
         display_version: file.display_version,
         build: file.build.map(|build| build.0),

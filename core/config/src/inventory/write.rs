@@ -2,8 +2,8 @@
 
 use devices::{
     Adapter, Containerd, CopyToVmValue, DriverStore, HardwareId, HcsFailure, HostFacts,
-    HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, PnpDevice, Program, StoreFiles, SystemRoot,
-    Wow64,
+    HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, Program, StoreFiles,
+    SystemRoot, Wow64,
 };
 use serde_saphyr::{FlowSeq, Location, Spanned};
 
@@ -47,6 +47,7 @@ pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
 fn host(host: &HostFacts) -> HostFile {
     let schemas: Vec<_> = host.hcs_schemas.iter().map(|schema| Parsed(*schema)).collect();
     HostFile {
+        platform: (host.platform != Platform::default()).then_some(Parsed(Choice(host.platform))),
         product: host.product.clone(),
         display_version: host.display_version.clone(),
         build: host.build.map(Parsed),

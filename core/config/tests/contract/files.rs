@@ -54,7 +54,7 @@ fn every_key_in_any_case() {
     let policy = &config.policy.models[0];
     assert_eq!(policy.sharing.replicas.get(), 4);
     assert_eq!(policy.sharing.allocation, AllocationPolicy::Packed);
-    assert!(policy.include_integrated && policy.include_detachable);
+    assert_eq!((policy.include_integrated, policy.include_detachable), (Some(true), true));
     assert_eq!((policy.publish_numa, policy.removal_grace.as_secs()), (true, 5));
     let container = &policy.container;
     assert_eq!(container.runtime_mounts, RuntimeMounts::Always);
@@ -390,7 +390,7 @@ fn quoted_numbers_and_booleans_are_accepted() {
                 publishNuma: 'False'\nresources:\n- {name: a/b, multitenancy: \"2\", match: {minMemoryMiB: '1'}}";
     let config = configured(file, &WDDM).unwrap();
     let policy = &config.policy.models[0];
-    assert_eq!((policy.sharing.replicas.get(), policy.include_integrated), (4, true));
+    assert_eq!((policy.sharing.replicas.get(), policy.include_integrated), (4, Some(true)));
     assert_eq!((policy.removal_grace.as_secs(), policy.publish_numa), (5, false));
     let rule = &policy.rules[0];
     assert_eq!(rule.replicas.map(std::num::NonZero::get), Some(2));

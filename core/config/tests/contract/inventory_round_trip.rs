@@ -7,7 +7,7 @@ use devices::{
     Adapter, Attribute, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverDate,
     DriverKey, DriverStore, DriverVersion, HardwareId, HcsFailure, HcsFailureKind, HcsSchema,
     HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, NodeSoftware, NvidiaGpu, Nvml,
-    PnpDevice, PnpId, Program, StoreFiles, Wow64,
+    Platform, PnpDevice, PnpId, Program, StoreFiles, Wow64,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -85,6 +85,7 @@ fn host() -> impl Strategy<Value = HostFacts> {
     });
     let schema = any::<(u32, u32)>().prop_map(|(major, minor)| HcsSchema { major, minor });
     (
+        select(Platform::ALL.to_vec()),
         option::of(text()),
         option::of(text()),
         option::of(build),
@@ -94,8 +95,18 @@ fn host() -> impl Strategy<Value = HostFacts> {
         select(vec![r"C:\Windows", r"D:\WinNT"]),
     )
         .prop_map(
-            |(product, display_version, build, hcs_schemas, wow64, inside_container, root)| {
+            |(
+                platform,
+                product,
+                display_version,
+                build,
+                hcs_schemas,
+                wow64,
+                inside_container,
+                root,
+            )| {
                 HostFacts {
+                    platform,
                     product,
                     display_version,
                     build,

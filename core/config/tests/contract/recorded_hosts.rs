@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use devices::{
     Adapter, Attribute, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore, HardwareId, HcsSchema,
-    HostFacts, HostSnapshot, LocationPath, Luid, PnpDevice, PnpId, StoreFiles, SystemRoot, Wow64,
+    HostFacts, HostSnapshot, LocationPath, Luid, Platform, PnpDevice, PnpId, StoreFiles,
+    SystemRoot, Wow64,
 };
 
 fn fixture(name: &str) -> PathBuf {
@@ -106,6 +107,7 @@ fn tesla_t4(luid: i64, slot: &str, location: &str, driver: &str) -> Adapter {
 fn the_aws_host_has_two_tesla_t4() {
     let wanted = HostSnapshot {
         host: HostFacts {
+            platform: Platform::Windows,
             product: Some("Microsoft Windows Server 2022 Datacenter".to_owned()),
             display_version: Some("21H2".to_owned()),
             build: "10.0.20348.1547".parse().ok(),

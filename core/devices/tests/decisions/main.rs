@@ -7,6 +7,7 @@ mod allocated_drivers;
 mod device_classes;
 mod hosts;
 mod launchers;
+mod linux;
 mod node_reports;
 mod offers;
 mod plans;

@@ -33,6 +33,8 @@ pub struct ContainerView {
     pub envs: BTreeMap<String, String>,
     /// Annotations.
     pub annotations: BTreeMap<String, String>,
+    /// The names of CDI devices, each once.
+    pub cdi_devices: Vec<String>,
     /// What the kubelet dropped from the plugins' answers, each with the reason.
     pub dropped: Vec<String>,
 }
@@ -44,7 +46,11 @@ impl ContainerView {
         let used = |path: &str| format!("(container path `{path}` is already in use)");
         merge_map(&mut self.envs, answer.envs, "environment variable", &mut self.dropped);
         for device in answer.devices {
-            if self.devices.iter().any(|d| d.container_path == device.container_path) {
+            let kept = self.devices.iter().find(|d| d.container_path == device.container_path);
+            if kept == Some(&device) {
+                continue;
+            }
+            if kept.is_some() {
                 let why = used(&device.container_path);
                 self.dropped.push(format!("device {} {why}", device.host_path));
             } else {
@@ -52,7 +58,11 @@ impl ContainerView {
             }
         }
         for mount in answer.mounts {
-            if self.mounts.iter().any(|m| m.container_path == mount.container_path) {
+            let kept = self.mounts.iter().find(|m| m.container_path == mount.container_path);
+            if kept == Some(&mount) {
+                continue;
+            }
+            if kept.is_some() {
                 let why = used(&mount.container_path);
                 self.dropped.push(format!("mount {} {why}", mount.host_path));
             } else {
@@ -61,7 +71,9 @@ impl ContainerView {
         }
         merge_map(&mut self.annotations, answer.annotations, "annotation", &mut self.dropped);
         for device in answer.cdi_devices {
-            self.dropped.push(format!("CDI device {} (not supported on Windows)", device.name));
+            if !self.cdi_devices.contains(&device.name) {
+                self.cdi_devices.push(device.name);
+            }
         }
     }
 }
@@ -122,6 +134,7 @@ mod tests {
         assert_eq!(view.mounts, [mount("s1", "d1"), mount("s2", "D1"), mount("s4", "d2")]);
         assert_eq!(view.envs, map(&[("A", "1"), ("B", "2"), ("C", "4")]));
         assert_eq!(view.annotations, map(&[("k", "v")]));
+        assert_eq!(view.cdi_devices, ["v/c=d"]);
         assert_eq!(
             view.dropped,
             [
@@ -130,7 +143,6 @@ mod tests {
                 "device z (container path `` is already in use)",
                 "mount s3 (container path `d1` is already in use)",
                 "annotation k=w (already set to another value)",
-                "CDI device v/c=d (not supported on Windows)",
             ]
         );
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use devices::{
-    AdapterSource, AdapterWarning, HostSnapshot, SourceError, StoreFiles, WarningEffect,
-    check_store_folder,
+    AdapterSource, AdapterWarning, HostSnapshot, Platform, SourceError, StoreFiles, WarningEffect,
+    check_store_folder, dxg_driver_folder,
 };
 
 use crate::inventory_source::InventorySource;
@@ -33,7 +33,7 @@ pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
         return read_inventory(path);
     }
     let snapshot = this_host()?.snapshot().map_err(source_failure)?;
-    // A snapshot does not contain all facts of the host.
+    // A snapshot does not contain all facts of a Windows host.
     #[cfg(windows)]
     let snapshot = HostSnapshot { host: win32::host_facts(), ..snapshot };
     Ok(snapshot)
@@ -53,7 +53,11 @@ fn inventory_failure(error: InventoryError) -> Failure {
 /// folders of a live host are. A folder that cannot be read, or that is not where Windows
 /// keeps driver packages, becomes a warning.
 pub fn list_store_files(snapshot: &mut HostSnapshot) {
-    list_with(snapshot, &|folder| win32::files::list(Path::new(folder)));
+    let on_linux = snapshot.host.platform == Platform::LinuxDxg;
+    list_with(snapshot, &|folder| {
+        let folder = if on_linux { dxg_driver_folder(folder) } else { Some(folder.to_owned()) };
+        win32::files::list(Path::new(&folder.unwrap_or_default()))
+    });
 }
 
 /// `list` lists one folder.
@@ -85,12 +89,22 @@ fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
     Ok(Box::new(source))
 }
 
+/// What to do on a host without DirectX adapters.
 #[cfg(not(windows))]
+const USE_INVENTORY: &str =
+    "use an inventory with `--inventory FILE`; `record` writes one on a host with DirectX devices";
+
+#[cfg(target_os = "linux")]
+fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
+    let source = dxg::DxgSource::new();
+    Ok(Box::new(source.map_err(|error| Failure::usage(error).hint(USE_INVENTORY))?))
+}
+
+#[cfg(not(any(windows, target_os = "linux")))]
 fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
     let os = std::env::consts::OS;
-    let error = anyhow::anyhow!("this host runs {os}; only Windows has DirectX adapters");
-    Err(Failure::usage(error)
-        .hint("use an inventory with `--inventory FILE`; `record` writes one on Windows"))
+    let error = anyhow::anyhow!("this host runs {os}, which has no DirectX adapters");
+    Err(Failure::usage(error).hint(USE_INVENTORY))
 }
 
 fn source_failure(error: SourceError) -> Failure {

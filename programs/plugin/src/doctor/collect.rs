@@ -15,6 +15,8 @@ mod service_command;
 
 use std::path::Path;
 
+#[cfg(not(windows))]
+use devices::{HostFacts, NodeSoftware, Platform};
 use node::cli::Failure;
 
 use super::facts::{MachineFacts, NodeFacts};
@@ -53,8 +55,19 @@ fn this_machine() -> Result<MachineFacts, Failure> {
     Ok(live::machine())
 }
 
-/// Only Windows can be checked without an inventory; the error is that of every command.
+/// This machine. Without a device file, the error is that of every command.
 #[cfg(not(windows))]
 fn this_machine() -> Result<MachineFacts, Failure> {
-    node::cli::open_host(None).map(|_| unreachable!("only Windows has adapters of its own"))
+    node::cli::open_host(None)?;
+    let mut adapters = node::cli::read_host(None);
+    if let Ok(snapshot) = &mut adapters {
+        node::cli::list_store_files(snapshot);
+    }
+    let unread = HostFacts { platform: Platform::LinuxDxg, ..HostFacts::default() };
+    Ok(MachineFacts {
+        host: adapters.as_ref().map_or(unread, |snapshot| snapshot.host.clone()),
+        software: NodeSoftware::default(),
+        adapters,
+        missing_launcher_files: Vec::new(),
+    })
 }

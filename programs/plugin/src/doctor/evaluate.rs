@@ -2,10 +2,13 @@
 
 mod hardware;
 mod host;
+mod linux;
 mod resources;
 mod software;
 #[cfg(test)]
 pub(crate) mod tests;
+
+use devices::Platform;
 
 use super::facts::NodeFacts;
 use super::finding::Finding;
@@ -21,20 +24,25 @@ const NO_ADAPTERS: &str = "the adapters could not be read";
 /// Evaluates every subject, in the order of [`Subject`](super::finding::Subject).
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
     let machine = &facts.machine;
-    let mut checks = vec![
-        host::windows(&machine.host),
-        host::hcs(machine),
-        host::image(facts),
-        software::containerd(machine.software.containerd.as_ref()),
-        software::kubelet(machine.software.kubelet.as_ref()),
-    ];
+    let mut checks = match machine.host.platform {
+        Platform::LinuxDxg => linux::host(&machine.host),
+        Platform::Windows => vec![
+            host::windows(&machine.host),
+            host::hcs(machine),
+            host::image(facts),
+            software::containerd(machine.software.containerd.as_ref()),
+            software::kubelet(machine.software.kubelet.as_ref()),
+        ],
+    };
     checks.extend(software::directory(facts));
     checks.extend(resources::configuration(facts));
     checks.extend(hardware::devices(machine));
     checks.extend(hardware::runtime_files(machine));
     checks.extend(resources::resources(facts));
     checks.push(hardware::visibility(machine));
-    checks.extend(resources::launcher(facts));
-    checks.push(hardware::nvml(machine));
+    if machine.host.platform == Platform::Windows {
+        checks.extend(resources::launcher(facts));
+        checks.push(hardware::nvml(machine));
+    }
     checks
 }

@@ -1,8 +1,8 @@
 //! Explains a plan: which device and why, which files and why not.
 
 use devices::{
-    DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts, MountCandidate, MountOrigin,
-    MountOutcome, Plan, ResourceDevices, Sharing,
+    DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts,
+    MountCandidate, MountOrigin, MountOutcome, Plan, Platform, ResourceDevices, Sharing,
 };
 use kubelet::testing::ContainerView;
 
@@ -30,7 +30,7 @@ pub(crate) fn admission(
     for dropped in &input.dropped {
         notes.push(format!("warning: the kubelet drops {dropped}"));
     }
-    if input.device_ids.len() > 1 {
+    if input.device_ids.len() > 1 && set.host.platform == Platform::Windows {
         notes.push(
             "warning: the container requests devices of several resources, and the kubelet keeps \
              the device entry of only one of them; which one is undefined"
@@ -55,7 +55,7 @@ fn decisions(plan: &Plan, resource: &ResourceDevices, host: &HostFacts) -> Vec<S
     let mut notes = vec![device_choice(plan, resource.spec.sharing), device_entry(plan)];
     notes.extend(plan.warnings.iter().map(|warning| format!("warning: {warning}")));
     notes.extend(files(plan, resource));
-    if host.build.is_none() {
+    if host.build.is_none() && host.platform == Platform::Windows {
         notes.push("the host's build is unknown; a build before 26100 is assumed".to_owned());
     }
     notes
@@ -83,6 +83,10 @@ fn device_entry(plan: &Plan) -> String {
             "all display adapters of the host, by their interface class".to_owned()
         }
         DeviceGrant::Class(class) => class.content(),
+        DeviceGrant::Dxg => format!("every adapter of the host, through {DXG_DEVICE}"),
+        DeviceGrant::Cdi => {
+            format!("every adapter of the host, with libraries, by the CDI device {DXG_CDI_DEVICE}")
+        }
     }
 }
 
@@ -103,7 +107,10 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
         notes.push(format!("no runtime files of the device with LUID {luid} are mounted: {why}"));
     }
     let mounted = plan.mounts.mounted().filter(|file| !is_launcher(file)).count();
-    if mounted > 0 {
+    if matches!(plan.device, DeviceGrant::Dxg) && mounted > 0 {
+        notes
+            .push("the folders with the libraries of all drivers are mounted read-only".to_owned());
+    } else if mounted > 0 {
         notes.push(format!("{mounted} runtime files exist and are mounted read-only"));
     }
     for file in &plan.mounts.files {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
-use devices::HostSnapshot;
 use devices::printable::printable;
+use devices::{HostSnapshot, Platform};
 use serde::Serialize;
 
 /// The result of a simulation.
@@ -23,6 +23,7 @@ pub(crate) struct Report {
 /// The host that is simulated.
 #[derive(Serialize, Debug)]
 pub(crate) struct HostView {
+    platform: &'static str,
     product: Option<String>,
     build: Option<String>,
     /// How many adapters it has, advertised or not.
@@ -75,13 +76,17 @@ pub(crate) struct RequestView {
     pub(crate) count: u32,
 }
 
-/// What the kubelet passes to the container runtime on Windows.
+/// What the kubelet passes to the container runtime.
 #[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct ContainerView {
     pub(crate) devices: Vec<DeviceView>,
     pub(crate) mounts: Vec<MountView>,
     pub(crate) envs: BTreeMap<String, String>,
     pub(crate) annotations: BTreeMap<String, String>,
+    /// The names of CDI devices, on Linux.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) cdi_devices: Vec<String>,
 }
 
 /// One device of the container.
@@ -105,6 +110,7 @@ pub(crate) struct MountView {
 impl HostView {
     pub(crate) fn of(snapshot: &HostSnapshot, inventory: Option<&Path>) -> HostView {
         HostView {
+            platform: snapshot.host.platform.name(),
             product: snapshot.host.product.clone(),
             build: snapshot.host.build.map(|build| build.to_string()),
             adapters: snapshot.adapters.len(),
@@ -139,6 +145,7 @@ impl ContainerView {
             mounts: input.mounts.iter().map(mount).collect(),
             envs: input.envs.clone(),
             annotations: input.annotations.clone(),
+            cdi_devices: input.cdi_devices.clone(),
         }
     }
 }
@@ -157,16 +164,22 @@ impl Report {
     }
 
     fn write(&self, f: &mut String, inventory: Option<&Path>, limit: usize) -> fmt::Result {
-        let HostView { product, build, adapters, .. } = &self.host;
-        let product = product.as_deref().unwrap_or("unknown version of Windows");
-        let build = build.as_deref().unwrap_or("unknown");
+        let HostView { platform, product, build, adapters, .. } = &self.host;
+        let is_windows = *platform == Platform::Windows.name();
+        let unknown = if is_windows { "unknown version of Windows" } else { "Linux with /dev/dxg" };
+        let product = product.as_deref().unwrap_or(unknown);
+        let build = match build {
+            Some(build) => format!(", build {build}"),
+            None if is_windows => ", build unknown".to_owned(),
+            None => String::new(),
+        };
         let source = match inventory {
             Some(path) => path.display().to_string(),
             None => "a recorded host for demonstration, not this one".to_owned(),
         };
         let (product, source) = (printable(product), printable(&source));
         let s = if *adapters == 1 { "" } else { "s" };
-        writeln!(f, "host: {product}, build {build}, {adapters} adapter{s} ({source})")?;
+        writeln!(f, "host: {product}{build}, {adapters} adapter{s} ({source})")?;
         for resource in &self.resources {
             let ResourceView { name, capacity, allocatable, devices } = resource;
             writeln!(f, "{name}: capacity {capacity}, allocatable {allocatable}")?;
@@ -220,8 +233,9 @@ impl PodView {
         writeln!(f, "pod {name} requests {requests}: admitted")?;
         let replicas = self.device_ids.iter().map(|id| format!("  replica  {}", printable(id)));
         write_similar(f, replicas, limit)?;
-        for device in &container.devices {
-            writeln!(f, "  device   {}", printable(&device.host_path))?;
+        let devices = container.devices.iter().map(|device| &device.host_path);
+        for device in devices.chain(&container.cdi_devices) {
+            writeln!(f, "  device   {}", printable(device))?;
         }
         let folder = |mount: &MountView| split(&mount.host_path).0.to_owned();
         for mounts in container.mounts.chunk_by(|a, b| folder(a) == folder(b)) {
@@ -251,9 +265,9 @@ impl PodView {
     }
 }
 
-/// The folder and the file name of a Windows path.
+/// The folder and the file name of a path.
 fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('\\').unwrap_or(("", path))
+    path.rsplit_once(['\\', '/']).unwrap_or(("", path))
 }
 
 /// Joins items for a sentence: `one`, `one and two`, `one, two and three`.

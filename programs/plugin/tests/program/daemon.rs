@@ -253,7 +253,10 @@ async fn it_registers_again_after_every_kind_of_kubelet_restart() {
     kubelet.start_again().unwrap();
     until(&kubelet, "registered after a crash", |v| display(v) == Some((2, 2))).await;
     kubelet.stop().await;
-    std::fs::remove_dir_all(daemon.directory()).unwrap();
+    // At once: the daemon creates sockets again in a directory that is being emptied.
+    let removed = daemon.directory().with_extension("removed");
+    std::fs::rename(daemon.directory(), &removed).unwrap();
+    std::fs::remove_dir_all(removed).unwrap();
     kubelet.start_again().unwrap();
     until(&kubelet, "registered after the directory was replaced", |v| display(v) == Some((2, 2)))
         .await;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 
-use devices::{Attribute, LocationPath, PnpId};
+use devices::{Attribute, DriverVersion, HardwareId, LocationPath, PnpId};
 
 use super::*;
 use crate::order;

@@ -1,12 +1,13 @@
 //! Devices, the files of their drivers, and NVIDIA's management library.
 
 use devices::{
-    Criteria, Device, Health, HostFacts, NoStoreFolder, NvidiaGpu, Nvml, RuntimeFiles, Selection,
-    StoreFiles, StoreFolderError, UnhealthyReason, Vendor, WarningEffect, Wow64, discover,
+    Criteria, Device, Health, HostFacts, NoStoreFolder, NvidiaGpu, Nvml, Platform, RuntimeFiles,
+    Selection, StoreFiles, StoreFolderError, UnhealthyReason, Vendor, WarningEffect, Wow64,
+    discover,
 };
 
 use super::host::provides_files;
-use super::{NO_ADAPTERS, NOT_IN_INVENTORY};
+use super::{NO_ADAPTERS, NOT_IN_INVENTORY, linux};
 use crate::doctor::facts::MachineFacts;
 use crate::doctor::finding::{Finding, Subject};
 use crate::doctor::problem_codes;
@@ -29,6 +30,10 @@ pub(super) fn devices(machine: &MachineFacts) -> Vec<Finding> {
         return vec![Subject::DEVICE.failed(failure.chain(), hint)];
     }
     let devices = all_devices(machine).map(|selection| selection.devices).unwrap_or_default();
+    let on_linux = machine.host.platform == Platform::LinuxDxg;
+    if devices.is_empty() && on_linux {
+        return vec![linux::no_device()];
+    }
     if devices.is_empty() {
         return vec![Subject::DEVICE.failed(
             "Windows lists no DirectX device",
@@ -37,7 +42,7 @@ pub(super) fn devices(machine: &MachineFacts) -> Vec<Finding> {
              assigned to it",
         )];
     }
-    let checks = devices.iter().map(one_device);
+    let checks = devices.iter().map(|device| one_device(device, on_linux));
     checks.chain(partly_read(machine)).collect()
 }
 
@@ -55,7 +60,7 @@ fn partly_read(machine: &MachineFacts) -> impl Iterator<Item = Finding> {
     })
 }
 
-fn one_device(device: &Device) -> Finding {
+fn one_device(device: &Device, on_linux: bool) -> Finding {
     let name = format!("{} ({})", device.description, device.id);
     let check = match device.health {
         Health::Healthy => Subject::DEVICE.ok(driver(device)),
@@ -64,10 +69,14 @@ fn one_device(device: &Device) -> Finding {
             let what = format!("problem code {code}: {}; {}", problem.meaning, driver(device));
             Subject::DEVICE.failed(what, problem.hint)
         }
-        Health::Unhealthy(reason @ UnhealthyReason::NoDriverFiles) => Subject::DEVICE.failed(
-            format!("{reason}; {}", driver(device)),
-            "wait until the driver is installed, otherwise reinstall it and restart the host",
-        ),
+        Health::Unhealthy(reason @ UnhealthyReason::NoDriverFiles) => {
+            let hint = if on_linux {
+                linux::MOUNT
+            } else {
+                "wait until the driver is installed, otherwise reinstall it and restart the host"
+            };
+            Subject::DEVICE.failed(format!("{reason}; {}", driver(device)), hint)
+        }
         Health::Unhealthy(reason @ (UnhealthyReason::Unreadable | UnhealthyReason::Removed)) => {
             Subject::DEVICE.failed(reason.to_string(), "check the host's device list")
         }
@@ -90,6 +99,12 @@ pub(super) fn runtime_files(machine: &MachineFacts) -> Vec<Finding> {
     let Some(selection) = all_devices(machine) else {
         return vec![Subject::RUNTIME_FILES.skipped(NO_ADAPTERS)];
     };
+    if machine.host.platform == Platform::LinuxDxg {
+        let check = |device: &Device| {
+            linux::runtime_files(device).of(format!("{} ({})", device.description, device.id))
+        };
+        return selection.devices.iter().map(check).collect();
+    }
     let check = |device: &Device| {
         let name = format!("{} ({})", device.description, device.id);
         let checks = [Some(files_of(&machine.host, device)), rejected(device)];
@@ -212,7 +227,11 @@ pub(super) fn visibility(machine: &MachineFacts) -> Finding {
         return Subject::VISIBILITY.skipped(NO_ADAPTERS);
     };
     let is_gpu = |device: &&Device| device.display && device.compute;
-    match selection.devices.iter().filter(is_gpu).count() {
+    let count = selection.devices.iter().filter(is_gpu).count();
+    if machine.host.platform == Platform::LinuxDxg {
+        return linux::visibility(count);
+    }
+    match count {
         0 => Subject::VISIBILITY.ok("the host has no GPU"),
         1 => Subject::VISIBILITY.ok("the host has one GPU; containers can see no other"),
         n => Subject::VISIBILITY.warning(

@@ -184,9 +184,10 @@ fn skipped_adapter(skipped: &Skipped) -> Option<Finding> {
         SkipReason::Detachable => {
             Subject::RESOURCES.ok(what).hint("to advertise it, set `includeDetachable: true`")
         }
-        SkipReason::NoModel(..) | SkipReason::Filtered(..) | SkipReason::Name(_) => {
-            Subject::RESOURCES.ok(what)
-        }
+        SkipReason::NoModel(..)
+        | SkipReason::Filtered(..)
+        | SkipReason::Name(_)
+        | SkipReason::ComputeOnlyOnLinux => Subject::RESOURCES.ok(what),
         SkipReason::NoPnpDevice => Subject::RESOURCES.warning(
             what,
             "the adapter belongs to a remote session, or its driver is being replaced; run doctor \

@@ -1,0 +1,99 @@
+//! What the containers of a Linux host with `/dev/dxg` get.
+//!
+//! The host is a virtual machine to which Windows lends its adapters, such as WSL2. All adapters are
+//! behind one device file, so nothing here keeps a container from using the devices of others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::mounts::{FileDecision, MountCandidate};
+use crate::plan::ContainerContents;
+use crate::printable::printable;
+use crate::{
+    ContainerPolicy, Device, HostFacts, MountOutcome, MountPlan, NoMountsReason, PlanWarning,
+    RuntimeMounts, Vendor,
+};
+
+/// The device file.
+pub const DXG_DEVICE: &str = "/dev/dxg";
+
+/// The name of the CDI device that contains the device file, the folders and the search path.
+pub const DXG_CDI_DEVICE: &str = "directx.microsoft.com/dxg=all";
+
+/// The folders of the host with libraries for every driver, and with the driver store of Windows. The
+/// libraries contain these paths.
+pub const DXG_FOLDERS: [&str; 2] = ["/usr/lib/wsl/lib", "/usr/lib/wsl/drivers"];
+
+/// The variable with which programs find the libraries, and its value.
+pub const DXG_LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", DXG_FOLDERS[0]);
+
+/// Where a Linux host has the driver store folder `path` of Windows.
+#[must_use]
+pub fn dxg_driver_folder(path: &str) -> Option<String> {
+    const REPOSITORY: &str = r"\filerepository\";
+    let start = path.to_ascii_lowercase().find(REPOSITORY)? + REPOSITORY.len();
+    let below = path[start..].trim_end_matches('\\').replace('\\', "/");
+    (!below.is_empty()).then(|| format!("{}/{below}", DXG_FOLDERS[1]))
+}
+
+/// What a container with these devices gets, except for the hints that Windows containers get too.
+pub(crate) fn contents(
+    devices: &[Arc<Device>],
+    policy: &ContainerPolicy,
+    host: &HostFacts,
+    exists: &dyn Fn(&str) -> bool,
+    warnings: &mut Vec<PlanWarning>,
+) -> ContainerContents {
+    let mut envs = BTreeMap::new();
+    if !policy.omit_environment_hints {
+        add_hints(&mut envs, devices);
+    }
+    let mut mounts = MountPlan::default();
+    match policy.runtime_mounts {
+        _ if policy.cdi_devices => {}
+        RuntimeMounts::Never => {
+            let without = devices.iter().map(|device| (device.luid, NoMountsReason::Never));
+            mounts.devices_without_mounts.extend(without);
+        }
+        RuntimeMounts::Extra => {}
+        RuntimeMounts::Auto | RuntimeMounts::Always => {
+            for folder in DXG_FOLDERS {
+                let found = !host.is_this_machine || exists(folder);
+                if !found {
+                    warnings.push(PlanWarning::MissingFolder(folder));
+                }
+                let outcome = if found { MountOutcome::Mounted } else { MountOutcome::Missing };
+                let file = Arc::new(MountCandidate::folder(folder));
+                mounts.files.push(FileDecision { file, outcome });
+            }
+            let (name, value) = DXG_LIBRARY_PATH;
+            envs.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    ContainerContents { devices: devices.to_vec(), mounts, envs }
+}
+
+/// Adds the variables with which each vendor's libraries choose devices.
+fn add_hints(envs: &mut BTreeMap<String, String>, devices: &[Arc<Device>]) {
+    let indexes = |vendor| {
+        let of_vendor = devices.iter().filter(|device| device.vendor == vendor);
+        let indexes = of_vendor.filter_map(|device| device.vendor_index);
+        let indexes: Vec<String> = indexes.map(|index| index.to_string()).collect();
+        Some(indexes.join(",")).filter(|list| !list.is_empty())
+    };
+    let mut add = |name: &str, value: String| _ = envs.insert(name.to_owned(), value);
+    if let Some(indexes) = indexes(Vendor::Intel) {
+        add("ZE_AFFINITY_MASK", indexes);
+    }
+    if let Some(indexes) = indexes(Vendor::Nvidia) {
+        add("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
+        add("CUDA_VISIBLE_DEVICES", indexes);
+    }
+    if let Some(indexes) = indexes(Vendor::Amd) {
+        add("HIP_VISIBLE_DEVICES", indexes);
+        add("HSA_ENABLE_DXG_DETECTION", "1".to_owned());
+    }
+    if let Some(device) = devices.iter().find(|device| device.display) {
+        add("MESA_D3D12_DEFAULT_ADAPTER_NAME", printable(&device.description).into_owned());
+    }
+}

@@ -1,0 +1,175 @@
+//! Linux hosts with `/dev/dxg`.
+
+use std::sync::Arc;
+
+use devices::{
+    Adapter, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DriverModel, Health, HostFacts,
+    HostSnapshot, LAUNCHER_FILES, ModelPolicy, MultiDevice, Offer, Plan, PlanError, Platform,
+    PnpId, RuntimeMounts, SkipReason, StoreFiles, UnhealthyReason, Visibility, dxg_driver_folder,
+    plan,
+};
+
+use super::hosts::{AMD, NVIDIA, catalog, gpu, model, npu, resource, wddm};
+
+const INTEL: u32 = 0x8086;
+
+/// Adapter number `n`, whose PCI bus is `bus`.
+fn adapter(n: i64, vendor: u32, bus: u32) -> Adapter {
+    let mut adapter = gpu(n, vendor);
+    let pnp = adapter.pnp.as_mut().unwrap();
+    pnp.id = PnpId::new(format!(r"PCI\VEN_{vendor:04X}&DEV_{n:04X}\{bus:02X}.00.0"));
+    pnp.location_paths.clear();
+    adapter.driver_store.as_mut().unwrap().copy_to_vm.clear();
+    adapter
+}
+
+fn linux(adapters: Vec<Adapter>) -> HostSnapshot {
+    let host = HostFacts { platform: Platform::LinuxDxg, ..HostFacts::default() };
+    HostSnapshot { host, adapters, ..HostSnapshot::default() }
+}
+
+fn slot(n: i64, vendor: u32, bus: u32) -> String {
+    format!(r"PCI\VEN_{vendor:04X}&DEV_{n:04X}\{bus:02X}.00.0\0")
+}
+
+fn planned(policy: ModelPolicy, host: &HostSnapshot, ids: &[String]) -> Result<Plan, PlanError> {
+    let resource = resource(policy, host);
+    plan(&resource, ids.iter().map(String::as_str), &host.host, &|_| false)
+}
+
+fn with(change: impl FnOnce(&mut ContainerPolicy)) -> ModelPolicy {
+    let mut container = ContainerPolicy::default();
+    change(&mut container);
+    ModelPolicy { container: Arc::new(container), ..wddm(1) }
+}
+
+fn mounts(plan: &Plan) -> Vec<(&str, &str)> {
+    plan.mounts.mounted().map(|m| (m.host_path.as_str(), m.container_path.as_str())).collect()
+}
+
+#[test]
+fn a_container_gets_the_device_file_and_the_folders() {
+    let host = linux(vec![adapter(1, INTEL, 0)]);
+    let plan = planned(wddm(1), &host, &[slot(1, INTEL, 0)]).unwrap();
+    assert_eq!(plan.device, DeviceGrant::Dxg);
+    assert_eq!(plan.device.host_path(), "/dev/dxg");
+    assert_eq!(mounts(&plan), DXG_FOLDERS.map(|folder| (folder, folder)));
+    assert_eq!(plan.envs["LD_LIBRARY_PATH"], "/usr/lib/wsl/lib");
+    assert_eq!(plan.envs["DIRECTX_VISIBLE_DEVICES"], "1001");
+    assert_eq!(plan.warnings, []);
+}
+
+#[test]
+fn several_devices_need_no_class_and_each_vendor_gets_its_variables() {
+    // The host lists them in another order than their addresses have.
+    let adapters = [(1, NVIDIA, 9), (2, NVIDIA, 3), (3, INTEL, 0), (4, AMD, 5)];
+    let host = linux(adapters.map(|(n, vendor, bus)| adapter(n, vendor, bus)).into());
+    let reject = with(|container| container.multi_device = MultiDevice::Reject);
+    let ids = adapters.map(|(n, vendor, bus)| slot(n, vendor, bus));
+    let plan = planned(reject.clone(), &host, &ids).unwrap();
+    assert_eq!((plan.device, plan.warnings), (DeviceGrant::Dxg, vec![]));
+    let hints = |envs: &std::collections::BTreeMap<String, String>| {
+        let names = [
+            "CUDA_VISIBLE_DEVICES",
+            "CUDA_DEVICE_ORDER",
+            "ZE_AFFINITY_MASK",
+            "HIP_VISIBLE_DEVICES",
+            "HSA_ENABLE_DXG_DETECTION",
+            "MESA_D3D12_DEFAULT_ADAPTER_NAME",
+        ];
+        names.map(|name| envs.get(name).cloned().unwrap_or_default()).join(" ")
+    };
+    assert_eq!(hints(&plan.envs), "1,0 PCI_BUS_ID 0 0 1 GPU 1");
+    let one = planned(reject, &host, &ids[..1]).unwrap();
+    assert_eq!(hints(&one.envs), "1 PCI_BUS_ID    GPU 1");
+}
+
+#[test]
+fn the_configuration_leaves_out_folders_and_variables() {
+    let host = linux(vec![adapter(1, INTEL, 0)]);
+    let envs = |plan: &Plan| plan.envs.keys().cloned().collect::<Vec<_>>();
+    for runtime_mounts in [RuntimeMounts::Never, RuntimeMounts::Extra] {
+        let policy = with(|container| {
+            (container.runtime_mounts, container.omit_environment_hints) = (runtime_mounts, true);
+        });
+        let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
+        assert_eq!((mounts(&plan), envs(&plan)), (vec![], vec![]));
+    }
+    let policy = with(|container| container.omit_environment_hints = true);
+    let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
+    assert_eq!(envs(&plan), ["LD_LIBRARY_PATH"]);
+}
+
+#[test]
+fn a_cdi_device_contains_the_folders_and_the_search_path() {
+    let host = linux(vec![adapter(1, INTEL, 0)]);
+    let policy = with(|container| container.cdi_devices = true);
+    let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
+    assert_eq!(plan.device.host_path(), "directx.microsoft.com/dxg=all");
+    assert_eq!(mounts(&plan), []);
+    assert!(!plan.envs.contains_key("LD_LIBRARY_PATH"), "{:?}", plan.envs);
+    assert_eq!(plan.envs["ZE_AFFINITY_MASK"], "0");
+}
+
+#[test]
+fn a_missing_folder_of_this_machine_is_not_mounted() {
+    let mut host = linux(vec![adapter(1, INTEL, 0)]);
+    host.host.is_this_machine = true;
+    let resource = resource(wddm(1), &host);
+    let id = slot(1, INTEL, 0);
+    let exists = |path: &str| path == DXG_FOLDERS[1];
+    let plan = plan(&resource, [id.as_str()], &host.host, &exists).unwrap();
+    assert_eq!(mounts(&plan), [(DXG_FOLDERS[1], DXG_FOLDERS[1])]);
+    assert!(plan.warnings[0].to_string().contains("/usr/lib/wsl/lib does not exist"));
+}
+
+/// The filter is a Windows program.
+#[test]
+fn directx_visible_is_not_mounted() {
+    let host = linux(vec![adapter(1, INTEL, 0)]);
+    let policy = with(|container| container.visibility = Visibility::Launcher);
+    let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
+    let is_launcher = |path: &str| LAUNCHER_FILES.iter().any(|file| path.ends_with(file));
+    assert!(!mounts(&plan).iter().any(|(_, path)| is_launcher(path)), "{plan:?}");
+}
+
+fn offer(models: impl IntoIterator<Item = ModelPolicy>) -> Offer {
+    let integrated = Adapter { integrated: true, ..adapter(1, INTEL, 0) };
+    let npu = Adapter { attributes: npu(2).attributes, ..adapter(2, INTEL, 11) };
+    catalog(models).offer(&linux(vec![integrated, npu]))
+}
+
+#[test]
+fn integrated_devices_are_advertised_by_default_and_compute_only_devices_are_not() {
+    let advertised =
+        |offer: &Offer| offer.resources.iter().map(|r| r.devices.len()).collect::<Vec<_>>();
+    let default = offer([wddm(1), model(DriverModel::Mcdm)]);
+    assert_eq!(advertised(&default), [1, 0]);
+    assert_eq!(default.skipped[0].reason, SkipReason::ComputeOnlyOnLinux);
+    let named = ModelPolicy { named_by_user: true, ..model(DriverModel::Mcdm) };
+    assert_eq!(advertised(&offer([wddm(1), named])), [1, 1]);
+    let excluded = offer([ModelPolicy { include_integrated: Some(false), ..wddm(1) }]);
+    assert_eq!(advertised(&excluded), [0]);
+}
+
+#[test]
+fn a_device_without_its_driver_folder_is_unhealthy() {
+    let mut gpu = adapter(1, INTEL, 0);
+    gpu.driver_store.as_mut().unwrap().files = StoreFiles::Listed([].into());
+    let host = linux(vec![gpu]);
+    let resource = resource(wddm(1), &host);
+    let health = resource.entries()[0].health;
+    assert_eq!(health, Health::Unhealthy(UnhealthyReason::NoDriverFiles));
+}
+
+#[test]
+fn driver_folders_of_windows_have_a_place_on_linux() {
+    let store = r"C:\WINDOWS\System32\DriverStore\filerepository\nv.inf_amd64_1";
+    let folder = Some("/usr/lib/wsl/drivers/nv.inf_amd64_1".to_owned());
+    assert_eq!(dxg_driver_folder(store), folder);
+    let below = dxg_driver_folder(&format!(r"{store}\sub\"));
+    assert_eq!(below, folder.map(|folder| folder + "/sub"));
+    for other in ["", r"C:\Windows\FileRepository", r"C:\x\FileRepository\"] {
+        assert_eq!(dxg_driver_folder(other), None);
+    }
+}

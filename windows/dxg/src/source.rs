@@ -1,0 +1,246 @@
+//! An adapter source that reads `/dev/dxg`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use devices::{
+    AdapterSource, AdapterWarning, ChangeCallback, DXG_DEVICE, HostFacts, HostSnapshot, Luid,
+    Platform, ReadStep, SourceError, StepCallback, WarningEffect, dxg_driver_folder,
+};
+
+use crate::adapter::{Queries, Unsupported};
+use crate::device::DxgDevice;
+
+/// How often the adapters are compared. The driver reports no changes.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Why the adapters cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The machine has no device file.
+    #[error(
+        "this host runs Linux and has no {DXG_DEVICE}, with which Windows lends its DirectX devices \
+         to WSL2 and to virtual machines with GPU-PV"
+    )]
+    NoDevice,
+    /// The device file cannot be opened.
+    #[error("cannot open {DXG_DEVICE}{}", if .0.kind() == io::ErrorKind::PermissionDenied {
+        "; pass the device to this container, or make it privileged"
+    } else {
+        ""
+    })]
+    Open(#[source] io::Error),
+    /// The driver does not list the adapters.
+    #[error("cannot list the adapters of {DXG_DEVICE}")]
+    List(#[source] io::Error),
+    /// The driver has lost its host. The text does not depend on the error, because the next attempts
+    /// have others.
+    #[error(
+        "the connection of {DXG_DEVICE} to the Windows host is broken; restart the virtual machine, for \
+         WSL2 with `wsl --shutdown`"
+    )]
+    Disconnected,
+}
+
+impl OpenError {
+    /// The error of a call, unless its number says that the connection is broken.
+    fn of(call: fn(io::Error) -> OpenError) -> impl Fn(io::Error) -> OpenError {
+        move |error| match error.raw_os_error() {
+            Some(libc::EBADF | libc::EOVERFLOW) => OpenError::Disconnected,
+            _ => call(error),
+        }
+    }
+}
+
+/// Opens the device file.
+pub(crate) type Open = Box<dyn Fn() -> io::Result<DxgDevice> + Send + Sync>;
+
+/// This machine; another one in tests.
+pub(crate) struct Machine {
+    pub(crate) open: Open,
+    /// The root of its file system.
+    pub(crate) root: PathBuf,
+    /// How often its adapters are compared.
+    pub(crate) interval: Duration,
+}
+
+/// The adapters of this machine.
+pub struct DxgSource {
+    machine: Arc<Machine>,
+    connection: Connection,
+    /// The hardware adapters of the last list.
+    known: BTreeSet<Luid>,
+    on_step: StepCallback,
+    /// Its end ends the thread that compares the adapters.
+    watch: Option<Sender<()>>,
+}
+
+/// The open device file, and what is known of its adapters.
+#[derive(Default)]
+struct Connection {
+    device: Option<DxgDevice>,
+    unsupported: Unsupported,
+}
+
+/// What is compared: the LUID, the driver store folder, and whether it exists. All of it changes with
+/// an update of the driver.
+type State = Result<Vec<(Luid, Result<(String, bool), String>)>, String>;
+
+impl DxgSource {
+    /// The adapters of this machine. Does not read them yet.
+    ///
+    /// # Errors
+    /// The machine has no `/dev/dxg`.
+    pub fn new() -> Result<DxgSource, OpenError> {
+        if !Path::new(DXG_DEVICE).exists() {
+            return Err(OpenError::NoDevice);
+        }
+        let open = || DxgDevice::open(Path::new(DXG_DEVICE));
+        let root = PathBuf::from("/");
+        Ok(DxgSource::of(Machine { open: Box::new(open), root, interval: INTERVAL }))
+    }
+
+    pub(crate) fn of(machine: Machine) -> DxgSource {
+        DxgSource {
+            machine: Arc::new(machine),
+            connection: Connection::default(),
+            known: BTreeSet::new(),
+            on_step: Box::new(|_| {}),
+            watch: None,
+        }
+    }
+
+    fn read(&mut self) -> Result<HostSnapshot, OpenError> {
+        let machine = &*self.machine;
+        let mut snapshot = HostSnapshot { host: machine.facts(), ..HostSnapshot::default() };
+        let on_step = &self.on_step;
+        on_step(ReadStep::Adapters);
+        self.connection.each_adapter(machine, |luid, queries| {
+            on_step(ReadStep::Adapter(luid));
+            let adapter = queries.adapter(&|folder| machine.has_folder(folder));
+            let warning = |text, effect| AdapterWarning { luid, text, effect };
+            match adapter {
+                Ok(adapter) => {
+                    let notes = queries.notes.drain(..);
+                    let notes = notes.map(|note| warning(note, WarningEffect::Incomplete));
+                    snapshot.warnings.extend(notes);
+                    snapshot.adapters.push(adapter);
+                }
+                Err(text) => snapshot.warnings.push(warning(text, WarningEffect::Skipped)),
+            }
+        })?;
+        Ok(snapshot)
+    }
+}
+
+impl Connection {
+    /// Calls `visit` with each adapter of the machine.
+    fn each_adapter(
+        &mut self,
+        machine: &Machine,
+        mut visit: impl FnMut(Luid, &mut Queries<'_>),
+    ) -> Result<(), OpenError> {
+        let device = match self.device.take() {
+            Some(device) => device,
+            None => (machine.open)().map_err(OpenError::of(OpenError::Open))?,
+        };
+        // After an error, the file is opened again.
+        for adapter in device.adapters().map_err(OpenError::of(OpenError::List))? {
+            visit(adapter.luid(), &mut Queries::of(&adapter, &mut self.unsupported));
+        }
+        self.device = Some(device);
+        Ok(())
+    }
+
+    fn state(&mut self, machine: &Machine) -> State {
+        let mut state = Vec::new();
+        let visited = self.each_adapter(machine, |luid, queries| {
+            let path = queries.driver_store_path();
+            let is_there = |path: &String| {
+                dxg_driver_folder(path).is_some_and(|folder| machine.has_folder(&folder))
+            };
+            state.push((luid, path.map(|path| (path.clone(), is_there(&path)))));
+        });
+        visited.map(|()| state).map_err(|error| error_chain(&error))
+    }
+}
+
+impl Machine {
+    fn has_folder(&self, path: &str) -> bool {
+        self.root.join(path.trim_start_matches('/')).is_dir()
+    }
+
+    fn facts(&self) -> HostFacts {
+        let kernel = fs::read_to_string(self.root.join("proc/sys/kernel/osrelease"));
+        HostFacts {
+            platform: Platform::LinuxDxg,
+            product: kernel.ok().map(|release| format!("Linux {}", release.trim())),
+            is_this_machine: true,
+            ..HostFacts::default()
+        }
+    }
+}
+
+impl AdapterSource for DxgSource {
+    /// Adapters that were listed before and cannot be listed now are in the snapshot as unreadable, so
+    /// that their devices become unhealthy: such an error can last until the machine restarts.
+    fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
+        match self.read() {
+            Ok(snapshot) => {
+                let hardware = snapshot.adapters.iter().filter(|adapter| adapter.hardware);
+                self.known = hardware.map(|adapter| adapter.luid).collect();
+                Ok(snapshot)
+            }
+            Err(error) if self.known.is_empty() => Err(error.into()),
+            Err(error) => {
+                let text = error_chain(&error);
+                let unreadable = |luid: &Luid| AdapterWarning {
+                    luid: *luid,
+                    text: text.clone(),
+                    effect: WarningEffect::Skipped,
+                };
+                let warnings = self.known.iter().map(unreadable).collect();
+                let host = self.machine.facts();
+                Ok(HostSnapshot { host, warnings, ..HostSnapshot::default() })
+            }
+        }
+    }
+
+    fn report_steps(&mut self, on_step: StepCallback) {
+        self.on_step = on_step;
+    }
+
+    /// Calls `on_change` on a separate thread.
+    fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
+        (self.on_step)(ReadStep::Watch);
+        let machine = Arc::clone(&self.machine);
+        let mut connection = Connection::default();
+        let mut before = connection.state(&machine);
+        let (watch, ended) = channel();
+        let compare = move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(machine.interval) {
+                let now = connection.state(&machine);
+                if now != before {
+                    before = now;
+                    on_change();
+                }
+            }
+        };
+        std::thread::Builder::new().name("dxg".to_owned()).spawn(compare)?;
+        self.watch = Some(watch);
+        Ok(())
+    }
+}
+
+fn error_chain(error: &OpenError) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or(error.to_string(), |source| format!("{error}: {source}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+mod fake;
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use devices::{Adapter, Attribute, StoreFiles, Unsettled};
+
+use super::*;
+use fake::{Fake, FakeAdapter, gpu};
+
+const STORE: &str = r"\SystemRoot\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
+const WINDOWS_STORE: &str = r"C:\Windows\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn intel() -> FakeAdapter {
+    let ids = [0x8086, 0xA7A0, 0x1028, 0x0B27, 4];
+    gpu(-2 << 32 | 5, "Intel(R) Iris(R) Xe Graphics", ids, [0, 2, 0], STORE)
+}
+
+fn npu() -> FakeAdapter {
+    let ids = [0x8086, 0x7D1D, 0x1028, 0x0B27, 4];
+    let mut npu = gpu(9, "Intel(R) AI Boost", ids, [0, 11, 0], STORE);
+    npu.answers.insert(15, (1_u32 | 1 << 11).to_le_bytes().to_vec());
+    FakeAdapter { is_compute_only: true, ..npu }
+}
+
+/// A machine with this driver, whose file system has the folders.
+struct Bed {
+    fake: Fake,
+    root: tempfile::TempDir,
+    source: DxgSource,
+}
+
+impl Bed {
+    fn new(adapters: Vec<FakeAdapter>) -> Bed {
+        let root = tempfile::tempdir().unwrap();
+        let folders =
+            ["usr/lib/wsl/lib", "usr/lib/wsl/drivers/iigd.inf_amd64_1", "proc/sys/kernel"];
+        for folder in folders {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        fs::write(root.path().join("proc/sys/kernel/osrelease"), "5.15-WSL2\n").unwrap();
+        let fake = Fake::with(adapters);
+        let opened = fake.clone();
+        let source = DxgSource::of(Machine {
+            open: Box::new(move || Ok(opened.open())),
+            root: root.path().to_owned(),
+            interval: Duration::from_millis(5),
+        });
+        Bed { fake, root, source }
+    }
+
+    /// The snapshot; every adapter is closed after it.
+    fn snapshot(&mut self) -> HostSnapshot {
+        let snapshot = self.source.snapshot().unwrap();
+        assert_eq!(self.fake.open_adapters(), 0);
+        snapshot
+    }
+
+    fn driver_folder(&self) -> PathBuf {
+        self.root.path().join("usr/lib/wsl/drivers/iigd.inf_amd64_1")
+    }
+}
+
+fn names(adapter: &Adapter) -> Vec<&str> {
+    adapter.attributes.iter().map(Attribute::name).collect()
+}
+
+#[test]
+fn every_property_of_an_adapter_is_read() {
+    let mut bed = Bed::new(vec![intel(), npu()]);
+    let snapshot = bed.snapshot();
+    assert_eq!(snapshot.warnings, []);
+    assert_eq!(snapshot.host.platform, Platform::LinuxDxg);
+    assert_eq!(snapshot.host.product.as_deref(), Some("Linux 5.15-WSL2"));
+    let [gpu, npu] = &snapshot.adapters[..] else { panic!("{snapshot:?}") };
+    assert_eq!(gpu.luid, Luid(-2 << 32 | 5));
+    assert_eq!(names(gpu), ["d3d11-graphics", "d3d12-graphics", "d3d12-core-compute"]);
+    assert_eq!(names(npu), ["d3d12-core-compute"]);
+    assert_eq!((gpu.hardware, gpu.integrated, gpu.detachable), (true, false, false));
+    assert_eq!(gpu.driver_description, "Intel(R) Iris(R) Xe Graphics");
+    assert_eq!(gpu.driver_version.unwrap().to_string(), "31.0.101.5186");
+    assert_eq!(gpu.dedicated_memory_mib, Some(1024));
+    let pnp = gpu.pnp.as_ref().unwrap();
+    assert_eq!(pnp.id.as_str(), r"PCI\VEN_8086&DEV_A7A0&SUBSYS_0B271028&REV_04\00.02.0");
+    let store = gpu.driver_store.as_ref().unwrap();
+    assert_eq!((store.path.as_str(), &store.files), (WINDOWS_STORE, &StoreFiles::OnDisk));
+}
+
+#[test]
+fn older_drivers_list_no_compute_only_adapters() {
+    let mut bed = Bed::new(vec![npu(), intel()]);
+    bed.fake.change(|state| state.is_old = true);
+    assert_eq!(bed.snapshot().adapters.len(), 1);
+}
+
+#[test]
+fn an_unsupported_query_is_a_warning_and_is_not_repeated() {
+    let mut bed = Bed::new(vec![intel()]);
+    bed.fake.change(|state| state.adapters[0].answers.remove(&18));
+    for _ in 0..3 {
+        let snapshot = bed.snapshot();
+        assert_eq!(snapshot.adapters[0].driver_version, None);
+        let text = &snapshot.warnings[0].text;
+        assert!(text.starts_with("cannot read the driver version (query 18): "), "{text}");
+    }
+    assert_eq!(bed.fake.change(|state| state.failed.clone()), [18]);
+}
+
+#[test]
+fn an_adapter_without_an_address_is_skipped_and_the_others_stay() {
+    let mut bed = Bed::new(vec![intel(), npu()]);
+    bed.fake.change(|state| state.adapters[0].answers.remove(&6));
+    let snapshot = bed.snapshot();
+    assert_eq!(snapshot.adapters.len(), 1);
+    let warning = &snapshot.warnings[0];
+    assert_eq!(warning.effect, WarningEffect::Skipped);
+    assert!(warning.text.contains("the PCI address (query 6)"), "{}", warning.text);
+}
+
+#[test]
+fn a_software_adapter_needs_no_device() {
+    let mut software = intel();
+    software.answers.retain(|kind, _| *kind == 15);
+    software.answers.insert(15, (1_u32 | 1 << 2).to_le_bytes().to_vec());
+    let snapshot = Bed::new(vec![software]).snapshot();
+    assert_eq!((snapshot.adapters[0].hardware, &snapshot.warnings[..]), (false, &[][..]));
+}
+
+#[test]
+fn missing_folders_are_reported_and_the_device_has_no_driver() {
+    let mut bed = Bed::new(vec![intel()]);
+    fs::remove_dir_all(bed.root.path().join("usr/lib/wsl")).unwrap();
+    let snapshot = bed.snapshot();
+    assert_eq!(snapshot.unsettled(), [(Luid(-2 << 32 | 5), Unsettled::NoDriverFiles)]);
+    let texts: Vec<_> = snapshot.warnings.iter().map(|w| w.text.as_str()).collect();
+    assert!(texts[0].contains("`/usr/lib/wsl/lib` does not exist"), "{texts:?}");
+    assert!(texts[1].contains("`/usr/lib/wsl/drivers/iigd.inf_amd64_1`"), "{texts:?}");
+}
+
+#[test]
+fn a_broken_connection_is_an_error_and_later_makes_the_adapters_unreadable() {
+    for code in [libc::EBADF, libc::EOVERFLOW] {
+        let mut bed = Bed::new(vec![intel()]);
+        bed.fake.change(|state| state.error = Some(code));
+        let error = bed.source.snapshot().unwrap_err().to_string();
+        assert!(error.starts_with("the connection of /dev/dxg to the Windows host"), "{error}");
+        bed.fake.change(|state| state.error = None);
+        bed.snapshot();
+        bed.fake.change(|state| state.error = Some(code));
+        let snapshot = bed.snapshot();
+        assert_eq!(snapshot.adapters, []);
+        assert_eq!(snapshot.unsettled(), [(Luid(-2 << 32 | 5), Unsettled::Unreadable)]);
+        bed.fake.change(|state| state.error = None);
+        assert_eq!(bed.snapshot().adapters.len(), 1);
+    }
+}
+
+#[test]
+fn present_without_adapters_is_an_empty_list() {
+    assert_eq!(Bed::new(vec![]).snapshot().adapters, []);
+}
+
+#[test]
+fn removal_an_update_of_the_driver_and_an_error_are_changes() {
+    let bed = Bed::new(vec![intel(), npu()]);
+    let mut connection = Connection::default();
+    let mut state = || connection.state(&bed.source.machine);
+    let all = state();
+    assert_eq!(state(), all);
+    let removed = bed.fake.change(|state| state.adapters.pop().unwrap());
+    let one = state();
+    fs::remove_dir(bed.driver_folder()).unwrap();
+    let no_driver = state();
+    bed.fake.change(|state| state.error = Some(libc::EOVERFLOW));
+    let broken = state();
+    let states = [&all, &one, &no_driver, &broken];
+    for (n, state) in states.iter().enumerate() {
+        assert!(!states[..n].contains(state), "{state:?}");
+    }
+    fs::create_dir(bed.driver_folder()).unwrap();
+    bed.fake.change(|state| (state.error, state.adapters) = (None, vec![intel(), removed]));
+    assert_eq!(state(), all);
+}
+
+#[test]
+fn a_change_is_reported_until_the_source_is_dropped() {
+    let mut bed = Bed::new(vec![intel()]);
+    let (report, changes) = mpsc::channel();
+    bed.source.watch(Box::new(move || _ = report.send(()))).unwrap();
+    bed.fake.change(|state| state.adapters.clear());
+    changes.recv_timeout(LIMIT).unwrap();
+    drop(bed);
+    // The end of the thread drops the callback.
+    while changes.recv_timeout(LIMIT) == Ok(()) {}
+    assert_eq!(changes.recv_timeout(LIMIT), Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn a_file_without_this_driver_is_a_clear_error() {
+    let open = || DxgDevice::open(Path::new("/dev/null"));
+    let machine = Machine {
+        open: Box::new(open),
+        root: PathBuf::from("/"),
+        interval: Duration::from_secs(1),
+    };
+    let error = DxgSource::of(machine).snapshot().unwrap_err();
+    assert_eq!(error.to_string(), "cannot list the adapters of /dev/dxg");
+}
