@@ -105,8 +105,10 @@ impl DxgDevice {
     pub(crate) fn open(path: &Path) -> io::Result<DxgDevice> {
         let file = File::open(path)?;
         Ok(DxgDevice::with(Box::new(move |number, request| {
+            #[allow(clippy::cast_lossless, clippy::cast_possible_wrap, reason = "i32 for musl")]
+            let number = number as libc::Ioctl;
             // SAFETY: the caller passes the structure for the number, and the file is open.
-            let result = unsafe { libc::ioctl(file.as_raw_fd(), number.into(), request) };
+            let result = unsafe { libc::ioctl(file.as_raw_fd(), number, request) };
             // A positive result is a success of Windows.
             if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
         })))
