@@ -94,9 +94,10 @@ func TestLinux(t *testing.T) {
 		}
 	}
 
-	cdi := mustRender(t, "linux: {enabled: true, cdi: true}").daemonSets[1]
-	mustEqual(t, "folders with CDI", paths(cdi.Spec.Template.Spec), folders+" /var/run/cdi")
-	mustBeSafe(t, cdi)
+	cdi := mustRender(t, "linux: {enabled: true, cdi: true}\nconfig: {map: {a: 'cdiDevices: true'}}")
+	mustEqual(t, "folders with CDI", paths(cdi.daemonSets[1].Spec.Template.Spec), folders+" /var/run/cdi")
+	mustBeSafe(t, cdi.daemonSets[1])
+	newContainer(t, cdi.daemonSets[1], cdi.configMaps).mustAdvertise(wsl2, map[string]int64{display: 2})
 }
 
 // TestUnsafeLinuxPodsAreFound shows that linuxFaults finds what it looks for.
@@ -157,5 +158,5 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 	c := newContainer(t, linux, found.configMaps)
 	c.mustAcceptCommands()
 	c.mustReadConfiguration()
-	c.mustAdvertise(twoT4, map[string]int64{display: 8})
+	c.mustAdvertise(wsl2, map[string]int64{display: 8})
 }
