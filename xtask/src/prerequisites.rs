@@ -20,7 +20,7 @@ const MINGW: &[Package] = &[
 ];
 
 /// A client of registries, readers of registry hives, and what unpacks and signs a release.
-const IMAGE_TESTS: &[Package] = &[
+pub(crate) const IMAGE_TESTS: &[Package] = &[
     ("skopeo", "skopeo"),
     ("libhivex-bin", "hivexml"),
     ("reglookup", "reglookup"),
@@ -30,7 +30,7 @@ const IMAGE_TESTS: &[Package] = &[
 ];
 
 /// Software devices for Vulkan, OpenGL and `OpenCL`, and headers and compilers for the tests.
-const GPU_TESTS: &[Package] = &[
+pub(crate) const GPU_TESTS: &[Package] = &[
     ("libvulkan1", "/usr/share/doc/libvulkan1/copyright"),
     ("mesa-vulkan-drivers", "/usr/share/doc/mesa-vulkan-drivers/copyright"),
     ("ocl-icd-libopencl1", "/usr/share/doc/ocl-icd-libopencl1/copyright"),
@@ -43,6 +43,9 @@ const GPU_TESTS: &[Package] = &[
     ("glslang-tools", "glslangValidator"),
     ("spirv-tools", "spirv-opt"),
 ];
+
+/// What downloads a package of the Python Package Index.
+pub(crate) const PYTHON_PACKAGES: &[Package] = &[("python3-pip", "pip3")];
 
 /// Installs `cargo fmt` and `cargo clippy`, which a minimal Rust installation lacks.
 pub(crate) fn for_lints() -> Result<()> {
@@ -60,22 +63,17 @@ pub(crate) fn for_windows_builds() -> Result<()> {
         return Ok(());
     }
     install(MINGW)?;
-    for target in [WINDOWS_TARGET, WINDOWS_32_TARGET] {
-        let folder = ["--print", "target-libdir", "--target", target];
-        let folder = stdout(Command::new("rustc").args(folder)).unwrap_or_default();
-        if !Path::new(folder.trim()).is_dir() {
-            run(Command::new("rustup").args(["target", "add", target]))?;
-        }
+    [WINDOWS_TARGET, WINDOWS_32_TARGET].into_iter().try_for_each(for_target)
+}
+
+/// Installs Rust's standard library for `target`.
+pub(crate) fn for_target(target: &str) -> Result<()> {
+    let folder = ["--print", "target-libdir", "--target", target];
+    let folder = stdout(Command::new("rustc").args(folder)).unwrap_or_default();
+    if Path::new(folder.trim()).is_dir() {
+        return Ok(());
     }
-    Ok(())
-}
-
-pub(crate) fn for_image_tests() -> Result<()> {
-    install(IMAGE_TESTS)
-}
-
-pub(crate) fn for_gpu_tests() -> Result<()> {
-    install(GPU_TESTS)
+    run(Command::new("rustup").args(["target", "add", target]))
 }
 
 pub(crate) fn for_cpp_builds() -> Result<()> {
@@ -83,11 +81,6 @@ pub(crate) fn for_cpp_builds() -> Result<()> {
         return Ok(());
     }
     install(&[("g++", "g++")])
-}
-
-/// Installs what downloads a package of the Python Package Index.
-pub(crate) fn for_python_packages() -> Result<()> {
-    install(&[("python3-pip", "pip3")])
 }
 
 /// Fails unless Go is installed.

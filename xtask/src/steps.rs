@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::workspace::{STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
 use crate::{attack, documentation, kubernetes_suites, nightly, prerequisites, windows_suites};
 
 /// A check that runs a few commands.
@@ -169,9 +169,10 @@ pub(crate) fn set_up() -> Result<()> {
     prerequisites::for_lints()?;
     prerequisites::for_windows_builds()?;
     if cfg!(target_os = "linux") {
-        prerequisites::for_python_packages()?;
-        prerequisites::for_image_tests()?;
-        prerequisites::for_gpu_tests()?;
+        prerequisites::for_target(STATIC_TARGET)?;
+        prerequisites::install(prerequisites::PYTHON_PACKAGES)?;
+        prerequisites::install(prerequisites::IMAGE_TESTS)?;
+        prerequisites::install(prerequisites::GPU_TESTS)?;
         windows_suites::set_up_wine()?;
     }
     prerequisites::require_go()
@@ -218,13 +219,11 @@ fn windows_lints() -> Result<()> {
 }
 
 fn images() -> Result<()> {
-    prerequisites::for_windows_builds()?;
-    prerequisites::for_image_tests()?;
+    prerequisites::install(prerequisites::IMAGE_TESTS)?;
     run(&mut ignored_tests(&["--test", "images"]))
 }
 
 fn release_files() -> Result<()> {
-    prerequisites::for_windows_builds()?;
-    prerequisites::for_image_tests()?;
+    prerequisites::install(prerequisites::IMAGE_TESTS)?;
     run(&mut ignored_tests(&["--test", "release"]))
 }

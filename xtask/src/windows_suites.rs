@@ -37,7 +37,7 @@ fn script() -> PathBuf {
 /// The step `wine`: the crates' own tests, and `wine_suite` without its tests with GPUs.
 pub(crate) fn wine() -> Result<()> {
     prerequisites::require_go()?;
-    prerequisites::for_python_packages()?;
+    prerequisites::install(prerequisites::PYTHON_PACKAGES)?;
     build_programs()?;
     let mut runner = OsString::from(script());
     runner.push(" --inventory ");
@@ -61,7 +61,7 @@ pub(crate) fn device_manager() -> Result<()> {
 
 /// The step `gpu`: `gpu-probe` on Linux, then Windows programs with GPUs.
 pub(crate) fn gpu() -> Result<()> {
-    prerequisites::for_gpu_tests()?;
+    prerequisites::install(prerequisites::GPU_TESTS)?;
     run(&mut ignored_tests(&["--lib", "--test", "program"]))?;
     build_programs()?;
     run(wine_suite().arg("graphics"))?;

@@ -15,6 +15,9 @@ pub(crate) const WINDOWS_TARGET: &str = "x86_64-pc-windows-gnu";
 /// The target of the 32-bit filter and of the program that tests it.
 pub(crate) const WINDOWS_32_TARGET: &str = "i686-pc-windows-gnu";
 
+/// The target of the programs in Linux images, which have no C library.
+pub(crate) const STATIC_TARGET: &str = "x86_64-unknown-linux-musl";
+
 /// The folder that contains the workspace's `Cargo.toml`.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -150,7 +150,11 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		{"pool of all nodes", "pools: [{name: a, nodeSelector: {}}]", "at '/pools/0/nodeSelector': minProperties: got 0, want 1"},
 		{"invalid name of a pool", "pools: [{name: A, nodeSelector: {pool: a}}]", "at '/pools/0/name'"},
 		{"two pools with one name", "pools: [{name: a, nodeSelector: {pool: a}}, {name: a, nodeSelector: {pool: b}}]",
-			"pools[1] (a) has the same name as another pool"},
+			"pools[1] (a) has the same name as another DaemonSet"},
+		{"a pool with the name of the Linux nodes", "linux: {enabled: true}\npools: [{name: linux, nodeSelector: {pool: a}}]",
+			"pools[0] (linux) has the same name as another DaemonSet"},
+		{"several configurations for Linux nodes", "linux: {enabled: true}\nconfig: {map: {a: '', b: ''}}\npools: [{name: x, nodeSelector: {pool: a}, config: a}]",
+			"linux.config selects no configuration: set config.default to one of: a, b"},
 		{"ConfigMap in and outside the chart", "config: {name: x, default: a, map: {a: ''}}", "config.name and config.map cannot be combined"},
 		{"no configuration selected", "config: {map: {b: '', a: ''}}", "config.default selects no configuration: set config.default to one of: a, b"},
 		{"no configuration of an existing ConfigMap selected", "config: {name: x}", "config.default selects no configuration: set config.default"},
@@ -218,6 +222,8 @@ func TestNotes(t *testing.T) {
 	mustContain(text, "daemonset/gpus-directx-device-plugin-discovery\n", "WARNING: featureDiscovery.admissionPolicy is false")
 	text = notes("visibility: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-visible\n")
+	text = notes("linux: {enabled: true}")
+	mustContain(text, "daemonset/gpus-directx-device-plugin-linux\n", "   directx.microsoft.com/dxg=true \n")
 	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}]")
 	mustContain(text,
 		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",
@@ -266,18 +272,19 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "prometheusRule", "dashboard", "visibility", "featureDiscovery", "serviceAccount", "rbac"}, name) {
+		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "prometheusRule", "dashboard", "visibility", "linux", "featureDiscovery", "serviceAccount", "rbac"}, name) {
 			expected = append(expected, name)
 			continue
 		}
 		for inner := range group {
-			if inner != "apiServer" && name+"."+inner != "visibility.image" {
+			if inner != "apiServer" && (inner != "image" || name != "visibility" && name != "linux") {
 				expected = append(expected, name+"."+inner)
 			}
 		}
 	}
 	expected = append(expected, "featureDiscovery.apiServer.host", "featureDiscovery.apiServer.port",
-		"visibility.image.repository", "visibility.image.tag", "visibility.image.digest")
+		"visibility.image.repository", "visibility.image.tag", "visibility.image.digest",
+		"linux.image.repository", "linux.image.tag", "linux.image.digest")
 	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\|[^|]*\\|[^|]*\\|$").FindAllStringSubmatch(read(t, chart+"/README.md"), -1) {
 		documented = append(documented, row[1])

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mustBeSafe fails unless a DaemonSet runs on every supported Windows, with no more rights
-// than the plugin needs.
+// mustBeSafe fails unless a DaemonSet runs on every supported Windows, or on every Linux, with no
+// more rights than the plugin needs.
 func mustBeSafe(t *testing.T, daemonSet *appsv1.DaemonSet) {
 	t.Helper()
 	for _, fault := range faults(daemonSet) {
@@ -28,13 +28,11 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 		}
 	}
 	pod := daemonSet.Spec.Template.Spec
-	must(pod.OS != nil && pod.OS.Name == corev1.Windows, "os.name is not windows")
-	must(pod.NodeSelector["kubernetes.io/os"] == "windows", "the pods may run on Linux")
+	must(pod.OS != nil && string(pod.OS.Name) == pod.NodeSelector["kubernetes.io/os"], "the pods may run on Linux and on Windows")
 	must(pod.NodeSelector["kubernetes.io/arch"] == "amd64", "the pods may run on other processors")
 	for label := range pod.NodeSelector {
 		must(label != "node.kubernetes.io/windows-build", "the pods run only on one Windows build")
 	}
-	must(pod.HostNetwork, "hostNetwork is not true")
 	discovers := isDiscovery(daemonSet)
 	must(pod.AutomountServiceAccountToken != nil && *pod.AutomountServiceAccountToken == discovers, "the pods get a token for the API server, or need one")
 	must((pod.ServiceAccountName != "") == discovers, "the pods have a service account, or need one")
@@ -43,6 +41,35 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 	must((len(pod.InitContainers) > 0) == isVisible(daemonSet), "the pods have init containers, or need one")
 	must(len(pod.Containers) == 1, "the pods have more than one container")
 
+	if isLinux(daemonSet) {
+		found = append(found, linuxFaults(pod)...)
+	} else {
+		found = append(found, windowsFaults(pod)...)
+	}
+
+	for _, container := range append(pod.InitContainers, pod.Containers...) {
+		found = append(found, containerFaults(container)...)
+		must(container.SecurityContext == nil || isLinux(daemonSet), "the container changes the security context of the pod")
+		hasProbes := container.ReadinessProbe != nil && container.ReadinessProbe.Exec != nil && container.LivenessProbe != nil && container.LivenessProbe.Exec != nil
+		must(hasProbes == isPlugin(daemonSet), "the container has no probes with commands, or needs none")
+	}
+
+	update := daemonSet.Spec.UpdateStrategy
+	if update.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		must(update.RollingUpdate.MaxSurge.IntValue() == 0, "an update runs two plugins on one node")
+	}
+	return found
+}
+
+// windowsFaults returns what is wrong with pods for Windows.
+func windowsFaults(pod corev1.PodSpec) []string {
+	var found []string
+	must := func(condition bool, format string, arguments ...any) {
+		if !condition {
+			found = append(found, fmt.Sprintf(format, arguments...))
+		}
+	}
+	must(pod.HostNetwork, "hostNetwork is not true")
 	windows := &corev1.WindowsSecurityContextOptions{}
 	if pod.SecurityContext != nil && pod.SecurityContext.WindowsOptions != nil {
 		windows = pod.SecurityContext.WindowsOptions
@@ -51,17 +78,6 @@ func faults(daemonSet *appsv1.DaemonSet) []string {
 	must(windows.RunAsUserName != nil && *windows.RunAsUserName == `NT AUTHORITY\SYSTEM`, "the pods do not run as SYSTEM")
 	for _, volume := range pod.Volumes {
 		must(volume.ConfigMap != nil, "volume %s is not a ConfigMap", volume.Name)
-	}
-
-	for _, container := range append(pod.InitContainers, pod.Containers...) {
-		found = append(found, containerFaults(container)...)
-		hasProbes := container.ReadinessProbe != nil && container.ReadinessProbe.Exec != nil && container.LivenessProbe != nil && container.LivenessProbe.Exec != nil
-		must(hasProbes == isPlugin(daemonSet), "the container has no probes with commands, or needs none")
-	}
-
-	update := daemonSet.Spec.UpdateStrategy
-	if update.Type == appsv1.RollingUpdateDaemonSetStrategyType {
-		must(update.RollingUpdate.MaxSurge.IntValue() == 0, "an update runs two plugins on one node")
 	}
 	return found
 }
@@ -89,7 +105,6 @@ func containerFaults(container corev1.Container) []string {
 			found = append(found, fmt.Sprintf(format, arguments...))
 		}
 	}
-	must(container.SecurityContext == nil, "the container changes the security context of the pod")
 	listens := slices.ContainsFunc(container.Args, func(argument string) bool { return strings.HasPrefix(argument, "--listen=") })
 	must(listens == (len(container.Ports) == 1), "the ports of the container are not those that the program listens on")
 	for name, list := range map[string]corev1.ResourceList{"requests": container.Resources.Requests, "limits": container.Resources.Limits} {
@@ -124,7 +139,7 @@ func words(container corev1.Container) []string {
 func TestUnsafePodsAreFound(t *testing.T) {
 	valid := read(t, "deploy/multitenancy-configmap.yml")
 	for _, change := range []struct{ from, to, fault string }{
-		{"kubernetes.io/os: windows", "kubernetes.io/os: linux", "may run on Linux"},
+		{"kubernetes.io/os: windows", "kubernetes.io/os: linux", "may run on Linux and on Windows"},
 		{"kubernetes.io/arch: amd64", "node.kubernetes.io/windows-build: 10.0.20348", "only on one Windows build"},
 		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "token"},
 		{"automountServiceAccountToken: false", "serviceAccountName: admin", "service account"},

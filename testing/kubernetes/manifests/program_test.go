@@ -55,6 +55,9 @@ func newContainer(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev
 	spec := pod.Containers[0]
 	c := &container{t: t, name: daemonSet.Name, root: t.TempDir(), environment: os.Environ()}
 	for _, mount := range spec.VolumeMounts {
+		if mount.Name != "config" && isLinux(daemonSet) {
+			continue // a folder of the node
+		}
 		for path, text := range volumeFiles(t, pod, mount.Name, daemonSet.Namespace, configMaps) {
 			file := filepath.Join(c.root, filepath.FromSlash(mount.MountPath), path)
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -64,6 +67,10 @@ func newContainer(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev
 				t.Fatal(err)
 			}
 		}
+	}
+	executable := executable
+	if isLinux(daemonSet) {
+		executable = "/directx-device-plugin"
 	}
 	if !slices.Equal(spec.Command, []string{executable}) {
 		t.Fatalf("%s runs %q, expected %q", c.name, spec.Command, executable)
@@ -116,8 +123,11 @@ func volumeFiles(t *testing.T, pod corev1.PodSpec, name, namespace string, confi
 	return files
 }
 
-// expand replaces the mount point in a path.
+// expand replaces the mount point in a path. On Linux, the mount point is the root.
 func (c *container) expand(word string) string {
+	if path, found := strings.CutPrefix(word, "--config=/"); found {
+		return "--config=" + filepath.Join(c.root, path)
+	}
 	replaced := strings.ReplaceAll(word, mountPoint, c.root)
 	if replaced != word {
 		replaced = strings.ReplaceAll(replaced, `\`, "/")

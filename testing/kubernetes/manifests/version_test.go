@@ -11,6 +11,7 @@ import (
 const (
 	image        = "ghcr.io/directx-device-plugin/directx-device-plugin"
 	visibleImage = "ghcr.io/directx-device-plugin/directx-visible"
+	linuxImage   = "ghcr.io/directx-device-plugin/directx-device-plugin-linux"
 )
 
 // version returns the version of all crates, which the released image has as its tag.
@@ -32,8 +33,11 @@ func TestManifestsUseTheImageOfThisVersion(t *testing.T) {
 	count := 0
 	for _, file := range files {
 		expected := image + ":" + version(t)
-		if filepath.Base(file) == "directx-visible.yml" {
+		switch filepath.Base(file) {
+		case "directx-visible.yml":
 			expected = visibleImage + ":" + version(t)
+		case "linux.yml":
+			expected = linuxImage + ":" + version(t)
 		}
 		for line := range strings.Lines(read(t, filepath.Join("deploy", filepath.Base(file)))) {
 			if _, found, ok := strings.Cut(line, "image: "); ok {

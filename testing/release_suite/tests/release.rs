@@ -148,7 +148,7 @@ fn documents_are_complete(release: &Path) {
         index["manifests"].as_array().unwrap().len()
     };
     // Images, and one list of what refers to each.
-    for name in ["directx-device-plugin", "directx-visible"] {
+    for name in ["directx-device-plugin", "directx-visible", "directx-device-plugin-linux"] {
         assert_eq!((layout(name, "image"), layout(name, "image-referrers")), (1, 1));
     }
 
@@ -213,6 +213,13 @@ fn linux_archive(release: &Path, to: &Path) {
         let name = program.unwrap().file_name().into_string().unwrap();
         assert_eq!(run(&name, &["--version"]), format!("{name} {VERSION}\n"));
     }
+    // It runs on every Linux.
+    let loader = b"/ld-linux-x86-64.so.2";
+    let is_dynamic = |name: &str| {
+        let bytes = fs::read(folder.join("bin").join(name)).unwrap();
+        bytes.windows(loader.len()).any(|window| window == loader)
+    };
+    assert!(is_dynamic("gpu-probe") && !is_dynamic("directx-device-plugin"));
     let inventory = ["--inventory", "fixtures/inventories/aws-t4-two.yaml"];
     let report = run("directx-device-plugin", &[&["simulate"], &inventory[..]].concat());
     assert!(report.contains("directx.microsoft.com/display"), "{report}");

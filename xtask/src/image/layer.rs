@@ -1,4 +1,4 @@
-//! A layer of a Windows image: a tar archive with Windows attributes, compressed.
+//! A layer of an image: a tar archive, compressed, with Windows attributes in Windows images.
 //!
 //! hcsshim (`pkg/ociwclayer`) unpacks a layer on Windows. It creates every entry anew, so each
 //! folder comes once and before what is in it. The extended headers are those of `BuildKit`'s
@@ -22,7 +22,18 @@ const HIVE_FOLDER: &str = "Files/Windows/System32/config";
 /// Files by their paths.
 pub(super) type Files = BTreeMap<String, Vec<u8>>;
 
-/// A layer of `files`, whose paths are relative to the container's drive. A `base` layer
+/// An archive of `files` without attributes of Windows.
+pub(super) fn plain(files: &Files, mode: u32, seconds: u64) -> Result<Vec<u8>> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, bytes) in files {
+        let mut header = header(EntryType::Regular, mode, seconds);
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, path, &bytes[..])?;
+    }
+    Ok(tar.into_inner()?)
+}
+
+/// A Windows layer of `files`, whose paths are relative to the container's drive. A `base` layer
 /// contains registry hives; another one is on top of a Windows image.
 pub(super) fn archive(files: &Files, is_base: bool, seconds: u64) -> Result<Vec<u8>> {
     let mut content: Files =
@@ -94,14 +105,18 @@ impl Layer {
     }
 
     fn header(&self, kind: EntryType) -> tar::Header {
-        let mut header = tar::Header::new_ustar();
-        header.set_entry_type(kind);
         // With the type of the entry, `S_IFDIR` or `S_IFREG`.
-        header.set_mode(if kind.is_dir() { 0o40755 } else { 0o10_0644 });
-        header.set_uid(0);
-        header.set_gid(0);
-        header.set_mtime(self.seconds);
-        header.set_size(0);
-        header
+        header(kind, if kind.is_dir() { 0o40755 } else { 0o10_0644 }, self.seconds)
     }
+}
+
+fn header(kind: EntryType, mode: u32, seconds: u64) -> tar::Header {
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(seconds);
+    header.set_size(0);
+    header
 }

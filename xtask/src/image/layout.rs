@@ -1,13 +1,14 @@
 //! OCI image layouts: a folder of blobs by digest with an index
 //! (<https://github.com/opencontainers/image-spec/blob/main/image-layout.md>).
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+
+use super::layer::{self, Files};
 
 /// The media types of image manifests, which also describe artifacts, and of lists of them.
 pub(super) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -25,7 +26,7 @@ pub(super) fn digest(bytes: &[u8]) -> String {
 /// A layout in memory.
 #[derive(Default)]
 pub(super) struct Layout {
-    blobs: BTreeMap<String, Vec<u8>>,
+    blobs: Files,
     manifests: Vec<Value>,
 }
 
@@ -71,22 +72,11 @@ impl Layout {
 
     /// Writes the layout as a tar archive, which `ctr images import` reads.
     pub(super) fn write_archive(&self, path: &Path, seconds: u64) -> Result<()> {
-        let file =
-            fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        let mut tar = tar::Builder::new(file);
-        for (name, bytes) in self.files() {
-            let mut header = tar::Header::new_ustar();
-            header.set_mode(0o644);
-            header.set_uid(0);
-            header.set_gid(0);
-            header.set_mtime(seconds);
-            header.set_size(bytes.len() as u64);
-            tar.append_data(&mut header, name, &bytes[..])?;
-        }
-        Ok(tar.finish()?)
+        let archive = layer::plain(&self.files(), 0o644, seconds)?;
+        fs::write(path, archive).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+    fn files(&self) -> Files {
         let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": self.manifests});
         let mut files = self.blobs.clone();
         files.insert(MARKER.to_owned(), br#"{"imageLayoutVersion":"1.0.0"}"#.to_vec());

@@ -70,8 +70,8 @@ impl BaseImage {
     }
 }
 
-/// Adds an image to `layout` and returns its descriptor. An image for nodes has no base image
-/// and no `os.version`, so it runs on every build of Windows; only a `HostProcess` container
+/// Adds an image to `layout` and returns its descriptor. An image for Windows nodes has no base
+/// image and no `os.version`, so it runs on every build of Windows; only a `HostProcess` container
 /// can, because it uses nothing of Windows from its image.
 pub(super) fn add(
     layout: &mut Layout,
@@ -90,7 +90,7 @@ pub(super) fn add(
         "org.opencontainers.image.source": REPOSITORY,
     });
     let mut config =
-        json!({"architecture": "amd64", "os": "windows", "rootfs": {"type": "layers"}});
+        json!({"architecture": "amd64", "os": shipped.os, "rootfs": {"type": "layers"}});
     let mut layers = Vec::new();
     let mut files = content.files.clone();
     let settings = if let Some(base) = base {
@@ -109,10 +109,13 @@ pub(super) fn add(
         settings["Entrypoint"] = json!([program]);
         settings
     } else {
-        // containerd puts the root of the image into PATH.
+        // On Windows, containerd puts the root of the image into PATH.
         json!({"Entrypoint": [shipped.program], "Cmd": [shipped.argument]})
     };
-    let archive = layer::archive(&files, base.is_none(), source.seconds)?;
+    let archive = match shipped.os {
+        "windows" => layer::archive(&files, base.is_none(), source.seconds)?,
+        _ => layer::plain(&files, 0o755, source.seconds)?,
+    };
     layers.push(layout.add(LAYER, layer::compress(&archive)?));
     config["created"] = source.date().into();
     config["config"] = settings;
@@ -128,7 +131,7 @@ pub(super) fn add(
         "annotations": labels,
     });
     let mut descriptor = layout.add_json(MANIFEST, &manifest);
-    descriptor["platform"] = json!({"architecture": "amd64", "os": "windows"});
+    descriptor["platform"] = json!({"architecture": "amd64", "os": shipped.os});
     if let Some(version) = config.get("os.version") {
         descriptor["platform"]["os.version"] = version.clone();
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask image`: builds container images without a container engine.
 //!
-//! The images for nodes are `HostProcess` images with one layer. Example images have a layer on
-//! top of a Windows image. `docs/images.md` describes the options and the files.
+//! The images for nodes have one layer; those for Windows are `HostProcess` images. Example images
+//! have a layer on top of a Windows image. `docs/images.md` describes the options and the files.
 
 mod hive;
 mod layer;
@@ -13,30 +13,28 @@ mod registry;
 mod security;
 mod source;
 
-use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use clap::{Parser, ValueEnum};
+use clap::ValueEnum;
 use serde_json::Value;
 
 pub(crate) use self::programs::built as built_name;
-pub(crate) use self::programs::{PLUGIN, Shipped, VISIBLE};
+pub(crate) use self::programs::{LINUX, PLUGIN, Shipped, VISIBLE, build};
+pub(crate) use self::source::Source;
 
 use self::layout::Layout;
 use self::manifest::{BaseImage, Content};
 use self::registry::Registry;
-use self::source::Source;
 use crate::workspace;
 
 /// The repository that images are named after in an archive, unless they are pushed.
 const IMAGES: &str = "ghcr.io/directx-device-plugin";
 
-/// Builds the container image of the plugin or of an example, and pushes it
-#[derive(Parser)]
-#[command(bin_name = "cargo xtask image")]
-struct Options {
+#[derive(clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command")]
+pub(crate) struct Options {
     /// Folder for the files [default: target/images]
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -52,6 +50,9 @@ struct Options {
     /// Build the image with directx-visible and its filters, which the plugin's image does not have
     #[arg(long, conflicts_with = "example")]
     directx_visible: bool,
+    /// Build the image for Linux nodes with /dev/dxg
+    #[arg(long, conflicts_with_all = ["directx_visible", "example"])]
+    linux: bool,
     /// Build the image of this example
     #[arg(long, requires = "base")]
     example: Option<Example>,
@@ -76,15 +77,7 @@ enum Example {
 }
 
 /// `cargo xtask image`.
-pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
-    let words = [OsString::from("image")].into_iter().chain(arguments.iter().cloned());
-    let options = match Options::try_parse_from(words) {
-        Ok(options) => options,
-        Err(error) => {
-            error.print()?;
-            return Ok(if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS });
-        }
-    };
+pub(crate) fn command(options: &Options) -> Result<()> {
     let source = Source::read()?;
     let registry = Registry { plain_http: options.plain_http };
     let (repository, tag) = options.target(&source)?;
@@ -93,12 +86,13 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
         // A registry that cannot be read is an error before the build, which takes minutes.
         registry.digest(target)?;
     }
-    let mut image = Image::build(&options, &source, registry)?;
-    let name = target.clone().unwrap_or_else(|| format!("{IMAGES}/{}:{tag}", image.name));
-    image.tag(tag, &name);
+    let base = options.base.as_deref().map(|name| BaseImage::read(registry, name)).transpose()?;
+    let (programs, profile) = (options.programs.as_deref(), options.profile.as_deref());
+    let mut image = Image::build(options.shipped(), programs, profile, base.as_ref(), &source)?;
+    image.tag(tag, target.clone());
     let folder = options.output.clone().unwrap_or_else(|| workspace::target_dir().join("images"));
-    image.write(&folder, &source)?;
-    let Some((repository, target)) = repository.zip(target) else { return Ok(ExitCode::SUCCESS) };
+    let (layout, referrers) = image.write(&folder, &source)?;
+    let Some((repository, target)) = repository.zip(target) else { return Ok(()) };
 
     let digest = &image.digest;
     if let Some(existing) = registry.digest(&target)?.filter(|existing| existing != digest) {
@@ -107,7 +101,6 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
             "{target} exists with the digest {existing}; this image has {digest}\nhint: use another tag, or --replace"
         );
     }
-    let (layout, referrers) = (folder.join(image.name), folder.join(image.referrers_name()));
     // The tag is last, so a push that fails leaves it as it was.
     registry.push(&layout, tag, &format!("{repository}@{digest}"))?;
     registry.push_index(
@@ -117,10 +110,38 @@ pub(crate) fn command(arguments: &[OsString]) -> Result<ExitCode> {
     )?;
     registry.push(&layout, tag, &target)?;
     println!("pushed {target}@{digest}");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
+}
+
+/// Builds an image and writes it, and the documents about it, to the paths that `file` returns.
+pub(crate) fn release(
+    shipped: &'static Shipped,
+    programs: Option<&Path>,
+    profile: &str,
+    source: &Source,
+    file: impl Fn(&str) -> PathBuf,
+) -> Result<()> {
+    let mut image = Image::build(shipped, programs, Some(profile), None, source)?;
+    image.tag(source.version, None);
+    image.layout.write_archive(&file("image.tar"), source.seconds)?;
+    image.referrers.write_archive(&file("image-referrers.tar"), source.seconds)?;
+    for ((_, document), name) in image.documents.iter().zip(["sbom.cdx.json", "provenance.json"]) {
+        fs::write(file(name), document.to_string())?;
+    }
+    Ok(())
 }
 
 impl Options {
+    fn shipped(&self) -> &'static Shipped {
+        match self.example {
+            Some(Example::DeviceDiscovery) => &programs::DEVICE_DISCOVERY,
+            Some(Example::GpuProbe) => &programs::GPU_PROBE,
+            None if self.directx_visible => &VISIBLE,
+            None if self.linux => &LINUX,
+            None => &PLUGIN,
+        }
+    }
+
     /// The repository to push to, and the tag of the image.
     fn target<'a>(&'a self, source: &'a Source) -> Result<(Option<&'a str>, &'a str)> {
         ensure!(!self.push.iter().any(|name| name.contains('@')), "--push names a digest");
@@ -139,56 +160,55 @@ struct Image {
     digest: String,
     descriptor: Value,
     layout: Layout,
-    /// A layout with the artifacts that refer to the image, and the tag of their index.
+    /// The bill of materials and the provenance, with their media types.
+    documents: [(&'static str, Value); 2],
+    /// A layout with the documents as artifacts that refer to the image, and the tag of their index.
     referrers: Layout,
     index_tag: String,
 }
 
 impl Image {
-    fn build(options: &Options, source: &Source, registry: Registry) -> Result<Image> {
-        let base = options.base.as_deref().map(|name| BaseImage::read(registry, name));
-        let base = base.transpose()?;
-        let shipped = match options.example {
-            Some(Example::DeviceDiscovery) => &programs::DEVICE_DISCOVERY,
-            Some(Example::GpuProbe) => &programs::GPU_PROBE,
-            None if options.directx_visible => &VISIBLE,
-            None => &PLUGIN,
-        };
+    /// Builds an image of existing programs in a folder, or of new ones.
+    fn build(
+        shipped: &'static Shipped,
+        programs: Option<&Path>,
+        profile: Option<&str>,
+        base: Option<&BaseImage>,
+        source: &Source,
+    ) -> Result<Image> {
         // That of given programs is not known.
-        let default = options.programs.is_none().then_some("release");
-        let profile = options.profile.as_deref().or(default);
-        let build = || programs::build(shipped, profile.unwrap_or_default());
-        let folder = options.programs.clone().map_or_else(build, Ok)?;
+        let profile = profile.or(programs.is_none().then_some("release"));
+        let build = || build(shipped, profile.unwrap_or_default());
+        let folder = programs.map_or_else(build, |folder| Ok(folder.to_owned()))?;
         let content = Content { shipped, files: programs::read(&folder, shipped.files)? };
         let mut layout = Layout::default();
-        let descriptor = manifest::add(&mut layout, &content, base.as_ref(), source)?;
+        let descriptor = manifest::add(&mut layout, &content, base, source)?;
         let digest = descriptor["digest"].as_str().unwrap_or_default().to_owned();
         let documents = [
             referrers::bill_of_materials(&content, source)?,
-            referrers::provenance(&digest, &content, base.as_ref(), profile, source)?,
+            referrers::provenance(&digest, &content, base, profile, source)?,
         ];
         let (referrers, index_tag) = referrers::layout(&descriptor, &documents, source);
-        Ok(Image { name: shipped.name, digest, descriptor, layout, referrers, index_tag })
+        let name = shipped.name;
+        Ok(Image { name, digest, descriptor, layout, documents, referrers, index_tag })
     }
 
-    fn referrers_name(&self) -> String {
-        format!("{}-referrers", self.name)
-    }
-
-    fn tag(&mut self, tag: &str, name: &str) {
+    fn tag(&mut self, tag: &str, name: Option<String>) {
+        let name = name.unwrap_or_else(|| format!("{IMAGES}/{}:{tag}", self.name));
         // `ctr images import` reads the name from this annotation.
         self.descriptor["annotations"]["io.containerd.image.name"] = name.into();
         self.layout.tag(tag, self.descriptor.clone());
     }
 
-    fn write(&self, folder: &Path, source: &Source) -> Result<()> {
-        let (layout, referrers) = (folder.join(self.name), folder.join(self.referrers_name()));
-        let archive = folder.join(format!("{}.tar", self.name));
+    /// Writes the layouts and returns their folders.
+    fn write(&self, folder: &Path, source: &Source) -> Result<(PathBuf, PathBuf)> {
+        let path = |end| folder.join(format!("{}{end}", self.name));
+        let (layout, archive, referrers) = (path(""), path(".tar"), path("-referrers"));
         self.layout.write(&layout)?;
         self.layout.write_archive(&archive, source.seconds)?;
         self.referrers.write(&referrers)?;
         println!("{}\n  layout     {}", self.digest, layout.display());
         println!("  archive    {}\n  referrers  {}", archive.display(), referrers.display());
-        Ok(())
+        Ok((layout, referrers))
     }
 }

@@ -1,4 +1,4 @@
-//! The Windows programs that images contain.
+//! The programs that images contain.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::layer::Files;
 use crate::process::run;
 use crate::visibility_filter::{self, FILTERS};
-use crate::workspace::{self, cargo};
+use crate::workspace::{self, STATIC_TARGET, WINDOWS_TARGET, cargo};
 use crate::{build_flags, prerequisites};
 
 /// The programs of an image.
@@ -16,6 +16,9 @@ pub(crate) struct Shipped {
     /// The name of the image, of its layout and of its repository.
     pub(crate) name: &'static str,
     pub(super) description: &'static str,
+    /// The system that the programs run on, as images name it.
+    pub(crate) os: &'static str,
+    pub(super) target: &'static str,
     /// What a container runs by default.
     pub(super) program: &'static str,
     pub(super) argument: &'static str,
@@ -27,6 +30,8 @@ pub(crate) struct Shipped {
 pub(crate) const PLUGIN: Shipped = Shipped {
     name: "directx-device-plugin",
     description: "Advertises the DirectX devices of Windows nodes to Kubernetes",
+    os: "windows",
+    target: WINDOWS_TARGET,
     program: "directx-device-plugin.exe",
     argument: "serve",
     packages: &["plugin", "feature_discovery", "tools", "discovery_dll", "gpu_probe"],
@@ -45,6 +50,18 @@ pub(crate) const PLUGIN: Shipped = Shipped {
     ],
 };
 
+/// One program that needs no other file.
+pub(crate) const LINUX: Shipped = Shipped {
+    name: "directx-device-plugin-linux",
+    description: "Advertises the DirectX devices of Linux nodes with /dev/dxg to Kubernetes",
+    os: "linux",
+    target: STATIC_TARGET,
+    program: "/directx-device-plugin",
+    packages: &["plugin"],
+    files: &["directx-device-plugin"],
+    ..PLUGIN
+};
+
 /// Apart from the plugin, because an antivirus may object to what changes other processes.
 pub(crate) const VISIBLE: Shipped = Shipped {
     name: "directx-visible",
@@ -53,6 +70,7 @@ pub(crate) const VISIBLE: Shipped = Shipped {
     argument: "--help",
     packages: &["directx_visible"],
     files: &["directx-visible.exe", FILTERS[0].file, FILTERS[1].file],
+    ..PLUGIN
 };
 
 pub(super) const DEVICE_DISCOVERY: Shipped = Shipped {
@@ -89,16 +107,20 @@ pub(crate) fn built(name: &str) -> &str {
 }
 
 /// Builds programs with a profile and returns their folder.
-pub(super) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
-    prerequisites::for_windows_builds()?;
+pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
+    let flags = if shipped.os == "windows" {
+        prerequisites::for_windows_builds()?;
+        build_flags::windows()
+    } else {
+        prerequisites::for_target(shipped.target)?;
+        build_flags::paths()
+    };
     let mut build = cargo();
-    build.args(["build", "--quiet", "--locked", "--profile", profile]);
+    build.args(["build", "--quiet", "--locked", "--profile", profile, "--target", shipped.target]);
     build.args(shipped.packages.iter().flat_map(|package| ["--package", package]));
-    build.args(["--target", workspace::WINDOWS_TARGET]).env_remove("RUSTFLAGS");
-    build.env("CARGO_ENCODED_RUSTFLAGS", build_flags::windows().join("\u{1f}"));
-    run(&mut build)?;
+    run(build.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}")))?;
     let folder = if profile == "dev" { "debug" } else { profile };
-    let folder = workspace::target_dir().join(workspace::WINDOWS_TARGET).join(folder);
+    let folder = workspace::target_dir().join(shipped.target).join(folder);
     if shipped.name == VISIBLE.name {
         visibility_filter::build_into(&folder)?;
     }
@@ -112,8 +134,10 @@ pub(super) fn read(folder: &Path, names: &[&str]) -> Result<Files> {
         .map(|name| {
             let path = folder.join(built(name));
             let bytes = fs::read(&path).with_context(|| {
-                let path = path.display();
-                format!("cannot read {path}\nhint: --programs names a folder with a Windows build")
+                format!(
+                    "cannot read {}\nhint: --programs names a folder with a build",
+                    path.display()
+                )
             })?;
             Ok(((*name).to_owned(), bytes))
         })

@@ -60,7 +60,7 @@ pub(super) fn bill_of_materials(
     let mut tree = workspace::cargo();
     tree.args(["tree", "--locked", "--prefix", "none", "--format", "{p}|{l}|"]);
     // Without build dependencies and procedural macros.
-    tree.args(["--edges", "normal,no-proc-macro", "--target", workspace::WINDOWS_TARGET]);
+    tree.args(["--edges", "normal,no-proc-macro", "--target", content.shipped.target]);
     tree.args(content.shipped.packages.iter().flat_map(|package| ["--package", package]));
     let text =
         process::stdout(&mut tree).with_context(|| format!("{} failed", process::line(&tree)))?;
@@ -128,7 +128,7 @@ pub(super) fn provenance(
                 "buildType": format!("{REPOSITORY}/blob/main/docs/images.md"),
                 "externalParameters": {
                     "image": content.shipped.name,
-                    "target": workspace::WINDOWS_TARGET,
+                    "target": content.shipped.target,
                     "profile": profile,
                 },
                 "internalParameters": {

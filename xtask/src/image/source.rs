@@ -11,18 +11,18 @@ use crate::{process, workspace};
 pub(super) const REPOSITORY: &str =
     "https://github.com/directx-device-plugin/directx-device-plugin";
 
-pub(super) struct Source {
+pub(crate) struct Source {
     /// The version of the programs, which all packages of the workspace share.
     pub(super) version: &'static str,
     /// The commit, with `-modified` if files differ from it.
     pub(super) revision: String,
     /// The time of everything in the image, in seconds since 1970: `SOURCE_DATE_EPOCH`
     /// (<https://reproducible-builds.org/specs/source-date-epoch>), otherwise that of the commit.
-    pub(super) seconds: u64,
+    pub(crate) seconds: u64,
 }
 
 impl Source {
-    pub(super) fn read() -> Result<Source> {
+    pub(crate) fn read() -> Result<Source> {
         let git = |arguments: &str| {
             let mut git = Command::new("git");
             git.current_dir(workspace::root()).args(arguments.split(' '));

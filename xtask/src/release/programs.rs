@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{copy, notices, stdout};
-use crate::image::{self, PLUGIN, Shipped, VISIBLE};
+use crate::image::{self, LINUX, PLUGIN, Shipped, VISIBLE};
 use crate::process::run;
 use crate::{build_flags, workspace};
 
@@ -22,6 +22,10 @@ const RUNTIMES: [(&str, &str); 2] = [
     ("GCC runtime libraries", "/usr/share/doc/gcc-mingw-w64-base/copyright"),
 ];
 
+/// What Rust links into static programs, and its license.
+const MUSL: [(&str, &str); 1] =
+    [("musl", concat!(env!("CARGO_MANIFEST_DIR"), "/src/release/musl-license.txt"))];
+
 /// The shells, and the ends of the names by which each finds its completion scripts.
 const SHELLS: [(&str, &str, &str); 4] =
     [("bash", "", ".bash"), ("fish", "", ".fish"), ("powershell", "_", ".ps1"), ("zsh", "_", "")];
@@ -31,7 +35,7 @@ pub(super) fn documents(windows: &Path, visible: &Path, linux: &Path) -> Result<
     for (to, packages, target, runtimes) in [
         (windows, PLUGIN.packages, workspace::WINDOWS_TARGET, &RUNTIMES[..]),
         (visible, VISIBLE.packages, workspace::WINDOWS_TARGET, &RUNTIMES),
-        (linux, &LINUX_PACKAGES, LINUX_TARGET, &[]),
+        (linux, &LINUX_PACKAGES, LINUX_TARGET, &MUSL),
     ] {
         // The inventories have the paths in the documentation's commands.
         let plugin: &[&str] = &["README.md", "CHANGELOG.md", "fixtures/inventories"];
@@ -96,6 +100,8 @@ pub(super) fn stage(windows: &Path, linux: &Path, profile: &str) -> Result<()> {
             fs::write(folder.join(format!("{start}{name}{end}")), script)?;
         }
     }
+    // Also for distributions without glibc, as in the image.
+    copy(&image::build(&LINUX, profile)?.join(PLUGIN.name), &linux.join("bin").join(PLUGIN.name))?;
     // The other shells do not run on Windows.
     for shell in ["completions/bash", "completions/powershell"] {
         copy(&linux.join(shell), &windows.join(shell))?;

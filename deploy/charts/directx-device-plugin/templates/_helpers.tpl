@@ -18,7 +18,7 @@
 {{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, except for the plugin, `component`; the pool's name is
 kept whole. */}}
 {{- define "directx-device-plugin.daemonSetName" -}}
-{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" -}}
+{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-linux" "linuxName" -}}
 {{- $fullname := include (printf "directx-device-plugin.%s" (get $names (.component | default "") | default "fullname")) .root -}}
 {{- if .pool.name -}}
 {{- printf "%s-%s" ($fullname | trunc (int (sub 62 (len .pool.name))) | trimSuffix "-") .pool.name -}}
@@ -65,6 +65,10 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 
 {{- define "directx-device-plugin.visibleName" -}}
 {{- printf "%s-visible" (include "directx-device-plugin.fullname" . | trunc 53 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.linuxName" -}}
+{{- printf "%s-linux" (include "directx-device-plugin.fullname" . | trunc 57 | trimSuffix "-") -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.discoveryName" -}}
@@ -119,7 +123,9 @@ configuration or nothing. */}}
 {{- range .pool.driverModels | default .root.Values.driverModels }}
 - --driver-model={{ . }}
 {{- end }}
-{{- if .config }}
+{{- if and .config .pool.os }}
+- --config=/etc/directx-device-plugins/config.yaml
+{{- else if .config }}
 - '--config=%CONTAINER_SANDBOX_MOUNT_POINT%\etc\directx-device-plugins\config.yaml'
 {{- end }}
 - --log-format={{ .root.Values.logFormat }}
@@ -152,16 +158,18 @@ env:
 
 {{/* What all pods have in common. */}}
 {{- define "directx-device-plugin.pod" -}}
+{{- $os := .pool.os | default "windows" -}}
+{{- $values := ternary .root.Values .root.Values.linux (eq $os "windows") -}}
 os:
-  name: windows
+  name: {{ $os }}
 nodeSelector:
-  {{- $selector := dict "kubernetes.io/os" "windows" "kubernetes.io/arch" "amd64" }}
-  {{- merge $selector (.pool.nodeSelector | default dict) .root.Values.nodeSelector | toYaml | nindent 2 }}
-{{- with .root.Values.affinity }}
+  {{- $selector := dict "kubernetes.io/os" $os "kubernetes.io/arch" "amd64" }}
+  {{- merge $selector (.pool.nodeSelector | default dict) $values.nodeSelector | toYaml | nindent 2 }}
+{{- with $values.affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .root.Values.tolerations }}
+{{- with $values.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -172,13 +180,28 @@ priorityClassName: {{ . | quote }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- if eq $os "windows" }}
 hostNetwork: true
 securityContext:
   windowsOptions:
     hostProcess: true
     runAsUserName: "NT AUTHORITY\\SYSTEM"
-{{- if .config }}
+{{- else }}
+# metrics.address is an address of the node.
+hostNetwork: {{ .root.Values.metrics.enabled }}
+{{- end }}
+{{- if or .config .pool.os }}
 volumes:
+{{- end }}
+{{- if .pool.os }}
+# Without types, so that the pod starts on every node. `doctor` reports what is missing.
+{{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
+- name: {{ base . }}
+  hostPath:
+    path: {{ . }}
+{{- end }}
+{{- end }}
+{{- if .config }}
 - name: config
   configMap:
     name: {{ include "directx-device-plugin.configMapName" .root | quote }}
@@ -188,10 +211,26 @@ volumes:
 {{- end }}
 {{- end -}}
 
-{{/* The volume of the configuration. The whole volume: the kubelet does not update a file that is mounted with subPath. */}}
+{{/* The folders of a Linux node that the plugin uses. */}}
+{{- define "directx-device-plugin.hostPaths" -}}
+{{- $paths := list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" "/usr/lib/wsl" -}}
+{{- ternary (append $paths "/var/run/cdi") $paths .root.Values.linux.cdi | toJson -}}
+{{- end -}}
+
+{{/* The volumes of the plugin. That of the configuration as a whole: the kubelet does not update a file that is mounted with
+subPath. Those of Linux without mountPropagation, which fails where / is not a shared mount, as in WSL without systemd. */}}
 {{- define "directx-device-plugin.volumeMounts" -}}
-{{- if .config }}
+{{- if or .config .pool.os }}
 volumeMounts:
+{{- end }}
+{{- if .pool.os }}
+{{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
+- name: {{ base . }}
+  mountPath: {{ . }}
+  readOnly: {{ not (has (base .) (list "device-plugins" "cdi")) }}
+{{- end }}
+{{- end }}
+{{- if .config }}
 - name: config
   mountPath: /etc/directx-device-plugins
   readOnly: true

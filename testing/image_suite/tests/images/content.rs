@@ -6,8 +6,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::daemon::Containerd;
 use crate::image::{
-    BUILT, Builder, Layout, PLUGIN, VISIBLE, digest, files, run, text, xtask_image,
+    BUILT, Builder, LINUX, Layout, PLUGIN, VISIBLE, digest, files, run, text, xtask_image,
 };
 
 const HIVES: [&str; 5] = ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
@@ -80,6 +81,33 @@ fn what_hooks_processes_has_an_image_of_its_own() {
     let found =
         builder.error(1, &["--directx-visible", "--example", "gpu-probe", "--base", "a.b/c"]);
     assert!(found.starts_with("error: the argument '--directx-visible' cannot be used"), "{found}");
+}
+
+#[test]
+fn the_linux_image_has_one_program_and_nothing_of_windows() {
+    let builder = Builder::new();
+    builder.build(1_000_000_000, &["--linux"]);
+    let image = builder.layout(LINUX);
+    let [program] = &image.entries()[..] else { panic!("the layer has one entry") };
+    assert_eq!((&*program.path, &*program.bytes), (BUILT[0], BUILT[0].as_bytes()));
+    let header = &program.header;
+    assert_eq!((header.mode().unwrap(), header.mtime().unwrap()), (0o755, 1_000_000_000));
+    assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
+    assert!(program.attributes.is_empty(), "{:?}", program.attributes);
+    let config = image.config();
+    let platform = json!({"os": config["os"], "architecture": config["architecture"]});
+    assert_eq!(platform, json!({"os": "linux", "architecture": "amd64"}));
+    assert_eq!(image.index()["manifests"][0]["platform"], platform);
+    assert_eq!(config["config"]["Entrypoint"], json!(["/directx-device-plugin"]));
+    assert_eq!(config["config"]["Cmd"], json!(["serve"]));
+    let referrers = builder.layout("directx-device-plugin-linux-referrers");
+    let documents = referrers.manifest()["manifests"].as_array().unwrap().clone();
+    let document = |n: usize| referrers.document(&referrers.document(&documents[n])["layers"][0]);
+    let components = document(0)["components"].as_array().unwrap().clone();
+    let has = |name: &str| components.iter().any(|component| component["name"] == name);
+    assert!(has("plugin") && !has("windows") && !has("gpu_probe"), "{components:?}");
+    let definition = &document(1)["predicate"]["buildDefinition"];
+    assert_eq!(definition["externalParameters"]["target"], "x86_64-unknown-linux-musl");
 }
 
 #[test]
@@ -229,7 +257,7 @@ fn extract(image: &Layout, folder: &Path) {
 }
 
 #[test]
-#[ignore = "needs MinGW: cargo xtask test image"]
+#[ignore = "needs root, MinGW, containerd and runc: cargo xtask test image"]
 fn built_programs_contain_nothing_of_this_machine() {
     let output = tempfile::tempdir().unwrap();
     let build = || {
@@ -239,16 +267,22 @@ fn built_programs_contain_nothing_of_this_machine() {
     };
     run(&mut build());
     run(build().arg("--directx-visible"));
-    let images = [PLUGIN, VISIBLE].map(|name| Layout { folder: output.path().join(name) });
+    run(build().arg("--linux"));
+    let images = [PLUGIN, VISIBLE, LINUX].map(|name| Layout { folder: output.path().join(name) });
+    is_static(&images[2]);
+    runs(&output.path().join("directx-device-plugin-linux.tar"));
     let home = std::env::home_dir().unwrap();
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().parent().unwrap();
     let mut programs = 0;
     let entries = images.iter().flat_map(Layout::entries);
-    for entry in entries.filter(|entry| entry.bytes.starts_with(b"MZ")) {
+    let is_program = |bytes: &[u8]| bytes.starts_with(b"MZ") || bytes.starts_with(b"\x7fELF");
+    for entry in entries.filter(|entry| is_program(&entry.bytes)) {
         programs += 1;
         let number = |at: usize| u32::from_le_bytes(entry.bytes[at..at + 4].try_into().unwrap());
-        // `TimeDateStamp` in `IMAGE_FILE_HEADER` (winnt.h).
-        assert_eq!(number(number(0x3c) as usize + 8), 0, "{}: time of the build", entry.path);
+        if entry.bytes.starts_with(b"MZ") {
+            // `TimeDateStamp` in `IMAGE_FILE_HEADER` (winnt.h).
+            assert_eq!(number(number(0x3c) as usize + 8), 0, "{}: time of the build", entry.path);
+        }
         for folder in [here, &home.join(".cargo")] {
             let folder = folder.as_os_str().as_encoded_bytes();
             let is_found = entry.bytes.windows(folder.len()).any(|window| window == folder);
@@ -262,4 +296,28 @@ fn built_programs_contain_nothing_of_this_machine() {
     let definition = &provenance["predicate"]["buildDefinition"];
     assert_eq!(definition["externalParameters"]["profile"], "quick");
     assert!(text(&definition["internalParameters"]["compiler"]).starts_with("rustc "));
+}
+
+/// Fails unless the only program of an image is static.
+fn is_static(image: &Layout) {
+    let [program] = &image.entries()[..] else { panic!("the layer has one entry") };
+    let number = |at: usize, length: usize| {
+        let bytes = program.bytes[at..at + length].iter().rev();
+        bytes.fold(0, |sum, byte| sum << 8 | usize::from(*byte))
+    };
+    // `e_phoff`, `e_phentsize` and `e_phnum` of `Elf64_Ehdr`; `PT_INTERP` (elf.h).
+    let segments = (0..number(56, 2)).map(|n| number(number(32, 8) + n * number(54, 2), 4));
+    assert!(!segments.collect::<Vec<_>>().contains(&3), "the program has an interpreter");
+}
+
+/// Runs the program of the image in `archive` in a container.
+fn runs(archive: &Path) {
+    let containerd = Containerd::start();
+    let snapshots = ["--snapshotter", "native"];
+    containerd.ctr(&[&["images", "import"], &snapshots[..], &[archive.to_str().unwrap()]].concat());
+    let version = env!("CARGO_PKG_VERSION");
+    let name = format!("ghcr.io/directx-device-plugin/directx-device-plugin-linux:{version}");
+    let arguments = ["--rm", "--read-only", &name, "test", "/directx-device-plugin", "--version"];
+    let printed = containerd.ctr(&[&["run"], &snapshots[..], &arguments].concat());
+    assert_eq!(printed, format!("directx-device-plugin {version}\n"));
 }

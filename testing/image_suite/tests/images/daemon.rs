@@ -1,4 +1,4 @@
-//! Debian's docker-registry and containerd on this machine. They end with the test.
+//! Debian's docker-registry and containerd, with runc, on this machine. They end with the test.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -12,18 +12,18 @@ use serde_json::json;
 
 use crate::image::run;
 
-/// The daemons' packages, unpacked once: installing them would start services.
-fn program(name: &str) -> PathBuf {
+/// The folder with the daemons' packages, unpacked once: installing them would start services.
+fn packages() -> &'static Path {
     static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    let root = ROOT.get_or_init(|| {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image-daemons");
+    ROOT.get_or_init(|| {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image-packages");
         fs::create_dir_all(&root).unwrap();
         let lock = File::create(root.join("lock")).unwrap();
         lock.lock().unwrap();
         if root.join("complete").exists() {
             return root;
         }
-        for package in ["docker-registry", "containerd"] {
+        for package in ["docker-registry", "containerd", "runc"] {
             // The user `_apt` cannot write into folders of root.
             let arguments = ["download", package, "-o", "APT::Sandbox::User=root"];
             run(Command::new("apt-get").current_dir(&root).args(arguments));
@@ -36,8 +36,11 @@ fn program(name: &str) -> PathBuf {
         }
         File::create(root.join("complete")).unwrap();
         root
-    });
-    root.join("usr/bin").join(name)
+    })
+}
+
+fn program(name: &str) -> PathBuf {
+    packages().join("usr/bin").join(name)
 }
 
 /// A running daemon, which is killed when it is dropped or when the test's thread ends.
@@ -55,6 +58,9 @@ impl Daemon {
     ) -> (Daemon, String) {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).args(words).arg(program(name)).args(arguments);
+        // containerd starts runc.
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", packages().join("usr/sbin").display()));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let daemon = Daemon { child };

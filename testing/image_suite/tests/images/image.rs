@@ -12,9 +12,11 @@ use sha2::{Digest, Sha256};
 
 pub(crate) const PLUGIN: &str = "directx-device-plugin";
 pub(crate) const VISIBLE: &str = "directx-visible";
+pub(crate) const LINUX: &str = "directx-device-plugin-linux";
 
-/// The files of the Windows build that images consist of.
-pub(crate) const BUILT: [&str; 12] = [
+/// The files of the builds that images consist of: one for Linux, the others for Windows.
+pub(crate) const BUILT: [&str; 13] = [
+    "directx-device-plugin",
     "directx-device-plugin.exe",
     "device-plugin-wddm.exe",
     "device-plugin-mcdm.exe",
@@ -115,7 +117,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    fn index(&self) -> Value {
+    pub(crate) fn index(&self) -> Value {
         serde_json::from_slice(&fs::read(self.folder.join("index.json")).unwrap()).unwrap()
     }
 

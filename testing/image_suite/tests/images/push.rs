@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::daemon::{Access, Containerd, Registry};
-use crate::image::{Builder, Layout, PLUGIN, digest, error, run, text};
+use crate::image::{Builder, LINUX, Layout, PLUGIN, digest, error, run, text};
 
 /// What the registry has under a name, with its digest.
 pub(crate) fn inspect(image: &str) -> (Value, String) {
@@ -71,21 +71,31 @@ fn push_and_pull_keep_every_digest() {
 
 #[test]
 #[ignore = "needs root, skopeo, docker-registry and containerd: cargo xtask test image"]
-fn containerd_imports_and_pulls_the_image() {
+fn containerd_imports_and_pulls_the_images() {
     let registry = Registry::start(Access::Everybody);
-    let target = format!("{}/plugin:1.0", registry.address);
-    let (imported, pushed) = (Builder::new(), Builder::new());
-    imported.build(1, &["--tag", "2.0"]);
-    pushed.build(2, &["--plain-http", "--push", &target]);
     let containerd = Containerd::start();
-    let platform = ["--platform", "windows/amd64"];
-    let archive = imported.output().join("directx-device-plugin.tar");
-    let arguments = ["--no-unpack", archive.to_str().unwrap()];
-    containerd.ctr(&[&["images", "import"], &platform[..], &arguments].concat());
-    let name = "ghcr.io/directx-device-plugin/directx-device-plugin:2.0";
-    containerd.assert_complete(name, &imported.layout(PLUGIN).digest());
-    containerd.ctr(&[&["content", "fetch", "--plain-http"], &platform[..], &[&target]].concat());
-    containerd.assert_complete(&target, &pushed.layout(PLUGIN).digest());
+    // It unpacks only images of its own system.
+    let unpack = ["--snapshotter", "native"];
+    for (image, platform, option, unpack) in [
+        (PLUGIN, "windows/amd64", None, &["--no-unpack"][..]),
+        (LINUX, "linux/amd64", Some("--linux"), &unpack),
+    ] {
+        let target = format!("{}/{image}:1.0", registry.address);
+        let (imported, pushed) = (Builder::new(), Builder::new());
+        let build = |builder: &Builder, date, arguments: &[&str]| {
+            builder.build(date, &[option.as_slice(), arguments].concat())
+        };
+        build(&imported, 1, &["--tag", "2.0"]);
+        build(&pushed, 2, &["--plain-http", "--push", &target]);
+        let archive = imported.output().join(format!("{image}.tar"));
+        let import = ["images", "import", "--platform", platform];
+        containerd.ctr(&[&import[..], unpack, &[archive.to_str().unwrap()]].concat());
+        let name = format!("ghcr.io/directx-device-plugin/{image}:2.0");
+        containerd.assert_complete(&name, &imported.layout(image).digest());
+        let fetch = ["content", "fetch", "--plain-http", "--platform", platform];
+        containerd.ctr(&[&fetch[..], &[&target]].concat());
+        containerd.assert_complete(&target, &pushed.layout(image).digest());
+    }
 }
 
 #[test]

@@ -1,0 +1,162 @@
+package manifests
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// isLinux reports whether the pods of a DaemonSet run on Linux.
+func isLinux(daemonSet *appsv1.DaemonSet) bool {
+	return daemonSet.Spec.Template.Spec.OS.Name == corev1.Linux
+}
+
+// linuxFaults returns what is wrong with pods for Linux.
+func linuxFaults(pod corev1.PodSpec) []string {
+	var found []string
+	must := func(condition bool, format string, arguments ...any) {
+		if !condition {
+			found = append(found, fmt.Sprintf(format, arguments...))
+		}
+	}
+	container := pod.Containers[0]
+	context := container.SecurityContext
+	must(pod.NodeSelector["directx.microsoft.com/dxg"] == "true", "the pods run on nodes without /dev/dxg")
+	must(!pod.HostPID && !pod.HostIPC && pod.HostNetwork == (len(container.Ports) > 0), "the pods share more of the host than they need")
+	must(*context.Privileged && *context.RunAsUser == 0, "the pods cannot open /dev/dxg and the kubelet's sockets")
+	must(*context.ReadOnlyRootFilesystem, "the pods can write to their root")
+	for _, mount := range container.VolumeMounts {
+		writes := mount.Name == "device-plugins" || mount.Name == "cdi"
+		must(mount.ReadOnly != writes, "the pods can write to %s, or must", mount.MountPath)
+		// WSL without systemd has no shared mounts (k3s-io/k3s#9781).
+		must(mount.MountPropagation == nil, "the pods start only where %s is a shared mount", mount.MountPath)
+		volume := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })]
+		if volume.HostPath != nil {
+			must(volume.HostPath.Path == mount.MountPath, "%s is at another path in the container", volume.HostPath.Path)
+			must(*volume.HostPath.Type == corev1.HostPathUnset, "the pods start only where %s exists", volume.HostPath.Path)
+		}
+	}
+	return found
+}
+
+// paths returns the folders of the node that pods use.
+func paths(pod corev1.PodSpec) string {
+	found := []string{}
+	for _, volume := range pod.Volumes {
+		if volume.HostPath != nil {
+			found = append(found, volume.HostPath.Path)
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// TestLinux checks that the chart and the manifest have the same pods for Linux nodes, and that nodes
+// of both systems can be in one cluster.
+func TestLinux(t *testing.T) {
+	const folders = "/var/lib/kubelet/device-plugins /var/lib/kubelet/pod-resources /usr/lib/wsl"
+	chart := mustRender(t, "linux: {enabled: true}").daemonSets
+	if len(chart) != 2 || isLinux(chart[0]) || !isLinux(chart[1]) {
+		t.Fatalf("the chart has %d DaemonSets", len(chart))
+	}
+	mustEqual(t, "name", chart[1].Name, "gpus-directx-device-plugin-linux")
+	if !reflect.DeepEqual(chart[0].Spec, mustRender(t, "").daemonSets[0].Spec) {
+		t.Error("linux.enabled changes the pods of Windows nodes")
+	}
+	manifest, err := admit(read(t, "deploy/linux.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := []corev1.PodSpec{manifest.daemonSets[0].Spec.Template.Spec, chart[1].Spec.Template.Spec}
+	mustEqual(t, "folders", paths(pods[0]), folders)
+	// What the chart has in addition to every manifest.
+	words := &pods[1].Containers[0].Args
+	*words = slices.DeleteFunc(*words, func(word string) bool { return strings.HasPrefix(word, "--log-") })
+	pods[1].Containers[0].Env = nil
+	if !reflect.DeepEqual(pods[0], pods[1]) {
+		t.Errorf("the pods of the manifest and of the chart differ:\n%+v\n%+v", pods[0], pods[1])
+	}
+
+	other, err := admit(read(t, "deploy/directx-device-plugin.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pair := range [][]*appsv1.DaemonSet{chart, {other.daemonSets[0], manifest.daemonSets[0]}} {
+		windows, linux := pair[0], pair[1]
+		if windows.Name == linux.Name || matches(windows.Spec.Selector.MatchLabels, linux.Spec.Template.Labels) ||
+			matches(linux.Spec.Selector.MatchLabels, windows.Spec.Template.Labels) {
+			t.Errorf("the DaemonSets %s and %s collide", windows.Name, linux.Name)
+		}
+	}
+
+	cdi := mustRender(t, "linux: {enabled: true, cdi: true}\nconfig: {map: {a: 'cdiDevices: true'}}")
+	mustEqual(t, "folders with CDI", paths(cdi.daemonSets[1].Spec.Template.Spec), folders+" /var/run/cdi")
+	mustBeSafe(t, cdi.daemonSets[1])
+	newContainer(t, cdi.daemonSets[1], cdi.configMaps).mustAdvertise(wsl2, map[string]int64{display: 2})
+}
+
+// TestUnsafeLinuxPodsAreFound shows that linuxFaults finds what it looks for.
+func TestUnsafeLinuxPodsAreFound(t *testing.T) {
+	valid := read(t, "deploy/linux.yml")
+	for _, change := range []struct{ from, to, fault string }{
+		{"        directx.microsoft.com/dxg: 'true'\n", "", "nodes without /dev/dxg"},
+		{"      containers:", "      hostPID: true\n      containers:", "share more of the host"},
+		{"privileged: true", "privileged: false", "cannot open /dev/dxg"},
+		{"readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", "write to their root"},
+		{"mountPath: /usr/lib/wsl\n          readOnly: true", "mountPath: /usr/lib/wsl", "write to /usr/lib/wsl"},
+		{"mountPath: /usr/lib/wsl\n", "mountPath: /usr/lib/wsl\n          mountPropagation: HostToContainer\n", "shared mount"},
+		{"mountPath: /usr/lib/wsl\n", "mountPath: /wsl\n", "another path"},
+		{"          path: /usr/lib/wsl\n", "          path: /usr/lib/wsl\n          type: Directory\n", "start only where /usr/lib/wsl exists"},
+		{"kubernetes.io/os: linux", "kubernetes.io/os: windows", "may run on Linux and on Windows"},
+	} {
+		t.Run(change.fault, func(t *testing.T) {
+			found, err := admit(strings.Replace(valid, change.from, change.to, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := strings.Join(faults(found.daemonSets[0]), "\n"); !strings.Contains(text, change.fault) {
+				t.Errorf("found %q, expected %q", text, change.fault)
+			}
+		})
+	}
+}
+
+// TestLinuxConfiguration checks which values apply to Linux nodes.
+func TestLinuxConfiguration(t *testing.T) {
+	found := mustRender(t, `
+linux: {enabled: true, config: shared, image: {repository: example.com/linux, tag: test}, nodeSelector: {zone: a}, tolerations: [{key: a, operator: Exists}]}
+nodeSelector: {pool: windows}
+affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
+visibility: {enabled: true}
+metrics: {enabled: true, address: 127.0.0.1}
+podMonitor: {enabled: true}
+config: {map: {exclusive: 'multitenancy: 1', shared: 'multitenancy: 4'}}
+pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
+`)
+	linux := found.daemonSets[slices.IndexFunc(found.daemonSets, isLinux)]
+	mustBeSafe(t, linux)
+	pod := linux.Spec.Template.Spec
+	mustEqual(t, "image", pod.Containers[0].Image, "example.com/linux:test")
+	expected := map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "directx.microsoft.com/dxg": "true", "zone": "a"}
+	if !maps.Equal(pod.NodeSelector, expected) || pod.Affinity != nil || len(pod.Tolerations) != 1 || pod.Tolerations[0].Key != "a" {
+		t.Errorf("the pods run on nodes with %v, %v and %v", pod.NodeSelector, pod.Affinity, pod.Tolerations)
+	}
+	mustEqual(t, "arguments", strings.Join(pod.Containers[0].Args, " "),
+		"serve --driver-model=wddm --config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=127.0.0.1:9400")
+	for _, variable := range pod.Containers[0].Env {
+		mustEqual(t, "variable", variable.Name, "NODE_NAME")
+	}
+	monitored := fmt.Sprint(found.custom[0].Object["spec"])
+	if name := linux.Spec.Template.Labels["app.kubernetes.io/name"]; !strings.Contains(monitored, " "+name+" ") {
+		t.Errorf("the PodMonitor does not select %s: %s", name, monitored)
+	}
+	c := newContainer(t, linux, found.configMaps)
+	c.mustAcceptCommands()
+	c.mustReadConfiguration()
+	c.mustAdvertise(wsl2, map[string]int64{display: 8})
+}
