@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::process::{run, stdout};
-use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
+use crate::workspace::{STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
 
 /// A Debian package, and a program in `PATH` or a file that shows that it is installed.
 type Package = (&'static str, &'static str);
@@ -18,6 +18,9 @@ const MINGW: &[Package] = &[
     ("g++-mingw-w64-x86-64", "x86_64-w64-mingw32-g++"),
     ("gcc-mingw-w64-i686", "i686-w64-mingw32-gcc"),
 ];
+
+/// Compiles the C code of a library for static programs.
+const MUSL: &[Package] = &[("musl-tools", "musl-gcc")];
 
 /// A client of registries, readers of registry hives, and what unpacks and signs a release.
 pub(crate) const IMAGE_TESTS: &[Package] = &[
@@ -66,8 +69,14 @@ pub(crate) fn for_windows_builds() -> Result<()> {
     [WINDOWS_TARGET, WINDOWS_32_TARGET].into_iter().try_for_each(for_target)
 }
 
+/// Installs what static builds for Linux need.
+pub(crate) fn for_static_builds() -> Result<()> {
+    install(MUSL)?;
+    for_target(STATIC_TARGET)
+}
+
 /// Installs Rust's standard library for `target`.
-pub(crate) fn for_target(target: &str) -> Result<()> {
+fn for_target(target: &str) -> Result<()> {
     let folder = ["--print", "target-libdir", "--target", target];
     let folder = stdout(Command::new("rustc").args(folder)).unwrap_or_default();
     if Path::new(folder.trim()).is_dir() {

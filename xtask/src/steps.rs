@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
-use crate::workspace::{STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
+use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
 use crate::{attack, documentation, kubernetes_suites, nightly, prerequisites, windows_suites};
 
 /// A check that runs a few commands.
@@ -169,7 +169,7 @@ pub(crate) fn set_up() -> Result<()> {
     prerequisites::for_lints()?;
     prerequisites::for_windows_builds()?;
     if cfg!(target_os = "linux") {
-        prerequisites::for_target(STATIC_TARGET)?;
+        prerequisites::for_static_builds()?;
         prerequisites::install(prerequisites::PYTHON_PACKAGES)?;
         prerequisites::install(prerequisites::IMAGE_TESTS)?;
         prerequisites::install(prerequisites::GPU_TESTS)?;

@@ -139,9 +139,16 @@ func printedLabels(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*core
 	t.Helper()
 	pod := daemonSet.Spec.Template.Spec
 	spec := pod.Containers[0]
-	mustEqual(t, "command", strings.Join(spec.Command, " "), mountPoint+`\directx-feature-discovery.exe`)
+	command, inventory := mountPoint+`\directx-feature-discovery.exe`, twoT4
+	if isLinux(daemonSet) {
+		command, inventory = "/directx-feature-discovery", wsl2
+	}
+	mustEqual(t, "command", strings.Join(spec.Command, " "), command)
 	root := t.TempDir()
 	for _, mount := range spec.VolumeMounts {
+		if mount.Name != "config" {
+			continue // a folder of the node
+		}
 		for path, text := range volumeFiles(t, pod, mount.Name, daemonSet.Namespace, configMaps) {
 			file := filepath.Join(root, filepath.FromSlash(mount.MountPath), path)
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -152,7 +159,7 @@ func printedLabels(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*core
 			}
 		}
 	}
-	arguments := []string{"--print", "--inventory", inventoryPath(twoT4)}
+	arguments := []string{"--print", "--inventory", inventoryPath(inventory)}
 	for _, word := range spec.Args {
 		// Those that --print does not accept.
 		if !strings.HasPrefix(word, "--startup-taint=") && !strings.HasPrefix(word, "--listen=") {

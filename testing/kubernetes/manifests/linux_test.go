@@ -160,3 +160,26 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 	c.mustReadConfiguration()
 	c.mustAdvertise(wsl2, map[string]int64{display: 8})
 }
+
+// TestLinuxDiscovery checks the pods that label Linux nodes.
+func TestLinuxDiscovery(t *testing.T) {
+	found := mustRender(t, "linux: {enabled: true, config: shared}\n"+enabled)
+	windows, linux := found.daemonSets[2], found.daemonSets[3]
+	mustEqual(t, "name", linux.Name, "gpus-directx-device-plugin-discovery-linux")
+	if !isDiscovery(windows) || isLinux(windows) || !isDiscovery(linux) || !isLinux(linux) {
+		t.Fatalf("the chart has the DaemonSets %s and %s", windows.Name, linux.Name)
+	}
+	mustBeSafe(t, linux)
+	if matches(windows.Spec.Selector.MatchLabels, linux.Spec.Template.Labels) ||
+		matches(linux.Spec.Selector.MatchLabels, windows.Spec.Template.Labels) {
+		t.Error("the DaemonSets collide")
+	}
+	pod := linux.Spec.Template.Spec
+	mustEqual(t, "account", pod.ServiceAccountName, windows.Spec.Template.Spec.ServiceAccountName)
+	labels := printedLabels(t, linux, found.configMaps)
+	for _, label := range []string{"directx.microsoft.com/count=2", "nvidia.com/gpu.product=NVIDIA-GeForce-RTX-4060-Laptop-GPU-SHARED"} {
+		if !strings.Contains(labels, label+"\n") {
+			t.Errorf("the container prints %q", labels)
+		}
+	}
+}

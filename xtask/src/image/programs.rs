@@ -50,15 +50,15 @@ pub(crate) const PLUGIN: Shipped = Shipped {
     ],
 };
 
-/// One program that needs no other file.
+/// Programs that need no other file.
 pub(crate) const LINUX: Shipped = Shipped {
     name: "directx-device-plugin-linux",
     description: "Advertises the DirectX devices of Linux nodes with /dev/dxg to Kubernetes",
     os: "linux",
     target: STATIC_TARGET,
     program: "/directx-device-plugin",
-    packages: &["plugin"],
-    files: &["directx-device-plugin"],
+    packages: &["plugin", "feature_discovery"],
+    files: &["directx-device-plugin", "directx-feature-discovery"],
     ..PLUGIN
 };
 
@@ -112,7 +112,7 @@ pub(crate) fn build(shipped: &Shipped, profile: &str) -> Result<PathBuf> {
         prerequisites::for_windows_builds()?;
         build_flags::windows()
     } else {
-        prerequisites::for_target(shipped.target)?;
+        prerequisites::for_static_builds()?;
         build_flags::paths()
     };
     let mut build = cargo();

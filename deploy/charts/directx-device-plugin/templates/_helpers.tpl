@@ -18,7 +18,7 @@
 {{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, except for the plugin, `component`; the pool's name is
 kept whole. */}}
 {{- define "directx-device-plugin.daemonSetName" -}}
-{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-linux" "linuxName" -}}
+{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-linux" "linuxName" "directx-feature-discovery-linux" "linuxDiscoveryName" -}}
 {{- $fullname := include (printf "directx-device-plugin.%s" (get $names (.component | default "") | default "fullname")) .root -}}
 {{- if .pool.name -}}
 {{- printf "%s-%s" ($fullname | trunc (int (sub 62 (len .pool.name))) | trimSuffix "-") .pool.name -}}
@@ -69,6 +69,10 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 
 {{- define "directx-device-plugin.linuxName" -}}
 {{- printf "%s-linux" (include "directx-device-plugin.fullname" . | trunc 57 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.linuxDiscoveryName" -}}
+{{- printf "%s-discovery-linux" (include "directx-device-plugin.fullname" . | trunc 47 | trimSuffix "-") -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.discoveryName" -}}
@@ -187,8 +191,8 @@ securityContext:
     hostProcess: true
     runAsUserName: "NT AUTHORITY\\SYSTEM"
 {{- else }}
-# metrics.address is an address of the node.
-hostNetwork: {{ .root.Values.metrics.enabled }}
+# metrics.address is an address of the node, and so is that of the feature discovery's liveness probe.
+hostNetwork: {{ or .root.Values.metrics.enabled (hasPrefix "directx-feature-discovery" (.component | default "")) }}
 {{- end }}
 {{- if or .config .pool.os }}
 volumes:

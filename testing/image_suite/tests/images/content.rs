@@ -84,16 +84,19 @@ fn what_hooks_processes_has_an_image_of_its_own() {
 }
 
 #[test]
-fn the_linux_image_has_one_program_and_nothing_of_windows() {
+fn the_linux_image_has_its_programs_and_nothing_of_windows() {
     let builder = Builder::new();
     builder.build(1_000_000_000, &["--linux"]);
     let image = builder.layout(LINUX);
-    let [program] = &image.entries()[..] else { panic!("the layer has one entry") };
-    assert_eq!((&*program.path, &*program.bytes), (BUILT[0], BUILT[0].as_bytes()));
-    let header = &program.header;
-    assert_eq!((header.mode().unwrap(), header.mtime().unwrap()), (0o755, 1_000_000_000));
-    assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
-    assert!(program.attributes.is_empty(), "{:?}", program.attributes);
+    let entries = image.entries();
+    assert_eq!(entries.len(), 2);
+    for (program, name) in entries.iter().zip(BUILT) {
+        assert_eq!((&*program.path, &*program.bytes), (name, name.as_bytes()));
+        let header = &program.header;
+        assert_eq!((header.mode().unwrap(), header.mtime().unwrap()), (0o755, 1_000_000_000));
+        assert_eq!((header.uid().unwrap(), header.gid().unwrap()), (0, 0));
+        assert!(program.attributes.is_empty(), "{:?}", program.attributes);
+    }
     let config = image.config();
     let platform = json!({"os": config["os"], "architecture": config["architecture"]});
     assert_eq!(platform, json!({"os": "linux", "architecture": "amd64"}));

@@ -15,8 +15,9 @@ pub(crate) const VISIBLE: &str = "directx-visible";
 pub(crate) const LINUX: &str = "directx-device-plugin-linux";
 
 /// The files of the builds that images consist of: one for Linux, the others for Windows.
-pub(crate) const BUILT: [&str; 13] = [
+pub(crate) const BUILT: [&str; 14] = [
     "directx-device-plugin",
+    "directx-feature-discovery",
     "directx-device-plugin.exe",
     "device-plugin-wddm.exe",
     "device-plugin-mcdm.exe",
