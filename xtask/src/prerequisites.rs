@@ -19,9 +19,6 @@ const MINGW: &[Package] = &[
     ("gcc-mingw-w64-i686", "i686-w64-mingw32-gcc"),
 ];
 
-/// Compiles the C code of a library for static programs.
-const MUSL: &[Package] = &[("musl-tools", "musl-gcc")];
-
 /// A client of registries, readers of registry hives, and what unpacks and signs a release.
 pub(crate) const IMAGE_TESTS: &[Package] = &[
     ("skopeo", "skopeo"),
@@ -71,7 +68,7 @@ pub(crate) fn for_windows_builds() -> Result<()> {
 
 /// Installs what static builds for Linux need.
 pub(crate) fn for_static_builds() -> Result<()> {
-    install(MUSL)?;
+    install(&[("musl-tools", "musl-gcc")])?;
     for_target(STATIC_TARGET)
 }
 

@@ -3,14 +3,12 @@
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 /// Runs `command` with this program's output; an error unless it exits 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {}", line(command)))?;
-    if !status.success() {
-        bail!("{} failed with {status}", line(command));
-    }
+    ensure!(status.success(), "{} failed with {status}", line(command));
     Ok(())
 }
 
