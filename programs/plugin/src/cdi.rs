@@ -13,11 +13,14 @@ const FOLDER: &str = "/var/run/cdi";
 /// Writes the specification if containers with devices of `set` get its device. It must exist before
 /// the containers of earlier pods start again, and may be removed at any time.
 pub(crate) fn provide_for(set: &DeviceSet) -> Result<(), Failure> {
+    if is_used(set) { provide(Path::new(FOLDER)) } else { Ok(()) }
+}
+
+fn is_used(set: &DeviceSet) -> bool {
     let mut devices = set.resources.iter().flat_map(|resource| resource.entries());
-    let is_used = set.host.platform == Platform::LinuxDxg
+    set.host.platform == Platform::LinuxDxg
         && set.host.is_this_machine
-        && devices.any(|entry| entry.policy.container.cdi_devices);
-    if is_used { provide(Path::new(FOLDER)) } else { Ok(()) }
+        && devices.any(|entry| entry.policy.container.cdi_devices)
 }
 
 /// Writes the specification to a folder, unless it is there. It mounts whole folders, so it stays
@@ -55,6 +58,28 @@ fn specification() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use devices::{Catalog, Moment};
+    use node::daemon::config_source;
+
+    #[test]
+    fn only_containers_of_this_machine_with_the_setting_need_the_specification() {
+        let inventories = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
+        let folder = tempfile::tempdir().unwrap();
+        let set = |host: &str, is_this_machine: bool, config: &str| {
+            let file = folder.path().join("config.yaml");
+            std::fs::write(&file, config).unwrap();
+            let catalog = Catalog::new(config_source::load(&[], Some(file)).unwrap().policy);
+            let mut snapshot = config::inventory::read(&inventories.join(host)).unwrap();
+            snapshot.host.is_this_machine = is_this_machine;
+            DeviceSet::next(None, catalog.offer(&snapshot), Moment::default())
+        };
+        let (linux, windows, cdi) =
+            ("made-up-wsl2-laptop.yaml", "aws-t4-two.yaml", "cdiDevices: true");
+        assert!(is_used(&set(linux, true, cdi)));
+        assert!(!is_used(&set(linux, true, "")));
+        assert!(!is_used(&set(linux, false, cdi)));
+        assert!(!is_used(&set(windows, true, cdi)));
+    }
 
     #[test]
     fn the_specification_is_written_again_if_it_was_changed() {

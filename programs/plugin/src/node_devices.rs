@@ -43,6 +43,8 @@ pub struct NodeDevices {
     holders: DeviceHolders,
     outdated: OutdatedDrivers,
     launcher: NodeLauncher,
+    /// Whether this program writes the CDI specification.
+    provides_cdi: bool,
     /// The newest snapshot, with what the other readers returned; empty before the first.
     snapshot: HostSnapshot,
     /// The schemas of a live host, once it has returned them.
@@ -161,6 +163,7 @@ impl NodeDevices {
             holders: DeviceHolders::unknown(),
             outdated: OutdatedDrivers::default(),
             launcher: NodeLauncher::new(None),
+            provides_cdi: false,
             snapshot,
             schemas: None,
             failures: RepeatedText::default(),
@@ -190,6 +193,20 @@ impl NodeDevices {
     pub(crate) async fn provide_launcher(&mut self, launcher: NodeLauncher) {
         self.launcher = launcher;
         self.update_launcher().await;
+    }
+
+    /// Writes the CDI specification from now on, if containers get its device.
+    pub(crate) fn provide_cdi(&mut self) {
+        self.provides_cdi = true;
+        self.update_cdi(&self.published.set());
+    }
+
+    fn update_cdi(&self, set: &DeviceSet) {
+        if self.provides_cdi
+            && let Err(failure) = cdi::provide_for(set)
+        {
+            tracing::error!(error = failure.chain(), "containers cannot start");
+        }
     }
 
     /// The resources, with their lists.
@@ -406,9 +423,7 @@ impl NodeDevices {
     }
 
     fn publish(&self, set: DeviceSet, lists: Vec<Result<DeviceList, NodeDevicesError>>) {
-        if let Err(failure) = cdi::provide_for(&set) {
-            tracing::error!(error = failure.chain(), "containers cannot start");
-        }
+        self.update_cdi(&set);
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
         self.published.publish(set);
         for (resource, list) in self.resources.iter().zip(lists) {

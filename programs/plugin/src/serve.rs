@@ -153,6 +153,7 @@ impl Daemon {
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
         let pods = Arc::new(PodAttribution::new(self.pod_resources));
         devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
+        devices.provide_cdi();
         #[cfg(windows)]
         if kind == HostKind::Live {
             event_loop.block_on(devices.provide_launcher(launcher::of_this_host()));

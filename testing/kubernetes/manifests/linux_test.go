@@ -175,6 +175,7 @@ func TestLinuxDiscovery(t *testing.T) {
 		t.Error("the DaemonSets collide")
 	}
 	pod := linux.Spec.Template.Spec
+	mustEqual(t, "folders", paths(pod), "/var/lib/kubelet/device-plugins /usr/lib/wsl")
 	mustEqual(t, "account", pod.ServiceAccountName, windows.Spec.Template.Spec.ServiceAccountName)
 	labels := printedLabels(t, linux, found.configMaps)
 	for _, label := range []string{"directx.microsoft.com/count=2", "nvidia.com/gpu.product=NVIDIA-GeForce-RTX-4060-Laptop-GPU-SHARED"} {

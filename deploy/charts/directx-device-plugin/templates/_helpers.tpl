@@ -217,8 +217,12 @@ volumes:
 
 {{/* The folders of a Linux node that the plugin uses. */}}
 {{- define "directx-device-plugin.hostPaths" -}}
+{{- if eq .component "directx-feature-discovery-linux" -}}
+{{- list "/var/lib/kubelet/device-plugins" "/usr/lib/wsl" | toJson -}}
+{{- else -}}
 {{- $paths := list "/var/lib/kubelet/device-plugins" "/var/lib/kubelet/pod-resources" "/usr/lib/wsl" -}}
 {{- ternary (append $paths "/var/run/cdi") $paths .root.Values.linux.cdi | toJson -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The volumes of the plugin. That of the configuration as a whole: the kubelet does not update a file that is mounted with
