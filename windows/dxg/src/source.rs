@@ -172,7 +172,7 @@ impl Machine {
         let visited = self.each_adapter(connection, |luid, queries| {
             let before = before.and_then(|before| before.as_ref().ok()?.get(&luid));
             let folder = match before {
-                Some(AdapterState { folder: Err(error), .. }) => Err(error.clone()),
+                Some(AdapterState { answers: Ok(()), folder: Err(error) }) => Err(error.clone()),
                 _ => queries.driver_store_path().map(|path| {
                     let folder = dxg_driver_folder(&path);
                     (path, folder.is_some_and(|folder| self.has_folder(&folder)))

@@ -203,6 +203,18 @@ fn a_folder_that_is_not_reported_is_not_asked_for_again() {
 }
 
 #[test]
+fn after_a_broken_connection_the_folder_is_compared_again() {
+    let bed = Bed::new(vec![intel()]);
+    let state = |before| bed.source.machine.state(&bed.source.connection, before);
+    let all = state(None);
+    bed.fake.disconnect(libc::EBADF);
+    let unanswered = state(Some(&all));
+    assert!(unanswered.is_ok(), "the list is that of the kernel");
+    bed.fake.reconnect();
+    assert_eq!(state(Some(&unanswered)), all);
+}
+
+#[test]
 fn a_change_is_reported_until_the_source_is_dropped() {
     let mut bed = Bed::new(vec![intel()]);
     let (report, changes) = mpsc::channel();
