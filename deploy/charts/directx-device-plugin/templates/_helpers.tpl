@@ -191,7 +191,7 @@ securityContext:
     hostProcess: true
     runAsUserName: "NT AUTHORITY\\SYSTEM"
 {{- else }}
-# metrics.address is an address of the node, and so is that of the feature discovery's liveness probe.
+# metrics.address and the liveness probe of the feature discovery use addresses of the node.
 hostNetwork: {{ or .root.Values.metrics.enabled (hasPrefix "directx-feature-discovery" (.component | default "")) }}
 {{- end }}
 {{- if or .config .pool.os }}
