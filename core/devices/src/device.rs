@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     Adapter, Attribute, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, LocationPath,
-    Luid, Platform, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
-    check_store_folder,
+    Luid, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
 };
 
 /// Whether a device can be allocated.
@@ -193,12 +192,7 @@ fn store_folder(
     host: &HostFacts,
 ) -> Result<Arc<StoreFolder>, NoStoreFolder> {
     let store = store.ok_or(NoStoreFolder::Unknown)?;
-    // On Linux, only the part below the repository counts.
-    let checked = match host.platform {
-        Platform::LinuxDxg => Ok(()),
-        Platform::Windows => check_store_folder(&store.path, &host.system_root),
-    };
-    match checked {
+    match host.check_store_folder(&store.path) {
         Ok(()) => {
             let (path, files) = (store.path.clone(), store.files.clone());
             Ok(Arc::new(StoreFolder { path, files }))

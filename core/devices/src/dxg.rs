@@ -49,16 +49,14 @@ pub(crate) fn contents(
         add_hints(&mut envs, devices);
     }
     let mut mounts = MountPlan::default();
+    let mut mount_none = |reason| {
+        mounts.devices_without_mounts =
+            devices.iter().map(|device| (device.luid, reason)).collect();
+    };
     match policy.runtime_mounts {
         _ if policy.cdi_devices => {}
-        RuntimeMounts::Never | RuntimeMounts::Extra => {
-            let reason = match policy.runtime_mounts {
-                RuntimeMounts::Extra => NoMountsReason::ExtraOnLinux,
-                _ => NoMountsReason::Never,
-            };
-            let without = devices.iter().map(|device| (device.luid, reason));
-            mounts.devices_without_mounts.extend(without);
-        }
+        RuntimeMounts::Never => mount_none(NoMountsReason::Never),
+        RuntimeMounts::Extra => mount_none(NoMountsReason::ExtraOnLinux),
         RuntimeMounts::Auto | RuntimeMounts::Always => {
             for folder in DXG_FOLDERS {
                 let found = !host.is_this_machine || exists(folder);

@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::ParseError;
-use crate::SystemRoot;
 use crate::decimal::parse_decimal;
+use crate::{StoreFolderError, SystemRoot, check_store_folder};
 
 /// A Windows build, `major.minor.build.revision`, such as `10.0.20348.1547`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -132,6 +132,17 @@ pub struct HostFacts {
     pub system_root: SystemRoot,
     /// Whether its files are on the disk of this machine; false for an inventory.
     pub is_this_machine: bool,
+}
+
+impl HostFacts {
+    /// Checks that `path` is a folder of a driver package. On Linux, only the part below the repository
+    /// counts, because Windows itself is not there.
+    pub fn check_store_folder(&self, path: &str) -> Result<(), StoreFolderError> {
+        match self.platform {
+            Platform::LinuxDxg => Ok(()),
+            Platform::Windows => check_store_folder(path, &self.system_root),
+        }
+    }
 }
 
 #[cfg(test)]

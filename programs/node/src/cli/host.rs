@@ -5,7 +5,7 @@ use std::path::Path;
 
 use devices::{
     AdapterSource, AdapterWarning, HostSnapshot, Platform, SourceError, StoreFiles, WarningEffect,
-    check_store_folder, dxg_driver_folder,
+    dxg_driver_folder,
 };
 
 use crate::inventory_source::InventorySource;
@@ -72,11 +72,9 @@ fn list_with(
         }
         let cannot_read =
             |error| format!("cannot read the driver store folder {}: {error}", store.path);
-        let checked = match snapshot.host.platform {
-            Platform::LinuxDxg => Ok(()),
-            Platform::Windows => check_store_folder(&store.path, &snapshot.host.system_root),
-        };
-        let files = checked
+        let files = snapshot
+            .host
+            .check_store_folder(&store.path)
             .map_err(|error| format!("no file is listed: {error}"))
             .and_then(|()| list(&store.path).map_err(cannot_read));
         store.files = StoreFiles::Listed(files.unwrap_or_else(|text| {
