@@ -9,12 +9,15 @@ use serde::Serialize;
 
 use crate::allocation::list;
 
-/// The lists of a process that ended without a result: `why` stands for every call.
-pub(crate) fn stopped(why: String) -> Vec<Listed> {
-    vec![Listed { call: EVERY_CALL.to_owned(), adapters: Adapters::Stopped(why) }]
+/// The lists of a process without lists: `adapters` stands for every call.
+pub(crate) fn one(adapters: Adapters) -> Vec<Listed> {
+    vec![Listed { call: EVERY_CALL.to_owned(), adapters }]
 }
 
 const EVERY_CALL: &str = "every call";
+
+/// The call whose list of a child process is compared. Every Windows has it.
+const CALL_OF_CHILDREN: &str = "D3DKMTEnumAdapters2";
 
 /// Removes devices that are not in `known`.
 pub(crate) fn keep(lists: &mut [Listed], known: &[i64]) {
@@ -106,9 +109,27 @@ impl Report {
             } else {
                 self.verdict(luids(&before), &before, &after, Self::lost_any)
             };
-            let (api, call) = (api.name(), call.clone());
-            self.apis.push(Compared { api, call, verdict, unfiltered: before, filtered: after });
+            self.push(api.name(), call, verdict, before, after);
         }
+    }
+
+    /// Compares what the child processes of the program `parent` list.
+    pub(crate) fn add_child(&mut self, parent: &str, unfiltered: &[Listed], filtered: &[Listed]) {
+        let (before, after) = (of(unfiltered, CALL_OF_CHILDREN), of(filtered, CALL_OF_CHILDREN));
+        let verdict = self.verdict(luids(&before), &before, &after, Self::lost_any);
+        self.push("child", parent, verdict, before, after);
+    }
+
+    fn push(
+        &mut self,
+        api: &'static str,
+        call: &str,
+        verdict: Verdict,
+        unfiltered: Adapters,
+        filtered: Adapters,
+    ) {
+        let call = call.to_owned();
+        self.apis.push(Compared { api, call, verdict, unfiltered, filtered });
         let has = |verdict| self.apis.iter().any(|compared| compared.verdict == verdict);
         // Without a single list nothing is known.
         self.is_as_allocated = has(Verdict::Ok) && !has(Verdict::Different);

@@ -21,6 +21,8 @@ mod help;
 #[cfg(windows)]
 mod launch;
 #[cfg(windows)]
+mod parents;
+#[cfg(windows)]
 mod run;
 
 use std::process::ExitCode;

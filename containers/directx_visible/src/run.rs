@@ -6,19 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use gpu_probe::lists::{self, Listed, allocatable};
+use gpu_probe::lists::{self, Adapters, Listed, allocatable};
 use gpu_probe::{Api, allocation::allocated, child};
 use visibility_filter::{AllowedLuids, NotFiltered, Payload, REQUIRED, VERBOSE};
 use windows::Win32::System::Threading::CREATE_SUSPENDED;
 
 use crate::allocation::{list as shown, missing};
 use crate::arguments::LIST;
-use crate::check::{Report, keep, known, stopped};
+use crate::check::{Report, keep, known, one};
 use crate::command_line::after_dashes;
 use crate::console::raw_command_line;
 use crate::failure::{Failure, NO_FILTER, NOT_EXECUTABLE, NOT_FILTERED, NOT_FOUND, OTHER, USAGE};
 use crate::filter_file::{FILTER, check_32_bit, load, path_of_32_bit_filter, system_folder};
 use crate::launch::{self, LaunchError, launch};
+use crate::parents::{Parent, RAN, parents};
 
 /// How long a process that lists may take: drivers start in seconds.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -50,19 +51,31 @@ pub(crate) fn program(is_required: bool, is_verbose: bool) -> Result<u32, Failur
 /// Compares what each API lists in an unfiltered and in a filtered process.
 pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     let Allocation { allowed, adapters } = allocation()?;
-    let payload = payload(&allowed)?;
+    let mut payload = payload(&allowed)?;
+    // A process that cannot be filtered ends with the reason.
+    payload.flags |= REQUIRED;
     let known = known(allowed.as_slice(), adapters.as_deref());
-    let program = own_path()?;
+    let words: Vec<String> = known.iter().map(ToString::to_string).collect();
+    let (program, words) = (own_path()?, words.join(","));
     let mut report = Report::new(allowed.as_slice());
-    for api in lists::APIS {
-        let listed = |payload| lists_of(&program, api, &known, payload).map_err(launch_failure);
-        let (mut unfiltered, mut filtered) = (listed(None)?, listed(Some(&payload))?);
-        // Without the kernel's lists nothing is known to be software.
+    // Without the kernel's lists nothing is known to be software.
+    let kept = |mut lists: Vec<Listed>| {
         if adapters.is_some() {
-            keep(&mut unfiltered, &known);
-            keep(&mut filtered, &known);
+            keep(&mut lists, &known);
         }
-        report.add(api, &unfiltered, &filtered);
+        lists
+    };
+    for api in lists::APIS {
+        let listed = |payload| {
+            let mut command = Command::new(&program);
+            command.args([LIST, api.name(), &words]);
+            lists_of(&mut command, payload).map(kept).map_err(launch_failure)
+        };
+        report.add(api, &listed(None)?, &listed(Some(&payload))?);
+    }
+    for Parent { name, mut command } in parents(&program, &words) {
+        let mut listed = |payload| lists_of(&mut command, payload).map_or_else(not_started, kept);
+        report.add_child(name, &listed(None), &listed(Some(&payload)));
     }
     if json {
         let text = serde_json::to_string_pretty(&report);
@@ -73,24 +86,47 @@ pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     Ok(report.exit_code())
 }
 
-/// What the calls of `api` list in a process with the filter of `payload`, or without a filter: a
+/// What `command` lists in a process with the filter of `payload`, or without a filter: a
 /// driver that crashes or hangs ends only the process that asks it.
-fn lists_of(
-    program: &Path,
-    api: Api,
-    known: &[i64],
-    payload: Option<&Payload>,
-) -> Result<Vec<Listed>, LaunchError> {
-    let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-    let mut command = Command::new(program);
-    command.args([LIST, api.name(), &known.join(",")]).creation_flags(CREATE_SUSPENDED.0);
-    let ended = child::supervise(&mut command, LIMIT, |child| launch::run(child, payload))?;
-    Ok(ended.result().unwrap_or_else(|| {
-        stopped(match ended.status.and_then(|status| status.code()) {
-            Some(code) => format!("the process ended with {code:08X}"),
-            None => format!("no result within {} s; the process was ended", LIMIT.as_secs()),
-        })
+fn lists_of(command: &mut Command, payload: Option<&Payload>) -> Result<Vec<Listed>, LaunchError> {
+    command.creation_flags(CREATE_SUSPENDED.0);
+    let ended = child::supervise(command, LIMIT, |child| launch::run(child, payload))?;
+    if let Some(lists) = ended.result() {
+        return Ok(lists);
+    }
+    let code = ended.status.and_then(|status| status.code());
+    Ok(one(match code {
+        Some(RAN) => Adapters::Devices { luids: Vec::new(), without_luid: 0 },
+        Some(code) => Adapters::Stopped(match error_of(&ended.stderr) {
+            Some(line) => format!("the process ended with {code:08X}: {line}"),
+            None => format!("the process ended with {code:08X}"),
+        }),
+        None => {
+            let limit = LIMIT.as_secs();
+            Adapters::Stopped(format!("no result within {limit} s; the process was ended"))
+        }
     }))
+}
+
+/// The line of the filter, or the last one that a process wrote to standard error.
+fn error_of(stderr: &str) -> Option<&str> {
+    let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.clone().find(|line| line.starts_with("directx-visible: ")).or_else(|| lines.next_back())
+}
+
+/// The lists of a program that does not start.
+fn not_started(error: LaunchError) -> Vec<Listed> {
+    one(match error {
+        LaunchError::Start(error) | LaunchError::System(error)
+            if error.kind() == io::ErrorKind::NotFound =>
+        {
+            Adapters::Absent("not found".to_owned())
+        }
+        LaunchError::NotFiltered(why) => Adapters::Stopped(reason(why)),
+        LaunchError::Start(error) | LaunchError::System(error) => {
+            Adapters::Stopped(error.to_string())
+        }
+    })
 }
 
 /// Prints what an API lists in this process.

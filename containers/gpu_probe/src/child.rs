@@ -59,7 +59,8 @@ pub struct Ended {
     /// `None`: it exceeded the time limit.
     pub status: Option<ExitStatus>,
     stdout: String,
-    stderr: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
 }
 
 /// Runs a child and ends it after `limit`. `started` gets it before anything else happens; if that

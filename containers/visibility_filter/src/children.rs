@@ -147,7 +147,9 @@ fn report_unfiltered(why: NotFiltered, refused: bool) {
     } else {
         b"a child process sees every GPU: "
     };
-    let code = report::hexadecimal(status.unwrap_or_default().cast_unsigned());
-    let status: [&[u8]; 2] = if status.is_some() { [b", status ", &code] } else { [b"", b""] };
-    report::line(&[effect, reason.as_bytes(), status[0], status[1]]);
+    let (between, code): (&[u8], &[u8]) = match status {
+        Some(status) => (b", status ", &status.to_be_bytes()),
+        None => (b"", b""),
+    };
+    report::line(&[effect, reason.as_bytes(), between], code);
 }

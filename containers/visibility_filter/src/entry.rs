@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 use core::ptr::null;
 
+use crate::code::CODE_SIZE;
 use crate::hook::{Hook, HookError, Set, export};
 use crate::imports::{HEADERS_SIZE, Image, PAYLOAD};
 use crate::memory::Memory;
@@ -213,16 +214,20 @@ fn report(problem: &Problem, refused: bool) {
         Problem::Process(error) => (error, b"this process sees every GPU: "),
         Problem::Children(error) => (error, b"child processes see every GPU: "),
     };
-    let code;
-    let (before, what, after): (&[u8], &[u8], &[u8]) = match error {
-        HookError::UnknownCode(name) => (b"the code of ", name.to_bytes(), b" is not known"),
-        HookError::Missing(name) => (b"", name.to_bytes(), b" is missing"),
+    let mut code = [0; CODE_SIZE];
+    let (before, what, after, size): (&[u8], &[u8], &[u8], _) = match error {
+        HookError::UnknownCode(name, address) => {
+            // It has been read before.
+            let _ = Memory(nt::CURRENT_PROCESS).read(*address, &mut code);
+            (b"the code of ", name.to_bytes(), b" is not known: ", CODE_SIZE)
+        }
+        HookError::Missing(name) => (b"", name.to_bytes(), b" is missing", 0),
         HookError::Refused(status) => {
-            code = report::hexadecimal(status.cast_unsigned());
-            (b"Windows does not let the filter change it, status ", &code, b"")
+            code[..4].copy_from_slice(&status.to_be_bytes());
+            (b"", b"Windows does not let the filter change it", b", status ", 4)
         }
     };
-    report::line(&[effect, before, what, after]);
+    report::line(&[effect, before, what, after], code.get(..size).unwrap_or_default());
 }
 
 /// Nothing in the library panics; a panic would have nobody to tell.

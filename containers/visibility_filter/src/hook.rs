@@ -24,8 +24,8 @@ pub(crate) struct Hook {
 
 /// Why a set of functions is not hooked.
 pub(crate) enum HookError {
-    /// The code of this function is not known.
-    UnknownCode(&'static CStr),
+    /// The code of this function, at this address, is not known.
+    UnknownCode(&'static CStr, usize),
     /// This function does not exist, although every Windows with adapters has it.
     Missing(&'static CStr),
     /// Windows refused to change or run code, with this NTSTATUS.
@@ -70,7 +70,7 @@ impl Set {
             let at = relay as u64;
             let trampoline = code::trampoline(stub, &found, place, at + TRAMPOLINE as u64);
             let jump = code::jump(place, at);
-            let unknown = HookError::UnknownCode(hook.name);
+            let unknown = HookError::UnknownCode(hook.name, address);
             let (Some(trampoline), Some(jump)) = (trampoline, jump) else { return Err(unknown) };
             let to_hook = code::relay(at, hook.replacement as u64);
             memory.write(relay, &to_hook).map_err(HookError::Refused)?;

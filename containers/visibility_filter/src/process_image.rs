@@ -41,6 +41,8 @@ const CHUNK: usize = 1000;
 /// Makes a process load the filter before its program starts. `process` is a handle of a
 /// process whose only thread is suspended and has never run. If this fails, the process is
 /// as it was before.
+// Inlined into its caller it is larger.
+#[inline(never)]
 pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered> {
     let memory = Memory(process);
     let (architecture, base) = program(process, memory)?;

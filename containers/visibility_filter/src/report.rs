@@ -5,12 +5,15 @@ use crate::nt::{self, Handle};
 /// The longest line.
 const LENGTH: usize = 400;
 
-/// Writes a line of `parts`.
-pub(crate) fn line(parts: &[&[u8]]) {
+/// Writes a line of `parts`, and of `code` as hexadecimal digits.
+pub(crate) fn line(parts: &[&[u8]], code: &[u8]) {
     let mut text = [0; LENGTH];
     let mut length = add(&mut text, 0, b"directx-visible: ");
     for part in parts {
         length = add(&mut text, length, part);
+    }
+    for byte in code {
+        length = add(&mut text, length, &[digit(byte >> 4), digit(byte & 0xF)]);
     }
     length = add(&mut text, length, b"\r\n");
     if let Some(error) = standard_error() {
@@ -20,6 +23,7 @@ pub(crate) fn line(parts: &[&[u8]]) {
 
 /// Writes `part` into `text` after its first `length` bytes, as much as fits, and returns the new
 /// length.
+#[inline(never)]
 fn add(text: &mut [u8; LENGTH], mut length: usize, part: &[u8]) -> usize {
     for byte in part {
         if let Some(place) = text.get_mut(length) {
@@ -30,14 +34,8 @@ fn add(text: &mut [u8; LENGTH], mut length: usize, part: &[u8]) -> usize {
     length
 }
 
-/// A number as the eight hexadecimal digits that NTSTATUS codes are written with.
-pub(crate) fn hexadecimal(number: u32) -> [u8; 8] {
-    let mut digits = [0; 8];
-    for (n, digit) in digits.iter_mut().rev().enumerate() {
-        let value = (number >> (n * 4)) & 0xF;
-        *digit = b"0123456789ABCDEF".get(value as usize).copied().unwrap_or_default();
-    }
-    digits
+fn digit(half: u8) -> u8 {
+    half + if half < 10 { b'0' } else { b'A' - 10 }
 }
 
 fn standard_error() -> Option<Handle> {

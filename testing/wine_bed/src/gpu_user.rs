@@ -185,6 +185,13 @@ pub(crate) fn run_without_environment(program: &str, arguments: &[&str]) -> Resu
     Ok(())
 }
 
+/// Runs the program of a line without quotes, and ends with its exit code.
+pub(crate) fn run_line(line: &str) -> Result<()> {
+    let mut words = line.split(' ');
+    let status = Command::new(words.next().unwrap_or_default()).args(words).status()?;
+    std::process::exit(status.code().unwrap_or_default())
+}
+
 /// Runs a program `count` times, in two threads, and prints how many handles this process
 /// gained. All but some of the programs are ended before they run, which takes less time;
 /// the filter has done its work in this process by then.

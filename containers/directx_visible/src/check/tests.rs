@@ -12,6 +12,10 @@ fn failed() -> Adapters {
     Adapters::Failed("no".to_owned())
 }
 
+fn stopped(why: &str) -> Vec<Listed> {
+    one(Adapters::Stopped(why.to_owned()))
+}
+
 fn run(lists: &[(&str, Adapters)]) -> Vec<Listed> {
     let listed = |(call, adapters): &(&str, Adapters)| Listed {
         call: (*call).into(),
@@ -74,7 +78,7 @@ fn the_default_of_direct3d_is_a_device_of_the_container() {
 
 #[test]
 fn a_process_that_hangs_only_with_the_filter_is_a_difference() {
-    let hangs = || stopped("no result within 60 s; the process was ended".to_owned());
+    let hangs = || stopped("no result within 60 s; the process was ended");
     let lists = || run(&[("A", devices(&[2])), ("B", absent())]);
     let verdicts = |before: &[Listed], after: &[Listed]| {
         let mut report = Report::new(&[1]);
@@ -130,7 +134,7 @@ fn the_comparison_is_printed_for_people_and_programs() {
     let before = run(&[("A", devices(&[1, 2])), ("B", absent())]);
     report.add(Api::D3dkmt, &before, &run(&[("A", devices(&[1])), ("B", absent())]));
     report.add(Api::Opencl, &run(&[("C", opencl(&[1]))]), &run(&[("C", opencl(&[]))]));
-    report.add(Api::Cuda, &stopped("hangs".into()), &stopped("hangs".into()));
+    report.add(Api::Cuda, &stopped("hangs"), &stopped("hangs"));
     assert_eq!(
         report.text(),
         "allocated: 1\n\
@@ -148,4 +152,24 @@ fn the_comparison_is_printed_for_people_and_programs() {
     assert_eq!(rows[2]["filtered"]["devices"]["withoutLuid"], 1);
     assert_eq!(rows[2]["verdict"], "different");
     assert_eq!((&rows[3]["api"], &rows[3]["call"]), (&"cuda".into(), &"every call".into()));
+}
+
+#[test]
+fn child_processes_count_as_the_apis_do() {
+    let lists = |luids: &[i64]| run(&[("A", devices(&[9])), (CALL_OF_CHILDREN, devices(luids))]);
+    let check = |unfiltered: &[Listed], filtered: &[Listed]| {
+        let mut report = Report::new(&[1]);
+        report.add(Api::D3dkmt, &run(&[("A", devices(&[1]))]), &run(&[("A", devices(&[1]))]));
+        report.add_child("cmd.exe", unfiltered, filtered);
+        (report.apis[1].verdict, report.exit_code())
+    };
+    assert_eq!(check(&lists(&[1, 2]), &lists(&[1])), (Verdict::Ok, 0));
+    assert_eq!(check(&lists(&[1, 2]), &lists(&[1, 2])), (Verdict::Different, 1));
+    let refused = stopped("the process ended with 00000001");
+    assert_eq!(check(&lists(&[1, 2]), &refused), (Verdict::Different, 1));
+    assert_eq!(check(&refused, &refused), (Verdict::Failed, 0), "no such image can run it");
+    assert_eq!(check(&one(absent()), &one(absent())), (Verdict::Absent, 0));
+    // A 32-bit program has no list.
+    assert_eq!(check(&one(devices(&[])), &one(devices(&[]))), (Verdict::Ok, 0));
+    assert_eq!(check(&one(devices(&[])), &refused), (Verdict::Different, 1));
 }

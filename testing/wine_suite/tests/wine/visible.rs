@@ -231,7 +231,8 @@ fn code_that_is_not_known_is_not_changed() {
             ("ntdll.dll", "NtCreateUserProcess", "child processes see", "hooks lists"),
         ] {
             let words = ["--", &*program, "damage-and-load-filter", library, function, &copy];
-            let known = format!("the code of {function} is not known");
+            // The report has the code, so that the filter can learn it.
+            let known = format!("the code of {function} is not known: ");
             let allowed = format!("directx-visible: {effect} every GPU: {known}");
             expect(&launcher.output(&words), 0, &format!("loaded, {hooks}\n"), &[&allowed]);
             let refused = format!("this process was not started because of --require: {known}");
@@ -369,6 +370,40 @@ fn the_check_compares_lists_with_the_allocation() {
     let json = output(without_double.env("WINEDLLOVERRIDES", "mscoree,mshtml=;dxcore="));
     let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
     assert!(json.status.success() && document["isAsAllocated"] == true, "{document:#}");
+    let child = |parent: &str| {
+        let rows = document["apis"].as_array().expect("there are rows").iter();
+        let row = rows.filter(|row| row["api"] == "child").find(|row| row["call"] == parent);
+        row.unwrap_or_else(|| panic!("no row of {parent}: {document:#}"))
+    };
+    let shown: i64 = SHOWN.parse().expect("a number");
+    let row = child("cmd.exe");
+    assert!(row["verdict"] == "ok", "{row:#}");
+    assert_eq!(row["filtered"]["devices"]["luids"], serde_json::json!([shown]), "{row:#}");
+    // Wine has the file, but no PowerShell.
+    assert_eq!(child("powershell.exe (.NET)")["verdict"], "failed", "{document:#}");
+    assert_eq!(child("pwsh.exe (.NET)")["verdict"], "absent", "{document:#}");
+    assert_eq!(child("cmd.exe (32-bit)")["verdict"], "absent", "{document:#}");
     fs::remove_file(launcher.folder.join(FILTER)).unwrap();
     expect(&launcher.output(&["--check"]), 122, "", &["error: cannot load the filter"]);
+}
+
+/// A 32-bit program in the place of the 32-bit cmd.exe, which Wine in Debian lacks.
+#[test]
+#[ignore = "needs Wine: cargo xtask test wine"]
+fn the_check_runs_a_32_bit_child_of_a_32_bit_program() {
+    let launcher = Launcher::new();
+    if launcher.beds().len() < 2 {
+        return;
+    }
+    let cmd = launcher.host.drive_c().join("windows/syswow64/cmd.exe");
+    fs::copy(windows_32_build("wine_bed.exe"), &cmd).unwrap();
+    let check = || text(&launcher.output(&["--check"]).stdout);
+    let filtered = check();
+    fs::remove_file(launcher.folder.join(FILTER_32)).unwrap();
+    let without_filter = check();
+    fs::remove_file(&cmd).unwrap();
+    assert!(filtered.contains("\nok        child   cmd.exe (32-bit): none\n"), "{filtered}");
+    let why = "it is a 32-bit program, and their filter is missing";
+    let expected = format!("\nDIFFERENT child   cmd.exe (32-bit): none -> failed ({why})\n");
+    assert!(without_filter.contains(&expected), "{without_filter}");
 }
