@@ -1,6 +1,7 @@
 //! Tries what the daemon needs, one step after the other.
 
 mod container;
+mod daemons;
 mod differences;
 mod discovery;
 mod events;
@@ -28,6 +29,7 @@ const DOCTOR_LIMIT: Duration = Duration::from_secs(120);
 const SOCKET_LIMIT: Duration = Duration::from_secs(15);
 const DISCOVERY_LIMIT: Duration = Duration::from_secs(60);
 const KUBELET_LIMIT: Duration = Duration::from_secs(30);
+const DAEMONS_LIMIT: Duration = Duration::from_secs(60);
 
 /// Looks at a node and tries it. When `interrupt` completes, the step that runs cleans up and ends,
 /// and the others are skipped.
@@ -92,6 +94,7 @@ impl<'r> Attempt<'r> {
             (Step::Discovery, discovery::SUBJECT),
             (Step::Events, events::SUBJECT),
             (Step::Kubelet, Subject::KUBELET),
+            (Step::Daemons, daemons::SUBJECT),
             (Step::Container, container::SUBJECT),
         ] {
             match self.reason_to_skip(step) {
@@ -116,6 +119,7 @@ impl<'r> Attempt<'r> {
             Step::Events if request.wait_for_event.is_none() => {
                 Some("not requested; use --wait-for-event SECONDS")
             }
+            Step::Daemons if !request.daemons => Some("not requested; use --daemons"),
             Step::Container if request.image.is_none() => Some("not requested; use --image IMAGE"),
             Step::Socket | Step::Kubelet if self.directory.is_none() => {
                 Some("an inventory has no kubelet; use --device-plugin-dir DIR")
@@ -149,6 +153,7 @@ impl<'r> Attempt<'r> {
                 events::run(inventory, wait, &within(events::limit(wait))).await
             }
             Step::Kubelet => kubelet::run(directory, &within(KUBELET_LIMIT)).await,
+            Step::Daemons => daemons::run(inventory.as_deref(), &within(DAEMONS_LIMIT)).await,
             Step::Container => {
                 let (request, config) = (self.request, self.config.as_ref());
                 return Ok(container::run(request, config, within(container::LIMIT)).await);

@@ -24,6 +24,7 @@ use crate::doctor::request::Request;
 use crate::doctor::stop::{Reason, Stop, on_thread};
 use ctr::Ctr;
 use planned::{Case, cases};
+pub(super) use program::folder;
 use program::{Kind, Program};
 use sight::{host_luids, judge, seen_luids};
 

@@ -94,11 +94,17 @@ fn beside(file: &str) -> io::Result<Option<PathBuf>> {
 
 /// A folder with copies of `files`, under these names.
 fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
-    share(folder.path())?;
+    let folder = folder()?;
     for (file, name) in files {
         std::fs::copy(file, folder.path().join(name))?;
     }
+    Ok(folder)
+}
+
+/// A temporary folder that only administrators may change.
+pub(in super::super) fn folder() -> io::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
+    share(folder.path())?;
     Ok(folder)
 }
 

@@ -1,0 +1,139 @@
+//! `daemons`: whether daemons with different driver models serve one kubelet together, and whether a
+//! daemon takes over from another one with the same driver model that is killed.
+//!
+//! They run in a folder of their own, with the kubelet of `simulate` behind a real socket.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use kubelet::UnixSockets;
+use kubelet::testing::{KubeletDouble, Options};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::container::folder;
+use crate::doctor::finding::{Finding, Status, Subject, Value};
+use crate::doctor::stop::Stop;
+
+pub(super) const SUBJECT: Subject = Subject("daemons");
+
+/// How long a registration may take: a daemon waits a second for the adapters.
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// How long the waiting daemon is watched.
+const WATCHED: Duration = Duration::from_secs(2);
+
+/// How many lines of a daemon's log a report contains.
+const LOG_LINES: usize = 5;
+
+/// Tests daemons with the adapters of `inventory`, or of this host.
+pub(super) async fn run(inventory: Option<&Path>, stop: &Stop) -> Finding {
+    if !uds::is_supported() {
+        return SUBJECT.skipped("this host does not support AF_UNIX sockets");
+    }
+    let folder = match folder() {
+        Ok(folder) => folder,
+        Err(error) => {
+            let what = "cannot create a folder for the daemons";
+            return SUBJECT.finding(Status::Failed, what).detail([error.to_string()]);
+        }
+    };
+    let daemons = Daemons { folder: folder.path(), inventory };
+    match stop.or(daemons.test()).await {
+        Ok(Ok(finding)) => finding,
+        // The error has no private data, which its cause may have.
+        Ok(Err(error)) => SUBJECT
+            .finding(Status::Failed, error.to_string())
+            .detail(error.source().map(ToString::to_string))
+            .detail(daemons.last_lines()),
+        Err(reason) => SUBJECT.unfinished(reason),
+    }
+}
+
+/// Daemons with the same directory.
+struct Daemons<'a> {
+    folder: &'a Path,
+    inventory: Option<&'a Path>,
+}
+
+const LOGS: [&str; 3] = ["wddm.log", "mcdm.log", "waiting.log"];
+
+impl Daemons<'_> {
+    async fn test(&self) -> anyhow::Result<Finding> {
+        let kubelet = KubeletDouble::start(UnixSockets, self.directory(), Options::default());
+        let kubelet = kubelet.context("cannot create a socket for the kubelet")?;
+        let began = Instant::now();
+        let first = self.start("wddm", LOGS[0])?;
+        let registered = kubelet.wait_for(|resources| !resources.is_empty());
+        let registered = timeout(LIMIT, registered).await;
+        let registered = registered.ok().context("a daemon did not register its resource")?;
+        let name = registered[0].name.as_str();
+        let _second = self.start("mcdm", LOGS[1])?;
+        let both = timeout(LIMIT, kubelet.wait_for(|resources| resources.len() == 2)).await;
+        let both = both.ok().context("a second daemon did not register its resource")?;
+        let names: Vec<&str> = both.iter().map(|resource| resource.name.as_str()).collect();
+        let lists = timeout(LIMIT, kubelet.wait_for_lists(&names)).await;
+        lists.ok().context("the daemons did not send their device lists")?;
+        let listed = began.elapsed();
+        let _waiting = self.start("wddm", LOGS[2])?;
+        sleep(WATCHED).await;
+        let count = kubelet.registrations(name);
+        ensure!(count == 1, "a daemon did not wait for another one with its driver model");
+        let began = Instant::now();
+        drop(first);
+        let replaced = timeout(LIMIT, kubelet.wait_for(|_| kubelet.registrations(name) > 1)).await;
+        replaced.ok().context("a daemon did not take over from one that was killed")?;
+        let what = "two daemons served their resources, and a third one took over";
+        Ok(SUBJECT.ok(what).measured([
+            ("listsReceivedMs", Value::Time(listed)),
+            ("takenOverMs", Value::Time(began.elapsed())),
+        ]))
+    }
+
+    fn directory(&self) -> PathBuf {
+        self.folder.join("device-plugins")
+    }
+
+    /// Starts a daemon with an empty configuration file.
+    fn start(&self, driver_model: &str, log: &str) -> anyhow::Result<Daemon> {
+        let config = self.folder.join("config.yaml");
+        let start = || {
+            File::create(&config)?;
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args(["serve", "--driver-model", driver_model, "--config"]).arg(&config);
+            command.arg("--device-plugin-dir").arg(self.directory());
+            let inventory = self.inventory.map(|file| [OsString::from("--inventory"), file.into()]);
+            command.args(inventory.into_iter().flatten());
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+            command.stderr(File::create(self.folder.join(log))?).spawn().map(Daemon)
+        };
+        start().context("cannot start a daemon")
+    }
+
+    /// The last lines of the logs.
+    fn last_lines(&self) -> Vec<String> {
+        let mut last = Vec::new();
+        for log in LOGS {
+            // A daemon that was not started has no log.
+            let text = std::fs::read_to_string(self.folder.join(log)).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            let end = &lines[lines.len().saturating_sub(LOG_LINES)..];
+            last.extend(end.iter().map(|line| format!("{log}: {line}")));
+        }
+        last
+    }
+}
+
+/// A daemon, which is killed when this is dropped.
+struct Daemon(Child);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
