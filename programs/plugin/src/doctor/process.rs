@@ -2,19 +2,13 @@
 
 use std::io::{self, Read};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::doctor::stop::{Reason, Stop};
 
 /// How often the program is asked whether it has ended.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// How long its output may take to end after it has ended: a process that it left behind
-/// keeps the pipe open.
-const OUTPUT_LIMIT: Duration = Duration::from_secs(2);
-/// How much of its output is kept.
-const MAX_OUTPUT: u64 = 4 << 20;
 
 /// A program that has ended.
 pub(crate) struct Ended {
@@ -50,26 +44,19 @@ pub(crate) fn run(mut command: Command, stop: &Stop) -> Result<Ended, RunError> 
         }
         thread::sleep(CHECK_INTERVAL);
     };
-    Ok(Ended { status, stdout: received(&stdout), stderr: received(&stderr) })
+    Ok(Ended { status, stdout: text(stdout), stderr: text(stderr) })
 }
 
 /// Reads a pipe on a thread, so that the program never waits for its reader.
-fn read(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
-    let (send, receive) = channel();
+fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        if let Some(mut pipe) = pipe {
-            // What was read before an error is kept.
-            let _ = pipe.by_ref().take(MAX_OUTPUT).read_to_end(&mut bytes);
-            let _ = io::copy(&mut pipe, &mut io::sink());
-        }
-        // The receiver is dropped when the program was ended.
-        let _ = send.send(bytes);
-    });
-    receive
+        // What was read before an error is kept.
+        let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        bytes
+    })
 }
 
-fn received(output: &Receiver<Vec<u8>>) -> String {
-    let bytes = output.recv_timeout(OUTPUT_LIMIT).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+fn text(output: JoinHandle<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&output.join().unwrap_or_default()).into_owned()
 }
