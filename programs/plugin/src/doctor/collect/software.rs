@@ -1,33 +1,21 @@
-//! This Windows machine.
+//! The software of this Windows machine.
 
 use std::path::{Path, PathBuf};
 
 use devices::{
-    Adapter, Containerd, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, NodeSoftware,
-    Program, Vendor, check_store_folder,
+    Adapter, Containerd, HcsFailure, HcsFailureKind, HostFacts, NodeSoftware, Program, Vendor,
+    check_store_folder,
 };
-use node::cli::{Failure, error_chain};
+use node::cli::error_chain;
 use win32::hcs::HcsError;
 
 use super::containerd::disabled_plugins;
 use super::nvidia;
-use super::programs::ProgramSearch;
+use super::programs::find;
 use super::service_command::ServiceCommand;
-use crate::doctor::facts::MachineFacts;
 
-/// Collects the facts of this machine.
-pub(super) fn machine() -> MachineFacts {
-    let adapters = adapters();
-    let read = adapters.as_ref().ok();
-    let host = read.map_or_else(win32::host_facts, |snapshot| snapshot.host.clone());
-    let listed = read.map(|snapshot| snapshot.adapters.as_slice());
-    let software = node_software(&host, listed.unwrap_or_default());
-    // Of the folder that lacks the fewest.
-    let sources = node::cli::launcher_sources();
-    let missing = sources.iter().map(|folder| node::cli::missing_launcher_files(folder));
-    let missing_launcher_files = missing.min_by_key(Vec::len).unwrap_or_default();
-    MachineFacts { host, software, adapters, missing_launcher_files }
-}
+/// The folder of RKE2 below the system drive.
+const RKE2: &str = r"var\lib\rancher\rke2\bin";
 
 /// Collects the software of this machine, which has these facts and adapters. Runs the
 /// programs that it finds, so it takes up to a minute if they do not respond.
@@ -39,12 +27,6 @@ pub(crate) fn node_software(host: &HostFacts, adapters: &[Adapter]) -> NodeSoftw
         kubelet: Some(kubelet()),
         nvml: Some(nvidia::nvml(&nvidia_folders(host, adapters))),
     }
-}
-
-fn adapters() -> Result<HostSnapshot, Failure> {
-    let mut snapshot = node::cli::read_host(None)?;
-    node::cli::list_store_files(&mut snapshot);
-    Ok(snapshot)
 }
 
 /// Why the Host Compute Service reports no schemas.
@@ -59,16 +41,12 @@ fn hcs_failure() -> Option<HcsFailure> {
 
 fn containerd() -> Containerd {
     let service = service("containerd");
-    let program = search(
-        ("containerd.exe", "containerd"),
-        service.as_ref(),
-        &[
-            ("ProgramFiles", "containerd"),
-            ("ProgramFiles", r"containerd\bin"),
-            ("SystemDrive", r"\var\lib\rancher\rke2\bin"),
-        ],
-    )
-    .find();
+    let folders = folders(&[
+        ("ProgramFiles", "containerd"),
+        ("ProgramFiles", r"containerd\bin"),
+        ("SystemDrive", RKE2),
+    ]);
+    let program = find("containerd", service.as_ref(), &folders);
     let config = service.as_ref().and_then(|line| line.option(&["--config", "-c"]));
     let disabled_plugins = match &program {
         Program::Found { path, version: Ok(_) } => disabled_plugins(Path::new(path), config),
@@ -78,16 +56,9 @@ fn containerd() -> Containerd {
 }
 
 fn kubelet() -> Program {
-    search(
-        ("kubelet.exe", "kubelet"),
-        service("kubelet").as_ref(),
-        &[
-            ("SystemDrive", r"\k"),
-            ("ProgramFiles", "Kubernetes"),
-            ("SystemDrive", r"\var\lib\rancher\rke2\bin"),
-        ],
-    )
-    .find()
+    let folders =
+        folders(&[("SystemDrive", "k"), ("ProgramFiles", "Kubernetes"), ("SystemDrive", RKE2)]);
+    find("kubelet", service("kubelet").as_ref(), &folders)
 }
 
 /// The command line of a service; `None` where there is no such service.
@@ -99,44 +70,31 @@ fn service(name: &str) -> Option<ServiceCommand> {
     Some(ServiceCommand::parse(&line))
 }
 
-fn search<'a>(
-    (file, name): (&'a str, &'a str),
-    service: Option<&ServiceCommand>,
-    folders: &[(&str, &str)],
-) -> ProgramSearch<'a> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    ProgramSearch {
-        file,
-        service: (name, service.map(|line| PathBuf::from(&line.program))),
-        folders: folders.iter().filter_map(|(variable, below)| folder(variable, below)).collect(),
-        path: std::env::split_paths(&path).collect(),
-    }
-}
-
-/// A folder below the one that an environment variable names. `%SystemDrive%` is a
-/// drive without a trailing backslash.
-fn folder(variable: &str, below: &str) -> Option<PathBuf> {
-    let mut path = std::env::var_os(variable)?;
-    if !below.starts_with('\\') {
+/// Folders below those that environment variables name. `%SystemDrive%` is a drive without a
+/// trailing backslash.
+fn folders(places: &[(&str, &str)]) -> Vec<PathBuf> {
+    let folder = |(variable, below): &(&str, &str)| {
+        let mut path = std::env::var_os(variable)?;
         path.push("\\");
-    }
-    path.push(below);
-    Some(PathBuf::from(path))
+        path.push(below);
+        Some(PathBuf::from(path))
+    };
+    places.iter().filter_map(folder).collect()
 }
 
 /// Where NVIDIA's drivers install their library ("NVML API Reference", and the driver store
 /// folder of each device).
 fn nvidia_folders(host: &HostFacts, adapters: &[Adapter]) -> Vec<PathBuf> {
-    let documented = [
-        folder("SystemRoot", "System32"),
-        folder("ProgramW6432", r"NVIDIA Corporation\NVSMI"),
-        folder("ProgramFiles", r"NVIDIA Corporation\NVSMI"),
-    ];
+    let documented = folders(&[
+        ("SystemRoot", "System32"),
+        ("ProgramW6432", r"NVIDIA Corporation\NVSMI"),
+        ("ProgramFiles", r"NVIDIA Corporation\NVSMI"),
+    ]);
     let nvidia =
         adapters.iter().filter(|a| Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia);
     // A program is run only from where Windows keeps driver packages.
     let stores = nvidia
         .filter_map(|adapter| Some(&adapter.driver_store.as_ref()?.path))
         .filter(|path| check_store_folder(path, &host.system_root).is_ok());
-    documented.into_iter().flatten().chain(stores.map(PathBuf::from)).collect()
+    documented.into_iter().chain(stores.map(PathBuf::from)).collect()
 }

@@ -1,126 +1,112 @@
 //! The report for programs.
 
+use node::cli::{Failure, print_json};
 use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::summary::{DeviceSummary, Versions};
-use super::{Report, outcome, verdict};
-use crate::doctor::finding::{Finding, Measurement, Status, Value, count};
+use super::{Report, STATUSES, outcome, verdict};
+use crate::doctor::finding::{Finding, Status, Value, count};
 
-/// The document about what was looked at, and about what was tried.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum Document<'r> {
-    Looked {
-        counts: Counts<'r>,
-        checks: Vec<Check<'r>>,
-    },
-    Tried {
-        counts: Counts<'r>,
-        interrupted: bool,
-        versions: &'r Versions,
-        devices: &'r [DeviceSummary],
-        steps: Vec<Step<'r>>,
-        doctor: Vec<Check<'r>>,
-    },
-}
+/// Names and their values, as one object in this order.
+struct Object(Vec<(&'static str, Json)>);
 
-/// The number of findings with each status, under its name.
-pub(super) struct Counts<'r> {
-    findings: &'r [Finding],
-    names: [(&'static str, Status); 4],
-}
-
-const CHECKS: [(&str, Status); 4] = [
-    ("problem", Status::Failed),
-    ("warning", Status::Warning),
-    ("ok", Status::Ok),
-    ("notChecked", Status::Skipped),
-];
-
-const STEPS: [(&str, Status); 4] = [
-    ("failed", Status::Failed),
-    ("warning", Status::Warning),
-    ("ok", Status::Ok),
-    ("skipped", Status::Skipped),
-];
-
-impl Serialize for Counts<'_> {
+impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let counts = self.names.iter().map(|(name, status)| (name, count(self.findings, *status)));
-        serializer.collect_map(counts)
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
+/// What was looked at.
 #[derive(Serialize)]
-pub(super) struct Check<'r> {
+struct Looked<'r> {
+    counts: Object,
+    checks: Vec<Check<'r>>,
+}
+
+/// What was tried, after what was looked at.
+#[derive(Serialize)]
+struct Tried<'r> {
+    counts: Object,
+    interrupted: bool,
+    versions: Versions,
+    devices: Vec<DeviceSummary>,
+    steps: Vec<Outcome<'r>>,
+    doctor: Vec<Check<'r>>,
+}
+
+#[derive(Serialize)]
+struct Check<'r> {
     subject: &'r str,
     object: Option<&'r str>,
-    verdict: String,
+    verdict: &'r str,
     what: &'r str,
     advice: Option<&'r str>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Step<'r> {
-    #[serde(rename = "step")]
-    name: &'r str,
+struct Outcome<'r> {
+    step: &'r str,
     object: Option<&'r str>,
     result: &'r str,
     what: &'r str,
-    #[serde(serialize_with = "measurements")]
-    measurements: &'r [Measurement],
+    measurements: Object,
     details: &'r [String],
     hint: Option<&'r str>,
 }
 
-pub(super) fn document(report: &Report) -> Document<'_> {
-    let checks: Vec<_> = report.checks.iter().map(Check::of).collect();
+pub(super) fn print(report: &Report) -> Result<(), Failure> {
+    let checks: Vec<_> = report.checks.iter().map(check).collect();
     let Some(steps) = &report.steps else {
-        let counts = Counts { findings: &report.checks, names: CHECKS };
-        return Document::Looked { counts, checks };
+        let counted = |status| match status {
+            Status::Skipped => "notChecked",
+            other => verdict(other),
+        };
+        return print_json(&Looked { counts: counts(&report.checks, counted), checks });
     };
-    Document::Tried {
-        counts: Counts { findings: steps, names: STEPS },
+    print_json(&Tried {
+        counts: counts(steps, outcome),
         interrupted: report.interrupted,
-        versions: &report.versions,
-        devices: &report.devices,
-        steps: steps.iter().map(Step::of).collect(),
+        versions: Versions::of(&report.snapshot),
+        devices: DeviceSummary::all(&report.snapshot),
+        steps: steps.iter().map(step).collect(),
         doctor: checks,
+    })
+}
+
+/// The number of findings with each status.
+fn counts(findings: &[Finding], name: impl Fn(Status) -> &'static str) -> Object {
+    let count = |status| (name(status), json!(count(findings, status)));
+    Object(STATUSES.into_iter().map(count).collect())
+}
+
+fn check(finding: &Finding) -> Check<'_> {
+    Check {
+        subject: finding.subject.0,
+        object: finding.object.as_deref(),
+        verdict: match finding.status {
+            Status::Skipped => "not-checked",
+            other => verdict(other),
+        },
+        what: &finding.what,
+        advice: finding.hint.as_deref(),
     }
 }
 
-impl Check<'_> {
-    fn of(finding: &Finding) -> Check<'_> {
-        Check {
-            subject: finding.subject.0,
-            object: finding.object.as_deref(),
-            verdict: verdict(finding.status).replace(' ', "-"),
-            what: &finding.what,
-            advice: finding.hint.as_deref(),
-        }
-    }
-}
-
-impl Step<'_> {
-    fn of(finding: &Finding) -> Step<'_> {
-        Step {
-            name: finding.subject.0,
-            object: finding.object.as_deref(),
-            result: outcome(finding.status),
-            what: &finding.what,
-            measurements: &finding.measurements,
-            details: &finding.details,
-            hint: finding.hint.as_deref(),
-        }
-    }
-}
-
-/// As one object. Times are milliseconds with three decimals.
-fn measurements<S: Serializer>(list: &&[Measurement], serializer: S) -> Result<S::Ok, S::Error> {
-    let number = |value: Value| match value {
+fn step(finding: &Finding) -> Outcome<'_> {
+    let number = |value| match value {
+        // Milliseconds with three decimals.
         Value::Time(time) => json!((time.as_secs_f64() * 1_000_000.0).round() / 1000.0),
         Value::Count(count) => json!(count),
     };
-    serializer.collect_map(list.iter().map(|(key, value)| (key, number(*value))))
+    let measurements = finding.measurements.iter().map(|(key, value)| (*key, number(*value)));
+    Outcome {
+        step: finding.subject.0,
+        object: finding.object.as_deref(),
+        result: outcome(finding.status),
+        what: &finding.what,
+        measurements: Object(measurements.collect()),
+        details: &finding.details,
+        hint: finding.hint.as_deref(),
+    }
 }

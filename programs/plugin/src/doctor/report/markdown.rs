@@ -5,29 +5,30 @@ use std::fmt::Write as _;
 
 use devices::printable::is_unsafe;
 
-use super::text::{measurement, outcomes};
-use super::{Report, outcome, verdict};
-use crate::doctor::finding::{Status, count};
+use super::summary::{DeviceSummary, Versions};
+use super::text::{counts, measurement};
+use super::{Report, STATUSES, outcome, verdict};
+use crate::doctor::finding::count;
 
 pub(super) fn markdown(report: &Report) -> String {
     let title = if report.steps.is_some() { "Verification" } else { "Checks" };
     let mut text = format!("# {title} of a node\n\n");
-    let versions =
-        report.versions.rows().map(|(name, version)| [name.to_owned(), version.to_owned()]);
-    table(&mut text, ["software", "version"], versions);
+    let versions = Versions::of(&report.snapshot);
+    let rows = versions.rows().map(|(name, version)| [name.to_owned(), version.to_owned()]);
+    table(&mut text, ["software", "version"], rows);
     text.push_str("\n## Devices\n\n");
-    if report.devices.is_empty() {
+    let devices = DeviceSummary::all(&report.snapshot);
+    if devices.is_empty() {
         text.push_str("None.\n");
     } else {
-        let devices = report.devices.iter().map(|device| {
-            let supports = device.supports.to_owned();
-            [&device.description, &device.hardware, &device.driver, &supports, &device.health]
-                .map(Clone::clone)
+        let rows = devices.into_iter().map(|device| {
+            let DeviceSummary { description, hardware, driver, supports, health } = device;
+            [description, hardware, driver, supports.to_owned(), health]
         });
-        table(&mut text, ["device", "hardware", "driver", "supports", "health"], devices);
+        table(&mut text, ["device", "hardware", "driver", "supports", "health"], rows);
     }
     if let Some(steps) = &report.steps {
-        let _ = write!(text, "\n## Steps: {}\n\n", outcomes(steps));
+        let _ = write!(text, "\n## Steps: {}\n\n", counts(steps, outcome));
         let steps = steps.iter().map(|step| {
             let measured: Vec<String> = step.measurements.iter().map(measurement).collect();
             let (result, name) = (outcome(step.status).to_owned(), step.subject.0.to_owned());
@@ -40,8 +41,7 @@ pub(super) fn markdown(report: &Report) -> String {
         // What a check found may be private.
         let subjects = report.checks.chunk_by(|a, b| a.subject == b.subject);
         let rows = subjects.flat_map(|checks| {
-            let order = [Status::Skipped, Status::Ok, Status::Warning, Status::Failed];
-            let counts = order.map(|status| (status, count(checks, status)));
+            let counts = STATUSES.map(|status| (status, count(checks, status)));
             counts.into_iter().filter(|(_, count)| *count > 0).map(|(status, count)| {
                 let subject = checks[0].subject.0.to_owned();
                 [subject, verdict(status).to_owned(), count.to_string()]

@@ -4,8 +4,6 @@
 use devices::{Criteria, Device, Health, HostSnapshot, Program, discover};
 use serde::Serialize;
 
-use crate::doctor::facts::MachineFacts;
-
 const UNKNOWN: &str = "unknown";
 
 /// The versions of a node's software.
@@ -21,27 +19,17 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    pub(super) fn of(machine: Option<&MachineFacts>, read: Option<&HostSnapshot>) -> Versions {
-        let host = machine.map(|machine| &machine.host).or(read.map(|read| &read.host));
-        let software = machine.map(|machine| &machine.software);
-        let known = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
-        let product = host.and_then(|host| {
-            let names = [host.product.clone(), host.display_version.clone()];
-            let names: Vec<String> = names.into_iter().flatten().collect();
-            (!names.is_empty()).then(|| names.join(" "))
-        });
-        let schemas = host.map(|host| {
-            let schemas: Vec<String> = host.hcs_schemas.iter().map(ToString::to_string).collect();
-            schemas.join(", ")
-        });
-        let containerd = software.and_then(|s| s.containerd.as_ref()).map(|c| &c.program);
+    pub(super) fn of(HostSnapshot { host, node, .. }: &HostSnapshot) -> Versions {
+        let schemas: Vec<String> = host.hcs_schemas.iter().map(ToString::to_string).collect();
+        let product = [host.product.clone(), host.display_version.clone()];
+        let product: Vec<String> = product.into_iter().flatten().collect();
         Versions {
             program: env!("CARGO_PKG_VERSION"),
-            windows: known(product),
-            build: known(host.and_then(|host| host.build).map(|build| build.to_string())),
-            hcs_schemas: known(schemas.filter(|schemas| !schemas.is_empty())),
-            containerd: version(containerd),
-            kubelet: version(software.and_then(|s| s.kubelet.as_ref())),
+            windows: known(product.join(" ")),
+            build: known(host.build.map(|build| build.to_string()).unwrap_or_default()),
+            hcs_schemas: known(schemas.join(", ")),
+            containerd: version(node.containerd.as_ref().map(|containerd| &containerd.program)),
+            kubelet: version(node.kubelet.as_ref()),
         }
     }
 
@@ -56,6 +44,10 @@ impl Versions {
             ("kubelet", &self.kubelet),
         ]
     }
+}
+
+fn known(text: String) -> String {
+    if text.is_empty() { UNKNOWN.to_owned() } else { text }
 }
 
 /// The version of a program, without its path or its output.
@@ -84,14 +76,13 @@ impl DeviceSummary {
     }
 
     fn of(device: &Device) -> DeviceSummary {
-        let driver = device.driver_version.map(|version| version.to_string());
         DeviceSummary {
             description: device.description.clone(),
             hardware: format!(
                 "{:04x}:{:04x}",
                 device.hardware_id.vendor, device.hardware_id.device
             ),
-            driver: driver.unwrap_or_else(|| UNKNOWN.to_owned()),
+            driver: known(device.driver_version.map(|v| v.to_string()).unwrap_or_default()),
             supports: match (device.display, device.compute) {
                 (true, true) => "display, compute",
                 (true, false) => "display",
