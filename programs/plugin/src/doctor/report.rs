@@ -77,26 +77,27 @@ impl Report {
 /// From the worst to the best, which is the order of all counts.
 const STATUSES: [Status; 4] = [Status::Failed, Status::Warning, Status::Ok, Status::Skipped];
 
-/// The name of a status of what was looked at.
-fn verdict(status: Status) -> &'static str {
-    match status {
-        Status::Failed => "problem",
-        Status::Warning => "warning",
-        Status::Ok => "ok",
-        Status::Skipped => "not checked",
-    }
+/// The names of [`STATUSES`].
+type Names = [&'static str; 4];
+
+/// For what was looked at.
+const VERDICTS: Names = ["problem", "warning", "ok", "not checked"];
+
+/// For what was tried.
+const OUTCOMES: Names = ["failed", "warning", "ok", "skipped"];
+
+fn name(names: Names, status: Status) -> &'static str {
+    let index = STATUSES.iter().position(|known| *known == status);
+    index.map_or("", |index| names[index])
 }
 
-/// The name of a status of what was tried.
-fn outcome(status: Status) -> &'static str {
-    match status {
-        Status::Failed => "failed",
-        Status::Skipped => "skipped",
-        other => verdict(other),
-    }
+/// How many findings have each of [`STATUSES`], with its name.
+fn counts(findings: &[Finding], names: Names) -> [(&'static str, usize); 4] {
+    STATUSES.map(|status| (name(names, status), count(findings, status)))
 }
 
 /// A finding of what was looked at in one line.
 pub(crate) fn line(finding: &Finding) -> String {
-    format!("{}: {}: {}", verdict(finding.status), finding.subject.0, finding.sentence())
+    let verdict = name(VERDICTS, finding.status);
+    format!("{verdict}: {}: {}", finding.subject.0, finding.sentence())
 }

@@ -39,7 +39,7 @@ pub(super) async fn run(directory: &Path, stop: &Stop) -> Finding {
     }
     let (send, mut readiness) = watch::channel(Readiness::default());
     let (end, ended) = oneshot::channel::<()>();
-    let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::new())];
+    let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::default())];
     let shutdown = async {
         // An error means that the observer has ended.
         let _ = ended.await;
@@ -96,15 +96,9 @@ async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Fin
 }
 
 /// A resource without devices.
+#[derive(Default)]
 struct TemporaryResource {
     devices: watch::Sender<Arc<DeviceList>>,
-}
-
-impl TemporaryResource {
-    fn new() -> TemporaryResource {
-        let empty = DeviceList::new([]).expect("an empty list is short");
-        TemporaryResource { devices: watch::Sender::new(Arc::new(empty)) }
-    }
 }
 
 impl Resource for TemporaryResource {

@@ -14,11 +14,11 @@ use crate::doctor::finding::{Finding, Subject};
 /// How long the kubelet may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-const RUN_AS: &str = if cfg!(windows) {
-    "run as administrator, as SYSTEM or in a HostProcess container"
-} else {
-    "run as root"
-};
+const RUN_AS: &str =
+    "run as administrator, as SYSTEM or in a HostProcess container; on Linux as root";
+
+const RESTART: &str = "check that the kubelet runs (on Windows `Get-Service kubelet`) and read its log; the plugin waits for \
+     it";
 
 /// Inspects the directory, and connects to the kubelet without sending anything.
 pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
@@ -79,11 +79,6 @@ fn access(path: &str, writers: io::Result<Vec<Writer>>) -> Finding {
 }
 
 async fn socket(path: &Path) -> Finding {
-    const RESTART: &str = if cfg!(windows) {
-        "check that the kubelet runs (`Get-Service kubelet`) and read its log; the plugin waits for it"
-    } else {
-        "check that the kubelet runs and read its log; the plugin waits for it"
-    };
     if !uds::is_supported() {
         return Subject::KUBELET_SOCKET.failed(
             "this host has no AF_UNIX sockets, which the kubelet and device plugins need",

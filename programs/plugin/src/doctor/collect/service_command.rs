@@ -19,20 +19,12 @@ impl ServiceCommand {
         ServiceCommand { program: words.join(" "), arguments }
     }
 
-    /// The value of the first option in `names`, given as `--config X` or `--config=X`.
-    pub(super) fn option(&self, names: &[&str]) -> Option<&str> {
-        let mut arguments = self.arguments.iter();
-        while let Some(argument) = arguments.next() {
-            if names.contains(&argument.as_str()) {
-                return arguments.next().map(String::as_str);
-            }
-            if let Some((name, value)) = argument.split_once('=')
-                && names.contains(&name)
-            {
-                return Some(value);
-            }
-        }
-        None
+    /// The value of `--config X`, `-c X` or `--config=X`.
+    pub(super) fn config(&self) -> Option<&str> {
+        let joined = self.arguments.iter().find_map(|argument| argument.strip_prefix("--config="));
+        let is_config = |pair: &&[String]| ["--config", "-c"].contains(&pair[0].as_str());
+        let separate = self.arguments.windows(2).find(is_config).map(|pair| pair[1].as_str());
+        joined.or(separate)
     }
 }
 
@@ -88,7 +80,7 @@ mod tests {
     fn options_are_found_in_both_forms() {
         let option = |text: &str| {
             let line = ServiceCommand::parse(text);
-            line.option(&["--config", "-c"]).map(str::to_owned)
+            line.config().map(str::to_owned)
         };
         assert_eq!(option(r#"a.exe --x --config "C:\a b\c.toml" -l"#).unwrap(), r"C:\a b\c.toml");
         assert_eq!(option(r"a.exe --config=C:\c.toml").unwrap(), r"C:\c.toml");

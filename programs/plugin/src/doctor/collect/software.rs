@@ -47,7 +47,7 @@ fn containerd() -> Containerd {
         ("SystemDrive", RKE2),
     ]);
     let program = find("containerd", service.as_ref(), &folders);
-    let config = service.as_ref().and_then(|line| line.option(&["--config", "-c"]));
+    let config = service.as_ref().and_then(|line| line.config());
     let disabled_plugins = match &program {
         Program::Found { path, version: Ok(_) } => disabled_plugins(Path::new(path), config),
         Program::Found { .. } | Program::NotFound(_) => None,

@@ -92,12 +92,11 @@ fn one_resource(resource: &ResourceDevices) -> Finding {
     let devices = resource.entries().len();
     let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
     if devices == 0 {
-        let what = match resource.spec.origin {
-            ResourceOrigin::Model(model) => {
-                format!("capacity 0: no {} device of this host is advertised", Filter::of(model))
-            }
-            ResourceOrigin::Rule(_) => "capacity 0: no device matches its rules".to_owned(),
+        let kind = match resource.spec.origin {
+            ResourceOrigin::Model(model) => Filter::of(model).name(),
+            ResourceOrigin::Rule(_) => "matching",
         };
+        let what = format!("capacity 0: no {kind} device of this host is advertised");
         return Subject::RESOURCES.ok(what).of(name);
     }
     let shared = match resource.spec.sharing.replicas {

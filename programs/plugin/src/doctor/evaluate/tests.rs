@@ -276,7 +276,7 @@ fn additional_mounts_are_judged_as_they_are_planned() {
     // The file of the configuration is missing from the folder.
     let missing = files(server_2022, auto, nvidia);
     assert_eq!((missing.len(), missing[0].status), (1, Status::Warning));
-    assert!(missing[0].what.starts_with("1 of 18 missing: "), "{missing:?}");
+    assert!(missing[0].what.starts_with("1 of 18 missing from "), "{missing:?}");
     assert!(missing[0].what.ends_with("extra.dll"), "{missing:?}");
 
     // Nothing to warn of: another mode, no device of the vendor.
@@ -355,7 +355,10 @@ fn runtime_files_are_judged_as_they_are_planned() {
         }
     });
     assert_eq!(status, Status::Warning);
-    assert!(what.starts_with("9 of 17 missing: ") && what.ends_with("and 4 more"), "{what}");
+    assert!(
+        what.starts_with("9 of 17 missing from ") && what.ends_with(", OpenCL32.dll"),
+        "{what}"
+    );
     let unnamed = files(&|facts| {
         store(facts).copy_to_vm.clear();
         store(facts).files = StoreFiles::Listed([].into());
@@ -396,7 +399,7 @@ fn registry_values_without_a_usable_file_are_a_warning() {
     });
     assert_eq!(checks.len(), 2, "{checks:?}");
     assert_eq!(checks[1].status, Status::Warning);
-    assert!(checks[1].what.starts_with("1 registry value is ignored: CopyToVmWhenNewer `99`"));
+    assert!(checks[1].what.starts_with("registry values are ignored: CopyToVmWhenNewer `99`"));
 }
 
 #[test]

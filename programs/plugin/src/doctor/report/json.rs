@@ -4,12 +4,22 @@ use node::cli::{Failure, print_json};
 use serde::{Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
-use super::summary::{DeviceSummary, Versions};
-use super::{Report, STATUSES, outcome, verdict};
-use crate::doctor::finding::{Finding, Status, Value, count};
+use super::summary::{DEVICE, devices, versions};
+use super::{Names, OUTCOMES, Report, counts, name};
+use crate::doctor::finding::{Finding, Value};
+
+/// The keys of counts, and the verdicts, of what was looked at.
+const COUNTS: Names = ["problem", "warning", "ok", "notChecked"];
+const VERDICTS: Names = ["problem", "warning", "ok", "not-checked"];
 
 /// Names and their values, as one object in this order.
 struct Object(Vec<(&'static str, Json)>);
+
+impl Object {
+    fn of<V: Serialize>(values: impl IntoIterator<Item = (&'static str, V)>) -> Object {
+        Object(values.into_iter().map(|(name, value)| (name, json!(value))).collect())
+    }
+}
 
 impl Serialize for Object {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -29,8 +39,8 @@ struct Looked<'r> {
 struct Tried<'r> {
     counts: Object,
     interrupted: bool,
-    versions: Versions,
-    devices: Vec<DeviceSummary>,
+    versions: Object,
+    devices: Vec<Object>,
     steps: Vec<Outcome<'r>>,
     doctor: Vec<Check<'r>>,
 }
@@ -58,54 +68,43 @@ struct Outcome<'r> {
 pub(super) fn print(report: &Report) -> Result<(), Failure> {
     let checks: Vec<_> = report.checks.iter().map(check).collect();
     let Some(steps) = &report.steps else {
-        let counted = |status| match status {
-            Status::Skipped => "notChecked",
-            other => verdict(other),
-        };
-        return print_json(&Looked { counts: counts(&report.checks, counted), checks });
+        let counts = Object::of(counts(&report.checks, COUNTS));
+        return print_json(&Looked { counts, checks });
     };
+    let versions = versions(&report.snapshot);
+    let devices = devices(&report.snapshot).into_iter();
     print_json(&Tried {
-        counts: counts(steps, outcome),
+        counts: Object::of(counts(steps, OUTCOMES)),
         interrupted: report.interrupted,
-        versions: Versions::of(&report.snapshot),
-        devices: DeviceSummary::all(&report.snapshot),
+        versions: Object::of(versions.map(|(key, _, version)| (key, version))),
+        devices: devices.map(|device| Object::of(DEVICE.into_iter().zip(device))).collect(),
         steps: steps.iter().map(step).collect(),
         doctor: checks,
     })
-}
-
-/// The number of findings with each status.
-fn counts(findings: &[Finding], name: impl Fn(Status) -> &'static str) -> Object {
-    let count = |status| (name(status), json!(count(findings, status)));
-    Object(STATUSES.into_iter().map(count).collect())
 }
 
 fn check(finding: &Finding) -> Check<'_> {
     Check {
         subject: finding.subject.0,
         object: finding.object.as_deref(),
-        verdict: match finding.status {
-            Status::Skipped => "not-checked",
-            other => verdict(other),
-        },
+        verdict: name(VERDICTS, finding.status),
         what: &finding.what,
         advice: finding.hint.as_deref(),
     }
 }
 
 fn step(finding: &Finding) -> Outcome<'_> {
-    let number = |value| match value {
+    let measurements = finding.measurements.iter().map(|(key, value)| match value {
         // Milliseconds with three decimals.
-        Value::Time(time) => json!((time.as_secs_f64() * 1_000_000.0).round() / 1000.0),
-        Value::Count(count) => json!(count),
-    };
-    let measurements = finding.measurements.iter().map(|(key, value)| (*key, number(*value)));
+        Value::Time(time) => (*key, json!((time.as_secs_f64() * 1_000_000.0).round() / 1000.0)),
+        Value::Count(count) => (*key, json!(count)),
+    });
     Outcome {
         step: finding.subject.0,
         object: finding.object.as_deref(),
-        result: outcome(finding.status),
+        result: name(OUTCOMES, finding.status),
         what: &finding.what,
-        measurements: Object(measurements.collect()),
+        measurements: Object::of(measurements),
         details: &finding.details,
         hint: finding.hint.as_deref(),
     }

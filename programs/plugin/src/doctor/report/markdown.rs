@@ -5,49 +5,34 @@ use std::fmt::Write as _;
 
 use devices::printable::is_unsafe;
 
-use super::summary::{DeviceSummary, Versions};
-use super::text::{counts, measurement};
-use super::{Report, STATUSES, outcome, verdict};
-use crate::doctor::finding::count;
+use super::summary::{DEVICE, devices, versions};
+use super::text::{counted, measurement};
+use super::{OUTCOMES, Report, VERDICTS, name};
+use crate::doctor::finding::Finding;
 
 pub(super) fn markdown(report: &Report) -> String {
     let title = if report.steps.is_some() { "Verification" } else { "Checks" };
     let mut text = format!("# {title} of a node\n\n");
-    let versions = Versions::of(&report.snapshot);
-    let rows = versions.rows().map(|(name, version)| [name.to_owned(), version.to_owned()]);
+    let versions = versions(&report.snapshot);
+    let rows = versions.map(|(_, name, version)| [name.to_owned(), version]);
     table(&mut text, ["software", "version"], rows);
     text.push_str("\n## Devices\n\n");
-    let devices = DeviceSummary::all(&report.snapshot);
-    if devices.is_empty() {
-        text.push_str("None.\n");
-    } else {
-        let rows = devices.into_iter().map(|device| {
-            let DeviceSummary { description, hardware, driver, supports, health } = device;
-            [description, hardware, driver, supports.to_owned(), health]
-        });
-        table(&mut text, ["device", "hardware", "driver", "supports", "health"], rows);
-    }
+    table(&mut text, DEVICE, devices(&report.snapshot));
     if let Some(steps) = &report.steps {
-        let _ = write!(text, "\n## Steps: {}\n\n", counts(steps, outcome));
+        let _ = write!(text, "\n## Steps: {}\n\n", counted(steps, OUTCOMES));
         let steps = steps.iter().map(|step| {
             let measured: Vec<String> = step.measurements.iter().map(measurement).collect();
-            let (result, name) = (outcome(step.status).to_owned(), step.subject.0.to_owned());
-            [result, name, step.sentence(), measured.join(" ")]
+            let result = name(OUTCOMES, step.status).to_owned();
+            [result, step.subject.0.to_owned(), step.sentence(), measured.join(" ")]
         });
         table(&mut text, ["result", "step", "what", "measured"], steps);
     }
     if !report.checks.is_empty() {
         text.push_str("\n## Checks of the doctor\n\n");
-        // What a check found may be private.
-        let subjects = report.checks.chunk_by(|a, b| a.subject == b.subject);
-        let rows = subjects.flat_map(|checks| {
-            let counts = STATUSES.map(|status| (status, count(checks, status)));
-            counts.into_iter().filter(|(_, count)| *count > 0).map(|(status, count)| {
-                let subject = checks[0].subject.0.to_owned();
-                [subject, verdict(status).to_owned(), count.to_string()]
-            })
-        });
-        table(&mut text, ["subject", "verdict", "number"], rows);
+        // What a check found, and the object, may be private.
+        let verdict = |check: &Finding| name(VERDICTS, check.status).to_owned();
+        let rows = report.checks.iter().map(|check| [check.subject.0.to_owned(), verdict(check)]);
+        table(&mut text, ["subject", "verdict"], rows);
     }
     text
 }

@@ -4,48 +4,45 @@ use std::fmt::Write as _;
 
 use devices::printable::{printable, printable_line, printable_lines};
 
-use super::summary::{DeviceSummary, Versions};
-use super::{Report, STATUSES, outcome, verdict};
-use crate::doctor::finding::{Finding, Measurement, Status, Value, count};
+use super::summary::{devices, versions};
+use super::{Names, OUTCOMES, Report, VERDICTS, counts, name};
+use crate::doctor::finding::{Finding, Measurement, Status, Value};
+
+/// For a sentence.
+const NOUNS: Names = ["problem(s)", "warning(s)", "ok", "not checked"];
 
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     let Some(steps) = &report.steps else {
-        write_findings(&mut text, &report.checks, verdict);
-        let noun = |status| match status {
-            Status::Failed => "problem(s)",
-            Status::Warning => "warning(s)",
-            other => verdict(other),
-        };
-        return format!("{text}\n{}\n", counts(&report.checks, noun));
+        write_findings(&mut text, &report.checks, VERDICTS);
+        return format!("{text}\n{}\n", counted(&report.checks, NOUNS));
     };
-    for (name, version) in Versions::of(&report.snapshot).rows() {
+    for (_, name, version) in versions(&report.snapshot) {
         // Writing to a String cannot fail, here and below.
-        let _ = writeln!(text, "{name:22}{}", printable(version));
+        let _ = writeln!(text, "{name:22}{}", printable(&version));
     }
-    for device in DeviceSummary::all(&report.snapshot) {
-        let description = printable(&device.description);
-        let (driver, health) = (&device.driver, &device.health);
+    for [description, _, driver, _, health] in devices(&report.snapshot) {
+        let description = printable(&description);
         let _ = writeln!(text, "{:22}{description}, driver {driver}, {health}", "device");
     }
     text.push('\n');
-    write_findings(&mut text, steps, outcome);
-    format!("{text}\n{}\n", counts(steps, outcome))
+    write_findings(&mut text, steps, OUTCOMES);
+    format!("{text}\n{}\n", counted(steps, OUTCOMES))
 }
 
-/// The findings in columns. `name` is the name of a status.
-fn write_findings(text: &mut String, findings: &[Finding], name: fn(Status) -> &'static str) {
-    let statuses = STATUSES.map(|status| name(status).len());
+/// The findings in columns.
+fn write_findings(text: &mut String, findings: &[Finding], names: Names) {
     let subjects = findings.iter().map(|finding| finding.subject.0.len());
-    let widths = [statuses.into_iter().max(), subjects.max()].map(Option::unwrap_or_default);
+    let widths = [names.map(str::len).into_iter().max(), subjects.max()];
     for finding in findings {
-        let _ = write_finding(text, finding, name(finding.status), widths);
+        let name = name(names, finding.status);
+        let _ = write_finding(text, finding, name, widths.map(Option::unwrap_or_default));
     }
 }
 
 /// "1 failed, 0 warning, 3 ok, 2 skipped".
-pub(super) fn counts(findings: &[Finding], name: fn(Status) -> &'static str) -> String {
-    STATUSES.map(|status| format!("{} {}", count(findings, status), name(status))).join(", ")
+pub(super) fn counted(findings: &[Finding], names: Names) -> String {
+    counts(findings, names).map(|(name, count)| format!("{count} {name}")).join(", ")
 }
 
 /// A line for a finding, and below it what was measured, the details and the hint.
