@@ -11,13 +11,7 @@ pub(super) fn disabled_plugins(containerd: &Path, config: Option<&str>) -> Optio
     if let Some(config) = config {
         arguments.splice(0..0, ["--config", config]);
     }
-    match stdout_of(containerd, &arguments) {
-        Ok(dump) => parse(&dump),
-        Err(error) => {
-            tracing::debug!(error, "cannot read the configuration of containerd");
-            None
-        }
-    }
+    parse(&stdout_of(containerd, &arguments).ok()?)
 }
 
 /// The list `disabled_plugins` of the TOML document that `containerd config dump` prints.

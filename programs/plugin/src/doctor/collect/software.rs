@@ -61,12 +61,9 @@ fn kubelet() -> Program {
     find("kubelet", service("kubelet").as_ref(), &folders)
 }
 
-/// The command line of a service; `None` where there is no such service.
+/// The command line of a service; `None` where it cannot be read or there is no such service.
 fn service(name: &str) -> Option<ServiceCommand> {
-    let line = win32::service_command(name).unwrap_or_else(|error| {
-        tracing::debug!(%error, service = name, "cannot read the command line of a service");
-        None
-    })?;
+    let line = win32::service_command(name).ok().flatten()?;
     Some(ServiceCommand::parse(&line))
 }
 
