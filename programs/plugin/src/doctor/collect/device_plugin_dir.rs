@@ -28,15 +28,8 @@ pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
 
 fn directory(path: &Path) -> Finding {
     let shown = path.display().to_string();
-    let unusable = |why: String| {
-        Subject::KUBELET_DIRECTORY.failed(
-            format!("{shown} cannot be used: {why}"),
-            format!("{RUN_AS}; if the path is not a directory, remove it and restart the kubelet"),
-        )
-    };
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => access(&shown, writers(path)),
-        Ok(_) => unusable("not a directory".to_owned()),
+    match std::fs::read_dir(path) {
+        Ok(_) => access(&shown, writers(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Subject::KUBELET_DIRECTORY.failed(
             format!("{shown} does not exist"),
             format!(
@@ -45,7 +38,10 @@ fn directory(path: &Path) -> Finding {
                 kubelet::default_device_plugin_dir().display()
             ),
         ),
-        Err(error) => unusable(error_chain(&error)),
+        Err(error) => Subject::KUBELET_DIRECTORY.failed(
+            format!("{shown} cannot be used: {}", error_chain(&error)),
+            format!("{RUN_AS}; if the path is not a directory, remove it and restart the kubelet"),
+        ),
     }
 }
 
