@@ -38,7 +38,8 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode, Failure> {
         return Err(Failure::usage(error).hint("add `--try`"));
     }
     let facts = collect::collect(request)?;
-    finish(&Report::new(Some(&facts.machine), None, evaluate::evaluate(&facts)), request)
+    let checks = evaluate::evaluate(&facts);
+    finish(&Report::new(Some(facts.snapshot), checks), request)
 }
 
 /// Runs `verify`, which is `doctor --try`.

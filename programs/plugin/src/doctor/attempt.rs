@@ -17,7 +17,7 @@ use devices::HostSnapshot;
 use node::cli::Failure;
 use tokio::sync::watch;
 
-use crate::doctor::facts::{MachineFacts, NodeFacts};
+use crate::doctor::facts::NodeFacts;
 use crate::doctor::finding::{Finding, Status, Subject, Value, count};
 use crate::doctor::report::Report;
 use crate::doctor::request::{Request, Step};
@@ -67,7 +67,6 @@ struct Attempt<'r> {
     config: Result<Config, Failure>,
     /// The kubelet's device plugin directory.
     directory: Option<PathBuf>,
-    machine: Option<MachineFacts>,
     checks: Vec<Finding>,
     snapshot: Option<HostSnapshot>,
 }
@@ -80,7 +79,6 @@ impl<'r> Attempt<'r> {
             interrupted,
             directory: request.directory(config.as_ref().ok()),
             config,
-            machine: None,
             checks: Vec::new(),
             snapshot: None,
         }
@@ -103,7 +101,7 @@ impl<'r> Attempt<'r> {
             }
         }
         let interrupted = *self.interrupted.borrow();
-        let report = Report::new(self.machine.as_ref(), self.snapshot.as_ref(), self.checks);
+        let report = Report::new(self.snapshot, self.checks);
         Ok(report.tried(findings, interrupted))
     }
 
@@ -145,7 +143,7 @@ impl<'r> Attempt<'r> {
             Step::Discovery => {
                 let stop = within(DISCOVERY_LIMIT);
                 let (finding, snapshot) = discovery::run(inventory, &stop).await;
-                self.snapshot = snapshot;
+                self.snapshot = self.snapshot.take().or(snapshot);
                 finding
             }
             Step::Events => {
@@ -165,7 +163,7 @@ impl<'r> Attempt<'r> {
     /// What the step `doctor` found.
     fn looked(&mut self, subject: Subject, facts: NodeFacts) -> Finding {
         self.checks = evaluate::evaluate(&facts);
-        self.machine = Some(facts.machine);
+        self.snapshot = Some(facts.snapshot);
         let count = |status| count(&self.checks, status);
         let (problems, warnings) = (count(Status::Failed), count(Status::Warning));
         let (status, what) = match (problems, warnings) {

@@ -4,70 +4,77 @@
 #[cfg(any(windows, test))]
 mod containerd;
 mod device_plugin_dir;
-#[cfg(windows)]
-mod live;
 #[cfg(any(windows, test))]
 mod nvidia;
 #[cfg(any(windows, test))]
 mod programs;
 #[cfg(any(windows, test))]
 mod service_command;
+#[cfg(windows)]
+mod software;
 
-use std::path::Path;
-
-#[cfg(not(windows))]
-use devices::{HostFacts, NodeSoftware, Platform};
+use devices::{HostFacts, HostSnapshot};
 use node::cli::Failure;
 
-use super::facts::{MachineFacts, NodeFacts};
+use super::facts::NodeFacts;
+use crate::doctor::finding::Subject;
 use crate::doctor::request::Request;
 
 #[cfg(windows)]
-pub(crate) use live::node_software;
+pub(crate) use software::node_software;
 
 /// Collects everything.
 pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
-    let machine = match request.input.inventory.as_deref() {
-        Some(inventory) => from_inventory(inventory)?,
+    let inventory = request.input.inventory.as_deref();
+    let (snapshot, unread) = match inventory {
+        // One that cannot be read is wrong usage.
+        Some(inventory) => (node::cli::read_inventory(inventory)?, None),
         None => this_machine()?,
     };
+    let missing_launcher_files =
+        if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
     let configuration = request.configuration();
-    let directory = request.directory(configuration.as_ref().ok());
-    let directory = directory.map(|path| device_plugin_dir::inspect(&path)).transpose()?;
-    Ok(NodeFacts { machine, image: request.image_os_version, directory, configuration })
+    let directory = match request.directory(configuration.as_ref().ok()) {
+        Some(path) => device_plugin_dir::inspect(&path)?,
+        None => [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|subject| {
+            subject.skipped("not available from an inventory; run doctor on the node")
+        }),
+    };
+    let image = request.image_os_version;
+    Ok(NodeFacts { snapshot, unread, missing_launcher_files, image, directory, configuration })
 }
 
-/// The machine of an inventory. One that cannot be read is wrong usage.
-fn from_inventory(inventory: &Path) -> Result<MachineFacts, Failure> {
-    let snapshot = node::cli::read_inventory(inventory)?;
-    Ok(MachineFacts {
-        host: snapshot.host.clone(),
-        software: snapshot.node.clone(),
-        adapters: Ok(snapshot),
-        missing_launcher_files: Vec::new(),
-    })
-}
-
-/// This machine. Adapters that cannot be read are a finding and not a failure.
-#[cfg(windows)]
-#[expect(clippy::unnecessary_wraps, reason = "on other systems this is an error")]
-fn this_machine() -> Result<MachineFacts, Failure> {
-    Ok(live::machine())
-}
-
-/// This machine. Without a device file, the error is that of every command.
-#[cfg(not(windows))]
-fn this_machine() -> Result<MachineFacts, Failure> {
-    node::cli::open_host(None)?;
-    let mut adapters = node::cli::read_host(None);
-    if let Ok(snapshot) = &mut adapters {
-        node::cli::list_store_files(snapshot);
+/// This machine, and why its adapters cannot be read: on Windows that is a finding. Elsewhere, a
+/// machine without a device file is wrong usage, as for every command.
+fn this_machine() -> Result<(HostSnapshot, Option<Failure>), Failure> {
+    if !cfg!(windows) {
+        node::cli::open_host(None)?;
     }
-    let unread = HostFacts { platform: Platform::LinuxDxg, ..HostFacts::default() };
-    Ok(MachineFacts {
-        host: adapters.as_ref().map_or(unread, |snapshot| snapshot.host.clone()),
-        software: NodeSoftware::default(),
-        adapters,
-        missing_launcher_files: Vec::new(),
-    })
+    let (mut snapshot, unread) = match node::cli::read_host(None) {
+        Ok(snapshot) => (snapshot, None),
+        Err(failure) => (HostSnapshot { host: host_facts(), ..Default::default() }, Some(failure)),
+    };
+    node::cli::list_store_files(&mut snapshot);
+    #[cfg(windows)]
+    {
+        snapshot.node = node_software(&snapshot.host, &snapshot.adapters);
+    }
+    Ok((snapshot, unread))
+}
+
+#[cfg(windows)]
+fn host_facts() -> HostFacts {
+    win32::host_facts()
+}
+
+#[cfg(not(windows))]
+fn host_facts() -> HostFacts {
+    HostFacts { platform: devices::Platform::LinuxDxg, ..HostFacts::default() }
+}
+
+/// The files that the best of the folders with `directx-visible` lacks.
+fn missing_launcher_files() -> Vec<&'static str> {
+    let folders = node::cli::launcher_sources().into_iter();
+    let missing = folders.map(|folder| node::cli::missing_launcher_files(&folder));
+    missing.min_by_key(Vec::len).unwrap_or_default()
 }

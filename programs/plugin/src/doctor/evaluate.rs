@@ -4,45 +4,49 @@ mod hardware;
 mod host;
 mod linux;
 mod resources;
+mod runtime_files;
 mod software;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use devices::Platform;
+use devices::{Criteria, Platform, discover};
 
 use super::facts::NodeFacts;
-use super::finding::Finding;
+use super::finding::{Finding, Subject};
 
-/// Why the kubelet's directory, which no inventory contains, is not checked.
-const NEVER_IN_INVENTORY: &str = "not available from an inventory; run doctor on the node";
 /// Why the software of a node is not checked.
 const NOT_IN_INVENTORY: &str =
     "the inventory does not contain it; run doctor on the node, or record the node again";
-/// Why devices are not checked.
-const NO_ADAPTERS: &str = "the adapters could not be read";
 
-/// Evaluates every subject, in the order of [`Subject`](super::finding::Subject).
+/// Evaluates every subject, in the order of [`Subject`].
 pub(crate) fn evaluate(facts: &NodeFacts) -> Vec<Finding> {
-    let machine = &facts.machine;
-    let mut checks = match machine.host.platform {
-        Platform::LinuxDxg => linux::host(&machine.host),
+    let (host, node) = (&facts.snapshot.host, &facts.snapshot.node);
+    let mut checks = match host.platform {
+        Platform::LinuxDxg => linux::host(host),
         Platform::Windows => vec![
-            host::windows(&machine.host),
-            host::hcs(machine),
-            host::image(facts),
-            software::containerd(machine.software.containerd.as_ref()),
-            software::kubelet(machine.software.kubelet.as_ref()),
+            host::windows(host),
+            host::hcs(host, node.hcs_failure.as_ref()),
+            host::image(host, facts.image),
+            software::containerd(node.containerd.as_ref()),
+            software::kubelet(node.kubelet.as_ref()),
         ],
     };
-    checks.extend(software::directory(facts));
-    checks.extend(resources::configuration(facts));
-    checks.extend(hardware::devices(machine));
-    checks.extend(hardware::runtime_files(machine));
-    checks.extend(resources::resources(facts));
-    checks.push(hardware::visibility(machine));
-    if machine.host.platform == Platform::Windows {
+    checks.extend(facts.directory.clone());
+    checks.extend(resources::configuration(&facts.configuration));
+    // Every device of the host, whatever the configuration is.
+    let devices = discover(&facts.snapshot, Criteria::ALL).devices;
+    if let Some(failure) = &facts.unread {
+        checks.push(hardware::unread(failure, host.platform));
+        let unknown = [Subject::RUNTIME_FILES, Subject::RESOURCES, Subject::VISIBILITY];
+        checks.extend(unknown.map(|subject| subject.skipped("the adapters could not be read")));
+    } else {
+        checks.extend(hardware::devices(&devices, &facts.snapshot));
+        checks.extend(resources::advertised(facts));
+        checks.push(hardware::visibility(&devices, host.platform));
+    }
+    if host.platform == Platform::Windows {
         checks.extend(resources::launcher(facts));
-        checks.push(hardware::nvml(machine));
+        checks.push(hardware::nvml(node.nvml.as_ref(), &devices));
     }
     checks
 }

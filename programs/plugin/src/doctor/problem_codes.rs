@@ -1,21 +1,12 @@
 //! The `PnP` manager's problem codes (`CM_PROB_*` of cfg.h; Microsoft's "Device Manager
 //! error messages"), as far as they concern display and compute devices.
 
-/// What a problem code means and how to fix it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Problem {
-    /// The meaning.
-    pub(crate) meaning: &'static str,
-    /// How to fix it.
-    pub(crate) hint: &'static str,
-}
-
 const REINSTALL: &str = "reinstall the vendor's driver for this Windows";
 const RESTART: &str = "restart the host";
 
-/// Explains a code.
-pub(crate) const fn explain(code: u32) -> Problem {
-    let (meaning, hint) = match code {
+/// What a code means, and how to fix it.
+pub(crate) const fn explain(code: u32) -> (&'static str, &'static str) {
+    match code {
         1 | 18 | 28 => ("no driver is installed", "install the vendor's driver for this Windows"),
         3 => ("the driver had too little memory", "free memory and restart the host"),
         9 | 33 | 34 | 35 | 36 => (
@@ -57,6 +48,5 @@ pub(crate) const fn explain(code: u32) -> Problem {
             "run doctor again in a minute; if the problem persists, restart the host",
         ),
         _ => ("Windows reports a fault", "see Microsoft's `Device Manager error messages`"),
-    };
-    Problem { meaning, hint }
+    }
 }

@@ -11,9 +11,7 @@ use clap::ValueEnum;
 use devices::HostSnapshot;
 use node::cli::Failure;
 
-use crate::doctor::facts::MachineFacts;
 use crate::doctor::finding::{Finding, Status, count};
-use summary::{DeviceSummary, Versions};
 
 /// The exit status after an interruption, as in shells.
 const INTERRUPTED: u8 = 130;
@@ -31,8 +29,8 @@ pub(crate) enum OutputFormat {
 
 /// What was found out about a node.
 pub(crate) struct Report {
-    versions: Versions,
-    devices: Vec<DeviceSummary>,
+    /// The host, as far as it is known.
+    snapshot: HostSnapshot,
     /// What was looked at.
     checks: Vec<Finding>,
     /// What was tried, if anything was to be.
@@ -41,20 +39,10 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A report of `checks`. The devices are those of `snapshot`, if the host was read again.
-    pub(crate) fn new(
-        machine: Option<&MachineFacts>,
-        snapshot: Option<&HostSnapshot>,
-        checks: Vec<Finding>,
-    ) -> Report {
-        let read = snapshot.or(machine.and_then(|machine| machine.adapters.as_ref().ok()));
-        Report {
-            versions: Versions::of(machine, read),
-            devices: read.map(DeviceSummary::all).unwrap_or_default(),
-            checks,
-            steps: None,
-            interrupted: false,
-        }
+    /// A report of `checks`.
+    pub(crate) fn new(snapshot: Option<HostSnapshot>, checks: Vec<Finding>) -> Report {
+        let snapshot = snapshot.unwrap_or_default();
+        Report { snapshot, checks, steps: None, interrupted: false }
     }
 
     /// Adds what was tried.
@@ -69,7 +57,7 @@ impl Report {
     pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
         match format {
             OutputFormat::Text => node::cli::print_colored(&text::text(self)),
-            OutputFormat::Json => node::cli::print_json(&json::document(self)),
+            OutputFormat::Json => json::print(self),
             OutputFormat::Markdown => node::cli::print(&markdown::markdown(self)),
         }
     }
@@ -86,26 +74,30 @@ impl Report {
     }
 }
 
-/// The name of a status of what was looked at.
-fn verdict(status: Status) -> &'static str {
-    match status {
-        Status::Skipped => "not checked",
-        Status::Ok => "ok",
-        Status::Warning => "warning",
-        Status::Failed => "problem",
-    }
+/// From the worst to the best, which is the order of all counts.
+const STATUSES: [Status; 4] = [Status::Failed, Status::Warning, Status::Ok, Status::Skipped];
+
+/// The names of [`STATUSES`].
+type Names = [&'static str; 4];
+
+/// For what was looked at.
+const VERDICTS: Names = ["problem", "warning", "ok", "not checked"];
+
+/// For what was tried.
+const OUTCOMES: Names = ["failed", "warning", "ok", "skipped"];
+
+fn name(names: Names, status: Status) -> &'static str {
+    let index = STATUSES.iter().position(|known| *known == status);
+    index.map_or("", |index| names[index])
 }
 
-/// The name of a status of what was tried.
-fn outcome(status: Status) -> &'static str {
-    match status {
-        Status::Skipped => "skipped",
-        Status::Failed => "failed",
-        other => verdict(other),
-    }
+/// How many findings have each of [`STATUSES`], with its name.
+fn counts(findings: &[Finding], names: Names) -> [(&'static str, usize); 4] {
+    STATUSES.map(|status| (name(names, status), count(findings, status)))
 }
 
 /// A finding of what was looked at in one line.
 pub(crate) fn line(finding: &Finding) -> String {
-    format!("{}: {}: {}", verdict(finding.status), finding.subject.0, finding.sentence())
+    let verdict = name(VERDICTS, finding.status);
+    format!("{verdict}: {}: {}", finding.subject.0, finding.sentence())
 }

@@ -150,7 +150,7 @@ adapters: []
         ("hcs", "problem", "no Host Compute Service"),
         ("containerd", "problem", "no containerd found in the service `containerd`, PATH"),
         ("kubelet", "problem", "kubelet 1.25.16 (C:\\k\\kubelet.exe) is older than 1.26"),
-        ("nvml", "ok", "not needed: the host has no NVIDIA device"),
+        ("nvml", "ok", "not needed: the host lists no NVIDIA device"),
     ] {
         let check = checks(&report, subject)[0];
         assert_eq!(check["verdict"], verdict, "{check}");
@@ -242,7 +242,7 @@ fn wrong_usage_exits_2() {
 }
 
 #[test]
-fn additional_mounts_that_are_not_applied_are_a_warning() {
+fn additional_mounts_that_are_missing_or_not_applied_are_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.yaml");
     std::fs::write(&config, "additionalMounts: {nvidia: [{source: extra.dll}]}\n").unwrap();
@@ -250,13 +250,14 @@ fn additional_mounts_that_are_not_applied_are_a_warning() {
     let warnings = |host: &str| {
         let (status, report) = report(&["--inventory", &recorded(host), "--config", &config]);
         assert_eq!(status, Some(0));
-        let checks = checks(&report, "configuration").into_iter();
+        let checks = checks(&report, "runtime-files").into_iter();
         let warnings = checks.filter(|check| check["verdict"] == "warning");
         warnings.map(|check| check["what"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert!(warnings("aws-t4-two.yaml").is_empty());
+    let on_server_2022 = warnings("aws-t4-two.yaml");
+    assert!(on_server_2022.iter().all(|what| what.starts_with("1 of 18 missing")));
     let on_server_2025 = warnings("made-up-l4-2025.yaml");
-    let expected = "additionalMounts is not applied: runtimeMounts is auto";
+    let expected = "additional mounts are not applied: runtimeMounts is auto";
     assert!(!on_server_2025.is_empty());
     assert!(on_server_2025.iter().all(|what| what.starts_with(expected)), "{on_server_2025:?}");
 }

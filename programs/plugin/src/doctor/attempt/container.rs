@@ -125,7 +125,7 @@ impl Bench {
     /// Runs a container of `case`, which is called `name`.
     fn test(&self, case: &Case, name: &str, program: &Program) -> Finding {
         let stop = self.stop.restarted();
-        if stop.reason().is_some() {
+        if stop.is_interrupted() {
             return SUBJECT.unfinished(Reason::Interrupted).of(case.object.clone());
         }
         let arguments = self.ctr.run_arguments(&case.plan, program, name);

@@ -31,13 +31,11 @@ pub(super) async fn run(
 
 fn read(inventory: Option<&Path>) -> Result<Vec<(Duration, HostSnapshot)>, String> {
     let mut source = open(inventory)?;
-    let mut reads = Vec::new();
-    for _ in 0..READS {
+    let read = |_| {
         let began = Instant::now();
-        let snapshot = snapshot(&mut *source)?;
-        reads.push((began.elapsed(), snapshot));
-    }
-    Ok(reads)
+        snapshot(&mut *source).map(|read| (began.elapsed(), read))
+    };
+    (0..READS).map(read).collect()
 }
 
 /// Opens the host or the inventory.

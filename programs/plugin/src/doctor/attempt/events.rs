@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::differences::differences;
@@ -37,10 +36,9 @@ pub(super) fn limit(wait: Duration) -> Duration {
 fn observe(inventory: Option<&Path>, wait: Duration) -> Result<Finding, String> {
     let mut source = open(inventory)?;
     let (notify, events) = channel();
-    let notify = Mutex::new(notify);
     let watched = source.watch(Box::new(move || {
         // The receiver is dropped when the step has ended.
-        let _ = notify.lock().unwrap_or_else(PoisonError::into_inner).send(());
+        let _ = notify.send(());
     }));
     watched.map_err(|error| node::cli::error_chain(&*error))?;
     let before = snapshot(&mut *source)?;

@@ -24,9 +24,6 @@ const RESOURCE: &str = "directx.microsoft.com/verify";
 /// What to read about a kubelet that does not respond.
 const HINT: &str = "see the lines `kubelet-directory` and `kubelet-socket` of `doctor`";
 
-const NOT_REGISTERED: &str = "the kubelet did not register a resource";
-const NO_SOCKET: &str = "the kubelet's socket does not exist";
-
 /// Registers the resource, waits until the kubelet has received the device list, and ends the
 /// registration.
 pub(super) async fn run(directory: &Path, stop: &Stop) -> Finding {
@@ -36,11 +33,13 @@ pub(super) async fn run(directory: &Path, stop: &Stop) -> Finding {
     let socket = directory.join(KUBELET_SOCKET);
     if matches!(uds::identity(&socket), Ok(None)) {
         let missing = format!("no file {}", socket.display());
-        return Subject::KUBELET.failed(NO_SOCKET, HINT).detail([missing]);
+        return Subject::KUBELET
+            .failed("the kubelet's socket does not exist", HINT)
+            .detail([missing]);
     }
     let (send, mut readiness) = watch::channel(Readiness::default());
     let (end, ended) = oneshot::channel::<()>();
-    let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::new())];
+    let resources: Vec<Arc<dyn Resource>> = vec![Arc::new(TemporaryResource::default())];
     let shutdown = async {
         // An error means that the observer has ended.
         let _ = ended.await;
@@ -88,39 +87,18 @@ async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Fin
             }
         }
     }
-    let what = match (registered, last_error.as_deref()) {
-        (Some(_), _) => "the kubelet registered a resource, and did not fetch its device list",
-        (None, Some(error)) => without_paths(error),
-        (None, None) => NOT_REGISTERED,
+    // The error itself may contain paths.
+    let what = match registered {
+        Some(_) => "the kubelet registered a resource, and did not fetch its device list",
+        None => "the kubelet did not register a resource",
     };
     Subject::KUBELET.failed(what, HINT).detail(last_error)
 }
 
-/// The constant part of an error of the registration. The rest may contain paths.
-fn without_paths(error: &str) -> &'static str {
-    let known = [
-        ("kubelet socket", NO_SOCKET),
-        ("cannot inspect kubelet socket", "cannot inspect the kubelet's socket"),
-        ("cannot create a plugin socket", "cannot create a socket in the device plugin directory"),
-        ("cannot connect to kubelet", "cannot connect to the kubelet"),
-        ("kubelet closed the connection", "the kubelet closed the connection before it answered"),
-        ("kubelet did not answer", "the kubelet did not answer in time"),
-        ("kubelet refused the registration", "the kubelet refused the registration"),
-    ];
-    let found = known.iter().find(|(start, _)| error.starts_with(start));
-    found.map_or(NOT_REGISTERED, |(_, what)| what)
-}
-
 /// A resource without devices.
+#[derive(Default)]
 struct TemporaryResource {
     devices: watch::Sender<Arc<DeviceList>>,
-}
-
-impl TemporaryResource {
-    fn new() -> TemporaryResource {
-        let empty = DeviceList::new([]).expect("an empty list is short");
-        TemporaryResource { devices: watch::Sender::new(Arc::new(empty)) }
-    }
 }
 
 impl Resource for TemporaryResource {

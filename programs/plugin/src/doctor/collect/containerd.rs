@@ -11,26 +11,13 @@ pub(super) fn disabled_plugins(containerd: &Path, config: Option<&str>) -> Optio
     if let Some(config) = config {
         arguments.splice(0..0, ["--config", config]);
     }
-    match stdout_of(containerd, &arguments) {
-        Ok(dump) => parse(&dump),
-        Err(error) => {
-            tracing::debug!(error, "cannot read the configuration of containerd");
-            None
-        }
-    }
+    parse(&stdout_of(containerd, &arguments).ok()?)
 }
 
 /// The list `disabled_plugins` of the TOML document that `containerd config dump` prints.
 fn parse(dump: &str) -> Option<Vec<String>> {
-    let at_key = dump.lines().scan(0, |at, line| {
-        let start = *at;
-        *at += line.len() + 1;
-        Some((start, line))
-    });
-    let (start, _) = at_key.into_iter().find(|(_, line)| {
-        line.split_once('=').is_some_and(|(key, _)| key.trim() == "disabled_plugins")
-    })?;
-    let list = dump.get(start..)?.split_once('[')?.1.split_once(']')?.0;
+    let (_, value) = dump.split_once("disabled_plugins")?;
+    let (list, _) = value.split_once('[')?.1.split_once(']')?;
     let plugins = list.split(',').map(|plugin| plugin.trim().trim_matches(['"', '\'']));
     Some(plugins.filter(|plugin| !plugin.is_empty()).map(str::to_owned).collect())
 }

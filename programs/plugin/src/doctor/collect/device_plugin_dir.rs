@@ -14,11 +14,11 @@ use crate::doctor::finding::{Finding, Subject};
 /// How long the kubelet may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-const RUN_AS: &str = if cfg!(windows) {
-    "run as administrator, as SYSTEM or in a HostProcess container"
-} else {
-    "run as root"
-};
+const RUN_AS: &str =
+    "run as administrator, as SYSTEM or in a HostProcess container; on Linux as root";
+
+const RESTART: &str = "check that the kubelet runs (on Windows `Get-Service kubelet`) and read its log; the plugin waits for \
+     it";
 
 /// Inspects the directory, and connects to the kubelet without sending anything.
 pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
@@ -28,15 +28,8 @@ pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
 
 fn directory(path: &Path) -> Finding {
     let shown = path.display().to_string();
-    let unusable = |why: String| {
-        Subject::KUBELET_DIRECTORY.failed(
-            format!("{shown} cannot be used: {why}"),
-            format!("{RUN_AS}; if the path is not a directory, remove it and restart the kubelet"),
-        )
-    };
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => access(&shown, writers(path)),
-        Ok(_) => unusable("not a directory".to_owned()),
+    match std::fs::read_dir(path) {
+        Ok(_) => access(&shown, writers(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Subject::KUBELET_DIRECTORY.failed(
             format!("{shown} does not exist"),
             format!(
@@ -45,7 +38,10 @@ fn directory(path: &Path) -> Finding {
                 kubelet::default_device_plugin_dir().display()
             ),
         ),
-        Err(error) => unusable(error_chain(&error)),
+        Err(error) => Subject::KUBELET_DIRECTORY.failed(
+            format!("{shown} cannot be used: {}", error_chain(&error)),
+            format!("{RUN_AS}; if the path is not a directory, remove it and restart the kubelet"),
+        ),
     }
 }
 
@@ -79,11 +75,6 @@ fn access(path: &str, writers: io::Result<Vec<Writer>>) -> Finding {
 }
 
 async fn socket(path: &Path) -> Finding {
-    const RESTART: &str = if cfg!(windows) {
-        "check that the kubelet runs (`Get-Service kubelet`) and read its log; the plugin waits for it"
-    } else {
-        "check that the kubelet runs and read its log; the plugin waits for it"
-    };
     if !uds::is_supported() {
         return Subject::KUBELET_SOCKET.failed(
             "this host has no AF_UNIX sockets, which the kubelet and device plugins need",

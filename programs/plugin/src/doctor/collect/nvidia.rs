@@ -24,23 +24,18 @@ fn gpus(program: &Path) -> Result<Vec<NvidiaGpu>, String> {
 
 /// Parses the lines of the query. The name comes last because it may contain commas.
 fn parse(text: &str) -> Result<Vec<NvidiaGpu>, String> {
+    let gpu = |line: &str| {
+        let mut values = line.splitn(4, ',').map(|value| value.trim().to_owned());
+        Some(NvidiaGpu {
+            index: values.next()?.parse().ok()?,
+            driver_version: values.next()?,
+            driver_model: values.next()?,
+            name: values.next()?,
+        })
+    };
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines
-        .map(|line| {
-            let parts: Vec<&str> = line.splitn(4, ',').map(str::trim).collect();
-            let gpu = match parts.as_slice() {
-                &[index, driver_version, driver_model, name] => {
-                    index.parse().ok().map(|index| NvidiaGpu {
-                        index,
-                        name: name.to_owned(),
-                        driver_version: driver_version.to_owned(),
-                        driver_model: driver_model.to_owned(),
-                    })
-                }
-                _ => None,
-            };
-            gpu.ok_or_else(|| format!("unexpected output of nvidia-smi: `{line}`"))
-        })
+        .map(|line| gpu(line).ok_or_else(|| format!("unexpected output of nvidia-smi: `{line}`")))
         .collect()
 }
 

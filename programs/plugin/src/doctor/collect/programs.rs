@@ -6,55 +6,35 @@ use std::time::Duration;
 
 use devices::{Program, ProgramVersion};
 
+use super::service_command::ServiceCommand;
 use crate::doctor::process::{RunError, run};
 use crate::doctor::stop::Stop;
 
 /// How long a program may take to print its version or configuration.
 const RUN_LIMIT: Duration = Duration::from_secs(10);
 
-/// Where to search for a program.
-pub(super) struct ProgramSearch<'a> {
-    /// Its file name.
-    pub(super) file: &'a str,
-    /// The service that runs it, and the program of that service.
-    pub(super) service: (&'a str, Option<PathBuf>),
-    /// The folders that installers use.
-    pub(super) folders: Vec<PathBuf>,
-    /// The folders of PATH.
-    pub(super) path: Vec<PathBuf>,
-}
-
-impl ProgramSearch<'_> {
-    /// Finds the program and the version it prints for `--version`.
-    pub(super) fn find(&self) -> Program {
-        let Some(found) = self.candidates().find(|path| path.is_file()) else {
-            return Program::NotFound(self.searched());
-        };
-        let printed = stdout_of(&found, &["--version"]);
-        let version = printed.and_then(|text| {
-            ProgramVersion::find(&text)
-                .ok_or_else(|| format!("no version in its output `{}`", first_line(&text)))
-        });
-        Program::Found { path: found.display().to_string(), version }
-    }
-
-    /// The paths to try. The service's program comes first, unless it is a wrapper with
-    /// another name.
-    fn candidates(&self) -> impl Iterator<Item = PathBuf> {
-        let named = |path: &&PathBuf| {
-            path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(self.file))
-        };
-        let service = self.service.1.as_ref().filter(named).cloned();
-        let folders = self.folders.iter().chain(&self.path);
-        service.into_iter().chain(folders.map(|folder| folder.join(self.file)))
-    }
-
-    /// The places for a message.
-    fn searched(&self) -> Vec<String> {
-        let folders = self.folders.iter().map(|folder| folder.display().to_string());
-        let service = format!("the service `{}`", self.service.0);
-        [service].into_iter().chain(folders).chain(["PATH".to_owned()]).collect()
-    }
+/// Finds the program `name` and the version it prints for `--version`. Looks at the program of its
+/// service, unless that is a wrapper with another name, then in `folders`, then in PATH.
+pub(super) fn find(name: &str, service: Option<&ServiceCommand>, folders: &[PathBuf]) -> Program {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let has_name = |path: &PathBuf| path.file_name().is_some_and(|f| f.eq_ignore_ascii_case(&file));
+    let service = service.map(|command| PathBuf::from(&command.program)).filter(has_name);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders_and_path = folders.iter().cloned().chain(std::env::split_paths(&path));
+    let mut candidates =
+        service.into_iter().chain(folders_and_path.map(|folder| folder.join(&file)));
+    let Some(found) = candidates.find(|path| path.is_file()) else {
+        let folders = folders.iter().map(|folder| folder.display().to_string());
+        let service = format!("the service `{name}`");
+        return Program::NotFound(
+            [service].into_iter().chain(folders).chain(["PATH".to_owned()]).collect(),
+        );
+    };
+    let version = stdout_of(&found, &["--version"]).and_then(|text| {
+        ProgramVersion::find(&text)
+            .ok_or_else(|| format!("no version in its output `{}`", first_line(&text)))
+    });
+    Program::Found { path: found.display().to_string(), version }
 }
 
 /// What a program writes to standard output; the text of an error if it cannot be run,

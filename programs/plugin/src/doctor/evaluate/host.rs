@@ -5,9 +5,8 @@ use devices::{
 };
 use win32::NEEDED_WINDOWS;
 
-use crate::doctor::facts::{MachineFacts, NodeFacts};
 use crate::doctor::finding::{Finding, Subject};
-use crate::doctor::image::Compatibility;
+use crate::doctor::image::{ImageVersion, runnable_images};
 
 /// The first supported build: Windows Server 2019 and Windows 10 version 1809.
 const FIRST_BUILD: u32 = 17_763;
@@ -31,24 +30,21 @@ pub(super) fn windows(host: &HostFacts) -> Finding {
         let what = format!("{name} cannot list DirectX adapters");
         return Subject::WINDOWS.failed(what, format!("use a newer Windows: {NEEDED_WINDOWS}"));
     }
-    if provides_files(host) {
-        return Subject::WINDOWS.ok(format!(
-            "{name}; Windows itself provides the driver's runtime files to containers, so the \
-             plugin mounts none with runtimeMounts: auto"
-        ));
-    }
-    if build.build < FIRST_BUILD_WITH_DXCORE {
-        return Subject::WINDOWS.ok(format!(
-            "{name}; it has no DXCore, so the graphics kernel lists the adapters; the plugin \
-             mounts the driver's runtime files"
-        ));
-    }
-    Subject::WINDOWS.ok(format!("{name}; the plugin mounts the driver's runtime files"))
+    let note = if build.build >= FIRST_BUILD_WITHOUT_MOUNTS {
+        "Windows itself provides the driver's runtime files to containers, so the plugin mounts \
+         none with runtimeMounts: auto"
+    } else if build.build < FIRST_BUILD_WITH_DXCORE {
+        "it has no DXCore, so the graphics kernel lists the adapters; the plugin mounts the \
+         driver's runtime files"
+    } else {
+        "the plugin mounts the driver's runtime files"
+    };
+    Subject::WINDOWS.ok(format!("{name}; {note}"))
 }
 
 /// The Host Compute Service.
-pub(super) fn hcs(machine: &MachineFacts) -> Finding {
-    if let Some(HcsFailure { kind, message }) = &machine.software.hcs_failure {
+pub(super) fn hcs(host: &HostFacts, failure: Option<&HcsFailure>) -> Finding {
+    if let Some(HcsFailure { kind, message }) = failure {
         return match kind {
             HcsFailureKind::Missing => Subject::HCS.failed(
                 message,
@@ -62,12 +58,12 @@ pub(super) fn hcs(machine: &MachineFacts) -> Finding {
             ),
         };
     }
-    let schemas: Vec<String> = machine.host.hcs_schemas.iter().map(ToString::to_string).collect();
+    let schemas: Vec<String> = host.hcs_schemas.iter().map(ToString::to_string).collect();
     if schemas.is_empty() {
         return Subject::HCS.skipped("the inventory lists no HCS schemas");
     }
     let list = schemas.join(", ");
-    if takes_location_paths(&machine.host) {
+    if takes_location_paths(host) {
         return Subject::HCS.ok(format!("schema {list} supports devices by location path"));
     }
     Subject::HCS.warning(
@@ -79,45 +75,27 @@ pub(super) fn hcs(machine: &MachineFacts) -> Finding {
 }
 
 /// An image's OS version against the host's.
-pub(super) fn image(facts: &NodeFacts) -> Finding {
-    let Some(image) = facts.image else {
+pub(super) fn image(host: &HostFacts, image: Option<ImageVersion>) -> Finding {
+    let Some(image) = image else {
         return Subject::IMAGE
             .skipped("no image given; set its OS version with --image-os-version");
     };
-    let Some(host) = facts.machine.host.build else {
+    let Some(build) = host.build else {
         return Subject::IMAGE.skipped("the inventory does not contain the Windows build");
     };
-    let rebuild = |builds: String| {
+    let runnable = runnable_images(build);
+    if runnable.contains(&image) {
+        return Subject::IMAGE.ok(format!("images of {image} run on build {build}"));
+    }
+    let are = if image > *runnable.end() { "newer than" } else { "too old for" };
+    let (oldest, newest) = (runnable.start().build, runnable.end().build);
+    let builds =
+        if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") };
+    Subject::IMAGE.failed(
+        format!("images of {image} are {are} build {build} and do not start on it"),
         format!(
             "GPUs need process isolation, which requires a matching version: rebuild the image \
              on a base image of build {builds}, or run it on another host"
-        )
-    };
-    match image.compatibility_with(host) {
-        Compatibility::Runs => Subject::IMAGE.ok(format!("images of {image} run on build {host}")),
-        Compatibility::Unsupported => Subject::IMAGE.warning(
-            format!(
-                "Windows Server 2016 supports only images of its own revision, {host}; the image \
-                 has {image}"
-            ),
-            format!("rebuild the image on the base image of {host}"),
         ),
-        Compatibility::TooNew => Subject::IMAGE.failed(
-            format!("images of {image} are newer than build {host} and do not start on it"),
-            rebuild(host.build.to_string()),
-        ),
-        Compatibility::TooOld { oldest } => Subject::IMAGE.failed(
-            format!("images of {image} are too old for build {host} and do not start on it"),
-            rebuild(if oldest == host.build {
-                oldest.to_string()
-            } else {
-                format!("{oldest} to {}", host.build)
-            }),
-        ),
-    }
-}
-
-/// Whether Windows itself provides the driver's runtime files to containers.
-pub(super) fn provides_files(host: &HostFacts) -> bool {
-    host.build.is_some_and(|build| build.build >= FIRST_BUILD_WITHOUT_MOUNTS)
+    )
 }

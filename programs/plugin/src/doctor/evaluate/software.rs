@@ -1,9 +1,8 @@
-//! The node's own software: containerd, the kubelet, its directory and its socket.
+//! The node's own software: containerd and the kubelet.
 
 use devices::{Containerd, Program};
 
-use super::{NEVER_IN_INVENTORY, NOT_IN_INVENTORY};
-use crate::doctor::facts::NodeFacts;
+use super::NOT_IN_INVENTORY;
 use crate::doctor::finding::{Finding, Subject};
 
 /// The first containerd whose CRI passes devices to Windows containers
@@ -80,13 +79,4 @@ pub(super) fn kubelet(fact: Option<&Program>) -> Finding {
             )
         }
     }
-}
-
-/// The kubelet's device plugin directory and its socket.
-pub(super) fn directory(facts: &NodeFacts) -> [Finding; 2] {
-    let unknown = || {
-        let subjects = [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET];
-        subjects.map(|subject| subject.skipped(NEVER_IN_INVENTORY))
-    };
-    facts.directory.clone().unwrap_or_else(unknown)
 }

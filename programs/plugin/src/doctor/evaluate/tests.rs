@@ -8,12 +8,12 @@ use devices::{
     Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
     CopyToVmValue, Destination, DriverStore, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
     Luid, NodeSoftware, NvidiaGpu, Nvml, Policy, Program, ProgramVersion, RuntimeMounts,
-    StoreFiles, StorePath, Vendor, Visibility, WarningEffect, Wow64,
+    StoreFiles, StorePath, Vendor, Visibility, WarningEffect,
 };
 use node::cli::Failure;
 
 use super::evaluate;
-use crate::doctor::facts::{MachineFacts, NodeFacts};
+use crate::doctor::facts::NodeFacts;
 use crate::doctor::finding::{Finding, Status, Subject};
 
 /// Every subject, in the order of the report.
@@ -43,25 +43,29 @@ fn healthy() -> NodeFacts {
         path: path.to_owned(),
         version: ProgramVersion::find(version).ok_or_else(String::new),
     };
+    snapshot.node = NodeSoftware {
+        hcs_failure: None,
+        containerd: Some(Containerd {
+            program: found(r"C:\containerd.exe", "1.7.22"),
+            disabled_plugins: Some(vec![]),
+        }),
+        kubelet: Some(found(r"C:\k\kubelet.exe", "v1.31.1")),
+        nvml: Some(nvml(&["WDDM"])),
+    };
     NodeFacts {
-        machine: MachineFacts {
-            host: snapshot.host.clone(),
-            software: NodeSoftware {
-                hcs_failure: None,
-                containerd: Some(Containerd {
-                    program: found(r"C:\containerd.exe", "1.7.22"),
-                    disabled_plugins: Some(vec![]),
-                }),
-                kubelet: Some(found(r"C:\k\kubelet.exe", "v1.31.1")),
-                nvml: Some(nvml(&["WDDM"])),
-            },
-            adapters: Ok(snapshot),
-            missing_launcher_files: vec![],
-        },
+        snapshot,
+        unread: None,
+        missing_launcher_files: vec![],
         image: Some("10.0.20348.x".parse().unwrap()),
-        directory: Some([Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|s| s.ok(""))),
+        directory: [Subject::KUBELET_DIRECTORY, Subject::KUBELET_SOCKET].map(|s| s.ok("")),
         configuration: Ok(configuration()),
     }
+}
+
+/// A node whose adapters cannot be read.
+fn unreadable(facts: &mut NodeFacts) {
+    facts.unread = Some(Failure::runtime(anyhow!("no dxcore.dll")));
+    facts.snapshot.adapters.clear();
 }
 
 fn two_gpus() -> HostSnapshot {
@@ -103,7 +107,7 @@ fn only(subject: Subject, change: impl FnOnce(&mut NodeFacts)) -> (Status, Strin
 }
 
 fn adapters(facts: &mut NodeFacts) -> &mut Vec<Adapter> {
-    &mut facts.machine.adapters.as_mut().unwrap().adapters
+    &mut facts.snapshot.adapters
 }
 
 fn store(facts: &mut NodeFacts) -> &mut DriverStore {
@@ -123,7 +127,7 @@ fn a_healthy_node_is_ok_in_every_subject() {
 #[test]
 fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_files() {
     let build = |build: &str| {
-        only(Subject::WINDOWS, |facts| facts.machine.host.build = Some(build.parse().unwrap()))
+        only(Subject::WINDOWS, |facts| facts.snapshot.host.build = Some(build.parse().unwrap()))
     };
     for (version, status, text) in [
         ("10.0.14393.5582", Status::Failed, "cannot list"),
@@ -138,7 +142,7 @@ fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_
         assert_eq!(found, status, "{version}");
         assert!(what.contains(text) && what.contains(version), "{what}");
     }
-    let unknown = only(Subject::WINDOWS, |facts| facts.machine.host = HostFacts::default());
+    let unknown = only(Subject::WINDOWS, |facts| facts.snapshot.host = HostFacts::default());
     assert_eq!(unknown.0, Status::Skipped);
 }
 
@@ -146,8 +150,8 @@ fn windows_must_be_supported_and_the_line_names_who_lists_adapters_and_provides_
 fn hcs_is_missing_unresponsive_old_or_unknown() {
     let failed = |kind, message: &str| {
         only(Subject::HCS, |facts| {
-            facts.machine.host.hcs_schemas.clear();
-            facts.machine.software.hcs_failure =
+            facts.snapshot.host.hcs_schemas.clear();
+            facts.snapshot.node.hcs_failure =
                 Some(HcsFailure { kind, message: message.to_owned() });
         })
     };
@@ -155,10 +159,10 @@ fn hcs_is_missing_unresponsive_old_or_unknown() {
     assert_eq!(missing, (Status::Failed, "no HCS".to_owned()));
     let unresponsive = failed(HcsFailureKind::Unresponsive, "refused");
     assert_eq!(unresponsive, (Status::Warning, "refused".to_owned()));
-    let unknown = only(Subject::HCS, |facts| facts.machine.host.hcs_schemas.clear());
+    let unknown = only(Subject::HCS, |facts| facts.snapshot.host.hcs_schemas.clear());
     assert_eq!(unknown.0, Status::Skipped);
     let (status, what) = only(Subject::HCS, |facts| {
-        facts.machine.host.hcs_schemas = vec!["2.1".parse().unwrap()];
+        facts.snapshot.host.hcs_schemas = vec!["2.1".parse().unwrap()];
     });
     assert_eq!((status, what.starts_with("schema 2.1 ")), (Status::Warning, true));
 }
@@ -170,14 +174,14 @@ fn an_image_is_checked_when_both_versions_are_known() {
     assert_eq!(image("10.0.20348.1").0, Status::Ok);
     assert_eq!(image("10.0.17763").0, Status::Failed);
     assert_eq!(image("10.0.26100").0, Status::Failed);
-    let (status, what) = only(Subject::IMAGE, |facts| {
-        facts.machine.host.build = Some("10.0.14393.2".parse().unwrap());
-        facts.image = Some("10.0.14393.1".parse().unwrap());
+    let too_old = changed(Subject::IMAGE, |facts| {
+        facts.snapshot.host.build = Some("10.0.26100.1".parse().unwrap());
+        facts.image = Some("10.0.17763.1".parse().unwrap());
     });
-    assert_eq!(status, Status::Warning);
-    assert!(what.contains("10.0.14393.2") && what.contains("10.0.14393.1"), "{what}");
+    assert!(too_old[0].what.starts_with("images of 10.0.17763 are too old for build 10.0.26100.1"));
+    assert!(too_old[0].hint.as_ref().unwrap().contains("build 20348 to 26100"), "{too_old:?}");
     assert_eq!(only(Subject::IMAGE, |facts| facts.image = None).0, Status::Skipped);
-    let unknown = only(Subject::IMAGE, |facts| facts.machine.host.build = None);
+    let unknown = only(Subject::IMAGE, |facts| facts.snapshot.host.build = None);
     assert_eq!(unknown.0, Status::Skipped);
 }
 
@@ -190,7 +194,7 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
         };
         let disabled_plugins = disabled.map(|list| list.iter().map(|p| (*p).to_owned()).collect());
         let containerd = Containerd { program: found, disabled_plugins };
-        only(Subject::CONTAINERD, |facts| facts.machine.software.containerd = Some(containerd))
+        only(Subject::CONTAINERD, |facts| facts.snapshot.node.containerd = Some(containerd))
     };
     assert_eq!(containerd(Ok("1.6.36"), Some(&[])).0, Status::Failed);
     assert_eq!(containerd(Ok("1.7.0"), Some(&[])).0, Status::Ok);
@@ -203,7 +207,7 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
     assert_eq!(containerd(Err("no answer"), None).0, Status::Warning);
     let (status, what) = only(Subject::CONTAINERD, |facts| {
         let program = Program::NotFound(vec!["PATH".to_owned()]);
-        facts.machine.software.containerd = Some(Containerd { program, disabled_plugins: None });
+        facts.snapshot.node.containerd = Some(Containerd { program, disabled_plugins: None });
     });
     assert_eq!((status, what.as_str()), (Status::Failed, "no containerd found in PATH"));
 }
@@ -211,7 +215,7 @@ fn containerd_must_be_new_enough_with_its_cri_enabled() {
 #[test]
 fn kubelets_before_1_26_are_not_supported() {
     let kubelet =
-        |program| only(Subject::KUBELET, |facts| facts.machine.software.kubelet = Some(program)).0;
+        |program| only(Subject::KUBELET, |facts| facts.snapshot.node.kubelet = Some(program)).0;
     let found = |version: &str| Program::Found {
         path: r"C:\k\kubelet.exe".to_owned(),
         version: ProgramVersion::find(version).ok_or_else(|| "nonsense".to_owned()),
@@ -223,14 +227,16 @@ fn kubelets_before_1_26_are_not_supported() {
 }
 
 #[test]
-fn an_invalid_configuration_is_a_problem_and_leaves_only_resources_unchecked() {
+fn an_invalid_configuration_is_a_problem_and_leaves_resources_and_files_unchecked() {
     let error = || Failure::usage(anyhow!("key `x`")).hint("did you mean y");
     let checks = changed(Subject::CONFIGURATION, |facts| facts.configuration = Err(error()));
     assert_eq!(checks[0].status, Status::Failed);
     assert_eq!(checks[0].what, "key `x`");
     assert_eq!(checks[0].hint.as_deref(), Some("did you mean y"));
-    let resources = only(Subject::RESOURCES, |facts| facts.configuration = Err(error()));
-    assert_eq!(resources.0, Status::Skipped);
+    for subject in [Subject::RESOURCES, Subject::RUNTIME_FILES] {
+        let found = only(subject, |facts| facts.configuration = Err(error()));
+        assert_eq!(found.0, Status::Skipped);
+    }
 }
 
 /// Additional mounts of one file for `vendor`.
@@ -243,69 +249,45 @@ fn mounts_for(vendor: Vendor) -> AdditionalMounts {
 }
 
 #[test]
-fn additional_mounts_that_auto_does_not_apply_are_a_warning() {
-    let warnings = |build: &str, container: ContainerPolicy| {
-        let checks = changed(Subject::CONFIGURATION, |facts| {
-            facts.machine.host.build = Some(build.parse().unwrap());
+fn additional_mounts_are_judged_as_they_are_planned() {
+    let files = |build: &str, runtime_mounts, vendor| {
+        changed(Subject::RUNTIME_FILES, |facts| {
+            facts.snapshot.host.build = Some(build.parse().unwrap());
             let policy = &mut facts.configuration.as_mut().unwrap().policy;
-            policy.models[0].container = Arc::new(container);
-        });
-        let warnings = checks.into_iter().filter(|check| check.status == Status::Warning);
-        warnings.map(|c| (c.object.unwrap(), c.what, c.hint.unwrap())).collect::<Vec<_>>()
-    };
-    let container = |runtime_mounts, vendor, wow64_vendor| ContainerPolicy {
-        runtime_mounts,
-        additional: mounts_for(vendor),
-        additional_wow64: mounts_for(wow64_vendor),
-        ..Default::default()
+            policy.models[0].container = Arc::new(ContainerPolicy {
+                runtime_mounts,
+                additional: mounts_for(vendor),
+                ..Default::default()
+            });
+        })
     };
     let (auto, nvidia, amd) = (RuntimeMounts::Auto, Vendor::Nvidia, Vendor::Amd);
     let (server_2022, server_2025) = ("10.0.20348.1547", "10.0.26100.1742");
 
-    let found = warnings(server_2025, container(auto, nvidia, nvidia));
-    let [(object, what, hint)] = found.as_slice() else { panic!("{found:?}") };
-    assert_eq!(object, "wddm");
-    assert_eq!(
-        what,
-        "additionalMounts and additionalMountsWow64 are not applied: runtimeMounts is auto, which \
-         mounts no files from Windows build 26100 on"
-    );
-    assert!(hint.contains("`runtimeMounts: extra`"), "{hint}");
-    let what = |container| warnings(server_2025, container).swap_remove(0).1;
-    assert!(what(container(auto, nvidia, amd)).starts_with("additionalMounts is not applied"));
-    assert!(what(container(auto, amd, nvidia)).starts_with("additionalMountsWow64 is not applied"));
+    let found = files(server_2025, auto, nvidia);
+    let [none, warning] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(none.status, Status::Ok);
+    assert!(none.what.starts_with("none is mounted: runtimeMounts is auto"), "{none:?}");
+    assert_eq!(warning.status, Status::Warning);
+    let what = "additional mounts are not applied: runtimeMounts is auto";
+    assert!(warning.what.starts_with(what), "{warning:?}");
+    assert!(warning.hint.as_ref().unwrap().contains("`runtimeMounts: extra`"), "{warning:?}");
 
-    // Nothing to warn of: an older build, another mode, no device of the vendor, no mounts.
-    assert!(warnings(server_2022, container(auto, nvidia, nvidia)).is_empty());
-    for mode in [RuntimeMounts::Always, RuntimeMounts::Never] {
-        assert!(warnings(server_2025, container(mode, nvidia, nvidia)).is_empty(), "{mode:?}");
+    // The file of the configuration is missing from the folder.
+    let missing = files(server_2022, auto, nvidia);
+    assert_eq!((missing.len(), missing[0].status), (1, Status::Warning));
+    assert!(missing[0].what.starts_with("1 of 18 missing from "), "{missing:?}");
+    assert!(missing[0].what.ends_with("extra.dll"), "{missing:?}");
+
+    // Nothing to warn of: another mode, no device of the vendor.
+    for (build, mode, vendor) in [
+        (server_2025, RuntimeMounts::Never, nvidia),
+        (server_2025, auto, amd),
+        (server_2022, auto, amd),
+    ] {
+        let found = files(build, mode, vendor);
+        assert!(found.iter().all(|check| check.status == Status::Ok), "{mode:?}: {found:?}");
     }
-    assert!(warnings(server_2025, container(auto, amd, amd)).is_empty());
-    assert!(warnings(server_2025, ContainerPolicy::default()).is_empty());
-}
-
-#[test]
-fn additional_mounts_into_syswow64_need_that_folder() {
-    let whats = |build: &str| {
-        let checks = changed(Subject::CONFIGURATION, |facts| {
-            facts.machine.host.build = Some(build.parse().unwrap());
-            facts.machine.host.wow64 = Wow64::Absent;
-            let policy = &mut facts.configuration.as_mut().unwrap().policy;
-            policy.models[0].container = Arc::new(ContainerPolicy {
-                additional: mounts_for(Vendor::Nvidia),
-                additional_wow64: mounts_for(Vendor::Nvidia),
-                ..Default::default()
-            });
-        });
-        let warnings = checks.into_iter().filter(|check| check.status == Status::Warning);
-        warnings.map(|check| check.what).collect::<Vec<_>>()
-    };
-    let wow64 = "additionalMountsWow64 is not applied: this host has no SysWOW64 folder";
-    assert_eq!(whats("10.0.20348.1547"), [wow64]);
-    let on_server_2025 = whats("10.0.26100.1742");
-    assert_eq!(on_server_2025[0], wow64);
-    assert!(on_server_2025[1].starts_with("additionalMounts is not applied: runtimeMounts"));
-    assert_eq!(on_server_2025.len(), 2);
 }
 
 #[test]
@@ -314,9 +296,12 @@ fn a_device_has_driver_version_date_and_problem_code() {
         adapters(facts)[0].driver_version = Some("31.0.15.2849".parse().unwrap());
         adapters(facts)[0].pnp.as_mut().unwrap().driver_date = Some("2023-02-14".parse().unwrap());
     });
-    assert_eq!((status, what.as_str()), (Status::Ok, "driver 31.0.15.2849 of 2023-02-14"));
+    assert_eq!(
+        (status, what.as_str()),
+        (Status::Ok, "driver version 31.0.15.2849, date 2023-02-14")
+    );
     let (_, what) = only(Subject::DEVICE, |_| ());
-    assert_eq!(what, "driver version and date not known");
+    assert_eq!(what, "driver version not known, date not known");
     let (status, what) = only(Subject::DEVICE, |facts| {
         adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
     });
@@ -328,7 +313,7 @@ fn a_device_has_driver_version_date_and_problem_code() {
 #[test]
 fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
     let mut facts = healthy();
-    facts.machine.adapters = Err(Failure::runtime(anyhow!("no dxcore.dll")));
+    unreadable(&mut facts);
     let checks = evaluate(&facts);
     let with = |status| {
         let subjects = checks.iter().filter(move |check| check.status == status);
@@ -338,10 +323,10 @@ fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
     let unknown = [Subject::RUNTIME_FILES, Subject::RESOURCES, Subject::VISIBILITY];
     assert_eq!(with(Status::Skipped), unknown);
     let nvml = only(Subject::NVML, |facts| {
-        facts.machine.adapters = Err(Failure::runtime(anyhow!("no dxcore.dll")));
-        facts.machine.software.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
+        unreadable(facts);
+        facts.snapshot.node.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
     });
-    assert_eq!(nvml.0, Status::Skipped);
+    assert_eq!(nvml.0, Status::Ok);
 }
 
 #[test]
@@ -349,7 +334,7 @@ fn an_adapter_that_is_read_in_part_is_a_warning() {
     let checks = changed(Subject::DEVICE, |facts| {
         let warning =
             |effect, text: &str| AdapterWarning { luid: Luid(7), text: text.into(), effect };
-        let snapshot = facts.machine.adapters.as_mut().unwrap();
+        let snapshot = &mut facts.snapshot;
         snapshot.warnings.push(warning(WarningEffect::Incomplete, "its folder was not read"));
         snapshot.warnings.push(warning(WarningEffect::Skipped, "it was not read at all"));
     });
@@ -359,9 +344,9 @@ fn an_adapter_that_is_read_in_part_is_a_warning() {
 }
 
 #[test]
-fn named_files_are_compared_with_the_driver_store_folder() {
+fn runtime_files_are_judged_as_they_are_planned() {
     let files = |change: &dyn Fn(&mut NodeFacts)| only(Subject::RUNTIME_FILES, change);
-    assert_eq!(files(&|_| ()), (Status::Ok, "14 named, all present".to_owned()));
+    assert_eq!(files(&|_| ()), (Status::Ok, "mounted in containers: 17".to_owned()));
     let (status, what) = files(&|facts| {
         if let StoreFiles::Listed(files) = &mut store(facts).files {
             files.retain(|file| {
@@ -370,45 +355,40 @@ fn named_files_are_compared_with_the_driver_store_folder() {
         }
     });
     assert_eq!(status, Status::Warning);
-    assert!(what.starts_with("9 of 14 missing") && what.ends_with("and 4 more"), "{what}");
-    let modern = files(&|facts| {
-        facts.machine.host.build = Some("10.0.26100.1".parse().unwrap());
+    assert!(
+        what.starts_with("9 of 17 missing from ") && what.ends_with(", OpenCL32.dll"),
+        "{what}"
+    );
+    let unnamed = files(&|facts| {
+        store(facts).copy_to_vm.clear();
         store(facts).files = StoreFiles::Listed([].into());
     });
-    assert_eq!(modern.0, Status::Ok);
-    let unlisted = files(&|facts| store(facts).files = StoreFiles::EveryNamed);
-    assert_eq!(unlisted.0, Status::Skipped);
-    let unread = files(&|facts| store(facts).files = StoreFiles::OnDisk);
-    assert_eq!(unread.0, Status::Skipped);
-    assert_eq!(files(&|facts| store(facts).copy_to_vm.clear()).0, Status::Ok);
-    let guest = files(&|facts| {
-        store(facts).path = r"C:\Windows\System32\HostDriverStore\FileRepository\x".into();
+    assert_eq!(unnamed.0, Status::Ok);
+    assert!(unnamed.1.starts_with("the driver names none"), "{}", unnamed.1);
+    let modern = files(&|facts| {
+        facts.snapshot.host.build = Some("10.0.26100.1".parse().unwrap());
+        adapters(facts)[0].driver_store = None;
     });
-    assert_eq!(guest, (Status::Ok, "14 named, all present".to_owned()));
-    let inside = files(&|facts| facts.machine.host.inside_container = true);
+    assert_eq!(modern.0, Status::Ok);
+    assert!(modern.1.starts_with("none is mounted: runtimeMounts is auto"), "{}", modern.1);
+    let inside = files(&|facts| facts.snapshot.host.inside_container = true);
     assert_eq!(inside.0, Status::Warning);
     assert!(inside.1.contains("inside a container"), "{}", inside.1);
-    assert_eq!(files(&|facts| adapters(facts)[0].driver_store = None).0, Status::Warning);
+    let unknown = files(&|facts| adapters(facts)[0].driver_store = None);
+    assert_eq!(unknown.0, Status::Warning);
+    assert!(unknown.1.contains("is unknown, so containers get only DirectX"), "{}", unknown.1);
     let elsewhere = files(&|facts| store(facts).path = r"\\server\share\nv".to_owned());
     assert_eq!(elsewhere.0, Status::Warning);
-    assert!(
-        elsewhere.1.contains(r"`\\server\share\nv` is not below C:\Windows"),
-        "{}",
-        elsewhere.1
-    );
-    let unneeded = files(&|facts| {
-        adapters(facts)[0].driver_store = None;
-        facts.machine.host.build = Some("10.0.26100.1".parse().unwrap());
-    });
-    assert_eq!(unneeded.0, Status::Ok);
+    let what = r"`\\server\share\nv` is not below C:\Windows";
+    assert!(elsewhere.1.contains(what), "{}", elsewhere.1);
 }
 
 #[test]
-fn a_host_without_syswow64_needs_no_32_bit_files() {
-    let without = only(Subject::RUNTIME_FILES, |facts| facts.machine.host.wow64 = Wow64::Absent);
-    let what = "8 named, all present; this host has no SysWOW64 folder, so 6 32-bit files are not \
-                mounted";
-    assert_eq!(without, (Status::Ok, what.to_owned()));
+fn a_device_that_cannot_be_allocated_has_no_files() {
+    let broken = changed(Subject::RUNTIME_FILES, |facts| {
+        adapters(facts)[0].pnp.as_mut().unwrap().problem_code = 43;
+    });
+    assert_eq!(broken, []);
 }
 
 #[test]
@@ -419,7 +399,7 @@ fn registry_values_without_a_usable_file_are_a_warning() {
     });
     assert_eq!(checks.len(), 2, "{checks:?}");
     assert_eq!(checks[1].status, Status::Warning);
-    assert!(checks[1].what.starts_with("1 registry value is ignored: CopyToVmWhenNewer `99`"));
+    assert!(checks[1].what.starts_with("registry values are ignored: CopyToVmWhenNewer `99`"));
 }
 
 #[test]
@@ -449,7 +429,7 @@ fn a_configured_launcher_that_is_missing_is_a_problem() {
     let file = "directx-visible-filter.dll";
     let with = |missing: &[&'static str], visibility| {
         changed(Subject::VISIBILITY, |facts| {
-            facts.machine.missing_launcher_files = missing.to_vec();
+            facts.missing_launcher_files = missing.to_vec();
             let Policy { models } = &mut facts.configuration.as_mut().unwrap().policy;
             Arc::make_mut(&mut models[0].container).visibility = visibility;
         })
@@ -484,7 +464,7 @@ fn a_rule_without_a_device_is_a_warning() {
 #[test]
 fn containers_can_see_all_of_several_gpus() {
     let (status, what) = only(Subject::VISIBILITY, |facts| {
-        facts.machine.adapters = Ok(two_gpus());
+        facts.snapshot.adapters = two_gpus().adapters;
     });
     assert_eq!((status, what.contains("all 2 GPUs")), (Status::Warning, true));
     assert_eq!(only(Subject::VISIBILITY, |facts| adapters(facts).clear()).0, Status::Ok);
@@ -494,7 +474,7 @@ fn containers_can_see_all_of_several_gpus() {
 fn nvml_is_needed_only_with_an_nvidia_device() {
     let status = |nvml: Nvml, nvidia: bool| {
         only(Subject::NVML, |facts| {
-            facts.machine.software.nvml = Some(nvml);
+            facts.snapshot.node.nvml = Some(nvml);
             if !nvidia {
                 adapters(facts).clear();
             }
@@ -508,7 +488,7 @@ fn nvml_is_needed_only_with_an_nvidia_device() {
     assert_eq!(status(broken, true), Status::Warning);
     assert_eq!(status(nvml(&["WDDM", "MCDM"]), true), Status::Ok);
     let (status, what) = only(Subject::NVML, |facts| {
-        facts.machine.software.nvml = Some(nvml(&["WDDM", "TCC"]));
+        facts.snapshot.node.nvml = Some(nvml(&["WDDM", "TCC"]));
     });
     assert_eq!(status, Status::Warning);
     assert!(what.ends_with("GPU 1 (NVIDIA Tesla T4)"), "{what}");
@@ -517,19 +497,11 @@ fn nvml_is_needed_only_with_an_nvidia_device() {
 #[test]
 fn an_inventory_leaves_unchecked_what_it_does_not_contain() {
     let mut facts = healthy();
-    facts.machine.software.containerd = None;
-    facts.machine.software.kubelet = None;
-    facts.machine.software.nvml = None;
-    facts.directory = None;
+    facts.snapshot.node.containerd = None;
+    facts.snapshot.node.kubelet = None;
+    facts.snapshot.node.nvml = None;
     let checks = evaluate(&facts);
     let unchecked: Vec<_> =
         checks.iter().filter(|c| c.status == Status::Skipped).map(|c| c.subject).collect();
-    let expected = [
-        Subject::CONTAINERD,
-        Subject::KUBELET,
-        Subject::KUBELET_DIRECTORY,
-        Subject::KUBELET_SOCKET,
-        Subject::NVML,
-    ];
-    assert_eq!(unchecked, expected);
+    assert_eq!(unchecked, [Subject::CONTAINERD, Subject::KUBELET, Subject::NVML]);
 }

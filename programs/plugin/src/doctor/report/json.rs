@@ -1,126 +1,111 @@
 //! The report for programs.
 
+use node::cli::{Failure, print_json};
 use serde::{Serialize, Serializer};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
-use super::summary::{DeviceSummary, Versions};
-use super::{Report, outcome, verdict};
-use crate::doctor::finding::{Finding, Measurement, Status, Value, count};
+use super::summary::{DEVICE, devices, versions};
+use super::{Names, OUTCOMES, Report, counts, name};
+use crate::doctor::finding::{Finding, Value};
 
-/// The document about what was looked at, and about what was tried.
-#[derive(Serialize)]
-#[serde(untagged)]
-pub(super) enum Document<'r> {
-    Looked {
-        counts: Counts<'r>,
-        checks: Vec<Check<'r>>,
-    },
-    Tried {
-        counts: Counts<'r>,
-        interrupted: bool,
-        versions: &'r Versions,
-        devices: &'r [DeviceSummary],
-        steps: Vec<Step<'r>>,
-        doctor: Vec<Check<'r>>,
-    },
-}
+/// The keys of counts, and the verdicts, of what was looked at.
+const COUNTS: Names = ["problem", "warning", "ok", "notChecked"];
+const VERDICTS: Names = ["problem", "warning", "ok", "not-checked"];
 
-/// The number of findings with each status, under its name.
-pub(super) struct Counts<'r> {
-    findings: &'r [Finding],
-    names: [(&'static str, Status); 4],
-}
+/// Names and their values, as one object in this order.
+struct Object(Vec<(&'static str, Json)>);
 
-const CHECKS: [(&str, Status); 4] = [
-    ("problem", Status::Failed),
-    ("warning", Status::Warning),
-    ("ok", Status::Ok),
-    ("notChecked", Status::Skipped),
-];
-
-const STEPS: [(&str, Status); 4] = [
-    ("failed", Status::Failed),
-    ("warning", Status::Warning),
-    ("ok", Status::Ok),
-    ("skipped", Status::Skipped),
-];
-
-impl Serialize for Counts<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let counts = self.names.iter().map(|(name, status)| (name, count(self.findings, *status)));
-        serializer.collect_map(counts)
+impl Object {
+    fn of<V: Serialize>(values: impl IntoIterator<Item = (&'static str, V)>) -> Object {
+        Object(values.into_iter().map(|(name, value)| (name, json!(value))).collect())
     }
 }
 
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// What was looked at.
 #[derive(Serialize)]
-pub(super) struct Check<'r> {
+struct Looked<'r> {
+    counts: Object,
+    checks: Vec<Check<'r>>,
+}
+
+/// What was tried, after what was looked at.
+#[derive(Serialize)]
+struct Tried<'r> {
+    counts: Object,
+    interrupted: bool,
+    versions: Object,
+    devices: Vec<Object>,
+    steps: Vec<Outcome<'r>>,
+    doctor: Vec<Check<'r>>,
+}
+
+#[derive(Serialize)]
+struct Check<'r> {
     subject: &'r str,
     object: Option<&'r str>,
-    verdict: String,
+    verdict: &'r str,
     what: &'r str,
     advice: Option<&'r str>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Step<'r> {
-    #[serde(rename = "step")]
-    name: &'r str,
+struct Outcome<'r> {
+    step: &'r str,
     object: Option<&'r str>,
     result: &'r str,
     what: &'r str,
-    #[serde(serialize_with = "measurements")]
-    measurements: &'r [Measurement],
+    measurements: Object,
     details: &'r [String],
     hint: Option<&'r str>,
 }
 
-pub(super) fn document(report: &Report) -> Document<'_> {
-    let checks: Vec<_> = report.checks.iter().map(Check::of).collect();
+pub(super) fn print(report: &Report) -> Result<(), Failure> {
+    let checks: Vec<_> = report.checks.iter().map(check).collect();
     let Some(steps) = &report.steps else {
-        let counts = Counts { findings: &report.checks, names: CHECKS };
-        return Document::Looked { counts, checks };
+        let counts = Object::of(counts(&report.checks, COUNTS));
+        return print_json(&Looked { counts, checks });
     };
-    Document::Tried {
-        counts: Counts { findings: steps, names: STEPS },
+    let versions = versions(&report.snapshot);
+    let devices = devices(&report.snapshot).into_iter();
+    print_json(&Tried {
+        counts: Object::of(counts(steps, OUTCOMES)),
         interrupted: report.interrupted,
-        versions: &report.versions,
-        devices: &report.devices,
-        steps: steps.iter().map(Step::of).collect(),
+        versions: Object::of(versions.map(|(key, _, version)| (key, version))),
+        devices: devices.map(|device| Object::of(DEVICE.into_iter().zip(device))).collect(),
+        steps: steps.iter().map(step).collect(),
         doctor: checks,
+    })
+}
+
+fn check(finding: &Finding) -> Check<'_> {
+    Check {
+        subject: finding.subject.0,
+        object: finding.object.as_deref(),
+        verdict: name(VERDICTS, finding.status),
+        what: &finding.what,
+        advice: finding.hint.as_deref(),
     }
 }
 
-impl Check<'_> {
-    fn of(finding: &Finding) -> Check<'_> {
-        Check {
-            subject: finding.subject.0,
-            object: finding.object.as_deref(),
-            verdict: verdict(finding.status).replace(' ', "-"),
-            what: &finding.what,
-            advice: finding.hint.as_deref(),
-        }
+fn step(finding: &Finding) -> Outcome<'_> {
+    let measurements = finding.measurements.iter().map(|(key, value)| match value {
+        // Milliseconds with three decimals.
+        Value::Time(time) => (*key, json!((time.as_secs_f64() * 1_000_000.0).round() / 1000.0)),
+        Value::Count(count) => (*key, json!(count)),
+    });
+    Outcome {
+        step: finding.subject.0,
+        object: finding.object.as_deref(),
+        result: name(OUTCOMES, finding.status),
+        what: &finding.what,
+        measurements: Object::of(measurements),
+        details: &finding.details,
+        hint: finding.hint.as_deref(),
     }
-}
-
-impl Step<'_> {
-    fn of(finding: &Finding) -> Step<'_> {
-        Step {
-            name: finding.subject.0,
-            object: finding.object.as_deref(),
-            result: outcome(finding.status),
-            what: &finding.what,
-            measurements: &finding.measurements,
-            details: &finding.details,
-            hint: finding.hint.as_deref(),
-        }
-    }
-}
-
-/// As one object. Times are milliseconds with three decimals.
-fn measurements<S: Serializer>(list: &&[Measurement], serializer: S) -> Result<S::Ok, S::Error> {
-    let number = |value: Value| match value {
-        Value::Time(time) => json!((time.as_secs_f64() * 1_000_000.0).round() / 1000.0),
-        Value::Count(count) => json!(count),
-    };
-    serializer.collect_map(list.iter().map(|(key, value)| (key, number(*value))))
 }

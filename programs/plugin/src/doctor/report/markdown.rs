@@ -5,49 +5,34 @@ use std::fmt::Write as _;
 
 use devices::printable::is_unsafe;
 
-use super::text::{measurement, outcomes};
-use super::{Report, outcome, verdict};
-use crate::doctor::finding::{Status, count};
+use super::summary::{DEVICE, devices, versions};
+use super::text::{counted, measurement};
+use super::{OUTCOMES, Report, VERDICTS, name};
+use crate::doctor::finding::Finding;
 
 pub(super) fn markdown(report: &Report) -> String {
     let title = if report.steps.is_some() { "Verification" } else { "Checks" };
     let mut text = format!("# {title} of a node\n\n");
-    let versions =
-        report.versions.rows().map(|(name, version)| [name.to_owned(), version.to_owned()]);
-    table(&mut text, ["software", "version"], versions);
+    let versions = versions(&report.snapshot);
+    let rows = versions.map(|(_, name, version)| [name.to_owned(), version]);
+    table(&mut text, ["software", "version"], rows);
     text.push_str("\n## Devices\n\n");
-    if report.devices.is_empty() {
-        text.push_str("None.\n");
-    } else {
-        let devices = report.devices.iter().map(|device| {
-            let supports = device.supports.to_owned();
-            [&device.description, &device.hardware, &device.driver, &supports, &device.health]
-                .map(Clone::clone)
-        });
-        table(&mut text, ["device", "hardware", "driver", "supports", "health"], devices);
-    }
+    table(&mut text, DEVICE, devices(&report.snapshot));
     if let Some(steps) = &report.steps {
-        let _ = write!(text, "\n## Steps: {}\n\n", outcomes(steps));
+        let _ = write!(text, "\n## Steps: {}\n\n", counted(steps, OUTCOMES));
         let steps = steps.iter().map(|step| {
             let measured: Vec<String> = step.measurements.iter().map(measurement).collect();
-            let (result, name) = (outcome(step.status).to_owned(), step.subject.0.to_owned());
-            [result, name, step.sentence(), measured.join(" ")]
+            let result = name(OUTCOMES, step.status).to_owned();
+            [result, step.subject.0.to_owned(), step.sentence(), measured.join(" ")]
         });
         table(&mut text, ["result", "step", "what", "measured"], steps);
     }
     if !report.checks.is_empty() {
         text.push_str("\n## Checks of the doctor\n\n");
-        // What a check found may be private.
-        let subjects = report.checks.chunk_by(|a, b| a.subject == b.subject);
-        let rows = subjects.flat_map(|checks| {
-            let order = [Status::Skipped, Status::Ok, Status::Warning, Status::Failed];
-            let counts = order.map(|status| (status, count(checks, status)));
-            counts.into_iter().filter(|(_, count)| *count > 0).map(|(status, count)| {
-                let subject = checks[0].subject.0.to_owned();
-                [subject, verdict(status).to_owned(), count.to_string()]
-            })
-        });
-        table(&mut text, ["subject", "verdict", "number"], rows);
+        // What a check found, and the object, may be private.
+        let verdict = |check: &Finding| name(VERDICTS, check.status).to_owned();
+        let rows = report.checks.iter().map(|check| [check.subject.0.to_owned(), verdict(check)]);
+        table(&mut text, ["subject", "verdict"], rows);
     }
     text
 }

@@ -21,28 +21,31 @@ fn sh(text: &str) -> Command {
 #[test]
 fn the_service_is_searched_first_then_folders_then_path() {
     let folder = tempfile::tempdir().unwrap();
-    let search = |service: Option<PathBuf>| ProgramSearch {
-        file: "tool",
-        service: ("tool", service),
-        folders: vec![folder.path().join("a")],
-        path: vec![folder.path().to_owned()],
+    let folders = [folder.path().join("a"), folder.path().to_owned()];
+    let search = |service: Option<PathBuf>| {
+        let service = service.map(|path| ServiceCommand::parse(&path.display().to_string()));
+        find("no-such-tool", service.as_ref(), &folders)
     };
-    let searched = ["the service `tool`", &folder.path().join("a").display().to_string(), "PATH"];
-    assert_eq!(search(None).find(), Program::NotFound(searched.map(str::to_owned).to_vec()));
+    let mut searched = vec!["the service `no-such-tool`".to_owned()];
+    searched.extend(folders.iter().map(|folder| folder.display().to_string()));
+    searched.push("PATH".to_owned());
+    assert_eq!(search(None), Program::NotFound(searched));
 
-    let found = |search: &ProgramSearch<'_>| match search.find() {
+    let version = |service| match search(service) {
         Program::Found { version, .. } => version.map(|version| version.to_string()),
         Program::NotFound(places) => panic!("not in {places:?}"),
     };
-    script(folder.path(), "tool", "echo tool v1.2.3 abc");
-    assert_eq!(found(&search(None)).unwrap(), "1.2.3");
+    script(folder.path(), "no-such-tool", "echo tool v1.2.3 abc");
+    assert_eq!(version(None).unwrap(), "1.2.3");
     std::fs::create_dir(folder.path().join("s")).unwrap();
-    let of_service = script(&folder.path().join("s"), "tool", "echo tool v1.2.4");
-    assert_eq!(found(&search(Some(of_service))).unwrap(), "1.2.4");
+    let of_service = script(&folder.path().join("s"), "no-such-tool", "echo tool v1.2.4");
+    assert_eq!(version(Some(of_service)).unwrap(), "1.2.4");
     let wrapper = script(folder.path(), "nssm", "echo nssm 9.9.9");
-    assert_eq!(found(&search(Some(wrapper))).unwrap(), "1.2.3");
-    script(folder.path(), "tool", "echo nonsense");
-    assert_eq!(found(&search(None)).unwrap_err(), "no version in its output `nonsense`");
+    assert_eq!(version(Some(wrapper)).unwrap(), "1.2.3");
+    script(folder.path(), "no-such-tool", "echo nonsense");
+    assert_eq!(version(None).unwrap_err(), "no version in its output `nonsense`");
+    let in_path = find("sh", None, &[]);
+    assert!(matches!(in_path, Program::Found { .. }), "{in_path:?}");
 }
 
 #[test]
