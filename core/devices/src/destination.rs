@@ -31,11 +31,6 @@ pub enum DestinationError {
 }
 
 impl Destination {
-    /// Parses a bare file name.
-    pub fn parse(text: &str) -> Result<Destination, DestinationError> {
-        FileName::parse(text)?.try_into()
-    }
-
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -72,7 +67,7 @@ impl FromStr for Destination {
     type Err = DestinationError;
 
     fn from_str(text: &str) -> Result<Self, DestinationError> {
-        Destination::parse(text)
+        text.parse::<FileName>()?.try_into()
     }
 }
 
@@ -176,7 +171,7 @@ mod tests {
         for name in WINDOWS_FILES {
             assert_eq!(name, name.to_ascii_lowercase());
             let text = name.to_ascii_uppercase();
-            let error = Destination::parse(&text).unwrap_err().to_string();
+            let error = text.parse::<Destination>().unwrap_err().to_string();
             assert_eq!(error, format!("the destination `{text}` is a file of Windows itself"));
         }
     }
@@ -202,10 +197,10 @@ mod tests {
             "POWERS~1.EXE",
             "KERNEL~1.DLL",
         ] {
-            assert!(Destination::parse(name).is_err(), "{name}");
+            assert!(name.parse::<Destination>().is_err(), "{name}");
         }
-        assert!(matches!(Destination::parse(r"a\b.dll"), Err(DestinationError::Path(_))));
-        let kernel = FileName::parse("KERNEL32.DLL").unwrap();
+        assert!(matches!(r"a\b.dll".parse::<Destination>(), Err(DestinationError::Path(_))));
+        let kernel = "KERNEL32.DLL".parse::<FileName>().unwrap();
         assert!(Destination::try_from(kernel).is_err());
     }
 
@@ -237,7 +232,7 @@ mod tests {
             "QnnHtp.dll",
             "a~b.dll",
         ] {
-            assert_eq!(Destination::parse(name).unwrap().as_str(), name);
+            assert_eq!(name.parse::<Destination>().unwrap().as_str(), name);
         }
     }
 }
