@@ -17,7 +17,7 @@ use serde_saphyr::Spanned;
 use crate::any_case::AnyCase;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::{FileRule, RuleFile, file_rules};
-use crate::values::{Choice, Entries, Named, Parsed, TextOr, present};
+use crate::values::{Choice, Entries, Parsed, TextOr, present};
 use crate::{MAX_MULTITENANCY, MAX_REMOVAL_GRACE, ReadError, document};
 
 /// What to write for a resource name, in a file or a variable.
@@ -391,24 +391,4 @@ impl fmt::Display for DeviceClasses {
             None => f.write_str("none"),
         }
     }
-}
-
-/// Defines the names of values.
-macro_rules! names {
-    ($($type:ident { $($name:literal $value:ident),* })*) => {
-        $(impl Named for $type {
-            fn names() -> Vec<(&'static str, $type)> {
-                vec![$(($name, $type::$value)),*]
-            }
-        })*
-    };
-}
-
-names! {
-    RuntimeMounts { "auto" Auto, "always" Always, "never" Never, "extra" Extra }
-    AllocationPolicy { "distributed" Distributed, "packed" Packed }
-    MultiDevice { "class" Class, "reject" Reject }
-    SharedRequests { "any" Any, "one" One }
-    Visibility { "off" Off, "launcher" Launcher }
-    DriverModel { "wddm" Wddm, "mcdm" Mcdm, "legacy" Legacy }
 }

@@ -77,7 +77,7 @@ pub use policy::{
     AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy,
     MultiDevice, Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
-pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
+pub use preferred_allocation::preferred_allocation;
 pub use resource_name::{ResourceName, ResourceNameError};
 pub use runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};

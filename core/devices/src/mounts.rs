@@ -260,8 +260,8 @@ fn as_file(mount: &AdditionalMount) -> RuntimeFile {
 
 fn default_file((source, destination): &(&str, &str)) -> Option<RuntimeFile> {
     Some(RuntimeFile {
-        source: StorePath::parse(source).ok()?,
-        destination: Destination::parse(destination).ok()?,
+        source: source.parse::<StorePath>().ok()?,
+        destination: destination.parse::<Destination>().ok()?,
     })
 }
 

@@ -174,7 +174,7 @@ impl Catalog {
         let on_linux = platform == Platform::LinuxDxg;
         let fits = |model: &CatalogModel| Filter::of(model.policy.model).matches(device);
         let Some(model) = self.models.iter().find(|model| fits(model)) else {
-            let enabled: Vec<_> = self.models.iter().map(|m| m.policy.model.name()).collect();
+            let enabled: Vec<&str> = self.models.iter().map(|m| m.policy.model.into()).collect();
             return Err(SkipReason::NoModel(supported(device), enabled.join(", ")));
         };
         let policy = &model.policy;

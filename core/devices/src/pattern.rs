@@ -90,13 +90,11 @@ impl fmt::Display for PciPattern {
     }
 }
 
-/// What the text of a value should be.
-const PCI_PATTERN: &str = "a PCI ID (four hexadecimal digits, a colon, and four more or `*`)";
-
 impl FromStr for PciPattern {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a PCI ID (four hexadecimal digits, a colon, and four more or `*`)";
         let hex = |part: &str| {
             (part.len() == 4 && part.bytes().all(|b| b.is_ascii_hexdigit()))
                 .then(|| u16::from_str_radix(part, 16).ok())
@@ -107,7 +105,7 @@ impl FromStr for PciPattern {
                 let device = if device == "*" { None } else { Some(hex(device)?) };
                 Some(PciPattern { vendor: hex(vendor)?, device })
             })
-            .ok_or_else(|| ParseError::new(text, PCI_PATTERN))
+            .ok_or_else(|| ParseError::new(text, expected))
     }
 }
 
@@ -151,17 +149,14 @@ impl fmt::Display for LocationPattern {
     }
 }
 
-/// What the text of a value should be.
-const LOCATION_PATTERN: &str =
-    "a location path (text such as PCIROOT(0)#PCI(1B00), `*` only at its end)";
-
 impl FromStr for LocationPattern {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a location path (text such as PCIROOT(0)#PCI(1B00), `*` only at its end)";
         let body = text.strip_suffix('*').unwrap_or(text);
         if body.is_empty() || body.contains('*') {
-            return Err(ParseError::new(text, LOCATION_PATTERN));
+            return Err(ParseError::new(text, expected));
         }
         Ok(LocationPattern { text: text.to_owned(), folded: fold_case(text) })
     }

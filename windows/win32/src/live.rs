@@ -95,12 +95,12 @@ impl<A: AdapterSet> Host for LiveHost<'_, A> {
         let failed = |error| WindowsError::new(format!("cannot read driver key {key}"), error);
         let driver = open_driver_key(key).map_err(failed)?;
         let mut keys = CopyToVmKeys::default();
-        for kind in CopyToVmKind::ALL {
+        for &kind in CopyToVmKind::ALL {
             let key = CopyToVmKey { kind, subkey: None };
             keys.read.extend(read_copy_to_vm_key(&driver, key)?);
         }
         for subkey in driver.keys().map_err(|error| failed(os_error(&error)))? {
-            for kind in CopyToVmKind::ALL {
+            for &kind in CopyToVmKind::ALL {
                 let key = CopyToVmKey { kind, subkey: Some(subkey.clone()) };
                 match read_copy_to_vm_key(&driver, key) {
                     Ok(key) => keys.read.extend(key),

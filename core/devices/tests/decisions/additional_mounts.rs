@@ -18,8 +18,8 @@ const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
 
 fn mount(name: &str) -> AdditionalMount {
     AdditionalMount {
-        source: StorePath::parse(name).unwrap(),
-        destination: Destination::parse(name).unwrap(),
+        source: name.parse::<StorePath>().unwrap(),
+        destination: name.parse::<Destination>().unwrap(),
     }
 }
 
@@ -139,7 +139,7 @@ fn only_mounts_that_would_apply_are_reported_as_dropped() {
 
     let mut excluding = policy(RuntimeMounts::Auto);
     Arc::make_mut(&mut excluding.container).exclude_mounts =
-        vec![FileName::parse("EXTRA64.dll").unwrap()];
+        vec!["EXTRA64.dll".parse::<FileName>().unwrap()];
     let excluded = mounts(excluding, &on_build(SERVER_2025), &[FIRST]);
     assert_eq!(with_outcome(&excluded, &NOT_APPLIED), ["extra32.dll"]);
 

@@ -115,11 +115,11 @@ impl TestHost {
 
 impl Host for TestHost {
     fn adapters(&self) -> Vec<(Luid, Attributes)> {
-        let list = |attribute| {
-            let has = |adapter: &&TestAdapter| adapter.attributes.contains(&attribute);
-            (attribute, self.adapters.iter().filter(has).map(|adapter| adapter.luid).collect())
+        let list = |attribute: &Attribute| {
+            let has = |adapter: &&TestAdapter| adapter.attributes.contains(attribute);
+            (*attribute, self.adapters.iter().filter(has).map(|adapter| adapter.luid).collect())
         };
-        order::by_adapter(&Attribute::ALL.map(list))
+        order::by_adapter(&Attribute::ALL.iter().map(list).collect::<Vec<_>>())
     }
 
     fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError> {

@@ -48,15 +48,15 @@ impl Dxcore {
     /// The adapters of the host for each attribute that this Windows knows.
     pub(crate) fn lists(&self) -> Result<Vec<AdapterList>, WindowsError> {
         let mut lists = Vec::new();
-        for attribute in Attribute::ALL {
+        for &attribute in Attribute::ALL {
             match self.list(attribute) {
                 Ok(list) => lists.push(list),
                 Err(error) if is_newer(attribute) => {
-                    tracing::debug!(attribute = attribute.name(), %error, "attribute not supported by this host");
+                    tracing::debug!(%attribute, %error, "attribute not supported by this host");
                 }
                 Err(error) => {
-                    let name = attribute.name();
-                    return Err(WindowsError::new(format!("cannot list {name} adapters"), error));
+                    let what = format!("cannot list {attribute} adapters");
+                    return Err(WindowsError::new(what, error));
                 }
             }
         }

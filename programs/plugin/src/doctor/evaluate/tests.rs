@@ -236,8 +236,8 @@ fn an_invalid_configuration_is_a_problem_and_leaves_only_resources_unchecked() {
 /// Additional mounts of one file for `vendor`.
 fn mounts_for(vendor: Vendor) -> AdditionalMounts {
     let file = AdditionalMount {
-        source: StorePath::parse("extra.dll").unwrap(),
-        destination: Destination::parse("extra.dll").unwrap(),
+        source: "extra.dll".parse::<StorePath>().unwrap(),
+        destination: "extra.dll".parse::<Destination>().unwrap(),
     };
     [(vendor, vec![file])].into()
 }
