@@ -6,8 +6,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use devices::{
-    AdditionalMount, AdditionalMounts, AllocationPolicy, Destination, DestinationError,
-    DeviceClass, DeviceClassError, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts,
+    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass,
+    DeviceClassError, DriverModel, FileName, MultiDevice, ResourceName, RuntimeFile, RuntimeMounts,
     SharedRequests, StorePath, Vendor, Visibility,
 };
 use serde::de::Error;
@@ -322,7 +322,7 @@ impl fmt::Display for Mounts {
 /// One additional mount.
 #[derive(Deserialize)]
 #[serde(try_from = "MountFile")]
-struct Mount(AdditionalMount);
+struct Mount(RuntimeFile);
 
 /// The keys of a mount; without a destination the file keeps its name.
 #[derive(Deserialize)]
@@ -344,7 +344,7 @@ impl TryFrom<MountFile> for Mount {
                 format!("source `{source}`: {error}; name another destination")
             })?,
         };
-        Ok(Mount(AdditionalMount { source, destination }))
+        Ok(Mount(RuntimeFile { source, destination }))
     }
 }
 

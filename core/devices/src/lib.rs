@@ -60,7 +60,7 @@ pub use launcher::{LAUNCHER_FILES, LauncherProblem, launcher_folder};
 pub use model::{DriverModel, Vendor};
 pub use mounts::{
     FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,
-    NoMountsReason,
+    NOT_APPLIED_HINT, NoMountsReason,
 };
 pub use node_software::{
     Containerd, HcsFailure, HcsFailureKind, NodeSoftware, NvidiaGpu, Nvml, Program, ProgramVersion,
@@ -74,8 +74,8 @@ pub use plan::{
     plan, takes_location_paths,
 };
 pub use policy::{
-    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy,
-    MultiDevice, Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
+    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy, MultiDevice,
+    Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
 pub use preferred_allocation::preferred_allocation;
 pub use resource_name::{ResourceName, ResourceNameError};

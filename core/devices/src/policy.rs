@@ -9,8 +9,8 @@ use std::time::Duration;
 use strum::{Display, EnumString, VariantNames};
 
 use crate::{
-    DescriptionPattern, Destination, DeviceClass, DriverModel, FileName, LocationPattern,
-    PciPattern, ResourceName, StorePath, Vendor,
+    DescriptionPattern, DeviceClass, DriverModel, FileName, LocationPattern, PciPattern,
+    ResourceName, RuntimeFile, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -160,17 +160,9 @@ pub enum RuntimeMounts {
     Extra,
 }
 
-/// The user's mounts: vendor → files, in the order of the configuration.
-pub type AdditionalMounts = BTreeMap<Vendor, Vec<AdditionalMount>>;
-
-/// A file of the driver store that the user wants mounted if it exists.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AdditionalMount {
-    /// The file in the driver store folder.
-    pub source: StorePath,
-    /// Its name in System32 or `SysWOW64`.
-    pub destination: Destination,
-}
+/// The user's mounts: vendor → files, which are mounted if they exist, in the order of the
+/// configuration.
+pub type AdditionalMounts = BTreeMap<Vendor, Vec<RuntimeFile>>;
 
 /// How a request for several physical devices is handled. Windows supports one device
 /// entry per container, so several devices cannot be assigned individually.

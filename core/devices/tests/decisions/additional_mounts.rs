@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot,
-    ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePath,
-    Vendor, Wow64, plan,
+    ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot, ModelPolicy, MountOutcome,
+    MountPlan, NoMountsReason, RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64,
+    plan,
 };
 use proptest::prelude::*;
 
@@ -16,8 +16,8 @@ const SERVER_2025: &str = "10.0.26100.1";
 const FIRST: &str = r"PCI\VEN_10DE\1&0\0";
 const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
 
-fn mount(name: &str) -> AdditionalMount {
-    AdditionalMount {
+fn mount(name: &str) -> RuntimeFile {
+    RuntimeFile {
         source: name.parse::<StorePath>().unwrap(),
         destination: name.parse::<Destination>().unwrap(),
     }
@@ -47,7 +47,7 @@ fn with_outcome(mounts: &MountPlan, outcome: &MountOutcome) -> Vec<String> {
     files.map(|file| file.file.host_path.rsplit('\\').next().unwrap().to_owned()).collect()
 }
 
-const NOT_APPLIED: MountOutcome = MountOutcome::NotApplied(NoMountsReason::MountedByWindows);
+const NOT_APPLIED: MountOutcome = MountOutcome::NotApplied;
 const EXTRAS: [&str; 2] = ["extra64.dll", "extra32.dll"];
 
 #[test]
@@ -110,20 +110,6 @@ fn extra_mounts_nothing_for_a_vendor_without_additional_mounts() {
     let snapshot = HostSnapshot { host: server(SERVER_2025, "2.5"), ..host(vec![gpu(1, 0x8086)]) };
     let mounts = mounts(policy(RuntimeMounts::Extra), &snapshot, &[r"PCI\VEN_8086\1&0\0"]);
     assert_eq!((mounts.files.len(), mounts.devices_without_mounts.len()), (0, 0));
-}
-
-#[test]
-fn a_dropped_additional_mount_has_a_reason_and_a_hint() {
-    let reason = NoMountsReason::MountedByWindows;
-    assert_eq!(
-        reason.to_string(),
-        "runtimeMounts is auto and Windows build 26100 or newer mounts driver files itself"
-    );
-    assert_eq!(
-        reason.additional_mounts_hint(),
-        Some("set `runtimeMounts: extra` to mount only the additional mounts")
-    );
-    assert_eq!(NoMountsReason::Never.additional_mounts_hint(), None);
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel, FileName,
-    HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError,
-    PlanWarning, RuntimeFiles, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
+    ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel, FileName, HostSnapshot,
+    ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError, PlanWarning,
+    RuntimeFile, RuntimeFiles, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, several, wddm};
@@ -113,7 +113,7 @@ fn runtime_mounts_decide_which_hosts_get_mounts() {
 
 #[test]
 fn registry_files_precede_additional_mounts_and_these_precede_the_defaults() {
-    let mount = |source: &str, destination: &str| AdditionalMount {
+    let mount = |source: &str, destination: &str| RuntimeFile {
         source: source.parse::<StorePath>().unwrap(),
         destination: destination.parse::<Destination>().unwrap(),
     };
@@ -159,7 +159,7 @@ fn a_missing_file_does_not_take_its_destination() {
     adapter.driver_store.as_mut().unwrap().files =
         StoreFiles::Listed(["late.dll".to_owned(), "runtime32.dll".to_owned()].into());
     let policy = with(|c| {
-        let late = AdditionalMount {
+        let late = RuntimeFile {
             source: "late.dll".parse::<StorePath>().unwrap(),
             destination: "runtime.dll".parse::<Destination>().unwrap(),
         };
@@ -217,7 +217,7 @@ fn a_driver_store_folder_elsewhere_leaves_the_device_without_files() {
         folder.clone_into(&mut store.path);
         store.files = StoreFiles::OnDisk;
         let policy = with(|c| {
-            let extra = AdditionalMount {
+            let extra = RuntimeFile {
                 source: "extra.dll".parse::<StorePath>().unwrap(),
                 destination: "extra.dll".parse::<Destination>().unwrap(),
             };
@@ -247,7 +247,7 @@ fn files_for_32_bit_programs_require_a_host_that_runs_them() {
 /// Base images without 32-bit programs have no `SysWOW64`.
 #[test]
 fn files_for_32_bit_programs_can_be_omitted() {
-    let extra = AdditionalMount {
+    let extra = RuntimeFile {
         source: "extra.dll".parse::<StorePath>().unwrap(),
         destination: "extra32.dll".parse::<Destination>().unwrap(),
     };
