@@ -56,7 +56,7 @@ pub(crate) struct HostFile {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct NodeFile {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hcs_error: Option<Spanned<HcsErrorFile>>,
+    pub(crate) hcs_error: Option<HcsErrorFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) containerd: Option<Spanned<ProgramFile>>,
     #[serde(skip_serializing_if = "Option::is_none")]
