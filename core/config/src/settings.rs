@@ -6,9 +6,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use devices::{
-    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass,
-    DeviceClassError, DriverModel, FileName, MultiDevice, ResourceName, RuntimeFile, RuntimeMounts,
-    SharedRequests, StorePath, Vendor, Visibility,
+    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass, DriverModel,
+    FileName, MultiDevice, ParseError, ResourceName, RuntimeFile, RuntimeMounts, SharedRequests,
+    StorePath, Vendor, Visibility,
 };
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -366,7 +366,7 @@ impl DeviceClasses {
 }
 
 impl TryFrom<TextOr<Entries<DriverModel, Parsed<DeviceClass>>>> for DeviceClasses {
-    type Error = DeviceClassError;
+    type Error = ParseError;
 
     fn try_from(
         file: TextOr<Entries<DriverModel, Parsed<DeviceClass>>>,

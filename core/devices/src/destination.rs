@@ -19,15 +19,9 @@ pub enum DestinationError {
     /// It is no bare file name.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A file of Windows has the name.
-    #[error("the destination `{0}` is a file of Windows itself")]
-    WindowsFile(FileName),
-    /// A folder may have the name. No folder directly in System32 has an extension.
-    #[error("the destination `{0}` has no extension; it may be a folder of Windows")]
-    NoExtension(FileName),
-    /// The name has the form of the second, short name of another file.
-    #[error("the destination `{0}` is a short (8.3) name, which another file may have")]
-    ShortName(FileName),
+    /// Windows may need what has the name.
+    #[error("the destination `{0}` {1}")]
+    Refused(FileName, &'static str),
 }
 
 impl Destination {
@@ -50,16 +44,18 @@ impl TryFrom<FileName> for Destination {
     fn try_from(name: FileName) -> Result<Destination, DestinationError> {
         // Only ASCII letters are folded in the list.
         let folded = name.folded().to_ascii_lowercase();
-        match folded.rsplit_once('.') {
-            None => Err(DestinationError::NoExtension(name)),
+        let refused = match folded.rsplit_once('.') {
+            // No folder directly in System32 has an extension.
+            None => "has no extension; it may be a folder of Windows",
             Some((stem, extension)) if is_short_name(stem, extension) => {
-                Err(DestinationError::ShortName(name))
+                "is a short (8.3) name, which another file may have"
             }
             // Code pages and locales have the extension nls.
-            Some((_, "nls")) => Err(DestinationError::WindowsFile(name)),
-            Some(_) if is_windows_file(&folded) => Err(DestinationError::WindowsFile(name)),
-            Some(_) => Ok(Destination(name)),
-        }
+            Some((_, "nls")) => "is a file of Windows itself",
+            Some(_) if is_windows_file(&folded) => "is a file of Windows itself",
+            Some(_) => return Ok(Destination(name)),
+        };
+        Err(DestinationError::Refused(name, refused))
     }
 }
 

@@ -41,21 +41,27 @@ impl fmt::Debug for DescriptionPattern {
     }
 }
 
-/// The text is not a regular expression.
+/// Why a text is no pattern for descriptions.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{pattern}` is not a regular expression: {why}")]
-pub struct DescriptionPatternError {
-    pattern: String,
-    why: String,
+pub enum DescriptionPatternError {
+    /// The text is empty.
+    #[error("an empty pattern matches every description")]
+    Empty,
+    /// The text is not a regular expression: pattern and reason.
+    #[error("`{0}` is not a regular expression: {1}")]
+    Syntax(String, String),
 }
 
 impl FromStr for DescriptionPattern {
     type Err = DescriptionPatternError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() {
+            return Err(DescriptionPatternError::Empty);
+        }
         match regex_lite::RegexBuilder::new(text).case_insensitive(true).build() {
             Ok(regex) => Ok(DescriptionPattern { text: text.to_owned(), regex }),
-            Err(e) => Err(DescriptionPatternError { pattern: text.to_owned(), why: e.to_string() }),
+            Err(e) => Err(DescriptionPatternError::Syntax(text.to_owned(), e.to_string())),
         }
     }
 }
