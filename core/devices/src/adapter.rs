@@ -161,16 +161,14 @@ impl FromStr for DriverVersion {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a driver version (four numbers from 0 to 65535 separated by dots)";
         let parts: Option<Vec<u16>> = text.split('.').map(crate::decimal::parse_decimal).collect();
         match parts.as_deref() {
             Some(&[a, b, c, d]) => {
                 let parts = [a, b, c, d].map(u64::from);
                 Ok(DriverVersion(parts.iter().fold(0, |v, p| v << 16 | p)))
             }
-            _ => {
-                let expected = "a driver version (four numbers from 0 to 65535 separated by dots)";
-                Err(ParseError::new(text, expected))
-            }
+            _ => Err(ParseError::new(text, expected)),
         }
     }
 }

@@ -32,16 +32,13 @@ impl FromStr for HostBuild {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a Windows build (four numbers separated by dots, such as 10.0.20348.1547)";
         let parts: Option<Vec<u32>> = text.split('.').map(parse_decimal).collect();
         match parts.as_deref() {
             Some(&[major, minor, build, revision]) => {
                 Ok(HostBuild { major, minor, build, revision })
             }
-            _ => {
-                let expected =
-                    "a Windows build (four numbers separated by dots, such as 10.0.20348.1547)";
-                Err(ParseError::new(text, expected))
-            }
+            _ => Err(ParseError::new(text, expected)),
         }
     }
 }

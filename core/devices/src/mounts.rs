@@ -204,7 +204,9 @@ fn files(
         |folder, of_driver, files: &[RuntimeFile], mounts: &AdditionalMounts, defaults| {
             let mut add = |origin, file| list.push((folder, origin, file));
             if of_driver {
-                files.iter().for_each(|file| add(MountOrigin::Registry, file.clone()));
+                for file in files {
+                    add(MountOrigin::Registry, file.clone());
+                }
             }
             for file in mounts.get(&device.vendor).into_iter().flatten() {
                 add(MountOrigin::Configuration, file.clone());

@@ -125,6 +125,7 @@ impl FromStr for ProgramVersion {
 
     /// Parses a version with or without a leading `v`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a version (three numbers separated by dots, such as 1.7.22 or 1.31.0-rc.1)";
         let version = text.strip_prefix('v').unwrap_or(text);
         let release = version.split(['-', '+']).next().unwrap_or_default();
         let numbers: Option<Vec<u32>> = release.split('.').map(parse_decimal).collect();
@@ -132,11 +133,7 @@ impl FromStr for ProgramVersion {
             Some(&[major, minor, patch]) if !version.contains(char::is_whitespace) => {
                 Ok(ProgramVersion { numbers: [major, minor, patch], text: version.to_owned() })
             }
-            _ => {
-                let expected =
-                    "a version (three numbers separated by dots, such as 1.7.22 or 1.31.0-rc.1)";
-                Err(ParseError::new(text, expected))
-            }
+            _ => Err(ParseError::new(text, expected)),
         }
     }
 }

@@ -109,7 +109,7 @@ node:
     - {index: 0, name: NVIDIA Tesla T4, driverVersion: 528.49, driverModel: TCC}
 adapters:
 ";
-    let node = parse("f.yaml", &SMALLEST.replace("adapters:\n", section)).unwrap().node;
+    let node = parse("f.yaml", SMALLEST.replace("adapters:\n", section)).unwrap().node;
     let gpu = NvidiaGpu {
         index: 0,
         name: "NVIDIA Tesla T4".to_owned(),
