@@ -96,7 +96,7 @@ fn foreign_rules(models: &[ModelSettings]) -> Vec<String> {
     let mut notices: Vec<String> = Vec::new();
     for rule in models.iter().flat_map(|m| &m.foreign_rules).filter(|rule| !applied(rule)) {
         let FileRule { rule, place } = rule;
-        let model = rule.matches.model.map(DriverModel::name).unwrap_or_default();
+        let model = rule.matches.model.map_or("", DriverModel::into);
         let notice = format!(
             "{place}: the rule for `{}` has no effect: this file does not configure driver model {model}",
             rule.name

@@ -1,47 +1,34 @@
 //! Checks that every use of a resource name has the same settings, and that no two resources have
 //! the same variable in a container.
 
-use std::time::Duration;
-
-use devices::{DriverModel, ResourceName, Sharing, Visibility, visible_devices_variable};
+use devices::{DriverModel, ResourceOrigin, ResourceSpec, Visibility, visible_devices_variable};
 
 use crate::ConfigError;
 use crate::origin::Origin;
 use crate::policy::ModelSettings;
 use crate::rules::FileRule;
-use crate::values::Choice;
-
-/// What applies to all devices of a resource.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Terms {
-    sharing: Sharing,
-    removal_grace: Duration,
-    visibility: Visibility,
-}
 
 /// A use of a resource name.
-struct Use<'m> {
-    name: &'m ResourceName,
+struct Use {
+    spec: ResourceSpec,
     /// The variable with the devices of the resource, if containers get one.
     variable: Option<String>,
-    terms: Terms,
     model: DriverModel,
-    user: User,
     origin: Origin,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum User {
-    Model,
-    Rule,
-}
-
-impl Use<'_> {
+impl Use {
     fn text(&self) -> String {
-        match (self.user, &self.origin) {
-            (User::Model, Origin::Default) => format!("as the resource of {}", self.model),
-            (User::Model, origin) => format!("as the resource of {} ({origin})", self.model),
-            (User::Rule, origin) => format!("in the rule at {origin} ({})", self.model),
+        match (self.spec.origin, &self.origin) {
+            (ResourceOrigin::Model(model), Origin::Default) => {
+                format!("as the resource of {model}")
+            }
+            (ResourceOrigin::Model(model), origin) => {
+                format!("as the resource of {model} ({origin})")
+            }
+            (ResourceOrigin::Rule(_), origin) => {
+                format!("in the rule at {origin} ({})", self.model)
+            }
         }
     }
 }
@@ -50,13 +37,11 @@ impl Use<'_> {
 /// which containers get the same variable, and `visibility: launcher` without variables.
 pub(crate) fn check(models: &[ModelSettings]) -> Result<(), ConfigError> {
     models.iter().try_for_each(check_variables)?;
-    let uses: Vec<Use<'_>> = models.iter().flat_map(uses_of).collect();
+    let uses: Vec<Use> = models.iter().flat_map(uses_of).collect();
     for (n, this) in uses.iter().enumerate() {
         for other in &uses[..n] {
-            if other.name == this.name {
-                if other.terms != this.terms {
-                    return Err(contradiction(other, this));
-                }
+            if other.spec.name == this.spec.name {
+                check_terms(other, this)?;
             } else if this.variable.is_some() && other.variable == this.variable {
                 return Err(same_variable(other, this));
             }
@@ -65,54 +50,50 @@ pub(crate) fn check(models: &[ModelSettings]) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn uses_of(settings: &ModelSettings) -> Vec<Use<'_>> {
+fn uses_of(settings: &ModelSettings) -> impl Iterator<Item = Use> {
     let policy = &settings.policy;
-    let container = &policy.container;
-    let own = Terms {
-        sharing: policy.sharing,
-        removal_grace: policy.removal_grace,
-        visibility: container.visibility,
-    };
-    let named = |name| Use {
-        name,
-        variable: (!container.omit_environment_hints).then(|| visible_devices_variable(name)),
-        terms: own,
+    let own = (policy.spec(), settings.resource_origin.clone());
+    let rules = settings.rules.iter();
+    let rules = rules.map(|FileRule { rule, place }| {
+        // The number does not matter here.
+        (rule.spec(policy, 0), Origin::File(place.clone()))
+    });
+    let has_variable = !policy.container.omit_environment_hints;
+    std::iter::once(own).chain(rules).map(move |(spec, origin)| Use {
+        variable: has_variable.then(|| visible_devices_variable(&spec.name)),
         model: policy.model,
-        user: User::Model,
-        origin: settings.resource_origin.clone(),
-    };
-    let mut uses = vec![named(&policy.resource)];
-    uses.extend(settings.rules.iter().map(|FileRule { rule, place }| {
-        let sharing = Sharing {
-            replicas: rule.replicas.unwrap_or(own.sharing.replicas),
-            allocation: rule.allocation.unwrap_or(own.sharing.allocation),
-            shared_requests: own.sharing.shared_requests,
-        };
-        let visibility = rule.visibility.unwrap_or(own.visibility);
-        Use {
-            terms: Terms { sharing, visibility, ..own },
-            user: User::Rule,
-            origin: Origin::File(place.clone()),
-            ..named(&rule.name)
-        }
-    }));
-    uses
+        spec,
+        origin,
+    })
 }
 
-fn contradiction(first: &Use<'_>, second: &Use<'_>) -> ConfigError {
-    let (key, ours, theirs) = difference(second.terms, first.terms);
-    let (name, here, there) = (second.name, second.text(), first.text());
+/// Checks that what applies to all devices of a resource is the same for both uses.
+fn check_terms(first: &Use, second: &Use) -> Result<(), ConfigError> {
+    let terms = |ResourceSpec { sharing, visibility, removal_grace, .. }: &ResourceSpec| {
+        [
+            ("multitenancy", sharing.replicas.to_string()),
+            ("allocationPolicy", sharing.allocation.to_string()),
+            ("sharedRequests", sharing.shared_requests.to_string()),
+            ("visibility", visibility.to_string()),
+            ("removalGraceSeconds", removal_grace.as_secs().to_string()),
+        ]
+    };
+    let mut both = terms(&second.spec).into_iter().zip(terms(&first.spec));
+    let Some(((key, ours), (_, theirs))) = both.find(|(ours, theirs)| ours != theirs) else {
+        return Ok(());
+    };
+    let (name, here, there) = (&second.spec.name, second.text(), first.text());
     let what = format!("the resource `{name}` has {key} {ours} {here} and {theirs} {there}");
-    error_at(&second.origin, what, "use two names, or set the key to the same value for both")
+    Err(error_at(&second.origin, what, "use two names, or set the key to the same value for both"))
 }
 
 /// One of two variables with the same name would hide the devices of the other.
-fn same_variable(first: &Use<'_>, second: &Use<'_>) -> ConfigError {
+fn same_variable(first: &Use, second: &Use) -> ConfigError {
     let what = format!(
         "the resources `{}` ({}) and `{}` ({}) have the same variable {}",
-        first.name,
+        first.spec.name,
         first.text(),
-        second.name,
+        second.spec.name,
         second.text(),
         second.variable.as_deref().unwrap_or_default()
     );
@@ -143,21 +124,4 @@ fn error_at(origin: &Origin, what: String, hint: &'static str) -> ConfigError {
         Origin::File(place) => place.error(what).with_hint(hint).into(),
         _ => ConfigError::Conflict { what, hint },
     }
-}
-
-/// The first key that differs, with its two values.
-fn difference(ours: Terms, theirs: Terms) -> (&'static str, String, String) {
-    let keys = |terms: Terms| {
-        [
-            ("multitenancy", terms.sharing.replicas.to_string()),
-            ("allocationPolicy", Choice(terms.sharing.allocation).to_string()),
-            ("sharedRequests", Choice(terms.sharing.shared_requests).to_string()),
-            ("visibility", Choice(terms.visibility).to_string()),
-            ("removalGraceSeconds", terms.removal_grace.as_secs().to_string()),
-        ]
-    };
-    let mut both = keys(ours).into_iter().zip(keys(theirs));
-    let differing = both.find(|(ours, theirs)| ours != theirs);
-    let ((key, ours), (_, theirs)) = differing.expect("the terms differ");
-    (key, ours, theirs)
 }

@@ -1,7 +1,5 @@
 //! The `resources` list of a configuration file, and rules that can never match.
 
-use std::str::FromStr;
-
 use devices::{
     AllocationPolicy, DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern,
     ResourceName, ResourceRule, Vendor, Visibility,
@@ -39,7 +37,7 @@ struct MatchFile {
     #[serde(default, deserialize_with = "present")]
     vendor: Option<Parsed<Vendor>>,
     #[serde(default, deserialize_with = "present")]
-    description: Option<Parsed<Description>>,
+    description: Option<Parsed<DescriptionPattern>>,
     #[serde(default, deserialize_with = "present")]
     pci_id: Option<Parsed<PciPattern>>,
     #[serde(default, rename = "minMemoryMiB", deserialize_with = "present")]
@@ -48,20 +46,6 @@ struct MatchFile {
     driver_model: Option<Parsed<Choice<DriverModel>>>,
     #[serde(default, deserialize_with = "present")]
     location_path: Option<Parsed<LocationPattern>>,
-}
-
-/// A pattern that does not match every description.
-struct Description(DescriptionPattern);
-
-impl FromStr for Description {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Err("an empty pattern matches every description".to_owned());
-        }
-        text.parse().map(Description).map_err(|error| format!("{error}"))
-    }
 }
 
 /// A rule and its place.
@@ -116,7 +100,7 @@ fn rule(file: RuleFile) -> ResourceRule {
 fn conditions(file: MatchFile) -> DeviceMatch {
     DeviceMatch {
         vendor: file.vendor.map(|vendor| vendor.0),
-        description: file.description.map(|description| description.0.0),
+        description: file.description.map(|description| description.0),
         pci: file.pci_id.map(|pattern| pattern.0),
         min_memory_mib: file.min_memory_mib.map(|memory| memory.0),
         model: file.driver_model.map(|model| model.0.0),

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use devices::{
-    AdditionalMount, AdditionalMounts, AllocationPolicy, Destination, DestinationError,
-    DeviceClass, DeviceClassError, DriverModel, FileName, MultiDevice, ResourceName, RuntimeMounts,
-    SharedRequests, StorePath, Vendor, Visibility,
+    AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass, DriverModel,
+    FileName, MultiDevice, ParseError, ResourceName, RuntimeFile, RuntimeMounts, SharedRequests,
+    StorePath, Vendor, Visibility,
 };
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -17,7 +17,7 @@ use serde_saphyr::Spanned;
 use crate::any_case::AnyCase;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::{FileRule, RuleFile, file_rules};
-use crate::values::{Choice, Entries, Named, Parsed, TextOr, present};
+use crate::values::{Choice, Entries, Parsed, TextOr, present};
 use crate::{MAX_MULTITENANCY, MAX_REMOVAL_GRACE, ReadError, document};
 
 /// What to write for a resource name, in a file or a variable.
@@ -322,7 +322,7 @@ impl fmt::Display for Mounts {
 /// One additional mount.
 #[derive(Deserialize)]
 #[serde(try_from = "MountFile")]
-struct Mount(AdditionalMount);
+struct Mount(RuntimeFile);
 
 /// The keys of a mount; without a destination the file keeps its name.
 #[derive(Deserialize)]
@@ -344,7 +344,7 @@ impl TryFrom<MountFile> for Mount {
                 format!("source `{source}`: {error}; name another destination")
             })?,
         };
-        Ok(Mount(AdditionalMount { source, destination }))
+        Ok(Mount(RuntimeFile { source, destination }))
     }
 }
 
@@ -366,7 +366,7 @@ impl DeviceClasses {
 }
 
 impl TryFrom<TextOr<Entries<DriverModel, Parsed<DeviceClass>>>> for DeviceClasses {
-    type Error = DeviceClassError;
+    type Error = ParseError;
 
     fn try_from(
         file: TextOr<Entries<DriverModel, Parsed<DeviceClass>>>,
@@ -391,24 +391,4 @@ impl fmt::Display for DeviceClasses {
             None => f.write_str("none"),
         }
     }
-}
-
-/// Defines the names of values.
-macro_rules! names {
-    ($($type:ident { $($name:literal $value:ident),* })*) => {
-        $(impl Named for $type {
-            fn names() -> Vec<(&'static str, $type)> {
-                vec![$(($name, $type::$value)),*]
-            }
-        })*
-    };
-}
-
-names! {
-    RuntimeMounts { "auto" Auto, "always" Always, "never" Never, "extra" Extra }
-    AllocationPolicy { "distributed" Distributed, "packed" Packed }
-    MultiDevice { "class" Class, "reject" Reject }
-    SharedRequests { "any" Any, "one" One }
-    Visibility { "off" Off, "launcher" Launcher }
-    DriverModel { "wddm" Wddm, "mcdm" Mcdm, "legacy" Legacy }
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
+use strum::VariantNames;
 
 use crate::any_case::refused;
 use crate::closest;
@@ -56,24 +57,17 @@ impl TryFrom<String> for NonEmpty {
     }
 }
 
-/// A value that has a name.
-pub(crate) trait Named: Copy + PartialEq {
-    /// Every value with its name.
-    fn names() -> Vec<(&'static str, Self)>;
-}
-
 /// One of a few values by its name, compared without ASCII case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Choice<T>(pub(crate) T);
 
-impl<T: Named> FromStr for Choice<T> {
+impl<T: FromStr + VariantNames> FromStr for Choice<T> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = T::names().into_iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
-        found.map(|(_, value)| Choice(value)).ok_or_else(|| {
-            let names: Vec<&str> = T::names().into_iter().map(|(name, _)| name).collect();
-            let what = format!("expected one of {}, found {text:?}", names.join(", "));
+        text.parse().map(Choice).map_err(|_| {
+            let names = T::VARIANTS.iter().copied();
+            let what = format!("expected one of {}, found {text:?}", T::VARIANTS.join(", "));
             match closest(text, names) {
                 Some(name) => format!("{what}; did you mean `{name}`?"),
                 None => what,
@@ -82,10 +76,9 @@ impl<T: Named> FromStr for Choice<T> {
     }
 }
 
-impl<T: Named> Display for Choice<T> {
+impl<T: Display> Display for Choice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = T::names().into_iter().find(|(_, value)| *value == self.0);
-        f.write_str(found.map_or("", |(name, _)| name))
+        self.0.fmt(f)
     }
 }
 

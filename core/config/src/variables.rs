@@ -86,7 +86,7 @@ impl Variables<'_> {
     }
 
     fn name(&self, suffix: &str) -> String {
-        format!("{}_DEVICE_PLUGIN_{suffix}", self.model.name().to_ascii_uppercase())
+        format!("{}_DEVICE_PLUGIN_{suffix}", self.model.to_string().to_ascii_uppercase())
     }
 }
 
@@ -129,7 +129,7 @@ fn known_variables() -> impl Iterator<Item = String> {
         models
             .into_iter()
             .filter(move |model| per_model || *model == DriverModel::Legacy)
-            .map(move |model| name.replace("{MODEL}", &model.name().to_ascii_uppercase()))
+            .map(move |model| name.replace("{MODEL}", &model.to_string().to_ascii_uppercase()))
     })
 }
 

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
+use strum::{Display, EnumString, VariantArray, VariantNames};
+
 use crate::ParseError;
 use crate::Platform;
 use crate::case_folding::fold_case;
@@ -49,8 +51,23 @@ impl DriverKey {
     }
 }
 
-/// A `DXCore` adapter attribute.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// A `DXCore` adapter attribute. Inventories list the names in this order, such as
+/// `d3d11-graphics`.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    EnumString,
+    VariantArray,
+    VariantNames,
+    Display,
+)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 #[repr(u16)]
 pub enum Attribute {
     /// `DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS`.
@@ -74,40 +91,8 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// Every attribute, in the order inventories list them.
-    pub const ALL: [Attribute; 9] = [
-        Attribute::D3d11Graphics,
-        Attribute::D3d12Graphics,
-        Attribute::D3d12CoreCompute,
-        Attribute::D3d12GenericMl,
-        Attribute::D3d12GenericMedia,
-        Attribute::Gpu,
-        Attribute::ComputeAccelerator,
-        Attribute::Npu,
-        Attribute::MediaAccelerator,
-    ];
-
-    /// The attribute's name in inventories.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Attribute::D3d11Graphics => "d3d11-graphics",
-            Attribute::D3d12Graphics => "d3d12-graphics",
-            Attribute::D3d12CoreCompute => "d3d12-core-compute",
-            Attribute::D3d12GenericMl => "d3d12-generic-ml",
-            Attribute::D3d12GenericMedia => "d3d12-generic-media",
-            Attribute::Gpu => "gpu",
-            Attribute::ComputeAccelerator => "compute-accelerator",
-            Attribute::Npu => "npu",
-            Attribute::MediaAccelerator => "media-accelerator",
-        }
-    }
-
-    /// The attribute with this name in inventories.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Attribute> {
-        Attribute::ALL.into_iter().find(|a| a.name() == name)
-    }
+    /// Every attribute.
+    pub const ALL: &'static [Attribute] = <Attribute as VariantArray>::VARIANTS;
 }
 
 /// The set of attributes under which `DXCore` lists an adapter.
@@ -133,7 +118,7 @@ impl Attributes {
 
     /// The attributes in the order of [`Attribute::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Attribute> {
-        Attribute::ALL.into_iter().filter(move |a| self.has(*a))
+        Attribute::ALL.iter().copied().filter(move |a| self.has(*a))
     }
 }
 
@@ -172,20 +157,18 @@ impl fmt::Display for DriverVersion {
     }
 }
 
-/// What the text of a value should be.
-const DRIVER_VERSION: &str = "a driver version (four numbers from 0 to 65535 separated by dots)";
-
 impl FromStr for DriverVersion {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a driver version (four numbers from 0 to 65535 separated by dots)";
         let parts: Option<Vec<u16>> = text.split('.').map(crate::decimal::parse_decimal).collect();
         match parts.as_deref() {
             Some(&[a, b, c, d]) => {
                 let parts = [a, b, c, d].map(u64::from);
                 Ok(DriverVersion(parts.iter().fold(0, |v, p| v << 16 | p)))
             }
-            _ => Err(ParseError::new(text, DRIVER_VERSION)),
+            _ => Err(ParseError::new(text, expected)),
         }
     }
 }
@@ -318,8 +301,8 @@ mod tests {
             let picked: Vec<Attribute> = picks.iter().map(|i| Attribute::ALL[*i]).collect();
             let set: Attributes = picked.iter().copied().collect();
             for attribute in Attribute::ALL {
-                prop_assert_eq!(set.has(attribute), picked.contains(&attribute));
-                prop_assert_eq!(Attribute::from_name(attribute.name()), Some(attribute));
+                prop_assert_eq!(set.has(*attribute), picked.contains(attribute));
+                prop_assert_eq!(attribute.to_string().parse(), Ok(*attribute));
             }
         }
     }

@@ -3,41 +3,43 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::ParseError;
-use crate::case_folding::fold_case;
+use strum::{EnumString, VariantArray};
 
-/// One of the four `CopyToVm*` key names.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+use crate::ParseError;
+
+/// One of the four `CopyToVm*` key names, in the order in which their files take destinations.
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    EnumString,
+    strum::Display,
+    VariantArray,
+)]
+#[strum(ascii_case_insensitive)]
 pub enum CopyToVmKind {
-    /// `CopyToVmOverwrite`: files for System32.
+    /// Files for System32.
+    #[strum(serialize = "CopyToVmOverwrite")]
     Overwrite,
-    /// `CopyToVmWhenNewer`: files for System32.
+    /// Files for System32.
+    #[strum(serialize = "CopyToVmWhenNewer")]
     WhenNewer,
-    /// `CopyToVmOverwriteWow64`: files for `SysWOW64`.
+    /// Files for `SysWOW64`.
+    #[strum(serialize = "CopyToVmOverwriteWow64")]
     OverwriteWow64,
-    /// `CopyToVmWhenNewerWow64`: files for `SysWOW64`.
+    /// Files for `SysWOW64`.
+    #[strum(serialize = "CopyToVmWhenNewerWow64")]
     WhenNewerWow64,
 }
 
 impl CopyToVmKind {
-    /// All four, in the order in which their files take destinations.
-    pub const ALL: [CopyToVmKind; 4] = [
-        CopyToVmKind::Overwrite,
-        CopyToVmKind::WhenNewer,
-        CopyToVmKind::OverwriteWow64,
-        CopyToVmKind::WhenNewerWow64,
-    ];
-
-    /// The registry key's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            CopyToVmKind::Overwrite => "CopyToVmOverwrite",
-            CopyToVmKind::WhenNewer => "CopyToVmWhenNewer",
-            CopyToVmKind::OverwriteWow64 => "CopyToVmOverwriteWow64",
-            CopyToVmKind::WhenNewerWow64 => "CopyToVmWhenNewerWow64",
-        }
-    }
+    /// All four.
+    pub const ALL: &'static [CopyToVmKind] = CopyToVmKind::VARIANTS;
 }
 
 /// A `CopyToVm*` key: one of the four names, in the driver key itself or in a
@@ -54,21 +56,19 @@ pub struct CopyToVmKey {
 impl fmt::Display for CopyToVmKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.subkey {
-            Some(subkey) => write!(f, "{subkey}\\{}", self.kind.name()),
-            None => f.write_str(self.kind.name()),
+            Some(subkey) => write!(f, "{subkey}\\{}", self.kind),
+            None => self.kind.fmt(f),
         }
     }
 }
-
-/// What the text of a value should be.
-const COPY_TO_VM_KEY: &str = "a CopyToVm key (CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 or \
-     CopyToVmWhenNewerWow64, with at most one subkey before it)";
 
 impl FromStr for CopyToVmKey {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = || ParseError::new(text, COPY_TO_VM_KEY);
+        let expected = "a CopyToVm key (CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 or \
+     CopyToVmWhenNewerWow64, with at most one subkey before it)";
+        let error = || ParseError::new(text, expected);
         let (subkey, name) = match text.rsplit_once('\\') {
             Some((subkey, name)) => (Some(subkey), name),
             None => (None, text),
@@ -76,8 +76,8 @@ impl FromStr for CopyToVmKey {
         if subkey.is_some_and(|s| s.is_empty() || s.contains('\\')) {
             return Err(error());
         }
-        let kind = CopyToVmKind::ALL.into_iter().find(|k| fold_case(k.name()) == fold_case(name));
-        Ok(CopyToVmKey { kind: kind.ok_or_else(error)?, subkey: subkey.map(str::to_owned) })
+        let kind = name.parse().map_err(|_| error())?;
+        Ok(CopyToVmKey { kind, subkey: subkey.map(str::to_owned) })
     }
 }
 

@@ -19,23 +19,12 @@ pub enum DestinationError {
     /// It is no bare file name.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A file of Windows has the name.
-    #[error("the destination `{0}` is a file of Windows itself")]
-    WindowsFile(FileName),
-    /// A folder may have the name. No folder directly in System32 has an extension.
-    #[error("the destination `{0}` has no extension; it may be a folder of Windows")]
-    NoExtension(FileName),
-    /// The name has the form of the second, short name of another file.
-    #[error("the destination `{0}` is a short (8.3) name, which another file may have")]
-    ShortName(FileName),
+    /// Windows may need what has the name.
+    #[error("the destination `{0}` {1}")]
+    Refused(FileName, &'static str),
 }
 
 impl Destination {
-    /// Parses a bare file name.
-    pub fn parse(text: &str) -> Result<Destination, DestinationError> {
-        FileName::parse(text)?.try_into()
-    }
-
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -55,16 +44,18 @@ impl TryFrom<FileName> for Destination {
     fn try_from(name: FileName) -> Result<Destination, DestinationError> {
         // Only ASCII letters are folded in the list.
         let folded = name.folded().to_ascii_lowercase();
-        match folded.rsplit_once('.') {
-            None => Err(DestinationError::NoExtension(name)),
+        let refused = match folded.rsplit_once('.') {
+            // No folder directly in System32 has an extension.
+            None => "has no extension; it may be a folder of Windows",
             Some((stem, extension)) if is_short_name(stem, extension) => {
-                Err(DestinationError::ShortName(name))
+                "is a short (8.3) name, which another file may have"
             }
             // Code pages and locales have the extension nls.
-            Some((_, "nls")) => Err(DestinationError::WindowsFile(name)),
-            Some(_) if is_windows_file(&folded) => Err(DestinationError::WindowsFile(name)),
-            Some(_) => Ok(Destination(name)),
-        }
+            Some((_, "nls")) => "is a file of Windows itself",
+            Some(_) if is_windows_file(&folded) => "is a file of Windows itself",
+            Some(_) => return Ok(Destination(name)),
+        };
+        Err(DestinationError::Refused(name, refused))
     }
 }
 
@@ -72,7 +63,7 @@ impl FromStr for Destination {
     type Err = DestinationError;
 
     fn from_str(text: &str) -> Result<Self, DestinationError> {
-        Destination::parse(text)
+        text.parse::<FileName>()?.try_into()
     }
 }
 
@@ -176,7 +167,7 @@ mod tests {
         for name in WINDOWS_FILES {
             assert_eq!(name, name.to_ascii_lowercase());
             let text = name.to_ascii_uppercase();
-            let error = Destination::parse(&text).unwrap_err().to_string();
+            let error = text.parse::<Destination>().unwrap_err().to_string();
             assert_eq!(error, format!("the destination `{text}` is a file of Windows itself"));
         }
     }
@@ -202,10 +193,10 @@ mod tests {
             "POWERS~1.EXE",
             "KERNEL~1.DLL",
         ] {
-            assert!(Destination::parse(name).is_err(), "{name}");
+            assert!(name.parse::<Destination>().is_err(), "{name}");
         }
-        assert!(matches!(Destination::parse(r"a\b.dll"), Err(DestinationError::Path(_))));
-        let kernel = FileName::parse("KERNEL32.DLL").unwrap();
+        assert!(matches!(r"a\b.dll".parse::<Destination>(), Err(DestinationError::Path(_))));
+        let kernel = "KERNEL32.DLL".parse::<FileName>().unwrap();
         assert!(Destination::try_from(kernel).is_err());
     }
 
@@ -237,7 +228,7 @@ mod tests {
             "QnnHtp.dll",
             "a~b.dll",
         ] {
-            assert_eq!(Destination::parse(name).unwrap().as_str(), name);
+            assert_eq!(name.parse::<Destination>().unwrap().as_str(), name);
         }
     }
 }

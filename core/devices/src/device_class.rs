@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::DriverModel;
+use crate::{DriverModel, ParseError};
 
 /// The GUID of a device interface class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -56,25 +56,19 @@ impl fmt::Display for DeviceClass {
     }
 }
 
-/// The text is not a GUID.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is not the GUID of a device interface class")]
-pub struct DeviceClassError(String);
-
 /// Accepts a GUID with or without braces, in any case.
 impl FromStr for DeviceClass {
-    type Err = DeviceClassError;
+    type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let inner = text.strip_prefix('{').map_or(Some(text), |rest| rest.strip_suffix('}'));
         let groups: Vec<&str> = inner.unwrap_or_default().split('-').collect();
         let lengths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
         let digits = groups.concat();
-        if lengths != [8, 4, 4, 4, 12] || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(DeviceClassError(text.to_owned()));
-        }
-        let number = u128::from_str_radix(&digits, 16);
-        number.map(DeviceClass).map_err(|_| DeviceClassError(text.to_owned()))
+        let is_guid = lengths == [8, 4, 4, 4, 12] && digits.bytes().all(|b| b.is_ascii_hexdigit());
+        let number = u128::from_str_radix(&digits, 16).ok().filter(|_| is_guid);
+        let error = || ParseError::new(text, "the GUID of a device interface class");
+        number.map(DeviceClass).ok_or_else(error)
     }
 }
 

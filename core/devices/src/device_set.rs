@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
-use crate::mounts::{DeviceMounts, MountTable};
 use crate::selection::SkipReason::Unreadable;
 use crate::slot::split;
 use crate::{
@@ -58,7 +57,6 @@ pub struct ListedDevice {
     /// Health; [`UnhealthyReason::Removed`] if the newest offer does not contain the device.
     pub health: Health,
     removal: Option<Removal>,
-    mounts: Arc<MountTable>,
 }
 
 /// The state of a device that the host no longer reports.
@@ -181,7 +179,6 @@ impl ResourceDevices {
             .map(|(device, policy)| ListedDevice {
                 health: device.health,
                 removal: None,
-                mounts: Arc::new(MountTable::of(&device, &policy)),
                 device,
                 policy,
             })
@@ -301,11 +298,6 @@ impl ListedDevice {
     #[must_use]
     pub fn is_removed_and_held(&self) -> bool {
         self.removal.is_some_and(|removal| removal.held_until.is_some())
-    }
-
-    /// The mounts of this device, for an allocation.
-    pub(crate) fn device_mounts(&self) -> DeviceMounts<'_> {
-        DeviceMounts { luid: self.device.luid, table: &self.mounts, policy: &self.policy.container }
     }
 
     /// The device's NUMA node, if the policy publishes it.

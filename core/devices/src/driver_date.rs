@@ -50,13 +50,11 @@ impl fmt::Display for DriverDate {
     }
 }
 
-/// What the text of a value should be.
-const DRIVER_DATE: &str = "a date since 1601-01-01 (year, month and day, such as 2023-02-14)";
-
 impl FromStr for DriverDate {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a date since 1601-01-01 (year, month and day, such as 2023-02-14)";
         let parts: Option<Vec<u64>> = text.split('-').map(parse_decimal).collect();
         let date = match parts.as_deref() {
             Some(&[year @ 1_601..=60_000, month @ 1..=12, day @ 1..=31]) => {
@@ -70,8 +68,7 @@ impl FromStr for DriverDate {
             _ => None,
         };
         // A day that the month does not have would print as another date.
-        date.filter(|date| date.to_string() == text)
-            .ok_or_else(|| ParseError::new(text, DRIVER_DATE))
+        date.filter(|date| date.to_string() == text).ok_or_else(|| ParseError::new(text, expected))
     }
 }
 

@@ -7,8 +7,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::case_folding::fold_case;
 use crate::paths::{PathProblem, check_component};
+use crate::printable::printable;
 
 /// The folders below the Windows folder that contain driver packages: the driver store, and
 /// the host's driver store in virtual machines with a paravirtualized GPU and in containers.
@@ -39,16 +41,11 @@ impl fmt::Display for SystemRoot {
     }
 }
 
-/// The text is not a folder on a drive.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{}` is not a folder on a drive, such as C:\\Windows", .0.escape_debug())]
-pub struct SystemRootError(String);
-
 impl FromStr for SystemRoot {
-    type Err = SystemRootError;
+    type Err = ParseError;
 
     /// The default in any case is the default, so that equal folders are equal values.
-    fn from_str(text: &str) -> Result<SystemRoot, SystemRootError> {
+    fn from_str(text: &str) -> Result<SystemRoot, ParseError> {
         let root = text.strip_suffix('\\').unwrap_or(text);
         let mut parts = root.split('\\');
         let drive = parts.next().unwrap_or_default().as_bytes();
@@ -56,7 +53,8 @@ impl FromStr for SystemRoot {
         let mut folders = 0;
         let valid = parts.inspect(|_| folders += 1).all(|part| check_component(part).is_ok());
         if !on_drive || !valid || folders == 0 {
-            return Err(SystemRootError(text.to_owned()));
+            let text = printable(text);
+            return Err(ParseError::new(&text, r"a folder on a drive, such as C:\Windows"));
         }
         let default = SystemRoot::default();
         let is_default = fold_case(root) == fold_case(&default.0);
@@ -66,7 +64,7 @@ impl FromStr for SystemRoot {
 
 /// A driver store folder of which no file is used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the driver store folder `{}` {why}", crate::printable::printable(.path))]
+#[error("the driver store folder `{}` {why}", printable(.path))]
 pub struct StoreFolderError {
     path: String,
     why: StoreFolderProblem,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::mounts::{FileDecision, MountCandidate};
+use crate::mounts::{FileDecision, MountCandidate, MountOrigin};
 use crate::plan::ContainerContents;
 use crate::printable::printable;
 use crate::{
@@ -64,7 +64,9 @@ pub(crate) fn contents(
                     warnings.push(PlanWarning::MissingFolder(folder));
                 }
                 let outcome = if found { MountOutcome::Mounted } else { MountOutcome::Missing };
-                let file = Arc::new(MountCandidate::folder(folder));
+                let [host_path, container_path] = [folder, folder].map(str::to_owned);
+                let file =
+                    MountCandidate { host_path, container_path, origin: MountOrigin::Default };
                 mounts.files.push(FileDecision { file, outcome });
             }
             let (name, value) = DXG_LIBRARY_PATH;

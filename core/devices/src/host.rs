@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use strum::{EnumString, IntoStaticStr, VariantArray, VariantNames};
+
 use crate::ParseError;
 use crate::decimal::parse_decimal;
 use crate::{StoreFolderError, SystemRoot, check_store_folder};
@@ -26,20 +28,17 @@ impl fmt::Display for HostBuild {
     }
 }
 
-/// What the text of a value should be.
-const HOST_BUILD: &str =
-    "a Windows build (four numbers separated by dots, such as 10.0.20348.1547)";
-
 impl FromStr for HostBuild {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a Windows build (four numbers separated by dots, such as 10.0.20348.1547)";
         let parts: Option<Vec<u32>> = text.split('.').map(parse_decimal).collect();
         match parts.as_deref() {
             Some(&[major, minor, build, revision]) => {
                 Ok(HostBuild { major, minor, build, revision })
             }
-            _ => Err(ParseError::new(text, HOST_BUILD)),
+            _ => Err(ParseError::new(text, expected)),
         }
     }
 }
@@ -59,18 +58,16 @@ impl fmt::Display for HcsSchema {
     }
 }
 
-/// What the text of a value should be.
-const HCS_SCHEMA: &str = "an HCS schema version (two numbers separated by a dot, such as 2.5)";
-
 impl FromStr for HcsSchema {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "an HCS schema version (two numbers separated by a dot, such as 2.5)";
         text.split_once('.')
             .and_then(|(major, minor)| {
                 Some(HcsSchema { major: parse_decimal(major)?, minor: parse_decimal(minor)? })
             })
-            .ok_or_else(|| ParseError::new(text, HCS_SCHEMA))
+            .ok_or_else(|| ParseError::new(text, expected))
     }
 }
 
@@ -85,7 +82,21 @@ pub enum Wow64 {
 }
 
 /// The kind of system whose containers get the devices.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    Debug,
+    Default,
+    EnumString,
+    strum::Display,
+    IntoStaticStr,
+    VariantArray,
+    VariantNames,
+)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive)]
 pub enum Platform {
     /// Windows.
     #[default]
@@ -93,20 +104,6 @@ pub enum Platform {
     /// Linux in a virtual machine to which a Windows host lends its adapters through `/dev/dxg`, as in
     /// WSL2.
     LinuxDxg,
-}
-
-impl Platform {
-    /// Every platform.
-    pub const ALL: [Platform; 2] = [Platform::Windows, Platform::LinuxDxg];
-
-    /// The name in inventories.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Platform::Windows => "windows",
-            Platform::LinuxDxg => "linux-dxg",
-        }
-    }
 }
 
 /// What is known about the host. An inventory may contain none of it.

@@ -3,8 +3,6 @@
 //! Adds the launcher and its filters to a container's mounts, or returns why the container does not
 //! get them. They do not depend on the resource, so that several resources of one container agree.
 
-use std::sync::Arc;
-
 use crate::case_folding::fold_case;
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
 use crate::{FileName, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
@@ -46,10 +44,10 @@ pub(crate) fn add(
     let [program, filter, filter32] = LAUNCHER_FILES;
     let files = [(program, SYSTEM32), (filter, SYSTEM32), (filter32, SYSWOW64)];
     let usable = |(name, to): (&str, &str)| {
-        let source = format!("{folder}\\{name}");
-        let file = MountCandidate::existing(MountOrigin::Launcher, source, to, name);
+        let [host_path, container_path] = [&folder, to].map(|folder| format!("{folder}\\{name}"));
+        let file = MountCandidate { host_path, container_path, origin: MountOrigin::Launcher };
         match problem(&file, name, plan, excluded, host, exists) {
-            None => Ok(FileDecision { file: Arc::new(file), outcome: MountOutcome::Mounted }),
+            None => Ok(FileDecision { file, outcome: MountOutcome::Mounted }),
             Some((file, why)) => Err(LauncherProblem { file, why }),
         }
     };
@@ -74,7 +72,7 @@ fn problem(
     if excluded.iter().any(|excluded| excluded.folded() == fold_case(name)) {
         return Some((name.to_owned(), "is in excludeMounts"));
     }
-    if plan.mounted().any(|mounted| mounted.has_destination_of(file)) {
+    if plan.mounted().any(|mounted| mounted.destination() == file.destination()) {
         return Some((path(), "is the destination of another file"));
     }
     if !host.is_this_machine {

@@ -48,10 +48,10 @@ pub use allocated_drivers::{AllocatedDrivers, OutdatedSlot, is_driver_replaced};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
 pub use destination::{Destination, DestinationError};
 pub use device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
-pub use device_class::{DeviceClass, DeviceClassError};
+pub use device_class::DeviceClass;
 pub use device_set::{DeviceSet, ListedDevice, Moment, ResourceDevices, Slot, SlotError};
 pub use driver_date::DriverDate;
-pub use driver_store_folder::{StoreFolderError, SystemRoot, SystemRootError, check_store_folder};
+pub use driver_store_folder::{StoreFolderError, SystemRoot, check_store_folder};
 pub use dxg::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, dxg_driver_folder};
 pub use environment_hints::visible_devices_variable;
 pub use held_devices::HeldDevices;
@@ -60,7 +60,7 @@ pub use launcher::{LAUNCHER_FILES, LauncherProblem, launcher_folder};
 pub use model::{DriverModel, Vendor};
 pub use mounts::{
     FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,
-    NoMountsReason,
+    NOT_APPLIED_HINT, NoMountsReason,
 };
 pub use node_software::{
     Containerd, HcsFailure, HcsFailureKind, NodeSoftware, NvidiaGpu, Nvml, Program, ProgramVersion,
@@ -74,10 +74,10 @@ pub use plan::{
     plan, takes_location_paths,
 };
 pub use policy::{
-    AdditionalMount, AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy,
-    MultiDevice, Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
+    AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy, MultiDevice,
+    Policy, ResourceRule, RuntimeMounts, SharedRequests, Sharing, Visibility,
 };
-pub use preferred_allocation::{PreferredAllocationError, preferred_allocation};
+pub use preferred_allocation::preferred_allocation;
 pub use resource_name::{ResourceName, ResourceNameError};
 pub use runtime_files::{CopyToVmValueError, RejectedValue, RuntimeFile, RuntimeFiles};
 pub use selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};

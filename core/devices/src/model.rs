@@ -3,11 +3,26 @@
 use std::fmt;
 use std::str::FromStr;
 
+use strum::{EnumString, IntoStaticStr, VariantNames};
+
 use crate::ParseError;
-use crate::case_folding::fold_case;
 
 /// How devices are advertised: by Windows driver model, or like the device plugin of 2019.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Debug,
+    EnumString,
+    strum::Display,
+    IntoStaticStr,
+    VariantNames,
+)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive, parse_err_ty = ParseError, parse_err_fn = not_a_driver_model)]
 pub enum DriverModel {
     /// Windows Display Driver Model: hardware with display and compute.
     Wddm,
@@ -19,44 +34,18 @@ pub enum DriverModel {
 }
 
 impl DriverModel {
-    /// The name on command lines and in configuration files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            DriverModel::Wddm => "wddm",
-            DriverModel::Mcdm => "mcdm",
-            DriverModel::Legacy => "legacy",
-        }
-    }
-
     /// The prefix of the sockets of its own resource, as in the earlier plugins.
     #[must_use]
-    pub const fn socket_prefix(self) -> &'static str {
+    pub fn socket_prefix(self) -> &'static str {
         match self {
             DriverModel::Legacy => "directx",
-            named => named.name(),
+            named => named.into(),
         }
     }
 }
 
-impl fmt::Display for DriverModel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What the text of a value should be.
-const DRIVER_MODEL: &str = "a driver model (wddm, mcdm or legacy)";
-
-impl FromStr for DriverModel {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy]
-            .into_iter()
-            .find(|m| fold_case(m.name()) == fold_case(text))
-            .ok_or_else(|| ParseError::new(text, DRIVER_MODEL))
-    }
+fn not_a_driver_model(text: &str) -> ParseError {
+    ParseError::new(text, "a driver model (wddm, mcdm or legacy)")
 }
 
 /// A hardware vendor, identified by its PCI or ACPI vendor ID. The `PnP` manufacturer is
@@ -109,14 +98,12 @@ impl fmt::Display for Vendor {
     }
 }
 
-/// What the text of a value should be.
-const VENDOR: &str =
-    "a vendor (amd, intel, microsoft, nvidia, qualcomm, or a vendor ID such as 0x1a03)";
-
 impl FromStr for Vendor {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected =
+            "a vendor (amd, intel, microsoft, nvidia, qualcomm, or a vendor ID such as 0x1a03)";
         let lower = text.to_ascii_lowercase();
         if let Some(named) = Vendor::NAMED.into_iter().find(|v| v.to_string() == lower) {
             return Ok(named);
@@ -126,7 +113,7 @@ impl FromStr for Vendor {
             .filter(|hex| !hex.is_empty() && hex.bytes().all(|b| b.is_ascii_hexdigit()))
             .and_then(|hex| u32::from_str_radix(hex, 16).ok())
             .map(Vendor::from_id)
-            .ok_or_else(|| ParseError::new(text, VENDOR))
+            .ok_or_else(|| ParseError::new(text, expected))
     }
 }
 

@@ -1,18 +1,15 @@
 //! Which runtime files a container gets, and why it does not get the others.
 //!
-//! A [`MountTable`] is built once per device: the driver's files (from the registry),
-//! then the additional mounts of the configuration, then the defaults. An allocation
-//! only checks whether each file exists and whether its destination is still free.
+//! For each device: the driver's files (from the registry), then the additional mounts of the
+//! configuration, then the defaults.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
 use crate::case_folding::fold_case;
 use crate::{
-    AdditionalMount, AdditionalMounts, ContainerPolicy, Destination, Device, FileName, HostFacts,
-    Luid, ModelPolicy, NoStoreFolder, RuntimeFile, RuntimeFiles, RuntimeMounts, StoreFolder,
-    StorePath, Vendor, Wow64,
+    AdditionalMounts, ContainerPolicy, Device, HostFacts, ListedDevice, Luid, NoStoreFolder,
+    RuntimeFile, RuntimeMounts, Vendor, Wow64,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:
@@ -60,51 +57,13 @@ pub struct MountCandidate {
     pub container_path: String,
     /// Where it comes from.
     pub origin: MountOrigin,
-    /// The case-folded destination; only one file can be mounted there.
-    destination_key: String,
-    presence: Presence,
 }
 
 impl MountCandidate {
-    /// A file that was found.
-    pub(crate) fn existing(origin: MountOrigin, host_path: String, to: &str, name: &str) -> Self {
-        let destination_key = format!("{to}\\{}", fold_case(name));
-        MountCandidate {
-            host_path,
-            container_path: format!("{to}\\{name}"),
-            origin,
-            destination_key,
-            presence: Presence::Recorded,
-        }
+    /// The destination with its case folded; only one file can be mounted there.
+    pub(crate) fn destination(&self) -> String {
+        fold_case(&self.container_path)
     }
-
-    /// A folder that the container has at the same path.
-    pub(crate) fn folder(path: &str) -> Self {
-        MountCandidate {
-            host_path: path.to_owned(),
-            container_path: path.to_owned(),
-            origin: MountOrigin::Default,
-            destination_key: path.to_owned(),
-            presence: Presence::Recorded,
-        }
-    }
-
-    pub(crate) fn has_destination_of(&self, other: &MountCandidate) -> bool {
-        self.destination_key == other.destination_key
-    }
-}
-
-/// What is known about a file before the disk is checked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Presence {
-    /// The inventory has it.
-    Recorded,
-    /// The inventory lists its folder without it.
-    Missing,
-    /// A live host; the disk must be checked.
-    OnDisk,
-    /// `excludeMounts` names its destination.
-    Excluded,
 }
 
 /// What the plan decided about a file.
@@ -119,17 +78,18 @@ pub enum MountOutcome {
     /// Another file is mounted at the same destination.
     DestinationTaken {
         /// The file that is mounted there.
-        by: Arc<MountCandidate>,
+        by: MountCandidate,
     },
-    /// An additional mount of the configuration is dropped with the driver's files.
-    NotApplied(NoMountsReason),
+    /// An additional mount of the configuration is dropped with the driver's files, which Windows
+    /// mounts itself.
+    NotApplied,
 }
 
 /// A file and what the plan decided about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileDecision {
     /// The file.
-    pub file: Arc<MountCandidate>,
+    pub file: MountCandidate,
     /// The decision.
     pub outcome: MountOutcome,
 }
@@ -160,195 +120,119 @@ pub enum NoMountsReason {
     InsideContainer,
 }
 
-impl NoMountsReason {
-    /// How to get additional mounts applied that were dropped for this reason.
-    #[must_use]
-    pub const fn additional_mounts_hint(self) -> Option<&'static str> {
-        match self {
-            NoMountsReason::MountedByWindows => {
-                Some("set `runtimeMounts: extra` to mount only the additional mounts")
-            }
-            NoMountsReason::Never
-            | NoMountsReason::ExtraOnLinux
-            | NoMountsReason::NoDriverStore
-            | NoMountsReason::DriverStoreOutside
-            | NoMountsReason::InsideContainer => None,
-        }
-    }
-}
-
-/// A device's files in the order in which they take destinations.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct MountTable {
-    system32: Vec<Arc<MountCandidate>>,
-    wow64: Vec<Arc<MountCandidate>>,
-    unavailable: Option<NoMountsReason>,
-}
-
-impl MountTable {
-    /// The files of `device` under `policy`.
-    pub(crate) fn of(device: &Device, policy: &ModelPolicy) -> MountTable {
-        let empty =
-            |reason| MountTable { system32: vec![], wow64: vec![], unavailable: Some(reason) };
-        let store = match &device.driver_store {
-            Ok(store) => store,
-            Err(NoStoreFolder::Unknown) => return empty(NoMountsReason::NoDriverStore),
-            Err(NoStoreFolder::Rejected(_)) => return empty(NoMountsReason::DriverStoreOutside),
-        };
-        let container = &policy.container;
-        let only_additional = container.runtime_mounts == RuntimeMounts::Extra;
-        let lister = Lister { store, excluded: &container.exclude_mounts };
-        let driver = |files: &[RuntimeFile]| {
-            if only_additional { Vec::new() } else { files.to_vec() }
-        };
-        let for_wow64 = |files: Vec<RuntimeFile>| if container.omit_wow64 { vec![] } else { files };
-        let additional = |mounts: &AdditionalMounts| {
-            mounts
-                .get(&device.vendor)
-                .map(|list| list.iter().map(as_file).collect())
-                .unwrap_or_default()
-        };
-        let with_defaults = device.vendor == Vendor::Nvidia && !only_additional;
-        let defaults = |list: &[(&str, &str)]| {
-            let list = if with_defaults { list } else { &[] };
-            list.iter().filter_map(default_file).collect()
-        };
-        let RuntimeFiles { system32, wow64, .. } = &*device.runtime_files;
-        MountTable {
-            system32: lister.list(
-                SYSTEM32,
-                [driver(system32), additional(&container.additional), defaults(&NVIDIA_SYSTEM32)],
-            ),
-            wow64: lister.list(
-                SYSWOW64,
-                [
-                    for_wow64(driver(wow64)),
-                    additional(&container.additional_wow64),
-                    for_wow64(defaults(&NVIDIA_WOW64)),
-                ],
-            ),
-            unavailable: None,
-        }
-    }
-
-    /// This table, unless `policy` mounts none of its files on `host`.
-    fn applicable(
-        &self,
-        policy: &ContainerPolicy,
-        host: &HostFacts,
-    ) -> Result<&MountTable, NoMountsReason> {
-        let mounted_by_windows = host.build.is_some_and(|b| b.build >= FIRST_BUILD_WITHOUT_MOUNTS);
-        let inside = host.inside_container;
-        let inside = inside.then_some(NoMountsReason::InsideContainer);
-        match (policy.runtime_mounts, self.unavailable.or(inside)) {
-            (RuntimeMounts::Never, _) => Err(NoMountsReason::Never),
-            (RuntimeMounts::Auto, _) if mounted_by_windows => Err(NoMountsReason::MountedByWindows),
-            (_, Some(reason)) => Err(reason),
-            (_, None) => Ok(self),
-        }
-    }
-
-    fn candidates(&self, wow64: Wow64) -> impl Iterator<Item = &Arc<MountCandidate>> {
-        let wow64 = if wow64 == Wow64::Present { self.wow64.as_slice() } else { &[] };
-        self.system32.iter().chain(wow64)
-    }
-}
-
-fn as_file(mount: &AdditionalMount) -> RuntimeFile {
-    RuntimeFile { source: mount.source.clone(), destination: mount.destination.clone() }
-}
-
-fn default_file((source, destination): &(&str, &str)) -> Option<RuntimeFile> {
-    Some(RuntimeFile {
-        source: StorePath::parse(source).ok()?,
-        destination: Destination::parse(destination).ok()?,
-    })
-}
-
-/// Turns one device's files into mount candidates.
-struct Lister<'a> {
-    store: &'a StoreFolder,
-    excluded: &'a [FileName],
-}
-
-impl Lister<'_> {
-    /// The candidates for `folder`: from the registry, the configuration, the defaults.
-    fn list(&self, folder: &str, files: [Vec<RuntimeFile>; 3]) -> Vec<Arc<MountCandidate>> {
-        let origins = [MountOrigin::Registry, MountOrigin::Configuration, MountOrigin::Default];
-        let pairs = origins.into_iter().zip(files);
-        pairs
-            .flat_map(|(origin, files)| files.into_iter().map(move |file| (origin, file)))
-            .map(|(origin, file)| Arc::new(self.candidate(folder, origin, &file)))
-            .collect()
-    }
-
-    fn candidate(&self, folder: &str, origin: MountOrigin, file: &RuntimeFile) -> MountCandidate {
-        let RuntimeFile { source, destination } = file;
-        let destination_name = destination.folded();
-        let presence = if self.excluded.iter().any(|name| name.folded() == destination_name) {
-            Presence::Excluded
-        } else {
-            match self.store.files.contains(source.as_str()) {
-                Some(true) => Presence::Recorded,
-                Some(false) => Presence::Missing,
-                None => Presence::OnDisk,
-            }
-        };
-        let destination_key = format!("{folder}\\{destination_name}");
-        MountCandidate {
-            host_path: format!("{}\\{source}", self.store.path.trim_end_matches('\\')),
-            container_path: format!("{folder}\\{destination}"),
-            origin,
-            destination_key,
-            presence,
-        }
-    }
-}
-
-/// The mounts of one device of an allocation.
-#[derive(Clone, Copy)]
-pub(crate) struct DeviceMounts<'a> {
-    pub(crate) luid: Luid,
-    pub(crate) table: &'a MountTable,
-    pub(crate) policy: &'a ContainerPolicy,
-}
+/// How to get additional mounts that are [not applied](MountOutcome::NotApplied).
+pub const NOT_APPLIED_HINT: &str = "set `runtimeMounts: extra` to mount only the additional mounts";
 
 /// Decides about the files of `devices`, in their order. `exists` answers
 /// for files of a live host.
-pub(crate) fn resolve<'a>(
-    devices: impl IntoIterator<Item = DeviceMounts<'a>>,
+pub(crate) fn resolve(
+    devices: &[&ListedDevice],
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> MountPlan {
     let mut plan = MountPlan::default();
-    let mut taken: HashMap<&'a str, &'a Arc<MountCandidate>> = HashMap::new();
-    for device in devices {
-        let table = match device.table.applicable(device.policy, host) {
-            Ok(table) => table,
-            Err(reason) => {
-                plan.devices_without_mounts.push((device.luid, reason));
-                plan.drop_additional(device.table, host.wow64, reason);
-                continue;
-            }
-        };
-        for file in table.candidates(host.wow64) {
-            let holder = taken.get(&*file.destination_key);
-            let outcome = match (file.presence, holder) {
-                (Presence::Excluded, _) => MountOutcome::Excluded,
+    let mut taken: HashMap<String, MountCandidate> = HashMap::new();
+    for entry in devices {
+        let (device, policy) = (&*entry.device, &*entry.policy.container);
+        let reason = no_mounts(device, policy, host);
+        plan.devices_without_mounts.extend(reason.map(|reason| (device.luid, reason)));
+        let Ok(store) = &device.driver_store else { continue };
+        for (folder, origin, RuntimeFile { source, destination }) in
+            files(device, policy, host.wow64)
+        {
+            let host_path = format!("{}\\{source}", store.path.trim_end_matches('\\'));
+            let container_path = format!("{folder}\\{destination}");
+            let file = MountCandidate { host_path, container_path, origin };
+            let name = destination.folded();
+            let is_excluded =
+                policy.exclude_mounts.iter().any(|excluded| excluded.folded() == name);
+            let is_missing = || {
+                !store.files.contains(source.as_str()).unwrap_or_else(|| exists(&file.host_path))
+            };
+            let outcome = match (reason, taken.get(&file.destination())) {
+                // The other reasons are the administrator's own choice, or make every mount impossible.
+                (Some(NoMountsReason::MountedByWindows), _)
+                    if origin == MountOrigin::Configuration && !is_excluded =>
+                {
+                    MountOutcome::NotApplied
+                }
+                (Some(_), _) => continue,
+                (None, _) if is_excluded => MountOutcome::Excluded,
                 // Two devices with the same driver name the same file: not a collision.
-                (_, Some(by)) if by.host_path == file.host_path => continue,
-                (Presence::Missing, _) => MountOutcome::Missing,
-                (Presence::OnDisk, _) if !exists(&file.host_path) => MountOutcome::Missing,
-                (_, Some(holder)) => MountOutcome::DestinationTaken { by: Arc::clone(holder) },
-                (Presence::Recorded | Presence::OnDisk, None) => {
-                    taken.insert(&file.destination_key, file);
+                (None, Some(by)) if by.host_path == file.host_path => continue,
+                (None, _) if is_missing() => MountOutcome::Missing,
+                (None, Some(by)) => MountOutcome::DestinationTaken { by: by.clone() },
+                (None, None) => {
+                    taken.insert(file.destination(), file.clone());
                     MountOutcome::Mounted
                 }
             };
-            plan.files.push(FileDecision { file: file.clone(), outcome });
+            let is_mounted = outcome == MountOutcome::Mounted;
+            let decision = FileDecision { file, outcome };
+            if is_mounted || !plan.files.contains(&decision) {
+                plan.files.push(decision);
+            }
         }
     }
     plan
+}
+
+/// Why no file of a device is mounted, if that is so.
+fn no_mounts(
+    device: &Device,
+    policy: &ContainerPolicy,
+    host: &HostFacts,
+) -> Option<NoMountsReason> {
+    let mounted_by_windows = host.build.is_some_and(|b| b.build >= FIRST_BUILD_WITHOUT_MOUNTS);
+    match (policy.runtime_mounts, &device.driver_store) {
+        (RuntimeMounts::Never, _) => Some(NoMountsReason::Never),
+        (RuntimeMounts::Auto, _) if mounted_by_windows => Some(NoMountsReason::MountedByWindows),
+        (_, Err(NoStoreFolder::Unknown)) => Some(NoMountsReason::NoDriverStore),
+        (_, Err(NoStoreFolder::Rejected(_))) => Some(NoMountsReason::DriverStoreOutside),
+        (_, Ok(_)) => host.inside_container.then_some(NoMountsReason::InsideContainer),
+    }
+}
+
+/// The files of a device, each with the folder of its destination and its origin, in the order in
+/// which they take destinations.
+fn files(
+    device: &Device,
+    policy: &ContainerPolicy,
+    wow64: Wow64,
+) -> Vec<(&'static str, MountOrigin, RuntimeFile)> {
+    let mut list = Vec::new();
+    let mut add =
+        |folder, of_driver, files: &[RuntimeFile], mounts: &AdditionalMounts, defaults| {
+            let mut add = |origin, file| list.push((folder, origin, file));
+            if of_driver {
+                for file in files {
+                    add(MountOrigin::Registry, file.clone());
+                }
+            }
+            for file in mounts.get(&device.vendor).into_iter().flatten() {
+                add(MountOrigin::Configuration, file.clone());
+            }
+            if of_driver && device.vendor == Vendor::Nvidia {
+                default_files(defaults).for_each(|file| add(MountOrigin::Default, file));
+            }
+        };
+    let of_driver = policy.runtime_mounts != RuntimeMounts::Extra;
+    let files = &device.runtime_files;
+    add(SYSTEM32, of_driver, &files.system32, &policy.additional, &NVIDIA_SYSTEM32);
+    if wow64 == Wow64::Present {
+        let of_driver = of_driver && !policy.omit_wow64;
+        add(SYSWOW64, of_driver, &files.wow64, &policy.additional_wow64, &NVIDIA_WOW64);
+    }
+    list
+}
+
+fn default_files(
+    list: &'static [(&'static str, &'static str)],
+) -> impl Iterator<Item = RuntimeFile> {
+    list.iter().filter_map(|(source, destination)| {
+        let (source, destination) = (source.parse().ok()?, destination.parse().ok()?);
+        Some(RuntimeFile { source, destination })
+    })
 }
 
 /// The files of a container and the decision about each.
@@ -361,25 +245,8 @@ pub struct MountPlan {
 }
 
 impl MountPlan {
-    /// Records the additional mounts of a device that Windows itself serves. The other
-    /// reasons are the administrator's own choice, or make every mount impossible.
-    fn drop_additional(&mut self, table: &MountTable, wow64: Wow64, reason: NoMountsReason) {
-        if reason != NoMountsReason::MountedByWindows {
-            return;
-        }
-        for file in table.candidates(wow64) {
-            let applies = file.origin == MountOrigin::Configuration
-                && file.presence != Presence::Excluded
-                && !self.files.iter().any(|known| known.file == *file);
-            if applies {
-                let outcome = MountOutcome::NotApplied(reason);
-                self.files.push(FileDecision { file: file.clone(), outcome });
-            }
-        }
-    }
-
     /// The files to mount, in order.
     pub fn mounted(&self) -> impl Iterator<Item = &MountCandidate> {
-        self.files.iter().filter(|f| f.outcome == MountOutcome::Mounted).map(|f| &*f.file)
+        self.files.iter().filter(|f| f.outcome == MountOutcome::Mounted).map(|f| &f.file)
     }
 }

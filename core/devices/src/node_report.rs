@@ -13,4 +13,4 @@ mod model;
 pub use condition::{CONDITION, Condition, ConditionStatus, condition};
 pub use device_events::{DeviceEvent, EventReason, device_events};
 pub use label_value::{Labels, label_value};
-pub use labels::{LabelFamily, labels};
+pub use labels::labels;

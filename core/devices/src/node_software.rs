@@ -4,6 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use strum::{EnumString, VariantArray, VariantNames};
+
 use crate::ParseError;
 use crate::decimal::parse_decimal;
 
@@ -31,26 +33,15 @@ pub struct HcsFailure {
 }
 
 /// A kind of failure of the Host Compute Service.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, Debug, EnumString, strum::Display, VariantArray, VariantNames,
+)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum HcsFailureKind {
     /// The service is not installed on this host.
     Missing,
     /// The service does not respond, or its response contains no schemas.
     Unresponsive,
-}
-
-impl HcsFailureKind {
-    /// Every kind.
-    pub const ALL: [HcsFailureKind; 2] = [HcsFailureKind::Missing, HcsFailureKind::Unresponsive];
-
-    /// The name in files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            HcsFailureKind::Missing => "missing",
-            HcsFailureKind::Unresponsive => "unresponsive",
-        }
-    }
 }
 
 /// A program of the node.
@@ -129,15 +120,12 @@ impl fmt::Display for ProgramVersion {
     }
 }
 
-/// What the text of a value should be.
-const PROGRAM_VERSION: &str =
-    "a version (three numbers separated by dots, such as 1.7.22 or 1.31.0-rc.1)";
-
 impl FromStr for ProgramVersion {
     type Err = ParseError;
 
     /// Parses a version with or without a leading `v`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a version (three numbers separated by dots, such as 1.7.22 or 1.31.0-rc.1)";
         let version = text.strip_prefix('v').unwrap_or(text);
         let release = version.split(['-', '+']).next().unwrap_or_default();
         let numbers: Option<Vec<u32>> = release.split('.').map(parse_decimal).collect();
@@ -145,7 +133,7 @@ impl FromStr for ProgramVersion {
             Some(&[major, minor, patch]) if !version.contains(char::is_whitespace) => {
                 Ok(ProgramVersion { numbers: [major, minor, patch], text: version.to_owned() })
             }
-            _ => Err(ParseError::new(text, PROGRAM_VERSION)),
+            _ => Err(ParseError::new(text, expected)),
         }
     }
 }

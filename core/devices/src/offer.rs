@@ -84,30 +84,16 @@ impl Catalog {
     pub fn new(policy: Policy) -> Catalog {
         let mut catalog = Catalog { resources: Vec::new(), models: Vec::new() };
         for model in policy.models {
-            let origin = ResourceOrigin::Model(model.model);
-            let spec = ResourceSpec {
-                name: model.resource.clone(),
-                sharing: model.sharing,
-                removal_grace: model.removal_grace,
-                visibility: model.container.visibility,
-                origin,
-            };
-            let resource = catalog.add(spec);
+            let resource = catalog.add(model.spec());
             let policy = Arc::new(model);
             catalog.models.push(CatalogModel { policy, resource, rule_resources: Vec::new() });
         }
-        let mut number = 0..;
+        let mut number = 0;
         for n in 0..catalog.models.len() {
             let model = catalog.models[n].policy.clone();
             for rule in model.rules.iter() {
-                let spec = ResourceSpec {
-                    name: rule.name.clone(),
-                    sharing: rule.sharing(model.sharing),
-                    removal_grace: model.removal_grace,
-                    visibility: rule.visibility.unwrap_or(model.container.visibility),
-                    origin: ResourceOrigin::Rule(number.next().unwrap_or(usize::MAX)),
-                };
-                let resource = catalog.add(spec);
+                let resource = catalog.add(rule.spec(&model, number));
+                number += 1;
                 catalog.models[n].rule_resources.push(resource);
             }
         }
@@ -174,7 +160,7 @@ impl Catalog {
         let on_linux = platform == Platform::LinuxDxg;
         let fits = |model: &CatalogModel| Filter::of(model.policy.model).matches(device);
         let Some(model) = self.models.iter().find(|model| fits(model)) else {
-            let enabled: Vec<_> = self.models.iter().map(|m| m.policy.model.name()).collect();
+            let enabled: Vec<&str> = self.models.iter().map(|m| m.policy.model.into()).collect();
             return Err(SkipReason::NoModel(supported(device), enabled.join(", ")));
         };
         let policy = &model.policy;
@@ -205,13 +191,35 @@ impl Catalog {
     }
 }
 
+impl ModelPolicy {
+    /// The resource of the devices that no rule claims.
+    #[must_use]
+    pub fn spec(&self) -> ResourceSpec {
+        ResourceSpec {
+            name: self.resource.clone(),
+            sharing: self.sharing,
+            removal_grace: self.removal_grace,
+            visibility: self.container.visibility,
+            origin: ResourceOrigin::Model(self.model),
+        }
+    }
+}
+
 impl ResourceRule {
-    /// How the devices of this rule are shared, where `model` decides the rest.
-    fn sharing(&self, model: Sharing) -> Sharing {
-        Sharing {
-            replicas: self.replicas.unwrap_or(model.replicas),
-            allocation: self.allocation.unwrap_or(model.allocation),
-            ..model
+    /// The resource of this rule, where `model` decides what the rule does not set. `number` is that
+    /// of its origin.
+    #[must_use]
+    pub fn spec(&self, model: &ModelPolicy, number: usize) -> ResourceSpec {
+        ResourceSpec {
+            name: self.name.clone(),
+            sharing: Sharing {
+                replicas: self.replicas.unwrap_or(model.sharing.replicas),
+                allocation: self.allocation.unwrap_or(model.sharing.allocation),
+                ..model.sharing
+            },
+            visibility: self.visibility.unwrap_or(model.container.visibility),
+            origin: ResourceOrigin::Rule(number),
+            ..model.spec()
         }
     }
 }

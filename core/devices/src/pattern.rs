@@ -41,21 +41,27 @@ impl fmt::Debug for DescriptionPattern {
     }
 }
 
-/// The text is not a regular expression.
+/// Why a text is no pattern for descriptions.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{pattern}` is not a regular expression: {why}")]
-pub struct DescriptionPatternError {
-    pattern: String,
-    why: String,
+pub enum DescriptionPatternError {
+    /// The text is empty.
+    #[error("an empty pattern matches every description")]
+    Empty,
+    /// The text is not a regular expression: pattern and reason.
+    #[error("`{0}` is not a regular expression: {1}")]
+    Syntax(String, String),
 }
 
 impl FromStr for DescriptionPattern {
     type Err = DescriptionPatternError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() {
+            return Err(DescriptionPatternError::Empty);
+        }
         match regex_lite::RegexBuilder::new(text).case_insensitive(true).build() {
             Ok(regex) => Ok(DescriptionPattern { text: text.to_owned(), regex }),
-            Err(e) => Err(DescriptionPatternError { pattern: text.to_owned(), why: e.to_string() }),
+            Err(e) => Err(DescriptionPatternError::Syntax(text.to_owned(), e.to_string())),
         }
     }
 }
@@ -90,13 +96,11 @@ impl fmt::Display for PciPattern {
     }
 }
 
-/// What the text of a value should be.
-const PCI_PATTERN: &str = "a PCI ID (four hexadecimal digits, a colon, and four more or `*`)";
-
 impl FromStr for PciPattern {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a PCI ID (four hexadecimal digits, a colon, and four more or `*`)";
         let hex = |part: &str| {
             (part.len() == 4 && part.bytes().all(|b| b.is_ascii_hexdigit()))
                 .then(|| u16::from_str_radix(part, 16).ok())
@@ -107,7 +111,7 @@ impl FromStr for PciPattern {
                 let device = if device == "*" { None } else { Some(hex(device)?) };
                 Some(PciPattern { vendor: hex(vendor)?, device })
             })
-            .ok_or_else(|| ParseError::new(text, PCI_PATTERN))
+            .ok_or_else(|| ParseError::new(text, expected))
     }
 }
 
@@ -151,17 +155,14 @@ impl fmt::Display for LocationPattern {
     }
 }
 
-/// What the text of a value should be.
-const LOCATION_PATTERN: &str =
-    "a location path (text such as PCIROOT(0)#PCI(1B00), `*` only at its end)";
-
 impl FromStr for LocationPattern {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "a location path (text such as PCIROOT(0)#PCI(1B00), `*` only at its end)";
         let body = text.strip_suffix('*').unwrap_or(text);
         if body.is_empty() || body.contains('*') {
-            return Err(ParseError::new(text, LOCATION_PATTERN));
+            return Err(ParseError::new(text, expected));
         }
         Ok(LocationPattern { text: text.to_owned(), folded: fold_case(text) })
     }

@@ -282,11 +282,8 @@ impl<'r> Request<'r> {
             contents.envs.append(&mut envs);
             return contents;
         }
-        let mut mounts = if legacy {
-            MountPlan::default()
-        } else {
-            resolve(self.entries.iter().map(|entry| entry.device_mounts()), host, exists)
-        };
+        let mut mounts =
+            if legacy { MountPlan::default() } else { resolve(&self.entries, host, exists) };
         if self.resource.visibility == Visibility::Launcher {
             let excluded = self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts);
             let excluded: Vec<_> = excluded.collect();

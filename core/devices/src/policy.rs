@@ -6,9 +6,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use strum::{Display, EnumString, VariantNames};
+
 use crate::{
-    DescriptionPattern, Destination, DeviceClass, DriverModel, FileName, LocationPattern,
-    PciPattern, ResourceName, StorePath, Vendor,
+    DescriptionPattern, DeviceClass, DriverModel, FileName, LocationPattern, PciPattern,
+    ResourceName, RuntimeFile, Vendor,
 };
 
 /// Which devices are advertised and how, per driver model.
@@ -58,7 +60,8 @@ pub struct Sharing {
 }
 
 /// How containers are distributed over the devices of a resource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum AllocationPolicy {
     /// The device with the fewest slots in use first.
     #[default]
@@ -70,7 +73,8 @@ pub enum AllocationPolicy {
 /// Whether one container may request several slots of a resource whose devices are
 /// shared. More slots do not give the container more of a device; NVIDIA's device
 /// plugin refuses such requests with `failRequestsGreaterThanOne`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum SharedRequests {
     /// Any number, with a warning when several slots are replicas of one device.
     #[default]
@@ -141,7 +145,8 @@ pub struct ContainerPolicy {
 }
 
 /// Which runtime files are mounted, and on which hosts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum RuntimeMounts {
     /// The driver's files and the additional mounts, below build 26100, where Windows
     /// does not provide the driver's files to containers itself.
@@ -155,21 +160,14 @@ pub enum RuntimeMounts {
     Extra,
 }
 
-/// The user's mounts: vendor → files, in the order of the configuration.
-pub type AdditionalMounts = BTreeMap<Vendor, Vec<AdditionalMount>>;
-
-/// A file of the driver store that the user wants mounted if it exists.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AdditionalMount {
-    /// The file in the driver store folder.
-    pub source: StorePath,
-    /// Its name in System32 or `SysWOW64`.
-    pub destination: Destination,
-}
+/// The user's mounts: vendor → files, which are mounted if they exist, in the order of the
+/// configuration.
+pub type AdditionalMounts = BTreeMap<Vendor, Vec<RuntimeFile>>;
 
 /// How a request for several physical devices is handled. Windows supports one device
 /// entry per container, so several devices cannot be assigned individually.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum MultiDevice {
     /// The container gets every device of the host in the device class, with a warning.
     #[default]
@@ -179,7 +177,8 @@ pub enum MultiDevice {
 }
 
 /// Whether containers get the program that hides the devices of others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
+#[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Visibility {
     /// They do not.
     #[default]

@@ -16,58 +16,24 @@ use std::collections::{HashMap, HashSet};
 use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
 use crate::{AllocationPolicy, Sharing};
 
-/// Why no set of slots can be preferred.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PreferredAllocationError {
-    /// Fewer slots are available than requested.
-    #[error("requested {requested} replicas, only {available} available")]
-    TooFew {
-        /// Slots requested.
-        requested: usize,
-        /// Slots available.
-        available: usize,
-    },
-    /// More slots must be included than are requested.
-    #[error("{must_include} replicas must be included, only {requested} requested")]
-    TooMany {
-        /// Slots that must be included.
-        must_include: usize,
-        /// Slots requested.
-        requested: usize,
-    },
-    /// An ID is listed twice.
-    #[error("device ID `{0}` is listed twice")]
-    Duplicate(String),
-    /// An ID is not that of a slot.
-    #[error(transparent)]
-    Slot(#[from] SlotError),
-}
-
 /// Picks `size` of the `available` slots, including those in `must_include`, which may be
-/// listed as available too.
+/// listed as available too. If there are fewer, it picks all.
+///
+/// # Errors
+/// An ID is not that of a slot.
 pub fn preferred_allocation(
     resource: &ResourceDevices,
     available: &[String],
     must_include: &[String],
     size: usize,
-) -> Result<Vec<String>, PreferredAllocationError> {
-    let included = unique(must_include)?;
-    unique(available)?;
-    if must_include.len() > size {
-        return Err(PreferredAllocationError::TooMany {
-            must_include: must_include.len(),
-            requested: size,
-        });
-    }
+) -> Result<Vec<String>, SlotError> {
+    let mut seen: HashSet<&String> = must_include.iter().collect();
     let mut devices = candidates(resource);
-    let mut total = must_include.len();
-    for id in available.iter().filter(|id| !included.contains(id.as_str())) {
+    for id in available {
         let slot = resource.locate(id)?;
-        devices[slot.device_index].free.push((slot.replica, id));
-        total += 1;
-    }
-    if total < size {
-        return Err(PreferredAllocationError::TooFew { requested: size, available: total });
+        if seen.insert(id) {
+            devices[slot.device_index].free.push((slot.replica, id));
+        }
     }
     for device in &mut devices {
         device.free.sort_unstable_by_key(|slot| Reverse(*slot));
@@ -93,14 +59,6 @@ pub fn preferred_allocation(
         counts.choose(device);
     }
     Ok(chosen)
-}
-
-fn unique(ids: &[String]) -> Result<HashSet<&str>, PreferredAllocationError> {
-    let mut set = HashSet::with_capacity(ids.len());
-    match ids.iter().find(|id| !set.insert(id.as_str())) {
-        Some(twice) => Err(PreferredAllocationError::Duplicate(twice.clone())),
-        None => Ok(set),
-    }
 }
 
 /// A device of the resource.

@@ -29,30 +29,12 @@ impl fmt::Display for ResourceName {
     }
 }
 
-/// Why the kubelet would reject a resource name.
+/// A name that the kubelet would reject, and why.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ResourceNameError {
-    /// Not `domain/name`.
-    #[error("`{0}` is not `domain/name`")]
-    Form(String),
-    /// Names in the domain kubernetes.io are reserved.
-    #[error("`{0}` is in the domain kubernetes.io, which is reserved for Kubernetes")]
-    Reserved(String),
-    /// Resource quotas would interpret it as a request for another resource.
-    #[error("`{0}` starts with `requests.`, which is reserved for resource quotas")]
-    Requests(String),
-    /// The part before the slash is not a DNS subdomain.
-    #[error(
-        "`{0}` has a domain that is not a DNS subdomain (lower-case letters, digits, `-` and `.`, \
-         at most 253 characters with `requests.` before it)"
-    )]
-    Domain(String),
-    /// The part after the slash is not a qualified name.
-    #[error(
-        "`{0}` has a name that is not 1 to 63 letters, digits, `-`, `_` and `.` with a letter or \
-         digit at both ends"
-    )]
-    Name(String),
+#[error("`{name}` {why}")]
+pub struct ResourceNameError {
+    name: String,
+    why: &'static str,
 }
 
 impl FromStr for ResourceName {
@@ -61,18 +43,17 @@ impl FromStr for ResourceName {
     /// Follows `IsExtendedResourceName` of Kubernetes: the name, prefixed with `requests.`,
     /// must be a qualified name, and must not be reserved for Kubernetes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let owned = || text.to_owned();
-        let Some((domain, name)) = text.split_once('/') else {
-            return Err(ResourceNameError::Form(owned()));
+        let error = |why| Err(ResourceNameError { name: text.to_owned(), why });
+        let (domain, name) = match text.split_once('/') {
+            Some((domain, name)) if !name.contains('/') => (domain, name),
+            _ => return error("is not `domain/name`"),
         };
-        if name.contains('/') {
-            return Err(ResourceNameError::Form(owned()));
-        }
         if text.contains("kubernetes.io/") {
-            return Err(ResourceNameError::Reserved(owned()));
+            return error("is in the domain kubernetes.io, which is reserved for Kubernetes");
         }
+        // Resource quotas would interpret it as a request for another resource.
         if text.starts_with("requests.") {
-            return Err(ResourceNameError::Requests(owned()));
+            return error("starts with `requests.`, which is reserved for resource quotas");
         }
         let label_ok = |label: &str| {
             let bytes = label.as_bytes();
@@ -82,7 +63,10 @@ impl FromStr for ResourceName {
                 && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
         };
         if domain.len() + "requests.".len() > 253 || !domain.split('.').all(label_ok) {
-            return Err(ResourceNameError::Domain(owned()));
+            return error(
+                "has a domain that is not a DNS subdomain (lower-case letters, digits, `-` and \
+                 `.`, at most 253 characters with `requests.` before it)",
+            );
         }
         let bytes = name.as_bytes();
         let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
@@ -92,7 +76,10 @@ impl FromStr for ResourceName {
             || !edge(bytes.last())
             || !bytes.iter().all(inner)
         {
-            return Err(ResourceNameError::Name(owned()));
+            return error(
+                "has a name that is not 1 to 63 letters, digits, `-`, `_` and `.` with a letter or \
+                 digit at both ends",
+            );
         }
         Ok(ResourceName(text.into()))
     }
@@ -153,6 +140,7 @@ mod tests {
         assert_eq!(name.shared().map(|name| name.as_str().len()), Ok("a/".len() + 63));
         let too_long = format!("a/{}", "n".repeat(64 - suffix));
         let name: ResourceName = too_long.parse().unwrap();
-        assert_eq!(name.shared(), Err(ResourceNameError::Name(format!("{too_long}.shared"))));
+        let error = name.shared().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("`{too_long}.shared` has a name that")), "{error}");
     }
 }

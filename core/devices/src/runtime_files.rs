@@ -119,9 +119,9 @@ fn read_value(value: &CopyToVmValue) -> Result<RuntimeFile, CopyToVmValueError> 
             other => return Err(CopyToVmValueError::Count(other.len())),
         },
     };
-    let source = StorePath::parse(source)?;
+    let source = source.parse::<StorePath>()?;
     let destination = match destination {
-        Some(name) => Destination::parse(name)?,
+        Some(name) => name.parse::<Destination>()?,
         None => source.file_name().try_into()?,
     };
     Ok(RuntimeFile { source, destination })

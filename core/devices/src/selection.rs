@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
-use std::str::FromStr;
 
 use crate::ParseError;
 use crate::case_folding::fold_case;
@@ -16,7 +14,10 @@ use crate::{
 
 /// Selects devices by what they support. The numbers are those of the discovery
 /// library's C interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, Debug, Default, strum::EnumString, strum::Display, strum::FromRepr,
+)]
+#[strum(serialize_all = "kebab-case", ascii_case_insensitive, parse_err_ty = ParseError, parse_err_fn = not_a_filter)]
 #[repr(i32)]
 pub enum Filter {
     /// Every device.
@@ -35,33 +36,10 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// All filters, in the order of their numbers.
-    pub const ALL: [Filter; 6] = [
-        Filter::All,
-        Filter::Display,
-        Filter::Compute,
-        Filter::DisplayOnly,
-        Filter::ComputeOnly,
-        Filter::DisplayAndCompute,
-    ];
-
-    /// The name on command lines.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Filter::All => "all",
-            Filter::Display => "display",
-            Filter::Compute => "compute",
-            Filter::DisplayOnly => "display-only",
-            Filter::ComputeOnly => "compute-only",
-            Filter::DisplayAndCompute => "display-and-compute",
-        }
-    }
-
     /// The filter with this number in the C interface.
     #[must_use]
     pub fn from_number(number: i32) -> Option<Filter> {
-        Filter::ALL.into_iter().find(|f| *f as i32 == number)
+        Filter::from_repr(number)
     }
 
     /// The filter for the devices of a driver model.
@@ -89,23 +67,10 @@ impl Filter {
     }
 }
 
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What the text of a value should be.
-const FILTER: &str =
-    "a filter (all, display, compute, display-only, compute-only or display-and-compute)";
-
-impl FromStr for Filter {
-    type Err = ParseError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = Filter::ALL.into_iter().find(|f| f.name().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| ParseError::new(text, FILTER))
-    }
+fn not_a_filter(text: &str) -> ParseError {
+    let expected =
+        "a filter (all, display, compute, display-only, compute-only or display-and-compute)";
+    ParseError::new(text, expected)
 }
 
 /// The criteria of a discovery.

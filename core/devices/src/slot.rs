@@ -23,14 +23,12 @@ impl fmt::Display for SlotId {
     }
 }
 
-/// What the text of a value should be.
-const SLOT_ID: &str = "a device ID (expected a PnP instance ID, a backslash and a replica number)";
-
 impl FromStr for SlotId {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (device, replica) = split(text).ok_or_else(|| ParseError::new(text, SLOT_ID))?;
+        let expected = "a device ID (expected a PnP instance ID, a backslash and a replica number)";
+        let (device, replica) = split(text).ok_or_else(|| ParseError::new(text, expected))?;
         Ok(SlotId { device: PnpId::new(device), replica })
     }
 }

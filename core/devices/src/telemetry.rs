@@ -47,10 +47,13 @@ pub struct EngineTelemetry {
     pub running_time: Duration,
 }
 
-/// What an engine does: `DXGK_ENGINE_TYPE` (d3dkmdt.h).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// What an engine does: `DXGK_ENGINE_TYPE` (d3dkmdt.h). As text, the value of the label
+/// `engine_type` in metrics.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum EngineKind {
     /// Graphics, and compute on most GPUs.
+    #[strum(serialize = "3d")]
     ThreeD,
     /// Copies between memories.
     Copy,
@@ -90,23 +93,6 @@ impl EngineKind {
             _ => EngineKind::Other,
         }
     }
-
-    /// The value of the label `engine_type` in metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            EngineKind::ThreeD => "3d",
-            EngineKind::Copy => "copy",
-            EngineKind::VideoDecode => "video_decode",
-            EngineKind::VideoEncode => "video_encode",
-            EngineKind::VideoProcessing => "video_processing",
-            EngineKind::SceneAssembly => "scene_assembly",
-            EngineKind::Overlay => "overlay",
-            EngineKind::Crypto => "crypto",
-            EngineKind::Compute => "compute",
-            EngineKind::Other => "other",
-        }
-    }
 }
 
 /// Whether the name of an engine begins with "compute", in any case.
@@ -131,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_types_of_windows_have_kinds_and_only_other_engines_are_known_by_name() {
-        let kinds: Vec<_> = (-1..=9).map(|t| EngineKind::new(t, None).name()).collect();
+        let kinds: Vec<&str> = (-1..=9).map(|t| EngineKind::new(t, None).into()).collect();
         let expected = [
             "other",
             "other",

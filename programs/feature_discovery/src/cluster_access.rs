@@ -23,6 +23,6 @@ pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
         let hint = error.hint();
         Failure::usage(error).hint(hint)
     })?;
-    let report = Report { family: line.family(), startup_taint: line.startup_taint.clone() };
+    let report = Report { gfd_labels: line.gfd_labels, startup_taint: line.startup_taint.clone() };
     Ok(Reporter::new(report, client))
 }

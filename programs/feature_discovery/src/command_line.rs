@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser};
-use devices::node_report::LabelFamily;
 use node::cli::{Completions, OutputFormat};
 use node::daemon::arguments::{DriverModels, Input};
 use node::daemon::logging::{LOG_LEVEL, LogArguments};
@@ -49,7 +48,7 @@ pub(crate) struct CommandLine {
 
     /// Also set the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices
     #[arg(long)]
-    gfd_labels: bool,
+    pub(crate) gfd_labels: bool,
     #[command(flatten)]
     pub(crate) completions: Completions,
     #[command(flatten)]
@@ -63,11 +62,4 @@ pub(crate) fn command() -> Command {
         LOG_LEVEL => argument.help("Minimum log level [default: info; warn with --print]"),
         _ => argument,
     })
-}
-
-impl CommandLine {
-    /// Which labels the node gets.
-    pub(crate) fn family(&self) -> LabelFamily {
-        if self.gfd_labels { LabelFamily::WithNvidia } else { LabelFamily::Directx }
-    }
 }

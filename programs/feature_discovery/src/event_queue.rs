@@ -39,7 +39,7 @@ impl EventQueue {
     /// Adds what has happened to a device.
     pub(crate) fn add(&mut self, event: DeviceEvent) {
         self.push(Event {
-            reason: event.reason.name(),
+            reason: event.reason.into(),
             action: "Discover",
             is_warning: event.reason.is_warning(),
             note: event.note,

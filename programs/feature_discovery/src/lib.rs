@@ -97,7 +97,7 @@ fn print(line: &CommandLine) -> Result<(), Failure> {
     }
     let offer = Catalog::new(config.policy).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
-    let labels = devices::node_report::labels(&set, line.family());
+    let labels = devices::node_report::labels(&set, line.gfd_labels);
     let lines = labels.iter().map(|(name, value)| format!("{name}={value}\n"));
     match line.output {
         OutputFormat::Text => node::cli::print(&lines.collect::<String>()),

@@ -2,7 +2,7 @@
 
 use cluster::{Node, NodeCondition, Taint, has_applied};
 use devices::DeviceSet;
-use devices::node_report::{CONDITION, LabelFamily, Labels};
+use devices::node_report::{CONDITION, Labels};
 
 /// The field manager of labels and condition.
 pub const MANAGER: &str = "directx-feature-discovery";
@@ -18,17 +18,17 @@ pub(crate) struct Desired {
 
 impl Desired {
     /// What the object of a node with these devices is to say.
-    pub(crate) fn of(set: &DeviceSet, family: LabelFamily) -> Desired {
+    pub(crate) fn of(set: &DeviceSet, gfd_labels: bool) -> Desired {
         let condition = devices::node_report::condition(set);
         let is_usable = |resource: &&std::sync::Arc<devices::ResourceDevices>| {
             resource.entries().iter().any(|entry| entry.health.is_healthy())
         };
         let usable = set.resources.iter().filter(is_usable);
         Desired {
-            labels: devices::node_report::labels(set, family),
+            labels: devices::node_report::labels(set, gfd_labels),
             condition: NodeCondition {
                 type_: CONDITION.to_owned(),
-                status: condition.status.name().to_owned(),
+                status: condition.status.to_string(),
                 reason: Some(condition.reason.to_owned()),
                 message: Some(condition.message),
                 ..NodeCondition::default()

@@ -12,7 +12,7 @@ use std::time::Duration;
 use backon::ExponentialBackoff;
 use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use devices::DeviceSet;
-use devices::node_report::{DeviceEvent, LabelFamily, device_events};
+use devices::node_report::{DeviceEvent, device_events};
 use kubelet::OutdatedContainer;
 use node::daemon::change_log::RepeatedText;
 use node::daemon::config_reload::ReloadStatus;
@@ -46,7 +46,7 @@ const EARLY: Duration = Duration::from_secs(60);
 
 /// What to report.
 pub(crate) struct Report {
-    pub(crate) family: LabelFamily,
+    pub(crate) gfd_labels: bool,
     /// The key of the taint to remove once pods can use the devices.
     pub(crate) startup_taint: Option<String>,
 }
@@ -213,7 +213,7 @@ impl Reporter {
                 }
             }
         }
-        self.desired = Some(Desired::of(&set, self.report.family));
+        self.desired = Some(Desired::of(&set, self.report.gfd_labels));
         self.set = Some(set);
     }
 

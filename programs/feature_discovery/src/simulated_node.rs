@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use cluster::Client;
 use devices::DeviceSet;
-use devices::node_report::LabelFamily;
 use node::daemon::config_reload::ReloadStatus;
 use tokio::sync::watch;
 
@@ -12,7 +11,7 @@ use crate::reporter::{Report, Reporter};
 
 /// Reports devices that never change on the client's node object, until it is dropped.
 pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
-    let report = Report { family: LabelFamily::Directx, startup_taint: None };
+    let report = Report { gfd_labels: false, startup_taint: None };
     let (_config, status) = watch::channel(ReloadStatus::default());
     let mut first = Some(devices);
     let next_set = async || match first.take() {

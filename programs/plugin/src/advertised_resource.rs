@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use devices::{
-    DeviceGrant, DeviceSet, MountOutcome, Plan, PlanError, ResourceDevices, ResourceName,
-    ResourceOrigin, ResourceSpec, SlotError,
+    DeviceGrant, DeviceSet, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, PlanError,
+    ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec, SlotError,
 };
 use kubelet::{
     CdiDevice, Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount,
@@ -119,14 +119,14 @@ impl AdvertisedResource {
                         );
                     }
                 }
-                MountOutcome::NotApplied(reason) => {
+                MountOutcome::NotApplied => {
                     if self.is_new(source, destination) {
                         tracing::warn!(
                             resource = %self.name,
                             source,
                             destination,
-                            %reason,
-                            hint = reason.additional_mounts_hint(),
+                            reason = %NoMountsReason::MountedByWindows,
+                            hint = NOT_APPLIED_HINT,
                             "additional mount not applied"
                         );
                     }

@@ -93,10 +93,7 @@ impl DeviceTelemetry {
 
 #[cfg(windows)]
 fn live() -> ReadTelemetry {
-    use std::sync::{Mutex, PoisonError};
-
-    let reader = Mutex::new(win32::TelemetryReader::default());
-    Box::new(move |luids| reader.lock().unwrap_or_else(PoisonError::into_inner).read(luids))
+    Box::new(win32::read_telemetry)
 }
 
 #[cfg(test)]

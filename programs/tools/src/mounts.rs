@@ -199,7 +199,7 @@ fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
             MountOutcome::Mounted
             | MountOutcome::DestinationTaken { .. }
             | MountOutcome::Excluded
-            | MountOutcome::NotApplied(_) => {}
+            | MountOutcome::NotApplied => {}
         }
     }
 }

@@ -3,17 +3,13 @@
 //! What parses is written and reads back the same, and every adapter of it is either
 //! offered under exactly one resource or skipped. What does not parse is refused with its line.
 
-use std::path::Path;
-
-use config::inventory::InventoryError;
 use devices::{DeviceSet, DriverModel, HostSnapshot, Moment};
 
 /// Checks one input.
 pub fn check(data: &[u8]) {
-    let snapshot = match config::inventory::parse_file(Path::new("i"), data) {
+    let snapshot = match config::inventory::parse("i", data) {
         Ok(snapshot) => snapshot,
-        Err(InventoryError::File { .. }) => unreachable!("no file is read"),
-        Err(InventoryError::Content(error)) => return crate::sensible(&error, "i", data),
+        Err(error) => return crate::sensible(&error, "i", data),
     };
     reads_back(&snapshot);
     for models in [&[][..], &[DriverModel::Legacy]] {

@@ -10,24 +10,24 @@ const FOLDER: &str = r"C:\Windows\System32\DriverStore\FileRepository\nv.inf_amd
 /// Checks one input.
 pub fn check(data: &[u8]) {
     let text = crate::first_text(data);
-    if let Ok(path) = StorePath::parse(text) {
+    if let Ok(path) = text.parse::<StorePath>() {
         let expected = format!("{FOLDER}\\{path}");
         assert_eq!(crate::resolve(FOLDER, text).as_ref(), Some(&expected));
         assert_eq!(crate::resolve(FOLDER, path.as_str()), Some(expected));
         let name = path.file_name();
-        assert_eq!(FileName::parse(name.as_str()), Ok(name));
-        assert_eq!(StorePath::parse(path.as_str()), Ok(path));
+        assert_eq!(name.as_str().parse::<FileName>(), Ok(name));
+        assert_eq!(path.as_str().parse::<StorePath>(), Ok(path));
     }
-    if let Ok(name) = FileName::parse(text) {
+    if let Ok(name) = text.parse::<FileName>() {
         assert_eq!(name.as_str(), text);
         assert!(!text.contains(['\\', '/']));
-        assert!(StorePath::parse(text).is_ok());
-        if let Ok(destination) = Destination::parse(text) {
+        assert!(text.parse::<StorePath>().is_ok());
+        if let Ok(destination) = text.parse::<Destination>() {
             assert_eq!(destination.as_str(), text);
         }
     } else {
-        assert!(text.contains(['\\', '/']) || StorePath::parse(text).is_err());
-        assert!(Destination::parse(text).is_err());
+        assert!(text.contains(['\\', '/']) || text.parse::<StorePath>().is_err());
+        assert!(text.parse::<Destination>().is_err());
     }
     let folder = format!("{REPOSITORY}\\{text}");
     if check_store_folder(&folder, &SystemRoot::default()).is_ok() {

@@ -77,10 +77,9 @@ impl<'a> Queries<'a> {
 
     /// Reads the adapter. `has_folder` answers whether a folder of this machine exists.
     pub(crate) fn adapter(&mut self, has_folder: &dyn Fn(&str) -> bool) -> Result<Adapter, String> {
-        let report = self.report()?;
-        let facts = report.facts();
+        let adapter = self.report()?.adapter(self.open.luid());
         let address = self.run(&ADDRESS)?;
-        let pnp = device(facts.hardware_id, &facts.driver_description, &address);
+        let pnp = device(adapter.hardware_id, &adapter.driver_description, &address);
         let [libraries, _] = DXG_FOLDERS;
         if !has_folder(libraries) {
             let note = "does not exist, so programs in containers find no libraries";
@@ -88,7 +87,7 @@ impl<'a> Queries<'a> {
         }
         let path = self.driver_store_path().map_err(|note| self.notes.push(note)).ok();
         let driver_store = path.map(|path| self.driver_store(path, has_folder));
-        Ok(facts.adapter(self.open.luid(), report.attributes(), Some(pnp), driver_store))
+        Ok(Adapter { pnp: Some(pnp), driver_store, ..adapter })
     }
 
     fn report(&mut self) -> Result<KernelReport, String> {

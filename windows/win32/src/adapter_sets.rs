@@ -2,49 +2,81 @@
 
 use std::io;
 
-use devices::{Attributes, DriverVersion, HardwareId, Luid};
+use devices::{Adapter, Attributes, DriverVersion, HardwareId, Luid};
 use windows::Win32::Graphics::DXCore as dxcore;
 
-use crate::kernel_report::{AdapterFacts, DeviceKey, listed_attributes};
-use crate::live::AdapterSet;
+use crate::kernel_report::{DeviceKey, listed_attributes};
 use crate::order;
 use crate::sys::dxcore::{AdapterList, DxcoreAdapter};
-use crate::sys::kmt_adapters::{KernelAdapterList, ListedAdapter};
+use crate::sys::kmt_adapters::ListedAdapter;
 use crate::text;
 
-/// The adapters of one set of lists of `DXCore`.
-pub(crate) struct DxcoreSet<'a>(pub(crate) &'a [AdapterList]);
+/// The adapters of this host at one time, from one of the interfaces of Windows.
+pub(crate) enum AdapterSet<'a> {
+    /// One set of lists of `DXCore`.
+    Dxcore(&'a [AdapterList]),
+    /// The list of the graphics kernel.
+    Kernel(Vec<ListedAdapter>),
+}
 
-impl AdapterSet for DxcoreSet<'_> {
-    fn listed(&self) -> Vec<(Luid, Attributes)> {
-        let luids = |list: &AdapterList| list.adapters.iter().map(|a| a.luid).collect();
-        let lists: Vec<_> = self.0.iter().map(|list| (list.attribute, luids(list))).collect();
-        order::by_adapter(&lists)
+impl AdapterSet<'_> {
+    /// The adapters in the order of the host, with their attributes.
+    pub(crate) fn listed(&self) -> Vec<(Luid, Attributes)> {
+        match self {
+            AdapterSet::Dxcore(lists) => {
+                let luids = |list: &AdapterList| list.adapters.iter().map(|a| a.luid).collect();
+                let lists = lists.iter().map(|list| (list.attribute, luids(list)));
+                order::by_adapter(&lists.collect::<Vec<_>>())
+            }
+            AdapterSet::Kernel(adapters) => {
+                let listed =
+                    |(luid, report): &ListedAdapter| Some((*luid, listed_attributes(report)?));
+                adapters.iter().filter_map(listed).collect()
+            }
+        }
     }
 
-    fn facts(&self, luid: Luid) -> io::Result<AdapterFacts> {
-        let mut adapters = self.0.iter().flat_map(|list| &list.adapters);
-        let adapter = adapters.find(|adapter| adapter.luid == luid).ok_or_else(removed)?;
-        if !adapter.is_valid() {
-            return Err(removed());
+    /// An adapter, without its device and its driver.
+    pub(crate) fn adapter(&self, luid: Luid) -> io::Result<Adapter> {
+        match self {
+            AdapterSet::Dxcore(lists) => {
+                let mut adapters = lists.iter().flat_map(|list| &list.adapters);
+                dxcore_adapter(adapters.find(|adapter| adapter.luid == luid).ok_or_else(removed)?)
+            }
+            AdapterSet::Kernel(adapters) => {
+                let (_, report) = adapters.iter().find(|(l, _)| *l == luid).ok_or_else(removed)?;
+                match report {
+                    Ok(report) => Ok(report.adapter(luid)),
+                    Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+                }
+            }
         }
-        if adapter.is_driver_update_in_progress() {
-            return Err(io::Error::other("the driver is being updated"));
-        }
-        facts(adapter)
     }
 
-    /// Every Windows with `DXCore` has `DEVPKEY_Gpu_Luid`.
-    fn device_keys(&self) -> &[DeviceKey] {
-        &[]
+    /// The devices of the adapters, if they are known without `DEVPKEY_Gpu_Luid`, which every Windows
+    /// with `DXCore` has.
+    pub(crate) fn device_keys(&self) -> Vec<DeviceKey> {
+        let AdapterSet::Kernel(adapters) = self else { return Vec::new() };
+        let keys = adapters
+            .iter()
+            .filter_map(|(luid, report)| Some(report.as_ref().ok()?.device_keys(*luid)));
+        keys.flatten().collect()
     }
 }
 
-fn facts(adapter: &DxcoreAdapter) -> io::Result<AdapterFacts> {
+fn dxcore_adapter(adapter: &DxcoreAdapter) -> io::Result<Adapter> {
+    if !adapter.is_valid() {
+        return Err(removed());
+    }
+    if adapter.is_driver_update_in_progress() {
+        return Err(io::Error::other("the driver is being updated"));
+    }
     let flag = |property| Ok::<_, io::Error>(adapter.property(property)?.map(|[byte]| byte != 0));
     let number = |property| Ok::<_, io::Error>(adapter.property(property)?.map(u64::from_le_bytes));
     let description = adapter.property_bytes(dxcore::DriverDescription)?.unwrap_or_default();
-    Ok(AdapterFacts {
+    Ok(Adapter {
+        luid: adapter.luid,
+        attributes: Attributes::default(),
         // Every host with `DXCore` supports this property; an adapter with a driver is hardware.
         hardware: flag(dxcore::IsHardware)? != Some(false),
         integrated: flag(dxcore::IsIntegrated)? == Some(true),
@@ -52,7 +84,9 @@ fn facts(adapter: &DxcoreAdapter) -> io::Result<AdapterFacts> {
         hardware_id: hardware_id(adapter)?,
         driver_description: text::utf8_for_display(&description),
         driver_version: number(dxcore::DriverVersion)?.map(DriverVersion),
-        dedicated_memory: number(dxcore::DedicatedAdapterMemory)?,
+        dedicated_memory_mib: number(dxcore::DedicatedAdapterMemory)?.map(|bytes| bytes >> 20),
+        pnp: None,
+        driver_store: None,
     })
 }
 
@@ -66,41 +100,4 @@ fn hardware_id(adapter: &DxcoreAdapter) -> io::Result<HardwareId> {
 
 fn removed() -> io::Error {
     io::Error::other("the adapter was removed")
-}
-
-/// The adapters that the graphics kernel lists.
-pub(crate) struct KernelSet {
-    adapters: Vec<ListedAdapter>,
-    keys: Vec<DeviceKey>,
-}
-
-impl KernelSet {
-    /// Reads every adapter.
-    pub(crate) fn read(kernel: &KernelAdapterList) -> io::Result<Self> {
-        let adapters = kernel.read()?;
-        let keys = adapters
-            .iter()
-            .filter_map(|(luid, report)| Some(report.as_ref().ok()?.device_keys(*luid)));
-        let keys = keys.flatten().collect();
-        Ok(Self { adapters, keys })
-    }
-}
-
-impl AdapterSet for KernelSet {
-    fn listed(&self) -> Vec<(Luid, Attributes)> {
-        let listed = |(luid, report): &ListedAdapter| Some((*luid, listed_attributes(report)?));
-        self.adapters.iter().filter_map(listed).collect()
-    }
-
-    fn facts(&self, luid: Luid) -> io::Result<AdapterFacts> {
-        let (_, report) = self.adapters.iter().find(|(l, _)| *l == luid).ok_or_else(removed)?;
-        match report {
-            Ok(report) => Ok(report.facts()),
-            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
-        }
-    }
-
-    fn device_keys(&self) -> &[DeviceKey] {
-        &self.keys
-    }
 }

@@ -4,6 +4,7 @@
 //! what cannot be read. It runs on any operating system, with a simulated host in the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use devices::{
     Adapter, AdapterWarning, Attributes, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
@@ -11,8 +12,6 @@ use devices::{
 };
 
 use crate::copy_to_vm::{self, RawValue};
-use crate::error::{WindowsError, error_chain};
-use crate::kernel_report::AdapterFacts;
 use crate::store_path;
 
 /// The data that the assembly needs from Windows. Each result is valid only at the time of
@@ -20,18 +19,16 @@ use crate::store_path;
 pub(crate) trait Host {
     /// The adapters that Windows lists, in its order, with their attributes.
     fn adapters(&self) -> Vec<(Luid, Attributes)>;
-    /// The properties of an adapter.
-    fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError>;
+    /// An adapter without its attributes, its device and its driver.
+    fn adapter(&self, luid: Luid) -> io::Result<Adapter>;
     /// The present devices that belong to an adapter.
-    fn devices(&self) -> Result<Vec<Candidate>, WindowsError>;
+    fn devices(&self) -> io::Result<Vec<Candidate>>;
     /// The driver store folder that the graphics kernel reports.
-    fn store_of_adapter(&self, luid: Luid) -> Result<String, WindowsError>;
-    /// The path in the driver store of an installed INF (`oem12.inf`).
-    fn store_of_inf(&self, inf: &str) -> Result<String, WindowsError>;
+    fn store_of_adapter(&self, luid: Luid) -> io::Result<String>;
     /// The value `UserModeDriverName` of a driver key.
-    fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, WindowsError>;
+    fn user_mode_drivers(&self, key: &DriverKey) -> io::Result<Vec<String>>;
     /// The `CopyToVm*` keys in a driver key and in its direct subkeys.
-    fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, WindowsError>;
+    fn copy_to_vm(&self, key: &DriverKey) -> io::Result<CopyToVmKeys>;
     /// Whether a folder exists. A folder that cannot be examined counts as existing.
     fn has_folder(&self, path: &str) -> bool;
     /// The Windows folder, `C:\Windows`.
@@ -46,7 +43,7 @@ pub(crate) struct CopyToVmKeys {
     /// Each key with its unparsed values.
     pub(crate) read: Vec<(CopyToVmKey, Vec<RawValue>)>,
     /// The errors of the existing keys that cannot be read.
-    pub(crate) unreadable: Vec<WindowsError>,
+    pub(crate) unreadable: Vec<io::Error>,
 }
 
 /// A present device that belongs to an adapter.
@@ -57,15 +54,7 @@ pub(crate) struct Candidate {
     /// The index of the device in a linked adapter; 0 if it is the only device.
     pub(crate) physical_index: u32,
     /// The device, or the reason why its properties cannot be read.
-    pub(crate) device: Result<Device, WindowsError>,
-}
-
-/// A device, and the INF that leads to its driver's folder.
-#[derive(Clone, Debug)]
-pub(crate) struct Device {
-    pub(crate) pnp: PnpDevice,
-    /// `DEVPKEY_Device_DriverInfPath`: the name of the installed INF.
-    pub(crate) inf: Option<String>,
+    pub(crate) device: io::Result<PnpDevice>,
 }
 
 /// Reads every adapter of `host`. If an adapter or a part of it cannot be read, it is skipped
@@ -80,7 +69,7 @@ pub(crate) fn read(host: &impl Host, facts: HostFacts) -> Result<HostSnapshot, S
         match adapter(host, inside_container, listed, devices.remove(&luid), &mut notes) {
             Ok(adapter) => snapshot.adapters.push(adapter),
             Err(failure) => {
-                let text = error_chain(&failure);
+                let text = failure.to_string();
                 snapshot.warnings.push(AdapterWarning {
                     luid,
                     text,
@@ -113,21 +102,21 @@ fn adapter(
     (luid, attributes): (Luid, Attributes),
     candidate: Option<Candidate>,
     notes: &mut Vec<String>,
-) -> Result<Adapter, WindowsError> {
+) -> io::Result<Adapter> {
     host.begin(ReadStep::Adapter(luid));
-    let facts = host.adapter(luid)?;
-    let device = candidate.map(|candidate| candidate.device).transpose()?;
-    let driver_store = driver_store(host, inside_container, luid, device.as_ref(), notes)?;
-    Ok(facts.adapter(luid, attributes, device.map(|device| device.pnp), driver_store))
+    let adapter = host.adapter(luid)?;
+    let pnp = candidate.map(|candidate| candidate.device).transpose()?;
+    let driver_store = driver_store(host, inside_container, luid, pnp.as_ref(), notes)?;
+    Ok(Adapter { attributes, pnp, driver_store, ..adapter })
 }
 
 fn driver_store(
     host: &impl Host,
     inside_container: bool,
     luid: Luid,
-    device: Option<&Device>,
+    device: Option<&PnpDevice>,
     notes: &mut Vec<String>,
-) -> Result<Option<DriverStore>, WindowsError> {
+) -> io::Result<Option<DriverStore>> {
     let path = match store_folder(host, luid, device) {
         Ok(path) => store_path::absolute(&path, host.system_root()),
         Err(reasons) => {
@@ -143,7 +132,7 @@ fn driver_store(
         let files = StoreFiles::Listed(BTreeSet::new());
         return Ok(Some(DriverStore { path, files, copy_to_vm: BTreeMap::new() }));
     }
-    let copy_to_vm = match device.and_then(|device| device.pnp.driver_key.as_ref()) {
+    let copy_to_vm = match device.and_then(|device| device.driver_key.as_ref()) {
         Some(key) => copy_to_vm(host, key, notes)?,
         None => BTreeMap::new(),
     };
@@ -161,9 +150,9 @@ fn copy_to_vm(
     host: &impl Host,
     key: &DriverKey,
     notes: &mut Vec<String>,
-) -> Result<BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>, WindowsError> {
+) -> io::Result<BTreeMap<CopyToVmKey, BTreeMap<String, CopyToVmValue>>> {
     let keys = host.copy_to_vm(key)?;
-    notes.extend(keys.unreadable.iter().map(|failure| error_chain(failure)));
+    notes.extend(keys.unreadable.iter().map(ToString::to_string));
     let mut read = BTreeMap::new();
     for (key, raw) in keys.read {
         let values = copy_to_vm::values(&key, raw, notes);
@@ -172,34 +161,28 @@ fn copy_to_vm(
     Ok(read)
 }
 
-/// The driver's folder: from the graphics kernel, or else from the path of its INF, or else
-/// from the user-mode drivers in the driver key. The error contains the reason of each.
-fn store_folder(host: &impl Host, luid: Luid, device: Option<&Device>) -> Result<String, String> {
-    let inf = device.and_then(|device| device.inf.as_deref());
-    let key = device.and_then(|device| device.pnp.driver_key.as_ref());
-    folder_by_kernel(host, luid)
-        .or_else(|kernel| folder_by_inf(host, inf).map_err(|reason| format!("{kernel}; {reason}")))
-        .or_else(|reasons| {
-            folder_by_drivers(host, key).map_err(|reason| format!("{reasons}; {reason}"))
-        })
+/// The driver's folder: from the graphics kernel, or else from the user-mode drivers in the driver key.
+/// The error contains the reason of each.
+fn store_folder(
+    host: &impl Host,
+    luid: Luid,
+    device: Option<&PnpDevice>,
+) -> Result<String, String> {
+    let key = device.and_then(|device| device.driver_key.as_ref());
+    folder_by_kernel(host, luid).or_else(|kernel| {
+        folder_by_drivers(host, key).map_err(|reason| format!("{kernel}; {reason}"))
+    })
 }
 
 fn folder_by_kernel(host: &impl Host, luid: Luid) -> Result<String, String> {
     host.begin(ReadStep::DriverStore(luid));
-    let path = host.store_of_adapter(luid).map_err(|failure| error_chain(&failure))?;
+    let path = host.store_of_adapter(luid).map_err(|failure| failure.to_string())?;
     if path.is_empty() { Err("the graphics kernel reports no folder".to_owned()) } else { Ok(path) }
-}
-
-fn folder_by_inf(host: &impl Host, inf: Option<&str>) -> Result<String, String> {
-    let inf = inf.ok_or("the device has no INF")?;
-    let path = host.store_of_inf(inf).map_err(|failure| error_chain(&failure))?;
-    let folder = store_path::parent(&path);
-    folder.map(str::to_owned).ok_or_else(|| format!("path `{path}` of INF {inf} has no folder"))
 }
 
 fn folder_by_drivers(host: &impl Host, key: Option<&DriverKey>) -> Result<String, String> {
     let key = key.ok_or("the device has no driver key")?;
-    let names = host.user_mode_drivers(key).map_err(|failure| error_chain(&failure))?;
+    let names = host.user_mode_drivers(key).map_err(|failure| failure.to_string())?;
     let folder = store_path::folder_of_user_mode_drivers(&names);
     folder
         .map(str::to_owned)

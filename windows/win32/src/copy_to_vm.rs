@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use devices::{CopyToVmKey, CopyToVmValue};
 
-use crate::text::{self, TextError};
+use crate::text;
 
 const REG_SZ: u32 = 1;
 const REG_MULTI_SZ: u32 = 7;
@@ -22,15 +22,6 @@ pub(crate) struct RawValue {
     pub(crate) kind: u32,
     /// The data; length and content can be arbitrary.
     pub(crate) data: Vec<u8>,
-}
-
-/// The reason why a value cannot be parsed.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-enum ValueError {
-    #[error("expected REG_SZ or REG_MULTI_SZ, found registry type {0}")]
-    Type(u32),
-    #[error(transparent)]
-    Text(#[from] TextError),
 }
 
 /// The valid values of a key by name. Each other value adds a warning to `warnings`.
@@ -51,12 +42,15 @@ pub(crate) fn values(
     values
 }
 
-fn parse(kind: u32, data: &[u8]) -> Result<CopyToVmValue, ValueError> {
-    match kind {
-        REG_SZ => Ok(CopyToVmValue::Single(text::single(data)?)),
-        REG_MULTI_SZ => Ok(CopyToVmValue::Multi(text::list(data)?)),
-        other => Err(ValueError::Type(other)),
-    }
+fn parse(kind: u32, data: &[u8]) -> Result<CopyToVmValue, String> {
+    let value = match kind {
+        REG_SZ => text::single(data).map(CopyToVmValue::Single),
+        REG_MULTI_SZ => text::list(data).map(CopyToVmValue::Multi),
+        other => {
+            return Err(format!("expected REG_SZ or REG_MULTI_SZ, found registry type {other}"));
+        }
+    };
+    value.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -93,7 +87,7 @@ mod tests {
             warnings,
             [
                 r"skipped value `02` of softgpukmd\CopyToVmOverwrite: expected REG_SZ or REG_MULTI_SZ, found registry type 4",
-                r"skipped value `04` of softgpukmd\CopyToVmOverwrite: odd length of UTF-16 text: 3 bytes",
+                r"skipped value `04` of softgpukmd\CopyToVmOverwrite: invalid UTF-16",
                 r"skipped value `05` of softgpukmd\CopyToVmOverwrite: invalid UTF-16",
             ]
         );

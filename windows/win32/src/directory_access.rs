@@ -81,11 +81,6 @@ impl fmt::Display for Sid {
     }
 }
 
-/// An access control list that is not as Windows documents it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the access control list is not valid")]
-pub struct InvalidAcl;
-
 const EVERYONE: &str = "S-1-1-0";
 
 /// Accounts that control the host anyway: SYSTEM, Administrators and `TrustedInstaller`. OWNER
@@ -137,11 +132,10 @@ const ACCESS_ALLOWED_CALLBACK_ACE_TYPE: u8 = 9;
 
 /// The accounts that may change a directory with this owner and access control list, in the order
 /// of the list. No list means that everybody may do everything.
-///
-/// # Errors
-/// The bytes are not a security identifier or an access control list.
-pub fn writers(owner: &[u8], acl: Option<&[u8]>) -> Result<Vec<Writer>, InvalidAcl> {
-    let owner = sid(owner).ok_or(InvalidAcl)?;
+/// `None` if the bytes are not a security identifier or an access control list.
+#[must_use]
+pub fn writers(owner: &[u8], acl: Option<&[u8]>) -> Option<Vec<Writer>> {
+    let owner = sid(owner)?;
     let granted = match acl {
         Some(acl) => granted(acl)?,
         None => vec![(Sid(EVERYONE.to_owned()), GENERIC_ALL)],
@@ -167,79 +161,39 @@ pub fn writers(owner: &[u8], acl: Option<&[u8]>) -> Result<Vec<Writer>, InvalidA
             }
         }
     }
-    Ok(writers)
+    Some(writers)
 }
 
 /// What each entry grants for the directory itself. An entry that denies rights removes them from
 /// later entries of the same account, and of all accounts if it is for everyone; other memberships
 /// are not known here.
-fn granted(acl: &[u8]) -> Result<Vec<(Sid, u32)>, InvalidAcl> {
+fn granted(acl: &[u8]) -> Option<Vec<(Sid, u32)>> {
+    let &[_revision, _, _, _, low, high, _, _, ref entries @ ..] = acl else { return None };
+    let mut rest = entries;
     let mut granted = Vec::new();
     let mut denied: Vec<(Sid, u32)> = Vec::new();
-    for entry in entries(acl)? {
-        let Entry { kind, flags, mask, account } = entry?;
-        if flags & INHERIT_ONLY_ACE != 0 {
+    for _ in 0..u16::from_le_bytes([low, high]) {
+        let &[kind, flags, low, high, ..] = rest else { return None };
+        let size = usize::from(u16::from_le_bytes([low, high]));
+        let (entry, after) = rest.split_at_checked(size).filter(|(entry, _)| entry.len() >= 4)?;
+        rest = after;
+        // Audits, labels, and rights to objects of a directory service have other kinds.
+        let is_denial = kind == ACCESS_DENIED_ACE_TYPE;
+        let is_right = matches!(kind, ACCESS_ALLOWED_ACE_TYPE | ACCESS_ALLOWED_CALLBACK_ACE_TYPE);
+        if flags & INHERIT_ONLY_ACE != 0 || !(is_denial || is_right) {
             continue;
         }
-        match kind {
-            ACCESS_DENIED_ACE_TYPE => denied.push((account, mask)),
-            ACCESS_ALLOWED_ACE_TYPE | ACCESS_ALLOWED_CALLBACK_ACE_TYPE => {
-                let applies = |denial: &&(Sid, u32)| denial.0 == account || denial.0.0 == EVERYONE;
-                let mask =
-                    denied.iter().filter(applies).fold(mask, |mask, denial| mask & !denial.1);
-                granted.push((account, mask));
-            }
-            // Audits, labels, and rights to objects of a directory service.
-            _ => {}
+        let mask = u32::from_le_bytes(*entry.get(4..)?.first_chunk()?);
+        let account = sid(entry.get(8..)?)?;
+        if is_denial {
+            denied.push((account, mask));
+            continue;
         }
+        let applies = |denial: &&(Sid, u32)| denial.0 == account || denial.0.0 == EVERYONE;
+        let mask = denied.iter().filter(applies).fold(mask, |mask, denial| mask & !denial.1);
+        granted.push((account, mask));
     }
-    Ok(granted)
-}
-
-/// An entry that grants or denies rights to an account. Other kinds have another layout, so their
-/// account and rights are not read.
-struct Entry {
-    kind: u8,
-    flags: u8,
-    mask: u32,
-    account: Sid,
-}
-
-/// The entries of an `ACL`, up to its end. Iteration ends after the first error.
-fn entries(
-    acl: &[u8],
-) -> Result<impl Iterator<Item = Result<Entry, InvalidAcl>> + use<'_>, InvalidAcl> {
-    let &[_revision, _, _, _, low, high, _, _, ref rest @ ..] = acl else { return Err(InvalidAcl) };
-    let mut rest = rest;
-    let next = move || {
-        let entry = split_entry(&mut rest);
-        if entry.is_none() {
-            rest = &[];
-        }
-        entry.ok_or(InvalidAcl)
-    };
-    Ok(std::iter::repeat_with(next).take(usize::from(u16::from_le_bytes([low, high]))))
-}
-
-fn split_entry(rest: &mut &[u8]) -> Option<Entry> {
-    let &[kind, flags, low, high, ..] = *rest else { return None };
-    let (entry, after) = rest.split_at_checked(usize::from(u16::from_le_bytes([low, high])))?;
-    *rest = after;
-    let is_simple = matches!(
-        kind,
-        ACCESS_ALLOWED_ACE_TYPE | ACCESS_DENIED_ACE_TYPE | ACCESS_ALLOWED_CALLBACK_ACE_TYPE
-    );
-    if !is_simple {
-        // Without rights it is ignored, and its size must at least be that of its header.
-        return (entry.len() >= 4).then(|| Entry {
-            kind,
-            flags,
-            mask: 0,
-            account: Sid(String::new()),
-        });
-    }
-    let mask = u32::from_le_bytes(*entry.get(4..)?.first_chunk()?);
-    Some(Entry { kind, flags, mask, account: sid(entry.get(8..)?)? })
+    Some(granted)
 }
 
 /// The text of a `SID`. Bytes after it are ignored.
@@ -259,7 +213,8 @@ fn sid(bytes: &[u8]) -> Option<Sid> {
 #[cfg(windows)]
 pub fn directory_writers(directory: &Path) -> io::Result<Vec<Writer>> {
     let security = crate::sys::security::of_directory(directory)?;
-    writers(&security.owner, security.acl.as_deref()).map_err(io::Error::other)
+    writers(&security.owner, security.acl.as_deref())
+        .ok_or_else(|| io::Error::other("the access control list is not valid"))
 }
 
 /// Why a file must not decide what this process does: another account than the process's, SYSTEM and

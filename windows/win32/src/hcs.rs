@@ -40,10 +40,13 @@ const LIMIT: std::time::Duration = std::time::Duration::from_secs(10);
 /// The service is missing, denies access, does not respond, or returns an invalid response.
 #[cfg(windows)]
 pub fn schemas() -> Result<Vec<HcsSchema>, HcsError> {
-    use crate::single_query::SingleQuery;
-
-    static QUERY: SingleQuery<Result<Vec<HcsSchema>, HcsError>> = SingleQuery::new();
-    QUERY.ask(LIMIT, wait_for_schemas).unwrap_or(Err(HcsError::NoAnswer(LIMIT)))
+    let (send, answer) = std::sync::mpsc::channel();
+    // The caller may have ended.
+    let thread = std::thread::spawn(move || _ = send.send(wait_for_schemas()));
+    let schemas = answer.recv_timeout(LIMIT).map_err(|_| HcsError::NoAnswer(LIMIT))?;
+    // The process may exit next. Wine loses the exit status if a thread ends at that moment.
+    let _ = thread.join();
+    schemas
 }
 
 /// As [`schemas`], without a time limit: it returns when the service responds, perhaps never.

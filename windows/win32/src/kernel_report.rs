@@ -5,9 +5,7 @@
 //! model: a driver of WDDM 2.0 or newer is assumed to support Direct3D 12, which came with
 //! that version. The feature level stays unknown.
 
-use devices::{
-    Adapter, Attribute, Attributes, DriverStore, DriverVersion, HardwareId, Luid, PnpDevice,
-};
+use devices::{Adapter, Attribute, Attributes, DriverVersion, HardwareId, Luid};
 
 /// The flags of `D3DKMT_ADAPTERTYPE` (d3dkmthk.h).
 const RENDER_SUPPORTED: u32 = 1;
@@ -39,51 +37,6 @@ pub struct KernelReport {
     pub pnp_keys: Vec<String>,
 }
 
-/// The properties of an adapter, except its attributes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AdapterFacts {
-    /// It is no software adapter.
-    pub hardware: bool,
-    /// It is built into the processor.
-    pub integrated: bool,
-    /// It can be removed while the host runs.
-    pub detachable: bool,
-    /// Its hardware ID.
-    pub hardware_id: HardwareId,
-    /// Its name.
-    pub driver_description: String,
-    /// The version of its driver.
-    pub driver_version: Option<DriverVersion>,
-    /// In bytes.
-    pub dedicated_memory: Option<u64>,
-}
-
-impl AdapterFacts {
-    /// The adapter with these properties.
-    #[must_use]
-    pub fn adapter(
-        self,
-        luid: Luid,
-        attributes: Attributes,
-        pnp: Option<PnpDevice>,
-        driver_store: Option<DriverStore>,
-    ) -> Adapter {
-        Adapter {
-            luid,
-            attributes,
-            hardware: self.hardware,
-            integrated: self.integrated,
-            detachable: self.detachable,
-            hardware_id: self.hardware_id,
-            driver_description: self.driver_description,
-            driver_version: self.driver_version,
-            dedicated_memory_mib: self.dedicated_memory.map(|bytes| bytes >> 20),
-            pnp,
-            driver_store,
-        }
-    }
-}
-
 impl KernelReport {
     /// The attributes under which `DXCore` would list the adapter. An adapter that only
     /// displays has none.
@@ -104,19 +57,23 @@ impl KernelReport {
         list.iter().copied().collect()
     }
 
-    /// The same properties that `DXCore` reports. An adapter counts as integrated only on a
+    /// The adapter, without its device and its driver. It counts as integrated only on a
     /// host that also has a discrete one (hybrid graphics), because the kernel does not
     /// report it otherwise.
     #[must_use]
-    pub fn facts(&self) -> AdapterFacts {
-        AdapterFacts {
+    pub fn adapter(&self, luid: Luid) -> Adapter {
+        Adapter {
+            luid,
+            attributes: self.attributes(),
             hardware: !self.has(SOFTWARE_DEVICE),
             integrated: self.has(HYBRID_INTEGRATED),
             detachable: self.has(DETACHABLE),
             hardware_id: self.hardware_id.unwrap_or_default(),
             driver_description: self.description.clone().unwrap_or_default(),
             driver_version: self.driver_version.map(DriverVersion),
-            dedicated_memory: self.dedicated_memory,
+            dedicated_memory_mib: self.dedicated_memory.map(|bytes| bytes >> 20),
+            pnp: None,
+            driver_store: None,
         }
     }
 
@@ -179,8 +136,8 @@ mod tests {
         KernelReport { flags, driver_model, ..KernelReport::default() }
     }
 
-    fn names(report: &KernelReport) -> Vec<&'static str> {
-        report.attributes().iter().map(Attribute::name).collect()
+    fn names(report: &KernelReport) -> Vec<String> {
+        report.attributes().iter().map(|attribute| attribute.to_string()).collect()
     }
 
     #[test]
@@ -212,7 +169,7 @@ mod tests {
 
     #[test]
     fn flags_decide_what_the_adapter_is() {
-        let facts = |flags| report(flags, Some(2500)).facts();
+        let facts = |flags| report(flags, Some(2500)).adapter(Luid(7));
         let gpu = facts(RENDER_SUPPORTED);
         let kinds = (gpu.hardware, gpu.integrated, gpu.detachable);
         assert_eq!(kinds, (true, false, false));

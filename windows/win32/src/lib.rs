@@ -20,7 +20,7 @@ mod containers;
 #[cfg(any(windows, test))]
 mod copy_to_vm;
 pub mod directory_access;
-#[cfg(any(windows, test))]
+#[cfg(windows)]
 mod error;
 pub mod files;
 pub mod hcs;
@@ -39,8 +39,6 @@ mod property;
 pub mod service;
 #[cfg(windows)]
 mod services;
-#[cfg(any(windows, test))]
-mod single_query;
 #[cfg(windows)]
 mod source;
 pub mod store_path;
@@ -55,7 +53,7 @@ pub use services::service_command;
 #[cfg(windows)]
 pub use source::{HostSource, OpenError, constant_host_facts, host_facts};
 #[cfg(windows)]
-pub use telemetry::TelemetryReader;
+pub use telemetry::read_telemetry;
 
 /// Which Windows versions a live host needs, and why, for error messages and `doctor`.
 pub const NEEDED_WINDOWS: &str = "Windows Server 2019, Windows 10 version 1809 or newer is needed; Nano Server cannot list DirectX \

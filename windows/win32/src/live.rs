@@ -4,18 +4,19 @@ use std::io;
 use std::path::Path;
 
 use devices::{
-    Attributes, CopyToVmKey, CopyToVmKind, DriverKey, LocationPath, Luid, PnpDevice, PnpId,
-    ReadStep,
+    Adapter, Attributes, CopyToVmKey, CopyToVmKind, DriverKey, LocationPath, Luid, PnpDevice,
+    PnpId, ReadStep,
 };
 use windows::Win32::Devices::Properties as property_keys;
 use windows::Win32::Foundation::DEVPROPKEY;
 use windows::core::GUID;
 use windows_registry::Key;
 
-use crate::assembly::{Candidate, CopyToVmKeys, Device, Host};
+use crate::adapter_sets::AdapterSet;
+use crate::assembly::{Candidate, CopyToVmKeys, Host};
 use crate::copy_to_vm::RawValue;
-use crate::error::WindowsError;
-use crate::kernel_report::{AdapterFacts, DeviceKey, key_of};
+use crate::error::failed;
+use crate::kernel_report::{DeviceKey, key_of};
 use crate::property::{Property, PropertyError};
 use crate::sys::kmt::GraphicsKernel;
 use crate::sys::library::os_error;
@@ -35,72 +36,55 @@ const fn gpu_property(pid: u32) -> DEVPROPKEY {
     DEVPROPKEY { fmtid: GUID::from_u128(0x60b193cb_5276_4d0f_96fc_f173abad3ec6), pid }
 }
 
-/// The adapters of this host at one time, from one of the interfaces of Windows.
-pub(crate) trait AdapterSet {
-    /// The adapters in the order of the host, with their attributes.
-    fn listed(&self) -> Vec<(Luid, Attributes)>;
-    /// The properties of an adapter.
-    fn facts(&self, luid: Luid) -> io::Result<AdapterFacts>;
-    /// The devices of the adapters, if they are known without `DEVPKEY_Gpu_Luid`.
-    fn device_keys(&self) -> &[DeviceKey];
-}
-
 /// This host, read with one set of adapters.
-pub(crate) struct LiveHost<'a, A> {
-    pub(crate) adapters: A,
+pub(crate) struct LiveHost<'a> {
+    pub(crate) adapters: AdapterSet<'a>,
     pub(crate) setup: &'a SetupApi,
     pub(crate) system_root: &'a str,
     pub(crate) on_step: &'a dyn Fn(ReadStep),
 }
 
-impl<A: AdapterSet> Host for LiveHost<'_, A> {
+impl Host for LiveHost<'_> {
     fn adapters(&self) -> Vec<(Luid, Attributes)> {
         self.adapters.listed()
     }
 
-    fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError> {
-        let facts = self.adapters.facts(luid);
-        facts.map_err(|error| WindowsError::new("cannot read the adapter", error))
+    fn adapter(&self, luid: Luid) -> io::Result<Adapter> {
+        self.adapters.adapter(luid).map_err(|error| failed("cannot read the adapter", &error))
     }
 
-    fn devices(&self) -> Result<Vec<Candidate>, WindowsError> {
-        let failed = |error| WindowsError::new("cannot list the present devices", error);
+    fn devices(&self) -> io::Result<Vec<Candidate>> {
+        let failed = |error| failed("cannot list the present devices", &error);
         let list = self.setup.present().map_err(failed)?;
         let entries = list.devices().map_err(failed)?;
         let keys = self.adapters.device_keys();
-        Ok(entries.iter().filter_map(|entry| candidate(entry, keys)).collect())
+        Ok(entries.iter().filter_map(|entry| candidate(entry, &keys)).collect())
     }
 
-    fn store_of_adapter(&self, luid: Luid) -> Result<String, WindowsError> {
+    fn store_of_adapter(&self, luid: Luid) -> io::Result<String> {
         GraphicsKernel::load()
             .and_then(|kernel| kernel.driver_store(luid))
-            .map_err(|error| WindowsError::new("cannot query the graphics kernel", error))
+            .map_err(|error| failed("cannot query the graphics kernel", &error))
     }
 
-    fn store_of_inf(&self, inf: &str) -> Result<String, WindowsError> {
-        self.setup.inf_location(inf).map_err(|error| {
-            WindowsError::new(format!("cannot find INF {inf} in the driver store"), error)
-        })
-    }
-
-    fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, WindowsError> {
-        let failed = |error| WindowsError::new(format!("cannot read driver key {key}"), error);
+    fn user_mode_drivers(&self, key: &DriverKey) -> io::Result<Vec<String>> {
+        let failed = |error| failed(format_args!("cannot read driver key {key}"), &error);
         let value =
             open_driver_key(key).and_then(|key| registry::value(&key, "UserModeDriverName"));
         let Some(value) = value.map_err(failed)? else { return Ok(Vec::new()) };
         text::list(&value).map_err(|error| failed(invalid(error)))
     }
 
-    fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, WindowsError> {
-        let failed = |error| WindowsError::new(format!("cannot read driver key {key}"), error);
+    fn copy_to_vm(&self, key: &DriverKey) -> io::Result<CopyToVmKeys> {
+        let failed = |error| failed(format_args!("cannot read driver key {key}"), &error);
         let driver = open_driver_key(key).map_err(failed)?;
         let mut keys = CopyToVmKeys::default();
-        for kind in CopyToVmKind::ALL {
+        for &kind in CopyToVmKind::ALL {
             let key = CopyToVmKey { kind, subkey: None };
             keys.read.extend(read_copy_to_vm_key(&driver, key)?);
         }
         for subkey in driver.keys().map_err(|error| failed(os_error(&error)))? {
-            for kind in CopyToVmKind::ALL {
+            for &kind in CopyToVmKind::ALL {
                 let key = CopyToVmKey { kind, subkey: Some(subkey.clone()) };
                 match read_copy_to_vm_key(&driver, key) {
                     Ok(key) => keys.read.extend(key),
@@ -148,16 +132,15 @@ fn luid(entry: &DeviceEntry<'_>) -> Option<Luid> {
     luid.map_err(|error| tracing::debug!(%error, "cannot read LUID of device")).ok()
 }
 
-fn device(entry: &DeviceEntry<'_>) -> Result<Device, WindowsError> {
+fn device(entry: &DeviceEntry<'_>) -> io::Result<PnpDevice> {
     let id = entry
         .instance_id()
-        .map_err(|error| WindowsError::new("cannot read the instance id of the device", error))?;
-    properties(entry, &id).map_err(|error| {
-        WindowsError::new(format!("cannot read the properties of device {id}"), error)
-    })
+        .map_err(|error| failed("cannot read the instance id of the device", &error))?;
+    properties(entry, &id)
+        .map_err(|error| failed(format_args!("cannot read the properties of device {id}"), &error))
 }
 
-fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<Device> {
+fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<PnpDevice> {
     use property_keys as keys;
     let description = match text_property(entry, &keys::DEVPKEY_Device_FriendlyName)? {
         Some(name) => Some(name),
@@ -165,7 +148,7 @@ fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<Device> {
     };
     let locations = property_value(entry, &keys::DEVPKEY_Device_LocationPaths, Property::texts)?;
     let locations = locations.unwrap_or_default().into_iter();
-    let pnp = PnpDevice {
+    Ok(PnpDevice {
         id: PnpId::new(id),
         description: description.unwrap_or_default(),
         manufacturer: text_property(entry, &keys::DEVPKEY_Device_Manufacturer)?.unwrap_or_default(),
@@ -179,8 +162,7 @@ fn properties(entry: &DeviceEntry<'_>, id: &str) -> io::Result<Device> {
             .filter(|n| *n != NO_NUMA_NODE),
         problem_code: number_property(entry, &keys::DEVPKEY_Device_ProblemCode)?
             .unwrap_or_default(),
-    };
-    Ok(Device { pnp, inf: text_property(entry, &keys::DEVPKEY_Device_DriverInfPath)? })
+    })
 }
 
 fn text_property(entry: &DeviceEntry<'_>, key: &DEVPROPKEY) -> io::Result<Option<String>> {
@@ -210,14 +192,14 @@ fn open_driver_key(key: &DriverKey) -> io::Result<Key> {
 fn read_copy_to_vm_key(
     driver: &Key,
     key: CopyToVmKey,
-) -> Result<Option<(CopyToVmKey, Vec<RawValue>)>, WindowsError> {
+) -> io::Result<Option<(CopyToVmKey, Vec<RawValue>)>> {
     let name = key.to_string();
     let values =
         driver.open(&name).and_then(|opened| Ok(opened.values()?.map(raw_value).collect()));
     match values.map_err(|error| os_error(&error)) {
         Ok(values) => Ok(Some((key, values))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(WindowsError::new(format!("cannot read registry key {name}"), error)),
+        Err(error) => Err(failed(format_args!("cannot read registry key {name}"), &error)),
     }
 }
 
@@ -274,7 +256,7 @@ mod tests {
         let key = DeviceKey { instance_id, luid: Luid(7), physical_index: 1 };
         let found = candidate(entry, std::slice::from_ref(&key)).unwrap();
         assert_eq!((found.luid, found.physical_index), (Luid(7), 1));
-        let pnp = found.device.unwrap().pnp;
+        let pnp = found.device.unwrap();
         assert!(pnp.id.as_str().eq_ignore_ascii_case(&key.instance_id));
 
         let other = DeviceKey { instance_id: r"PCI\X\1".to_owned(), ..key };

@@ -9,9 +9,9 @@ use devices::{
     StepCallback, Wow64,
 };
 
-use crate::adapter_sets::{DxcoreSet, KernelSet};
-use crate::error::{WindowsError, error_chain};
-use crate::live::{AdapterSet, LiveHost};
+use crate::adapter_sets::AdapterSet;
+use crate::error::failed;
+use crate::live::LiveHost;
 use crate::sys::dxcore::{Dxcore, Subscription};
 use crate::sys::kmt_adapters::KernelAdapterList;
 use crate::sys::library::Library;
@@ -37,14 +37,6 @@ pub enum OpenError {
     NoSetupApi(#[source] io::Error),
 }
 
-/// Neither `DXCore` nor the `PnP` manager supports change notifications.
-#[derive(Debug, thiserror::Error)]
-#[error("change notifications are unavailable on this host: {dxcore}; {pnp}")]
-struct WatchError {
-    dxcore: String,
-    pnp: String,
-}
-
 /// The Windows host that this program runs on.
 pub struct HostSource {
     // Dropped first: events must be unregistered before their objects are released.
@@ -66,7 +58,7 @@ enum Interface {
 struct Watch {
     on_change: Arc<ChangeCallback>,
     subscription: Option<Subscription>,
-    notifications: Result<DeviceNotifications, String>,
+    notifications: io::Result<DeviceNotifications>,
 }
 
 impl HostSource {
@@ -84,7 +76,7 @@ impl HostSource {
         })
     }
 
-    fn read(&self, adapters: impl AdapterSet) -> Result<HostSnapshot, SourceError> {
+    fn read(&self, adapters: AdapterSet<'_>) -> Result<HostSnapshot, SourceError> {
         let (setup, system_root, on_step) = (&self.setup, &*self.system_root, &*self.on_step);
         let host = LiveHost { adapters, setup, system_root, on_step };
         assembly::read(&host, constant_host_facts())
@@ -118,12 +110,13 @@ impl AdapterSource for HostSource {
         let subscription = self.watch.as_ref().and_then(|watch| watch.subscription.as_ref());
         match (&self.interface, subscription) {
             (Interface::Dxcore(_), Some(subscription)) => {
-                self.read(DxcoreSet(subscription.lists()))
+                self.read(AdapterSet::Dxcore(subscription.lists()))
             }
-            (Interface::Dxcore(dxcore), None) => self.read(DxcoreSet(&dxcore.lists()?)),
+            (Interface::Dxcore(dxcore), None) => self.read(AdapterSet::Dxcore(&dxcore.lists()?)),
             (Interface::Kernel(kernel), _) => {
-                let failed = |error| WindowsError::new("cannot list the adapters", error);
-                self.read(KernelSet::read(kernel).map_err(failed)?)
+                let adapters = kernel.read();
+                let failed = |error| failed("cannot list the adapters", &error);
+                self.read(AdapterSet::Kernel(adapters.map_err(failed)?))
             }
         }
     }
@@ -137,10 +130,10 @@ impl AdapterSource for HostSource {
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         (self.on_step)(ReadStep::Watch);
         let on_change = Arc::new(on_change);
-        let notifications = DeviceNotifications::new(&on_change).map_err(|e| error_chain(&e));
+        let notifications = DeviceNotifications::new(&on_change);
         if let (Err(reason), Interface::Dxcore(_)) = (&notifications, &self.interface) {
             tracing::warn!(
-                reason,
+                %reason,
                 "PnP notifications unavailable; using DXCore notifications only"
             );
         }
@@ -161,31 +154,22 @@ impl Watch {
             }
             Interface::Kernel(_) => Err(io::Error::other("this host has no DXCore")),
         };
-        match subscription {
-            Ok(subscription) => self.subscription = Some(subscription),
-            Err(error) => self.without_subscription(interface, error_chain(&error))?,
-        }
-        Ok(())
-    }
-
-    fn without_subscription(
-        &mut self,
-        interface: &Interface,
-        dxcore: String,
-    ) -> Result<(), WatchError> {
-        self.subscription = None;
-        match (&self.notifications, interface) {
-            (Err(pnp), _) => Err(WatchError { dxcore, pnp: pnp.clone() }),
-            // Not a fault: such a host never has them.
-            (Ok(_), Interface::Kernel(_)) => Ok(()),
-            (Ok(_), Interface::Dxcore(_)) => {
+        match (&subscription, &self.notifications, interface) {
+            (Err(dxcore), Err(pnp), _) => {
+                let text = "change notifications are unavailable on this host";
+                return Err(format!("{text}: {dxcore}; {pnp}").into());
+            }
+            (Err(reason), Ok(_), Interface::Dxcore(_)) => {
                 tracing::warn!(
-                    reason = dxcore,
+                    %reason,
                     "DXCore notifications unavailable; using PnP notifications only"
                 );
-                Ok(())
             }
+            // A host without DXCore never has them, so that is not a fault.
+            _ => {}
         }
+        self.subscription = subscription.ok();
+        Ok(())
     }
 }
 
@@ -194,7 +178,7 @@ impl Watch {
 #[must_use]
 pub fn host_facts() -> HostFacts {
     let hcs_schemas = hcs::schemas().unwrap_or_else(|error| {
-        tracing::debug!(reason = error_chain(&error), "schema versions unavailable");
+        tracing::debug!(reason = ?error, "schema versions unavailable");
         Vec::new()
     });
     HostFacts { hcs_schemas, ..constant_host_facts() }

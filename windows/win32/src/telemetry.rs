@@ -5,8 +5,6 @@
 //! performance data since WDDM 2.4, so Windows Server 2019 has all.
 
 #[cfg(windows)]
-use std::collections::HashMap;
-#[cfg(windows)]
 use std::io;
 use std::time::Duration;
 
@@ -18,36 +16,19 @@ use devices::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};
 use crate::sys::kmt_statistics::KernelStatistics;
 use crate::text;
 
-/// Reads what adapters do. Between two reads it keeps the descriptions of their engines, so that a
-/// read takes only the queries of what changes.
+/// Reads what these adapters do. Blocks, for microseconds unless the driver hangs.
+///
+/// An adapter that does not exist, or no longer, is an error.
 #[cfg(windows)]
-#[derive(Default)]
-pub struct TelemetryReader {
-    kernel: Option<io::Result<KernelStatistics>>,
-    engines: HashMap<Luid, Vec<EngineDescription>>,
-}
-
-#[cfg(windows)]
-impl TelemetryReader {
-    /// Reads these adapters. Blocks, for microseconds unless the driver hangs.
-    ///
-    /// An adapter that does not exist, or no longer, is an error.
-    pub fn read(&mut self, luids: &[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> {
-        self.engines.retain(|luid, _| luids.contains(luid));
-        let kernel = self.kernel.get_or_insert_with(KernelStatistics::load);
-        let engines = &mut self.engines;
-        let mut read = |luid| {
-            let kernel = kernel.as_ref().map_err(cannot_open)?;
-            let adapter = kernel.open(luid).map_err(|error| cannot_open(&error))?;
-            let engines = engines.entry(luid).or_default();
-            // A driver that is starting does not report its engines yet.
-            if engines.is_empty() {
-                *engines = EngineDescription::of(&adapter);
-            }
-            Ok(telemetry(&adapter, engines))
-        };
-        luids.iter().map(|luid| (*luid, read(*luid))).collect()
-    }
+#[must_use]
+pub fn read_telemetry(luids: &[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> {
+    let kernel = KernelStatistics::load();
+    let read = |luid| {
+        let kernel = kernel.as_ref().map_err(cannot_open)?;
+        let adapter = kernel.open(luid).map_err(|error| cannot_open(&error))?;
+        Ok(telemetry(&adapter))
+    };
+    luids.iter().map(|luid| (*luid, read(*luid))).collect()
 }
 
 #[cfg(windows)]
@@ -104,52 +85,21 @@ pub(crate) trait KernelQueries {
     fn node_metadata(&self, node: u32) -> Option<(i32, [u16; 32])>;
 }
 
-/// What an engine is. It does not change while the adapter exists.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct EngineDescription {
-    pub(crate) kind: EngineKind,
-    pub(crate) name: Option<String>,
-}
-
-impl EngineDescription {
-    /// The engines of an adapter; none if their number is not reported.
-    pub(crate) fn of(kernel: &impl KernelQueries) -> Vec<EngineDescription> {
-        let nodes = kernel.statistics().map_or(0, |statistics| statistics.nodes.min(MAX_NODES));
-        (0..nodes).map(|node| EngineDescription::new(kernel.node_metadata(node))).collect()
-    }
-
-    fn new(metadata: Option<(i32, [u16; 32])>) -> EngineDescription {
-        let Some((engine_type, name)) = metadata else {
-            return EngineDescription { kind: EngineKind::Other, name: None };
-        };
-        let name = String::from_utf16_lossy(text::until_null(&name));
-        let name = Some(name).filter(|name| !name.trim().is_empty());
-        EngineDescription { kind: EngineKind::new(engine_type, name.as_deref()), name }
-    }
-
-    /// The engine that stands for the adapter: the first 3D engine, or else the first one.
-    pub(crate) fn main(engines: &[EngineDescription]) -> u32 {
-        let first = (0..).zip(engines).find(|(_, engine)| engine.kind == EngineKind::ThreeD);
-        first.map_or(0, |(index, _)| index)
-    }
-}
-
-/// Reads what an adapter does. `engines` describes its engines.
-fn telemetry(kernel: &impl KernelQueries, engines: &[EngineDescription]) -> Telemetry {
+/// Reads what an adapter does.
+fn telemetry(kernel: &impl KernelQueries) -> Telemetry {
     let statistics = kernel.statistics();
     let segments = statistics.map_or(0, |statistics| statistics.segments.min(MAX_SEGMENTS));
+    let nodes = statistics.map_or(0, |statistics| statistics.nodes.min(MAX_NODES));
     let [dedicated, shared] = memory(kernel, segments);
-    let engine = |(index, description): (u32, &EngineDescription)| {
-        let EngineDescription { kind, name } = description.clone();
-        let running_time = running_time(kernel.running_time(index)?);
-        Some(EngineTelemetry { index, kind, name, running_time })
-    };
-    let main_engine = (!engines.is_empty()).then(|| EngineDescription::main(engines));
+    let engines: Vec<_> = (0..nodes).filter_map(|node| engine(kernel, node)).collect();
+    // The engine that stands for the adapter: the first 3D engine, or else the first one.
+    let three_d = engines.iter().find(|engine| engine.kind == EngineKind::ThreeD);
+    let main_engine = three_d.or(engines.first()).map(|engine| engine.index);
     // A driver without a sensor reports 0.
     let performance = kernel.performance().unwrap_or_default();
     let tenths = |value: u32| Some(f64::from(value) / 10.0).filter(|_| value != 0);
     Telemetry {
-        engines: (0..).zip(engines).filter_map(engine).collect(),
+        engines,
         dedicated,
         shared,
         temperature_celsius: tenths(performance.temperature),
@@ -159,6 +109,15 @@ fn telemetry(kernel: &impl KernelQueries, engines: &[EngineDescription]) -> Tele
         fan_rpm: Some(performance.fan_rpm).filter(|rpm| *rpm != 0),
         resets: statistics.map(|statistics| u64::from(statistics.resets)),
     }
+}
+
+fn engine(kernel: &impl KernelQueries, index: u32) -> Option<EngineTelemetry> {
+    let running_time = running_time(kernel.running_time(index)?);
+    let (engine_type, name) = kernel.node_metadata(index).unwrap_or_default();
+    let name = String::from_utf16_lossy(text::until_null(&name));
+    let name = Some(name).filter(|name| !name.trim().is_empty());
+    let kind = EngineKind::new(engine_type, name.as_deref());
+    Some(EngineTelemetry { index, kind, name, running_time })
 }
 
 /// The unit of `RunningTime` is 100 ns. The header calls it microseconds, but programs whose
@@ -241,7 +200,7 @@ mod tests {
     }
 
     fn read(kernel: &Made) -> Telemetry {
-        telemetry(kernel, &EngineDescription::of(kernel))
+        telemetry(kernel)
     }
 
     #[test]
@@ -276,7 +235,7 @@ mod tests {
     #[test]
     fn an_adapter_that_does_not_exist_has_no_values() {
         let luid = Luid(i64::MAX);
-        let mut read = TelemetryReader::default().read(&[luid]);
+        let mut read = read_telemetry(&[luid]);
         assert_eq!((read.len(), read[0].0), (1, luid));
         match read.remove(0).1 {
             Ok(telemetry) => assert_eq!(telemetry, Telemetry::default()),
@@ -308,7 +267,6 @@ mod tests {
     fn wrong_numbers_of_the_kernel_are_bounded() {
         let huge = AdapterStatistics { segments: u32::MAX, nodes: u32::MAX, resets: 0 };
         let kernel = Made { statistics: Some(huge), ..gpu() };
-        assert_eq!(EngineDescription::of(&kernel).len(), 256);
         assert_eq!(read(&kernel).engines.len(), 3);
         assert_eq!(running_time(i64::MAX), Duration::from_nanos(u64::MAX));
         assert_eq!(running_time(i64::MIN), Duration::ZERO);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_saphyr::{Commented, FlowSeq, Spanned};
 
 use crate::inventory::SCHEMA;
-use crate::values::{Choice, Entries, Named, NonEmpty, Parsed, TextOr};
+use crate::values::{Choice, Entries, NonEmpty, Parsed, TextOr};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,7 +56,7 @@ pub(crate) struct HostFile {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct NodeFile {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hcs_error: Option<Spanned<HcsErrorFile>>,
+    pub(crate) hcs_error: Option<HcsErrorFile>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) containerd: Option<Spanned<ProgramFile>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -207,23 +207,5 @@ impl FromStr for Version1 {
 impl fmt::Display for Version1 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(SCHEMA)
-    }
-}
-
-impl Named for Attribute {
-    fn names() -> Vec<(&'static str, Attribute)> {
-        Attribute::ALL.into_iter().map(|attribute| (attribute.name(), attribute)).collect()
-    }
-}
-
-impl Named for Platform {
-    fn names() -> Vec<(&'static str, Platform)> {
-        Platform::ALL.into_iter().map(|platform| (platform.name(), platform)).collect()
-    }
-}
-
-impl Named for HcsFailureKind {
-    fn names() -> Vec<(&'static str, HcsFailureKind)> {
-        HcsFailureKind::ALL.into_iter().map(|kind| (kind.name(), kind)).collect()
     }
 }

@@ -20,7 +20,7 @@
 //!                                       # where runtime files are not known; false if left out
 //!   systemRoot: 'C:\Windows'            # %SystemRoot%; C:\Windows if left out
 //! node:                                 # optional, as is everything in it; unknown if left out
-//!   hcsError:                           # why there are no host.hcsSchemas, which exclude it
+//!   hcsError:                           # why there are no host.hcsSchemas
 //!     kind: missing                     # required; missing (not installed) or unresponsive
 //!     message: no Host Compute Service  # required
 //!   containerd:                         # either path or notFoundIn
@@ -28,7 +28,7 @@
 //!     version: 1.7.22                   # with path: either version or versionError
 //!     disabledPlugins: []               # with path: unknown if left out
 //!   kubelet:                            # the keys of containerd except disabledPlugins
-//!     notFoundIn: [the service `kubelet`, 'C:\k', PATH]   # every place that was searched; not empty
+//!     notFoundIn: [the service `kubelet`, 'C:\k', PATH]   # every place that was searched
 //!   nvml:                               # NVIDIA's management library
 //!     library: 'C:\Windows\System32\nvml.dll'   # not found if left out
 //!     gpus:                             # either gpus or gpusError, which is a text
@@ -77,7 +77,7 @@ mod read;
 mod write;
 
 pub use error::InventoryError;
-pub use read::{parse, parse_file, read, read_file};
+pub use read::{parse, read};
 pub use write::{WriteError, to_yaml};
 
 /// The `schema` of every inventory this crate reads and writes.

@@ -19,26 +19,14 @@ use crate::{Place, ReadError, document};
 
 /// Reads the inventory in the file `path`.
 pub fn read(path: &Path) -> Result<HostSnapshot, InventoryError> {
-    parse_file(path, &read_file(path)?)
-}
-
-/// The bytes of the file `path`.
-pub fn read_file(path: &Path) -> Result<Vec<u8>, InventoryError> {
-    crate::read_bytes(path).map_err(|source| InventoryError::File { path: path.to_owned(), source })
-}
-
-/// Reads an inventory from the bytes of the file `path`.
-pub fn parse_file(path: &Path, bytes: &[u8]) -> Result<HostSnapshot, InventoryError> {
-    Ok(parse_bytes(&path.display().to_string(), bytes)?)
+    let bytes = crate::read_bytes(path)
+        .map_err(|source| InventoryError::File { path: path.to_owned(), source })?;
+    Ok(parse(&path.display().to_string(), bytes)?)
 }
 
 /// Reads an inventory, YAML or JSON; errors call it `name`.
-pub fn parse(name: &str, text: &str) -> Result<HostSnapshot, InventoryError> {
-    Ok(parse_bytes(name, text.as_bytes())?)
-}
-
-fn parse_bytes(name: &str, bytes: &[u8]) -> Result<HostSnapshot, ReadError> {
-    let file: InventoryFile = document::parse(name, bytes)?;
+pub fn parse(name: &str, bytes: impl AsRef<[u8]>) -> Result<HostSnapshot, ReadError> {
+    let file: InventoryFile = document::parse(name, bytes.as_ref())?;
     if file.recorded_by.is_some() && file.complete != Some(true) {
         let what = "the inventory is cut off: its last line `complete: true` is missing";
         return Err(ReadError::of_file(name, what)
@@ -47,7 +35,7 @@ fn parse_bytes(name: &str, bytes: &[u8]) -> Result<HostSnapshot, ReadError> {
     unique(name, &file.adapters)?;
     let host = file.host.map(host).unwrap_or_default();
     Ok(HostSnapshot {
-        node: node::software(name, file.node.unwrap_or_default(), &host)?,
+        node: node::software(name, file.node.unwrap_or_default())?,
         host,
         adapters: file.adapters.into_iter().map(adapter).collect(),
         ..HostSnapshot::default()

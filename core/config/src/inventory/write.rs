@@ -62,7 +62,7 @@ fn host(host: &HostFacts) -> HostFile {
 
 fn node(node: &NodeSoftware) -> NodeFile {
     NodeFile {
-        hcs_error: node.hcs_failure.as_ref().map(|failure| unplaced(hcs_error(failure))),
+        hcs_error: node.hcs_failure.as_ref().map(hcs_error),
         containerd: node.containerd.as_ref().map(|found| unplaced(containerd(found))),
         kubelet: node.kubelet.as_ref().map(|found| unplaced(program(found))),
         nvml: node.nvml.as_ref().map(|found| unplaced(nvml(found))),

@@ -13,6 +13,7 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
+use strum::VariantArray;
 
 /// Any text, and text that is known to be hard on YAML.
 fn text() -> BoxedStrategy<String> {
@@ -85,7 +86,7 @@ fn host() -> impl Strategy<Value = HostFacts> {
     });
     let schema = any::<(u32, u32)>().prop_map(|(major, minor)| HcsSchema { major, minor });
     (
-        select(Platform::ALL.to_vec()),
+        select(Platform::VARIANTS.to_vec()),
         option::of(text()),
         option::of(text()),
         option::of(build),
@@ -153,7 +154,7 @@ fn nvml() -> impl Strategy<Value = Nvml> {
 }
 
 fn node() -> impl Strategy<Value = NodeSoftware> {
-    let failure = (select(HcsFailureKind::ALL.to_vec()), text())
+    let failure = (select(HcsFailureKind::VARIANTS.to_vec()), text())
         .prop_map(|(kind, message)| HcsFailure { kind, message });
     (option::of(failure), option::of(containerd()), option::of(program()), option::of(nvml()))
         .prop_map(|(hcs_failure, containerd, kubelet, nvml)| NodeSoftware {

@@ -21,8 +21,8 @@ pub struct Condition {
     pub message: String,
 }
 
-/// The status of a condition.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The status of a condition. As text, as the API server spells it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::Display)]
 pub enum ConditionStatus {
     /// Every advertised device is healthy.
     True,
@@ -30,18 +30,6 @@ pub enum ConditionStatus {
     False,
     /// There are none.
     Unknown,
-}
-
-impl ConditionStatus {
-    /// As the API server spells it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            ConditionStatus::True => "True",
-            ConditionStatus::False => "False",
-            ConditionStatus::Unknown => "Unknown",
-        }
-    }
 }
 
 /// The condition of a node with these devices.

@@ -15,8 +15,9 @@ pub struct DeviceEvent {
     pub note: String,
 }
 
-/// The kinds of events.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// The kinds of events. As text, the reason of the Event.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, strum::IntoStaticStr)]
+#[strum(prefix = "DirectXDevice")]
 pub enum EventReason {
     /// A device became unhealthy.
     Unhealthy,
@@ -27,16 +28,6 @@ pub enum EventReason {
 }
 
 impl EventReason {
-    /// The reason of the Event.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            EventReason::Unhealthy => "DirectXDeviceUnhealthy",
-            EventReason::Recovered => "DirectXDeviceRecovered",
-            EventReason::DriverChanged => "DirectXDeviceDriverChanged",
-        }
-    }
-
     /// Whether an administrator should act on it.
     #[must_use]
     pub const fn is_warning(self) -> bool {

@@ -9,22 +9,14 @@ use super::model::models;
 /// The prefix of the labels of this project.
 const PREFIX: &str = "directx.microsoft.com/";
 
-/// Which labels a node gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum LabelFamily {
-    /// Those of this project.
-    #[default]
-    Directx,
-    /// Also those of NVIDIA's GPU Feature Discovery, for NVIDIA devices.
-    WithNvidia,
-}
-
 /// The labels of a node with these devices. Every value is valid.
 ///
 /// Where a node has several models, the labels of a model describe the one with the most devices;
 /// of equal ones the one with the most memory, then the first by name.
+///
+/// `with_nvidia` adds the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices.
 #[must_use]
-pub fn labels(set: &DeviceSet, family: LabelFamily) -> Labels {
+pub fn labels(set: &DeviceSet, with_nvidia: bool) -> Labels {
     let mut labels = Labels::new();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value.as_deref().and_then(label_value) {
@@ -49,7 +41,7 @@ pub fn labels(set: &DeviceSet, family: LabelFamily) -> Labels {
         add("replicas", Some(model.replicas.to_string()));
         add("sharing-strategy", Some(model.sharing_strategy().to_owned()));
     }
-    if family == LabelFamily::WithNvidia {
+    if with_nvidia {
         labels.extend(feature_discovery_labels::labels(set));
     }
     labels

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot,
-    ModelPolicy, MountOutcome, MountPlan, NoMountsReason, RuntimeMounts, StoreFiles, StorePath,
-    Vendor, Wow64, plan,
+    ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot, ModelPolicy, MountOutcome,
+    MountPlan, NoMountsReason, RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64,
+    plan,
 };
 use proptest::prelude::*;
 
@@ -16,10 +16,10 @@ const SERVER_2025: &str = "10.0.26100.1";
 const FIRST: &str = r"PCI\VEN_10DE\1&0\0";
 const SECOND: &str = r"PCI\VEN_10DE\2&0\0";
 
-fn mount(name: &str) -> AdditionalMount {
-    AdditionalMount {
-        source: StorePath::parse(name).unwrap(),
-        destination: Destination::parse(name).unwrap(),
+fn mount(name: &str) -> RuntimeFile {
+    RuntimeFile {
+        source: name.parse::<StorePath>().unwrap(),
+        destination: name.parse::<Destination>().unwrap(),
     }
 }
 
@@ -47,7 +47,7 @@ fn with_outcome(mounts: &MountPlan, outcome: &MountOutcome) -> Vec<String> {
     files.map(|file| file.file.host_path.rsplit('\\').next().unwrap().to_owned()).collect()
 }
 
-const NOT_APPLIED: MountOutcome = MountOutcome::NotApplied(NoMountsReason::MountedByWindows);
+const NOT_APPLIED: MountOutcome = MountOutcome::NotApplied;
 const EXTRAS: [&str; 2] = ["extra64.dll", "extra32.dll"];
 
 #[test]
@@ -113,20 +113,6 @@ fn extra_mounts_nothing_for_a_vendor_without_additional_mounts() {
 }
 
 #[test]
-fn a_dropped_additional_mount_has_a_reason_and_a_hint() {
-    let reason = NoMountsReason::MountedByWindows;
-    assert_eq!(
-        reason.to_string(),
-        "runtimeMounts is auto and Windows build 26100 or newer mounts driver files itself"
-    );
-    assert_eq!(
-        reason.additional_mounts_hint(),
-        Some("set `runtimeMounts: extra` to mount only the additional mounts")
-    );
-    assert_eq!(NoMountsReason::Never.additional_mounts_hint(), None);
-}
-
-#[test]
 fn only_mounts_that_would_apply_are_reported_as_dropped() {
     // Two devices with one driver drop the same files, which are reported once.
     let two = mounts(policy(RuntimeMounts::Auto), &on_build(SERVER_2025), &[FIRST, SECOND]);
@@ -139,7 +125,7 @@ fn only_mounts_that_would_apply_are_reported_as_dropped() {
 
     let mut excluding = policy(RuntimeMounts::Auto);
     Arc::make_mut(&mut excluding.container).exclude_mounts =
-        vec![FileName::parse("EXTRA64.dll").unwrap()];
+        vec!["EXTRA64.dll".parse::<FileName>().unwrap()];
     let excluded = mounts(excluding, &on_build(SERVER_2025), &[FIRST]);
     assert_eq!(with_outcome(&excluded, &NOT_APPLIED), ["extra32.dll"]);
 

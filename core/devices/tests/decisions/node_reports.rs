@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use config::{EmptyEnvironment, Flags};
 use devices::node_report::{
-    ConditionStatus, EventReason, LabelFamily, Labels, condition, device_events, labels,
+    ConditionStatus, EventReason, Labels, condition, device_events, labels,
 };
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, Moment, Policy};
 
@@ -32,7 +32,7 @@ fn set(snapshot: &HostSnapshot) -> DeviceSet {
 }
 
 fn all_labels(snapshot: &HostSnapshot) -> Labels {
-    labels(&set(snapshot), LabelFamily::WithNvidia)
+    labels(&set(snapshot), true)
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn every_label_is_documented_and_occurs() {
 fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory() {
     let mut snapshot = recorded("made-up-two-vendors.yaml");
     let product = |snapshot: &HostSnapshot| {
-        labels(&set(snapshot), LabelFamily::Directx)["directx.microsoft.com/product"].clone()
+        labels(&set(snapshot), false)["directx.microsoft.com/product"].clone()
     };
     assert_eq!(product(&snapshot), "NVIDIA-A10-24Q", "one each, this has more memory");
     snapshot.adapters.reverse();
@@ -74,7 +74,7 @@ fn the_model_with_most_devices_stands_for_the_node_then_the_one_with_most_memory
     pnp.id = devices::PnpId::new(format!("{}X", pnp.id));
     snapshot.adapters.push(second);
     assert_eq!(product(&snapshot), "AMD-Radeon-Pro-V520-MxGPU", "two of one");
-    let counts = labels(&set(&snapshot), LabelFamily::Directx);
+    let counts = labels(&set(&snapshot), false);
     assert_eq!(counts["directx.microsoft.com/count"], "3");
     assert_eq!(counts["directx.microsoft.com/count.AMD-Radeon-Pro-V520-MxGPU"], "2");
 }
@@ -84,7 +84,7 @@ fn shared_devices_are_labelled_as_gpu_feature_discovery_does() {
     let snapshot = recorded("made-up-two-vendors.yaml");
     let offer = Catalog::new(policy(4)).offer(&snapshot);
     let set = DeviceSet::next(None, offer, Moment::default());
-    let labels = labels(&set, LabelFamily::WithNvidia);
+    let labels = labels(&set, true);
     for (name, value) in [
         ("directx.microsoft.com/product", "NVIDIA-A10-24Q"),
         ("directx.microsoft.com/replicas", "4"),
@@ -193,8 +193,7 @@ fn a_removed_device_is_an_event_and_stays_labelled_for_its_grace_time() {
     let events = device_events(&before, &removed);
     assert_eq!(events.len(), 1);
     assert!(events[0].note.contains("the host no longer reports the device"), "{events:?}");
-    let count =
-        |set: &DeviceSet| labels(set, LabelFamily::Directx)["directx.microsoft.com/count"].clone();
+    let count = |set: &DeviceSet| labels(set, false)["directx.microsoft.com/count"].clone();
     assert_eq!(count(&removed), "2");
     let expired = removed.reviewed(None, at(3600));
     assert_eq!(count(&expired), "1");

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use devices::{
-    AdditionalMount, ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel, FileName,
-    HostSnapshot, ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError,
-    PlanWarning, RuntimeFiles, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
+    ContainerPolicy, Destination, DeviceClass, DeviceGrant, DriverModel, FileName, HostSnapshot,
+    ModelPolicy, MountOutcome, MultiDevice, NoMountsReason, Plan, PlanError, PlanWarning,
+    RuntimeFile, RuntimeFiles, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64, plan,
 };
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, several, wddm};
@@ -113,9 +113,9 @@ fn runtime_mounts_decide_which_hosts_get_mounts() {
 
 #[test]
 fn registry_files_precede_additional_mounts_and_these_precede_the_defaults() {
-    let mount = |source: &str, destination: &str| AdditionalMount {
-        source: StorePath::parse(source).unwrap(),
-        destination: Destination::parse(destination).unwrap(),
+    let mount = |source: &str, destination: &str| RuntimeFile {
+        source: source.parse::<StorePath>().unwrap(),
+        destination: destination.parse::<Destination>().unwrap(),
     };
     let policy = with(|c| {
         c.additional.insert(
@@ -123,7 +123,7 @@ fn registry_files_precede_additional_mounts_and_these_precede_the_defaults() {
             vec![mount("mine.exe", "NVIDIA-SMI.exe"), mount("other.dll", "Runtime.dll")],
         );
         c.additional.insert(Vendor::Amd, vec![mount("amd.dll", "amd.dll")]);
-        c.exclude_mounts = vec![FileName::parse("VULKANINFO.EXE").unwrap()];
+        c.exclude_mounts = vec!["VULKANINFO.EXE".parse::<FileName>().unwrap()];
     });
     let plan = planned(policy, &host(vec![gpu(1, NVIDIA)]), &[FIRST]).unwrap();
     let fates: Vec<_> = plan
@@ -159,9 +159,9 @@ fn a_missing_file_does_not_take_its_destination() {
     adapter.driver_store.as_mut().unwrap().files =
         StoreFiles::Listed(["late.dll".to_owned(), "runtime32.dll".to_owned()].into());
     let policy = with(|c| {
-        let late = AdditionalMount {
-            source: StorePath::parse("late.dll").unwrap(),
-            destination: Destination::parse("runtime.dll").unwrap(),
+        let late = RuntimeFile {
+            source: "late.dll".parse::<StorePath>().unwrap(),
+            destination: "runtime.dll".parse::<Destination>().unwrap(),
         };
         c.additional.insert(Vendor::Amd, vec![late]);
     });
@@ -217,9 +217,9 @@ fn a_driver_store_folder_elsewhere_leaves_the_device_without_files() {
         folder.clone_into(&mut store.path);
         store.files = StoreFiles::OnDisk;
         let policy = with(|c| {
-            let extra = AdditionalMount {
-                source: StorePath::parse("extra.dll").unwrap(),
-                destination: Destination::parse("extra.dll").unwrap(),
+            let extra = RuntimeFile {
+                source: "extra.dll".parse::<StorePath>().unwrap(),
+                destination: "extra.dll".parse::<Destination>().unwrap(),
             };
             c.additional.insert(Vendor::Nvidia, vec![extra]);
         });
@@ -247,9 +247,9 @@ fn files_for_32_bit_programs_require_a_host_that_runs_them() {
 /// Base images without 32-bit programs have no `SysWOW64`.
 #[test]
 fn files_for_32_bit_programs_can_be_omitted() {
-    let extra = AdditionalMount {
-        source: StorePath::parse("extra.dll").unwrap(),
-        destination: Destination::parse("extra32.dll").unwrap(),
+    let extra = RuntimeFile {
+        source: "extra.dll".parse::<StorePath>().unwrap(),
+        destination: "extra32.dll".parse::<Destination>().unwrap(),
     };
     let policy = with(|c| {
         c.omit_wow64 = true;

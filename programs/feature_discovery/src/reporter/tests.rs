@@ -38,7 +38,7 @@ fn unhealthy() -> Arc<DeviceSet> {
 
 /// Runs `test` while a reporter reports the devices that `test` sends.
 async fn report(server: &TestServer, test: impl AsyncFnOnce(UnboundedSender<Arc<DeviceSet>>)) {
-    let report = Report { family: LabelFamily::Directx, startup_taint: Some(TAINT.to_owned()) };
+    let report = Report { gfd_labels: false, startup_taint: Some(TAINT.to_owned()) };
     let (send, mut receive) = unbounded_channel();
     let (_config, status) = watch::channel(ReloadStatus::default());
     let next_set = async || match receive.recv().await {

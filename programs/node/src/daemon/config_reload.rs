@@ -6,7 +6,6 @@
 use crate::cli::Failure;
 use anyhow::Context as _;
 use config::Config;
-use devices::DriverModel;
 use tokio::sync::{mpsc, watch};
 
 use crate::daemon::config_changes::{KeyChange, changed_keys};
@@ -156,7 +155,7 @@ impl ConfigReload {
 
 fn log_changes(before: &Config, after: &Config) {
     for KeyChange { model, key, before, after } in changed_keys(before, after) {
-        let model = model.map(DriverModel::name);
+        let model = model.map(<&str>::from);
         tracing::info!(model, key, before, value = after, "configuration changed");
     }
 }

@@ -122,7 +122,7 @@ impl Environment for RecordedReads {
 /// Logs every value, defaults at a lower level, and the values that have no effect.
 pub fn log(config: &Config) {
     for value in &config.effective {
-        let model = value.model.map(DriverModel::name);
+        let model = value.model.map(<&str>::from);
         let (key, setting, origin) = (value.key, value.value.as_str(), &value.origin);
         if value.origin == Origin::Default {
             tracing::debug!(model, key, value = setting, %origin, "configuration");

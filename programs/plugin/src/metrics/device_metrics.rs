@@ -228,7 +228,7 @@ impl<'a> Measured<'a> {
         let engines = self.telemetry.into_iter().flat_map(|telemetry| &telemetry.engines);
         engines.map(|EngineTelemetry { index, kind, running_time, .. }| {
             let index = index.to_string();
-            let engine = [("engine", index.as_str()), ("engine_type", kind.name())];
+            let engine = [("engine", index.as_str()), ("engine_type", kind.into())];
             (with(&self.labels, &engine), running_time.as_secs_f64())
         })
     }

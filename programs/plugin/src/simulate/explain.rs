@@ -2,7 +2,8 @@
 
 use devices::{
     DXG_CDI_DEVICE, DXG_DEVICE, DeviceClass, DeviceGrant, DeviceSet, DriverModel, HostFacts,
-    MountCandidate, MountOrigin, MountOutcome, Plan, Platform, ResourceDevices, Sharing,
+    MountCandidate, MountOrigin, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, Platform,
+    ResourceDevices, Sharing,
 };
 use kubelet::testing::ContainerView;
 
@@ -131,9 +132,10 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
                 "not mounted: {path}, named by {origin}: {} is mounted at {}",
                 by.host_path, by.container_path
             )),
-            MountOutcome::NotApplied(reason) => {
+            MountOutcome::NotApplied => {
+                let reason = NoMountsReason::MountedByWindows;
                 notes.push(format!("warning: additional mount not applied: {path}: {reason}"));
-                notes.extend(reason.additional_mounts_hint().map(|hint| format!("hint: {hint}")));
+                notes.push(format!("hint: {NOT_APPLIED_HINT}"));
             }
         }
     }

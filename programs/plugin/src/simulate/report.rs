@@ -110,7 +110,7 @@ pub(crate) struct MountView {
 impl HostView {
     pub(crate) fn of(snapshot: &HostSnapshot, inventory: Option<&Path>) -> HostView {
         HostView {
-            platform: snapshot.host.platform.name(),
+            platform: snapshot.host.platform.into(),
             product: snapshot.host.product.clone(),
             build: snapshot.host.build.map(|build| build.to_string()),
             adapters: snapshot.adapters.len(),
@@ -165,7 +165,7 @@ impl Report {
 
     fn write(&self, f: &mut String, inventory: Option<&Path>, limit: usize) -> fmt::Result {
         let HostView { platform, product, build, adapters, .. } = &self.host;
-        let is_windows = *platform == Platform::Windows.name();
+        let is_windows = *platform == <&str>::from(Platform::Windows);
         let unknown = if is_windows { "unknown version of Windows" } else { "Linux with /dev/dxg" };
         let product = product.as_deref().unwrap_or(unknown);
         let build = match build {

@@ -3,7 +3,7 @@ mod fake;
 use std::path::Path;
 use std::sync::mpsc;
 
-use devices::{Adapter, Attribute, StoreFiles, Unsettled};
+use devices::{Adapter, StoreFiles, Unsettled};
 
 use super::*;
 use fake::{Fake, FakeAdapter, gpu};
@@ -62,8 +62,8 @@ impl Bed {
     }
 }
 
-fn names(adapter: &Adapter) -> Vec<&str> {
-    adapter.attributes.iter().map(Attribute::name).collect()
+fn names(adapter: &Adapter) -> Vec<String> {
+    adapter.attributes.iter().map(|attribute| attribute.to_string()).collect()
 }
 
 #[test]

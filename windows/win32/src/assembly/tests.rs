@@ -19,7 +19,7 @@ const REG_DWORD: u32 = 4;
 enum TestDevice {
     Absent,
     Unreadable,
-    Present(Device),
+    Present(PnpDevice),
 }
 
 /// The name of a `CopyToVm*` key, and the type and text of its values.
@@ -30,10 +30,9 @@ type Values = (&'static str, Vec<(u32, &'static str)>);
 struct TestAdapter {
     luid: Luid,
     attributes: Vec<Attribute>,
-    facts: Option<AdapterFacts>,
+    facts: Option<Adapter>,
     device: TestDevice,
     by_kernel: Option<&'static str>,
-    by_inf: Option<&'static str>,
     drivers: Option<Vec<&'static str>>,
     copy_to_vm: Option<Vec<Values>>,
 }
@@ -41,25 +40,22 @@ struct TestAdapter {
 #[derive(Clone, Default)]
 struct TestHost {
     adapters: Vec<TestAdapter>,
-    linked: Vec<(Luid, u32, Device)>,
+    linked: Vec<(Luid, u32, PnpDevice)>,
     system_root: String,
     missing_folder: Option<&'static str>,
     steps: RefCell<Vec<ReadStep>>,
 }
 
-fn device(n: u32) -> Device {
-    Device {
-        pnp: PnpDevice {
-            id: PnpId::new(format!(r"PCI\VEN_10DE\{n}")),
-            description: "NVIDIA Tesla T4".to_owned(),
-            manufacturer: "NVIDIA".to_owned(),
-            driver_key: Some(DriverKey::new(format!(r"{{4d36e968}}\{n:04}"))),
-            location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n}00)"))],
-            driver_date: None,
-            numa_node: None,
-            problem_code: 0,
-        },
-        inf: Some("oem12.inf".to_owned()),
+fn device(n: u32) -> PnpDevice {
+    PnpDevice {
+        id: PnpId::new(format!(r"PCI\VEN_10DE\{n}")),
+        description: "NVIDIA Tesla T4".to_owned(),
+        manufacturer: "NVIDIA".to_owned(),
+        driver_key: Some(DriverKey::new(format!(r"{{4d36e968}}\{n:04}"))),
+        location_paths: vec![LocationPath::new(format!("PCIROOT(0)#PCI({n}00)"))],
+        driver_date: None,
+        numa_node: None,
+        problem_code: 0,
     }
 }
 
@@ -67,18 +63,21 @@ fn test_adapter(n: u32) -> TestAdapter {
     TestAdapter {
         luid: Luid(n.into()),
         attributes: vec![Attribute::D3d11Graphics, Attribute::D3d12CoreCompute],
-        facts: Some(AdapterFacts {
+        facts: Some(Adapter {
+            luid: Luid(n.into()),
+            attributes: Attributes::default(),
             hardware: true,
             integrated: false,
             detachable: false,
             hardware_id: HardwareId { vendor: 0x10DE, ..HardwareId::default() },
             driver_description: "NVIDIA Tesla T4".to_owned(),
             driver_version: Some(DriverVersion(1)),
-            dedicated_memory: Some(15360 * 1024 * 1024 + 5),
+            dedicated_memory_mib: Some(15360),
+            pnp: None,
+            driver_store: None,
         }),
         device: TestDevice::Present(device(n)),
         by_kernel: Some(r"\SystemRoot\System32\DriverStore\FileRepository\nv.inf_amd64_1"),
-        by_inf: None,
         drivers: None,
         copy_to_vm: Some(vec![("CopyToVmOverwrite", vec![(REG_SZ, "nvcuda.dll")])]),
     }
@@ -94,8 +93,8 @@ fn host(adapters: impl IntoIterator<Item = TestAdapter>) -> TestHost {
     }
 }
 
-fn failed(operation: &str) -> WindowsError {
-    WindowsError::new(operation, io::Error::other("access is denied"))
+fn failed(operation: &str) -> io::Error {
+    io::Error::other(format!("{operation}: access is denied"))
 }
 
 impl TestHost {
@@ -104,7 +103,7 @@ impl TestHost {
     }
 
     fn adapter_by_key(&self, key: &DriverKey) -> &TestAdapter {
-        let has = |adapter: &&TestAdapter| matches!(&adapter.device, TestDevice::Present(device) if device.pnp.driver_key.as_ref() == Some(key));
+        let has = |adapter: &&TestAdapter| matches!(&adapter.device, TestDevice::Present(device) if device.driver_key.as_ref() == Some(key));
         self.adapters.iter().find(has).unwrap()
     }
 
@@ -115,18 +114,18 @@ impl TestHost {
 
 impl Host for TestHost {
     fn adapters(&self) -> Vec<(Luid, Attributes)> {
-        let list = |attribute| {
-            let has = |adapter: &&TestAdapter| adapter.attributes.contains(&attribute);
-            (attribute, self.adapters.iter().filter(has).map(|adapter| adapter.luid).collect())
+        let list = |attribute: &Attribute| {
+            let has = |adapter: &&TestAdapter| adapter.attributes.contains(attribute);
+            (*attribute, self.adapters.iter().filter(has).map(|adapter| adapter.luid).collect())
         };
-        order::by_adapter(&Attribute::ALL.map(list))
+        order::by_adapter(&Attribute::ALL.iter().map(list).collect::<Vec<_>>())
     }
 
-    fn adapter(&self, luid: Luid) -> Result<AdapterFacts, WindowsError> {
+    fn adapter(&self, luid: Luid) -> io::Result<Adapter> {
         self.adapter_by_luid(luid).facts.clone().ok_or_else(|| failed("cannot read the adapter"))
     }
 
-    fn devices(&self) -> Result<Vec<Candidate>, WindowsError> {
+    fn devices(&self) -> io::Result<Vec<Candidate>> {
         let candidate = |adapter: &TestAdapter| {
             let device = match &adapter.device {
                 TestDevice::Absent => return None,
@@ -143,24 +142,18 @@ impl Host for TestHost {
         Ok(linked.chain(self.adapters.iter().filter_map(candidate)).collect())
     }
 
-    fn store_of_adapter(&self, luid: Luid) -> Result<String, WindowsError> {
+    fn store_of_adapter(&self, luid: Luid) -> io::Result<String> {
         let path = self.adapter_by_luid(luid).by_kernel.map(str::to_owned);
         path.ok_or_else(|| failed("cannot query the graphics kernel"))
     }
 
-    fn store_of_inf(&self, inf: &str) -> Result<String, WindowsError> {
-        assert_eq!(inf, "oem12.inf");
-        let path = self.adapters[0].by_inf.map(str::to_owned);
-        path.ok_or_else(|| failed("cannot find INF oem12.inf in the driver store"))
-    }
-
-    fn user_mode_drivers(&self, key: &DriverKey) -> Result<Vec<String>, WindowsError> {
+    fn user_mode_drivers(&self, key: &DriverKey) -> io::Result<Vec<String>> {
         let names = self.adapter_by_key(key).drivers.as_ref();
         let names = names.map(|names| names.iter().map(ToString::to_string).collect());
         names.ok_or_else(|| failed("cannot read the driver key"))
     }
 
-    fn copy_to_vm(&self, key: &DriverKey) -> Result<CopyToVmKeys, WindowsError> {
+    fn copy_to_vm(&self, key: &DriverKey) -> io::Result<CopyToVmKeys> {
         let keys = self
             .adapter_by_key(key)
             .copy_to_vm
@@ -202,7 +195,7 @@ fn an_adapter_is_joined_with_its_device_and_driver() {
     assert_eq!(adapter.luid, Luid(2));
     assert_eq!(adapter.attributes.iter().collect::<Vec<_>>(), test_adapter(2).attributes);
     assert_eq!(adapter.dedicated_memory_mib, Some(15360));
-    assert_eq!(adapter.pnp.as_ref(), Some(&device(2).pnp));
+    assert_eq!(adapter.pnp.as_ref(), Some(&device(2)));
     let store = adapter.driver_store.as_ref().unwrap();
     assert_eq!((store.path.as_str(), &store.files), (FOLDER, &StoreFiles::OnDisk));
     let value = &store.copy_to_vm[&"CopyToVmOverwrite".parse().unwrap()]["00"];
@@ -268,18 +261,16 @@ fn an_invalid_value_is_a_warning_and_the_adapter_is_kept() {
 #[test]
 fn the_folder_comes_from_the_first_available_source() {
     let drivers = Some(vec!["nvldumd.dll", r"C:\drivers\nvldumdx.dll"]);
-    let all = TestAdapter { by_inf: Some(r"C:\inf\nv.inf"), drivers, ..test_adapter(1) };
+    let all = TestAdapter { drivers, ..test_adapter(1) };
     let folder = |adapter: TestAdapter| {
         let store = host([adapter]).read().adapters.remove(0).driver_store;
         store.map(|store| store.path)
     };
     assert_eq!(folder(all.clone()).as_deref(), Some(FOLDER));
     let no_kernel = TestAdapter { by_kernel: None, ..all.clone() };
-    assert_eq!(folder(no_kernel.clone()).as_deref(), Some(r"C:\inf"));
+    assert_eq!(folder(no_kernel).as_deref(), Some(r"C:\drivers"));
     let empty_kernel = TestAdapter { by_kernel: Some(""), ..all };
-    assert_eq!(folder(empty_kernel).as_deref(), Some(r"C:\inf"));
-    let only_drivers = TestAdapter { by_inf: None, ..no_kernel };
-    assert_eq!(folder(only_drivers).as_deref(), Some(r"C:\drivers"));
+    assert_eq!(folder(empty_kernel).as_deref(), Some(r"C:\drivers"));
 }
 
 #[test]
@@ -288,7 +279,7 @@ fn the_warning_about_a_missing_folder_contains_every_reason() {
         host([TestAdapter { by_kernel: None, drivers: Some(vec!["x.dll"]), ..test_adapter(1) }])
             .read();
     assert_eq!(snapshot.adapters[0].driver_store, None);
-    let reason = r"cannot find the driver store folder: cannot query the graphics kernel: access is denied; cannot find INF oem12.inf in the driver store: access is denied; UserModeDriverName of driver key {4d36e968}\0001 contains no absolute path";
+    let reason = r"cannot find the driver store folder: cannot query the graphics kernel: access is denied; UserModeDriverName of driver key {4d36e968}\0001 contains no absolute path";
     assert_eq!(warnings(&snapshot), [(1, WarningEffect::Incomplete, reason)]);
 }
 
@@ -331,7 +322,7 @@ fn a_linked_adapter_has_its_first_physical_device() {
     let mut linked = host([test_adapter(1)]);
     linked.linked = vec![(Luid(1), 1, other)];
     let snapshot = linked.read();
-    assert_eq!(snapshot.adapters[0].pnp.as_ref(), Some(&device(1).pnp));
+    assert_eq!(snapshot.adapters[0].pnp.as_ref(), Some(&device(1)));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use windows::Win32::Graphics::DXCore::{
 use windows::core::{GUID, HRESULT, IUnknown, Interface, Ref};
 
 use super::library::{Library, os_error};
-use crate::error::WindowsError;
+use crate::error::failed;
 
 type CreateAdapterFactory = unsafe extern "system" fn(*const GUID, *mut *mut c_void) -> HRESULT;
 
@@ -46,17 +46,17 @@ impl Dxcore {
     }
 
     /// The adapters of the host for each attribute that this Windows knows.
-    pub(crate) fn lists(&self) -> Result<Vec<AdapterList>, WindowsError> {
+    pub(crate) fn lists(&self) -> io::Result<Vec<AdapterList>> {
         let mut lists = Vec::new();
-        for attribute in Attribute::ALL {
+        for &attribute in Attribute::ALL {
             match self.list(attribute) {
                 Ok(list) => lists.push(list),
                 Err(error) if is_newer(attribute) => {
-                    tracing::debug!(attribute = attribute.name(), %error, "attribute not supported by this host");
+                    tracing::debug!(%attribute, %error, "attribute not supported by this host");
                 }
                 Err(error) => {
-                    let name = attribute.name();
-                    return Err(WindowsError::new(format!("cannot list {name} adapters"), error));
+                    let what = format!("cannot list {attribute} adapters");
+                    return Err(failed(what, &error));
                 }
             }
         }

@@ -1,7 +1,6 @@
 //! Reads the present devices and their properties with `SetupAPI`.
 #![allow(unsafe_code, reason = "calls setupapi.dll")]
 
-use std::ffi::c_void;
 use std::io;
 use std::ptr;
 
@@ -12,7 +11,7 @@ use windows::Win32::Devices::Properties::DEVPROPTYPE;
 use windows::Win32::Foundation::{
     DEVPROPKEY, ERROR_INSUFFICIENT_BUFFER, ERROR_NO_MORE_ITEMS, ERROR_NOT_FOUND, HWND, WIN32_ERROR,
 };
-use windows::core::{BOOL, GUID, HSTRING, PCWSTR, PWSTR};
+use windows::core::{BOOL, GUID, PCWSTR, PWSTR};
 
 use super::library::Library;
 use crate::property::Property;
@@ -33,15 +32,10 @@ type GetDeviceProperty = unsafe extern "system" fn(
     *mut u32,
     u32,
 ) -> BOOL;
-type GetInfDriverStoreLocation =
-    unsafe extern "system" fn(PCWSTR, *const c_void, PCWSTR, PWSTR, u32, *mut u32) -> BOOL;
 
 /// The maximum length of a device instance id, with its null character (`MAX_DEVICE_ID_LEN`,
 /// cfgmgr32.h).
 const INSTANCE_ID_UNITS: usize = 200;
-
-/// More than any path of Windows has.
-const PATH_UNITS: usize = 32 * 1024;
 
 /// How often a read is repeated because another program made the value longer.
 const GROWTH_ATTEMPTS: u32 = 4;
@@ -49,7 +43,6 @@ const GROWTH_ATTEMPTS: u32 = 4;
 /// The functions of setupapi.dll that discovery needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetupApi {
-    library: Library,
     get_class_devs: GetClassDevs,
     enum_device_info: EnumDeviceInfo,
     destroy: DestroyDeviceInfoList,
@@ -62,7 +55,6 @@ impl SetupApi {
     pub(crate) fn load() -> io::Result<Self> {
         let library = Library::system("setupapi.dll")?;
         Ok(Self {
-            library,
             // SAFETY: the type is the one setupapi.h declares.
             get_class_devs: unsafe { library.function(c"SetupDiGetClassDevsW") }?,
             // SAFETY: as above.
@@ -86,24 +78,6 @@ impl SetupApi {
             return Err(io::Error::last_os_error());
         }
         Ok(DeviceList { api: self, list })
-    }
-
-    /// The full path in the driver store of the INF that is installed as `inf`.
-    pub(crate) fn inf_location(&self, inf: &str) -> io::Result<String> {
-        // SAFETY: the type is the one setupapi.h declares.
-        let locate: GetInfDriverStoreLocation =
-            unsafe { self.library.function(c"SetupGetInfDriverStoreLocationW") }?;
-        let name = HSTRING::from(inf);
-        let name = PCWSTR(name.as_ptr());
-        let mut path = vec![0_u16; PATH_UNITS];
-        let (length, buffer) = (length_of(&path), PWSTR(path.as_mut_ptr()));
-        // SAFETY: `name` is null-terminated and `buffer` has `length` units.
-        let done =
-            unsafe { locate(name, ptr::null(), PCWSTR::null(), buffer, length, ptr::null_mut()) };
-        if !done.as_bool() {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(String::from_utf16_lossy(text::until_null(&path)))
     }
 }
 

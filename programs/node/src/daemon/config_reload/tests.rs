@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use devices::DriverModel;
 use tokio::time::timeout;
 
 use super::*;

@@ -93,8 +93,8 @@ fn one_resource(resource: &ResourceDevices) -> Finding {
     let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy()).count();
     if devices == 0 {
         let kind = match resource.spec.origin {
-            ResourceOrigin::Model(model) => Filter::of(model).name(),
-            ResourceOrigin::Rule(_) => "matching",
+            ResourceOrigin::Model(model) => Filter::of(model).to_string(),
+            ResourceOrigin::Rule(_) => "matching".to_owned(),
         };
         let what = format!("capacity 0: no {kind} device of this host is advertised");
         return Subject::RESOURCES.ok(what).of(name);

@@ -1,8 +1,8 @@
 //! The runtime files that containers get with each device, planned as for `Allocate`.
 
 use devices::{
-    Device, HostFacts, ListedDevice, MountOrigin, MountOutcome, MountPlan, NoMountsReason,
-    Platform, ResourceDevices, SlotId, contents,
+    Device, HostFacts, ListedDevice, MountOrigin, MountOutcome, MountPlan, NOT_APPLIED_HINT,
+    NoMountsReason, Platform, ResourceDevices, SlotId, contents,
 };
 
 use super::linux;
@@ -71,13 +71,10 @@ fn mounted(device: &Device, plan: &MountPlan, host: &HostFacts) -> Finding {
 }
 
 fn not_applied(plan: &MountPlan) -> Option<Finding> {
-    let reason = plan.files.iter().find_map(|file| match file.outcome {
-        MountOutcome::NotApplied(reason) => Some(reason),
-        _ => None,
-    })?;
+    let is_dropped = plan.files.iter().any(|file| file.outcome == MountOutcome::NotApplied);
+    let reason = NoMountsReason::MountedByWindows;
     let what = format!("additional mounts are not applied: {reason}");
-    let hint = reason.additional_mounts_hint().unwrap_or("remove the additional mounts");
-    Some(Subject::RUNTIME_FILES.warning(what, hint))
+    is_dropped.then(|| Subject::RUNTIME_FILES.warning(what, NOT_APPLIED_HINT))
 }
 
 fn reinstall(host: &HostFacts) -> &'static str {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use config::{Config, EmptyEnvironment, Flags};
 use devices::{
-    Adapter, AdapterWarning, AdditionalMount, AdditionalMounts, ContainerPolicy, Containerd,
-    CopyToVmValue, Destination, DriverStore, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot,
-    Luid, NodeSoftware, NvidiaGpu, Nvml, Policy, Program, ProgramVersion, RuntimeMounts,
+    Adapter, AdapterWarning, AdditionalMounts, ContainerPolicy, Containerd, CopyToVmValue,
+    Destination, DriverStore, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Luid,
+    NodeSoftware, NvidiaGpu, Nvml, Policy, Program, ProgramVersion, RuntimeFile, RuntimeMounts,
     StoreFiles, StorePath, Vendor, Visibility, WarningEffect,
 };
 use node::cli::Failure;
@@ -241,9 +241,9 @@ fn an_invalid_configuration_is_a_problem_and_leaves_resources_and_files_unchecke
 
 /// Additional mounts of one file for `vendor`.
 fn mounts_for(vendor: Vendor) -> AdditionalMounts {
-    let file = AdditionalMount {
-        source: StorePath::parse("extra.dll").unwrap(),
-        destination: Destination::parse("extra.dll").unwrap(),
+    let file = RuntimeFile {
+        source: "extra.dll".parse::<StorePath>().unwrap(),
+        destination: "extra.dll".parse::<Destination>().unwrap(),
     };
     [(vendor, vec![file])].into()
 }
