@@ -5,7 +5,6 @@ mod connection;
 mod device_list;
 mod directory;
 mod limits;
-mod lock;
 mod node;
 pub mod pod_resources;
 mod readiness;
@@ -36,7 +35,7 @@ pub use resource::{PreferredRequest, Resource};
 pub use status::OutdatedContainer;
 pub use supervisor::{RunError, Served, run, serve};
 pub use tonic::{Code, Status};
-pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
+pub use transport::{Identity, Listener, Transport, UnixSockets};
 pub use v1beta1::{
     CdiDevice, ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec,
     Mount,

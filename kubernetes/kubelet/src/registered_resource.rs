@@ -35,7 +35,7 @@ use crate::server;
 use crate::service::{KubeletStream, Service};
 use crate::status::Phase;
 use crate::text::{ErrorChain, printable};
-use crate::transport::{Identity, Lock, Transport};
+use crate::transport::{Identity, Transport};
 
 /// How often the sockets and the lock are checked while the resource is registered. No notification
 /// for a deleted file works the same way on all operating systems.
@@ -88,8 +88,6 @@ const NO_STREAM: Reason = "no_stream";
 const REGISTRATION_FAILED: Reason = "registration_failed";
 /// The socket stopped accepting connections.
 const ENDPOINT_ENDED: Reason = "endpoint_ended";
-/// Another daemon took the lock of the resource, so the stream must end.
-const LOCK_LOST: Reason = "lock_lost";
 
 /// Serves a resource and keeps it registered until `close` is cancelled. Returns its name when the
 /// kubelet has handled the end.
@@ -109,7 +107,7 @@ struct RegisteredResource<T: Transport> {
     resource: Arc<dyn Resource>,
     /// The state of the registration, which is published after each change.
     state: ResourceReadiness,
-    lock: Option<Box<dyn Lock>>,
+    lock: Option<T::Lock>,
     socket: Option<Socket<T>>,
     /// The servers of the socket and of earlier ones whose connections have not ended yet.
     servers: JoinSet<()>,

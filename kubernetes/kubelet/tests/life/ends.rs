@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kubelet::testing::{InMemory, KubeletDouble, MemoryListener, Options};
 use kubelet::v1beta1::{AllocateRequest, ContainerAllocateRequest, Empty};
-use kubelet::{Identity, Listener, Lock, Resource, Transport};
+use kubelet::{Identity, Listener, Resource, Transport};
 use tokio::io::DuplexStream;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
@@ -101,6 +101,7 @@ impl Listener for BrokenListener {
 impl Transport for Broken {
     type Stream = DuplexStream;
     type Listener = BrokenListener;
+    type Lock = <InMemory as Transport>::Lock;
 
     fn bind(&self, path: &Path) -> io::Result<BrokenListener> {
         self.host.bind(path).map(|listener| BrokenListener(listener, self.what))
@@ -123,7 +124,7 @@ impl Transport for Broken {
         self.host.list(directory)
     }
 
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>> {
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<Self::Lock> {
         self.host.lock(directory, name)
     }
 }
