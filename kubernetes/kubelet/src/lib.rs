@@ -4,7 +4,6 @@ mod channel;
 mod connection;
 mod device_list;
 mod directory;
-mod limits;
 mod node;
 pub mod pod_resources;
 mod readiness;

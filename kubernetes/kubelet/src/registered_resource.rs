@@ -229,10 +229,9 @@ impl<T: Transport> RegisteredResource<T> {
             resource: Arc::clone(&self.resource),
             close: close.clone(),
             stream: stream.clone(),
-            panics: self.node.panics.clone(),
             readiness: self.node.readiness.subscribe(),
         };
-        let serving = server::serve(listener, service, Arc::clone(&self.node.calls));
+        let serving = server::serve(listener, service);
         let served = Arc::clone(&file);
         let task = self.servers.spawn(async move {
             serving.await;
