@@ -89,7 +89,7 @@ pub struct UnixSockets;
 impl Transport for UnixSockets {
     type Stream = uds::UnixStream;
     type Listener = uds::UnixListener;
-    type Lock = File;
+    type Lock = LockedFile;
 
     fn bind(&self, path: &Path) -> io::Result<Self::Listener> {
         let listener = uds::UnixListener::bind(path)?;
@@ -116,7 +116,7 @@ impl Transport for UnixSockets {
         fs::read_dir(directory)?.map(|entry| entry.map(|e| e.path())).collect()
     }
 
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<File> {
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<LockedFile> {
         let folder = directory.join(LOCKS);
         match fs::create_dir(&folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -125,13 +125,28 @@ impl Transport for UnixSockets {
         let path = folder.join(name.replace(['/', '\\', ':'], "_") + ".lock");
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
-            Ok(()) => Ok(file),
+            Ok(()) => Ok(LockedFile { path, _file: file }),
             Err(TryLockError::WouldBlock) => {
                 let text = format!("another process has the lock `{}`", path.display());
                 Err(io::Error::new(io::ErrorKind::WouldBlock, text))
             }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+/// A locked file, which is removed when it is dropped.
+#[derive(Debug)]
+pub struct LockedFile {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Ignored: a file and a folder that stay harm nobody. The folder may have other locks.
+        let _ = fs::remove_file(&self.path);
+        let _ = self.path.parent().map(fs::remove_dir);
     }
 }
 
@@ -159,6 +174,7 @@ mod tests {
         drop(first);
         let second = take("example.com/gpu").unwrap();
         drop((second, other));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
         let missing = UnixSockets.lock(Path::new("missing"), "gpu").unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
