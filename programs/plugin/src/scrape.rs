@@ -69,7 +69,7 @@ impl ScrapeSources {
             registrations: &registrations,
             reloads: &reloads,
             log_lines_dropped: log_output::dropped_lines(),
-            readings: &self.readings(),
+            readings: &self.readings().await,
         };
         render(self.devices.metrics(), &scrape, format)
     }
@@ -104,8 +104,8 @@ impl ScrapeSources {
     }
 
     /// How often the kubelet, the host and the drivers did not answer.
-    fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
-        let pods = self.pods.failures().into_iter();
+    async fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let pods = self.pods.failures().await.into_iter();
         let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
         let of = |source| move |(reason, failures)| (source, reason, failures);
         let processes = self.processes.failures().map(of("processes"));

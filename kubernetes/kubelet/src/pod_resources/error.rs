@@ -1,12 +1,12 @@
 //! Why the kubelet's pods cannot be read.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use tonic::{Code, Status};
 
 use super::RESPONSE_LIMIT;
-use super::endpoint::Endpoint;
 use crate::channel;
 use crate::text::printable;
 
@@ -61,8 +61,8 @@ impl PodResourcesError {
     }
 
     /// The error of an attempt to connect.
-    pub(super) fn of_connect(endpoint: &Endpoint, error: &io::Error) -> Self {
-        let path = printable(&endpoint.path().display().to_string());
+    pub(super) fn of_connect(endpoint: &Path, error: &io::Error) -> Self {
+        let path = printable(&endpoint.display().to_string());
         if error.kind() == io::ErrorKind::NotFound {
             let message = format!("kubelet's pod resources endpoint `{path}` does not exist");
             let hint = Some(if cfg!(windows) {
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn an_error_has_a_reason_a_text_and_where_it_is_known_a_hint() {
         let connect = |kind: io::ErrorKind| {
-            PodResourcesError::of_connect(&Endpoint::default(), &io::Error::from(kind))
+            PodResourcesError::of_connect(Path::new("/kubelet.sock"), &io::Error::from(kind))
         };
         let call = |status| PodResourcesError::of_call(&status);
         let cases = [
