@@ -24,7 +24,7 @@ use crate::published_devices::{KnownSets, PublishedDevices};
 use node::daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
 use node::daemon::change_log::{self, RepeatedText};
 use node::daemon::config_reload::{ConfigChange, ConfigReload};
-use node::daemon::gpu_uuids::{GpuUuidReader, GpuUuids};
+use node::daemon::gpu_uuids::GpuUuidReader;
 use node::daemon::hcs_schemas::HcsSchemaReader;
 use node::daemon::host_access::HostAccess;
 use node::daemon::read_schedule::Cause;
@@ -91,17 +91,6 @@ impl From<NodeDevicesError> for Failure {
             other => Failure::runtime(other),
         }
     }
-}
-
-/// What changes the set.
-enum Event {
-    Read(Box<Read>),
-    Schemas(Vec<HcsSchema>),
-    Uuids(GpuUuids),
-    LauncherDue,
-    ReviewDue,
-    Holders(Option<Arc<Attribution>>),
-    Configuration(ConfigChange),
 }
 
 impl NodeDevices {
@@ -229,60 +218,41 @@ impl NodeDevices {
     /// possible.
     pub async fn run(mut self) -> NodeDevicesError {
         loop {
-            match self.event().await {
-                Ok(Event::Read(read)) => {
-                    self.update_launcher().await;
-                    if let Err(error) = self.apply_read(*read) {
-                        return error;
-                    }
-                }
-                Ok(Event::Schemas(schemas)) => {
-                    self.snapshot.host.hcs_schemas.clone_from(&schemas);
-                    self.schemas = Some(schemas);
-                    self.advance();
-                }
-                Ok(Event::Uuids(uuids)) => {
-                    self.snapshot.gpu_uuids = uuids;
-                    self.advance();
-                }
-                Ok(Event::LauncherDue) => self.update_launcher().await,
-                Ok(Event::ReviewDue) => self.holders.ask(self.published.last_allocation()),
-                Ok(Event::Holders(holders)) => self.review(holders.as_deref()),
-                Ok(Event::Configuration(ConfigChange::Ended)) => {
-                    return NodeDevicesError::ConfigWatch;
-                }
-                Ok(Event::Configuration(change)) => self.apply_configuration(change).await,
-                Err(ended) => return ended.into(),
+            if let Err(error) = self.follow_next().await {
+                return error;
             }
         }
     }
 
-    async fn event(&mut self) -> Result<Event, ReaderEnded> {
+    /// Waits for the next change of what the set depends on, and applies it.
+    async fn follow_next(&mut self) -> Result<(), NodeDevicesError> {
         let deadlines = [self.published.set().deadline(), self.outdated.due()];
-        let deadline = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
-        let origin = self.origin;
-        let review_due = async {
-            match deadline {
-                Some(Moment(at)) => tokio::time::sleep_until(origin + at).await,
-                None => std::future::pending().await,
-            }
-        };
-        let retry_at = self.launcher.retry_at();
-        let launcher_due = async {
-            match retry_at {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
+        let review_due = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
+        let review_due = review_due.map(|Moment(at)| self.origin + at);
         tokio::select! {
-            read = self.reader.next() => read.map(Event::Read),
-            schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
-            uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
-            holders = self.holders.next() => Ok(Event::Holders(holders)),
-            () = review_due => Ok(Event::ReviewDue),
-            () = launcher_due => Ok(Event::LauncherDue),
-            change = self.configuration.next() => Ok(Event::Configuration(change)),
+            read = self.reader.next() => {
+                let read = read?;
+                self.update_launcher().await;
+                self.apply_read(*read)?;
+            }
+            schemas = self.schema_reader.next() => {
+                self.snapshot.host.hcs_schemas.clone_from(&schemas);
+                self.schemas = Some(schemas);
+                self.advance();
+            }
+            uuids = self.uuid_reader.next() => {
+                self.snapshot.gpu_uuids = uuids;
+                self.advance();
+            }
+            holders = self.holders.next() => self.review(holders.as_deref()),
+            () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
+            () = reached(self.launcher.retry_at()) => self.update_launcher().await,
+            change = self.configuration.next() => match change {
+                ConfigChange::Ended => return Err(NodeDevicesError::ConfigWatch),
+                change => self.apply_configuration(change).await,
+            },
         }
+        Ok(())
     }
 
     /// Publishes the set of a new snapshot. After a failed read the current devices stay.
@@ -460,6 +430,14 @@ impl NodeDevices {
     fn serve_resources(&self) {
         let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn kubelet::Resource>);
         self.served.send_modify(|served| served.resources = resources.collect());
+    }
+}
+
+/// Waits until this time, or forever.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -362,7 +362,7 @@ async fn a_change_that_only_a_safety_read_finds_is_logged() {
     assert_eq!(apply(Cause::Safety, two_gpus()), 1);
 }
 
-fn nvml(adapters: &[devices::Adapter]) -> GpuUuids {
+fn nvml(adapters: &[devices::Adapter]) -> node::daemon::gpu_uuids::GpuUuids {
     let ids = adapters.iter().filter_map(|a| a.pnp.as_ref()).map(|pnp| pnp.id.clone());
     ids.map(|id| (id, "GPU-1".to_owned())).collect()
 }
