@@ -16,9 +16,7 @@ use std::time::Duration;
 use clap::Args;
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
 use kubelet::Readiness;
-use kubelet::testing::{
-    ContainerView as RuntimeInput, InMemory, KubeletDouble, Options, PodRequest,
-};
+use kubelet::testing::{ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView};
 use node::cli::{Failure, OutputFormat};
 use tokio::sync::{oneshot, watch};
 
@@ -27,7 +25,7 @@ use node::daemon::arguments::{DriverModels, Input};
 use node::daemon::{config_source, event_loop};
 
 use pod_argument::{PodArgument, Request};
-use report::{ContainerView, HostView, PodView, Report, RequestView, ResourceView};
+use report::{HostView, Report, SimulatedPod};
 
 /// The options of `simulate`.
 #[derive(Args, Debug)]
@@ -76,21 +74,21 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let _entered = runtime.enter();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
     let (resources, pods) = runtime.block_on(simulate(&devices, &arguments.pods))?;
-    let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| !pod.admitted);
+    let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
     let mut report =
         Report { host, resources, pods, notes: node_notes(&devices.published().set()) };
     match arguments.output {
         OutputFormat::Text => node::cli::print(&report.text(inventory, arguments.verbose))?,
         OutputFormat::Json => {
             report.notes.splice(0..0, notices);
-            node::cli::print_json(&report)?;
+            node::cli::print_json(&report.json())?;
         }
     }
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// What the node would advertise, and what each pod would get.
-type Outcome = (Vec<ResourceView>, Vec<PodView>);
+type Outcome = (Vec<ResourceView>, Vec<SimulatedPod>);
 
 /// The host of the inventory, or the default one.
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
@@ -144,17 +142,20 @@ async fn scenario(
         [] => default_pods(&advertised),
         given => merged(given),
     };
-    let resources = advertised.into_iter().map(ResourceView::of).collect();
-    let mut views = Vec::new();
-    for pod in &pods {
-        let outcome = admit(kubelet, pod).await;
-        views.push(view(pod, outcome, set));
+    let mut simulated = Vec::new();
+    for pod in pods {
+        let outcome = admit(kubelet, &pod).await;
+        let notes = match &outcome {
+            Ok(container) => explain::admission(&pod.requests, container, set),
+            Err(_) => explain::refusal(&pod.requests, set),
+        };
+        simulated.push(SimulatedPod { pod, outcome, notes });
     }
-    Ok((resources, views))
+    Ok((advertised, simulated))
 }
 
 /// One pod per replica, plus one that must be refused, for every resource with replicas.
-fn default_pods(advertised: &[kubelet::testing::ResourceView]) -> Vec<PodArgument> {
+fn default_pods(advertised: &[ResourceView]) -> Vec<PodArgument> {
     let several = advertised.iter().filter(|view| view.allocatable > 0).count() > 1;
     let mut pods = Vec::new();
     for view in advertised {
@@ -185,42 +186,12 @@ fn merged(arguments: &[PodArgument]) -> Vec<PodArgument> {
 async fn admit(
     kubelet: &KubeletDouble<InMemory>,
     pod: &PodArgument,
-) -> Result<RuntimeInput, String> {
+) -> Result<ContainerView, String> {
     let PodArgument { name, requests } = pod.clone();
     let resources = requests.iter().map(|r| (r.resource.to_string(), r.count)).collect();
     let pod = PodRequest { name, resources };
     kubelet.schedule(&pod)?;
     kubelet.admit(pod).await
-}
-
-fn view(pod: &PodArgument, outcome: Result<RuntimeInput, String>, set: &DeviceSet) -> PodView {
-    let PodArgument { name, requests } = pod;
-    let request = |r: &Request| RequestView { resource: r.resource.to_string(), count: r.count };
-    let blank = PodView {
-        name: name.clone(),
-        resource: requests[0].resource.to_string(),
-        count: requests[0].count,
-        requests: if requests.len() > 1 { requests.iter().map(request).collect() } else { vec![] },
-        admitted: false,
-        reason: String::new(),
-        device_ids: Vec::new(),
-        container: ContainerView::default(),
-        notes: Vec::new(),
-    };
-    match outcome {
-        Err(reason) => PodView { reason, notes: explain::refusal(requests, set), ..blank },
-        Ok(mut input) => {
-            input.device_ids.values_mut().for_each(|ids| ids.sort());
-            let ids = |r: &Request| input.device_ids.get(r.resource.as_str()).cloned();
-            PodView {
-                admitted: true,
-                device_ids: requests.iter().filter_map(ids).flatten().collect(),
-                container: ContainerView::of(&input),
-                notes: explain::admission(requests, &input, set),
-                ..blank
-            }
-        }
-    }
 }
 
 /// Notes on the node for its administrator.
