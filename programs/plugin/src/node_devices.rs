@@ -179,9 +179,9 @@ impl NodeDevices {
 
     /// Provides `directx-visible` from now on.
     #[cfg(any(windows, test))]
-    pub(crate) async fn provide_launcher(&mut self, launcher: NodeLauncher) {
+    pub(crate) fn provide_launcher(&mut self, launcher: NodeLauncher) {
         self.launcher = launcher;
-        self.update_launcher().await;
+        self.update_launcher();
     }
 
     /// Writes the CDI specification from now on, if containers get its device.
@@ -232,7 +232,7 @@ impl NodeDevices {
         tokio::select! {
             read = self.reader.next() => {
                 let read = read?;
-                self.update_launcher().await;
+                self.update_launcher();
                 self.apply_read(*read)?;
             }
             schemas = self.schema_reader.next() => {
@@ -246,10 +246,10 @@ impl NodeDevices {
             }
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
-            () = reached(self.launcher.retry_at()) => self.update_launcher().await,
+            () = reached(self.launcher.retry_at()) => self.update_launcher(),
             change = self.configuration.next() => match change {
                 ConfigChange::Ended => return Err(NodeDevicesError::ConfigWatch),
-                change => self.apply_configuration(change).await,
+                change => self.apply_configuration(change),
             },
         }
         Ok(())
@@ -300,16 +300,16 @@ impl NodeDevices {
 
     /// Applies a valid configuration. Afterwards the status reports the outcome, also that of an
     /// invalid configuration.
-    async fn apply_configuration(&mut self, change: ConfigChange) {
+    fn apply_configuration(&mut self, change: ConfigChange) {
         if let ConfigChange::Valid(config) = change {
             let catalog = Catalog::new(config.policy.clone());
             // The files exist before a container can get them.
-            self.launcher.update(&catalog).await;
+            self.launcher.update(&catalog);
             match self.reconfigure(catalog) {
                 Ok(()) => self.configuration.applied(*config),
                 Err(error) => self.configuration.rejected(&error.into()),
             }
-            self.update_launcher().await;
+            self.update_launcher();
         }
         self.serve_rejected_configuration();
     }
@@ -420,8 +420,8 @@ impl NodeDevices {
     }
 
     /// Provides `directx-visible`, and hands the reason why containers do not get it to the status.
-    async fn update_launcher(&mut self) {
-        self.launcher.update(&self.catalog).await;
+    fn update_launcher(&mut self) {
+        self.launcher.update(&self.catalog);
         let notices = self.launcher.notice().into_iter().collect();
         self.serve(|served| &mut served.notices, notices);
     }

@@ -154,7 +154,7 @@ impl Daemon {
         devices.provide_cdi();
         #[cfg(windows)]
         if kind == HostKind::Live {
-            event_loop.block_on(devices.provide_launcher(launcher::of_this_host()));
+            devices.provide_launcher(launcher::of_this_host());
         }
         let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());

@@ -184,10 +184,8 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
         let failure = || Failure::runtime(anyhow::anyhow!("not there"));
         exist.load(Ordering::Relaxed).then_some(()).ok_or_else(failure)
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Arc::new(provide)))).await;
-    devices
-        .apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))))
-        .await;
+    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))));
     let mut served = devices.served();
     let running = tokio::spawn(devices.run());
     assert!(!served.borrow().notices.is_empty());
