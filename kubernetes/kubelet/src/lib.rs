@@ -29,7 +29,7 @@ pub mod v1beta1 {
 
 pub use device_list::{AdvertisedDevice, DeviceList, ListTooLarge, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
-pub use readiness::{Readiness, ResourceReadiness};
+pub use readiness::{Readiness, ResourceReadiness, StatusNotes};
 pub use resource::{PreferredRequest, Resource};
 pub use status::OutdatedContainer;
 pub use supervisor::{RunError, Served, run, serve};

@@ -13,9 +13,8 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::OutdatedContainer;
 use crate::node::Node;
-use crate::readiness::{Readiness, ResourceReadiness};
+use crate::readiness::{Readiness, ResourceReadiness, StatusNotes};
 use crate::registered_resource::keep_registered;
 use crate::resource::Resource;
 use crate::transport::{Transport, UnixSockets};
@@ -31,13 +30,8 @@ pub struct Served {
     /// and one that is removed ends with its streams, calls and connections. The other resources
     /// keep their streams, as long as they are the same objects.
     pub resources: Vec<Arc<dyn Resource>>,
-    /// Why the newest configuration is not active, for the status.
-    pub rejected_configuration: Option<String>,
-    /// What an administrator should know, a line each, for the status.
-    pub notices: Vec<String>,
-    /// The containers whose device has changed since it was allocated to them, for the status.
-    /// `None` while they are not known.
-    pub outdated: Option<Vec<OutdatedContainer>>,
+    /// What the status reports besides.
+    pub notes: StatusNotes,
 }
 
 impl Served {
@@ -178,9 +172,7 @@ impl<T: Transport> Supervisor<T> {
             };
             let now = Readiness {
                 resources: served.resources.iter().map(state).collect(),
-                rejected_configuration: served.rejected_configuration.clone(),
-                notices: served.notices.clone(),
-                outdated: served.outdated.clone(),
+                notes: served.notes.clone(),
             };
             let changed = *before != now;
             *before = now;

@@ -317,7 +317,7 @@ impl NodeDevices {
     /// Hands the reason why the newest configuration is not active to the supervisor.
     fn serve_rejected_configuration(&self) {
         let rejected = self.configuration.last_error();
-        self.serve(|served| &mut served.rejected_configuration, rejected);
+        self.serve(|served| &mut served.notes.rejected_configuration, rejected);
     }
 
     /// Hands a value to the supervisor, if it differs.
@@ -416,14 +416,14 @@ impl NodeDevices {
 
     /// Hands the containers with a driver that was replaced to the status.
     fn serve_outdated(&self) {
-        self.serve(|served| &mut served.outdated, self.outdated.containers());
+        self.serve(|served| &mut served.notes.outdated, self.outdated.containers());
     }
 
     /// Provides `directx-visible`, and hands the reason why containers do not get it to the status.
     fn update_launcher(&mut self) {
         self.launcher.update(&self.catalog);
         let notices = self.launcher.notice().into_iter().collect();
-        self.serve(|served| &mut served.notices, notices);
+        self.serve(|served| &mut served.notes.notices, notices);
     }
 
     /// Hands the resources to the supervisor.

@@ -90,12 +90,12 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     devices.apply_configuration(change("visibility: launcher"));
     assert_ne!(calls.load(std::sync::atomic::Ordering::Relaxed), 0);
     let notice = "directx-visible is not mounted: no space; hint: make room";
-    assert_eq!(devices.served().borrow().notices, [notice]);
+    assert_eq!(devices.served().borrow().notes.notices, [notice]);
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
     devices.apply_configuration(change("visibility: off"));
     assert!(
-        devices.served().borrow().notices.is_empty() && !mounts(&devices).contains(&launcher)
+        devices.served().borrow().notes.notices.is_empty() && !mounts(&devices).contains(&launcher)
     );
 }
 

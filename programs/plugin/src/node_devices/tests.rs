@@ -188,9 +188,9 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     devices.apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))));
     let mut served = devices.served();
     let running = tokio::spawn(devices.run());
-    assert!(!served.borrow().notices.is_empty());
+    assert!(!served.borrow().notes.notices.is_empty());
     appeared.store(true, Ordering::Relaxed);
-    let provided = served.wait_for(|served| served.notices.is_empty());
+    let provided = served.wait_for(|served| served.notes.notices.is_empty());
     tokio::time::timeout(LIMIT.max(3 * launcher::RETRY), provided).await.unwrap().unwrap();
     running.abort();
 }
