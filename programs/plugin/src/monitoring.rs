@@ -134,6 +134,6 @@ impl Sources {
         } else {
             (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         };
-        text(status, first.to_owned() + &status::status_lines(&report))
+        text(status, first.to_owned() + &status::status_lines(report))
     }
 }

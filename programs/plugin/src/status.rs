@@ -188,33 +188,36 @@ impl Report {
 fn text(report: &Report, directory: &Path) -> String {
     let mut text = String::new();
     if report.resources.is_empty() && report.busy_sockets.is_empty() {
-        // Writing to a String cannot fail, here and below.
         let _ = writeln!(text, "no daemon responds in {}", directory.display());
     }
     for socket in &report.busy_sockets {
         let limit = ANSWER_LIMIT.as_secs_f64();
         let _ = writeln!(text, "busy: the daemon at {socket} did not answer within {limit:.1} s");
     }
-    for resource in &report.resources {
-        text.push_str(&line(resource));
-    }
-    for socket in &report.waiting_sockets {
-        let _ = writeln!(text, "waiting: the daemon at {socket} waits until another one has ended");
-    }
-    for error in &report.rejected_configurations {
-        text.push_str(&rejected_line(error));
-    }
-    text + &notice_lines(&report.notices)
+    text + &lines(report)
 }
 
 /// The lines of a daemon's status, as the readiness page shows them.
-pub(crate) fn status_lines(report: &StatusReport) -> String {
-    let mut text: String =
-        report.resources.iter().map(|resource| line(&View::of(resource))).collect();
-    if !report.rejected_configuration.is_empty() {
-        text.push_str(&rejected_line(&report.rejected_configuration));
+pub(crate) fn status_lines(report: StatusReport) -> String {
+    let mut report = Report::of([(Path::new(""), Ok(report))]);
+    report.waiting_sockets.clear();
+    lines(&report)
+}
+
+fn lines(report: &Report) -> String {
+    let mut text: String = report.resources.iter().map(line).collect();
+    for socket in &report.waiting_sockets {
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(text, "waiting: the daemon at {socket} waits until another one has ended");
     }
-    text + &notice_lines(&notices(&report.outdated, report.notices.iter().cloned()))
+    for error in &report.rejected_configurations {
+        let error = printable(error);
+        let _ = writeln!(text, "configuration rejected, the previous one is active: {error}");
+    }
+    for notice in &report.notices {
+        let _ = writeln!(text, "{}", printable(notice));
+    }
+    text
 }
 
 /// What an administrator should know: the containers that use a driver which was replaced, and the
@@ -236,14 +239,6 @@ fn notices(
     }
     notices.extend(others);
     notices
-}
-
-fn notice_lines(notices: &[String]) -> String {
-    notices.iter().map(|notice| printable(notice).into_owned() + "\n").collect()
-}
-
-fn rejected_line(error: &str) -> String {
-    format!("configuration rejected, the previous one is active: {}\n", printable(error))
 }
 
 fn line(resource: &View) -> String {
