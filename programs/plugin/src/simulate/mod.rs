@@ -11,14 +11,13 @@ mod report;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
 use kubelet::Readiness;
 use kubelet::testing::{ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView};
 use node::cli::{Failure, OutputFormat};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::node_devices::NodeDevices;
 use node::daemon::arguments::{DriverModels, Input};
@@ -55,9 +54,6 @@ const DEFAULT_HOST: &str = include_str!("../../../../fixtures/inventories/aws-t4
 
 /// Without `--pod`, the most pods that are simulated per resource.
 const DEFAULT_PODS: usize = 16;
-
-/// How long the plugin may take to register; it takes milliseconds.
-const REGISTRATION_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs the command. It fails if a pod of the user is refused.
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
@@ -102,27 +98,17 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 /// every host gives the same result.
 async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Outcome, Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
-    let mut kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
+    let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
         .map_err(Failure::runtime)?;
-    let (stop, stopped) = oneshot::channel::<()>();
     let (readiness, _) = watch::channel(Readiness::default());
-    let plugin = kubelet::run(
-        directory,
-        devices.served(),
-        sockets,
-        async { drop(stopped.await) },
-        readiness,
-    );
-    let scenario = async {
-        let outcome = scenario(&kubelet, &devices.published().set(), pods).await;
-        kubelet.stop().await;
-        // The plugin waits for this, or has ended with an error.
-        let _ = stop.send(());
-        outcome
-    };
-    let (ended, outcome) = tokio::join!(plugin, scenario);
-    ended.map_err(Failure::runtime)?;
-    outcome
+    let forever = std::future::pending();
+    let set = devices.published().set();
+    tokio::select! {
+        Err(error) = kubelet::run(directory, devices.served(), sockets, forever, readiness) => {
+            Err(Failure::runtime(error))
+        }
+        outcome = scenario(&kubelet, &set, pods) => Ok(outcome),
+    }
 }
 
 /// Waits for the device lists, admits the pods one after the other and reports.
@@ -130,14 +116,9 @@ async fn scenario(
     kubelet: &KubeletDouble<InMemory>,
     set: &DeviceSet,
     pods: &[PodArgument],
-) -> Result<Outcome, Failure> {
+) -> Outcome {
     let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
-    let listed = tokio::time::timeout(REGISTRATION_LIMIT, kubelet.wait_for_lists(&names)).await;
-    let advertised = listed.map_err(|_| {
-        Failure::runtime(anyhow::anyhow!(
-            "the plugin did not register within {REGISTRATION_LIMIT:?}"
-        ))
-    })?;
+    let advertised = kubelet.wait_for_lists(&names).await;
     let pods = match pods {
         [] => default_pods(&advertised),
         given => merged(given),
@@ -151,7 +132,7 @@ async fn scenario(
         };
         simulated.push(SimulatedPod { pod, outcome, notes });
     }
-    Ok((advertised, simulated))
+    (advertised, simulated)
 }
 
 /// One pod per replica, plus one that must be refused, for every resource with replicas.
