@@ -46,12 +46,6 @@ impl StatusReport {
             outdated: notes.outdated.unwrap_or_default(),
         }
     }
-
-    /// Whether there is at least one resource and a kubelet has the device list of every resource.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        !self.resources.is_empty() && self.resources.iter().all(ResourceStatus::is_ready)
-    }
 }
 
 impl ResourceStatus {

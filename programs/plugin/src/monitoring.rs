@@ -128,12 +128,12 @@ impl Sources {
     /// Whether a kubelet has the current list of every resource, otherwise the reason.
     fn readiness(&self) -> Page {
         let now = tokio::time::Instant::now();
-        let report = StatusReport::of(&self.readiness.borrow(), now);
-        let (status, first) = if report.is_ready() {
+        let readiness = self.readiness.borrow().clone();
+        let (status, first) = if readiness.is_ready() {
             (StatusCode::OK, "ready\n")
         } else {
             (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         };
-        text(status, first.to_owned() + &status::status_lines(report))
+        text(status, first.to_owned() + &status::status_lines(StatusReport::of(&readiness, now)))
     }
 }

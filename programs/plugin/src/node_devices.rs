@@ -290,9 +290,9 @@ impl NodeDevices {
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
     fn publish_first(&mut self) -> Result<(), NodeDevicesError> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
-        let lists = checked(lists(&set))?;
+        let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         change_log::log_changes(None, &set);
-        self.publish(set, lists);
+        self.publish(set, lists.into_iter().map(Ok));
         self.published.set_known();
         self.find_outdated();
         Ok(())
@@ -335,7 +335,7 @@ impl NodeDevices {
     fn reconfigure(&mut self, catalog: Catalog) -> Result<(), NodeDevicesError> {
         let before = self.published.set();
         let set = before.reconfigured(catalog.offer(&self.snapshot));
-        let lists = checked(lists(&set))?;
+        let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         if self.published.pending().is_none() {
             change_log::log_changes(Some(&before), &set);
         }
@@ -345,7 +345,7 @@ impl NodeDevices {
         self.catalog = catalog;
         self.resources = self.resources_of(&set);
         // A new resource has its list before it is registered.
-        self.publish(set, lists);
+        self.publish(set, lists.into_iter().map(Ok));
         self.serve_resources();
         Ok(())
     }
@@ -388,11 +388,15 @@ impl NodeDevices {
     /// its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
         change_log::log_changes(Some(before), &set);
-        let lists = lists(&set).collect();
+        let lists: Vec<_> = lists(&set).collect();
         self.publish(set, lists);
     }
 
-    fn publish(&self, set: DeviceSet, lists: Vec<Result<DeviceList, NodeDevicesError>>) {
+    fn publish(
+        &self,
+        set: DeviceSet,
+        lists: impl IntoIterator<Item = Result<DeviceList, NodeDevicesError>>,
+    ) {
         self.update_cdi(&set);
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
         self.published.publish(set);
@@ -454,13 +458,6 @@ fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, NodeDevices
             list,
         })
     })
-}
-
-/// All lists, or the first error.
-fn checked(
-    lists: impl Iterator<Item = Result<DeviceList, NodeDevicesError>>,
-) -> Result<Vec<Result<DeviceList, NodeDevicesError>>, NodeDevicesError> {
-    lists.map(|list| list.map(Ok)).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tonic::{Code, Status};
 
-use super::RESPONSE_LIMIT;
 use crate::channel;
 use crate::text::printable;
 
@@ -102,11 +101,6 @@ impl PodResourcesError {
             return Self::lost(&cause);
         }
         let (reason, hint) = match status.code() {
-            // tonic's own, when the size in a message's header exceeds the limit.
-            Code::OutOfRange => {
-                let message = format!("kubelet's list of pods exceeds {RESPONSE_LIMIT} bytes");
-                return Self::new(FailureReason::Other, message);
-            }
             Code::ResourceExhausted => (
                 FailureReason::Exhausted,
                 Some(
@@ -115,8 +109,8 @@ impl PodResourcesError {
                 ),
             ),
             Code::DeadlineExceeded => (FailureReason::Timeout, None),
-            // tonic's own, for a message that is not one.
-            Code::Internal => (FailureReason::Other, None),
+            // tonic's own, for a message that is too long or is not one.
+            Code::OutOfRange | Code::Internal => (FailureReason::Other, None),
             _ => (FailureReason::Refused, None),
         };
         let (text, code) = (printable(status.message()), status.code());

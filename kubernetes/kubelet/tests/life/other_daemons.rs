@@ -132,8 +132,8 @@ async fn the_status_says_that_another_daemon_serves() {
     let own = sockets(&node.host).into_iter().find(|path| !before.contains(path)).unwrap();
     sleep(Duration::from_secs(5)).await;
     let report = query_all(&node.host, &[own]).await.remove(0).unwrap();
-    assert!(!report.is_ready());
     let status = &report.resources[0];
+    assert!(!status.is_ready());
     assert_eq!(status.phase(), Phase::WaitingForOtherDaemon);
     assert!(status.waiting_ms >= 5000, "{}", status.waiting_ms);
     assert_eq!(status.last_error, "another plugin has the lock");

@@ -253,8 +253,8 @@ async fn a_lost_connection_and_other_protocols_are_errors() {
 async fn an_answer_that_is_too_large_is_refused() {
     let id = "x".repeat(RESPONSE_LIMIT);
     let (reason, text) = failure(Behavior::Answers(vec![pod("render", &[&id])]), LONG).await;
-    let expected = "kubelet's list of pods exceeds 16777216 bytes";
-    assert_eq!((reason, &*text), (FailureReason::Other, expected));
+    assert_eq!(reason, FailureReason::Other);
+    assert!(text.contains("message length too large"), "{text}");
 }
 
 /// The kubelet creates the next instance of its pipe after it has accepted a client.
