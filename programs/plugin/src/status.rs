@@ -70,9 +70,6 @@ fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Fai
     })
 }
 
-/// How many containers that use a driver which was replaced are named.
-const NAMED: usize = 32;
-
 /// The order by which the best of several daemons is chosen. One that waits for another daemon says
 /// nothing about the kubelet.
 fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
@@ -226,19 +223,14 @@ fn notices(
     outdated: &[OutdatedContainer],
     others: impl IntoIterator<Item = String>,
 ) -> Vec<String> {
-    let named = outdated.iter().take(NAMED).map(|outdated| {
+    let outdated = outdated.iter().map(|outdated| {
         let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
         format!(
             "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
              was replaced by {now}; delete the pod"
         )
     });
-    let mut notices: Vec<String> = named.collect();
-    if let Some(more @ 1..) = outdated.len().checked_sub(NAMED) {
-        notices.push(format!("{more} more containers use a driver that was replaced"));
-    }
-    notices.extend(others);
-    notices
+    outdated.chain(others).collect()
 }
 
 fn line(resource: &View) -> String {
@@ -280,15 +272,6 @@ mod tests {
             before: "1.0.0.1".to_owned(),
             now: "1.0.0.2".to_owned(),
         }
-    }
-
-    #[test]
-    fn a_limited_number_of_containers_is_named() {
-        let names: Vec<String> = (0..40).map(|n| format!("render-{n}")).collect();
-        let outdated: Vec<OutdatedContainer> = names.iter().map(|name| outdated(name)).collect();
-        let notices = notices(&outdated, std::iter::empty());
-        assert_eq!(notices.len(), NAMED + 1);
-        assert_eq!(notices[NAMED], "8 more containers use a driver that was replaced");
     }
 
     #[test]
