@@ -125,7 +125,7 @@ impl Transport for UnixSockets {
         let path = folder.join(name.replace(['/', '\\', ':'], "_") + ".lock");
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
-            Ok(()) => Ok(LockedFile { path, _file: file }),
+            Ok(()) => Ok(LockedFile { path, file: Some(file) }),
             Err(TryLockError::WouldBlock) => {
                 let text = format!("another process has the lock `{}`", path.display());
                 Err(io::Error::new(io::ErrorKind::WouldBlock, text))
@@ -139,13 +139,15 @@ impl Transport for UnixSockets {
 #[derive(Debug)]
 pub struct LockedFile {
     path: PathBuf,
-    _file: File,
+    file: Option<File>,
 }
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
         // Ignored: a file and a folder that stay harm nobody. The folder may have other locks.
         let _ = fs::remove_file(&self.path);
+        // On Windows, the folder contains the file until then.
+        self.file = None;
         let _ = self.path.parent().map(fs::remove_dir);
     }
 }
