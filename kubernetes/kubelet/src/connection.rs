@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::server::Connected;
@@ -17,12 +18,12 @@ trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for T {}
 
 /// A byte stream that others can close.
-pub struct ClosableIo<Peer = ()> {
+pub struct ClosableIo {
     // Of any kind, so that a server is compiled once and not for each kind.
     io: Box<dyn ByteStream>,
     closed: BoxFuture<'static, ()>,
-    peer: Peer,
     silence: Option<(Duration, Pin<Box<Sleep>>)>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl ClosableIo {
@@ -32,15 +33,13 @@ impl ClosableIo {
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let closed = Box::pin(close.clone().cancelled_owned());
-        ClosableIo { io: Box::new(io), closed, peer: (), silence: None }
+        ClosableIo { io: Box::new(io), closed, silence: None, _permit: None }
     }
-}
 
-impl<Peer> ClosableIo<Peer> {
-    /// The stream to `peer`, which also fails if the peer sends nothing for this time.
-    pub(crate) fn to<P>(self, peer: P, limit: Duration) -> ClosableIo<P> {
-        let silence = Some((limit, Box::pin(sleep(limit))));
-        ClosableIo { io: self.io, closed: self.closed, peer, silence }
+    /// The stream, which keeps `permit` and also fails if the peer sends nothing for this time.
+    pub(crate) fn limited(self, permit: OwnedSemaphorePermit, silence: Duration) -> ClosableIo {
+        let silence = Some((silence, Box::pin(sleep(silence))));
+        ClosableIo { silence, _permit: Some(permit), ..self }
     }
 
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
@@ -55,15 +54,13 @@ impl<Peer> ClosableIo<Peer> {
     }
 }
 
-impl<Peer: Clone + Send + Sync + 'static> Connected for ClosableIo<Peer> {
-    type ConnectInfo = Peer;
+impl Connected for ClosableIo {
+    type ConnectInfo = ();
 
-    fn connect_info(&self) -> Peer {
-        self.peer.clone()
-    }
+    fn connect_info(&self) {}
 }
 
-impl<Peer: Unpin> AsyncRead for ClosableIo<Peer> {
+impl AsyncRead for ClosableIo {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -80,7 +77,7 @@ impl<Peer: Unpin> AsyncRead for ClosableIo<Peer> {
     }
 }
 
-impl<Peer: Unpin> AsyncWrite for ClosableIo<Peer> {
+impl AsyncWrite for ClosableIo {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

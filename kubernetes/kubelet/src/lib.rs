@@ -4,8 +4,6 @@ mod channel;
 mod connection;
 mod device_list;
 mod directory;
-mod limits;
-mod lock;
 mod node;
 pub mod pod_resources;
 mod readiness;
@@ -31,12 +29,12 @@ pub mod v1beta1 {
 
 pub use device_list::{AdvertisedDevice, DeviceList, ListTooLarge, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
-pub use readiness::{Readiness, ResourceReadiness};
+pub use readiness::{Readiness, ResourceReadiness, StatusNotes};
 pub use resource::{PreferredRequest, Resource};
 pub use status::OutdatedContainer;
 pub use supervisor::{RunError, Served, run, serve};
 pub use tonic::{Code, Status};
-pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
+pub use transport::{Identity, Listener, Transport, UnixSockets};
 pub use v1beta1::{
     CdiDevice, ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec,
     Mount,

@@ -1,22 +1,17 @@
 //! What all resources of a daemon share, and the sockets that they bind.
 
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::limits::CALLS;
 use crate::readiness::Readiness;
 use crate::socket_names::socket_name;
 use crate::transport::{Identity, Transport};
-
-/// What a panic was called with.
-pub(crate) type Panic = Box<dyn Any + Send>;
 
 /// What all resources of a daemon share.
 pub(crate) struct Node<T: Transport> {
@@ -25,10 +20,6 @@ pub(crate) struct Node<T: Transport> {
     /// The device plugin directory.
     pub(crate) directory: PathBuf,
     pub(crate) readiness: watch::Sender<Readiness>,
-    /// The calls of clients that are not the kubelet.
-    pub(crate) calls: Arc<Semaphore>,
-    /// Receives panics in the answers to calls.
-    pub(crate) panics: mpsc::UnboundedSender<Panic>,
     sockets: Mutex<OwnSockets>,
 }
 
@@ -45,11 +36,9 @@ impl<T: Transport> Node<T> {
         transport: T,
         directory: PathBuf,
         readiness: watch::Sender<Readiness>,
-        panics: mpsc::UnboundedSender<Panic>,
     ) -> Self {
-        let (calls, sockets) = (Arc::new(Semaphore::new(CALLS)), Mutex::default());
-        let started = Instant::now();
-        Node { transport, started, directory, readiness, calls, panics, sockets }
+        let (started, sockets) = (Instant::now(), Mutex::default());
+        Node { transport, started, directory, readiness, sockets }
     }
 
     /// A path that this daemon has not used before.

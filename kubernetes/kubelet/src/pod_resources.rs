@@ -11,7 +11,7 @@ mod list;
 mod pod_attribution;
 
 pub use attribution::{Attribution, Holder};
-pub use endpoint::{Endpoint, InvalidEndpoint};
+pub use endpoint::default_endpoint;
 pub use error::{FailureReason, PodResourcesError};
 pub use list::list;
 pub use pod_attribution::PodAttribution;

@@ -13,13 +13,20 @@ use crate::status::Phase;
 pub struct Readiness {
     /// One entry for each resource.
     pub resources: Vec<ResourceReadiness>,
+    /// What the plugin reports besides.
+    pub notes: StatusNotes,
+}
+
+/// What a plugin reports in its status besides the resources. It makes none of them less ready.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StatusNotes {
     /// Why the newest configuration is not active, if it is not. The resources are served with the
-    /// previous one, so this does not make them less ready.
+    /// previous one.
     pub rejected_configuration: Option<String>,
-    /// What an administrator should know, a line each. It makes no resource less ready.
+    /// What an administrator should know, a line each.
     pub notices: Vec<String>,
     /// The containers whose device has changed since it was allocated to them; `None` while they are
-    /// not known. They make no resource less ready.
+    /// not known.
     pub outdated: Option<Vec<OutdatedContainer>>,
 }
 
@@ -28,8 +35,7 @@ impl Readiness {
     /// every resource.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let ready = |r: &ResourceReadiness| r.phase == Phase::Ready && r.pending.is_none();
-        !self.resources.is_empty() && self.resources.iter().all(ready)
+        !self.resources.is_empty() && self.resources.iter().all(ResourceReadiness::is_ready)
     }
 }
 
@@ -64,6 +70,12 @@ impl ResourceReadiness {
             registrations: BTreeMap::new(),
         }
     }
+
+    /// Whether a kubelet has the list of the known devices.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.phase == Phase::Ready && self.pending.is_none()
+    }
 }
 
 #[cfg(test)]
@@ -81,9 +93,11 @@ mod tests {
                 pending: pending.map(str::to_owned),
                 registrations: BTreeMap::new(),
             }],
-            rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
-            notices: vec!["a notice".to_owned()],
-            outdated: Some(vec![OutdatedContainer::default()]),
+            notes: StatusNotes {
+                rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
+                notices: vec!["a notice".to_owned()],
+                outdated: Some(vec![OutdatedContainer::default()]),
+            },
         };
         assert!(readiness(None).is_ready());
         assert!(!readiness(Some("the first discovery has not completed")).is_ready());

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::{Id, JoinError, JoinSet};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -35,7 +35,7 @@ use crate::server;
 use crate::service::{KubeletStream, Service};
 use crate::status::Phase;
 use crate::text::{ErrorChain, printable};
-use crate::transport::{Identity, Lock, Transport};
+use crate::transport::{Identity, Transport};
 
 /// How often the sockets and the lock are checked while the resource is registered. No notification
 /// for a deleted file works the same way on all operating systems.
@@ -86,10 +86,6 @@ const NO_STREAM: Reason = "no_stream";
 /// The kubelet refused the registration or did not answer. It may have connected to the socket
 /// anyway, and must not be asked to connect to it twice.
 const REGISTRATION_FAILED: Reason = "registration_failed";
-/// The socket stopped accepting connections.
-const ENDPOINT_ENDED: Reason = "endpoint_ended";
-/// Another daemon took the lock of the resource, so the stream must end.
-const LOCK_LOST: Reason = "lock_lost";
 
 /// Serves a resource and keeps it registered until `close` is cancelled. Returns its name when the
 /// kubelet has handled the end.
@@ -109,7 +105,7 @@ struct RegisteredResource<T: Transport> {
     resource: Arc<dyn Resource>,
     /// The state of the registration, which is published after each change.
     state: ResourceReadiness,
-    lock: Option<Box<dyn Lock>>,
+    lock: Option<T::Lock>,
     socket: Option<Socket<T>>,
     /// The servers of the socket and of earlier ones whose connections have not ended yet.
     servers: JoinSet<()>,
@@ -137,7 +133,6 @@ struct Socket<T: Transport> {
     stream: watch::Sender<KubeletStream>,
     /// Whether a kubelet may have registered the socket.
     is_used: bool,
-    server: Id,
     _close: DropGuard,
 }
 
@@ -184,8 +179,8 @@ impl<T: Transport> RegisteredResource<T> {
     async fn end(&mut self) {
         self.socket = None;
         self.set_phase(Phase::Starting, None);
-        while let Some(ended) = self.servers.join_next_with_id().await {
-            server_of(ended);
+        while let Some(ended) = self.servers.join_next().await {
+            check_server(ended);
         }
         sleep(DISCONNECT_DELAY).await;
     }
@@ -231,23 +226,16 @@ impl<T: Transport> RegisteredResource<T> {
             resource: Arc::clone(&self.resource),
             close: close.clone(),
             stream: stream.clone(),
-            panics: self.node.panics.clone(),
             readiness: self.node.readiness.subscribe(),
         };
-        let serving = server::serve(listener, service, Arc::clone(&self.node.calls));
+        let serving = server::serve(listener, service);
         let served = Arc::clone(&file);
-        let task = self.servers.spawn(async move {
+        self.servers.spawn(async move {
             serving.await;
             drop(served);
         });
-        self.socket = Some(Socket {
-            file,
-            reason,
-            stream,
-            is_used: false,
-            server: task.id(),
-            _close: close.drop_guard(),
-        });
+        self.socket =
+            Some(Socket { file, reason, stream, is_used: false, _close: close.drop_guard() });
         self.is_linked = false;
         self.wait_for_kubelet(None);
         followed
@@ -287,7 +275,7 @@ impl<T: Transport> RegisteredResource<T> {
                     return Ok(kubelet);
                 }
             }
-            self.pause().await?;
+            self.pause().await;
         }
     }
 
@@ -417,13 +405,13 @@ impl<T: Transport> RegisteredResource<T> {
             tokio::select! {
                 biased;
                 result = &mut event => return Ok(result),
-                paused = self.pause() => paused?,
+                () = self.pause() => {}
             }
         }
     }
 
     /// Waits until the next check is due, or a `Register` call, or until a server has ended.
-    async fn pause(&mut self) -> Result<(), Reason> {
+    async fn pause(&mut self) {
         let now = Instant::now();
         let interval = match self.state.phase {
             Phase::Starting | Phase::WaitingForKubelet => UNSETTLED_CHECK_INTERVAL,
@@ -435,16 +423,12 @@ impl<T: Transport> RegisteredResource<T> {
         let since_check = Duration::from_millis(u64::try_from(since_check).unwrap_or_default());
         let check = now + interval - since_check;
         tokio::select! {
-            Some(ended) = self.servers.join_next_with_id() => {
-                let server = server_of(ended);
-                if self.socket.as_ref().is_some_and(|socket| socket.server == server) {
-                    return Err(ENDPOINT_ENDED);
-                }
+            Some(ended) = self.servers.join_next() => {
+                check_server(ended);
                 self.retry_at = self.retry_at.max(Instant::now() + DISCONNECT_DELAY);
             }
             () = sleep_until(due.fold(check, Instant::min)) => {}
         }
-        Ok(())
     }
 
     fn has_stream(&self) -> bool {
@@ -488,7 +472,7 @@ async fn reached(stream: &mut watch::Receiver<KubeletStream>, state: KubeletStre
     let _ = stream.wait_for(|now| *now >= state).await;
 }
 
-/// The server that has ended.
-fn server_of(ended: Result<(Id, ()), JoinError>) -> Id {
-    ended.map_or_else(|error| resume_unwind(error.into_panic()), |(id, ())| id)
+/// A panic in a server ends its resource.
+fn check_server(ended: Result<(), JoinError>) {
+    ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
 }

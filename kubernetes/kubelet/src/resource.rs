@@ -10,9 +10,9 @@ use crate::{ContainerResponse, DeviceList};
 
 /// One extended resource: what a device plugin implements.
 ///
-/// Calls arrive at any time and in any order, also before any list was sent. They must not block for
-/// longer than it takes to check a few files: calls with few devices run on the thread that serves
-/// everything else. The kubelet shows the message of an error in the pod's events.
+/// Calls arrive at any time and in any order, also before any list was sent. Except for
+/// [`pre_start`](Self::pre_start), they must not block for longer than it takes to check a few files:
+/// they run on the thread that serves everything else. The kubelet shows the message of an error in the pod's events.
 pub trait Resource: Send + Sync + 'static {
     /// The name of the extended resource, `domain/name`.
     fn name(&self) -> &str;

@@ -5,23 +5,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{Stream, stream};
+use http::Request;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tonic::body::Body;
 use tonic::transport::Server;
+use tower::{Service as _, service_fn};
 
 use crate::connection::ClosableIo;
-use crate::limits::{LimitedService, Peer};
+use crate::device_list::MESSAGE_LIMIT;
 use crate::service::Service;
+use crate::status::v1::status_server::StatusServer;
 use crate::text::ErrorChain;
 use crate::transport::Listener;
+use crate::v1beta1::device_plugin_server::DevicePluginServer;
 
 /// The connections of a socket. A kubelet opens one, `status` another one. At the limit, further
 /// connections wait. Only the kubelet knows a socket that it is sent, so others come later.
-const CONNECTIONS: usize = 16;
+const CONNECTIONS: usize = 8;
 
-/// The calls at the same time on a connection. A kubelet makes one call besides its stream.
-const CALLS: u32 = 16;
+/// The calls at the same time on a connection, until the last byte of the response is taken. A
+/// kubelet makes one call besides its stream.
+const CALLS: u32 = 4;
+
+/// How many of these may send their request at the same time; the others wait. Each may keep a
+/// message of [`MESSAGE_LIMIT`] bytes in memory.
+const REQUESTS: usize = 1;
 
 /// The headers of one call, in bytes. A kubelet sends less than 1 KiB.
 const HEADER_BYTES: u32 = 8 * 1024;
@@ -50,13 +60,26 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Accepts and serves connections until `close` of the service is cancelled and all connections
 /// have ended.
-pub(crate) async fn serve<L: Listener>(listener: L, service: Service, calls: Arc<Semaphore>) {
+pub(crate) async fn serve<L: Listener>(listener: L, service: Service) {
     // Cancelled at the latest when this future ends or is dropped.
     let abort = CancellationToken::new();
     let _abort = abort.clone().drop_guard();
     let (resource, close) = (service.resource.name().to_owned(), service.close.clone());
     let connections = incoming(listener, abort, resource.clone());
+    let service = Arc::new(service);
+    let plugin = DevicePluginServer::from_arc(Arc::clone(&service))
+        .max_decoding_message_size(MESSAGE_LIMIT)
+        .max_encoding_message_size(MESSAGE_LIMIT);
+    let status = StatusServer::from_arc(service);
+    let services = service_fn(move |request: Request<Body>| {
+        if request.uri().path().starts_with("/status.v1.Status/") {
+            status.clone().call(request)
+        } else {
+            plugin.clone().call(request)
+        }
+    });
     let serving = Server::builder()
+        .concurrency_limit_per_connection(REQUESTS)
         .max_concurrent_streams(CALLS)
         .http2_max_header_list_size(HEADER_BYTES)
         .initial_stream_window_size(WINDOW)
@@ -64,11 +87,7 @@ pub(crate) async fn serve<L: Listener>(listener: L, service: Service, calls: Arc
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE_ANSWER))
         .timeout(CALL_LIMIT)
-        .serve_with_incoming_shutdown(
-            LimitedService::new(service, calls),
-            connections,
-            close.clone().cancelled_owned(),
-        );
+        .serve_with_incoming_shutdown(services, connections, close.clone().cancelled_owned());
     tokio::select! {
         ended = serving => if let Err(error) = ended {
             tracing::warn!(resource, error = %ErrorChain(&error), "plugin socket failed");
@@ -84,7 +103,7 @@ fn incoming<L: Listener>(
     listener: L,
     abort: CancellationToken,
     resource: String,
-) -> impl Stream<Item = io::Result<ClosableIo<Peer>>> {
+) -> impl Stream<Item = io::Result<ClosableIo>> {
     let limit = Arc::new(Semaphore::new(CONNECTIONS));
     stream::unfold((listener, resource), move |(mut listener, resource)| {
         let permit = Arc::clone(&limit).acquire_owned();
@@ -100,7 +119,7 @@ fn incoming<L: Listener>(
                     }
                 }
             };
-            let connection = ClosableIo::new(io, &abort).to(Peer::new(permit), SILENCE);
+            let connection = ClosableIo::new(io, &abort).limited(permit, SILENCE);
             Some((Ok(connection), (listener, resource)))
         }
     })

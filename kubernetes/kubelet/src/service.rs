@@ -1,19 +1,16 @@
 //! What a socket serves: the `DevicePlugin` service of one resource, and the status of the process.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::{Stream, stream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use crate::device_list::DeviceList;
-use crate::limits::Peer;
-use crate::node::Panic;
 use crate::readiness::Readiness;
 use crate::resource::{PreferredRequest, Resource};
 use crate::status::{StatusReport, v1 as status};
@@ -32,10 +29,6 @@ const CONTAINERS: usize = 16;
 /// How many device IDs any request may have. A kubelet can send IDs of an earlier list that was
 /// longer than the current one.
 const IDS: usize = 16 * 1024;
-
-/// How many device IDs are answered on the thread that serves everything else: less than a
-/// millisecond of work.
-const SHORT: usize = 200;
 
 /// The kubelet's `ListAndWatch` stream on a socket.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -58,36 +51,13 @@ pub(crate) struct Service {
     /// Ends the streams.
     pub(crate) close: CancellationToken,
     pub(crate) stream: watch::Sender<KubeletStream>,
-    pub(crate) panics: mpsc::UnboundedSender<Panic>,
     /// The answer to a status call.
     pub(crate) readiness: watch::Receiver<Readiness>,
 }
 
 impl Service {
-    /// Computes an answer: a long one on another thread. A panic ends the plugin.
-    async fn compute<T: Send + 'static>(
-        &self,
-        is_long: bool,
-        compute: impl FnOnce(&dyn Resource) -> Result<T, Status> + Send + 'static,
-    ) -> Result<T, Status> {
-        let (resource, panics) = (Arc::clone(&self.resource), self.panics.clone());
-        let compute = move || {
-            let computed = catch_unwind(AssertUnwindSafe(|| compute(&*resource)));
-            computed.unwrap_or_else(|panic| {
-                // An error means that the plugin has ended.
-                let _ = panics.send(panic);
-                Err(Status::internal("plugin panicked"))
-            })
-        };
-        if !is_long {
-            return compute();
-        }
-        let computed = spawn_blocking(compute).await;
-        computed.unwrap_or_else(|_| Err(Status::unavailable("plugin is shutting down")))
-    }
-
-    /// Checks how much a request asks for. Returns whether the answer takes long.
-    fn check(&self, containers: usize, ids: usize) -> Result<bool, Status> {
+    /// Checks how much a request asks for.
+    fn check(&self, containers: usize, ids: usize) -> Result<(), Status> {
         // A preferred allocation names every device at most twice: as available, and as one that
         // must be included.
         let limit = IDS.max(2 * self.resource.devices().borrow().devices().len());
@@ -99,7 +69,7 @@ impl Service {
                 return Err(Status::invalid_argument(text));
             }
         }
-        Ok(containers > 1 || ids > SHORT)
+        Ok(())
     }
 }
 
@@ -118,7 +88,7 @@ impl DevicePlugin for Service {
 
     async fn list_and_watch(
         &self,
-        request: Request<Empty>,
+        _: Request<Empty>,
     ) -> Result<Response<Self::ListAndWatchStream>, Status> {
         let from_kubelet = self.stream.send_if_modified(|stream| {
             let is_expected = *stream == KubeletStream::Expected;
@@ -127,9 +97,6 @@ impl DevicePlugin for Service {
             }
             is_expected
         });
-        if from_kubelet && let Some(peer) = request.extensions().get::<Peer>() {
-            peer.set_kubelet();
-        }
         tracing::debug!(resource = self.resource.name(), from_kubelet, "ListAndWatch called");
         let lists = Lists {
             devices: self.resource.devices(),
@@ -148,11 +115,10 @@ impl DevicePlugin for Service {
         let ids = |c: &ContainerPreferredAllocationRequest| {
             c.available_device_ids.len() + c.must_include_device_ids.len()
         };
-        let is_long = self.check(containers.len(), containers.iter().map(ids).sum())?;
-        let answers = self.compute(is_long, move |resource| {
-            containers.iter().map(|container| prefer(resource, container)).collect()
-        });
-        Ok(Response::new(PreferredAllocationResponse { container_responses: answers.await? }))
+        self.check(containers.len(), containers.iter().map(ids).sum())?;
+        let answers = containers.iter().map(|container| prefer(&*self.resource, container));
+        let container_responses = answers.collect::<Result<_, _>>()?;
+        Ok(Response::new(PreferredAllocationResponse { container_responses }))
     }
 
     async fn allocate(
@@ -161,11 +127,10 @@ impl DevicePlugin for Service {
     ) -> Result<Response<AllocateResponse>, Status> {
         let containers = request.into_inner().container_requests;
         let ids = containers.iter().map(|container| container.devices_ids.len()).sum();
-        let is_long = self.check(containers.len(), ids)?;
-        let answers = self.compute(is_long, move |resource| {
-            containers.iter().map(|container| allocate(resource, &container.devices_ids)).collect()
-        });
-        Ok(Response::new(AllocateResponse { container_responses: answers.await? }))
+        self.check(containers.len(), ids)?;
+        let answers = containers.iter().map(|c| allocate(&*self.resource, &c.devices_ids));
+        let container_responses = answers.collect::<Result<_, _>>()?;
+        Ok(Response::new(AllocateResponse { container_responses }))
     }
 
     async fn pre_start_container(
@@ -174,12 +139,13 @@ impl DevicePlugin for Service {
     ) -> Result<Response<PreStartContainerResponse>, Status> {
         let ids = request.into_inner().devices_ids;
         self.check(1, ids.len())?;
+        let resource = Arc::clone(&self.resource);
         // A plugin may reset a device here, which takes long.
-        let started = self.compute(true, move |resource| {
+        let started = spawn_blocking(move || {
             let started = resource.pre_start(&ids);
-            started.map_err(|error| refusal(resource, "PreStartContainer failed", &ids, &error))
+            started.map_err(|error| refusal(&*resource, "PreStartContainer failed", &ids, &error))
         });
-        started.await?;
+        started.await.map_err(|error| Status::internal(error.to_string()))??;
         Ok(Response::new(PreStartContainerResponse {}))
     }
 }

@@ -37,19 +37,14 @@ impl StatusReport {
                 pending: resource.pending.clone().unwrap_or_default(),
             }
         });
+        let notes = readiness.notes.clone();
         StatusReport {
             resources: resources.collect(),
-            rejected_configuration: readiness.rejected_configuration.clone().unwrap_or_default(),
-            notices: readiness.notices.clone(),
-            outdated: readiness.outdated.clone().unwrap_or_default(),
-            outdated_known: readiness.outdated.is_some(),
+            rejected_configuration: notes.rejected_configuration.unwrap_or_default(),
+            notices: notes.notices,
+            outdated_known: notes.outdated.is_some(),
+            outdated: notes.outdated.unwrap_or_default(),
         }
-    }
-
-    /// Whether there is at least one resource and a kubelet has the device list of every resource.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        !self.resources.is_empty() && self.resources.iter().all(ResourceStatus::is_ready)
     }
 }
 

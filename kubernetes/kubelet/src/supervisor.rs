@@ -8,14 +8,13 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::OutdatedContainer;
-use crate::node::{Node, Panic};
-use crate::readiness::{Readiness, ResourceReadiness};
+use crate::node::Node;
+use crate::readiness::{Readiness, ResourceReadiness, StatusNotes};
 use crate::registered_resource::keep_registered;
 use crate::resource::Resource;
 use crate::transport::{Transport, UnixSockets};
@@ -31,13 +30,8 @@ pub struct Served {
     /// and one that is removed ends with its streams, calls and connections. The other resources
     /// keep their streams, as long as they are the same objects.
     pub resources: Vec<Arc<dyn Resource>>,
-    /// Why the newest configuration is not active, for the status.
-    pub rejected_configuration: Option<String>,
-    /// What an administrator should know, a line each, for the status.
-    pub notices: Vec<String>,
-    /// The containers whose device has changed since it was allocated to them, for the status.
-    /// `None` while they are not known.
-    pub outdated: Option<Vec<OutdatedContainer>>,
+    /// What the status reports besides.
+    pub notes: StatusNotes,
 }
 
 impl Served {
@@ -88,7 +82,8 @@ pub async fn serve(
 /// time limit.
 ///
 /// # Panics
-/// If a resource panics in a call. The sockets are removed before.
+/// If the transport panics. The sockets are removed before. A resource that panics in a call fails
+/// only this call.
 pub async fn run<T: Transport>(
     directory: impl Into<PathBuf>,
     served: watch::Receiver<Served>,
@@ -96,23 +91,20 @@ pub async fn run<T: Transport>(
     shutdown: impl Future<Output = ()>,
     readiness: watch::Sender<Readiness>,
 ) -> Result<(), RunError> {
-    let (panics, panicked) = mpsc::unbounded_channel();
     let mut supervisor = Supervisor {
-        node: Arc::new(Node::new(transport, directory.into(), readiness, panics)),
+        node: Arc::new(Node::new(transport, directory.into(), readiness)),
         served,
-        panicked,
         running: HashMap::new(),
         tasks: JoinSet::new(),
     };
     let ended = supervisor.supervise(pin!(shutdown)).await;
     supervisor.shut_down().await;
-    ended.unwrap_or_else(|panic| resume_unwind(panic))
+    ended.unwrap_or_else(|error| resume_unwind(error.into_panic()))
 }
 
 struct Supervisor<T: Transport> {
     node: Arc<Node<T>>,
     served: watch::Receiver<Served>,
-    panicked: mpsc::UnboundedReceiver<Panic>,
     /// By name. A resource that was removed stays until its task has ended.
     running: HashMap<String, Running>,
     /// Each returns the name of its resource.
@@ -130,7 +122,7 @@ impl<T: Transport> Supervisor<T> {
     async fn supervise(
         &mut self,
         mut shutdown: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<Result<(), RunError>, Panic> {
+    ) -> Result<Result<(), RunError>, JoinError> {
         loop {
             if let Err(error) = self.follow_served() {
                 return Ok(Err(error));
@@ -138,9 +130,8 @@ impl<T: Transport> Supervisor<T> {
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(Ok(())),
-                Some(panic) = self.panicked.recv() => return Err(panic),
                 Some(ended) = self.tasks.join_next() => {
-                    self.running.remove(&ended.map_err(JoinError::into_panic)?);
+                    self.running.remove(&ended?);
                 }
                 // An error means that the sender was dropped, so nothing changes any more.
                 Ok(()) = self.served.changed() => {}
@@ -181,9 +172,7 @@ impl<T: Transport> Supervisor<T> {
             };
             let now = Readiness {
                 resources: served.resources.iter().map(state).collect(),
-                rejected_configuration: served.rejected_configuration.clone(),
-                notices: served.notices.clone(),
-                outdated: served.outdated.clone(),
+                notes: served.notes.clone(),
             };
             let changed = *before != now;
             *before = now;

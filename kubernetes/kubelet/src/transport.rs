@@ -1,6 +1,7 @@
 //! The interface to files and sockets, implemented by the host's `AF_UNIX` sockets and, for tests,
 //! in memory. Nothing else in this crate accesses files or sockets of the device plugin directory.
 
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,14 +9,14 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 pub use uds::Identity;
 
-use crate::lock::FileLock;
-
 /// A host whose sockets have paths.
 pub trait Transport: Clone + Send + Sync + 'static {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
     /// A socket that accepts connections.
     type Listener: Listener<Stream = Self::Stream>;
+    /// A lock that this process has. Dropping it frees the lock, and so does the end of the process.
+    type Lock: Send + 'static;
 
     /// Creates a socket that only the kubelet's user can connect to, and listens on it. If this
     /// fails, it leaves no file behind.
@@ -52,13 +53,12 @@ pub trait Transport: Clone + Send + Sync + 'static {
     /// Any error of the operating system, including `NotFound`.
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>>;
 
-    /// Takes the lock `name` of a device plugin directory. Dropping it frees the lock, and so does
-    /// the end of the process.
+    /// Takes the lock `name` of a device plugin directory.
     ///
     /// # Errors
     /// `WouldBlock` if another process has the lock, with a text that names it, and any other error
     /// of the operating system.
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>>;
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<Self::Lock>;
 }
 
 /// A socket that accepts connections.
@@ -73,11 +73,10 @@ pub trait Listener: Send + 'static {
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
-/// A lock that this process has.
-pub trait Lock: Send {
-    /// Whether no other process can take the lock, which it can after its file was removed.
-    fn is_held(&self) -> bool;
-}
+/// The folder of the lock files. Containers share the device plugin directory, and a kubelet that
+/// starts empties it of files (1.26) or sockets, and of no folder (`CleanupPluginDirectory`,
+/// `pkg/kubelet/cm/devicemanager/manager.go`).
+const LOCKS: &str = "locks";
 
 /// What to do if the access control list of a socket cannot be set.
 const UNRESTRICTED_HINT: &str =
@@ -90,6 +89,7 @@ pub struct UnixSockets;
 impl Transport for UnixSockets {
     type Stream = uds::UnixStream;
     type Listener = uds::UnixListener;
+    type Lock = LockedFile;
 
     fn bind(&self, path: &Path) -> io::Result<Self::Listener> {
         let listener = uds::UnixListener::bind(path)?;
@@ -109,15 +109,46 @@ impl Transport for UnixSockets {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        std::fs::remove_file(path)
+        fs::remove_file(path)
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
-        std::fs::read_dir(directory)?.map(|entry| entry.map(|e| e.path())).collect()
+        fs::read_dir(directory)?.map(|entry| entry.map(|e| e.path())).collect()
     }
 
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>> {
-        FileLock::take(directory, name).map(|lock| Box::new(lock) as Box<dyn Lock>)
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<LockedFile> {
+        let folder = directory.join(LOCKS);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let path = folder.join(name.replace(['/', '\\', ':'], "_") + ".lock");
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(LockedFile { path, file: Some(file) }),
+            Err(TryLockError::WouldBlock) => {
+                let text = format!("another process has the lock `{}`", path.display());
+                Err(io::Error::new(io::ErrorKind::WouldBlock, text))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// A locked file, which is removed when it is dropped.
+#[derive(Debug)]
+pub struct LockedFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Ignored: a file and a folder that stay harm nobody. The folder may have other locks.
+        let _ = fs::remove_file(&self.path);
+        // On Windows, the folder contains the file until then.
+        self.file = None;
+        let _ = self.path.parent().map(fs::remove_dir);
     }
 }
 
@@ -126,5 +157,27 @@ impl Listener for uds::UnixListener {
 
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send {
         uds::UnixListener::accept(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_the_lock_of_a_resource() {
+        let folder = tempfile::tempdir().unwrap();
+        let take = |name: &str| UnixSockets.lock(folder.path(), name);
+        let first = take("example.com/gpu").unwrap();
+        let refused = take("example.com/gpu").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        assert!(refused.to_string().starts_with("another process has the lock `"), "{refused}");
+        let other = take("example.com/npu").unwrap();
+        drop(first);
+        let second = take("example.com/gpu").unwrap();
+        drop((second, other));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+        let missing = UnixSockets.lock(Path::new("missing"), "gpu").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 }

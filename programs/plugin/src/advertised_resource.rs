@@ -166,9 +166,9 @@ impl kubelet::Resource for AdvertisedResource {
         let resource = self.of(&set)?;
         let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host);
         cdi::provide_for(&set).map_err(|failure| Status::failed_precondition(failure.chain()))?;
-        let outcome = plan.as_ref().map(|_| ()).map_err(refusal_reason);
+        let outcome = plan.as_ref().map(|_| ()).map_err(|error| refusal(error).1);
         self.devices.metrics().allocate_answered(self.name(), outcome, began.elapsed());
-        let plan = plan.map_err(|error| refuse(&error))?;
+        let plan = plan.map_err(|error| Status::new(refusal(&error).0, error.to_string()))?;
         self.devices.allocated(resource, ids);
         self.log(&plan);
         Ok(response(plan))
@@ -186,36 +186,21 @@ impl kubelet::Resource for AdvertisedResource {
     }
 }
 
-fn refuse(error: &PlanError) -> Status {
-    let kind = match error {
-        PlanError::NoSlots
-        | PlanError::Slot(SlotError::Malformed(_) | SlotError::BeyondReplicas(..)) => {
-            Code::InvalidArgument
-        }
-        PlanError::Slot(SlotError::UnknownDevice(..)) => Code::NotFound,
-        PlanError::Slot(SlotError::Unhealthy(..))
-        | PlanError::SharedRequest { .. }
-        | PlanError::SeveralDevices(_)
-        | PlanError::NoDeviceClass { .. }
-        | PlanError::DifferentClasses(_)
-        | PlanError::NoLocationPath(_) => Code::FailedPrecondition,
-    };
-    Status::new(kind, error.to_string())
-}
-
-/// The label `reason` of a refusal in metrics, one of [`crate::metrics::REFUSAL_REASONS`].
-fn refusal_reason(error: &PlanError) -> &'static str {
+/// The kind of a refusal, and its label `reason` in metrics, one of
+/// [`crate::metrics::REFUSAL_REASONS`].
+fn refusal(error: &PlanError) -> (Code, &'static str) {
+    use Code::{FailedPrecondition, InvalidArgument, NotFound};
     match error {
-        PlanError::NoSlots => "no_devices",
-        PlanError::Slot(SlotError::Malformed(_)) => "malformed_id",
-        PlanError::Slot(SlotError::BeyondReplicas(..)) => "replica_out_of_range",
-        PlanError::Slot(SlotError::UnknownDevice(..)) => "unknown_device",
-        PlanError::Slot(SlotError::Unhealthy(..)) => "unhealthy",
-        PlanError::SharedRequest { .. } => "shared_request",
-        PlanError::SeveralDevices(_) => "several_devices",
-        PlanError::NoDeviceClass { .. } => "no_device_class",
-        PlanError::DifferentClasses(_) => "different_classes",
-        PlanError::NoLocationPath(_) => "no_location_path",
+        PlanError::NoSlots => (InvalidArgument, "no_devices"),
+        PlanError::Slot(SlotError::Malformed(_)) => (InvalidArgument, "malformed_id"),
+        PlanError::Slot(SlotError::BeyondReplicas(..)) => (InvalidArgument, "replica_out_of_range"),
+        PlanError::Slot(SlotError::UnknownDevice(..)) => (NotFound, "unknown_device"),
+        PlanError::Slot(SlotError::Unhealthy(..)) => (FailedPrecondition, "unhealthy"),
+        PlanError::SharedRequest { .. } => (FailedPrecondition, "shared_request"),
+        PlanError::SeveralDevices(_) => (FailedPrecondition, "several_devices"),
+        PlanError::NoDeviceClass { .. } => (FailedPrecondition, "no_device_class"),
+        PlanError::DifferentClasses(_) => (FailedPrecondition, "different_classes"),
+        PlanError::NoLocationPath(_) => (FailedPrecondition, "no_location_path"),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use devices::{Catalog, DriverModel};
 use kubelet::testing::{Host as _, InMemory, MemoryListener};
-use kubelet::{Identity, KUBELET_SOCKET, Lock, Readiness, Transport};
+use kubelet::{Identity, KUBELET_SOCKET, Readiness, Transport};
 use tokio::io::DuplexStream;
 use tokio::sync::{Notify, watch};
 
@@ -27,6 +27,7 @@ struct BlockedConnect {
 impl Transport for BlockedConnect {
     type Stream = DuplexStream;
     type Listener = MemoryListener;
+    type Lock = <InMemory as Transport>::Lock;
 
     fn bind(&self, path: &Path) -> io::Result<MemoryListener> {
         self.host.bind(path)
@@ -51,7 +52,7 @@ impl Transport for BlockedConnect {
         self.host.remove(path)
     }
 
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>> {
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<Self::Lock> {
         self.host.lock(directory, name)
     }
 

@@ -4,11 +4,10 @@
 //! most, and only once for a host that hangs.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use kubelet::pod_resources::Attribution;
 use win32::container_processes::{ContainerName, ContainerProcess, ContainerProcessesError};
 
 use node::daemon::background_query::BackgroundQuery;
@@ -32,27 +31,7 @@ type Read = Box<dyn FnMut(&BTreeSet<ContainerName>) -> Answer + Send>;
 pub(crate) struct ContainerProcesses {
     /// `None`: the host does not report them.
     answers: Option<LatestAnswer<BTreeSet<ContainerName>, Arc<[ContainerProcess]>>>,
-    failures: Arc<Failures>,
-}
-
-#[derive(Default)]
-struct Failures {
-    count: AtomicU64,
-    is_failing: AtomicBool,
-}
-
-/// The containers that hold devices of the resources for which `is_ours` is true.
-pub(crate) fn holders(
-    attribution: &Attribution,
-    is_ours: impl Fn(&str) -> bool,
-) -> BTreeSet<ContainerName> {
-    let ours = attribution.iter().filter(|(resource, ..)| is_ours(resource));
-    ours.map(|(_, _, holder)| ContainerName {
-        namespace: holder.namespace.clone(),
-        pod: holder.pod.clone(),
-        container: holder.container.clone(),
-    })
-    .collect()
+    failures: Arc<AtomicU64>,
 }
 
 impl ContainerProcesses {
@@ -68,18 +47,15 @@ impl ContainerProcesses {
     }
 
     fn new(read: Option<Read>) -> Self {
-        let failures = Arc::<Failures>::default();
-        let noted = Arc::clone(&failures);
-        let answers = read.map(|read| {
-            let read = Mutex::new(read);
+        let failures = Arc::<AtomicU64>::default();
+        let (noted, mut is_failing) = (Arc::clone(&failures), false);
+        let answers = read.map(|mut read| {
             let ask = move |containers: BTreeSet<ContainerName>| {
-                // A read that panicked leaves what it knew, which the next one checks again.
-                let answer = (read.lock().unwrap_or_else(PoisonError::into_inner))(&containers);
-                noted.note(answer)
+                note(read(&containers), &noted, &mut is_failing)
             };
             let effect = "metrics have no processes of containers";
             let query = BackgroundQuery::new("containers", effect);
-            LatestAnswer::new(query, PERIOD, WAIT, Arc::new(ask))
+            LatestAnswer::new(query, PERIOD, WAIT, Box::new(ask))
         });
         ContainerProcesses { answers, failures }
     }
@@ -99,28 +75,30 @@ impl ContainerProcesses {
     /// How often the host gave no answer, by reason.
     pub(crate) fn failures(&self) -> [(&'static str, u64); 2] {
         let timeouts = self.answers.as_ref().map_or(0, LatestAnswer::timeouts);
-        [("timeout", timeouts), ("other", self.failures.count.load(Ordering::Relaxed))]
+        [("timeout", timeouts), ("other", self.failures.load(Ordering::Relaxed))]
     }
 }
 
-impl Failures {
-    /// Counts a failure, and logs when they begin and end.
-    fn note(&self, answer: Answer) -> Option<Arc<[ContainerProcess]>> {
-        let was_failing = self.is_failing.swap(answer.is_err(), Ordering::Relaxed);
-        match &answer {
-            Ok(_) if was_failing => tracing::info!("processes of containers are available"),
-            Ok(_) => {}
-            Err(error) => {
-                self.count.fetch_add(1, Ordering::Relaxed);
-                if !was_failing {
-                    let error = node::cli::error_chain(error);
-                    let hint = "run the plugin as SYSTEM in a HostProcess container";
-                    tracing::warn!(error, hint, "cannot read processes of containers");
-                }
+/// Counts a failure, and logs when they begin and end.
+fn note(
+    answer: Answer,
+    failures: &AtomicU64,
+    is_failing: &mut bool,
+) -> Option<Arc<[ContainerProcess]>> {
+    let was_failing = std::mem::replace(is_failing, answer.is_err());
+    match &answer {
+        Ok(_) if was_failing => tracing::info!("processes of containers are available"),
+        Ok(_) => {}
+        Err(error) => {
+            failures.fetch_add(1, Ordering::Relaxed);
+            if !was_failing {
+                let error = node::cli::error_chain(error);
+                let hint = "run the plugin as SYSTEM in a HostProcess container";
+                tracing::warn!(error, hint, "cannot read processes of containers");
             }
         }
-        answer.ok().map(Into::into)
     }
+    answer.ok().map(Into::into)
 }
 
 #[cfg(test)]
@@ -146,13 +124,14 @@ mod tests {
     #[test]
     fn a_failure_is_counted_each_time_and_logged_once() {
         let log = Log::start();
-        let failures = Failures::default();
+        let (failures, mut is_failing) = (AtomicU64::default(), false);
+        let mut note = |answer| note(answer, &failures, &mut is_failing);
         for _ in 0..3 {
             let denied = std::io::ErrorKind::PermissionDenied.into();
-            assert!(failures.note(Err(ContainerProcessesError::Containers(denied))).is_none());
+            assert!(note(Err(ContainerProcessesError::Containers(denied))).is_none());
         }
-        assert!(failures.note(Ok(Vec::new())).is_some());
-        assert_eq!(failures.count.load(Ordering::Relaxed), 3);
+        assert!(note(Ok(Vec::new())).is_some());
+        assert_eq!(failures.load(Ordering::Relaxed), 3);
         let text = log.text();
         assert_eq!(text.matches("cannot read processes of containers").count(), 1, "{text}");
         assert!(text.contains("permission denied") && text.contains("hint="), "{text}");

@@ -1,16 +1,15 @@
 //! Which devices containers hold, asked when the grace period of a removed device has expired, and
 //! while containers use a driver that was replaced.
 //!
-//! A separate thread asks the kubelet, and shares the answers with the metrics. However many devices
-//! disappear, it asks at most once a second.
+//! The answers are shared with the metrics. However many devices disappear, the kubelet is asked at
+//! most once a second.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kubelet::pod_resources::{Attribution, FailureReason, PodAttribution};
-use node::daemon::background_query::BackgroundQuery;
-use node::daemon::event_loop;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep};
 
 /// When to ask again if the kubelet did not answer: as often as its answers are renewed.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -18,77 +17,66 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The holders, or why the kubelet does not report them.
 pub(crate) type Answer = Result<Arc<Attribution>, FailureReason>;
 
-/// Asks which devices are held, for a node whose last allocation was at this time. It blocks,
-/// perhaps forever.
-pub(crate) type AskHolders = Arc<dyn Fn(Option<Instant>) -> Answer + Send + Sync>;
+/// What is not known yet.
+type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Asks which devices are held, for a node whose last allocation was at this time.
+pub(crate) type AskHolders = Box<dyn Fn(Option<Instant>) -> Later<Answer> + Send + Sync>;
 
 /// Asks the kubelet.
 pub(crate) fn ask_kubelet(pods: Arc<PodAttribution>) -> AskHolders {
-    Arc::new(move |last_allocation| {
-        let event_loop = event_loop::build().map_err(|_| FailureReason::Other)?;
-        event_loop.block_on(pods.current(last_allocation))
+    Box::new(move |last_allocation| {
+        let pods = Arc::clone(&pods);
+        Box::pin(async move { pods.current(last_allocation).await })
     })
 }
 
 /// The question and its answer.
 pub(crate) struct DeviceHolders {
-    /// `None`: there is no kubelet to ask.
-    ask: Option<AskHolders>,
-    query: BackgroundQuery<Answer>,
-    is_asked: bool,
-    last_allocation: Option<Instant>,
-    /// When to ask again.
-    due: Option<Instant>,
+    ask: Arc<AskHolders>,
+    /// The answer that is awaited.
+    answer: Option<Later<Option<Arc<Attribution>>>>,
     pub(crate) pause: Duration,
 }
 
 impl DeviceHolders {
     /// A question to nobody: the answer is always `None`.
     pub(crate) fn unknown() -> DeviceHolders {
-        let query = BackgroundQuery::new("device holders", "removed devices stay listed");
-        let (is_asked, last_allocation) = (false, None);
-        DeviceHolders { ask: None, query, is_asked, last_allocation, due: None, pause: PAUSE }
+        let missing = || std::future::ready(Err(FailureReason::Missing));
+        DeviceHolders::new(Box::new(move |_| Box::pin(missing())))
     }
 
     /// A question that `ask` answers.
     pub(crate) fn new(ask: AskHolders) -> DeviceHolders {
-        DeviceHolders { ask: Some(ask), ..DeviceHolders::unknown() }
+        DeviceHolders { ask: Arc::new(ask), answer: None, pause: PAUSE }
     }
 
     /// Whether an answer is awaited.
     pub(crate) fn is_asked(&self) -> bool {
-        self.is_asked
+        self.answer.is_some()
     }
 
-    /// Asks. While an earlier question hangs, no other is asked.
+    /// Asks. A kubelet that does not answer now is asked again.
     pub(crate) fn ask(&mut self, last_allocation: Option<Instant>) {
-        (self.is_asked, self.last_allocation) = (true, last_allocation);
+        let (ask, pause) = (Arc::clone(&self.ask), self.pause);
+        self.answer = Some(Box::pin(async move {
+            loop {
+                match ask(last_allocation).await {
+                    Ok(holders) => return Some(holders),
+                    Err(FailureReason::Missing | FailureReason::Refused) => return None,
+                    Err(_) => sleep(pause).await,
+                }
+            }
+        }));
     }
 
-    /// Waits for the answer: `None` if nobody reports holders. A kubelet that does not answer now is
-    /// asked again. Never completes if nothing was asked. Cancel safe.
+    /// Waits for the answer: `None` if nobody reports holders. Never completes if nothing was asked.
+    /// Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Arc<Attribution>> {
-        if !self.is_asked {
-            return std::future::pending().await;
-        }
-        let answer = loop {
-            let Some(ask) = &self.ask else { break None };
-            if let Some(due) = self.due {
-                sleep_until(due).await;
-                self.due = None;
-            }
-            if !self.query.is_running() {
-                let (ask, last_allocation) = (Arc::clone(ask), self.last_allocation);
-                self.query.start(move || ask(last_allocation));
-            }
-            match self.query.answer().await {
-                Ok(holders) => break Some(holders),
-                Err(FailureReason::Missing | FailureReason::Refused) => break None,
-                Err(_) => self.due = Some(Instant::now() + self.pause),
-            }
-        };
-        self.is_asked = false;
-        answer
+        let Some(answer) = &mut self.answer else { return std::future::pending().await };
+        let holders = answer.await;
+        self.answer = None;
+        holders
     }
 }
 
@@ -113,6 +101,11 @@ mod tests {
         Arc::new(attribution(&[("example.com/gpu", r"PCI\A\0")]))
     }
 
+    fn asking(answer: impl Fn() -> Option<Answer> + Send + Sync + 'static) -> DeviceHolders {
+        let answer = move || std::future::ready(answer().unwrap());
+        DeviceHolders::new(Box::new(move |_| Box::pin(answer())))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn without_a_kubelet_nothing_is_known() {
         let mut holders = DeviceHolders::unknown();
@@ -130,25 +123,21 @@ mod tests {
         use FailureReason::{Exhausted, Other, Timeout};
         let answers = [Err(Timeout), Err(Exhausted), Err(Other), Ok(held())].into_iter();
         let answers = Mutex::new(answers);
-        let ask = move |_| answers.lock().unwrap().next().unwrap();
         let pause = Duration::from_millis(5);
-        let mut holders = DeviceHolders { pause, ..DeviceHolders::new(Arc::new(ask)) };
+        let mut holders = DeviceHolders { pause, ..asking(move || answers.lock().unwrap().next()) };
         holders.ask(None);
         // Whoever waits may do something else in between.
         while tokio::time::timeout(pause / 2, holders.next()).await.is_err() {
             assert!(holders.is_asked());
         }
         assert!(!holders.is_asked());
-        holders.ask = None;
-        holders.ask(None);
-        assert_eq!(holders.next().await, None);
     }
 
     /// It never reports holders, so only the grace period decides.
     #[tokio::test]
     async fn a_kubelet_that_refuses_is_not_asked_again() {
         for reason in [FailureReason::Missing, FailureReason::Refused] {
-            let mut holders = DeviceHolders::new(Arc::new(move |_| Err(reason)));
+            let mut holders = asking(move || Some(Err(reason)));
             holders.ask(None);
             assert_eq!(holders.next().await, None);
         }
@@ -157,8 +146,7 @@ mod tests {
     #[tokio::test]
     async fn an_endpoint_that_does_not_exist_answers_that_nothing_is_known() {
         let path = if cfg!(windows) { r"\\.\pipe\no-kubelet" } else { "/nowhere/kubelet.sock" };
-        let endpoint = kubelet::pod_resources::Endpoint::new(path).unwrap();
-        let ask = ask_kubelet(Arc::new(PodAttribution::new(endpoint)));
+        let ask = ask_kubelet(Arc::new(PodAttribution::new(path.into())));
         let mut holders = DeviceHolders::new(ask);
         holders.ask(None);
         assert_eq!(holders.next().await, None);

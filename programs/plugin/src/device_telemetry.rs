@@ -16,7 +16,7 @@ use node::daemon::latest_answer::LatestAnswer;
 use node::daemon::read_schedule::HostKind;
 
 /// Reads adapters. It blocks, perhaps forever.
-type ReadTelemetry = Box<dyn Fn(&[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> + Send + Sync>;
+type ReadTelemetry = Box<dyn FnMut(&[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> + Send>;
 
 /// The shortest time between the beginnings of two readings.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -25,17 +25,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_millis(500);
 
 /// The values of the adapters that could be read.
-type Values = Arc<BTreeMap<Luid, Telemetry>>;
-
-/// The values of one reading.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reading {
-    /// The adapters that could be read.
-    pub(crate) values: Values,
-    /// How long ago the reading began; `None` before the first one has ended. It grows while a
-    /// driver hangs.
-    pub(crate) age: Option<Duration>,
-}
+pub(crate) type Values = Arc<BTreeMap<Luid, Telemetry>>;
 
 /// Reads the devices of a host.
 pub(crate) struct DeviceTelemetry {
@@ -59,7 +49,7 @@ impl DeviceTelemetry {
     fn new(read: Option<ReadTelemetry>) -> DeviceTelemetry {
         let failures = Arc::<AtomicU64>::default();
         let counter = Arc::clone(&failures);
-        let answers = read.map(|read| {
+        let answers = read.map(|mut read| {
             let ask = move |luids: Vec<Luid>| {
                 let value = |(luid, result): (Luid, io::Result<Telemetry>)| match result {
                     Ok(telemetry) => Some((luid, telemetry)),
@@ -72,16 +62,15 @@ impl DeviceTelemetry {
                 Some(Arc::new(read(&luids).into_iter().filter_map(value).collect()))
             };
             let query = BackgroundQuery::new("telemetry", "metrics have the last known values");
-            LatestAnswer::new(query, INTERVAL, LIMIT, Arc::new(ask))
+            LatestAnswer::new(query, INTERVAL, LIMIT, Box::new(ask))
         });
         DeviceTelemetry { answers, failures }
     }
 
-    /// Reads these adapters, if the last reading is old enough and has ended.
-    pub(crate) async fn read(&self, luids: Vec<Luid>) -> Reading {
-        let Some(answers) = &self.answers else { return Reading::default() };
-        let answer = answers.get(luids).await;
-        answer.map_or_else(Reading::default, |(values, age)| Reading { values, age: Some(age) })
+    /// Reads these adapters, if the last reading is old enough and has ended. Returns the values of
+    /// the last reading that has ended, and how long ago it began, which grows while a driver hangs.
+    pub(crate) async fn read(&self, luids: Vec<Luid>) -> Option<(Values, Duration)> {
+        self.answers.as_ref()?.get(luids).await
     }
 
     /// How many adapters could not be read, and how many readings took longer than a caller waits.
@@ -111,8 +100,8 @@ mod tests {
             };
             luids.iter().map(|luid| (*luid, result(luid))).collect()
         })));
-        let reading = telemetry.read(vec![LUID, Luid(8)]).await;
-        let celsius: Vec<_> = reading.values.values().map(|t| t.temperature_celsius).collect();
+        let (values, _age) = telemetry.read(vec![LUID, Luid(8)]).await.unwrap();
+        let celsius: Vec<_> = values.values().map(|t| t.temperature_celsius).collect();
         assert_eq!(celsius, [Some(50.0)]);
         assert_eq!(telemetry.failures(), [("other", 1), ("timeout", 0)]);
     }
@@ -120,8 +109,7 @@ mod tests {
     #[tokio::test]
     async fn an_inventory_has_no_telemetry() {
         let telemetry = DeviceTelemetry::of(HostKind::Inventory);
-        let reading = telemetry.read(vec![LUID]).await;
-        assert!(reading.values.is_empty() && reading.age.is_none());
+        assert!(telemetry.read(vec![LUID]).await.is_none());
     }
 
     #[cfg(windows)]
@@ -131,7 +119,8 @@ mod tests {
         let end = std::time::Instant::now() + Duration::from_secs(120);
         // Loading the libraries may take longer than a caller waits.
         loop {
-            let values = telemetry.read(vec![Luid(i64::MAX)]).await.values;
+            let read = telemetry.read(vec![Luid(i64::MAX)]).await;
+            let values = read.map(|(values, _age)| values).unwrap_or_default();
             assert!(values.values().all(|values| *values == Telemetry::default()));
             // Windows refuses to open it. Wine opens it, and knows nothing about it.
             if telemetry.failures()[0].1 > 0 || !values.is_empty() {

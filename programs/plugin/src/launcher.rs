@@ -2,31 +2,23 @@
 //!
 //! If it cannot be provided, the log and the status give the reason, and devices are still allocated.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::anyhow;
 use devices::Catalog;
 use node::cli::Failure;
-use node::daemon::background_query::BackgroundQuery;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-/// Writes the files on this host, or says why it cannot. It blocks, perhaps forever.
-pub(crate) type ProvideLauncher = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
+/// Writes the files on this host, or says why it cannot.
+pub(crate) type ProvideLauncher = Box<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
 /// When to try again to provide files that could not be provided. Until then, containers that start
 /// do not get them.
 pub(crate) const RETRY: Duration = Duration::from_secs(10);
 
-/// How long the start, and each read of the host, waits for the files. Writing them takes
-/// milliseconds, unless something holds a file.
-const WRITE_LIMIT: Duration = Duration::from_secs(1);
-
 /// The files of this node.
 pub(crate) struct NodeLauncher {
     /// `None`: the host is an inventory, which has all files.
     provide: Option<ProvideLauncher>,
-    query: BackgroundQuery<Result<(), Failure>>,
     /// Why the files cannot be provided.
     problem: Option<String>,
     retry_at: Option<Instant>,
@@ -35,28 +27,17 @@ pub(crate) struct NodeLauncher {
 impl NodeLauncher {
     /// The files that `provide` writes.
     pub(crate) fn new(provide: Option<ProvideLauncher>) -> NodeLauncher {
-        let query = BackgroundQuery::new("launcher files", "containers get no directx-visible");
-        NodeLauncher { provide, query, problem: None, retry_at: None }
+        NodeLauncher { provide, problem: None, retry_at: None }
     }
 
     /// Provides the files if a resource of `catalog` has them. Files that were damaged or removed
     /// are written again.
-    pub(crate) async fn update(&mut self, catalog: &Catalog) {
-        let Some(provide) = self.provide.clone().filter(|_| catalog.mounts_launcher()) else {
+    pub(crate) fn update(&mut self, catalog: &Catalog) {
+        let Some(provide) = self.provide.as_ref().filter(|_| catalog.mounts_launcher()) else {
             (self.problem, self.retry_at) = (None, None);
             return;
         };
-        // Only the first attempt waits for a write that hangs.
-        let mut limit = Duration::ZERO;
-        if !self.query.is_running() {
-            self.query.start(move || provide());
-            limit = WRITE_LIMIT;
-        }
-        let written = timeout(limit, self.query.answer()).await.unwrap_or_else(|_elapsed| {
-            let error = anyhow!("the files are not written after {WRITE_LIMIT:?}");
-            Err(Failure::runtime(error).hint("look for an antivirus program that locks them"))
-        });
-        let problem = written.err().map(|failure| {
+        let problem = provide().err().map(|failure| {
             let (error, hint) = (failure.chain(), failure.hint_text().unwrap_or_default());
             format!("directx-visible is not mounted: {error}; hint: {hint}")
         });
@@ -92,14 +73,15 @@ pub(crate) fn of_this_host() -> NodeLauncher {
         is_protected: |path| Ok(win32::directory_access::directory_writers(path)?.is_empty()),
     };
     let folder = LauncherFolder::new(folder_of_this_host(), node::cli::launcher_sources(), rights);
-    NodeLauncher::new(Some(Arc::new(move || folder.provide())))
+    NodeLauncher::new(Some(Box::new(move || folder.provide())))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
-    use std::sync::{Mutex, mpsc};
 
+    use anyhow::anyhow;
     use node::daemon::test_log::Log;
 
     use super::*;
@@ -112,8 +94,8 @@ mod tests {
         Catalog::new(config.policy)
     }
 
-    #[tokio::test]
-    async fn the_files_are_provided_only_where_they_are_configured_and_a_problem_is_logged_once() {
+    #[test]
+    fn the_files_are_provided_only_where_they_are_configured_and_a_problem_is_logged_once() {
         let calls = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&calls);
         // The second and third call fail.
@@ -121,45 +103,21 @@ mod tests {
             1 | 2 => Err(Failure::runtime(anyhow!("no space")).hint("make room")),
             _ => Ok(()),
         };
-        let mut launcher = NodeLauncher::new(Some(Arc::new(provide)));
+        let mut launcher = NodeLauncher::new(Some(Box::new(provide)));
         let log = Log::start();
-        launcher.update(&catalog("")).await;
+        launcher.update(&catalog(""));
         assert_eq!(calls.load(Ordering::Relaxed), 0);
         let on = catalog("visibility: launcher");
-        launcher.update(&on).await;
+        launcher.update(&on);
         assert_eq!(launcher.notice(), None);
-        launcher.update(&on).await;
-        launcher.update(&on).await;
+        launcher.update(&on);
+        launcher.update(&on);
         let notice = launcher.notice().unwrap();
         assert_eq!(notice, "directx-visible is not mounted: no space; hint: make room");
-        launcher.update(&on).await;
+        launcher.update(&on);
         assert_eq!((launcher.notice(), calls.load(Ordering::Relaxed)), (None, 4));
         let text = log.text();
         assert_eq!(text.matches("cannot provide directx-visible").count(), 1, "{text}");
         assert_eq!(text.matches("provided again").count(), 1, "{text}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_write_that_hangs_is_a_problem_until_it_ends_and_is_not_repeated() {
-        let (release, released) = mpsc::channel::<()>();
-        let (released, runs) = (Mutex::new(released), Arc::new(AtomicU32::new(0)));
-        let count = Arc::clone(&runs);
-        let mut launcher = NodeLauncher::new(Some(Arc::new(move || {
-            count.fetch_add(1, Ordering::Relaxed);
-            released.lock().unwrap().recv().unwrap();
-            Ok(())
-        })));
-        let on = catalog("visibility: launcher");
-        for _ in 0..2 {
-            launcher.update(&on).await;
-            let notice = launcher.notice().unwrap();
-            assert!(notice.contains("not written after 1s"), "{notice}");
-        }
-        tokio::time::resume();
-        release.send(()).unwrap();
-        while launcher.notice().is_some() {
-            launcher.update(&on).await;
-        }
-        assert_eq!(runs.load(Ordering::Relaxed), 1);
     }
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use devices::printable::{printable, printable_display};
 use devices::{Criteria, Device, Filter, Health, RuntimeFile, Selection, discover};
 use node::cli::{Failure, OutputFormat};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use node::daemon::change_log;
 
@@ -32,83 +32,38 @@ pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
     let selection = discover(&snapshot, Criteria { filter: arguments.filter, ..Criteria::ALL });
     match arguments.output {
         OutputFormat::Text => node::cli::print(&text(&selection)),
-        OutputFormat::Json => node::cli::print_json(&Report::of(&selection)),
+        OutputFormat::Json => node::cli::print_json(&document(&selection)),
     }
 }
 
 /// The JSON document.
-#[derive(Serialize)]
-struct Report {
-    devices: Vec<DeviceView>,
-    skipped: Vec<SkippedView>,
+fn document(selection: &Selection) -> Value {
+    let skipped = selection.skipped.iter();
+    let skipped = skipped.map(|s| json!({"luid": s.luid.0, "reason": s.reason.to_string()}));
+    json!({
+        "devices": selection.devices.iter().map(device_json).collect::<Value>(),
+        "skipped": skipped.collect::<Value>(),
+    })
 }
 
-#[allow(clippy::struct_excessive_bools, reason = "the published JSON has these fields")]
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DeviceView {
-    id: String,
-    luid: i64,
-    description: String,
-    vendor: String,
-    manufacturer: String,
-    location_path: String,
-    driver_registry_key: String,
-    driver_store_path: String,
-    integrated: bool,
-    detachable: bool,
-    supports_display: bool,
-    supports_compute: bool,
-    healthy: bool,
-    runtime_files: Vec<FileView>,
-    runtime_files_wow64: Vec<FileView>,
-}
-
-#[derive(Serialize)]
-struct FileView {
-    source: String,
-    destination: String,
-}
-
-#[derive(Serialize)]
-struct SkippedView {
-    luid: i64,
-    reason: String,
-}
-
-impl Report {
-    fn of(selection: &Selection) -> Report {
-        let skipped = selection.skipped.iter();
-        Report {
-            devices: selection.devices.iter().map(DeviceView::of).collect(),
-            skipped: skipped
-                .map(|s| SkippedView { luid: s.luid.0, reason: s.reason.to_string() })
-                .collect(),
-        }
-    }
-}
-
-impl DeviceView {
-    fn of(device: &Device) -> DeviceView {
-        let location = device.location_path.as_ref();
-        DeviceView {
-            id: device.id.to_string(),
-            luid: device.luid.0,
-            description: device.description.clone(),
-            vendor: device.vendor.to_string(),
-            manufacturer: device.manufacturer.clone(),
-            location_path: location.map(ToString::to_string).unwrap_or_default(),
-            driver_registry_key: driver_key(device),
-            driver_store_path: store_path(device).to_owned(),
-            integrated: device.integrated,
-            detachable: device.detachable,
-            supports_display: device.display,
-            supports_compute: device.compute,
-            healthy: device.health.is_healthy(),
-            runtime_files: files(&device.runtime_files.system32),
-            runtime_files_wow64: files(&device.runtime_files.wow64),
-        }
-    }
+fn device_json(device: &Device) -> Value {
+    json!({
+        "id": device.id.as_str(),
+        "luid": device.luid.0,
+        "description": device.description,
+        "vendor": device.vendor.to_string(),
+        "manufacturer": device.manufacturer,
+        "locationPath": device.location_path.as_ref().map_or("", |path| path.as_str()),
+        "driverRegistryKey": driver_key(device),
+        "driverStorePath": store_path(device),
+        "integrated": device.integrated,
+        "detachable": device.detachable,
+        "supportsDisplay": device.display,
+        "supportsCompute": device.compute,
+        "healthy": device.health.is_healthy(),
+        "runtimeFiles": files_json(&device.runtime_files.system32),
+        "runtimeFilesWow64": files_json(&device.runtime_files.wow64),
+    })
 }
 
 fn driver_key(device: &Device) -> String {
@@ -119,13 +74,9 @@ fn store_path(device: &Device) -> &str {
     device.driver_store.as_ref().map_or("", |store| store.path.as_str())
 }
 
-fn files(list: &[RuntimeFile]) -> Vec<FileView> {
-    list.iter()
-        .map(|file| FileView {
-            source: file.source.to_string(),
-            destination: file.destination.to_string(),
-        })
-        .collect()
+fn files_json(files: &[RuntimeFile]) -> Value {
+    let json = |file: &RuntimeFile| json!({"source": file.source.to_string(), "destination": file.destination.to_string()});
+    files.iter().map(json).collect()
 }
 
 /// The text report.

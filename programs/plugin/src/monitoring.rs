@@ -6,24 +6,23 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::metrics::Format;
 use anyhow::Context as _;
-use bytes::Bytes;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use kubelet::Readiness;
 use kubelet::status::StatusReport;
 use node::cli::Failure;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use node::daemon::change_log::RepeatedText;
 use node::daemon::event_loop;
 
-use self::server::{LIMITS, serve};
+use self::server::{LIFETIME, serve};
 use crate::scrape::ScrapeSources;
 use crate::status;
 
@@ -39,10 +38,6 @@ const RETRY: Duration = Duration::from_secs(5);
 /// How long the thread of an event loop may take to show that it runs.
 const ALIVE_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long a scrape is answered with the text of the one before, so that many clients cost no
-/// more than one.
-const FRESH: Duration = Duration::from_millis(500);
-
 /// What the pages show.
 pub(crate) struct Sources {
     /// The event loop that serves the kubelet.
@@ -53,9 +48,9 @@ pub(crate) struct Sources {
 
 /// Starts to serve the pages.
 pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure> {
-    let pages = Arc::new(MonitoringPages { sources, texts: Mutex::default() });
+    let sources = Arc::new(sources);
     serve_pages(address, "/metrics, /healthz and /readyz", move |request| {
-        Arc::clone(&pages).answer(request)
+        Arc::clone(&sources).answer(request)
     })
 }
 
@@ -81,7 +76,7 @@ async fn listen<F: Future<Output = Page> + Send + 'static>(
 ) {
     let mut failures = RepeatedText::default();
     loop {
-        let ended = async { serve(bind(address, pages)?, LIMITS, answer.clone()).await };
+        let ended = async { serve(bind(address, pages)?, LIFETIME, answer.clone()).await };
         if let Err(error) = ended.await
             && failures.is_due(&error.to_string())
         {
@@ -114,48 +109,31 @@ pub async fn health(event_loop: &Handle) -> Page {
     text(StatusCode::SERVICE_UNAVAILABLE, reason)
 }
 
-struct MonitoringPages {
-    sources: Sources,
-    texts: Mutex<[Option<(Instant, Bytes)>; 2]>,
-}
-
-impl MonitoringPages {
+impl Sources {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Page {
         match request.uri().path() {
             "/metrics" => self.metrics(Format::accepted(request.headers())).await,
-            "/healthz" => health(&self.sources.event_loop).await,
+            "/healthz" => health(&self.event_loop).await,
             "/readyz" => self.readiness(),
             _ => text(StatusCode::NOT_FOUND, "no such page\n"),
         }
     }
 
     async fn metrics(&self, format: Format) -> Page {
-        let index = match format {
-            Format::Prometheus => 0,
-            Format::OpenMetrics => 1,
-        };
-        let mut texts = self.texts.lock().await;
-        let fresh = texts[index].as_ref().filter(|(at, _)| at.elapsed() < FRESH);
-        let body = if let Some((_, body)) = fresh {
-            body.clone()
-        } else {
-            let readiness = self.sources.readiness.borrow().clone();
-            let body = Bytes::from(self.sources.scrape.text(&readiness, format).await);
-            texts[index] = Some((Instant::now(), body.clone()));
-            body
-        };
-        page(StatusCode::OK, format.content_type(), body)
+        let readiness = self.readiness.borrow().clone();
+        let text = self.scrape.text(&readiness, format).await;
+        page(StatusCode::OK, format.content_type(), text.into())
     }
 
     /// Whether a kubelet has the current list of every resource, otherwise the reason.
     fn readiness(&self) -> Page {
         let now = tokio::time::Instant::now();
-        let report = StatusReport::of(&self.sources.readiness.borrow(), now);
-        let (status, first) = if report.is_ready() {
+        let readiness = self.readiness.borrow().clone();
+        let (status, first) = if readiness.is_ready() {
             (StatusCode::OK, "ready\n")
         } else {
             (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
         };
-        text(status, first.to_owned() + &status::status_lines(&report))
+        text(status, first.to_owned() + &status::status_lines(StatusReport::of(&readiness, now)))
     }
 }

@@ -24,7 +24,7 @@ use crate::published_devices::{KnownSets, PublishedDevices};
 use node::daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
 use node::daemon::change_log::{self, RepeatedText};
 use node::daemon::config_reload::{ConfigChange, ConfigReload};
-use node::daemon::gpu_uuids::{GpuUuidReader, GpuUuids};
+use node::daemon::gpu_uuids::GpuUuidReader;
 use node::daemon::hcs_schemas::HcsSchemaReader;
 use node::daemon::host_access::HostAccess;
 use node::daemon::read_schedule::Cause;
@@ -91,17 +91,6 @@ impl From<NodeDevicesError> for Failure {
             other => Failure::runtime(other),
         }
     }
-}
-
-/// What changes the set.
-enum Event {
-    Read(Box<Read>),
-    Schemas(Vec<HcsSchema>),
-    Uuids(GpuUuids),
-    LauncherDue,
-    ReviewDue,
-    Holders(Option<Arc<Attribution>>),
-    Configuration(ConfigChange),
 }
 
 impl NodeDevices {
@@ -190,9 +179,9 @@ impl NodeDevices {
 
     /// Provides `directx-visible` from now on.
     #[cfg(any(windows, test))]
-    pub(crate) async fn provide_launcher(&mut self, launcher: NodeLauncher) {
+    pub(crate) fn provide_launcher(&mut self, launcher: NodeLauncher) {
         self.launcher = launcher;
-        self.update_launcher().await;
+        self.update_launcher();
     }
 
     /// Writes the CDI specification from now on, if containers get its device.
@@ -229,60 +218,41 @@ impl NodeDevices {
     /// possible.
     pub async fn run(mut self) -> NodeDevicesError {
         loop {
-            match self.event().await {
-                Ok(Event::Read(read)) => {
-                    self.update_launcher().await;
-                    if let Err(error) = self.apply_read(*read) {
-                        return error;
-                    }
-                }
-                Ok(Event::Schemas(schemas)) => {
-                    self.snapshot.host.hcs_schemas.clone_from(&schemas);
-                    self.schemas = Some(schemas);
-                    self.advance();
-                }
-                Ok(Event::Uuids(uuids)) => {
-                    self.snapshot.gpu_uuids = uuids;
-                    self.advance();
-                }
-                Ok(Event::LauncherDue) => self.update_launcher().await,
-                Ok(Event::ReviewDue) => self.holders.ask(self.published.last_allocation()),
-                Ok(Event::Holders(holders)) => self.review(holders.as_deref()),
-                Ok(Event::Configuration(ConfigChange::Ended)) => {
-                    return NodeDevicesError::ConfigWatch;
-                }
-                Ok(Event::Configuration(change)) => self.apply_configuration(change).await,
-                Err(ended) => return ended.into(),
+            if let Err(error) = self.follow_next().await {
+                return error;
             }
         }
     }
 
-    async fn event(&mut self) -> Result<Event, ReaderEnded> {
+    /// Waits for the next change of what the set depends on, and applies it.
+    async fn follow_next(&mut self) -> Result<(), NodeDevicesError> {
         let deadlines = [self.published.set().deadline(), self.outdated.due()];
-        let deadline = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
-        let origin = self.origin;
-        let review_due = async {
-            match deadline {
-                Some(Moment(at)) => tokio::time::sleep_until(origin + at).await,
-                None => std::future::pending().await,
-            }
-        };
-        let retry_at = self.launcher.retry_at();
-        let launcher_due = async {
-            match retry_at {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
+        let review_due = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
+        let review_due = review_due.map(|Moment(at)| self.origin + at);
         tokio::select! {
-            read = self.reader.next() => read.map(Event::Read),
-            schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
-            uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
-            holders = self.holders.next() => Ok(Event::Holders(holders)),
-            () = review_due => Ok(Event::ReviewDue),
-            () = launcher_due => Ok(Event::LauncherDue),
-            change = self.configuration.next() => Ok(Event::Configuration(change)),
+            read = self.reader.next() => {
+                let read = read?;
+                self.update_launcher();
+                self.apply_read(*read)?;
+            }
+            schemas = self.schema_reader.next() => {
+                self.snapshot.host.hcs_schemas.clone_from(&schemas);
+                self.schemas = Some(schemas);
+                self.advance();
+            }
+            uuids = self.uuid_reader.next() => {
+                self.snapshot.gpu_uuids = uuids;
+                self.advance();
+            }
+            holders = self.holders.next() => self.review(holders.as_deref()),
+            () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
+            () = reached(self.launcher.retry_at()) => self.update_launcher(),
+            change = self.configuration.next() => match change {
+                ConfigChange::Ended => return Err(NodeDevicesError::ConfigWatch),
+                change => self.apply_configuration(change),
+            },
         }
+        Ok(())
     }
 
     /// Publishes the set of a new snapshot. After a failed read the current devices stay.
@@ -320,9 +290,9 @@ impl NodeDevices {
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
     fn publish_first(&mut self) -> Result<(), NodeDevicesError> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
-        let lists = checked(lists(&set))?;
+        let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         change_log::log_changes(None, &set);
-        self.publish(set, lists);
+        self.publish(set, lists.into_iter().map(Ok));
         self.published.set_known();
         self.find_outdated();
         Ok(())
@@ -330,16 +300,16 @@ impl NodeDevices {
 
     /// Applies a valid configuration. Afterwards the status reports the outcome, also that of an
     /// invalid configuration.
-    async fn apply_configuration(&mut self, change: ConfigChange) {
+    fn apply_configuration(&mut self, change: ConfigChange) {
         if let ConfigChange::Valid(config) = change {
             let catalog = Catalog::new(config.policy.clone());
             // The files exist before a container can get them.
-            self.launcher.update(&catalog).await;
+            self.launcher.update(&catalog);
             match self.reconfigure(catalog) {
                 Ok(()) => self.configuration.applied(*config),
                 Err(error) => self.configuration.rejected(&error.into()),
             }
-            self.update_launcher().await;
+            self.update_launcher();
         }
         self.serve_rejected_configuration();
     }
@@ -347,7 +317,7 @@ impl NodeDevices {
     /// Hands the reason why the newest configuration is not active to the supervisor.
     fn serve_rejected_configuration(&self) {
         let rejected = self.configuration.last_error();
-        self.serve(|served| &mut served.rejected_configuration, rejected);
+        self.serve(|served| &mut served.notes.rejected_configuration, rejected);
     }
 
     /// Hands a value to the supervisor, if it differs.
@@ -365,7 +335,7 @@ impl NodeDevices {
     fn reconfigure(&mut self, catalog: Catalog) -> Result<(), NodeDevicesError> {
         let before = self.published.set();
         let set = before.reconfigured(catalog.offer(&self.snapshot));
-        let lists = checked(lists(&set))?;
+        let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         if self.published.pending().is_none() {
             change_log::log_changes(Some(&before), &set);
         }
@@ -375,7 +345,7 @@ impl NodeDevices {
         self.catalog = catalog;
         self.resources = self.resources_of(&set);
         // A new resource has its list before it is registered.
-        self.publish(set, lists);
+        self.publish(set, lists.into_iter().map(Ok));
         self.serve_resources();
         Ok(())
     }
@@ -418,11 +388,15 @@ impl NodeDevices {
     /// its list.
     fn publish_next(&self, before: &DeviceSet, set: DeviceSet) {
         change_log::log_changes(Some(before), &set);
-        let lists = lists(&set).collect();
+        let lists: Vec<_> = lists(&set).collect();
         self.publish(set, lists);
     }
 
-    fn publish(&self, set: DeviceSet, lists: Vec<Result<DeviceList, NodeDevicesError>>) {
+    fn publish(
+        &self,
+        set: DeviceSet,
+        lists: impl IntoIterator<Item = Result<DeviceList, NodeDevicesError>>,
+    ) {
         self.update_cdi(&set);
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
         self.published.publish(set);
@@ -446,20 +420,28 @@ impl NodeDevices {
 
     /// Hands the containers with a driver that was replaced to the status.
     fn serve_outdated(&self) {
-        self.serve(|served| &mut served.outdated, self.outdated.containers());
+        self.serve(|served| &mut served.notes.outdated, self.outdated.containers());
     }
 
     /// Provides `directx-visible`, and hands the reason why containers do not get it to the status.
-    async fn update_launcher(&mut self) {
-        self.launcher.update(&self.catalog).await;
+    fn update_launcher(&mut self) {
+        self.launcher.update(&self.catalog);
         let notices = self.launcher.notice().into_iter().collect();
-        self.serve(|served| &mut served.notices, notices);
+        self.serve(|served| &mut served.notes.notices, notices);
     }
 
     /// Hands the resources to the supervisor.
     fn serve_resources(&self) {
         let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn kubelet::Resource>);
         self.served.send_modify(|served| served.resources = resources.collect());
+    }
+}
+
+/// Waits until this time, or forever.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -476,13 +458,6 @@ fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, NodeDevices
             list,
         })
     })
-}
-
-/// All lists, or the first error.
-fn checked(
-    lists: impl Iterator<Item = Result<DeviceList, NodeDevicesError>>,
-) -> Result<Vec<Result<DeviceList, NodeDevicesError>>, NodeDevicesError> {
-    lists.map(|list| list.map(Ok)).collect()
 }
 
 #[cfg(test)]

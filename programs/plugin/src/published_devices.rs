@@ -13,23 +13,28 @@ use node::daemon::adapter_reader::Activity;
 #[derive(Clone)]
 pub(crate) struct PublishedDevices {
     sets: watch::Sender<Arc<DeviceSet>>,
-    /// What the reader is doing, until there is a first snapshot.
-    first_discovery: Arc<Mutex<Option<Activity>>>,
     metrics: PluginMetrics,
-    last_allocation: watch::Sender<Option<Instant>>,
-    allocated_drivers: Arc<Mutex<AllocatedDrivers>>,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    /// What the reader is doing, until there is a first snapshot.
+    first_discovery: Option<Activity>,
+    last_allocation: Option<Instant>,
+    allocated_drivers: AllocatedDrivers,
 }
 
 impl PublishedDevices {
     /// Publishes a set before the first snapshot, while the reader is doing `activity`.
     pub(crate) fn unknown(set: DeviceSet, activity: Activity) -> PublishedDevices {
-        PublishedDevices {
-            sets: watch::Sender::new(Arc::new(set)),
-            first_discovery: Arc::new(Mutex::new(Some(activity))),
-            metrics: PluginMetrics::default(),
-            last_allocation: watch::Sender::default(),
-            allocated_drivers: Arc::default(),
-        }
+        let state = State {
+            first_discovery: Some(activity),
+            last_allocation: None,
+            allocated_drivers: AllocatedDrivers::default(),
+        };
+        let sets = watch::Sender::new(Arc::new(set));
+        let state = Arc::new(Mutex::new(state));
+        PublishedDevices { sets, metrics: PluginMetrics::default(), state }
     }
 
     /// The current set.
@@ -39,7 +44,7 @@ impl PublishedDevices {
 
     /// Replaces the set.
     pub(crate) fn publish(&self, set: DeviceSet) {
-        self.allocated_drivers().follow(&set);
+        self.state().allocated_drivers.follow(&set);
         self.sets.send_replace(Arc::new(set));
     }
 
@@ -50,8 +55,7 @@ impl PublishedDevices {
 
     /// Why the devices are not known yet; `None` if they are.
     pub(crate) fn pending(&self) -> Option<String> {
-        let activity = self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner);
-        let activity = activity.as_ref()?.text();
+        let activity = self.state().first_discovery.as_ref()?.text();
         Some(format!("the first discovery has not completed: {activity}"))
     }
 
@@ -62,39 +66,40 @@ impl PublishedDevices {
 
     /// Records that these slots of the resource were allocated now.
     pub(crate) fn allocated(&self, resource: &ResourceDevices, slots: &[String]) {
-        self.allocated_drivers().record(resource, slots.iter().map(String::as_str));
-        self.last_allocation.send_replace(Some(Instant::now()));
+        let mut state = self.state();
+        state.allocated_drivers.record(resource, slots.iter().map(String::as_str));
+        state.last_allocation = Some(Instant::now());
     }
 
     /// Whether a slot was allocated with another driver than its device has in `set`.
     pub(crate) fn is_outdated(&self, set: &DeviceSet, resource: &ResourceName, slot: &str) -> bool {
-        self.allocated_drivers().outdated_slot(set, resource, slot).is_some()
+        self.state().allocated_drivers.outdated_slot(set, resource, slot).is_some()
     }
 
     /// The slots that were allocated with another driver than their device has.
     pub(crate) fn outdated_slots(&self) -> Vec<OutdatedSlot> {
         let set = self.set();
-        self.allocated_drivers().outdated(&set)
+        self.state().allocated_drivers.outdated(&set)
     }
 
     /// Forgets the allocation of a slot, because its container has ended.
     pub(crate) fn forget_allocation(&self, resource: &ResourceName, slot: &str) {
-        self.allocated_drivers().forget(resource, slot);
+        self.state().allocated_drivers.forget(resource, slot);
     }
 
-    fn allocated_drivers(&self) -> MutexGuard<'_, AllocatedDrivers> {
+    fn state(&self) -> MutexGuard<'_, State> {
         // Every change under this lock is complete, so a poisoned lock still holds a valid state.
-        self.allocated_drivers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// When devices were allocated the last time.
     pub(crate) fn last_allocation(&self) -> Option<Instant> {
-        *self.last_allocation.borrow()
+        self.state().last_allocation
     }
 
     /// The devices are known from now on.
     pub(crate) fn set_known(&self) {
-        *self.first_discovery.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.state().first_discovery = None;
     }
 }
 

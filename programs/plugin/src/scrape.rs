@@ -8,11 +8,10 @@ use crate::metrics::{Format, Holder, Scrape, render};
 use devices::{DeviceSet, Luid};
 use kubelet::Readiness;
 use kubelet::pod_resources::{Attribution, PodAttribution};
-use kubelet::status::Phase;
 use tokio::sync::watch;
-use win32::container_processes::ContainerProcess;
+use win32::container_processes::ContainerName;
 
-use crate::container_processes::{self, ContainerProcesses};
+use crate::container_processes::ContainerProcesses;
 use crate::device_telemetry::DeviceTelemetry;
 use crate::published_devices::PublishedDevices;
 use node::daemon::config_reload::ReloadStatus;
@@ -41,35 +40,26 @@ impl ScrapeSources {
         let luids = devices.resources.iter().flat_map(|resource| resource.entries());
         let luids: BTreeSet<Luid> = luids.map(|entry| entry.device.luid).collect();
         let luids: Vec<Luid> = luids.into_iter().collect();
-        let (processes, telemetry) = tokio::join!(
-            self.container_processes(pods.as_deref(), &own),
-            self.telemetry.read(luids),
-        );
-        let resource = |r: &kubelet::ResourceReadiness| {
-            let delivered = r.phase == Phase::Ready && r.pending.is_none();
-            (r.name.clone(), delivered)
-        };
-        let resources: Vec<_> = readiness.resources.iter().map(resource).collect();
-        let registrations: Vec<_> = readiness
-            .resources
-            .iter()
-            .flat_map(|r| r.registrations.iter().map(|(cause, n)| (r.name.clone(), *cause, *n)))
-            .collect();
+        let containers = holders.iter().flatten().map(|holder| ContainerName {
+            namespace: holder.namespace.clone(),
+            pod: holder.pod.clone(),
+            container: holder.container.clone(),
+        });
+        let (processes, telemetry) =
+            tokio::join!(self.processes.current(containers.collect()), self.telemetry.read(luids),);
         // Whoever changes it must not wait for the text.
         let reloads = self.reloads.borrow().clone();
         let scrape = Scrape {
             host_name: &self.host_name,
             version: env!("CARGO_PKG_VERSION"),
             devices: &devices,
-            telemetry: &telemetry.values,
-            telemetry_age: telemetry.age,
+            telemetry: telemetry.as_ref().map(|(values, age)| (&**values, *age)),
             holders: holders.as_deref(),
             processes: &processes,
-            resources: &resources,
-            registrations: &registrations,
+            readiness,
             reloads: &reloads,
             log_lines_dropped: log_output::dropped_lines(),
-            readings: &self.readings(),
+            readings: &self.readings().await,
         };
         render(self.devices.metrics(), &scrape, format)
     }
@@ -92,20 +82,9 @@ impl ScrapeSources {
         .collect()
     }
 
-    /// The processes of the containers that hold devices of `own` resources.
-    async fn container_processes(
-        &self,
-        pods: Option<&Attribution>,
-        own: &HashSet<&str>,
-    ) -> Vec<ContainerProcess> {
-        let Some(pods) = pods else { return Vec::new() };
-        let containers = container_processes::holders(pods, |resource| own.contains(resource));
-        self.processes.current(containers).await
-    }
-
     /// How often the kubelet, the host and the drivers did not answer.
-    fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
-        let pods = self.pods.failures().into_iter();
+    async fn readings(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let pods = self.pods.failures().await.into_iter();
         let pods = pods.map(|(reason, failures)| ("pod_resources", reason.as_str(), failures));
         let of = |source| move |(reason, failures)| (source, reason, failures);
         let processes = self.processes.failures().map(of("processes"));

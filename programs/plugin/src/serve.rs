@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use clap::builder::{PathBufValueParser, TypedValueParser};
 use devices::{Catalog, DriverModel};
-use kubelet::pod_resources::{Endpoint, PodAttribution};
+use kubelet::pod_resources::{PodAttribution, default_endpoint};
 use kubelet::{UnixSockets, default_device_plugin_dir};
 use node::cli::Failure;
 use tokio::sync::watch;
@@ -57,9 +56,8 @@ pub(crate) struct DaemonArguments {
     listen: Option<SocketAddr>,
     /// Endpoint of the kubelet's `PodResources` API, which reports the pods that hold devices: a socket,
     /// or a named pipe on Windows [default: that of the kubelet]
-    #[arg(long, value_name = "PATH",
-        value_parser = PathBufValueParser::new().try_map(Endpoint::new))]
-    pod_resources: Option<Endpoint>,
+    #[arg(long, value_name = "PATH")]
+    pod_resources: Option<PathBuf>,
     /// Accepted for compatibility, without effect: a daemon waits until another one with the same
     /// resource has ended
     #[arg(long, hide = true)]
@@ -70,7 +68,7 @@ pub(crate) struct DaemonArguments {
 pub(crate) struct Daemon {
     inputs: Inputs,
     monitoring: Option<SocketAddr>,
-    pod_resources: Endpoint,
+    pod_resources: PathBuf,
 }
 
 impl ServeArguments {
@@ -132,7 +130,7 @@ impl DaemonArguments {
         Ok(Daemon {
             inputs: Inputs::read(driver_models, &self.input, directory)?,
             monitoring: self.listen,
-            pod_resources: self.pod_resources.unwrap_or_default(),
+            pod_resources: self.pod_resources.unwrap_or_else(default_endpoint),
         })
     }
 }
@@ -156,7 +154,7 @@ impl Daemon {
         devices.provide_cdi();
         #[cfg(windows)]
         if kind == HostKind::Live {
-            event_loop.block_on(devices.provide_launcher(launcher::of_this_host()));
+            devices.provide_launcher(launcher::of_this_host());
         }
         let reload = ConfigReload::start(reload, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());

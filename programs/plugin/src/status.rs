@@ -70,9 +70,6 @@ fn sockets(directory: &Path, models: &[DriverModel]) -> Result<Vec<PathBuf>, Fai
     })
 }
 
-/// How many containers that use a driver which was replaced are named.
-const NAMED: usize = 32;
-
 /// The order by which the best of several daemons is chosen. One that waits for another daemon says
 /// nothing about the kubelet.
 fn rank(resource: &ResourceStatus) -> (bool, bool, Phase) {
@@ -188,33 +185,36 @@ impl Report {
 fn text(report: &Report, directory: &Path) -> String {
     let mut text = String::new();
     if report.resources.is_empty() && report.busy_sockets.is_empty() {
-        // Writing to a String cannot fail, here and below.
         let _ = writeln!(text, "no daemon responds in {}", directory.display());
     }
     for socket in &report.busy_sockets {
         let limit = ANSWER_LIMIT.as_secs_f64();
         let _ = writeln!(text, "busy: the daemon at {socket} did not answer within {limit:.1} s");
     }
-    for resource in &report.resources {
-        text.push_str(&line(resource));
-    }
-    for socket in &report.waiting_sockets {
-        let _ = writeln!(text, "waiting: the daemon at {socket} waits until another one has ended");
-    }
-    for error in &report.rejected_configurations {
-        text.push_str(&rejected_line(error));
-    }
-    text + &notice_lines(&report.notices)
+    text + &lines(report)
 }
 
 /// The lines of a daemon's status, as the readiness page shows them.
-pub(crate) fn status_lines(report: &StatusReport) -> String {
-    let mut text: String =
-        report.resources.iter().map(|resource| line(&View::of(resource))).collect();
-    if !report.rejected_configuration.is_empty() {
-        text.push_str(&rejected_line(&report.rejected_configuration));
+pub(crate) fn status_lines(report: StatusReport) -> String {
+    let mut report = Report::of([(Path::new(""), Ok(report))]);
+    report.waiting_sockets.clear();
+    lines(&report)
+}
+
+fn lines(report: &Report) -> String {
+    let mut text: String = report.resources.iter().map(line).collect();
+    for socket in &report.waiting_sockets {
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(text, "waiting: the daemon at {socket} waits until another one has ended");
     }
-    text + &notice_lines(&notices(&report.outdated, report.notices.iter().cloned()))
+    for error in &report.rejected_configurations {
+        let error = printable(error);
+        let _ = writeln!(text, "configuration rejected, the previous one is active: {error}");
+    }
+    for notice in &report.notices {
+        let _ = writeln!(text, "{}", printable(notice));
+    }
+    text
 }
 
 /// What an administrator should know: the containers that use a driver which was replaced, and the
@@ -223,27 +223,14 @@ fn notices(
     outdated: &[OutdatedContainer],
     others: impl IntoIterator<Item = String>,
 ) -> Vec<String> {
-    let named = outdated.iter().take(NAMED).map(|outdated| {
+    let outdated = outdated.iter().map(|outdated| {
         let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
         format!(
             "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
              was replaced by {now}; delete the pod"
         )
     });
-    let mut notices: Vec<String> = named.collect();
-    if let Some(more @ 1..) = outdated.len().checked_sub(NAMED) {
-        notices.push(format!("{more} more containers use a driver that was replaced"));
-    }
-    notices.extend(others);
-    notices
-}
-
-fn notice_lines(notices: &[String]) -> String {
-    notices.iter().map(|notice| printable(notice).into_owned() + "\n").collect()
-}
-
-fn rejected_line(error: &str) -> String {
-    format!("configuration rejected, the previous one is active: {}\n", printable(error))
+    outdated.chain(others).collect()
 }
 
 fn line(resource: &View) -> String {
@@ -285,15 +272,6 @@ mod tests {
             before: "1.0.0.1".to_owned(),
             now: "1.0.0.2".to_owned(),
         }
-    }
-
-    #[test]
-    fn a_limited_number_of_containers_is_named() {
-        let names: Vec<String> = (0..40).map(|n| format!("render-{n}")).collect();
-        let outdated: Vec<OutdatedContainer> = names.iter().map(|name| outdated(name)).collect();
-        let notices = notices(&outdated, std::iter::empty());
-        assert_eq!(notices.len(), NAMED + 1);
-        assert_eq!(notices[NAMED], "8 more containers use a driver that was replaced");
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Why the kubelet's pods cannot be read.
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use tonic::{Code, Status};
 
-use super::RESPONSE_LIMIT;
-use super::endpoint::Endpoint;
 use crate::channel;
 use crate::text::printable;
 
@@ -61,8 +60,8 @@ impl PodResourcesError {
     }
 
     /// The error of an attempt to connect.
-    pub(super) fn of_connect(endpoint: &Endpoint, error: &io::Error) -> Self {
-        let path = printable(&endpoint.path().display().to_string());
+    pub(super) fn of_connect(endpoint: &Path, error: &io::Error) -> Self {
+        let path = printable(&endpoint.display().to_string());
         if error.kind() == io::ErrorKind::NotFound {
             let message = format!("kubelet's pod resources endpoint `{path}` does not exist");
             let hint = Some(if cfg!(windows) {
@@ -102,11 +101,6 @@ impl PodResourcesError {
             return Self::lost(&cause);
         }
         let (reason, hint) = match status.code() {
-            // tonic's own, when the size in a message's header exceeds the limit.
-            Code::OutOfRange => {
-                let message = format!("kubelet's list of pods exceeds {RESPONSE_LIMIT} bytes");
-                return Self::new(FailureReason::Other, message);
-            }
             Code::ResourceExhausted => (
                 FailureReason::Exhausted,
                 Some(
@@ -115,8 +109,8 @@ impl PodResourcesError {
                 ),
             ),
             Code::DeadlineExceeded => (FailureReason::Timeout, None),
-            // tonic's own, for a message that is not one.
-            Code::Internal => (FailureReason::Other, None),
+            // tonic's own, for a message that is too long or is not one.
+            Code::OutOfRange | Code::Internal => (FailureReason::Other, None),
             _ => (FailureReason::Refused, None),
         };
         let (text, code) = (printable(status.message()), status.code());
@@ -132,7 +126,7 @@ mod tests {
     #[test]
     fn an_error_has_a_reason_a_text_and_where_it_is_known_a_hint() {
         let connect = |kind: io::ErrorKind| {
-            PodResourcesError::of_connect(&Endpoint::default(), &io::Error::from(kind))
+            PodResourcesError::of_connect(Path::new("/kubelet.sock"), &io::Error::from(kind))
         };
         let call = |status| PodResourcesError::of_call(&status);
         let cases = [

@@ -1,6 +1,7 @@
 //! The calls of the kubelet that return every pod of the node: with their devices, and with their
 //! UIDs.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use tonic::transport::Channel;
 
 use super::RESPONSE_LIMIT;
 use super::attribution::{Attribution, Holder, PodUids};
-use super::endpoint::{self, Endpoint};
+use super::endpoint;
 use super::error::PodResourcesError;
 use super::v1::pod_resources_lister_client::PodResourcesListerClient;
 use super::v1::{
@@ -26,7 +27,7 @@ use crate::text::{ErrorChain, printable};
 /// # Errors
 /// The endpoint is missing or refuses the call, or the kubelet does not answer in time, or its
 /// response is not valid.
-pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Attribution, PodResourcesError> {
+pub async fn list(endpoint: &Path, limit: Duration) -> Result<Attribution, PodResourcesError> {
     let call = async {
         let client = PodResourcesListerClient::new(connect(endpoint).await?);
         let mut client = client.max_decoding_message_size(RESPONSE_LIMIT);
@@ -41,7 +42,7 @@ pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Attribution, P
 /// # Errors
 /// As for [`list()`].
 pub(super) async fn list_pod_uids(
-    endpoint: &Endpoint,
+    endpoint: &Path,
     limit: Duration,
 ) -> Result<PodUids, PodResourcesError> {
     let call = async {
@@ -58,7 +59,7 @@ pub(super) async fn list_pod_uids(
     timeout(limit, call).await.map_err(|_| PodResourcesError::timeout(limit))?
 }
 
-async fn connect(endpoint: &Endpoint) -> Result<Channel, PodResourcesError> {
+async fn connect(endpoint: &Path) -> Result<Channel, PodResourcesError> {
     let io = endpoint::connect(endpoint)
         .await
         .map_err(|error| PodResourcesError::of_connect(endpoint, &error))?;

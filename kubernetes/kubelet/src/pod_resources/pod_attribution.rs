@@ -4,14 +4,16 @@
 //! or a second after an allocation, and a reader waits half a second at most.
 
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::attribution::{Attribution, PodUids};
-use super::endpoint::Endpoint;
+use super::endpoint::pods_api;
 use super::error::{FailureReason, PodResourcesError};
 use super::list::{list, list_pod_uids};
 
@@ -37,8 +39,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<Attribution, PodResourcesError>
 /// Which container holds which device, as the kubelet last reported it.
 pub struct PodAttribution {
     ask: Box<dyn Fn() -> Answer + Send + Sync>,
-    /// Held while the kubelet is asked, so that concurrent readers ask once.
-    asking: tokio::sync::Mutex<()>,
+    /// Locked while the kubelet is asked, so that concurrent readers ask once.
     state: Mutex<State>,
 }
 
@@ -56,7 +57,7 @@ struct State {
 impl PodAttribution {
     /// An attribution by the kubelet at `endpoint`, which is not asked yet.
     #[must_use]
-    pub fn new(endpoint: Endpoint) -> Self {
+    pub fn new(endpoint: PathBuf) -> Self {
         Self::asking(move || {
             let endpoint = endpoint.clone();
             Box::pin(async move {
@@ -67,8 +68,7 @@ impl PodAttribution {
     }
 
     fn asking(ask: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
-        let (asking, state) = (tokio::sync::Mutex::default(), Mutex::default());
-        PodAttribution { ask: Box::new(ask), asking, state }
+        PodAttribution { ask: Box::new(ask), state: Mutex::default() }
     }
 
     /// The newest attribution. Asks the kubelet first if the last answer is too old, or if a device
@@ -80,37 +80,21 @@ impl PodAttribution {
         &self,
         allocated: Option<Instant>,
     ) -> Result<Arc<Attribution>, FailureReason> {
-        let _one_at_a_time = self.asking.lock().await;
-        if self.begin(allocated) {
-            let answer = (self.ask)().await;
-            self.state().finish(answer, Instant::now());
+        let (mut state, now) = (self.state.lock().await, Instant::now());
+        if is_due(state.asked, allocated, now) {
+            // At once: a reader that goes away while the kubelet hangs must not let the next one
+            // wait again.
+            state.asked = Some(now);
+            state.finish((self.ask)().await, Instant::now());
         }
-        let state = self.state();
         let answer = state.answer.as_ref().map(|(_, attribution)| Arc::clone(attribution));
         // A reader that went away took the failure with it.
         answer.ok_or(state.failure.unwrap_or(FailureReason::Timeout))
     }
 
     /// How often the kubelet did not answer, for every reason.
-    #[must_use]
-    pub fn failures(&self) -> Vec<(FailureReason, u64)> {
-        FailureReason::ALL.into_iter().zip(self.state().failures).collect()
-    }
-
-    /// Whether to ask the kubelet now, which is recorded at once: a reader that goes away while
-    /// the kubelet hangs must not let the next one wait again.
-    fn begin(&self, allocated: Option<Instant>) -> bool {
-        let (mut state, now) = (self.state(), Instant::now());
-        let due = is_due(state.asked, allocated, now);
-        if due {
-            state.asked = Some(now);
-        }
-        due
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change under this lock is complete, so a poisoned lock still holds a valid state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub async fn failures(&self) -> Vec<(FailureReason, u64)> {
+        FailureReason::ALL.into_iter().zip(self.state.lock().await.failures).collect()
     }
 }
 
@@ -155,8 +139,8 @@ fn is_news(before: Option<FailureReason>, now: FailureReason) -> bool {
 }
 
 /// The UIDs of pods; none if the kubelet does not say. Nothing but labels depends on them.
-async fn uids(endpoint: &Endpoint) -> PodUids {
-    let Some(endpoint) = endpoint.pods_api() else { return PodUids::new() };
+async fn uids(endpoint: &Path) -> PodUids {
+    let Some(endpoint) = pods_api(endpoint) else { return PodUids::new() };
     list_pod_uids(&endpoint, WAIT).await.unwrap_or_else(|error| {
         tracing::debug!(%error, "the kubelet reports no pod UIDs");
         PodUids::new()

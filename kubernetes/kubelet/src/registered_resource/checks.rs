@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{KUBELET_REPLACED, LOCK_LOST, Reason, RegisteredResource, SOCKET_LOST};
+use super::{KUBELET_REPLACED, Reason, RegisteredResource, SOCKET_LOST};
 use crate::KUBELET_SOCKET;
 use crate::node::Node;
 use crate::resource::Resource;
@@ -31,9 +31,6 @@ impl<T: Transport> RegisteredResource<T> {
         let found = self.find_kubelet();
         self.check_lock();
         self.publish();
-        if self.is_linked && self.lock.is_none() {
-            return Err(LOCK_LOST);
-        }
         let is_known = |found| self.kubelet.is_some_and(|known| known.is_same_file(found));
         if self.is_linked && found.as_ref().is_some_and(|found| !is_known(found)) {
             return Err(KUBELET_REPLACED);
@@ -77,7 +74,7 @@ impl<T: Transport> RegisteredResource<T> {
 
     /// Takes the lock, if this daemon does not have it.
     fn check_lock(&mut self) {
-        if self.lock.as_ref().is_some_and(|lock| lock.is_held()) {
+        if self.lock.is_some() {
             return;
         }
         let (resource, now) = (self.resource.name(), Instant::now());
@@ -92,7 +89,6 @@ impl<T: Transport> RegisteredResource<T> {
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                self.lock = None;
                 let holder = error.to_string();
                 if self.state.phase != Phase::WaitingForOtherDaemon {
                     let hint = "run only one daemon for a resource";
@@ -103,7 +99,6 @@ impl<T: Transport> RegisteredResource<T> {
             // Nobody can take it without the directory, nor bind a socket, which is reported.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => {
-                self.lock = None;
                 let text = format!("cannot lock the resource: {error}");
                 if self.log_limiter.should_log(&text, now) {
                     tracing::warn!(resource, %error, "cannot lock the resource");

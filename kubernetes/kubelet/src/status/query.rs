@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use futures_util::future::join_all;
 use tokio::time::{Instant, timeout_at};
 use tonic::{Code, Status};
 
@@ -12,6 +12,7 @@ use super::v1::status_client::StatusClient;
 use super::v1::{StatusReport, StatusRequest};
 use crate::channel;
 use crate::socket_names::has_prefix;
+use crate::text::ErrorChain;
 use crate::transport::Transport;
 
 /// How long all queries together may take, so that a probe with a limit of two seconds gets an
@@ -21,19 +22,17 @@ pub const ANSWER_LIMIT: Duration = Duration::from_millis(1500);
 /// Why a status query failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// The socket does not exist, or no process listens on it.
-    #[error("no process listens on the socket")]
-    Absent(#[source] io::Error),
     /// A process listens and does not answer in time, or has no room for one more connection or
     /// call.
     #[error("plugin is busy: it did not answer within {:.1} s", ANSWER_LIMIT.as_secs_f64())]
     Busy,
-    /// The socket may not be used, or the connection was lost.
-    #[error("cannot query plugin")]
-    Unreachable(#[source] io::Error),
-    /// The process that listens does not know the call: another plugin, or an earlier version.
-    #[error("another program is listening on this socket: {}", .0.message())]
-    OtherProgram(Status),
+    /// The socket does not exist, or no process listens on it.
+    #[error("no process listens on the socket")]
+    Absent(#[source] io::Error),
+    /// The socket may not be used, the connection was lost, or the process that listens does not know
+    /// the call: another plugin, or an earlier version.
+    #[error("cannot query plugin: {0}")]
+    Failed(String),
 }
 
 impl StatusError {
@@ -42,20 +41,14 @@ impl StatusError {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Self::Absent(error),
             // Linux: too many connections wait to be accepted.
             io::ErrorKind::WouldBlock => Self::Busy,
-            _ => Self::Unreachable(error),
+            _ => Self::Failed(error.to_string()),
         }
     }
 
-    fn of_call(status: Status) -> Self {
-        if let Some(lost) = channel::lost(&status) {
-            return Self::Unreachable(io::Error::other(lost));
-        }
+    fn of_call(status: &Status) -> Self {
         match status.code() {
             Code::ResourceExhausted | Code::DeadlineExceeded => Self::Busy,
-            Code::Unavailable | Code::Cancelled => {
-                Self::Unreachable(io::Error::other(status.message().to_owned()))
-            }
-            _ => Self::OtherProgram(status),
+            _ => Self::Failed(channel::lost(status).unwrap_or(status.message().to_owned())),
         }
     }
 }
@@ -83,23 +76,16 @@ pub async fn query_all<T: Transport>(
     sockets: &[PathBuf],
 ) -> Vec<Result<StatusReport, StatusError>> {
     let limit = Instant::now() + ANSWER_LIMIT;
-    let mut queries = JoinSet::new();
-    for (index, socket) in sockets.iter().enumerate() {
-        let (transport, socket) = (transport.clone(), socket.clone());
-        queries.spawn(async move {
-            let answer = timeout_at(limit, query(&transport, &socket)).await;
-            (index, answer.unwrap_or(Err(StatusError::Busy)))
-        });
-    }
-    let mut answers = queries.join_all().await;
-    answers.sort_by_key(|(index, _)| *index);
-    answers.into_iter().map(|(_, answer)| answer).collect()
+    let queries = sockets.iter().map(|socket| async move {
+        timeout_at(limit, query(transport, socket)).await.unwrap_or(Err(StatusError::Busy))
+    });
+    join_all(queries).await
 }
 
 async fn query<T: Transport>(transport: &T, path: &Path) -> Result<StatusReport, StatusError> {
     let io = transport.connect(path).await.map_err(StatusError::of_connect)?;
-    let lost = |error| StatusError::Unreachable(io::Error::other(error));
+    let lost = |error| StatusError::Failed(ErrorChain(&error).to_string());
     let channel = channel::connect(io).await.map_err(lost)?;
     let answer = StatusClient::new(channel).get(StatusRequest {}).await;
-    answer.map(tonic::Response::into_inner).map_err(StatusError::of_call)
+    answer.map(tonic::Response::into_inner).map_err(|status| StatusError::of_call(&status))
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Identity, Listener, Lock, Transport, UnixSockets};
+use crate::{Identity, Listener, Transport, UnixSockets};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
@@ -108,6 +108,7 @@ impl InMemory {
 impl Transport for InMemory {
     type Stream = DuplexStream;
     type Listener = MemoryListener;
+    type Lock = InMemoryLock;
 
     fn bind(&self, path: &Path) -> io::Result<MemoryListener> {
         let mut files = self.files();
@@ -155,7 +156,7 @@ impl Transport for InMemory {
         removed.map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>> {
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<InMemoryLock> {
         let (mut files, path) = (self.files(), directory.join(name));
         if !files.directories.contains(directory) {
             return Err(io::ErrorKind::NotFound.into());
@@ -163,7 +164,7 @@ impl Transport for InMemory {
         if !files.locks.insert(path.clone()) {
             return Err(io::Error::new(io::ErrorKind::WouldBlock, "another plugin has the lock"));
         }
-        Ok(Box::new(InMemoryLock(self.clone(), path)))
+        Ok(InMemoryLock(self.clone(), path))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -177,13 +178,8 @@ impl Transport for InMemory {
 }
 
 /// A lock that another plugin on the host cannot take.
-struct InMemoryLock(InMemory, PathBuf);
-
-impl Lock for InMemoryLock {
-    fn is_held(&self) -> bool {
-        true
-    }
-}
+#[derive(Debug)]
+pub struct InMemoryLock(InMemory, PathBuf);
 
 impl Drop for InMemoryLock {
     fn drop(&mut self) {

@@ -108,10 +108,12 @@ async fn a_rejected_configuration_is_reported_and_changes_no_stream() {
     let (node, _gpus, kubelet, plugin) = started(Release::V1_36).await;
     let rejected = "config.yaml:1: unknown key";
     let outdated = || OutdatedContainer { pod: "render".to_owned(), ..Default::default() };
-    plugin.served.send_modify(|served| served.rejected_configuration = Some(rejected.to_owned()));
-    plugin.wait_for(|r| r.rejected_configuration.as_deref() == Some(rejected)).await;
-    plugin.served.send_modify(|served| served.outdated = Some(vec![outdated()]));
-    plugin.wait_for(|r| r.outdated == Some(vec![outdated()])).await;
+    plugin
+        .served
+        .send_modify(|served| served.notes.rejected_configuration = Some(rejected.to_owned()));
+    plugin.wait_for(|r| r.notes.rejected_configuration.as_deref() == Some(rejected)).await;
+    plugin.served.send_modify(|served| served.notes.outdated = Some(vec![outdated()]));
+    plugin.wait_for(|r| r.notes.outdated == Some(vec![outdated()])).await;
     assert!(plugin.readiness.borrow().is_ready());
     let answers = query_all(&node.host, &sockets(&node.host)).await;
     let report = answers[0].as_ref().unwrap();

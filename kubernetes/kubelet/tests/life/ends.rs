@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubelet::testing::{InMemory, KubeletDouble, MemoryListener, Options};
-use kubelet::v1beta1::{AllocateRequest, ContainerAllocateRequest, Empty};
-use kubelet::{Identity, Listener, Lock, Resource, Transport};
+use kubelet::testing::{InMemory, KubeletDouble, MemoryListener, Options, PodRequest};
+use kubelet::v1beta1::Empty;
+use kubelet::{Identity, Listener, Resource, Transport};
 use tokio::io::DuplexStream;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep, timeout};
@@ -61,23 +61,19 @@ async fn a_call_that_does_not_end_delays_the_shutdown_by_less_than_two_seconds()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_in_a_call_ends_the_plugin() {
+async fn a_panic_in_a_call_fails_only_this_call() {
     let mut node = Node::new();
-    let devices = node.add(GPU, "gpu", 4);
+    let devices = node.add(GPU, "gpu", 2);
     let kubelet = KubeletDouble::start(node.host.clone(), DIRECTORY, Options::default()).unwrap();
     let plugin = node.run();
     plugin.wait_until_ready().await;
     *devices.panic_on.lock().unwrap() = Some("gpu-1".to_owned());
-    let mut caller = Caller::connect(&node.host, &sockets(&node.host)[0]).await;
-    let ids = vec!["gpu-1".to_owned()];
-    let request =
-        AllocateRequest { container_requests: vec![ContainerAllocateRequest { devices_ids: ids }] };
-    caller.plugin.allocate(request).await.unwrap_err();
-    let panic = plugin.task.await.unwrap_err().into_panic();
-    assert_eq!(panic.downcast_ref::<String>().unwrap(), "cannot allocate [\"gpu-1\"]");
-    // No socket is left that would look like a working plugin.
-    assert_eq!(sockets(&node.host), Vec::<PathBuf>::new());
-    kubelet.wait_for(|resources| resources[0].allocatable == 0).await;
+    kubelet.admit(PodRequest::single("a", GPU, 2)).await.unwrap_err();
+    sleep(Duration::from_secs(10)).await;
+    assert!(plugin.readiness.borrow().is_ready());
+    assert_eq!(kubelet.registrations(GPU), 1);
+    *devices.panic_on.lock().unwrap() = None;
+    kubelet.admit(PodRequest::single("b", GPU, 2)).await.unwrap();
 }
 
 /// A host whose sockets panic.
@@ -101,6 +97,7 @@ impl Listener for BrokenListener {
 impl Transport for Broken {
     type Stream = DuplexStream;
     type Listener = BrokenListener;
+    type Lock = <InMemory as Transport>::Lock;
 
     fn bind(&self, path: &Path) -> io::Result<BrokenListener> {
         self.host.bind(path).map(|listener| BrokenListener(listener, self.what))
@@ -123,7 +120,7 @@ impl Transport for Broken {
         self.host.list(directory)
     }
 
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>> {
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<Self::Lock> {
         self.host.lock(directory, name)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kubelet::testing::{Faults, InMemory, KubeletDouble, MemoryListener, Options, StreamFault};
-use kubelet::{Identity, KUBELET_SOCKET, Listener, Lock, Resource, Transport};
+use kubelet::{Identity, KUBELET_SOCKET, Listener, Resource, Transport};
 use tokio::io::DuplexStream;
 use tokio::time::{sleep, timeout};
 use tracing::subscriber::DefaultGuard;
@@ -55,6 +55,7 @@ struct SameIdentities(InMemory);
 impl Transport for SameIdentities {
     type Stream = DuplexStream;
     type Listener = MemoryListener;
+    type Lock = <InMemory as Transport>::Lock;
 
     fn bind(&self, path: &Path) -> io::Result<MemoryListener> {
         self.0.bind(path)
@@ -76,7 +77,7 @@ impl Transport for SameIdentities {
         self.0.list(directory)
     }
 
-    fn lock(&self, directory: &Path, name: &str) -> io::Result<Box<dyn Lock>> {
+    fn lock(&self, directory: &Path, name: &str) -> io::Result<Self::Lock> {
         self.0.lock(directory, name)
     }
 }

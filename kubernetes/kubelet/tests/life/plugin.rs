@@ -5,7 +5,6 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use kubelet::status::Phase;
 use kubelet::testing::{Host, InMemory, ResourceView};
@@ -34,8 +33,6 @@ pub(crate) struct Devices {
     pub(crate) panic_on: std::sync::Mutex<Option<String>>,
     /// The length of an environment value in each response.
     pub(crate) response_bytes: AtomicUsize,
-    /// Blocks the next preferred allocation until a message arrives.
-    pub(crate) blocked_by: std::sync::Mutex<Option<std::sync::mpsc::Receiver<()>>>,
     /// Whether containers may not start.
     pub(crate) refuses_start: AtomicBool,
     /// How many containers were allocated or asked about.
@@ -53,7 +50,6 @@ impl Devices {
             current: devices.into(),
             panic_on: None.into(),
             response_bytes: AtomicUsize::default(),
-            blocked_by: None.into(),
             refuses_start: AtomicBool::default(),
             answered: AtomicUsize::default(),
         })
@@ -143,11 +139,6 @@ impl Resource for Devices {
 
     fn preferred_allocation(&self, request: PreferredRequest<'_>) -> Result<Vec<String>, Status> {
         self.answered.fetch_add(1, Ordering::Relaxed);
-        if let Some(blocked_by) = self.blocked_by.lock().unwrap().take()
-            && blocked_by.recv_timeout(Duration::from_secs(120)).is_err()
-        {
-            return Err(Status::internal("blocked for 120 s"));
-        }
         let mut ids: Vec<String> = request.must_include.to_vec();
         let mut others: Vec<String> = request.available.to_vec();
         others.sort();

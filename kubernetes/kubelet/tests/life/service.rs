@@ -78,7 +78,7 @@ async fn sends_every_change_to_every_stream() {
     let (node, devices, _plugin, _caller) = serving().await;
     let socket = sockets(&node.host).remove(0);
     let mut streams = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..6 {
         let mut caller = Caller::connect(&node.host, &socket).await;
         let stream = caller.plugin.list_and_watch(Empty {}).await.unwrap().into_inner();
         streams.push((caller, stream));
@@ -125,7 +125,7 @@ async fn a_peer_that_never_reads_does_not_delay_others() {
     plugin.wait_until_ready().await;
     let socket = sockets(&node.host).remove(0);
     let mut stuck = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..6 {
         let mut caller = Caller::connect(&node.host, &socket).await;
         let stream = caller.plugin.list_and_watch(Empty {}).await.unwrap().into_inner();
         stuck.push((caller, stream));

@@ -1,7 +1,7 @@
 //! The last answer to a question that may hang, for callers who must not wait for long.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -10,11 +10,11 @@ use tokio::time::{Instant, timeout};
 use crate::daemon::background_query::BackgroundQuery;
 
 /// Answers a question, or counts and logs why it cannot. It blocks, perhaps forever.
-pub type Ask<Q, A> = Arc<dyn Fn(Q) -> Option<A> + Send + Sync>;
+pub type Ask<Q, A> = Box<dyn FnMut(Q) -> Option<A> + Send>;
 
 /// A question and its last answer.
 pub struct LatestAnswer<Q, A> {
-    ask: Ask<Q, A>,
+    ask: Arc<std::sync::Mutex<Ask<Q, A>>>,
     period: Duration,
     wait: Duration,
     state: Mutex<State<Q, A>>,
@@ -44,6 +44,7 @@ where
         ask: Ask<Q, A>,
     ) -> LatestAnswer<Q, A> {
         let state = Mutex::new(State { query, asked: None, answer: None });
+        let ask = Arc::new(std::sync::Mutex::new(ask));
         LatestAnswer { ask, period, wait, state, timeouts: AtomicU64::new(0) }
     }
 
@@ -58,7 +59,9 @@ where
             if !is_running {
                 state.asked = Some((Instant::now(), question.clone()));
                 let ask = Arc::clone(&self.ask);
-                state.query.start(move || ask(question));
+                // What a question that panicked left is asked again.
+                let ask = move || (ask.lock().unwrap_or_else(PoisonError::into_inner))(question);
+                state.query.start(ask);
             }
             let wait = if is_running { Duration::ZERO } else { self.wait };
             match timeout(wait, state.query.answer()).await {
@@ -102,7 +105,7 @@ mod tests {
             answers.lock().unwrap().recv().ok()?.map(|answer| question * 100 + answer)
         };
         let query = BackgroundQuery::new("test", "none");
-        (LatestAnswer::new(query, period, wait, Arc::new(ask)), send, asked)
+        (LatestAnswer::new(query, period, wait, Box::new(ask)), send, asked)
     }
 
     async fn value(host: &LatestAnswer<u32, u32>, question: u32) -> Option<u32> {

@@ -24,10 +24,8 @@ struct Measured<'a> {
     identity: Labels,
     /// These, and the only container that holds it.
     labels: Labels,
-    /// The containers that hold replicas of it in this resource, and how many.
-    held_by: BTreeMap<Container<'a>, u32>,
-    /// Of these, those with a driver that has been replaced since the allocation.
-    outdated: BTreeMap<Container<'a>, u32>,
+    /// Who holds replicas of it, in any resource.
+    holders: Vec<&'a Holder>,
     /// Whether an earlier resource has the same device.
     repeated: bool,
     telemetry: Option<&'a Telemetry>,
@@ -43,10 +41,8 @@ pub(crate) fn add(sheet: &mut Sheet, scrape: &Scrape<'_>) {
         .iter()
         .map(|d| (with(&d.identity, &[("resource", d.resource)]), f64::from(d.replicas)));
     sheet.gauges(catalog::DEVICE_REPLICAS, replicas);
-    let allocated = |d| Measured::held(d, &d.held_by);
-    sheet.gauges(catalog::DEVICE_ALLOCATED, devices.iter().flat_map(allocated));
-    let outdated = |d| Measured::held(d, &d.outdated);
-    sheet.gauges(catalog::DEVICE_OUTDATED, devices.iter().flat_map(outdated));
+    sheet.gauges(catalog::DEVICE_ALLOCATED, devices.iter().flat_map(|d| d.held(|_| true)));
+    sheet.gauges(catalog::DEVICE_OUTDATED, devices.iter().flat_map(|d| d.held(|h| h.outdated)));
     add_telemetry(sheet, &once);
     add_pods(sheet, scrape.holders.unwrap_or_default());
     let processes = scrape.processes.iter().map(|process| {
@@ -92,8 +88,12 @@ fn add_telemetry(sheet: &mut Sheet, devices: &[&Measured<'_>]) {
 
 /// The devices of all resources. A device has the same number in every resource.
 fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
-    let held = held_slots(scrape, |_| true);
-    let outdated = held_slots(scrape, |holder| holder.outdated);
+    let holders: BTreeSet<&Holder> = scrape.holders.unwrap_or_default().iter().collect();
+    let mut held: HashMap<&str, Vec<&Holder>> = HashMap::new();
+    for holder in holders {
+        let Some((device, _replica)) = holder.slot.rsplit_once('\\') else { continue };
+        held.entry(device).or_default().push(holder);
+    }
     let mut numbers: HashMap<&PnpId, usize> = HashMap::new();
     let mut devices = Vec::new();
     for resource in &scrape.devices.resources {
@@ -102,22 +102,16 @@ fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
             let next = numbers.len();
             let number = *numbers.entry(&device.id).or_insert(next);
             let identity = identity(number, device, scrape.host_name);
-            let by_resource = held.get(device.id.as_str());
-            let name = resource.spec.name.as_str();
+            let holders = held.get(device.id.as_str()).cloned().unwrap_or_default();
             devices.push(Measured {
                 entry,
-                resource: name,
+                resource: resource.spec.name.as_str(),
                 replicas: resource.spec.sharing.replicas.get(),
-                labels: with(&identity, &holder_labels(by_resource)),
+                labels: with(&identity, &holder_labels(&holders)),
                 identity,
-                held_by: by_resource.and_then(|held| held.get(name)).cloned().unwrap_or_default(),
-                outdated: outdated
-                    .get(device.id.as_str())
-                    .and_then(|held| held.get(name))
-                    .cloned()
-                    .unwrap_or_default(),
+                holders,
                 repeated: number < next,
-                telemetry: scrape.telemetry.get(&device.luid),
+                telemetry: scrape.telemetry.and_then(|(values, _)| values.get(&device.luid)),
             });
         }
     }
@@ -125,38 +119,18 @@ fn measured<'a>(scrape: &'a Scrape<'_>) -> Vec<Measured<'a>> {
 }
 
 /// The labels of the container that holds a device, if there is exactly one.
-fn holder_labels<'a>(by_resource: Option<&HeldBy<'a>>) -> [(&'static str, &'a str); 3] {
-    let holders: BTreeSet<Container<'a>> = by_resource
-        .into_iter()
-        .flat_map(|held| held.values())
-        .flat_map(|h| h.keys().copied())
-        .collect();
-    let mut holders = holders.into_iter();
-    let (namespace, pod, container) = match (holders.next(), holders.next()) {
+fn holder_labels<'a>(holders: &[&'a Holder]) -> [(&'static str, &'a str); 3] {
+    let containers: BTreeSet<Container<'_>> = holders.iter().map(|h| container(h)).collect();
+    let mut containers = containers.into_iter();
+    let (namespace, pod, container) = match (containers.next(), containers.next()) {
         (Some(container), None) => container,
         _ => ("", "", ""),
     };
     [("namespace", namespace), ("pod", pod), ("container", container)]
 }
 
-/// Resource → the containers that hold replicas of one device, and how many.
-type HeldBy<'a> = BTreeMap<&'a str, BTreeMap<Container<'a>, u32>>;
-
-/// Device → who holds it, as far as the holders are `wanted`.
-fn held_slots<'a>(
-    scrape: &'a Scrape<'_>,
-    wanted: impl Fn(&Holder) -> bool,
-) -> HashMap<&'a str, HeldBy<'a>> {
-    let mut held: HashMap<&str, HeldBy<'_>> = HashMap::new();
-    let holders = scrape.holders.unwrap_or_default().iter();
-    let holders: BTreeSet<&Holder> = holders.filter(|holder| wanted(holder)).collect();
-    for holder in holders {
-        let Some((device, _replica)) = holder.slot.rsplit_once('\\') else { continue };
-        let container = (&*holder.namespace, &*holder.pod, &*holder.container);
-        let resource = held.entry(device).or_default().entry(&*holder.resource).or_default();
-        *resource.entry(container).or_default() += 1;
-    }
-    held
+fn container(holder: &Holder) -> Container<'_> {
+    (&holder.namespace, &holder.pod, &holder.container)
 }
 
 /// The labels that identify a device.
@@ -208,20 +182,23 @@ impl<'a> Measured<'a> {
         (with(&self.labels, &[("reason", &reason)]), value)
     }
 
-    /// A series for each container among `holders` of this device.
-    fn held<'m>(
-        &'m self,
-        holders: &'m BTreeMap<Container<'a>, u32>,
-    ) -> impl Iterator<Item = (Labels, f64)> + use<'m, 'a> {
-        holders.iter().map(|((namespace, pod, container), count)| {
+    /// A series for each container that holds `wanted` replicas of this device in this resource.
+    fn held(&self, wanted: fn(&Holder) -> bool) -> Vec<(Labels, f64)> {
+        let mut held: BTreeMap<Container<'_>, u32> = BTreeMap::new();
+        let holders = self.holders.iter().filter(|h| h.resource == self.resource && wanted(h));
+        for holder in holders {
+            *held.entry(container(holder)).or_default() += 1;
+        }
+        let series = held.into_iter().map(|((namespace, pod, container), count)| {
             let holder = [
                 ("resource", self.resource),
                 ("namespace", namespace),
                 ("pod", pod),
                 ("container", container),
             ];
-            (with(&self.identity, &holder), f64::from(*count))
-        })
+            (with(&self.identity, &holder), f64::from(count))
+        });
+        series.collect()
     }
 
     fn engines(&self) -> impl Iterator<Item = (Labels, f64)> + use<'_, 'a> {

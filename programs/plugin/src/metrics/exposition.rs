@@ -23,14 +23,8 @@ impl Format {
     /// The format that a client with these headers gets.
     #[must_use]
     pub fn accepted(headers: &HeaderMap) -> Format {
-        let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        Format::for_accept(&accepted.collect::<Vec<_>>().join(","))
-    }
-
-    /// The format that a client with this `Accept` header gets.
-    #[must_use]
-    pub fn for_accept(accept: &str) -> Format {
-        if accept.contains("application/openmetrics-text") {
+        let mut accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        if accepted.any(|accept| accept.contains("application/openmetrics-text")) {
             Format::OpenMetrics
         } else {
             Format::Prometheus
@@ -56,18 +50,6 @@ pub fn render(metrics: &PluginMetrics, scrape: &Scrape<'_>, format: Format) -> S
     sheet.render(format)
 }
 
-impl Sheet {
-    /// The text of the metrics.
-    #[must_use]
-    pub fn render(&self, format: Format) -> String {
-        let text = self.text();
-        match format {
-            Format::OpenMetrics => text,
-            Format::Prometheus => prometheus_text(&text),
-        }
-    }
-}
-
 fn add_plugin_metrics(sheet: &mut Sheet, metrics: &PluginMetrics, scrape: &Scrape<'_>) {
     let build = [
         ("version", scrape.version),
@@ -75,16 +57,18 @@ fn add_plugin_metrics(sheet: &mut Sheet, metrics: &PluginMetrics, scrape: &Scrap
         ("arch", std::env::consts::ARCH),
     ];
     sheet.gauges(catalog::BUILD_INFO, [(labels(&build), 1.0)]);
-    let ready = scrape
-        .resources
-        .iter()
-        .map(|(resource, ready)| (labels(&[("resource", resource)]), f64::from(u8::from(*ready))));
+    let resources = &scrape.readiness.resources;
+    let ready = resources.iter().map(|resource| {
+        (labels(&[("resource", &resource.name)]), f64::from(u8::from(resource.is_ready())))
+    });
     sheet.gauges(catalog::RESOURCE_READY, ready);
     sheet.add(catalog::ALLOCATIONS, metrics.allocations.clone());
     sheet.add(catalog::REFUSALS, metrics.refusals.clone());
     sheet.add(catalog::ALLOCATE_SECONDS, metrics.allocate_seconds.clone());
-    let registrations = scrape.registrations.iter().map(|(resource, cause, count)| {
-        (labels(&[("resource", resource), ("cause", cause)]), *count)
+    let registrations = resources.iter().flat_map(|resource| {
+        resource.registrations.iter().map(|(cause, count)| {
+            (labels(&[("resource", &resource.name), ("cause", cause)]), *count)
+        })
     });
     sheet.counters(catalog::REGISTRATIONS, registrations);
     sheet.add(catalog::LIST_UPDATES, metrics.list_updates.clone());
@@ -96,7 +80,7 @@ fn add_plugin_metrics(sheet: &mut Sheet, metrics: &PluginMetrics, scrape: &Scrap
     let current = f64::from(u8::from(scrape.reloads.last_error.is_none()));
     sheet.gauges(catalog::LAST_RELOAD_SUCCESSFUL, [(Labels::new(), current)]);
     sheet.counters(catalog::LOG_LINES_DROPPED, [(Labels::new(), scrape.log_lines_dropped)]);
-    let age = scrape.telemetry_age.map(|age| (Labels::new(), age.as_secs_f64()));
+    let age = scrape.telemetry.map(|(_, age)| (Labels::new(), age.as_secs_f64()));
     sheet.gauges(catalog::TELEMETRY_AGE, age);
     let readings = scrape.readings.iter().map(|(source, reason, failures)| {
         (labels(&[("source", source), ("reason", reason)]), *failures)
@@ -106,7 +90,7 @@ fn add_plugin_metrics(sheet: &mut Sheet, metrics: &PluginMetrics, scrape: &Scrap
 
 /// The same text in the format of Prometheus: the names of counters have their suffix everywhere,
 /// and there is neither a unit nor an end mark.
-fn prometheus_text(open_metrics: &str) -> String {
+pub(crate) fn prometheus_text(open_metrics: &str) -> String {
     let counters: Vec<&str> = open_metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))

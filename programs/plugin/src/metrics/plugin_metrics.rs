@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
+
+use crate::metrics::sheet::{Labels, labels};
 
 /// Bounds for an Allocate call, in seconds: it takes 50 µs, or longer if files must be checked on
 /// a slow disk.
@@ -15,17 +16,6 @@ const ALLOCATE_BOUNDS: [f64; 11] =
 /// Bounds for a read of the host, in seconds: it takes milliseconds, or much longer while a driver
 /// is installed.
 const DISCOVERY_BOUNDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-pub(crate) struct ResourceLabel {
-    pub(crate) resource: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug, EncodeLabelSet)]
-pub(crate) struct RefusalLabels {
-    pub(crate) resource: String,
-    pub(crate) reason: &'static str,
-}
 
 /// The values of the label `reason` of refusals in metrics.
 pub const REFUSAL_REASONS: [&str; 10] = [
@@ -44,10 +34,10 @@ pub const REFUSAL_REASONS: [&str; 10] = [
 /// The counters. A clone counts into the same ones.
 #[derive(Clone, Debug)]
 pub struct PluginMetrics {
-    pub(crate) allocations: Family<ResourceLabel, Counter>,
-    pub(crate) refusals: Family<RefusalLabels, Counter>,
-    pub(crate) allocate_seconds: Family<ResourceLabel, Histogram, fn() -> Histogram>,
-    pub(crate) list_updates: Family<ResourceLabel, Counter>,
+    pub(crate) allocations: Family<Labels, Counter>,
+    pub(crate) refusals: Family<Labels, Counter>,
+    pub(crate) allocate_seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    pub(crate) list_updates: Family<Labels, Counter>,
     pub(crate) discovery_seconds: Histogram,
     pub(crate) discovery_failures: Counter,
 }
@@ -70,8 +60,7 @@ impl PluginMetrics {
     pub fn add_resource(&self, resource: &str) {
         let label = label(resource);
         for reason in REFUSAL_REASONS {
-            let labels = RefusalLabels { resource: resource.to_owned(), reason };
-            drop(self.refusals.get_or_create(&labels));
+            drop(self.refusals.get_or_create(&refusal(resource, reason)));
         }
         drop(self.allocations.get_or_create(&label));
         drop(self.allocate_seconds.get_or_create(&label));
@@ -85,7 +74,7 @@ impl PluginMetrics {
         self.allocate_seconds.remove(&label);
         self.list_updates.remove(&label);
         for reason in REFUSAL_REASONS {
-            self.refusals.remove(&RefusalLabels { resource: resource.to_owned(), reason });
+            self.refusals.remove(&refusal(resource, reason));
         }
     }
 
@@ -103,8 +92,7 @@ impl PluginMetrics {
             Ok(()) => _ = self.allocations.get_or_create(&label).inc(),
             Err(reason) => {
                 debug_assert!(REFUSAL_REASONS.contains(&reason), "{reason}");
-                let labels = RefusalLabels { resource: label.resource, reason };
-                self.refusals.get_or_create(&labels).inc();
+                self.refusals.get_or_create(&refusal(resource, reason)).inc();
             }
         }
     }
@@ -125,6 +113,10 @@ impl PluginMetrics {
     }
 }
 
-fn label(resource: &str) -> ResourceLabel {
-    ResourceLabel { resource: resource.to_owned() }
+fn label(resource: &str) -> Labels {
+    labels(&[("resource", resource)])
+}
+
+fn refusal(resource: &str, reason: &str) -> Labels {
+    labels(&[("resource", resource), ("reason", reason)])
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use devices::{DeviceSet, Luid, Telemetry};
+use kubelet::Readiness;
 use node::daemon::config_reload::ReloadStatus;
 use win32::container_processes::ContainerProcess;
 
@@ -15,18 +16,14 @@ pub struct Scrape<'a> {
     pub version: &'a str,
     /// The devices.
     pub devices: &'a DeviceSet,
-    /// What was measured of each adapter.
-    pub telemetry: &'a BTreeMap<Luid, Telemetry>,
-    /// How old these values are; `None` if there are none.
-    pub telemetry_age: Option<Duration>,
+    /// What was measured of each adapter, and how long ago; `None` if nothing was.
+    pub telemetry: Option<(&'a BTreeMap<Luid, Telemetry>, Duration)>,
     /// Who holds which slot; `None` if the kubelet does not say.
     pub holders: Option<&'a [Holder]>,
     /// The processes of containers that hold a device.
     pub processes: &'a [ContainerProcess],
-    /// Each resource, and whether a kubelet has its list.
-    pub resources: &'a [(String, bool)],
-    /// Resource, cause and number of the registrations.
-    pub registrations: &'a [(String, &'static str, u64)],
+    /// The resources, and whether a kubelet has their lists.
+    pub readiness: &'a Readiness,
     /// The changes of the configuration.
     pub reloads: &'a ReloadStatus,
     /// How many log lines could not be written.

@@ -9,6 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric as Encode, Registry};
 
 use crate::metrics::catalog::{Metric, MetricKind};
+use crate::metrics::exposition::{Format, prometheus_text};
 
 /// The labels of one time series.
 pub type Labels = Vec<(&'static str, String)>;
@@ -74,10 +75,17 @@ impl Sheet {
         }
     }
 
-    /// The text in the format `OpenMetrics`.
-    pub(crate) fn text(&self) -> String {
+    /// The text of the metrics.
+    ///
+    /// # Panics
+    /// Never: writing to a string does not fail.
+    #[must_use]
+    pub fn render(&self, format: Format) -> String {
         let mut text = String::new();
         encode(&mut text, &self.0).expect("writing to a string does not fail");
-        text
+        match format {
+            Format::OpenMetrics => text,
+            Format::Prometheus => prometheus_text(&text),
+        }
     }
 }

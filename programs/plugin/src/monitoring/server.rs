@@ -4,17 +4,16 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -25,28 +24,14 @@ mod tests;
 /// What a client gets.
 pub type Page = Response<Full<Bytes>>;
 
-/// What clients can occupy.
-#[derive(Clone, Copy)]
-pub(super) struct Limits {
-    /// The maximum number of connections. A new one ends the oldest.
-    pub(super) connections: usize,
-    /// The maximum size of a request's headers, in bytes; at least 8192.
-    pub(super) header_bytes: usize,
-    /// How long a client may take to send the headers of a request.
-    pub(super) header_time: Duration,
-    /// How long a connection is used for new requests.
-    pub(super) use_time: Duration,
-    /// How long a connection lives after that, for a client that does not read its response.
-    pub(super) linger: Duration,
-}
+/// The maximum number of connections. A new one ends the oldest.
+const CONNECTIONS: usize = 32;
 
-pub(super) const LIMITS: Limits = Limits {
-    connections: 32,
-    header_bytes: 16 * 1024,
-    header_time: Duration::from_secs(5),
-    use_time: Duration::from_secs(30),
-    linger: Duration::from_secs(10),
-};
+/// The maximum size of a request's headers, in bytes.
+const HEADER_BYTES: usize = 16 * 1024;
+
+/// How long a connection lives, which is used for one request.
+pub(super) const LIFETIME: Duration = Duration::from_secs(30);
 
 /// How long to wait after a connection could not be accepted, for example because the process has
 /// too many open files.
@@ -58,7 +43,7 @@ const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 /// The listener does not work with this event loop.
 pub(super) async fn serve<F>(
     listener: std::net::TcpListener,
-    limits: Limits,
+    lifetime: Duration,
     answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
 ) -> io::Result<Infallible>
 where
@@ -71,10 +56,10 @@ where
         match listener.accept().await {
             Ok((stream, _)) => {
                 connections.retain(|connection: &AbortOnDropHandle<()>| !connection.is_finished());
-                if connections.len() >= limits.connections {
+                if connections.len() >= CONNECTIONS {
                     connections.pop_front();
                 }
-                let connection = tokio::spawn(serve_connection(stream, limits, answer.clone()));
+                let connection = tokio::spawn(serve_connection(stream, lifetime, answer.clone()));
                 connections.push_back(AbortOnDropHandle::new(connection));
             }
             Err(error) => {
@@ -87,47 +72,23 @@ where
 
 async fn serve_connection<F>(
     stream: TcpStream,
-    limits: Limits,
+    lifetime: Duration,
     answer: impl Fn(Request<Incoming>) -> F,
 ) where
     F: Future<Output = Page>,
 {
-    let service = service_fn(move |request: Request<Incoming>| {
-        // hyper leaves out the body of a response to HEAD.
-        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        let answer = is_read.then(|| answer(request));
-        async move {
-            Ok::<_, Infallible>(match answer {
-                Some(answer) => answer.await,
-                None => refusal(),
-            })
-        }
+    // hyper leaves out the body of a response to HEAD.
+    let service = service_fn(move |request| {
+        let answer = answer(request);
+        async move { Ok::<_, Infallible>(answer.await) }
     });
-    let mut connection = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.header_time)
-            .max_buf_size(limits.header_bytes)
-            .serve_connection(TokioIo::new(stream), service)
-    );
-    let ended = match timeout(limits.use_time, connection.as_mut()).await {
-        Ok(ended) => ended,
-        Err(_elapsed) => {
-            connection.as_mut().graceful_shutdown();
-            timeout(limits.linger, connection).await.unwrap_or(Ok(()))
-        }
-    };
-    if let Err(error) = ended {
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Ok(Err(error)) = timeout(lifetime, connection).await {
         tracing::debug!(%error, "HTTP connection failed");
     }
-}
-
-fn refusal() -> Page {
-    let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "use GET\n");
-    refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-    // Without this, the body of the request would be read.
-    refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    refusal
 }
 
 /// A page of plain text.

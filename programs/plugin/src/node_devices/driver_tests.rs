@@ -91,13 +91,13 @@ async fn containers_that_use_a_driver_which_was_replaced_are_reported() {
     assert_eq!(text.matches("a container uses a driver that was replaced").count(), 1, "{text}");
     assert!(text.contains("pod=\"render\"") && text.contains("hint="), "{text}");
     assert_eq!(devices.published.outdated_slots().len(), 1);
-    let outdated = || devices.served().borrow().outdated.clone().unwrap();
+    let outdated = || devices.served().borrow().notes.outdated.clone().unwrap();
     let names = outdated().into_iter().map(|o| (o.pod, o.before, o.now)).collect::<Vec<_>>();
     assert_eq!(names, [("render".to_owned(), OLD.to_owned(), NEW.to_owned())]);
     assert!(devices.outdated.due().unwrap() > settled, "the kubelet is asked again");
     devices.review(Some(&Attribution::default()));
     assert_eq!(devices.published.outdated_slots(), []);
-    assert_eq!(devices.served().borrow().outdated, Some(vec![]));
+    assert_eq!(devices.served().borrow().notes.outdated, Some(vec![]));
     assert_eq!(devices.outdated.due(), None);
 }
 

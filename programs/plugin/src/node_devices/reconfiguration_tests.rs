@@ -84,17 +84,19 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
         count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Arc::new(provide)))).await;
+    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
     let change = |text| ConfigChange::Valid(Box::new(config_of(text)));
     assert!(!mounts(&devices).contains(&launcher));
-    devices.apply_configuration(change("visibility: launcher")).await;
+    devices.apply_configuration(change("visibility: launcher"));
     assert_ne!(calls.load(std::sync::atomic::Ordering::Relaxed), 0);
     let notice = "directx-visible is not mounted: no space; hint: make room";
-    assert_eq!(devices.served().borrow().notices, [notice]);
+    assert_eq!(devices.served().borrow().notes.notices, [notice]);
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
-    devices.apply_configuration(change("visibility: off")).await;
-    assert!(devices.served().borrow().notices.is_empty() && !mounts(&devices).contains(&launcher));
+    devices.apply_configuration(change("visibility: off"));
+    assert!(
+        devices.served().borrow().notes.notices.is_empty() && !mounts(&devices).contains(&launcher)
+    );
 }
 
 #[test]

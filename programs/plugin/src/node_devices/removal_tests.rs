@@ -21,9 +21,9 @@ fn node(
     devices.reconfigure(catalog_of("removalGraceSeconds: 0")).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    devices.ask_holders(Arc::new(move |_| {
+    devices.ask_holders(Box::new(move |_| {
         let asked = count.fetch_add(1, Ordering::SeqCst);
-        answer(asked)
+        Box::pin(std::future::ready(answer(asked)))
     }));
     devices.holders.pause = Duration::from_millis(5);
     let send = move |snapshot| assert!(send.send(read(Cause::Change, snapshot)).is_ok());

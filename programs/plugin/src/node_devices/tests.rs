@@ -184,15 +184,13 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
         let failure = || Failure::runtime(anyhow::anyhow!("not there"));
         exist.load(Ordering::Relaxed).then_some(()).ok_or_else(failure)
     };
-    devices.provide_launcher(NodeLauncher::new(Some(Arc::new(provide)))).await;
-    devices
-        .apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))))
-        .await;
+    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    devices.apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))));
     let mut served = devices.served();
     let running = tokio::spawn(devices.run());
-    assert!(!served.borrow().notices.is_empty());
+    assert!(!served.borrow().notes.notices.is_empty());
     appeared.store(true, Ordering::Relaxed);
-    let provided = served.wait_for(|served| served.notices.is_empty());
+    let provided = served.wait_for(|served| served.notes.notices.is_empty());
     tokio::time::timeout(LIMIT.max(3 * launcher::RETRY), provided).await.unwrap().unwrap();
     running.abort();
 }
@@ -362,7 +360,7 @@ async fn a_change_that_only_a_safety_read_finds_is_logged() {
     assert_eq!(apply(Cause::Safety, two_gpus()), 1);
 }
 
-fn nvml(adapters: &[devices::Adapter]) -> GpuUuids {
+fn nvml(adapters: &[devices::Adapter]) -> node::daemon::gpu_uuids::GpuUuids {
     let ids = adapters.iter().filter_map(|a| a.pnp.as_ref()).map(|pnp| pnp.id.clone());
     ids.map(|id| (id, "GPU-1".to_owned())).collect()
 }

@@ -120,24 +120,21 @@ fn files(plan: &Plan, resource: &ResourceDevices) -> Vec<String> {
     for file in &plan.mounts.files {
         let path = &file.file.host_path;
         let origin = file.file.origin;
-        match &file.outcome {
-            MountOutcome::Mounted => {}
-            MountOutcome::Missing => {
-                notes.push(format!("not mounted: {path}, named by {origin}, does not exist"));
+        let why = match &file.outcome {
+            MountOutcome::Mounted => continue,
+            MountOutcome::Missing => ", does not exist".to_owned(),
+            MountOutcome::Excluded => ", is in excludeMounts".to_owned(),
+            MountOutcome::DestinationTaken { by } => {
+                format!(": {} is mounted at {}", by.host_path, by.container_path)
             }
-            MountOutcome::Excluded => {
-                notes.push(format!("not mounted: {path}, named by {origin}, is in excludeMounts"));
-            }
-            MountOutcome::DestinationTaken { by } => notes.push(format!(
-                "not mounted: {path}, named by {origin}: {} is mounted at {}",
-                by.host_path, by.container_path
-            )),
             MountOutcome::NotApplied => {
                 let reason = NoMountsReason::MountedByWindows;
                 notes.push(format!("warning: additional mount not applied: {path}: {reason}"));
                 notes.push(format!("hint: {NOT_APPLIED_HINT}"));
+                continue;
             }
-        }
+        };
+        notes.push(format!("not mounted: {path}, named by {origin}{why}"));
     }
     notes
 }

@@ -11,23 +11,20 @@ mod report;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use devices::{Catalog, DeviceSet, Health, HostSnapshot, ResourceName};
 use kubelet::Readiness;
-use kubelet::testing::{
-    ContainerView as RuntimeInput, InMemory, KubeletDouble, Options, PodRequest,
-};
+use kubelet::testing::{ContainerView, InMemory, KubeletDouble, Options, PodRequest, ResourceView};
 use node::cli::{Failure, OutputFormat};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::node_devices::NodeDevices;
 use node::daemon::arguments::{DriverModels, Input};
 use node::daemon::{config_source, event_loop};
 
 use pod_argument::{PodArgument, Request};
-use report::{ContainerView, HostView, PodView, Report, RequestView, ResourceView};
+use report::{HostView, Report, SimulatedPod};
 
 /// The options of `simulate`.
 #[derive(Args, Debug)]
@@ -58,9 +55,6 @@ const DEFAULT_HOST: &str = include_str!("../../../../fixtures/inventories/aws-t4
 /// Without `--pod`, the most pods that are simulated per resource.
 const DEFAULT_PODS: usize = 16;
 
-/// How long the plugin may take to register; it takes milliseconds.
-const REGISTRATION_LIMIT: Duration = Duration::from_secs(30);
-
 /// Runs the command. It fails if a pod of the user is refused.
 pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let inventory = arguments.input.inventory.as_deref();
@@ -76,21 +70,21 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     let _entered = runtime.enter();
     let devices = NodeDevices::fixed(Catalog::new(config.policy), snapshot)?;
     let (resources, pods) = runtime.block_on(simulate(&devices, &arguments.pods))?;
-    let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| !pod.admitted);
+    let is_refused = !arguments.pods.is_empty() && pods.iter().any(|pod| pod.outcome.is_err());
     let mut report =
         Report { host, resources, pods, notes: node_notes(&devices.published().set()) };
     match arguments.output {
         OutputFormat::Text => node::cli::print(&report.text(inventory, arguments.verbose))?,
         OutputFormat::Json => {
             report.notes.splice(0..0, notices);
-            node::cli::print_json(&report)?;
+            node::cli::print_json(&report.json())?;
         }
     }
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// What the node would advertise, and what each pod would get.
-type Outcome = (Vec<ResourceView>, Vec<PodView>);
+type Outcome = (Vec<ResourceView>, Vec<SimulatedPod>);
 
 /// The host of the inventory, or the default one.
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
@@ -104,27 +98,17 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 /// every host gives the same result.
 async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Outcome, Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
-    let mut kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
+    let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
         .map_err(Failure::runtime)?;
-    let (stop, stopped) = oneshot::channel::<()>();
     let (readiness, _) = watch::channel(Readiness::default());
-    let plugin = kubelet::run(
-        directory,
-        devices.served(),
-        sockets,
-        async { drop(stopped.await) },
-        readiness,
-    );
-    let scenario = async {
-        let outcome = scenario(&kubelet, &devices.published().set(), pods).await;
-        kubelet.stop().await;
-        // The plugin waits for this, or has ended with an error.
-        let _ = stop.send(());
-        outcome
-    };
-    let (ended, outcome) = tokio::join!(plugin, scenario);
-    ended.map_err(Failure::runtime)?;
-    outcome
+    let forever = std::future::pending();
+    let set = devices.published().set();
+    tokio::select! {
+        Err(error) = kubelet::run(directory, devices.served(), sockets, forever, readiness) => {
+            Err(Failure::runtime(error))
+        }
+        outcome = scenario(&kubelet, &set, pods) => Ok(outcome),
+    }
 }
 
 /// Waits for the device lists, admits the pods one after the other and reports.
@@ -132,29 +116,27 @@ async fn scenario(
     kubelet: &KubeletDouble<InMemory>,
     set: &DeviceSet,
     pods: &[PodArgument],
-) -> Result<Outcome, Failure> {
+) -> Outcome {
     let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
-    let listed = tokio::time::timeout(REGISTRATION_LIMIT, kubelet.wait_for_lists(&names)).await;
-    let advertised = listed.map_err(|_| {
-        Failure::runtime(anyhow::anyhow!(
-            "the plugin did not register within {REGISTRATION_LIMIT:?}"
-        ))
-    })?;
+    let advertised = kubelet.wait_for_lists(&names).await;
     let pods = match pods {
         [] => default_pods(&advertised),
         given => merged(given),
     };
-    let resources = advertised.into_iter().map(ResourceView::of).collect();
-    let mut views = Vec::new();
-    for pod in &pods {
-        let outcome = admit(kubelet, pod).await;
-        views.push(view(pod, outcome, set));
+    let mut simulated = Vec::new();
+    for pod in pods {
+        let outcome = admit(kubelet, &pod).await;
+        let notes = match &outcome {
+            Ok(container) => explain::admission(&pod.requests, container, set),
+            Err(_) => explain::refusal(&pod.requests, set),
+        };
+        simulated.push(SimulatedPod { pod, outcome, notes });
     }
-    Ok((resources, views))
+    (advertised, simulated)
 }
 
 /// One pod per replica, plus one that must be refused, for every resource with replicas.
-fn default_pods(advertised: &[kubelet::testing::ResourceView]) -> Vec<PodArgument> {
+fn default_pods(advertised: &[ResourceView]) -> Vec<PodArgument> {
     let several = advertised.iter().filter(|view| view.allocatable > 0).count() > 1;
     let mut pods = Vec::new();
     for view in advertised {
@@ -185,42 +167,12 @@ fn merged(arguments: &[PodArgument]) -> Vec<PodArgument> {
 async fn admit(
     kubelet: &KubeletDouble<InMemory>,
     pod: &PodArgument,
-) -> Result<RuntimeInput, String> {
+) -> Result<ContainerView, String> {
     let PodArgument { name, requests } = pod.clone();
     let resources = requests.iter().map(|r| (r.resource.to_string(), r.count)).collect();
     let pod = PodRequest { name, resources };
     kubelet.schedule(&pod)?;
     kubelet.admit(pod).await
-}
-
-fn view(pod: &PodArgument, outcome: Result<RuntimeInput, String>, set: &DeviceSet) -> PodView {
-    let PodArgument { name, requests } = pod;
-    let request = |r: &Request| RequestView { resource: r.resource.to_string(), count: r.count };
-    let blank = PodView {
-        name: name.clone(),
-        resource: requests[0].resource.to_string(),
-        count: requests[0].count,
-        requests: if requests.len() > 1 { requests.iter().map(request).collect() } else { vec![] },
-        admitted: false,
-        reason: String::new(),
-        device_ids: Vec::new(),
-        container: ContainerView::default(),
-        notes: Vec::new(),
-    };
-    match outcome {
-        Err(reason) => PodView { reason, notes: explain::refusal(requests, set), ..blank },
-        Ok(mut input) => {
-            input.device_ids.values_mut().for_each(|ids| ids.sort());
-            let ids = |r: &Request| input.device_ids.get(r.resource.as_str()).cloned();
-            PodView {
-                admitted: true,
-                device_ids: requests.iter().filter_map(ids).flatten().collect(),
-                container: ContainerView::of(&input),
-                notes: explain::admission(requests, &input, set),
-                ..blank
-            }
-        }
-    }
 }
 
 /// Notes on the node for its administrator.

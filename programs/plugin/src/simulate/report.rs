@@ -1,27 +1,30 @@
 //! The result of a simulation, as a JSON document and as text.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use devices::printable::printable;
 use devices::{HostSnapshot, Platform};
+use kubelet::testing::{ContainerView, ResourceView};
+use kubelet::v1beta1::{Device, Mount};
 use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::pod_argument::PodArgument;
 
 /// The result of a simulation.
-#[derive(Serialize, Debug)]
 pub(crate) struct Report {
     pub(crate) host: HostView,
     /// What the node would advertise.
     pub(crate) resources: Vec<ResourceView>,
     /// What each pod would get.
-    pub(crate) pods: Vec<PodView>,
+    pub(crate) pods: Vec<SimulatedPod>,
     /// Notes on the node for its administrator.
     pub(crate) notes: Vec<String>,
 }
 
 /// The host that is simulated.
-#[derive(Serialize, Debug)]
+#[derive(Serialize)]
 pub(crate) struct HostView {
     platform: &'static str,
     product: Option<String>,
@@ -32,79 +35,13 @@ pub(crate) struct HostView {
     source: &'static str,
 }
 
-/// One extended resource of the node.
-#[derive(Serialize, Debug)]
-pub(crate) struct ResourceView {
-    pub(crate) name: String,
-    pub(crate) capacity: usize,
-    pub(crate) allocatable: usize,
-    pub(crate) devices: Vec<SlotView>,
-}
-
-/// One slot.
-#[derive(Serialize, Debug)]
-pub(crate) struct SlotView {
-    pub(crate) id: String,
-    pub(crate) health: String,
-}
-
 /// One pod.
-#[derive(Serialize, Debug)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct PodView {
-    pub(crate) name: String,
-    /// The first resource that its container requests, and how many devices of it.
-    pub(crate) resource: String,
-    pub(crate) count: u32,
-    /// All requests, if there are several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) requests: Vec<RequestView>,
-    pub(crate) admitted: bool,
-    /// The kubelet's reason for refusing it; empty where it was admitted.
-    pub(crate) reason: String,
-    pub(crate) device_ids: Vec<String>,
-    /// What the container runtime gets for the pod's container, for all its resources.
-    pub(crate) container: ContainerView,
+pub(crate) struct SimulatedPod {
+    pub(crate) pod: PodArgument,
+    /// What the container runtime gets for its container, or the kubelet's reason for refusing it.
+    pub(crate) outcome: Result<ContainerView, String>,
     /// Which device, which files, and why.
     pub(crate) notes: Vec<String>,
-}
-
-/// How many devices of a resource a container requests.
-#[derive(Serialize, Debug)]
-pub(crate) struct RequestView {
-    pub(crate) resource: String,
-    pub(crate) count: u32,
-}
-
-/// What the kubelet passes to the container runtime.
-#[derive(Serialize, Debug, Clone, Default, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ContainerView {
-    pub(crate) devices: Vec<DeviceView>,
-    pub(crate) mounts: Vec<MountView>,
-    pub(crate) envs: BTreeMap<String, String>,
-    pub(crate) annotations: BTreeMap<String, String>,
-    /// The names of CDI devices, on Linux.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) cdi_devices: Vec<String>,
-}
-
-/// One device of the container.
-#[derive(Serialize, Debug, Clone, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct DeviceView {
-    pub(crate) host_path: String,
-    pub(crate) container_path: String,
-    pub(crate) permissions: String,
-}
-
-/// One mount of the container.
-#[derive(Serialize, Debug, Clone, PartialEq, Eq)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct MountView {
-    pub(crate) host_path: String,
-    pub(crate) container_path: String,
-    pub(crate) read_only: bool,
 }
 
 impl HostView {
@@ -119,34 +56,69 @@ impl HostView {
     }
 }
 
-impl ResourceView {
-    pub(crate) fn of(view: kubelet::testing::ResourceView) -> ResourceView {
-        let kubelet::testing::ResourceView { name, capacity, allocatable, devices } = view;
-        let slot = |d: kubelet::v1beta1::Device| SlotView { id: d.id, health: d.health };
-        let devices = devices.into_iter().map(slot).collect();
-        ResourceView { name, capacity, allocatable, devices }
-    }
+fn list<T>(items: &[T], json: impl Fn(&T) -> Value) -> Value {
+    items.iter().map(json).collect()
 }
 
-impl ContainerView {
-    pub(crate) fn of(input: &kubelet::testing::ContainerView) -> ContainerView {
-        let device = |d: &kubelet::v1beta1::DeviceSpec| DeviceView {
-            host_path: d.host_path.clone(),
-            container_path: d.container_path.clone(),
-            permissions: d.permissions.clone(),
-        };
-        let mount = |m: &kubelet::v1beta1::Mount| MountView {
-            host_path: m.host_path.clone(),
-            container_path: m.container_path.clone(),
-            read_only: m.read_only,
-        };
-        ContainerView {
-            devices: input.devices.iter().map(device).collect(),
-            mounts: input.mounts.iter().map(mount).collect(),
-            envs: input.envs.clone(),
-            annotations: input.annotations.clone(),
-            cdi_devices: input.cdi_devices.clone(),
+fn resource_json(resource: &ResourceView) -> Value {
+    json!({
+        "name": resource.name,
+        "capacity": resource.capacity,
+        "allocatable": resource.allocatable,
+        "devices": list(&resource.devices, |slot| json!({"id": slot.id, "health": slot.health})),
+    })
+}
+
+fn container_json(container: &ContainerView) -> Value {
+    let mut json = json!({
+        "devices": list(&container.devices, |device| json!({
+            "hostPath": device.host_path,
+            "containerPath": device.container_path,
+            "permissions": device.permissions,
+        })),
+        "mounts": list(&container.mounts, |mount| json!({
+            "hostPath": mount.host_path,
+            "containerPath": mount.container_path,
+            "readOnly": mount.read_only,
+        })),
+        "envs": container.envs,
+        "annotations": container.annotations,
+    });
+    if !container.cdi_devices.is_empty() {
+        json["cdiDevices"] = json!(container.cdi_devices);
+    }
+    json
+}
+
+impl SimulatedPod {
+    fn json(&self) -> Value {
+        let requests = list(
+            &self.pod.requests,
+            |request| json!({"resource": request.resource.as_str(), "count": request.count}),
+        );
+        let refused = ContainerView::default();
+        let container = self.outcome.as_ref().unwrap_or(&refused);
+        let mut json = json!({
+            "name": self.pod.name,
+            "resource": requests[0]["resource"],
+            "count": requests[0]["count"],
+            "admitted": self.outcome.is_ok(),
+            "reason": self.outcome.as_ref().err().map_or("", String::as_str),
+            "deviceIds": self.device_ids(container),
+            "container": container_json(container),
+            "notes": self.notes,
+        });
+        if self.pod.requests.len() > 1 {
+            json["requests"] = requests;
         }
+        json
+    }
+
+    /// The IDs of the allocated devices, in the order of the requests.
+    fn device_ids<'a>(&self, container: &'a ContainerView) -> Vec<&'a String> {
+        let requests = self.pod.requests.iter();
+        let ids = requests.filter_map(|r| container.device_ids.get(r.resource.as_str()));
+        ids.flatten().collect()
     }
 }
 
@@ -154,6 +126,16 @@ impl ContainerView {
 const SIMILAR_LINES: usize = 10;
 
 impl Report {
+    /// The JSON document.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "host": self.host,
+            "resources": list(&self.resources, resource_json),
+            "pods": list(&self.pods, SimulatedPod::json),
+            "notes": self.notes,
+        })
+    }
+
     /// The text for a host of this inventory, or for the embedded one.
     pub(crate) fn text(&self, inventory: Option<&Path>, verbose: bool) -> String {
         let mut text = String::new();
@@ -183,8 +165,7 @@ impl Report {
         for resource in &self.resources {
             let ResourceView { name, capacity, allocatable, devices } = resource;
             writeln!(f, "{name}: capacity {capacity}, allocatable {allocatable}")?;
-            let replica =
-                |slot: &SlotView| format!("  {:<9}  {}", slot.health, printable(&slot.id));
+            let replica = |slot: &Device| format!("  {:<9}  {}", slot.health, printable(&slot.id));
             write_similar(f, devices.iter().map(replica), limit)?;
         }
         for pod in &self.pods {
@@ -216,28 +197,29 @@ fn write_similar(
     Ok(())
 }
 
-impl PodView {
+impl SimulatedPod {
     fn write(&self, f: &mut String, limit: usize) -> fmt::Result {
-        let PodView { name, resource, count, requests, reason, container, .. } = self;
-        let mut requests: Vec<String> =
+        let PodArgument { name, requests } = &self.pod;
+        let requests: Vec<String> =
             requests.iter().map(|r| format!("{} of {}", r.count, r.resource)).collect();
-        if requests.is_empty() {
-            requests.push(format!("{count} of {resource}"));
-        }
         let requests = enumerate(&requests);
-        if !self.admitted {
-            writeln!(f, "pod {name} requests {requests}: refused")?;
-            writeln!(f, "  reason   {}", printable(reason))?;
-            return self.write_notes(f, limit);
-        }
+        let container = match &self.outcome {
+            Ok(container) => container,
+            Err(reason) => {
+                writeln!(f, "pod {name} requests {requests}: refused")?;
+                writeln!(f, "  reason   {}", printable(reason))?;
+                return self.write_notes(f, limit);
+            }
+        };
         writeln!(f, "pod {name} requests {requests}: admitted")?;
-        let replicas = self.device_ids.iter().map(|id| format!("  replica  {}", printable(id)));
+        let ids = self.device_ids(container);
+        let replicas = ids.iter().map(|id| format!("  replica  {}", printable(id)));
         write_similar(f, replicas, limit)?;
         let devices = container.devices.iter().map(|device| &device.host_path);
         for device in devices.chain(&container.cdi_devices) {
             writeln!(f, "  device   {}", printable(device))?;
         }
-        let folder = |mount: &MountView| split(&mount.host_path).0.to_owned();
+        let folder = |mount: &Mount| split(&mount.host_path).0.to_owned();
         for mounts in container.mounts.chunk_by(|a, b| folder(a) == folder(b)) {
             writeln!(f, "  files    from {}", printable(&folder(&mounts[0])))?;
             let files = mounts.iter().map(|mount| {

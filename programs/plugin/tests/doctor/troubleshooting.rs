@@ -100,7 +100,6 @@ fn every_reason_to_skip_an_adapter_is_explained() {
 fn explained_messages_about_the_kubelet_are_logged() {
     let registration = include_str!("../../../../kubernetes/kubelet/src/registration.rs");
     let service = include_str!("../../../../kubernetes/kubelet/src/service.rs");
-    let limits = include_str!("../../../../kubernetes/kubelet/src/limits.rs");
     for (source, message) in [
         (registration, "cannot connect to kubelet"),
         (registration, "kubelet did not accept a connection within"),
@@ -111,7 +110,6 @@ fn explained_messages_about_the_kubelet_are_logged() {
         (service, "Allocate failed"),
         (service, "GetPreferredAllocation failed"),
         (service, "request has more than "),
-        (limits, "too many calls at the same time; try again"),
     ] {
         assert!(source.contains(message), "nothing logs `{message}`");
         assert!(PAGE.contains(message), "`{message}` is not explained");

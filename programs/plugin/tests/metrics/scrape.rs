@@ -7,6 +7,8 @@ use std::time::Duration;
 use devices::{
     Catalog, DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry,
 };
+use kubelet::status::Phase;
+use kubelet::{Readiness, ResourceReadiness};
 use node::daemon::config_reload::ReloadStatus;
 use plugin::metrics::{Format, Holder, METRICS, PluginMetrics, Scrape, render};
 use win32::container_processes::{ContainerName, ContainerProcess};
@@ -98,16 +100,25 @@ fn text(config: &str, holders: &[Holder], format: Format) -> String {
         },
         container_id: "c0ffee".to_owned(),
     }];
+    let readiness = Readiness {
+        resources: vec![ResourceReadiness {
+            name: resource.to_owned(),
+            phase: Phase::Ready,
+            since: tokio::time::Instant::now(),
+            last_error: String::new(),
+            pending: None,
+            registrations: [("startup", 1)].into(),
+        }],
+        ..Readiness::default()
+    };
     let scrape = Scrape {
         host_name: "node-1",
         version: "0.1.0",
         devices: &set,
-        telemetry: &telemetry,
-        telemetry_age: Some(Duration::from_millis(250)),
+        telemetry: Some((&telemetry, Duration::from_millis(250))),
         holders: Some(holders),
         processes: &processes,
-        resources: &[(resource.to_owned(), true)],
-        registrations: &[(resource.to_owned(), "startup", 1)],
+        readiness: &readiness,
         reloads: &ReloadStatus { applied: 2, rejected: 1, last_error: Some("bad".to_owned()) },
         log_lines_dropped: 3,
         readings: &[("telemetry", "timeout", 4)],
@@ -227,9 +238,13 @@ fn text_from_elsewhere_is_escaped() {
 
 #[test]
 fn the_client_chooses_the_format() {
+    let accepted = |text: &'static str| {
+        let accept = http::HeaderValue::from_static(text);
+        Format::accepted(&[(http::header::ACCEPT, accept)].into_iter().collect())
+    };
     let prometheus = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.1";
-    assert_eq!(Format::for_accept(prometheus), Format::OpenMetrics);
+    assert_eq!(accepted(prometheus), Format::OpenMetrics);
     for other in ["", "*/*", "text/html,application/xhtml+xml"] {
-        assert_eq!(Format::for_accept(other), Format::Prometheus);
+        assert_eq!(accepted(other), Format::Prometheus);
     }
 }

@@ -153,12 +153,3 @@ async fn a_missing_endpoint_of_pods_is_counted_and_reported() {
     let labels = "source=\"pod_resources\",reason=\"missing\"";
     assert_has(&text, &format!("directx_device_plugin_reading_failures_total{{{labels}}} 1"));
 }
-
-#[test]
-fn an_endpoint_of_pods_is_absolute() {
-    let output = program().args(["serve", "--pod-resources", "kubelet.sock"]).output().unwrap();
-    let (status, _, err) = outcome(&output);
-    assert_eq!(status, Some(2), "{err}");
-    assert!(err.contains("'kubelet.sock'") && err.contains("kubelet"), "{err}");
-    assert!(err.contains("such as `"), "{err}");
-}

@@ -16,10 +16,10 @@ use tower_service::Service;
 
 use crate::target::{Target, block_on};
 
-/// The connections that the two sockets of the daemon accept.
+/// More connections than the two sockets of the daemon accept.
 const CONNECTIONS: usize = 32;
 
-/// The calls at the same time on a connection.
+/// More calls at the same time than a connection may make.
 const CALLS: usize = 16;
 
 /// The length of each request, the longest that the daemon reads.

@@ -3,6 +3,7 @@
 
 use std::future::pending;
 use std::io;
+use std::path::PathBuf;
 
 use futures_util::stream;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -68,7 +69,7 @@ impl Pods for Behavior {
 
 /// A server at a separate endpoint, until it is dropped.
 struct Server {
-    endpoint: Endpoint,
+    endpoint: PathBuf,
     running: JoinHandle<()>,
     _folder: tempfile::TempDir,
 }
@@ -82,8 +83,8 @@ impl Drop for Server {
 #[cfg(unix)]
 fn start(behavior: Behavior) -> Server {
     let folder = tempfile::tempdir().unwrap();
-    let endpoint = Endpoint::new(folder.path().join("kubelet.sock")).unwrap();
-    let listener = uds::UnixListener::bind(endpoint.path()).unwrap();
+    let endpoint = folder.path().join("kubelet.sock");
+    let listener = uds::UnixListener::bind(&endpoint).unwrap();
     let running = tokio::spawn(async move {
         loop {
             serve(listener.accept().await.unwrap(), behavior.clone()).await;
@@ -100,7 +101,7 @@ fn start(behavior: Behavior) -> Server {
     let name = folder.path().file_name().unwrap().to_str().unwrap();
     let path = format!(r"\\.\pipe\pod-resources-test-{name}");
     let mut instance = ServerOptions::new().first_pipe_instance(true).create(&path).unwrap();
-    let endpoint = Endpoint::new(&path).unwrap();
+    let endpoint = PathBuf::from(&path);
     let running = tokio::spawn(async move {
         loop {
             instance.connect().await.unwrap();
@@ -201,8 +202,8 @@ async fn the_uids_of_pods_are_listed() {
 #[tokio::test]
 async fn a_missing_endpoint_is_named() {
     let server = start(Behavior::Hangs);
-    let path = format!("{}-missing", server.endpoint.path().display());
-    let error = list(&Endpoint::new(&path).unwrap(), LONG).await.unwrap_err();
+    let path = format!("{}-missing", server.endpoint.display());
+    let error = list(&PathBuf::from(&path), LONG).await.unwrap_err();
     assert_eq!(error.reason, FailureReason::Missing);
     assert!(error.to_string().contains(&path), "{error}");
 }
@@ -214,7 +215,7 @@ async fn a_socket_without_a_listener_refuses() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubelet.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let error = list(&Endpoint::new(path).unwrap(), LONG).await.unwrap_err();
+    let error = list(&path, LONG).await.unwrap_err();
     assert_eq!(error.reason, FailureReason::Refused);
 }
 
@@ -252,8 +253,8 @@ async fn a_lost_connection_and_other_protocols_are_errors() {
 async fn an_answer_that_is_too_large_is_refused() {
     let id = "x".repeat(RESPONSE_LIMIT);
     let (reason, text) = failure(Behavior::Answers(vec![pod("render", &[&id])]), LONG).await;
-    let expected = "kubelet's list of pods exceeds 16777216 bytes";
-    assert_eq!((reason, &*text), (FailureReason::Other, expected));
+    assert_eq!(reason, FailureReason::Other);
+    assert!(text.contains("message length too large"), "{text}");
 }
 
 /// The kubelet creates the next instance of its pipe after it has accepted a client.
@@ -265,7 +266,7 @@ async fn a_busy_pipe_is_waited_for() {
     let path = format!(r"\\.\pipe\pod-resources-busy-{}", std::process::id());
     let busy = ServerOptions::new().create(&path).unwrap();
     let other_client = ClientOptions::new().open(&path).unwrap();
-    let endpoint = Endpoint::new(&path).unwrap();
+    let endpoint = PathBuf::from(&path);
     let error = list(&endpoint, SOON).await.unwrap_err();
     assert_eq!(error.reason, FailureReason::Timeout);
     let server = async {

@@ -12,7 +12,7 @@ use crate::pod_resources::Holder;
 #[derive(Clone, Default)]
 struct Kubelet {
     asked: Arc<AtomicU32>,
-    fails: Arc<Mutex<Option<FailureReason>>>,
+    fails: Arc<std::sync::Mutex<Option<FailureReason>>>,
 }
 
 impl Kubelet {
@@ -37,7 +37,7 @@ impl Kubelet {
             }
             Some(FailureReason::Missing) => {
                 let missing = std::io::ErrorKind::NotFound.into();
-                Err(PodResourcesError::of_connect(&Endpoint::default(), &missing))
+                Err(PodResourcesError::of_connect(Path::new("/kubelet.sock"), &missing))
             }
             Some(FailureReason::Timeout) => {
                 tokio::time::sleep(WAIT).await;
@@ -61,8 +61,8 @@ async fn holder(pods: &PodAttribution) -> Option<String> {
     attribution.holder("example.com/gpu", "1").map(|holder| holder.pod.clone())
 }
 
-fn failures(pods: &PodAttribution, reason: FailureReason) -> u64 {
-    pods.failures().into_iter().find(|(r, _)| *r == reason).unwrap().1
+async fn failures(pods: &PodAttribution, reason: FailureReason) -> u64 {
+    pods.failures().await.into_iter().find(|(r, _)| *r == reason).unwrap().1
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,9 +104,9 @@ async fn a_failure_is_counted_and_the_last_answer_stays_for_five_minutes() {
             advance(Duration::from_secs(10)).await;
             assert_eq!(holder(&pods).await.as_deref(), Some("pod-0"));
         }
-        assert_eq!(failures(&pods, reason), count);
+        assert_eq!(failures(&pods, reason).await, count);
     }
-    assert_eq!(failures(&pods, FailureReason::Timeout), 0);
+    assert_eq!(failures(&pods, FailureReason::Timeout).await, 0);
     advance(Duration::from_secs(10)).await;
     assert_eq!(holder(&pods).await, None);
     kubelet.set(None);
@@ -124,7 +124,7 @@ async fn readers_wait_once_for_a_kubelet_that_hangs() {
     let reads = tokio::join!(pods.current(None), pods.current(None), pods.current(None));
     assert_eq!(reads.2, Err(FailureReason::Timeout));
     assert_eq!((kubelet.asked(), started.elapsed()), (1, WAIT));
-    assert_eq!(failures(&pods, FailureReason::Timeout), 1);
+    assert_eq!(failures(&pods, FailureReason::Timeout).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
