@@ -8,7 +8,6 @@
 
 mod color;
 mod completions;
-mod error_chain;
 mod failure;
 pub mod frontends;
 mod go_flags;
@@ -21,7 +20,7 @@ mod stdout;
 
 pub use color::stderr_has_colors;
 pub use completions::{Completions, write_completions};
-pub use error_chain::error_chain;
+pub use devices::error_chain;
 pub use failure::{Failure, parse, run};
 pub use go_flags::{with_boolean_values, with_double_dashes};
 pub use host::{list_store_files, open_host, read_host, read_inventory};

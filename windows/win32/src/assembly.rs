@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use devices::{
     Adapter, AdapterWarning, Attributes, CopyToVmKey, CopyToVmValue, DriverKey, DriverStore,
     HostFacts, HostSnapshot, Luid, PnpDevice, ReadStep, SourceError, StoreFiles, WarningEffect,
+    error_chain,
 };
 
 use crate::copy_to_vm::{self, RawValue};
-use crate::error::{WindowsError, error_chain};
+use crate::error::WindowsError;
 use crate::kernel_report::AdapterFacts;
 use crate::store_path;
 

@@ -16,14 +16,3 @@ impl WindowsError {
         Self { operation: operation.into(), source }
     }
 }
-
-/// An error and its causes, in one line.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}

@@ -6,11 +6,11 @@ use std::sync::{Arc, OnceLock};
 
 use devices::{
     AdapterSource, ChangeCallback, HostFacts, HostSnapshot, Platform, ReadStep, SourceError,
-    StepCallback, Wow64,
+    StepCallback, Wow64, error_chain,
 };
 
 use crate::adapter_sets::{DxcoreSet, KernelSet};
-use crate::error::{WindowsError, error_chain};
+use crate::error::WindowsError;
 use crate::live::{AdapterSet, LiveHost};
 use crate::sys::dxcore::{Dxcore, Subscription};
 use crate::sys::kmt_adapters::KernelAdapterList;
