@@ -111,7 +111,7 @@ pub extern "C" fn DeviceDiscovery_GetLastErrorMessage(instance: Handle) -> *cons
 exports! {
     /// Whether the devices may have changed since the last discovery.
     fn DeviceDiscovery_IsRefreshRequired() -> c_int =
-        |instance| instance.is_refresh_required().map(c_int::from);
+        |instance| Ok(c_int::from(instance.is_refresh_required()));
     /// Discovers devices.
     fn DeviceDiscovery_DiscoverDevices(
         filter: c_int,
