@@ -21,7 +21,6 @@ mod log_file;
 mod log_line;
 pub mod log_output;
 pub mod logging;
-pub mod overdue;
 pub mod read_schedule;
 pub mod signals;
 #[cfg(any(test, feature = "test_log"))]

@@ -21,7 +21,7 @@ use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::launcher::NodeLauncher;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::{KnownSets, PublishedDevices};
-use node::daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
+use node::daemon::adapter_reader::{self, Activity, Read, Reads};
 use node::daemon::change_log::{self, RepeatedText};
 use node::daemon::config_reload::{ConfigChange, ConfigReload};
 use node::daemon::gpu_uuids::{GpuUuidReader, GpuUuids};
@@ -37,7 +37,7 @@ const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 /// The writer of the device set.
 pub struct NodeDevices {
     catalog: Catalog,
-    reader: AdapterReader,
+    reads: Reads,
     schema_reader: HcsSchemaReader,
     uuid_reader: GpuUuidReader,
     holders: DeviceHolders,
@@ -61,12 +61,12 @@ pub struct NodeDevices {
 /// Why there are no devices, or they are no longer updated.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeDevicesError {
-    /// There are no more reads.
-    #[error(transparent)]
-    Reader(#[from] ReaderEnded),
-    /// The thread that reads the host could not be started.
-    #[error("cannot start the thread that reads adapters")]
-    Thread(#[source] std::io::Error),
+    /// The host cannot be opened, for example because this Windows has no `DXCore`.
+    #[error("cannot open the host")]
+    NotOpened(Failure),
+    /// Only a panic can cause this.
+    #[error("the thread that reads adapters ended unexpectedly")]
+    ReaderPanicked,
     /// The configuration is no longer followed.
     #[error("the thread that follows the configuration panicked")]
     ConfigWatch,
@@ -87,7 +87,7 @@ impl From<NodeDevicesError> for Failure {
                 "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
                  devices over several resources with `resources:`",
             ),
-            NodeDevicesError::Reader(ReaderEnded::NotOpened(failure)) => failure,
+            NodeDevicesError::NotOpened(failure) => failure,
             other => Failure::runtime(other),
         }
     }
@@ -119,20 +119,16 @@ impl NodeDevices {
         catalog: Catalog,
         host: HostAccess,
     ) -> Result<NodeDevices, NodeDevicesError> {
-        let mut reader =
-            AdapterReader::start(host.open, host.kind).map_err(NodeDevicesError::Thread)?;
-        let first = timeout(grace, reader.next()).await;
-        let mut devices = NodeDevices::new(catalog, reader);
+        let (mut reads, activity) = adapter_reader::start(host.open, host.kind);
+        let first = timeout(grace, reads.recv()).await;
+        let mut devices = NodeDevices::new(catalog, reads, activity);
         devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
         devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
         match first {
-            Ok(read) => devices.apply_read(*read?)?,
+            Ok(read) => devices.apply_read(received(read)?)?,
             Err(_elapsed) => {
-                let activity = devices.reader.activity().text();
-                tracing::warn!(
-                    activity,
-                    "the first discovery takes long; advertising no devices until it completes"
-                );
+                let pending = devices.published.pending();
+                tracing::warn!(pending, "advertising no devices until they are known");
             }
         }
         Ok(devices)
@@ -143,21 +139,21 @@ impl NodeDevices {
         catalog: Catalog,
         snapshot: HostSnapshot,
     ) -> Result<NodeDevices, NodeDevicesError> {
-        let (_, messages) = mpsc::unbounded_channel();
-        let mut devices = NodeDevices::new(catalog, AdapterReader::new(messages));
+        let (_, reads) = mpsc::unbounded_channel();
+        let mut devices = NodeDevices::new(catalog, reads, Activity::default());
         let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
         devices.apply_read(read)?;
         Ok(devices)
     }
 
     /// Publishes a set without devices.
-    fn new(catalog: Catalog, reader: AdapterReader) -> NodeDevices {
+    fn new(catalog: Catalog, reads: Reads, activity: Activity) -> NodeDevices {
         let snapshot = HostSnapshot::default();
         let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
         let mut devices = NodeDevices {
-            published: PublishedDevices::unknown(set, reader.activity()),
+            published: PublishedDevices::unknown(set, activity),
             catalog,
-            reader,
+            reads,
             schema_reader: HcsSchemaReader::new(None),
             uuid_reader: GpuUuidReader::new(None),
             holders: DeviceHolders::unknown(),
@@ -252,12 +248,12 @@ impl NodeDevices {
                     return NodeDevicesError::ConfigWatch;
                 }
                 Ok(Event::Configuration(change)) => self.apply_configuration(change).await,
-                Err(ended) => return ended.into(),
+                Err(ended) => return ended,
             }
         }
     }
 
-    async fn event(&mut self) -> Result<Event, ReaderEnded> {
+    async fn event(&mut self) -> Result<Event, NodeDevicesError> {
         let deadlines = [self.published.set().deadline(), self.outdated.due()];
         let deadline = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
         let origin = self.origin;
@@ -275,7 +271,7 @@ impl NodeDevices {
             }
         };
         tokio::select! {
-            read = self.reader.next() => read.map(Event::Read),
+            read = self.reads.recv() => received(read).map(|read| Event::Read(Box::new(read))),
             schemas = self.schema_reader.next() => Ok(Event::Schemas(schemas)),
             uuids = self.uuid_reader.next() => Ok(Event::Uuids(uuids)),
             holders = self.holders.next() => Ok(Event::Holders(holders)),
@@ -293,7 +289,7 @@ impl NodeDevices {
                 self.published.metrics().discovery_failed();
                 let error = node::cli::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
-                    change_log::log_read_failure(self.reader.has_devices(), &error);
+                    tracing::error!(error, "cannot read adapters; keeping the current devices");
                 }
                 return Ok(());
             }
@@ -461,6 +457,11 @@ impl NodeDevices {
         let resources = self.resources.iter().map(|r| Arc::clone(r) as Arc<dyn kubelet::Resource>);
         self.served.send_modify(|served| served.resources = resources.collect());
     }
+}
+
+/// The next of the [`Reads`].
+fn received(read: Option<Result<Read, Failure>>) -> Result<Read, NodeDevicesError> {
+    read.ok_or(NodeDevicesError::ReaderPanicked)?.map_err(NodeDevicesError::NotOpened)
 }
 
 /// The list of each resource, or the error that the kubelet would refuse it.
