@@ -58,7 +58,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
     let directory = line.device_plugin_dir.clone();
     let inputs = Inputs::read(&line.models.driver_models, &line.input, directory)?;
-    let Inputs { event_loop, host, config, reload } = inputs;
+    let Inputs { event_loop, host, config, source } = inputs;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal()?;
     let reporter = cluster_access::reporter(line)?.with_plugin(PluginStatus::new(
@@ -70,7 +70,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         monitoring::start(address, reporter.requests())?;
     }
     let catalog = Catalog::new(config.policy.clone());
-    let reload = ConfigReload::start(reload, config)?;
+    let reload = ConfigReload::start(source, config)?;
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
     let host = HostAccess { read_uuids: None, ..host };
     event_loop.block_on(async {

@@ -7,7 +7,6 @@ pub mod adapter_reader;
 pub mod arguments;
 pub mod background_query;
 pub mod change_log;
-mod config_changes;
 pub mod config_reload;
 pub mod config_source;
 mod config_watch;

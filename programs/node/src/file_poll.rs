@@ -16,7 +16,7 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 const SETTLING_TIME: Duration = Duration::from_millis(200);
 
 /// Files and how they were at the last look.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FilePoll {
     paths: Vec<PathBuf>,
     seen: Vec<Stamp>,
@@ -40,10 +40,9 @@ impl FilePoll {
         FilePoll { seen: stamps(&paths), paths }
     }
 
-    /// The files at `paths`, which count as changed.
-    #[must_use]
-    pub fn unknown(paths: Vec<PathBuf>) -> FilePoll {
-        FilePoll { paths, seen: Vec::new() }
+    /// Looks at the files at `paths` from now on. If they are others than before, they count as changed.
+    pub fn set_paths(&mut self, paths: Vec<PathBuf>) {
+        self.paths = paths;
     }
 
     /// Whether the files have changed since the last call. Files that are still being written have

@@ -1,10 +1,9 @@
 //! A host described by an inventory file, as a source of adapters that follows the file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
-use config::inventory::InventoryError;
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
 use crate::file_poll::{FilePoll, INTERVAL};
@@ -16,8 +15,6 @@ pub struct InventorySource {
     path: PathBuf,
     /// The file as it was before the first read.
     file: FilePoll,
-    /// What [`InventorySource::open`] has read, for the first snapshot.
-    opened: Option<HostSnapshot>,
     watch: Option<Watch>,
 }
 
@@ -25,23 +22,13 @@ impl InventorySource {
     /// A source for the file `path`, which the first snapshot reads first.
     pub fn new(path: impl Into<PathBuf>) -> InventorySource {
         let path = path.into();
-        InventorySource { file: FilePoll::new(vec![path.clone()]), path, opened: None, watch: None }
-    }
-
-    /// Reads the file `path` for the first snapshot.
-    pub fn open(path: &Path) -> Result<InventorySource, InventoryError> {
-        let mut source = InventorySource::new(path);
-        source.opened = Some(config::inventory::read(path)?);
-        Ok(source)
+        InventorySource { file: FilePoll::new(vec![path.clone()]), path, watch: None }
     }
 }
 
 impl AdapterSource for InventorySource {
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
-        match self.opened.take() {
-            Some(snapshot) => Ok(snapshot),
-            None => Ok(config::inventory::read(&self.path)?),
-        }
+        Ok(config::inventory::read(&self.path)?)
     }
 
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
