@@ -29,7 +29,6 @@ type Stamp = Option<FileStamp>;
 struct FileStamp {
     length: u64,
     written: Option<SystemTime>,
-    created: Option<SystemTime>,
     number: u64,
 }
 
@@ -74,8 +73,8 @@ fn was_just_written(stamp: &Stamp) -> bool {
 
 fn stamp(path: &Path) -> Stamp {
     let found = path.metadata().ok()?;
-    let (written, created) = (found.modified().ok(), found.created().ok());
-    Some(FileStamp { length: found.len(), written, created, number: number(&found) })
+    let (length, written) = (found.len(), found.modified().ok());
+    Some(FileStamp { length, written, number: number(&found) })
 }
 
 /// The number of a file. Files that Linux creates within some milliseconds have the same times.

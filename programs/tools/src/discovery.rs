@@ -78,9 +78,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         },
     );
     if arguments.verbose {
-        for line in stderr::discovery_details(&snapshot, &selection) {
-            stderr::line(&line);
-        }
+        selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }
     node::cli::print(&report::text(&selection.devices))?;
     Ok(ExitCode::SUCCESS)

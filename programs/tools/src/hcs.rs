@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser};
 use devices::HostFacts;
 use node::cli::{Completions, Failure, OutputFormat};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,7 +50,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     match arguments.output {
         OutputFormat::Text => node::cli::print(&text(&facts))?,
-        OutputFormat::Json => node::cli::print_json(&Answer::of(&facts))?,
+        OutputFormat::Json => node::cli::print_json(&document(&facts))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -91,30 +91,13 @@ fn text(facts: &HostFacts) -> String {
     text
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer<'a> {
-    operating_system: OperatingSystem<'a>,
-    hcs_schemas: Vec<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OperatingSystem<'a> {
-    product: Option<&'a str>,
-    display_version: Option<&'a str>,
-    build: Option<String>,
-}
-
-impl Answer<'_> {
-    fn of(facts: &HostFacts) -> Answer<'_> {
-        Answer {
-            operating_system: OperatingSystem {
-                product: facts.product.as_deref(),
-                display_version: facts.display_version.as_deref(),
-                build: facts.build.map(|build| build.to_string()),
-            },
-            hcs_schemas: facts.hcs_schemas.iter().map(ToString::to_string).collect(),
-        }
-    }
+fn document(facts: &HostFacts) -> Value {
+    json!({
+        "operatingSystem": {
+            "product": facts.product,
+            "displayVersion": facts.display_version,
+            "build": facts.build.map(|build| build.to_string()),
+        },
+        "hcsSchemas": facts.hcs_schemas.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
 }

@@ -10,14 +10,14 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory as _, Parser};
-use devices::{Criteria, Device, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
+use devices::{Criteria, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
 use node::cli::frontends::{Container, Frontend, cri_config};
 use node::cli::{Completions, Failure, OutputFormat};
 
 use crate::host::Host;
 use crate::stderr;
-use assignment::{Assignment, AssignmentError, assign};
-use selector::{DeviceSelector, SelectorError};
+use assignment::{Assignment, assign};
+use selector::DeviceSelector;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -141,40 +141,19 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
     }
     let selection = discover(&snapshot, Criteria::ALL);
     if arguments.verbose {
-        for line in stderr::discovery_details(&snapshot, &selection) {
-            stderr::line(&line);
-        }
+        selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }
-    let selected = selector
-        .select(&selection.devices)
-        .map_err(|error| selector_failure(error, &selection.devices))?;
+    let selected = selector.select(&selection.devices)?;
     let mounts = match arguments.runtime_mounts.as_str() {
         "always" => RuntimeMounts::Always,
         "never" => RuntimeMounts::Never,
         _ => RuntimeMounts::Auto,
     };
-    let assignment = assign(&snapshot, &selection.devices, selector, &selected, mounts)
-        .map_err(assignment_failure)?;
+    let assignment = assign(&snapshot, &selection.devices, selector.all, &selected, mounts)?;
     if arguments.verbose {
         explain(&snapshot, &assignment);
     }
     Ok(assignment)
-}
-
-fn selector_failure(error: SelectorError, devices: &[Device]) -> Failure {
-    match error {
-        SelectorError::NoDevices => Failure::runtime(error),
-        SelectorError::NoSuchDevice(_) => Failure::runtime(error)
-            .hint(format!("the devices of this host are\n{}", selector::listing(devices))),
-    }
-}
-
-fn assignment_failure(error: AssignmentError) -> Failure {
-    let hint = match &error {
-        AssignmentError::NoDevice(reasons) => Some(reasons.join("\n  ")),
-        _ => None,
-    };
-    Failure::runtime(error).hint_if_any(hint)
 }
 
 /// Prints why each device or file is not assigned.
@@ -190,16 +169,9 @@ fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
     }
     for file in &assignment.mounts.files {
         let path = &file.file.host_path;
-        match &file.outcome {
-            MountOutcome::Missing => {
-                stderr::line(&format!("not mounting {path}: file does not exist"));
-            }
-            // Conflicts are printed as warnings. This program has neither excluded nor
-            // additional mounts.
-            MountOutcome::Mounted
-            | MountOutcome::DestinationTaken { .. }
-            | MountOutcome::Excluded
-            | MountOutcome::NotApplied(_) => {}
+        // Conflicts are printed as warnings.
+        if let MountOutcome::Missing = file.outcome {
+            stderr::line(&format!("not mounting {path}: file does not exist"));
         }
     }
 }
