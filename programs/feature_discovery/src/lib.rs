@@ -13,7 +13,6 @@ mod simulated_node;
 
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
 use devices::{Catalog, DeviceSet, Moment};
 use kubelet::default_device_plugin_dir;
 use node::cli::{Failure, OutputFormat};
@@ -27,27 +26,14 @@ use plugin::NodeDevices;
 use crate::command_line::CommandLine;
 use crate::plugin_status::PluginStatus;
 
+pub use command_line::command;
 pub use node_state::MANAGER as FIELD_MANAGER;
 pub use simulated_node::report_unchanging_devices;
 
 /// Runs the program with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| {
-        let matches = command_line::command().get_matches();
-        let line = CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
-        if let Some(shell) = line.completions.shell {
-            node::cli::write_completions(shell, command_line::command())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        run(&line).map(|()| ExitCode::SUCCESS)
-    })
-}
-
-/// The definition that parses the arguments, for the reference page.
-#[must_use]
-pub fn command() -> clap::Command {
-    command_line::command()
+    node::cli::run(|| run(&node::cli::parse(command())?).map(|()| ExitCode::SUCCESS))
 }
 
 fn run(line: &CommandLine) -> Result<(), Failure> {

@@ -19,9 +19,9 @@ mod stderr;
 mod stdout;
 
 pub use color::stderr_has_colors;
-pub use completions::{Completions, write_completions};
+pub use completions::{parse, parse_from, with_completions, write_completions};
 pub use devices::error_chain;
-pub use failure::{Failure, parse, run};
+pub use failure::{Failure, run};
 pub use go_flags::{with_boolean_values, with_double_dashes};
 pub use host::{list_store_files, open_host, read_host, read_inventory};
 pub use launcher_files::{launcher_sources, missing_launcher_files};

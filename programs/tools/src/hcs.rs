@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser};
+use clap::{Command, CommandFactory as _, Parser};
 use devices::HostFacts;
-use node::cli::{Completions, Failure, OutputFormat};
+use node::cli::{Failure, OutputFormat};
 use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
@@ -22,28 +22,27 @@ Schema 2.2 and newer can assign a single device to a container by its location p
 /// Print the Windows version and the supported schema versions of the Host Compute Service
 #[derive(Parser, Debug)]
 #[command(name = "query-hcs-capabilities", version, after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+struct Arguments {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     output: OutputFormat,
     /// Inventory file to use instead of this host
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
-    #[command(flatten)]
-    completions: Completions,
 }
 
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(&node::cli::parse(Arguments::command())))
+    node::cli::run(|| run(&node::cli::parse(command())?))
+}
+
+/// The command line's definition.
+pub(crate) fn command() -> Command {
+    node::cli::with_completions(Arguments::command())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(shell) = arguments.completions.shell {
-        node::cli::write_completions(shell, Arguments::command())?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let facts = match &arguments.inventory {
         Some(file) => check(node::cli::read_inventory(file)?.host)?,
         None => live()?,

@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use clap::{Command, CommandFactory as _, Parser};
 use devices::{Criteria, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
 use node::cli::frontends::{Container, Frontend, cri_config};
-use node::cli::{Completions, Failure, OutputFormat};
+use node::cli::{Failure, OutputFormat, with_boolean_values, with_completions};
 
 use crate::host::Host;
 use crate::stderr;
@@ -59,8 +59,6 @@ pub(crate) struct Arguments {
     /// Print skipped adapters and files, with reasons, to standard error
     #[arg(long, short)]
     verbose: bool,
-    #[command(flatten)]
-    completions: Completions,
     /// Image, container name, command and its arguments, for `--run`; options after `--`
     #[arg(value_name = "ARGUMENT")]
     container: Vec<String>,
@@ -71,19 +69,15 @@ const RUNTIME_MOUNTS: [&str; 3] = ["auto", "always", "never"];
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(&node::cli::parse(command())))
+    node::cli::run(|| run(&node::cli::parse(command())?))
 }
 
 /// The command line's definition.
 pub(crate) fn command() -> Command {
-    node::cli::with_boolean_values(Arguments::command())
+    with_completions(with_boolean_values(Arguments::command()))
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(shell) = arguments.completions.shell {
-        node::cli::write_completions(shell, command())?;
-        return Ok(ExitCode::SUCCESS);
-    }
     if arguments.run && arguments.frontend == Frontend::Crictl {
         let error = anyhow!(
             "`--run` cannot be combined with `--frontend crictl`, which runs containers from files"
