@@ -11,10 +11,9 @@ use devices::node_report::DeviceEvent;
 use kubelet::OutdatedContainer;
 use tokio::time::Instant;
 
-/// How many Events a node may report at once.
-const BURST: u32 = 10;
-/// The time in which it may report one more.
-const INTERVAL: Duration = Duration::from_secs(6);
+/// How many Events a node may report in a minute.
+const LIMIT: u32 = 10;
+const MINUTE: Duration = Duration::from_secs(60);
 /// How many different Events wait at most; a node with more devices reports the newest.
 const MAX_WAITING: usize = 64;
 
@@ -26,56 +25,39 @@ const DRIVER_OUTDATED: &str = "DirectXDriverOutdated";
 /// The Events that are still to be reported.
 pub(crate) struct EventQueue {
     waiting: VecDeque<Event>,
-    allowed: u32,
-    /// Since when `allowed` counts.
+    /// How many were reported in the minute that began at `since`.
+    reported: u32,
     since: Instant,
 }
 
 impl EventQueue {
     pub(crate) fn new(now: Instant) -> EventQueue {
-        EventQueue { waiting: VecDeque::new(), allowed: BURST, since: now }
+        EventQueue { waiting: VecDeque::new(), reported: 0, since: now }
     }
 
     /// Adds what has happened to a device.
     pub(crate) fn add(&mut self, event: DeviceEvent) {
-        self.push(Event {
-            reason: event.reason.name(),
-            action: "Discover",
-            is_warning: event.reason.is_warning(),
-            note: event.note,
-            count: 1,
-        });
+        self.push(event.reason.name(), "Discover", event.reason.is_warning(), event.note);
     }
 
     /// Adds a configuration that cannot be used.
     pub(crate) fn add_rejection(&mut self, note: String) {
-        self.push(Event {
-            reason: CONFIGURATION_REJECTED,
-            action: "Configure",
-            is_warning: true,
-            note,
-            count: 1,
-        });
+        self.push(CONFIGURATION_REJECTED, "Configure", true, note);
     }
 
     /// Adds a container that uses a driver which was replaced.
     pub(crate) fn add_outdated(&mut self, outdated: &OutdatedContainer) {
         let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
-        self.push(Event {
-            reason: DRIVER_OUTDATED,
-            action: "Discover",
-            is_warning: true,
-            note: format!(
-                "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, \
-                 which was replaced by {now}; delete the pod, and cordon and drain a node before \
-                 you replace its driver"
-            ),
-            count: 1,
-        });
+        let note = format!(
+            "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, \
+             which was replaced by {now}; delete the pod, and cordon and drain a node before \
+             you replace its driver"
+        );
+        self.push(DRIVER_OUTDATED, "Discover", true, note);
     }
 
-    fn push(&mut self, event: Event) {
-        let same = |other: &&mut Event| (other.reason, &other.note) == (event.reason, &event.note);
+    fn push(&mut self, reason: &'static str, action: &'static str, is_warning: bool, note: String) {
+        let same = |other: &&mut Event| (other.reason, &other.note) == (reason, &note);
         if let Some(waiting) = self.waiting.iter_mut().find(same) {
             waiting.count = waiting.count.saturating_add(1);
             return;
@@ -83,7 +65,7 @@ impl EventQueue {
         if self.waiting.len() == MAX_WAITING {
             self.waiting.pop_front();
         }
-        self.waiting.push_back(event);
+        self.waiting.push_back(Event { reason, action, is_warning, note, count: 1 });
     }
 
     /// The next Event to report.
@@ -94,21 +76,16 @@ impl EventQueue {
     /// When the next Event may be reported, if there is one.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Instant> {
         self.waiting.front()?;
-        let earned = (now - self.since).as_millis() / INTERVAL.as_millis();
-        let earned = u32::try_from(earned).unwrap_or(u32::MAX);
-        if self.allowed.saturating_add(earned) >= BURST {
-            (self.allowed, self.since) = (BURST, now);
-        } else {
-            self.allowed += earned;
-            self.since += INTERVAL * earned;
+        if now - self.since >= MINUTE {
+            (self.reported, self.since) = (0, now);
         }
-        Some(if self.allowed > 0 { now } else { self.since + INTERVAL })
+        Some(if self.reported < LIMIT { now } else { self.since + MINUTE })
     }
 
     /// The first Event was reported.
     pub(crate) fn reported(&mut self) {
         self.waiting.pop_front();
-        self.allowed = self.allowed.saturating_sub(1);
+        self.reported += 1;
     }
 }
 

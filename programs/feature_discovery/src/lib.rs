@@ -7,7 +7,6 @@ mod event_queue;
 mod monitoring;
 mod node_state;
 mod plugin_status;
-mod rejections;
 mod reporter;
 mod simulated_node;
 

@@ -10,12 +10,7 @@ use kubelet::{OutdatedContainer, UnixSockets};
 use tokio::time::{Instant, sleep_until};
 
 /// How often to ask. A driver may change without a change that this program sees.
-const INTERVAL: Duration = Duration::from_secs(60);
-/// How often to ask while a container uses a driver that was replaced, or the plugin does not answer.
-const WATCHFUL: Duration = Duration::from_secs(10);
-/// When to ask after the start and after a change of the devices: the plugin reads the host, too, and
-/// asks the kubelet who holds the devices.
-const SETTLING: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(10);
 
 /// What the plugin reports; `None` if it does not know.
 type Outdated = Option<BTreeSet<OutdatedContainer>>;
@@ -31,12 +26,7 @@ pub(crate) struct PluginStatus {
 impl PluginStatus {
     /// The plugin with its sockets in `directory`.
     pub(crate) fn new(directory: PathBuf) -> PluginStatus {
-        PluginStatus { directory, last: None, due: Instant::now() + SETTLING }
-    }
-
-    /// The devices have changed, so that other containers may use a driver that was replaced.
-    pub(crate) fn ask_soon(&mut self) {
-        self.due = self.due.min(Instant::now() + SETTLING);
+        PluginStatus { directory, last: None, due: Instant::now() + INTERVAL }
     }
 
     /// The containers, once they differ from those that were returned the last time. Nothing is lost
@@ -45,8 +35,7 @@ impl PluginStatus {
         loop {
             sleep_until(self.due).await;
             let (answer, error) = self.ask().await;
-            let is_calm = answer.as_ref().is_some_and(BTreeSet::is_empty);
-            self.due = Instant::now() + if is_calm { INTERVAL } else { WATCHFUL };
+            self.due = Instant::now() + INTERVAL;
             let before = self.last.replace(answer.clone());
             if before.as_ref() != Some(&answer) {
                 self.log(before.as_ref(), answer.is_some(), &error);
@@ -147,23 +136,11 @@ mod tests {
         assert_eq!(plugin.next().await, None);
         let hour = Duration::from_hours(1);
         assert!(tokio::time::timeout(hour, plugin.next()).await.is_err(), "nothing has changed");
-        assert!(plugin.due <= Instant::now() + WATCHFUL);
+        assert!(plugin.due <= Instant::now() + INTERVAL);
         let text = log.text();
         assert_eq!(text.matches("the device plugin does not report").count(), 1, "{text}");
         assert!(!text.contains("the device plugin reports"), "{text}");
         plugin.log(Some(&None), true, "");
         assert!(log.text().contains("the device plugin reports"), "{}", log.text());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_plugin_is_asked_soon_after_a_change_of_the_devices() {
-        let mut plugin = PluginStatus::new("/nowhere".into());
-        let now = Instant::now();
-        plugin.due = now + INTERVAL;
-        plugin.ask_soon();
-        assert_eq!(plugin.due, now + SETTLING);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        plugin.ask_soon();
-        assert_eq!(plugin.due, now + SETTLING, "devices that change all the time delay nothing");
     }
 }
