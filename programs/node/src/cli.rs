@@ -2,11 +2,10 @@
 //!
 //! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
 //! usage or configuration) and prints its error with causes and a hint. Also opens this
-//! host or an inventory, prints JSON, writes files, decides on colors, generates shell
+//! host or an inventory, prints JSON, writes files, generates shell
 //! completions, and knows the flags of programs that run containers and where
 //! the files of `directx-visible` are.
 
-mod color;
 mod completions;
 mod failure;
 pub mod frontends;
@@ -18,7 +17,6 @@ mod output_file;
 mod stderr;
 mod stdout;
 
-pub use color::stderr_has_colors;
 pub use completions::{parse, parse_from, with_completions, write_completions};
 pub use devices::error_chain;
 pub use failure::{Failure, run};

@@ -108,13 +108,7 @@ fn output(arguments: &Arguments, container: Container<'_>) -> Result<String, Fai
     match (arguments.frontend, arguments.output) {
         (Frontend::Crictl, _) => Ok(cri_config(container)),
         (_, OutputFormat::Json) => Ok(format!("{}\n", serde_json::json!(flags))),
-        (_, OutputFormat::Text) => {
-            let line = quoting::line(flags.iter().map(String::as_str)).map_err(|error| {
-                let hint = "use `--output json` or `--run`, which need no quoting";
-                Failure::runtime(error).hint(hint)
-            })?;
-            Ok(line + "\n")
-        }
+        (_, OutputFormat::Text) => Ok(quoting::line(flags.iter().map(String::as_str))? + "\n"),
     }
 }
 

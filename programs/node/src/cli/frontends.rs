@@ -41,17 +41,6 @@ pub enum Frontend {
 }
 
 impl Frontend {
-    /// The program's name.
-    #[must_use]
-    pub const fn program(self) -> &'static str {
-        match self {
-            Frontend::Ctr => "ctr",
-            Frontend::Nerdctl => "nerdctl",
-            Frontend::Docker => "docker",
-            Frontend::Crictl => "crictl",
-        }
-    }
-
     /// The flags for `run`. `crictl` has none: it reads [`cri_config`].
     #[must_use]
     pub fn flags(self, container: Container<'_>) -> Vec<String> {
