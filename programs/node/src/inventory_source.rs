@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
@@ -15,7 +14,8 @@ pub struct InventorySource {
     path: PathBuf,
     /// The file as it was before the first read.
     file: FilePoll,
-    watch: Option<Watch>,
+    /// The thread that looks at the file ends when this is dropped.
+    watch: Option<Sender<()>>,
 }
 
 impl InventorySource {
@@ -32,42 +32,17 @@ impl AdapterSource for InventorySource {
     }
 
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
-        self.watch = Some(Watch::start(self.file.clone(), on_change)?);
-        Ok(())
-    }
-}
-
-/// The thread that looks at the file, until this is dropped.
-#[derive(Debug)]
-struct Watch {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Watch {
-    fn start(mut file: FilePoll, on_change: ChangeCallback) -> std::io::Result<Watch> {
-        let (stop, stopped) = channel::<()>();
+        let (watch, dropped) = channel::<()>();
+        let mut file = self.file.clone();
         let run = move || {
-            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while dropped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if file.has_changed() {
                     on_change();
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("inventory".to_owned()).spawn(run)?;
-        Ok(Watch { stop: Some(stop), thread: Some(thread) })
-    }
-}
-
-impl Drop for Watch {
-    /// Whoever drops a source may drop what its callback uses.
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != std::thread::current().id()
-        {
-            // The thread has already printed a panic of the callback.
-            let _ = thread.join();
-        }
+        std::thread::Builder::new().name("inventory".to_owned()).spawn(run)?;
+        self.watch = Some(watch);
+        Ok(())
     }
 }
