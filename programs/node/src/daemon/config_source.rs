@@ -27,12 +27,11 @@ pub struct Reading {
 }
 
 /// A file that was looked for.
-#[derive(Clone)]
 pub struct ConfigFile {
     /// Where it was looked for.
     pub path: PathBuf,
-    /// What it contains, if it exists, is trusted and can be read.
-    pub content: Option<Vec<u8>>,
+    /// Whether it exists, is trusted and can be read.
+    pub is_readable: bool,
 }
 
 impl ConfigSource {
@@ -67,8 +66,7 @@ pub fn load(driver_models: &[DriverModel], config: Option<PathBuf>) -> Result<Co
     ConfigSource::new(driver_models, config, None).read().result
 }
 
-/// The environment of this process. It records the files that are read, and reads each only once:
-/// a file that several driver models share must not change in between.
+/// The environment of this process. It records the files that are read.
 #[derive(Default)]
 struct RecordedReads {
     files: RefCell<Vec<ConfigFile>>,
@@ -89,12 +87,8 @@ impl Environment for RecordedReads {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let known = self.files.borrow().iter().find(|file| file.path == path).cloned();
-        if let Some(content) = known.and_then(|file| file.content) {
-            return Ok(content);
-        }
         let result = ProcessEnvironment.read(path);
-        let file = ConfigFile { path: path.to_owned(), content: result.as_ref().ok().cloned() };
+        let file = ConfigFile { path: path.to_owned(), is_readable: result.is_ok() };
         self.files.borrow_mut().push(file);
         result
     }
@@ -111,7 +105,7 @@ impl Environment for RecordedReads {
             Err(_not_found) => Trust::Absent,
         };
         // Watched as well: it may be created or trusted later.
-        self.files.borrow_mut().push(ConfigFile { path: path.to_owned(), content: None });
+        self.files.borrow_mut().push(ConfigFile { path: path.to_owned(), is_readable: false });
         trust
     }
 }

@@ -72,14 +72,14 @@ impl WatchedFiles {
             Ok(config) if missing.is_none() => config,
             result => return Some(Err(result.err().or(missing)?)),
         };
-        let readable = files.into_iter().filter(|file| file.content.is_some());
+        let readable = files.into_iter().filter(|file| file.is_readable);
         self.in_use = readable.map(|file| file.path).collect();
         Some(Ok(Box::new(config)))
     }
 
     /// A file of the last valid configuration that is missing now.
     fn missing<'a>(&self, reading: &'a Reading) -> Option<&'a Path> {
-        let missing = reading.files.iter().filter(|file| file.content.is_none());
+        let missing = reading.files.iter().filter(|file| !file.is_readable);
         missing.map(|file| file.path.as_path()).find(|path| self.in_use.iter().any(|p| p == path))
     }
 }
@@ -99,9 +99,8 @@ mod tests {
     use super::*;
     use crate::daemon::config_source::ConfigFile;
 
-    fn reading(content: Option<&str>, has_distrusted: bool) -> Reading {
-        let content = content.map(|text| text.as_bytes().to_vec());
-        let files = vec![ConfigFile { path: "config.yaml".into(), content }];
+    fn reading(is_readable: bool, has_distrusted: bool) -> Reading {
+        let files = vec![ConfigFile { path: "config.yaml".into(), is_readable }];
         let result = ConfigSource::new(&[], None, None).read().result;
         Reading { result, files, has_distrusted }
     }
@@ -114,7 +113,7 @@ mod tests {
     #[test]
     fn a_missing_file_is_an_error_only_if_it_stays_missing() {
         let mut watched = WatchedFiles::new(Duration::ZERO);
-        assert!(watched.update(|| reading(Some(""), false)).unwrap().is_ok());
+        assert!(watched.update(|| reading(true, false)).unwrap().is_ok());
         for (stays_missing, error) in [
             (false, ""),
             (true, "the configuration file `config.yaml` is missing or no longer trusted"),
@@ -123,7 +122,7 @@ mod tests {
             let reads = Cell::new(0);
             let update = watched.update(|| {
                 reads.set(reads.get() + 1);
-                reading((reads.get() > 1 && !stays_missing).then_some(""), false)
+                reading(reads.get() > 1 && !stays_missing, false)
             });
             assert_eq!((text(update).as_deref(), reads.get()), (Some(error), 2));
         }
@@ -132,7 +131,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_trusted_is_read_again() {
         let mut watched = WatchedFiles::new(Duration::ZERO);
-        let mut is_read = |trusted: bool| watched.update(|| reading(None, !trusted)).is_some();
+        let mut is_read = |trusted: bool| watched.update(|| reading(false, !trusted)).is_some();
         assert!(is_read(false), "it may have changed since the start");
         assert!(is_read(false) && is_read(true));
         assert!(!is_read(true), "it is trusted now");
