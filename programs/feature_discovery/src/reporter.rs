@@ -91,7 +91,7 @@ enum Step {
     Devices(Arc<DeviceSet>),
     Node(Box<Result<Option<WatchEvent<Node>>, ClusterError>>),
     ConfigStatus,
-    Outdated(Option<BTreeSet<OutdatedContainer>>),
+    Outdated(BTreeSet<OutdatedContainer>),
     TimePassed,
 }
 
@@ -219,9 +219,7 @@ impl Reporter {
         &mut self.attempts[purpose as usize]
     }
 
-    fn outdated_changed(&mut self, containers: Option<BTreeSet<OutdatedContainer>>) {
-        // A plugin that does not answer changes nothing.
-        let Some(containers) = containers else { return };
+    fn outdated_changed(&mut self, containers: BTreeSet<OutdatedContainer>) {
         for container in containers.difference(&self.outdated) {
             self.events.add_outdated(container);
         }
