@@ -22,15 +22,9 @@ pub struct FilePoll {
     seen: Vec<Stamp>,
 }
 
-/// What changes with a file and its content. `None` for a file that cannot be looked at.
-type Stamp = Option<FileStamp>;
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct FileStamp {
-    length: u64,
-    written: Option<SystemTime>,
-    number: u64,
-}
+/// What changes with a file and its content: its length, the time of the last write, and its number.
+/// `None` for a file that cannot be looked at.
+type Stamp = Option<(u64, SystemTime, u64)>;
 
 impl FilePoll {
     /// The files at `paths` as they are now. Read them afterwards, so that no change is lost.
@@ -67,14 +61,12 @@ fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
 }
 
 fn was_just_written(stamp: &Stamp) -> bool {
-    let written = stamp.as_ref().and_then(|stamp| stamp.written);
-    written.is_some_and(|at| at.elapsed().is_ok_and(|age| age < SETTLING_TIME))
+    stamp.is_some_and(|(_, written, _)| written.elapsed().is_ok_and(|age| age < SETTLING_TIME))
 }
 
 fn stamp(path: &Path) -> Stamp {
     let found = path.metadata().ok()?;
-    let (length, written) = (found.len(), found.modified().ok());
-    Some(FileStamp { length, written, number: number(&found) })
+    Some((found.len(), found.modified().ok()?, number(&found)))
 }
 
 /// The number of a file. Files that Linux creates within some milliseconds have the same times.

@@ -44,22 +44,18 @@ pub(crate) fn command() -> Command {
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let facts = match &arguments.inventory {
-        Some(file) => check(node::cli::read_inventory(file)?.host)?,
+        Some(file) => node::cli::read_inventory(file)?.host,
         None => live()?,
     };
+    if facts.hcs_schemas.is_empty() {
+        let error = anyhow::anyhow!("the inventory contains no HCS schema version");
+        return Err(Failure::runtime(error));
+    }
     match arguments.output {
         OutputFormat::Text => node::cli::print(&text(&facts))?,
         OutputFormat::Json => node::cli::print_json(&document(&facts))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn check(facts: HostFacts) -> Result<HostFacts, Failure> {
-    if facts.hcs_schemas.is_empty() {
-        let error = anyhow::anyhow!("the inventory contains no HCS schema version");
-        return Err(Failure::runtime(error));
-    }
-    Ok(facts)
 }
 
 #[cfg(windows)]

@@ -30,8 +30,8 @@ impl DeviceSelector {
             return Err(Failure::runtime(anyhow!("this host has no DirectX device")));
         }
         let no_such = |what: &str, value: &dyn std::fmt::Display| {
-            let hint = format!("the devices of this host are\n{}", listing(devices));
-            Failure::runtime(anyhow!("no device with {what} {value}")).hint(hint)
+            Failure::runtime(anyhow!("no device with {what} {value}"))
+                .hint("`test-device-discovery` lists the devices")
         };
         let mut selected: Vec<usize> = Vec::new();
         if self.all {
@@ -57,20 +57,4 @@ impl DeviceSelector {
 
 fn is_at(device: &Device, path: &str) -> bool {
     device.location_path.as_ref().is_some_and(|at| at.as_str().eq_ignore_ascii_case(path))
-}
-
-/// The devices that can be selected, one per line.
-fn listing(devices: &[Device]) -> String {
-    let lines: Vec<String> = devices
-        .iter()
-        .enumerate()
-        .map(|(number, device)| {
-            let path = device.location_path.as_ref().map_or("none", |path| path.as_str());
-            format!(
-                "  index {number}: {}, LUID {}, location path {path}",
-                device.description, device.luid
-            )
-        })
-        .collect();
-    lines.join("\n")
 }
