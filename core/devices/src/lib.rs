@@ -86,6 +86,6 @@ pub use selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};
 pub use slot::SlotId;
 pub use source::{
     AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,
-    StepCallback, Unsettled, WarningEffect,
+    StepCallback, WarningEffect,
 };
 pub use telemetry::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};

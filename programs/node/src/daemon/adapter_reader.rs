@@ -134,10 +134,10 @@ impl Host {
     fn outcome(&self, read: &Read) -> Outcome {
         match &read.result {
             Ok(snapshot) if self.watch_failures.is_none() => {
-                if snapshot.unsettled().is_empty() {
-                    Outcome::Settled
-                } else {
+                if snapshot.is_unsettled() {
                     Outcome::Unsettled
+                } else {
+                    Outcome::Settled
                 }
             }
             _ => Outcome::Failed,
