@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use node::cli::Failure;
 use plugin::metrics::{Format, Metric, MetricKind, Sheet, labels};
-use plugin::monitoring::{Page, health, page, serve_pages, text};
+use plugin::monitoring::{health, page, serve_pages, text};
 use tokio::runtime::Handle;
 
 /// How often the program reached the API server.
@@ -103,20 +103,17 @@ pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Failu
     let event_loop = Handle::current();
     serve_pages(address, "/metrics and /healthz", move |request| {
         let (event_loop, requests) = (event_loop.clone(), requests.clone());
-        let (path, headers) = (request.uri().path().to_owned(), request.headers().clone());
-        async move { answer(&path, &headers, &event_loop, &requests).await }
-    })
-}
-
-async fn answer(path: &str, headers: &HeaderMap, event_loop: &Handle, requests: &Requests) -> Page {
-    match path {
-        "/metrics" => {
-            let format = Format::accepted(headers);
-            page(StatusCode::OK, format.content_type(), requests.render(format).into())
+        async move {
+            match request.uri().path() {
+                "/metrics" => {
+                    let format = Format::accepted(request.headers());
+                    page(StatusCode::OK, format.content_type(), requests.render(format).into())
+                }
+                "/healthz" => health(&event_loop).await,
+                _ => text(StatusCode::NOT_FOUND, "no such page\n"),
+            }
         }
-        "/healthz" => health(event_loop).await,
-        _ => text(StatusCode::NOT_FOUND, "no such page\n"),
-    }
+    })
 }
 
 #[cfg(test)]

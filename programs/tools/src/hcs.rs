@@ -48,7 +48,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         None => live()?,
     };
     if facts.hcs_schemas.is_empty() {
-        let error = anyhow::anyhow!("the inventory contains no HCS schema version");
+        let error = anyhow::anyhow!("the host has no HCS schema version");
         return Err(Failure::runtime(error));
     }
     match arguments.output {
