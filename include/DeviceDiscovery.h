@@ -50,8 +50,8 @@ void DestroyDeviceDiscoveryInstance(void* instance);
 /* The reason why the last call on the instance failed; empty after a success. */
 const wchar_t* DeviceDiscovery_GetLastErrorMessage(void* instance);
 
-/* 1 if the host may have changed since the last discovery or if there was no discovery
- * yet, otherwise 0; -1 on failure. */
+/* 1 if the host may have changed since the last discovery, if there was no discovery yet, or if
+ * this host does not report changes; otherwise 0; -1 on failure. */
 int DeviceDiscovery_IsRefreshRequired(void* instance);
 
 /* Discovers devices, which replace those of the last discovery. 0 on success. -1 on

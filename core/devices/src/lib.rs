@@ -17,6 +17,7 @@ mod driver_date;
 mod driver_store_folder;
 mod dxg;
 mod environment_hints;
+mod error_chain;
 mod held_devices;
 mod host;
 mod launcher;
@@ -54,6 +55,7 @@ pub use driver_date::DriverDate;
 pub use driver_store_folder::{StoreFolderError, SystemRoot, check_store_folder};
 pub use dxg::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, dxg_driver_folder};
 pub use environment_hints::visible_devices_variable;
+pub use error_chain::error_chain;
 pub use held_devices::HeldDevices;
 pub use host::{HcsSchema, HostBuild, HostFacts, Platform, Wow64};
 pub use launcher::{LAUNCHER_FILES, LauncherProblem, launcher_folder};
@@ -84,6 +86,6 @@ pub use selection::{Criteria, Filter, Selection, SkipReason, Skipped, discover};
 pub use slot::SlotId;
 pub use source::{
     AdapterSource, AdapterWarning, ChangeCallback, HostSnapshot, ReadStep, SourceError,
-    StepCallback, Unsettled, WarningEffect,
+    StepCallback, WarningEffect,
 };
 pub use telemetry::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};

@@ -9,7 +9,8 @@ use std::collections::hash_map::Entry;
 use crate::ParseError;
 use crate::case_folding::fold_case;
 use crate::{
-    Adapter, Device, DriverModel, HostFacts, HostSnapshot, Luid, Platform, Vendor, WarningEffect,
+    Adapter, Device, DriverModel, HostFacts, HostSnapshot, Luid, Platform, RejectedValue, Vendor,
+    WarningEffect,
 };
 
 /// Selects devices by what they support. The numbers are those of the discovery
@@ -97,6 +98,32 @@ pub struct Selection {
     pub devices: Vec<Device>,
     /// In the same order, except that adapters that could not be read come last.
     pub skipped: Vec<Skipped>,
+}
+
+impl Selection {
+    /// What was left out of `snapshot`, with the reasons, one line each.
+    #[must_use]
+    pub fn left_out(&self, snapshot: &HostSnapshot) -> Vec<String> {
+        let partial = snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Incomplete);
+        let mut lines: Vec<String> =
+            partial.map(|w| format!("adapter {}: {}", w.luid, w.text)).collect();
+        for device in &self.devices {
+            if let Some(error) = device.rejected_store() {
+                lines.push(format!("device {}: {error}; its files are not used", device.id));
+            }
+            for RejectedValue { key, value, why } in &device.runtime_files.rejected {
+                lines.push(format!(
+                    "device {}: skipping value `{value}` of {key}: {why}",
+                    device.id
+                ));
+            }
+        }
+        lines.extend(self.skipped.iter().map(|Skipped { luid, description, reason }| {
+            let name = if description.is_empty() { "" } else { &format!(" ({description})") };
+            format!("skipping adapter {luid}{name}: {reason}")
+        }));
+        lines
+    }
 }
 
 /// An adapter that was skipped.

@@ -27,36 +27,19 @@ pub struct HostSnapshot {
 }
 
 impl HostSnapshot {
-    /// The adapters of a live host whose state is probably temporary, each with the reason.
-    /// Windows does not always report the end of such a state, so a snapshot with unsettled
-    /// adapters should be read again. A software adapter needs no device and is settled.
+    /// Whether the state of an adapter of a live host is probably temporary: the adapter could not be
+    /// read, it has no `PnP` device yet, or its driver store folder is missing or empty. Windows does
+    /// not always report the end of such a state, so the host should be read again. A software adapter
+    /// needs no device.
     #[must_use]
-    pub fn unsettled(&self) -> Vec<(Luid, Unsettled)> {
-        let skipped = self.warnings.iter().filter(|w| w.effect == WarningEffect::Skipped);
-        let without_device =
-            self.adapters.iter().filter(|adapter| adapter.hardware && adapter.pnp.is_none());
+    pub fn is_unsettled(&self) -> bool {
         let lacks_files = |store: &DriverStore| store.lacks_files(self.host.platform);
-        let without_files = self
-            .adapters
-            .iter()
-            .filter(|adapter| adapter.driver_store.as_ref().is_some_and(lacks_files));
-        skipped
-            .map(|warning| (warning.luid, Unsettled::Unreadable))
-            .chain(without_device.map(|adapter| (adapter.luid, Unsettled::NoDevice)))
-            .chain(without_files.map(|adapter| (adapter.luid, Unsettled::NoDriverFiles)))
-            .collect()
+        self.warnings.iter().any(|warning| warning.effect == WarningEffect::Skipped)
+            || self.adapters.iter().any(|adapter| {
+                adapter.hardware && adapter.pnp.is_none()
+                    || adapter.driver_store.as_ref().is_some_and(lacks_files)
+            })
     }
-}
-
-/// Why an adapter will probably change without an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unsettled {
-    /// The adapter could not be read, for example because its driver is being updated.
-    Unreadable,
-    /// No `PnP` device has the LUID of the hardware adapter yet.
-    NoDevice,
-    /// The driver store folder of the adapter is missing or empty.
-    NoDriverFiles,
 }
 
 /// A problem that a source had with one adapter.

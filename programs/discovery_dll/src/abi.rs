@@ -8,7 +8,6 @@ use std::panic::catch_unwind;
 use std::ptr;
 use std::sync::OnceLock;
 
-use crate::device::{DeviceRecord, FileRecord};
 use crate::handles::{self, Handle};
 use crate::instance::{CallError, Instance};
 use crate::logging;
@@ -111,7 +110,7 @@ pub extern "C" fn DeviceDiscovery_GetLastErrorMessage(instance: Handle) -> *cons
 exports! {
     /// Whether the devices may have changed since the last discovery.
     fn DeviceDiscovery_IsRefreshRequired() -> c_int =
-        |instance| instance.is_refresh_required().map(c_int::from);
+        |instance| Ok(c_int::from(instance.is_refresh_required()));
     /// Discovers devices.
     fn DeviceDiscovery_DiscoverDevices(
         filter: c_int,
@@ -154,28 +153,28 @@ exports! {
         device: c_uint,
         file: c_uint
     ) -> *const WideChar = |instance, device, file| {
-        Ok(instance.file(device, file, system32)?.source.as_ptr())
+        Ok(instance.file(device, file, |d| &d.system32)?.source.as_ptr())
     };
     /// The name of a System32 file in System32.
     fn DeviceDiscovery_GetRuntimeFileDestination(
         device: c_uint,
         file: c_uint
     ) -> *const WideChar = |instance, device, file| {
-        Ok(instance.file(device, file, system32)?.destination.as_ptr())
+        Ok(instance.file(device, file, |d| &d.system32)?.destination.as_ptr())
     };
     /// The path of a `SysWOW64` file in the driver store folder.
     fn DeviceDiscovery_GetRuntimeFileSourceWow64(
         device: c_uint,
         file: c_uint
     ) -> *const WideChar = |instance, device, file| {
-        Ok(instance.file(device, file, wow64)?.source.as_ptr())
+        Ok(instance.file(device, file, |d| &d.wow64)?.source.as_ptr())
     };
     /// The name of a `SysWOW64` file in `SysWOW64`.
     fn DeviceDiscovery_GetRuntimeFileDestinationWow64(
         device: c_uint,
         file: c_uint
     ) -> *const WideChar = |instance, device, file| {
-        Ok(instance.file(device, file, wow64)?.destination.as_ptr())
+        Ok(instance.file(device, file, |d| &d.wow64)?.destination.as_ptr())
     };
     /// Whether a device is built into the processor.
     fn DeviceDiscovery_IsDeviceIntegrated(device: c_uint) -> c_int =
@@ -194,12 +193,4 @@ exports! {
 /// The length of a list; no host has more than `int` can count.
 fn count<T>(list: &[T]) -> c_int {
     c_int::try_from(list.len()).unwrap_or(c_int::MAX)
-}
-
-fn system32(device: &DeviceRecord) -> &[FileRecord] {
-    &device.system32
-}
-
-fn wow64(device: &DeviceRecord) -> &[FileRecord] {
-    &device.wow64
 }

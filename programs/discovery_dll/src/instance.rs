@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use devices::{Adapter, AdapterSource, Criteria, Filter, SourceError, discover};
+use devices::{AdapterSource, Criteria, Filter, SourceError, discover, error_chain};
 
 use crate::device::{DeviceRecord, FileRecord};
 use crate::logging;
@@ -45,33 +45,22 @@ pub(crate) struct Instance {
 /// An open host.
 struct Host {
     source: Box<dyn AdapterSource>,
-    changes: ChangeDetection,
-}
-
-/// How the instance detects changes of the host.
-enum ChangeDetection {
-    /// The source sets the flag after a change.
-    Notified(Arc<AtomicBool>),
-    /// The source does not support notifications, so the current adapters are compared with
-    /// those of the last discovery.
-    Compared(Vec<Adapter>),
+    /// Set by the source after a change; always set if the source cannot report changes.
+    changed: Arc<AtomicBool>,
+    is_watched: bool,
 }
 
 impl Host {
     /// Opens the host and watches it before anything is read, so that no change is missed.
     fn open(open: Open) -> Result<Host, SourceError> {
         let mut source = open()?;
-        let flag = Arc::new(AtomicBool::new(false));
-        let callback_flag = flag.clone();
-        let watch = source.watch(Box::new(move || callback_flag.store(true, Ordering::Relaxed)));
-        let changes = match watch {
-            Ok(()) => ChangeDetection::Notified(flag),
-            Err(error) => {
-                logging::line(format_args!("change notifications are unavailable: {error}"));
-                ChangeDetection::Compared(Vec::new())
-            }
-        };
-        Ok(Host { source, changes })
+        let changed = Arc::new(AtomicBool::new(true));
+        let flag = changed.clone();
+        let watched = source.watch(Box::new(move || flag.store(true, Ordering::Relaxed)));
+        if let Err(error) = &watched {
+            logging::line(format_args!("change notifications are unavailable: {error}"));
+        }
+        Ok(Host { source, changed, is_watched: watched.is_ok() })
     }
 }
 
@@ -102,14 +91,8 @@ impl Instance {
     }
 
     /// Whether the host may have changed since the last discovery. True before the first one.
-    pub(crate) fn is_refresh_required(&mut self) -> Result<bool, CallError> {
-        let (Some(host), Some(_)) = (&mut self.host, &self.devices) else {
-            return Ok(true);
-        };
-        match &host.changes {
-            ChangeDetection::Notified(changed) => Ok(changed.load(Ordering::Relaxed)),
-            ChangeDetection::Compared(known) => Ok(host.source.snapshot()?.adapters != *known),
-        }
+    pub(crate) fn is_refresh_required(&self) -> bool {
+        self.host.as_ref().is_none_or(|host| host.changed.load(Ordering::Relaxed))
     }
 
     /// Discovers devices. On failure, the devices of the last discovery stay available.
@@ -124,22 +107,15 @@ impl Instance {
             Some(host) => host,
             None => self.host.insert(Host::open(self.open)?),
         };
-        if let ChangeDetection::Notified(changed) = &host.changes {
-            changed.store(false, Ordering::Relaxed);
-        }
+        host.changed.store(!host.is_watched, Ordering::Relaxed);
         let snapshot = host.source.snapshot().inspect_err(|_| {
             // The caller should try again, so a refresh is still required.
-            if let ChangeDetection::Notified(changed) = &host.changes {
-                changed.store(true, Ordering::Relaxed);
-            }
+            host.changed.store(true, Ordering::Relaxed);
         })?;
         let selection =
             discover(&snapshot, Criteria { filter, include_integrated, include_detachable });
         logging::discovery(&snapshot, &selection);
         self.devices = Some(selection.devices.iter().map(DeviceRecord::new).collect());
-        if let ChangeDetection::Compared(known) = &mut host.changes {
-            *known = snapshot.adapters;
-        }
         Ok(())
     }
 
@@ -168,10 +144,4 @@ impl Instance {
 
 fn at<T>(list: &[T], number: u32) -> Option<&T> {
     list.get(usize::try_from(number).ok()?)
-}
-
-/// An error and its causes, in one line.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use devices::printable::printable_display;
-use devices::{HostSnapshot, Selection, WarningEffect};
+use devices::{HostSnapshot, Selection};
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 
@@ -22,27 +22,11 @@ pub(crate) fn line(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Logs what a discovery found and what it skipped.
+/// Logs what a discovery found and what it left out.
 pub(crate) fn discovery(snapshot: &HostSnapshot, selection: &Selection) {
-    line(format_args!(
-        "discovered {} adapters, {} devices",
-        snapshot.adapters.len(),
-        selection.devices.len()
-    ));
-    for warning in snapshot.warnings.iter().filter(|w| w.effect == WarningEffect::Incomplete) {
-        line(format_args!("adapter {}: {}", warning.luid, warning.text));
-    }
-    for device in &selection.devices {
-        line(format_args!("device {} (adapter {})", device.id, device.luid));
-        if let Some(error) = device.rejected_store() {
-            line(format_args!("{}: {error}; its files are not used", device.id));
-        }
-        for rejected in &device.runtime_files.rejected {
-            let (key, value, why) = (&rejected.key, &rejected.value, &rejected.why);
-            line(format_args!("{}: skipped value `{value}` of {key}: {why}", device.id));
-        }
-    }
-    for skipped in &selection.skipped {
-        line(format_args!("skipped adapter {}: {}", skipped.luid, skipped.reason));
+    let (adapters, devices) = (snapshot.adapters.len(), selection.devices.len());
+    line(format_args!("discovered {adapters} adapters, {devices} devices"));
+    for text in selection.left_out(snapshot) {
+        line(format_args!("{text}"));
     }
 }

@@ -5,7 +5,7 @@ use node::cli::Failure;
 
 use crate::command_line::CommandLine;
 use crate::node_state::MANAGER;
-use crate::reporter::{Report, Reporter};
+use crate::reporter::Reporter;
 
 /// A reporter for this node.
 pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
@@ -23,6 +23,5 @@ pub(crate) fn reporter(line: &CommandLine) -> Result<Reporter, Failure> {
         let hint = error.hint();
         Failure::usage(error).hint(hint)
     })?;
-    let report = Report { gfd_labels: line.gfd_labels, startup_taint: line.startup_taint.clone() };
-    Ok(Reporter::new(report, client))
+    Ok(Reporter::new(client, line.gfd_labels, line.startup_taint.clone()))
 }

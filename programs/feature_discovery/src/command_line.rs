@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser};
-use node::cli::{Completions, OutputFormat};
+use node::cli::OutputFormat;
 use node::daemon::arguments::{DriverModels, Input};
 use node::daemon::logging::{LOG_LEVEL, LogArguments};
 
@@ -50,16 +50,17 @@ pub(crate) struct CommandLine {
     #[arg(long)]
     pub(crate) gfd_labels: bool,
     #[command(flatten)]
-    pub(crate) completions: Completions,
-    #[command(flatten)]
     pub(crate) logs: LogArguments,
 }
 
-/// The definition that parses the arguments.
-pub(crate) fn command() -> Command {
+/// The definition that parses the arguments, also for the reference page.
+#[must_use]
+pub fn command() -> Command {
     // `mut_arg` would move the argument behind all others.
-    CommandLine::command().mut_args(|argument| match argument.get_id().as_str() {
-        LOG_LEVEL => argument.help("Minimum log level [default: info; warn with --print]"),
-        _ => argument,
+    node::cli::with_completions(CommandLine::command()).mut_args(|argument| {
+        match argument.get_id().as_str() {
+            LOG_LEVEL => argument.help("Minimum log level [default: info; warn with --print]"),
+            _ => argument,
+        }
     })
 }

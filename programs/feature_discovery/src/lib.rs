@@ -7,13 +7,11 @@ mod event_queue;
 mod monitoring;
 mod node_state;
 mod plugin_status;
-mod rejections;
 mod reporter;
 mod simulated_node;
 
 use std::process::ExitCode;
 
-use clap::FromArgMatches;
 use devices::{Catalog, DeviceSet, Moment};
 use kubelet::default_device_plugin_dir;
 use node::cli::{Failure, OutputFormat};
@@ -27,27 +25,14 @@ use plugin::NodeDevices;
 use crate::command_line::CommandLine;
 use crate::plugin_status::PluginStatus;
 
+pub use command_line::command;
 pub use node_state::MANAGER as FIELD_MANAGER;
 pub use simulated_node::report_unchanging_devices;
 
 /// Runs the program with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| {
-        let matches = command_line::command().get_matches();
-        let line = CommandLine::from_arg_matches(&matches).map_err(Failure::usage)?;
-        if let Some(shell) = line.completions.shell {
-            node::cli::write_completions(shell, command_line::command())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        run(&line).map(|()| ExitCode::SUCCESS)
-    })
-}
-
-/// The definition that parses the arguments, for the reference page.
-#[must_use]
-pub fn command() -> clap::Command {
-    command_line::command()
+    node::cli::run(|| run(&node::cli::parse(command())?).map(|()| ExitCode::SUCCESS))
 }
 
 fn run(line: &CommandLine) -> Result<(), Failure> {
@@ -58,7 +43,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
     let directory = line.device_plugin_dir.clone();
     let inputs = Inputs::read(&line.models.driver_models, &line.input, directory)?;
-    let Inputs { event_loop, host, config, reload } = inputs;
+    let Inputs { event_loop, host, config, source } = inputs;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal()?;
     let reporter = cluster_access::reporter(line)?.with_plugin(PluginStatus::new(
@@ -70,7 +55,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
         monitoring::start(address, reporter.requests())?;
     }
     let catalog = Catalog::new(config.policy.clone());
-    let reload = ConfigReload::start(reload, config)?;
+    let reload = ConfigReload::start(source, config)?;
     // Labels have no UUIDs, and asking for them wakes up GPUs that sleep.
     let host = HostAccess { read_uuids: None, ..host };
     event_loop.block_on(async {

@@ -1,14 +1,13 @@
 //! `--listen`: metrics and a liveness probe over HTTP.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use node::cli::Failure;
 use plugin::metrics::{Format, Metric, MetricKind, Sheet, labels};
-use plugin::monitoring::{Page, health, page, serve_pages, text};
+use plugin::monitoring::{health, page, serve_pages, text};
 use tokio::runtime::Handle;
 
 /// How often the program reached the API server.
@@ -40,7 +39,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    const ALL: [Purpose; 5] =
+    pub(crate) const ALL: [Purpose; 5] =
         [Self::Labels, Self::Condition, Self::Taints, Self::Events, Self::Watch];
 
     fn name(self) -> &'static str {
@@ -56,45 +55,43 @@ impl Purpose {
 
 /// Counts requests. A clone counts into the same counters.
 #[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<[Counts; Purpose::ALL.len()]>);
+pub(crate) struct Requests(Arc<Mutex<[Counts; Purpose::ALL.len()]>>);
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Counts {
-    succeeded: AtomicU64,
-    failed: AtomicU64,
-    /// In seconds since 1970; 0 before the first success.
-    last_success: AtomicU64,
+    succeeded: u64,
+    failed: u64,
+    last_success: Option<SystemTime>,
 }
 
 impl Requests {
+    fn counts(&self) -> MutexGuard<'_, [Counts; Purpose::ALL.len()]> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn succeeded(&self, purpose: Purpose) {
-        let counts = &self.0[purpose as usize];
-        counts.succeeded.fetch_add(1, Ordering::Relaxed);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        counts.last_success.store(now.as_secs(), Ordering::Relaxed);
+        let counts = &mut self.counts()[purpose as usize];
+        counts.succeeded += 1;
+        counts.last_success = Some(SystemTime::now());
     }
 
     pub(crate) fn failed(&self, purpose: Purpose) {
-        self.0[purpose as usize].failed.fetch_add(1, Ordering::Relaxed);
+        self.counts()[purpose as usize].failed += 1;
     }
 
     /// The text of a scrape.
     pub(crate) fn render(&self, format: Format) -> String {
         let mut sheet = Sheet::default();
-        let read = |value: &AtomicU64| value.load(Ordering::Relaxed);
-        let counted = Purpose::ALL.into_iter().zip(&*self.0);
+        let counted = Purpose::ALL.into_iter().zip(*self.counts());
         let results = counted.clone().flat_map(|(purpose, counts)| {
-            [("success", read(&counts.succeeded)), ("failure", read(&counts.failed))].map(
-                |(result, count)| {
-                    (labels(&[("purpose", purpose.name()), ("result", result)]), count)
-                },
-            )
+            [("success", counts.succeeded), ("failure", counts.failed)].map(|(result, count)| {
+                (labels(&[("purpose", purpose.name()), ("result", result)]), count)
+            })
         });
         sheet.counters(REQUESTS, results);
-        let times = counted.filter(|(_, counts)| read(&counts.last_success) > 0);
-        #[expect(clippy::cast_precision_loss, reason = "exact for millions of years")]
-        let times = times.map(|(purpose, counts)| {
-            (labels(&[("purpose", purpose.name())]), read(&counts.last_success) as f64)
+        let times = counted.filter_map(|(purpose, counts)| {
+            let time = counts.last_success?.duration_since(UNIX_EPOCH).ok()?;
+            Some((labels(&[("purpose", purpose.name())]), time.as_secs_f64().floor()))
         });
         sheet.gauges(LAST_SUCCESS, times);
         sheet.render(format)
@@ -106,20 +103,17 @@ pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Failu
     let event_loop = Handle::current();
     serve_pages(address, "/metrics and /healthz", move |request| {
         let (event_loop, requests) = (event_loop.clone(), requests.clone());
-        let (path, headers) = (request.uri().path().to_owned(), request.headers().clone());
-        async move { answer(&path, &headers, &event_loop, &requests).await }
-    })
-}
-
-async fn answer(path: &str, headers: &HeaderMap, event_loop: &Handle, requests: &Requests) -> Page {
-    match path {
-        "/metrics" => {
-            let format = Format::accepted(headers);
-            page(StatusCode::OK, format.content_type(), requests.render(format).into())
+        async move {
+            match request.uri().path() {
+                "/metrics" => {
+                    let format = Format::accepted(request.headers());
+                    page(StatusCode::OK, format.content_type(), requests.render(format).into())
+                }
+                "/healthz" => health(&event_loop).await,
+                _ => text(StatusCode::NOT_FOUND, "no such page\n"),
+            }
         }
-        "/healthz" => health(event_loop).await,
-        _ => text(StatusCode::NOT_FOUND, "no such page\n"),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use cluster::{Node, NodeCondition, Taint, has_applied};
 use devices::DeviceSet;
 use devices::node_report::{CONDITION, Labels};
 
+use crate::monitoring::Purpose;
+
 /// The field manager of labels and condition.
 pub const MANAGER: &str = "directx-feature-discovery";
 
@@ -58,31 +60,23 @@ pub(crate) enum Change {
     Taints(Vec<Taint>),
 }
 
-/// The kinds of changes. Each is retried apart from the others.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ChangeKind {
-    Labels,
-    Condition,
-    Taints,
-}
-
 impl Desired {
-    /// The change of this kind that `node` needs. `startup_taint` is the key of the taint to remove
+    /// The change for this purpose that `node` needs. `startup_taint` is the key of the taint to remove
     /// once pods can use the devices.
     pub(crate) fn change(
         &self,
-        kind: ChangeKind,
+        purpose: Purpose,
         node: &Node,
         startup_taint: Option<&str>,
     ) -> Option<Change> {
-        match kind {
-            ChangeKind::Labels if !has_applied(node, MANAGER, &self.labels) => {
+        match purpose {
+            Purpose::Labels if !has_applied(node, MANAGER, &self.labels) => {
                 Some(Change::Labels(self.labels.clone()))
             }
-            ChangeKind::Condition if !self.has_condition(node) => {
+            Purpose::Condition if !self.has_condition(node) => {
                 Some(Change::Condition(self.condition.clone()))
             }
-            ChangeKind::Taints if advertises(node, &self.resources) => {
+            Purpose::Taints if advertises(node, &self.resources) => {
                 let before = node.spec.as_ref()?.taints.as_ref()?;
                 let after = before.iter().filter(|taint| Some(&*taint.key) != startup_taint);
                 let after: Vec<Taint> = after.cloned().collect();
@@ -142,9 +136,9 @@ mod tests {
 
     fn changes(node: Value, taint: Option<&str>) -> Vec<Change> {
         let node = serde_json::from_value(node).unwrap();
-        [ChangeKind::Labels, ChangeKind::Condition, ChangeKind::Taints]
+        [Purpose::Labels, Purpose::Condition, Purpose::Taints]
             .into_iter()
-            .filter_map(|kind| desired().change(kind, &node, taint))
+            .filter_map(|purpose| desired().change(purpose, &node, taint))
             .collect()
     }
 
@@ -183,6 +177,6 @@ mod tests {
         assert_eq!(changes(complete(), Some("another/key")), []);
         let node = serde_json::from_value(complete()).unwrap();
         let without_devices = Desired { resources: Vec::new(), ..desired() };
-        assert_eq!(without_devices.change(ChangeKind::Taints, &node, Some(TAINT)), None);
+        assert_eq!(without_devices.change(Purpose::Taints, &node, Some(TAINT)), None);
     }
 }

@@ -10,96 +10,84 @@ use kubelet::{OutdatedContainer, UnixSockets};
 use tokio::time::{Instant, sleep_until};
 
 /// How often to ask. A driver may change without a change that this program sees.
-const INTERVAL: Duration = Duration::from_secs(60);
-/// How often to ask while a container uses a driver that was replaced, or the plugin does not answer.
-const WATCHFUL: Duration = Duration::from_secs(10);
-/// When to ask after the start and after a change of the devices: the plugin reads the host, too, and
-/// asks the kubelet who holds the devices.
-const SETTLING: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(10);
 
-/// What the plugin reports; `None` if it does not know.
-type Outdated = Option<BTreeSet<OutdatedContainer>>;
+/// What the plugin reports, or why it does not.
+type Outdated = Result<BTreeSet<OutdatedContainer>, String>;
 
 /// The device plugin on this node.
 pub(crate) struct PluginStatus {
     directory: PathBuf,
-    /// The last answer; `None` before the first.
-    last: Option<Outdated>,
+    is_failing: bool,
     due: Instant,
 }
 
 impl PluginStatus {
     /// The plugin with its sockets in `directory`.
     pub(crate) fn new(directory: PathBuf) -> PluginStatus {
-        PluginStatus { directory, last: None, due: Instant::now() + SETTLING }
+        PluginStatus { directory, is_failing: false, due: Instant::now() + INTERVAL }
     }
 
-    /// The devices have changed, so that other containers may use a driver that was replaced.
-    pub(crate) fn ask_soon(&mut self) {
-        self.due = self.due.min(Instant::now() + SETTLING);
-    }
-
-    /// The containers, once they differ from those that were returned the last time. Nothing is lost
-    /// if this is dropped before it completes.
-    pub(crate) async fn next(&mut self) -> Outdated {
+    /// The containers, when the plugin was asked the next time. Nothing is lost if this is dropped
+    /// before it completes.
+    pub(crate) async fn next(&mut self) -> BTreeSet<OutdatedContainer> {
         loop {
             sleep_until(self.due).await;
-            let (answer, error) = self.ask().await;
-            let is_calm = answer.as_ref().is_some_and(BTreeSet::is_empty);
-            self.due = Instant::now() + if is_calm { INTERVAL } else { WATCHFUL };
-            let before = self.last.replace(answer.clone());
-            if before.as_ref() != Some(&answer) {
-                self.log(before.as_ref(), answer.is_some(), &error);
-                return answer;
+            let answer = self.ask().await;
+            self.due = Instant::now() + INTERVAL;
+            self.log(answer.as_ref().err());
+            if let Ok(containers) = answer {
+                return containers;
             }
         }
     }
 
     /// Takes less than two seconds.
-    async fn ask(&self) -> (Outdated, String) {
+    async fn ask(&self) -> Outdated {
         let models = [DriverModel::Wddm, DriverModel::Mcdm, DriverModel::Legacy];
-        match find_sockets(&self.directory, &models.map(DriverModel::socket_prefix)) {
-            Ok(sockets) => merged(query_all(&UnixSockets, &sockets).await),
-            Err(error) => (None, error.to_string()),
-        }
+        let sockets = find_sockets(&self.directory, &models.map(DriverModel::socket_prefix));
+        let sockets = sockets.map_err(|error| error.to_string())?;
+        merged(query_all(&UnixSockets, &sockets).await)
     }
 
     /// Logs that the plugin began or ceased to answer.
-    fn log(&self, before: Option<&Outdated>, answers: bool, error: &str) {
+    fn log(&mut self, error: Option<&String>) {
+        let was_failing = std::mem::replace(&mut self.is_failing, error.is_some());
         let directory = self.directory.display();
-        if !answers {
-            tracing::info!(
+        match error {
+            Some(error) if !was_failing => tracing::info!(
                 %directory,
                 error,
                 hint = "if the plugin runs with --device-plugin-dir, this program needs the same option",
                 "the device plugin does not report which pods use a driver that was replaced"
-            );
-        } else if before == Some(&None) {
-            tracing::info!(
+            ),
+            None if was_failing => tracing::info!(
                 %directory,
                 "the device plugin reports which pods use a driver that was replaced"
-            );
+            ),
+            _ => {}
         }
     }
 }
 
 /// What all plugins on the node report, or why none does. During an update there are two for a
 /// moment.
-fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> (Outdated, String) {
-    let mut known: Outdated = None;
-    let mut reason = "no plugin runs".to_owned();
+fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> Outdated {
+    let mut known: Outdated = Err("no plugin runs".to_owned());
     for answer in answers {
         match answer {
-            Ok(report) if report.outdated_known => {
-                known.get_or_insert_default().extend(report.outdated);
-            }
-            Ok(_) => "the plugin does not know them yet".clone_into(&mut reason),
+            Ok(report) if report.outdated_known => match &mut known {
+                Ok(containers) => containers.extend(report.outdated),
+                Err(_) => known = Ok(report.outdated.into_iter().collect()),
+            },
             // What is left of a plugin that was killed.
             Err(StatusError::Absent(_)) => {}
-            Err(error) => reason = node::cli::error_chain(&error),
+            _ if known.is_ok() => {}
+            Ok(_) => known = Err("the plugin does not know them yet".to_owned()),
+            Err(error) => known = Err(node::cli::error_chain(&error)),
         }
     }
-    (known, reason)
+    known
 }
 
 #[cfg(test)]
@@ -119,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_plugins_on_a_node_know_together_what_one_of_them_knows() {
-        let (known, _) = merged(vec![
+        let known = merged(vec![
             Ok(report(true, &["a"])),
             gone(),
             Ok(report(false, &[])),
@@ -127,15 +115,15 @@ mod tests {
         ]);
         let pods: Vec<String> = known.unwrap().into_iter().map(|container| container.pod).collect();
         assert_eq!(pods, ["a", "b"]);
-        assert_eq!(merged(vec![Ok(report(true, &[]))]).0, Some(BTreeSet::new()));
+        assert_eq!(merged(vec![Ok(report(true, &[]))]), Ok(BTreeSet::new()));
         for (answers, reason) in [
             (vec![], "no plugin runs"),
             (vec![gone()], "no plugin runs"),
             (vec![Ok(report(false, &[]))], "the plugin does not know them yet"),
             (vec![Err(StatusError::Busy), gone()], "did not answer within"),
         ] {
-            let (known, error) = merged(answers);
-            assert!(known.is_none() && error.contains(reason), "{error}");
+            let error = merged(answers).unwrap_err();
+            assert!(error.contains(reason), "{error}");
         }
     }
 
@@ -144,26 +132,13 @@ mod tests {
         let log = Log::start();
         let folder = tempfile::tempdir().unwrap();
         let mut plugin = PluginStatus::new(folder.path().join("plugins"));
-        assert_eq!(plugin.next().await, None);
         let hour = Duration::from_hours(1);
-        assert!(tokio::time::timeout(hour, plugin.next()).await.is_err(), "nothing has changed");
-        assert!(plugin.due <= Instant::now() + WATCHFUL);
+        assert!(tokio::time::timeout(hour, plugin.next()).await.is_err(), "it does not run");
+        assert!(plugin.due <= Instant::now() + INTERVAL);
         let text = log.text();
         assert_eq!(text.matches("the device plugin does not report").count(), 1, "{text}");
         assert!(!text.contains("the device plugin reports"), "{text}");
-        plugin.log(Some(&None), true, "");
+        plugin.log(None);
         assert!(log.text().contains("the device plugin reports"), "{}", log.text());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_plugin_is_asked_soon_after_a_change_of_the_devices() {
-        let mut plugin = PluginStatus::new("/nowhere".into());
-        let now = Instant::now();
-        plugin.due = now + INTERVAL;
-        plugin.ask_soon();
-        assert_eq!(plugin.due, now + SETTLING);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        plugin.ask_soon();
-        assert_eq!(plugin.due, now + SETTLING, "devices that change all the time delay nothing");
     }
 }

@@ -22,9 +22,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::delays;
 use crate::event_queue::EventQueue;
 use crate::monitoring::{Purpose, Requests};
-use crate::node_state::{Change, ChangeKind, Desired};
+use crate::node_state::{Change, Desired};
 use crate::plugin_status::PluginStatus;
-use crate::rejections::Rejections;
 
 #[cfg(test)]
 mod tests;
@@ -44,17 +43,12 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// A watch that ends after less than this ends early.
 const EARLY: Duration = Duration::from_secs(60);
 
-/// What to report.
-pub(crate) struct Report {
-    pub(crate) gfd_labels: bool,
-    /// The key of the taint to remove once pods can use the devices.
-    pub(crate) startup_taint: Option<String>,
-}
-
 /// Keeps one node object up to date.
 pub(crate) struct Reporter {
-    report: Report,
     client: Client,
+    gfd_labels: bool,
+    /// The key of the taint to remove once pods can use the devices.
+    startup_taint: Option<String>,
     watch: NodeWatch,
     pauses: ExponentialBackoff,
     /// No watch begins before this time.
@@ -69,11 +63,11 @@ pub(crate) struct Reporter {
     outdated: BTreeSet<OutdatedContainer>,
     /// The plugin on this node.
     plugin: Option<PluginStatus>,
+    /// How many configurations were rejected, as far as they are reported.
+    rejected: u64,
     requests: Requests,
-    reading: Attempts,
-    /// By kind.
-    changing: [NodeAttempts; 3],
-    reporting: Attempts,
+    /// By purpose.
+    attempts: [Attempts; Purpose::ALL.len()],
     /// When the condition is written again.
     next_heartbeat: Instant,
     /// Nothing is written before this time; known once there was a node object.
@@ -88,12 +82,7 @@ struct Attempts {
     /// Not before this time, since the last one failed.
     next: Option<Instant>,
     failures: RepeatedText,
-}
-
-/// The attempts to make one kind of change.
-struct NodeAttempts {
-    attempts: Attempts,
-    /// The last change, and when it was made.
+    /// The last change of the node object, and when it was made.
     last: Option<(Change, Instant)>,
 }
 
@@ -101,22 +90,23 @@ struct NodeAttempts {
 enum Step {
     Devices(Arc<DeviceSet>),
     Node(Box<Result<Option<WatchEvent<Node>>, ClusterError>>),
-    Rejected(String),
-    Outdated(Option<BTreeSet<OutdatedContainer>>),
+    ConfigStatus,
+    Outdated(BTreeSet<OutdatedContainer>),
     TimePassed,
 }
 
 impl Reporter {
-    pub(crate) fn new(report: Report, client: Client) -> Reporter {
+    /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to remove once
+    /// pods can use the devices.
+    pub(crate) fn new(client: Client, gfd_labels: bool, startup_taint: Option<String>) -> Reporter {
         let requests = Requests::default();
-        let attempts = |purpose| Attempts::new(purpose, requests.clone());
-        let node_attempts = |purpose| NodeAttempts { attempts: attempts(purpose), last: None };
         Reporter {
             watch: NodeWatch::default(),
             pauses: delays::growing(PAUSE),
             next_watch: Instant::now(),
-            report,
             client,
+            gfd_labels,
+            startup_taint,
             node: None,
             set: None,
             desired: None,
@@ -124,9 +114,8 @@ impl Reporter {
             first_events: Vec::new(),
             outdated: BTreeSet::new(),
             plugin: None,
-            reading: attempts(Purpose::Watch),
-            changing: [Purpose::Labels, Purpose::Condition, Purpose::Taints].map(node_attempts),
-            reporting: attempts(Purpose::Events),
+            rejected: 0,
+            attempts: Purpose::ALL.map(|purpose| Attempts::new(purpose, requests.clone())),
             requests,
             // The programs of many nodes may have started at the same moment.
             next_heartbeat: Instant::now() + HEARTBEAT.mul_f32(1.0 - fastrand::f32() / 2.0),
@@ -149,20 +138,15 @@ impl Reporter {
     pub(crate) async fn run(
         mut self,
         mut next_set: impl AsyncFnMut() -> Arc<DeviceSet>,
-        config_status: watch::Receiver<ReloadStatus>,
+        mut config_status: watch::Receiver<ReloadStatus>,
     ) -> Infallible {
-        let mut rejections = Rejections::of(config_status);
+        config_status.mark_changed();
         loop {
             let wait = self.write().await;
-            match self.step(&mut next_set, &mut rejections, wait).await {
-                Step::Devices(set) => {
-                    if let Some(plugin) = &mut self.plugin {
-                        plugin.ask_soon();
-                    }
-                    self.devices_changed(set);
-                }
+            match self.step(&mut next_set, &mut config_status, wait).await {
+                Step::Devices(set) => self.devices_changed(set),
                 Step::Node(event) => self.node_changed(*event),
-                Step::Rejected(error) => self.events.add_rejection(error),
+                Step::ConfigStatus => self.config_read(&config_status.borrow_and_update()),
                 Step::Outdated(containers) => self.outdated_changed(containers),
                 Step::TimePassed => {}
             }
@@ -173,7 +157,7 @@ impl Reporter {
     async fn step(
         &mut self,
         next_set: &mut impl AsyncFnMut() -> Arc<DeviceSet>,
-        rejections: &mut Rejections,
+        config_status: &mut watch::Receiver<ReloadStatus>,
         wait: Option<Instant>,
     ) -> Step {
         let has_devices = self.set.is_some();
@@ -195,7 +179,8 @@ impl Reporter {
         tokio::select! {
             set = next_set() => Step::Devices(set),
             event = node => Step::Node(Box::new(event)),
-            error = rejections.next() => Step::Rejected(error),
+            // Without a sender, this program ends.
+            Ok(()) = config_status.changed() => Step::ConfigStatus,
             containers = outdated => Step::Outdated(containers),
             () = until(wait) => Step::TimePassed,
         }
@@ -213,13 +198,24 @@ impl Reporter {
                 }
             }
         }
-        self.desired = Some(Desired::of(&set, self.report.gfd_labels));
+        self.desired = Some(Desired::of(&set, self.gfd_labels));
         self.set = Some(set);
     }
 
-    fn outdated_changed(&mut self, containers: Option<BTreeSet<OutdatedContainer>>) {
-        // A plugin that does not answer changes nothing.
-        let Some(containers) = containers else { return };
+    fn config_read(&mut self, status: &ReloadStatus) {
+        if status.rejected > self.rejected
+            && let Some(error) = &status.last_error
+        {
+            self.events.add_rejection(error.clone());
+        }
+        self.rejected = status.rejected;
+    }
+
+    fn attempts(&mut self, purpose: Purpose) -> &mut Attempts {
+        &mut self.attempts[purpose as usize]
+    }
+
+    fn outdated_changed(&mut self, containers: BTreeSet<OutdatedContainer>) {
         for container in containers.difference(&self.outdated) {
             self.events.add_outdated(container);
         }
@@ -229,7 +225,7 @@ impl Reporter {
     fn node_changed(&mut self, event: Result<Option<WatchEvent<Node>>, ClusterError>) {
         match event {
             Ok(Some(WatchEvent::Added(node) | WatchEvent::Modified(node))) => {
-                self.reading.succeeded("following the node object");
+                self.attempts(Purpose::Watch).succeeded("following the node object");
                 self.add_first_events(&node);
                 let answer_time = self.next_watch.elapsed();
                 self.first_write.get_or_insert_with(|| Instant::now() + delays::first(answer_time));
@@ -245,7 +241,8 @@ impl Reporter {
             Ok(None) => _ = self.pause_watch(None),
             Err(error) => {
                 let delay = self.pause_watch(error.retry_after());
-                self.reading.wait("cannot follow the node object", &error, delay);
+                let attempts = self.attempts(Purpose::Watch);
+                attempts.wait("cannot follow the node object", &error, delay);
             }
         }
     }
@@ -276,43 +273,42 @@ impl Reporter {
             return Some(at);
         }
         let due = [
-            self.write_node(ChangeKind::Labels).await,
-            self.write_node(ChangeKind::Condition).await,
-            self.write_node(ChangeKind::Taints).await,
+            self.write_node(Purpose::Labels).await,
+            self.write_node(Purpose::Condition).await,
+            self.write_node(Purpose::Taints).await,
             self.write_events().await,
         ];
         due.into_iter().flatten().min()
     }
 
-    /// Makes the changes of this kind that are due.
-    async fn write_node(&mut self, kind: ChangeKind) -> Option<Instant> {
+    /// Makes the changes for this purpose that are due.
+    async fn write_node(&mut self, purpose: Purpose) -> Option<Instant> {
         loop {
             let (node, desired) = (self.node.as_ref()?, self.desired.as_ref()?);
-            let change = desired.change(kind, node, self.report.startup_taint.as_deref());
-            let change = match change {
-                None if kind == ChangeKind::Condition && self.next_heartbeat > Instant::now() => {
-                    return Some(self.next_heartbeat);
-                }
-                None if kind == ChangeKind::Condition => {
+            let change = match desired.change(purpose, node, self.startup_taint.as_deref()) {
+                None if purpose == Purpose::Condition => {
+                    if self.next_heartbeat > Instant::now() {
+                        return Some(self.next_heartbeat);
+                    }
                     Change::Condition(desired.condition.clone())
                 }
                 change => change?,
             };
-            let attempts = &mut self.changing[kind as usize];
-            let due = attempts.due(&change);
+            let attempts = &mut self.attempts[purpose as usize];
+            let due = attempts.due_change(&change);
             if due > Instant::now() {
                 return Some(due);
             }
             match send(&self.client, node, &change).await {
                 Ok(node) => {
-                    attempts.attempts.succeeded("the API server accepts changes of the node");
+                    attempts.succeeded("the API server accepts changes of the node");
                     attempts.last = Some((change, Instant::now()));
-                    if kind == ChangeKind::Condition {
+                    if purpose == Purpose::Condition {
                         self.next_heartbeat = Instant::now() + HEARTBEAT;
                     }
                     self.node = Some(node);
                 }
-                Err(error) => attempts.attempts.failed("cannot change the node object", &error),
+                Err(error) => attempts.failed("cannot change the node object", &error),
             }
         }
     }
@@ -322,7 +318,8 @@ impl Reporter {
         loop {
             let node = self.node.as_ref()?;
             let now = Instant::now();
-            let due = self.reporting.due(self.events.due(now)?);
+            let attempts = &mut self.attempts[Purpose::Events as usize];
+            let due = attempts.due(self.events.due(now)?);
             if due > now {
                 return Some(due);
             }
@@ -331,9 +328,9 @@ impl Reporter {
                 Ok(()) => {
                     tracing::info!(reason = event.reason, note = event.note, "Event reported");
                     self.events.reported();
-                    self.reporting.succeeded("the API server accepts Events");
+                    attempts.succeeded("the API server accepts Events");
                 }
-                Err(error) => self.reporting.failed("cannot report an Event", &error),
+                Err(error) => attempts.failed("cannot report an Event", &error),
             }
         }
     }
@@ -364,28 +361,27 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
     }
 }
 
-impl NodeAttempts {
-    /// When to make this change.
-    fn due(&self, change: &Change) -> Instant {
-        let pause = match (&self.last, change) {
-            (Some((last, _)), _) if last == change => REPEAT,
-            (Some(_), Change::Condition(_)) => SETTLED,
-            _ => Duration::ZERO,
-        };
-        let last = self.last.as_ref().map_or_else(Instant::now, |(_, at)| *at);
-        self.attempts.due(last + pause)
-    }
-}
-
 impl Attempts {
     fn new(purpose: Purpose, requests: Requests) -> Attempts {
         let delays = delays::growing(FIRST_DELAY);
-        Attempts { purpose, requests, delays, next: None, failures: RepeatedText::default() }
+        let failures = RepeatedText::default();
+        Attempts { purpose, requests, delays, next: None, failures, last: None }
     }
 
     /// When to make an attempt that is due at `at`.
     fn due(&self, at: Instant) -> Instant {
         self.next.map_or(at, |next| next.max(at))
+    }
+
+    /// When to make this change of the node object.
+    fn due_change(&self, change: &Change) -> Instant {
+        let Some((last, at)) = &self.last else { return self.due(Instant::now()) };
+        let pause = match change {
+            change if last == change => REPEAT,
+            Change::Condition(_) => SETTLED,
+            _ => Duration::ZERO,
+        };
+        self.due(*at + pause)
     }
 
     fn succeeded(&mut self, what: &str) {

@@ -2,13 +2,11 @@
 //!
 //! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
 //! usage or configuration) and prints its error with causes and a hint. Also opens this
-//! host or an inventory, prints JSON, writes files, decides on colors, generates shell
+//! host or an inventory, prints JSON, writes files, generates shell
 //! completions, and knows the flags of programs that run containers and where
 //! the files of `directx-visible` are.
 
-mod color;
 mod completions;
-mod error_chain;
 mod failure;
 pub mod frontends;
 mod go_flags;
@@ -19,10 +17,9 @@ mod output_file;
 mod stderr;
 mod stdout;
 
-pub use color::stderr_has_colors;
-pub use completions::{Completions, write_completions};
-pub use error_chain::error_chain;
-pub use failure::{Failure, parse, run};
+pub use completions::{parse, parse_from, with_completions, write_completions};
+pub use devices::error_chain;
+pub use failure::{Failure, run};
 pub use go_flags::{with_boolean_values, with_double_dashes};
 pub use host::{list_store_files, open_host, read_host, read_inventory};
 pub use launcher_files::{launcher_sources, missing_launcher_files};

@@ -7,7 +7,6 @@ pub mod adapter_reader;
 pub mod arguments;
 pub mod background_query;
 pub mod change_log;
-mod config_changes;
 pub mod config_reload;
 pub mod config_source;
 mod config_watch;
@@ -21,7 +20,6 @@ mod log_file;
 mod log_line;
 pub mod log_output;
 pub mod logging;
-pub mod overdue;
 pub mod read_schedule;
 pub mod signals;
 #[cfg(any(test, feature = "test_log"))]

@@ -16,22 +16,15 @@ pub const INTERVAL: Duration = Duration::from_secs(1);
 const SETTLING_TIME: Duration = Duration::from_millis(200);
 
 /// Files and how they were at the last look.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FilePoll {
     paths: Vec<PathBuf>,
     seen: Vec<Stamp>,
 }
 
-/// What changes with a file and its content. `None` for a file that cannot be looked at.
-type Stamp = Option<FileStamp>;
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct FileStamp {
-    length: u64,
-    written: Option<SystemTime>,
-    created: Option<SystemTime>,
-    number: u64,
-}
+/// What changes with a file and its content: its length, the time of the last write, and its number.
+/// `None` for a file that cannot be looked at.
+type Stamp = Option<(u64, SystemTime, u64)>;
 
 impl FilePoll {
     /// The files at `paths` as they are now. Read them afterwards, so that no change is lost.
@@ -40,10 +33,9 @@ impl FilePoll {
         FilePoll { seen: stamps(&paths), paths }
     }
 
-    /// The files at `paths`, which count as changed.
-    #[must_use]
-    pub fn unknown(paths: Vec<PathBuf>) -> FilePoll {
-        FilePoll { paths, seen: Vec::new() }
+    /// Looks at the files at `paths` from now on. If they are others than before, they count as changed.
+    pub fn set_paths(&mut self, paths: Vec<PathBuf>) {
+        self.paths = paths;
     }
 
     /// Whether the files have changed since the last call. Files that are still being written have
@@ -69,14 +61,12 @@ fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
 }
 
 fn was_just_written(stamp: &Stamp) -> bool {
-    let written = stamp.as_ref().and_then(|stamp| stamp.written);
-    written.is_some_and(|at| at.elapsed().is_ok_and(|age| age < SETTLING_TIME))
+    stamp.is_some_and(|(_, written, _)| written.elapsed().is_ok_and(|age| age < SETTLING_TIME))
 }
 
 fn stamp(path: &Path) -> Stamp {
     let found = path.metadata().ok()?;
-    let (written, created) = (found.modified().ok(), found.created().ok());
-    Some(FileStamp { length: found.len(), written, created, number: number(&found) })
+    Some((found.len(), found.modified().ok()?, number(&found)))
 }
 
 /// The number of a file. Files that Linux creates within some milliseconds have the same times.

@@ -1,10 +1,8 @@
 //! A host described by an inventory file, as a source of adapters that follows the file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 
-use config::inventory::InventoryError;
 use devices::{AdapterSource, ChangeCallback, HostSnapshot, SourceError};
 
 use crate::file_poll::{FilePoll, INTERVAL};
@@ -16,71 +14,35 @@ pub struct InventorySource {
     path: PathBuf,
     /// The file as it was before the first read.
     file: FilePoll,
-    /// What [`InventorySource::open`] has read, for the first snapshot.
-    opened: Option<HostSnapshot>,
-    watch: Option<Watch>,
+    /// The thread that looks at the file ends when this is dropped.
+    watch: Option<Sender<()>>,
 }
 
 impl InventorySource {
     /// A source for the file `path`, which the first snapshot reads first.
     pub fn new(path: impl Into<PathBuf>) -> InventorySource {
         let path = path.into();
-        InventorySource { file: FilePoll::new(vec![path.clone()]), path, opened: None, watch: None }
-    }
-
-    /// Reads the file `path` for the first snapshot.
-    pub fn open(path: &Path) -> Result<InventorySource, InventoryError> {
-        let mut source = InventorySource::new(path);
-        source.opened = Some(config::inventory::read(path)?);
-        Ok(source)
+        InventorySource { file: FilePoll::new(vec![path.clone()]), path, watch: None }
     }
 }
 
 impl AdapterSource for InventorySource {
     fn snapshot(&mut self) -> Result<HostSnapshot, SourceError> {
-        match self.opened.take() {
-            Some(snapshot) => Ok(snapshot),
-            None => Ok(config::inventory::read(&self.path)?),
-        }
+        Ok(config::inventory::read(&self.path)?)
     }
 
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
-        self.watch = Some(Watch::start(self.file.clone(), on_change)?);
-        Ok(())
-    }
-}
-
-/// The thread that looks at the file, until this is dropped.
-#[derive(Debug)]
-struct Watch {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Watch {
-    fn start(mut file: FilePoll, on_change: ChangeCallback) -> std::io::Result<Watch> {
-        let (stop, stopped) = channel::<()>();
+        let (watch, dropped) = channel::<()>();
+        let mut file = self.file.clone();
         let run = move || {
-            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while dropped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if file.has_changed() {
                     on_change();
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("inventory".to_owned()).spawn(run)?;
-        Ok(Watch { stop: Some(stop), thread: Some(thread) })
-    }
-}
-
-impl Drop for Watch {
-    /// Whoever drops a source may drop what its callback uses.
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take()
-            && thread.thread().id() != std::thread::current().id()
-        {
-            // The thread has already printed a panic of the callback.
-            let _ = thread.join();
-        }
+        std::thread::Builder::new().name("inventory".to_owned()).spawn(run)?;
+        self.watch = Some(watch);
+        Ok(())
     }
 }

@@ -43,8 +43,6 @@ pub(crate) struct OneModelCommandLine {
     #[command(flatten)]
     pub(crate) daemon: DaemonArguments,
     #[command(flatten)]
-    pub(crate) completions: node::cli::Completions,
-    #[command(flatten)]
     pub(crate) logs: LogArguments,
 }
 
@@ -107,7 +105,7 @@ pub(crate) fn one_model_command(model: DriverModel) -> ClapCommand {
         "Examples:\n  Run the daemon on a Windows node:\n    {name}\n  \
          The same, under its current name:\n    directx-device-plugin serve --driver-model {model}"
     );
-    OneModelCommandLine::command()
+    node::cli::with_completions(OneModelCommandLine::command())
         .name(name)
         .after_help(example)
         // `mut_arg` would move the argument behind all others.

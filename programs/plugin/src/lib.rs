@@ -47,18 +47,14 @@ use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_c
 /// Runs `directx-device-plugin` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(node::cli::parse(CommandLine::command())))
+    node::cli::run(|| run(node::cli::parse(CommandLine::command())?))
 }
 
 /// Runs the daemon for one driver model, under the name of an earlier program.
 #[must_use]
 pub fn main_for(model: DriverModel) -> ExitCode {
     node::cli::run(|| {
-        let line: OneModelCommandLine = node::cli::parse(one_model_command(model));
-        if let Some(shell) = line.completions.shell {
-            node::cli::write_completions(shell, one_model_command(model))?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        let line: OneModelCommandLine = node::cli::parse(one_model_command(model))?;
         let log = line.daemon.log_destination();
         let _flush = logging::start(&line.logs, LogLevel::Info, &log)?;
         serve::run_logged(&log, || line.daemon.prepare(&[model])?.run())?;

@@ -21,7 +21,7 @@ use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::launcher::NodeLauncher;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::{KnownSets, PublishedDevices};
-use node::daemon::adapter_reader::{AdapterReader, Read, ReaderEnded};
+use node::daemon::adapter_reader::{self, Activity, Read, Reads};
 use node::daemon::change_log::{self, RepeatedText};
 use node::daemon::config_reload::{ConfigChange, ConfigReload};
 use node::daemon::gpu_uuids::GpuUuidReader;
@@ -37,7 +37,7 @@ const FIRST_SNAPSHOT_GRACE: Duration = Duration::from_secs(1);
 /// The writer of the device set.
 pub struct NodeDevices {
     catalog: Catalog,
-    reader: AdapterReader,
+    reads: Reads,
     schema_reader: HcsSchemaReader,
     uuid_reader: GpuUuidReader,
     holders: DeviceHolders,
@@ -61,12 +61,12 @@ pub struct NodeDevices {
 /// Why there are no devices, or they are no longer updated.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeDevicesError {
-    /// There are no more reads.
-    #[error(transparent)]
-    Reader(#[from] ReaderEnded),
-    /// The thread that reads the host could not be started.
-    #[error("cannot start the thread that reads adapters")]
-    Thread(#[source] std::io::Error),
+    /// The host cannot be opened, for example because this Windows has no `DXCore`.
+    #[error("cannot open the host")]
+    NotOpened(Failure),
+    /// Only a panic can cause this.
+    #[error("the thread that reads adapters ended unexpectedly")]
+    ReaderPanicked,
     /// The configuration is no longer followed.
     #[error("the thread that follows the configuration panicked")]
     ConfigWatch,
@@ -87,7 +87,7 @@ impl From<NodeDevicesError> for Failure {
                 "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
                  devices over several resources with `resources:`",
             ),
-            NodeDevicesError::Reader(ReaderEnded::NotOpened(failure)) => failure,
+            NodeDevicesError::NotOpened(failure) => failure,
             other => Failure::runtime(other),
         }
     }
@@ -108,20 +108,16 @@ impl NodeDevices {
         catalog: Catalog,
         host: HostAccess,
     ) -> Result<NodeDevices, NodeDevicesError> {
-        let mut reader =
-            AdapterReader::start(host.open, host.kind).map_err(NodeDevicesError::Thread)?;
-        let first = timeout(grace, reader.next()).await;
-        let mut devices = NodeDevices::new(catalog, reader);
+        let (mut reads, activity) = adapter_reader::start(host.open, host.kind);
+        let first = timeout(grace, reads.recv()).await;
+        let mut devices = NodeDevices::new(catalog, reads, activity);
         devices.schema_reader = HcsSchemaReader::new(host.read_schemas);
         devices.uuid_reader = GpuUuidReader::new(host.read_uuids);
         match first {
-            Ok(read) => devices.apply_read(*read?)?,
+            Ok(read) => devices.apply_read(received(read)?)?,
             Err(_elapsed) => {
-                let activity = devices.reader.activity().text();
-                tracing::warn!(
-                    activity,
-                    "the first discovery takes long; advertising no devices until it completes"
-                );
+                let pending = devices.published.pending();
+                tracing::warn!(pending, "advertising no devices until they are known");
             }
         }
         Ok(devices)
@@ -132,21 +128,21 @@ impl NodeDevices {
         catalog: Catalog,
         snapshot: HostSnapshot,
     ) -> Result<NodeDevices, NodeDevicesError> {
-        let (_, messages) = mpsc::unbounded_channel();
-        let mut devices = NodeDevices::new(catalog, AdapterReader::new(messages));
+        let (_, reads) = mpsc::unbounded_channel();
+        let mut devices = NodeDevices::new(catalog, reads, Activity::default());
         let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
         devices.apply_read(read)?;
         Ok(devices)
     }
 
     /// Publishes a set without devices.
-    fn new(catalog: Catalog, reader: AdapterReader) -> NodeDevices {
+    fn new(catalog: Catalog, reads: Reads, activity: Activity) -> NodeDevices {
         let snapshot = HostSnapshot::default();
         let set = DeviceSet::next(None, catalog.offer(&snapshot), Moment::default());
         let mut devices = NodeDevices {
-            published: PublishedDevices::unknown(set, reader.activity()),
+            published: PublishedDevices::unknown(set, activity),
             catalog,
-            reader,
+            reads,
             schema_reader: HcsSchemaReader::new(None),
             uuid_reader: GpuUuidReader::new(None),
             holders: DeviceHolders::unknown(),
@@ -230,10 +226,10 @@ impl NodeDevices {
         let review_due = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
         let review_due = review_due.map(|Moment(at)| self.origin + at);
         tokio::select! {
-            read = self.reader.next() => {
-                let read = read?;
+            read = self.reads.recv() => {
+                let read = received(read)?;
                 self.update_launcher();
-                self.apply_read(*read)?;
+                self.apply_read(read)?;
             }
             schemas = self.schema_reader.next() => {
                 self.snapshot.host.hcs_schemas.clone_from(&schemas);
@@ -263,7 +259,7 @@ impl NodeDevices {
                 self.published.metrics().discovery_failed();
                 let error = node::cli::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
-                    change_log::log_read_failure(self.reader.has_devices(), &error);
+                    tracing::error!(error, "cannot read adapters; keeping the current devices");
                 }
                 return Ok(());
             }
@@ -443,6 +439,11 @@ async fn reached(time: Option<Instant>) {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
     }
+}
+
+/// The next of the [`Reads`].
+fn received(read: Option<Result<Read, Failure>>) -> Result<Read, NodeDevicesError> {
+    read.ok_or(NodeDevicesError::ReaderPanicked)?.map_err(NodeDevicesError::NotOpened)
 }
 
 /// The list of each resource, or the error that the kubelet would refuse it.

@@ -138,7 +138,7 @@ impl DaemonArguments {
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Inputs { event_loop, host, config, reload } = self.inputs;
+        let Inputs { event_loop, host, config, source } = self.inputs;
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
         let signal = signals::shutdown_signal()?;
@@ -156,7 +156,7 @@ impl Daemon {
         if kind == HostKind::Live {
             devices.provide_launcher(launcher::of_this_host());
         }
-        let reload = ConfigReload::start(reload, config)?;
+        let reload = ConfigReload::start(source, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
         if let Some(address) = self.monitoring {
             let scrape = ScrapeSources {

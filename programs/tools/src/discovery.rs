@@ -7,9 +7,9 @@ mod report;
 
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser};
+use clap::{Command, CommandFactory as _, Parser};
 use devices::{Criteria, Filter, discover};
-use node::cli::{Completions, Failure};
+use node::cli::{Failure, with_boolean_values, with_completions, with_double_dashes};
 
 use crate::host::Host;
 use crate::stderr;
@@ -40,34 +40,24 @@ pub(crate) struct Arguments {
     /// Print skipped adapters, with reasons, to standard error
     #[arg(long, short)]
     verbose: bool,
-    #[command(flatten)]
-    completions: Completions,
 }
 
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(&arguments()))
+    node::cli::run(|| {
+        // The original Go program used package `flag`, where long options take one dash or two.
+        let arguments = with_double_dashes(&command(), std::env::args_os());
+        run(&node::cli::parse_from(command(), arguments)?)
+    })
 }
 
 /// The command line's definition.
 pub(crate) fn command() -> Command {
-    node::cli::with_boolean_values(Arguments::command())
-}
-
-/// The original Go program used package `flag`, where long options take one dash or two.
-fn arguments() -> Arguments {
-    let command = command();
-    let arguments = node::cli::with_double_dashes(&command, std::env::args_os());
-    let matches = command.get_matches_from(arguments);
-    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    with_completions(with_boolean_values(Arguments::command()))
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(shell) = arguments.completions.shell {
-        node::cli::write_completions(shell, command())?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let snapshot = arguments.host.snapshot()?;
     let selection = discover(
         &snapshot,
@@ -78,9 +68,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         },
     );
     if arguments.verbose {
-        for line in stderr::discovery_details(&snapshot, &selection) {
-            stderr::line(&line);
-        }
+        selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }
     node::cli::print(&report::text(&selection.devices))?;
     Ok(ExitCode::SUCCESS)

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser};
+use clap::{Command, CommandFactory as _, Parser};
 use devices::HostFacts;
-use node::cli::{Completions, Failure, OutputFormat};
-use serde::Serialize;
+use node::cli::{Failure, OutputFormat};
+use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,45 +22,40 @@ Schema 2.2 and newer can assign a single device to a container by its location p
 /// Print the Windows version and the supported schema versions of the Host Compute Service
 #[derive(Parser, Debug)]
 #[command(name = "query-hcs-capabilities", version, after_help = EXAMPLES)]
-pub(crate) struct Arguments {
+struct Arguments {
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = OutputFormat::Text)]
     output: OutputFormat,
     /// Inventory file to use instead of this host
     #[arg(long, value_name = "FILE")]
     inventory: Option<PathBuf>,
-    #[command(flatten)]
-    completions: Completions,
 }
 
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(&node::cli::parse(Arguments::command())))
+    node::cli::run(|| run(&node::cli::parse(command())?))
+}
+
+/// The command line's definition.
+pub(crate) fn command() -> Command {
+    node::cli::with_completions(Arguments::command())
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(shell) = arguments.completions.shell {
-        node::cli::write_completions(shell, Arguments::command())?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let facts = match &arguments.inventory {
-        Some(file) => check(node::cli::read_inventory(file)?.host)?,
+        Some(file) => node::cli::read_inventory(file)?.host,
         None => live()?,
     };
-    match arguments.output {
-        OutputFormat::Text => node::cli::print(&text(&facts))?,
-        OutputFormat::Json => node::cli::print_json(&Answer::of(&facts))?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn check(facts: HostFacts) -> Result<HostFacts, Failure> {
     if facts.hcs_schemas.is_empty() {
-        let error = anyhow::anyhow!("the inventory contains no HCS schema version");
+        let error = anyhow::anyhow!("the host has no HCS schema version");
         return Err(Failure::runtime(error));
     }
-    Ok(facts)
+    match arguments.output {
+        OutputFormat::Text => node::cli::print(&text(&facts))?,
+        OutputFormat::Json => node::cli::print_json(&document(&facts))?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(windows)]
@@ -91,30 +86,13 @@ fn text(facts: &HostFacts) -> String {
     text
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer<'a> {
-    operating_system: OperatingSystem<'a>,
-    hcs_schemas: Vec<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct OperatingSystem<'a> {
-    product: Option<&'a str>,
-    display_version: Option<&'a str>,
-    build: Option<String>,
-}
-
-impl Answer<'_> {
-    fn of(facts: &HostFacts) -> Answer<'_> {
-        Answer {
-            operating_system: OperatingSystem {
-                product: facts.product.as_deref(),
-                display_version: facts.display_version.as_deref(),
-                build: facts.build.map(|build| build.to_string()),
-            },
-            hcs_schemas: facts.hcs_schemas.iter().map(ToString::to_string).collect(),
-        }
-    }
+fn document(facts: &HostFacts) -> Value {
+    json!({
+        "operatingSystem": {
+            "product": facts.product,
+            "displayVersion": facts.display_version,
+            "build": facts.build.map(|build| build.to_string()),
+        },
+        "hcsSchemas": facts.hcs_schemas.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    })
 }

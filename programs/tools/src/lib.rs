@@ -12,6 +12,5 @@ mod stderr;
 /// The command-line definitions of the programs, for their reference pages.
 #[must_use]
 pub fn programs() -> [clap::Command; 3] {
-    use clap::CommandFactory as _;
-    [mounts::command(), hcs::Arguments::command(), discovery::command()]
+    [mounts::command(), hcs::command(), discovery::command()]
 }

@@ -10,14 +10,14 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use clap::{Command, CommandFactory as _, Parser};
-use devices::{Criteria, Device, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
+use devices::{Criteria, HostSnapshot, MountOutcome, Platform, RuntimeMounts, discover};
 use node::cli::frontends::{Container, Frontend, cri_config};
-use node::cli::{Completions, Failure, OutputFormat};
+use node::cli::{Failure, OutputFormat, with_boolean_values, with_completions};
 
 use crate::host::Host;
 use crate::stderr;
-use assignment::{Assignment, AssignmentError, assign};
-use selector::{DeviceSelector, SelectorError};
+use assignment::{Assignment, assign};
+use selector::DeviceSelector;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,8 +59,6 @@ pub(crate) struct Arguments {
     /// Print skipped adapters and files, with reasons, to standard error
     #[arg(long, short)]
     verbose: bool,
-    #[command(flatten)]
-    completions: Completions,
     /// Image, container name, command and its arguments, for `--run`; options after `--`
     #[arg(value_name = "ARGUMENT")]
     container: Vec<String>,
@@ -71,19 +69,15 @@ const RUNTIME_MOUNTS: [&str; 3] = ["auto", "always", "never"];
 /// Runs the program with this process's arguments.
 #[must_use]
 pub fn main() -> ExitCode {
-    node::cli::run(|| run(&node::cli::parse(command())))
+    node::cli::run(|| run(&node::cli::parse(command())?))
 }
 
 /// The command line's definition.
 pub(crate) fn command() -> Command {
-    node::cli::with_boolean_values(Arguments::command())
+    with_completions(with_boolean_values(Arguments::command()))
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    if let Some(shell) = arguments.completions.shell {
-        node::cli::write_completions(shell, command())?;
-        return Ok(ExitCode::SUCCESS);
-    }
     if arguments.run && arguments.frontend == Frontend::Crictl {
         let error = anyhow!(
             "`--run` cannot be combined with `--frontend crictl`, which runs containers from files"
@@ -114,13 +108,7 @@ fn output(arguments: &Arguments, container: Container<'_>) -> Result<String, Fai
     match (arguments.frontend, arguments.output) {
         (Frontend::Crictl, _) => Ok(cri_config(container)),
         (_, OutputFormat::Json) => Ok(format!("{}\n", serde_json::json!(flags))),
-        (_, OutputFormat::Text) => {
-            let line = quoting::line(flags.iter().map(String::as_str)).map_err(|error| {
-                let hint = "use `--output json` or `--run`, which need no quoting";
-                Failure::runtime(error).hint(hint)
-            })?;
-            Ok(line + "\n")
-        }
+        (_, OutputFormat::Text) => Ok(quoting::line(flags.iter().map(String::as_str))? + "\n"),
     }
 }
 
@@ -141,40 +129,19 @@ fn plan(arguments: &Arguments) -> Result<Assignment, Failure> {
     }
     let selection = discover(&snapshot, Criteria::ALL);
     if arguments.verbose {
-        for line in stderr::discovery_details(&snapshot, &selection) {
-            stderr::line(&line);
-        }
+        selection.left_out(&snapshot).iter().for_each(|line| stderr::line(line));
     }
-    let selected = selector
-        .select(&selection.devices)
-        .map_err(|error| selector_failure(error, &selection.devices))?;
+    let selected = selector.select(&selection.devices)?;
     let mounts = match arguments.runtime_mounts.as_str() {
         "always" => RuntimeMounts::Always,
         "never" => RuntimeMounts::Never,
         _ => RuntimeMounts::Auto,
     };
-    let assignment = assign(&snapshot, &selection.devices, selector, &selected, mounts)
-        .map_err(assignment_failure)?;
+    let assignment = assign(&snapshot, &selection.devices, selector.all, &selected, mounts)?;
     if arguments.verbose {
         explain(&snapshot, &assignment);
     }
     Ok(assignment)
-}
-
-fn selector_failure(error: SelectorError, devices: &[Device]) -> Failure {
-    match error {
-        SelectorError::NoDevices => Failure::runtime(error),
-        SelectorError::NoSuchDevice(_) => Failure::runtime(error)
-            .hint(format!("the devices of this host are\n{}", selector::listing(devices))),
-    }
-}
-
-fn assignment_failure(error: AssignmentError) -> Failure {
-    let hint = match &error {
-        AssignmentError::NoDevice(reasons) => Some(reasons.join("\n  ")),
-        _ => None,
-    };
-    Failure::runtime(error).hint_if_any(hint)
 }
 
 /// Prints why each device or file is not assigned.
@@ -190,16 +157,9 @@ fn explain(snapshot: &HostSnapshot, assignment: &Assignment) {
     }
     for file in &assignment.mounts.files {
         let path = &file.file.host_path;
-        match &file.outcome {
-            MountOutcome::Missing => {
-                stderr::line(&format!("not mounting {path}: file does not exist"));
-            }
-            // Conflicts are printed as warnings. This program has neither excluded nor
-            // additional mounts.
-            MountOutcome::Mounted
-            | MountOutcome::DestinationTaken { .. }
-            | MountOutcome::Excluded
-            | MountOutcome::NotApplied => {}
+        // Conflicts are printed as warnings.
+        if let MountOutcome::Missing = file.outcome {
+            stderr::line(&format!("not mounting {path}: file does not exist"));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use devices::{
     AdapterSource, AdapterWarning, ChangeCallback, DXG_DEVICE, HostFacts, HostSnapshot, Luid,
-    Platform, ReadStep, SourceError, StepCallback, WarningEffect, dxg_driver_folder,
+    Platform, ReadStep, SourceError, StepCallback, WarningEffect, dxg_driver_folder, error_chain,
 };
 
 use crate::adapter::Queries;
@@ -246,11 +246,6 @@ impl AdapterSource for DxgSource {
         self.watch = Some(watch);
         Ok(())
     }
-}
-
-fn error_chain(error: &OpenError) -> String {
-    let source = std::error::Error::source(error);
-    source.map_or(error.to_string(), |source| format!("{error}: {source}"))
 }
 
 #[cfg(test)]

@@ -38,15 +38,22 @@ fn unhealthy() -> Arc<DeviceSet> {
 
 /// Runs `test` while a reporter reports the devices that `test` sends.
 async fn report(server: &TestServer, test: impl AsyncFnOnce(UnboundedSender<Arc<DeviceSet>>)) {
-    let report = Report { gfd_labels: false, startup_taint: Some(TAINT.to_owned()) };
+    report_with(server, &watch::Sender::default(), test).await;
+}
+
+async fn report_with(
+    server: &TestServer,
+    config_status: &watch::Sender<ReloadStatus>,
+    test: impl AsyncFnOnce(UnboundedSender<Arc<DeviceSet>>),
+) {
     let (send, mut receive) = unbounded_channel();
-    let (_config, status) = watch::channel(ReloadStatus::default());
+    let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()));
     let next_set = async || match receive.recv().await {
         Some(set) => set,
         None => std::future::pending().await,
     };
     tokio::select! {
-        never = Reporter::new(report, server.client()).run(next_set, status) => match never {},
+        never = reporter.run(next_set, config_status.subscribe()) => match never {},
         () = test(send) => {}
     }
 }
@@ -241,6 +248,33 @@ async fn a_device_that_is_unhealthy_at_the_start_is_an_event_but_not_after_a_res
         assert_eq!(sent, [WATCH, STATUS]);
         let methods: Vec<&str> = events.iter().filter_map(|name| name.split(' ').next()).collect();
         assert_eq!(methods, ["POST", "GET", "PATCH", "POST"], "{events:?}");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_rejected_configuration_is_one_event_also_one_before_the_start() {
+    let server = TestServer::new(json!({}));
+    let rejected = |rejected, error: Option<&str>| ReloadStatus {
+        rejected,
+        last_error: error.map(str::to_owned),
+        ..ReloadStatus::default()
+    };
+    let status = watch::Sender::new(rejected(1, Some("first")));
+    report_with(&server, &status, async |sets| {
+        sets.send(set(&host())).unwrap();
+        let events = || requests(&server).iter().filter(|request| *request == EVENTS).count();
+        sleep(MINUTE).await;
+        assert_eq!(events(), 1);
+        for (next, expected) in [
+            (rejected(1, None), 0),
+            (rejected(2, Some("second")), 1),
+            (ReloadStatus { applied: 1, ..rejected(2, Some("second")) }, 0),
+        ] {
+            status.send_replace(next);
+            sleep(MINUTE).await;
+            assert_eq!(events(), expected);
+        }
     })
     .await;
 }

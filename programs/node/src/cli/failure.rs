@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::panic::UnwindSafe;
 use std::process::ExitCode;
 
-use clap::{Command, FromArgMatches};
 use devices::printable::printable_lines;
 
 use crate::cli::{error_chain, stderr};
@@ -72,12 +71,6 @@ impl Failure {
         }
         text
     }
-}
-
-/// The arguments of this process, as `command` defines them. Exits after wrong usage and `--help`.
-#[must_use]
-pub fn parse<A: FromArgMatches>(command: Command) -> A {
-    A::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
 }
 
 /// Runs a program: turns its result, or a panic, into an exit status and prints errors to

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 
 use clap::ValueEnum;
 use devices::{DeviceGrant, MountCandidate, MountPlan};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 /// What a container gets, independent of the front end.
@@ -41,17 +40,6 @@ pub enum Frontend {
 }
 
 impl Frontend {
-    /// The program's name.
-    #[must_use]
-    pub const fn program(self) -> &'static str {
-        match self {
-            Frontend::Ctr => "ctr",
-            Frontend::Nerdctl => "nerdctl",
-            Frontend::Docker => "docker",
-            Frontend::Crictl => "crictl",
-        }
-    }
-
     /// The flags for `run`. `crictl` has none: it reads [`cri_config`].
     #[must_use]
     pub fn flags(self, container: Container<'_>) -> Vec<String> {
@@ -122,24 +110,16 @@ pub fn ctr_mount(host_path: &str, container_path: &str) -> String {
 /// The part of a CRI container configuration (`ContainerConfig` of `k8s.io/cri-api`) that
 /// contains `container`.
 #[must_use]
-#[expect(clippy::missing_panics_doc, reason = "strings always serialize")]
 pub fn cri_config(container: Container<'_>) -> String {
     let device = |device: &DeviceGrant| json!({"host_path": device.host_path()});
     let mount = |MountCandidate { container_path, host_path, .. }: &MountCandidate| json!({"container_path": container_path, "host_path": host_path, "readonly": true});
     let env = |(key, value)| json!({"key": key, "value": value});
-    let config = CriConfig {
-        devices: container.devices.iter().map(device).collect(),
-        mounts: container.mounts.mounted().map(mount).collect(),
-        envs: container.envs.into_iter().flatten().map(env).collect(),
-    };
-    let text = serde_json::to_string_pretty(&config);
-    text.expect("lists of structs of strings always serialize") + "\n"
-}
-
-#[derive(Serialize)]
-struct CriConfig {
-    devices: Vec<Value>,
-    mounts: Vec<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    envs: Vec<Value>,
+    let mut config = json!({
+        "devices": container.devices.iter().map(device).collect::<Value>(),
+        "mounts": container.mounts.mounted().map(mount).collect::<Value>(),
+    });
+    if let Some(envs) = container.envs.filter(|envs| !envs.is_empty()) {
+        config["envs"] = envs.iter().map(env).collect();
+    }
+    format!("{config:#}\n")
 }

@@ -9,7 +9,6 @@ use devices::{
 };
 
 use crate::inventory_source::InventorySource;
-use config::inventory::InventoryError;
 
 use crate::cli::Failure;
 
@@ -20,7 +19,8 @@ use crate::cli::Failure;
 pub fn open_host(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, Failure> {
     match inventory {
         Some(path) => {
-            let source = InventorySource::open(path).map_err(inventory_failure)?;
+            let source = InventorySource::new(path);
+            read_inventory(path)?;
             Ok(Box::new(source))
         }
         None => this_host(),
@@ -41,12 +41,10 @@ pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 
 /// Reads an inventory. One that is missing or malformed is wrong usage.
 pub fn read_inventory(path: &Path) -> Result<HostSnapshot, Failure> {
-    config::inventory::read(path).map_err(inventory_failure)
-}
-
-fn inventory_failure(error: InventoryError) -> Failure {
-    let hint = error.hint().map(str::to_owned);
-    Failure::usage(error).hint_if_any(hint)
+    config::inventory::read(path).map_err(|error| {
+        let hint = error.hint().map(str::to_owned);
+        Failure::usage(error).hint_if_any(hint)
+    })
 }
 
 /// Lists the files of every driver store folder that `snapshot` leaves on disk, as the

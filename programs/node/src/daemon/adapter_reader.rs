@@ -1,20 +1,20 @@
-//! The thread that reads adapters, because reading blocks, perhaps forever.
+//! Reads the adapters of a host, on a thread for each read, because reading blocks, perhaps forever.
 //!
-//! It reads a host once at the start, after each burst of changes, and as the
-//! [schedule](crate::daemon::read_schedule) says. A read that takes too long is reported in the log.
+//! The host is read once at the start, after each burst of changes, and as the
+//! [schedule](crate::daemon::read_schedule) says.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::cli::{Failure, error_chain};
-use devices::{AdapterSource, ChangeCallback, HostSnapshot, ReadStep, SourceError};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use devices::{AdapterSource, HostSnapshot, ReadStep, SourceError};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep};
 
-use crate::daemon::change_log::{self, RepeatedText};
-use crate::daemon::overdue::Overdue;
-use crate::daemon::read_schedule::{Cause, HostKind, ReadSchedule};
+use crate::daemon::background_query::BackgroundQuery;
+use crate::daemon::change_log::RepeatedText;
+use crate::daemon::read_schedule::{Cause, HostKind, Outcome, ReadSchedule};
+
+pub use crate::daemon::background_query::Activity;
 
 /// How long to wait after a change, so that a burst of changes causes one read. A change
 /// must reach the kubelet within 100 ms.
@@ -33,178 +33,122 @@ pub struct Read {
     pub duration: Duration,
 }
 
-/// Why there are no more reads.
-#[derive(Debug, thiserror::Error)]
-pub enum ReaderEnded {
-    /// The host cannot be opened, for example because this Windows has no `DXCore`.
-    #[error("cannot open the host")]
-    NotOpened(Failure),
-    /// Only a panic can cause this.
-    #[error("the thread that reads adapters ended unexpectedly")]
-    Panicked,
+/// The reads of a host; or, once, why the host cannot be opened, for example because this Windows has
+/// no `DXCore`. It ends if the thread that reads panics.
+pub type Reads = mpsc::UnboundedReceiver<Result<Read, Failure>>;
+
+/// Opens, watches and reads the host until the result is dropped.
+#[must_use]
+pub fn start(open: OpenSource, kind: HostKind) -> (Reads, Activity) {
+    let query = BackgroundQuery::new("adapters", "the devices that are advertised do not change");
+    let activity = query.activity();
+    activity.set(ReadStep::Open.to_string());
+    let (send, reads) = mpsc::unbounded_channel();
+    tokio::spawn(read(open, ReadSchedule::new(kind), query, send));
+    (reads, activity)
 }
 
-/// What the thread is doing, as text, for log and status.
-#[derive(Clone, Default)]
-pub struct Activity(Arc<Mutex<String>>);
+type Opened = Result<(Host, Read), Failure>;
 
-impl Activity {
-    /// The text; empty before the thread has begun.
-    pub fn text(&self) -> String {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, text: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
-    }
-}
-
-/// What the thread sends.
-pub enum Message {
-    /// A read has begun.
-    Began,
-    /// A read has ended.
-    Ended(Box<Read>),
-    /// There are no reads.
-    NotOpened(Failure),
-}
-
-/// The connection to the thread.
-pub struct AdapterReader {
-    messages: mpsc::UnboundedReceiver<Message>,
-    activity: Activity,
-    /// The read that has not ended.
-    read: Option<Overdue>,
-    has_devices: bool,
-}
-
-impl AdapterReader {
-    /// Starts the thread, which opens the host, watches it and reads it.
-    pub fn start(open: OpenSource, host: HostKind) -> std::io::Result<AdapterReader> {
-        let (send, messages) = mpsc::unbounded_channel();
-        let reader = AdapterReader::new(messages);
-        let activity = reader.activity.clone();
-        activity.set(ReadStep::Open.to_string());
-        let run = move || match open() {
-            Ok(source) => Thread::new(source, host, activity, send).run(),
-            // Without a receiver, the process is ending.
-            Err(failure) => _ = send.send(Message::NotOpened(failure)),
-        };
-        std::thread::Builder::new().name("adapters".to_owned()).spawn(run)?;
-        Ok(reader)
-    }
-
-    /// A reader that receives `messages`.
-    #[must_use]
-    pub fn new(messages: mpsc::UnboundedReceiver<Message>) -> AdapterReader {
-        AdapterReader {
-            messages,
-            activity: Activity::default(),
-            read: Some(Overdue::new(Instant::now())),
-            has_devices: false,
-        }
-    }
-
-    /// What the thread is doing.
-    #[must_use]
-    pub fn activity(&self) -> Activity {
-        self.activity.clone()
-    }
-
-    /// Whether a read has succeeded.
-    #[must_use]
-    pub fn has_devices(&self) -> bool {
-        self.has_devices
-    }
-
-    /// The next read. Logs a read that takes too long.
-    pub async fn next(&mut self) -> Result<Box<Read>, ReaderEnded> {
-        loop {
-            let message = match &mut self.read {
-                None => self.messages.recv().await,
-                Some(read) => tokio::select! {
-                    biased;
-                    message = self.messages.recv() => message,
-                    () = sleep_until(read.due()) => {
-                        let waited = read.report(Instant::now());
-                        let step = self.activity.text();
-                        change_log::log_slow_read(self.has_devices, &step, waited);
-                        continue;
-                    }
-                },
-            };
-            match message {
-                Some(Message::Began) => self.read = Some(Overdue::new(Instant::now())),
-                Some(Message::Ended(read)) => {
-                    self.read = None;
-                    if read.result.is_ok() {
-                        self.has_devices = true;
-                    }
-                    return Ok(read);
-                }
-                Some(Message::NotOpened(failure)) => return Err(ReaderEnded::NotOpened(failure)),
-                None => return Err(ReaderEnded::Panicked),
+async fn read(
+    open: OpenSource,
+    mut schedule: ReadSchedule,
+    mut query: BackgroundQuery<Opened>,
+    send: mpsc::UnboundedSender<Result<Read, Failure>>,
+) {
+    let (notify, mut changes) = watch::channel(());
+    let activity = query.activity();
+    let mut cause = Cause::Start;
+    query.start(move || Ok(Host::open(open, activity, notify)?.read(cause)));
+    while let Some(opened) = query.end().await {
+        let (host, read) = match opened {
+            Ok(opened) => opened,
+            Err(failure) => {
+                // Without a receiver, the process is ending.
+                let _ = send.send(Err(failure));
+                return;
             }
+        };
+        let delay = schedule.after(cause, host.outcome(&read));
+        if send.send(Ok(read)).is_err() {
+            return;
         }
+        cause = wait(&mut changes, delay).await;
+        query.start(move || Ok(host.read(cause)));
     }
 }
 
-/// The thread's own state.
-struct Thread {
+/// Waits for a change or the next read of the schedule, and returns its cause.
+async fn wait(changes: &mut watch::Receiver<()>, next: Option<(Duration, Cause)>) -> Cause {
+    let scheduled = async {
+        match next {
+            Some((delay, cause)) => {
+                sleep(delay).await;
+                cause
+            }
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        // The host has a sender.
+        _ = changes.changed() => {
+            sleep(DEBOUNCE).await;
+            changes.mark_unchanged();
+            Cause::Change
+        }
+        cause = scheduled => cause,
+    }
+}
+
+/// An open host.
+struct Host {
     source: Box<dyn AdapterSource>,
-    schedule: ReadSchedule,
     activity: Activity,
-    send: mpsc::UnboundedSender<Message>,
-    changes: Receiver<()>,
-    notify: Sender<()>,
+    notify: watch::Sender<()>,
     /// The failures to watch the source; `None` once it reports changes.
     watch_failures: Option<RepeatedText>,
 }
 
-impl Thread {
-    fn new(
-        mut source: Box<dyn AdapterSource>,
-        host: HostKind,
+impl Host {
+    fn open(
+        open: OpenSource,
         activity: Activity,
-        send: mpsc::UnboundedSender<Message>,
-    ) -> Thread {
-        let (notify, changes) = channel();
+        notify: watch::Sender<()>,
+    ) -> Result<Host, Failure> {
+        let mut source = open()?;
         let steps = activity.clone();
         source.report_steps(Box::new(move |step| steps.set(step.to_string())));
-        let (schedule, watch_failures) = (ReadSchedule::new(host), Some(RepeatedText::default()));
-        Thread { source, schedule, activity, send, changes, notify, watch_failures }
+        Ok(Host { source, activity, notify, watch_failures: Some(RepeatedText::default()) })
     }
 
-    /// Reads the host until nothing receives the snapshots.
-    fn run(mut self) {
-        let mut cause = Cause::Start;
-        loop {
-            if self.send.send(Message::Began).is_err() {
-                return;
+    fn read(mut self, cause: Cause) -> (Host, Read) {
+        self.watch();
+        let began = Instant::now();
+        let result = self.source.snapshot();
+        if let Err(error) = &result {
+            self.activity.set(error_chain(error.as_ref()));
+        }
+        (self, Read { cause, result, duration: began.elapsed() })
+    }
+
+    fn outcome(&self, read: &Read) -> Outcome {
+        match &read.result {
+            Ok(snapshot) if self.watch_failures.is_none() => {
+                if snapshot.is_unsettled() {
+                    Outcome::Unsettled
+                } else {
+                    Outcome::Settled
+                }
             }
-            self.watch();
-            let began = Instant::now();
-            let result = self.source.snapshot();
-            let duration = began.elapsed();
-            if let Err(error) = &result {
-                self.activity.set(error_chain(error.as_ref()));
-            }
-            let outcome = match &result {
-                Ok(snapshot) if self.watch_failures.is_none() => Some(snapshot.unsettled()),
-                _ => None,
-            };
-            if self.send.send(Message::Ended(Box::new(Read { cause, result, duration }))).is_err() {
-                return;
-            }
-            let next = self.schedule.after(cause, outcome);
-            cause = self.wait(next);
+            _ => Outcome::Failed,
         }
     }
 
     /// Watches the source, if that did not succeed before.
     fn watch(&mut self) {
         let Some(logged) = &mut self.watch_failures else { return };
-        match self.source.watch(notifier(self.notify.clone())) {
+        let notify = self.notify.clone();
+        match self.source.watch(Box::new(move || notify.send_replace(()))) {
             Ok(()) => self.watch_failures = None,
             Err(error) => {
                 let error = error_chain(error.as_ref());
@@ -217,30 +161,6 @@ impl Thread {
             }
         }
     }
-
-    /// Waits for a change or the next read of the schedule, and returns its cause.
-    fn wait(&self, next: Option<(Duration, Cause)>) -> Cause {
-        let change = match next {
-            Some((delay, cause)) => match self.changes.recv_timeout(delay) {
-                Err(RecvTimeoutError::Timeout) => return cause,
-                change => change,
-            },
-            None => self.changes.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        change.expect("this thread holds a sender");
-        std::thread::sleep(DEBOUNCE);
-        while self.changes.try_recv().is_ok() {}
-        Cause::Change
-    }
-}
-
-fn notifier(notify: Sender<()>) -> ChangeCallback {
-    let notify = Mutex::new(notify);
-    Box::new(move || {
-        let notify = notify.lock().unwrap_or_else(PoisonError::into_inner);
-        // The thread ends only with the process.
-        let _ = notify.send(());
-    })
 }
 
 #[cfg(test)]

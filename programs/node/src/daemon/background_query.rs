@@ -1,31 +1,60 @@
 //! A query to Windows that may take seconds, or never return: it runs on a separate thread.
 //!
 //! A thread that hangs cannot be stopped, so a query has at most one thread. What hangs is
-//! reported in the log.
+//! reported in the log: after a limit, then at growing intervals.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
-use crate::daemon::overdue::Overdue;
+/// When a query is reported the first time. Queries take milliseconds, and seconds while a driver
+/// starts.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The longest interval between two reports.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
+
+/// What the thread of a query is doing, as text, for log and status.
+#[derive(Clone, Default)]
+pub struct Activity(Arc<Mutex<String>>);
+
+impl Activity {
+    /// The text; empty for a query that does not report its steps.
+    pub fn text(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, text: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+}
 
 /// A query and its current run.
 pub struct BackgroundQuery<A> {
     name: &'static str,
     /// What follows for containers while there is no answer.
     effect: &'static str,
+    activity: Activity,
     run: Option<Run<A>>,
 }
 
 struct Run<A> {
     answer: oneshot::Receiver<A>,
-    overdue: Overdue,
+    since: Instant,
+    report_at: Instant,
 }
 
 impl<A: Send + 'static> BackgroundQuery<A> {
     /// A query that is not running.
     #[must_use]
     pub fn new(name: &'static str, effect: &'static str) -> BackgroundQuery<A> {
-        BackgroundQuery { name, effect, run: None }
+        BackgroundQuery { name, effect, activity: Activity::default(), run: None }
+    }
+
+    /// What the thread is doing. The query itself sets it.
+    pub(crate) fn activity(&self) -> Activity {
+        self.activity.clone()
     }
 
     /// Whether the last run has not ended.
@@ -43,7 +72,10 @@ impl<A: Send + 'static> BackgroundQuery<A> {
             let _ = send.send(query());
         };
         match std::thread::Builder::new().name(self.name.to_owned()).spawn(run) {
-            Ok(_) => self.run = Some(Run { answer, overdue: Overdue::new(Instant::now()) }),
+            Ok(_) => {
+                let since = Instant::now();
+                self.run = Some(Run { answer, since, report_at: since + LIMIT });
+            }
             Err(error) => {
                 tracing::warn!(query = self.name, %error, "cannot start the thread of a query");
             }
@@ -53,25 +85,35 @@ impl<A: Send + 'static> BackgroundQuery<A> {
     /// Waits for the answer of the current run. Never completes without one. Logs a run that
     /// takes too long.
     pub async fn answer(&mut self) -> A {
+        match self.end().await {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for the end of the current run: `None` if it panicked, or nothing runs.
+    pub(crate) async fn end(&mut self) -> Option<A> {
         while let Some(run) = &mut self.run {
             tokio::select! {
                 biased;
                 answer = &mut run.answer => {
                     self.run = None;
-                    if let Ok(answer) = answer {
-                        return answer;
+                    if answer.is_err() {
+                        // The panic handler has printed the panic itself.
+                        tracing::warn!(query = self.name, "query panicked");
                     }
-                    // The panic handler has printed the panic itself.
-                    tracing::warn!(query = self.name, "query panicked");
+                    return answer.ok();
                 }
-                () = sleep_until(run.overdue.due()) => {
-                    let waited_s = run.overdue.report(Instant::now()).as_secs();
-                    let (query, effect) = (self.name, self.effect);
-                    tracing::warn!(query, waited_s, effect, "query has not been answered");
+                () = sleep_until(run.report_at) => {
+                    let waited = run.since.elapsed();
+                    run.report_at += waited.min(LONGEST_INTERVAL);
+                    let (query, effect, step) = (self.name, self.effect, self.activity.text());
+                    let waited_s = waited.as_secs();
+                    tracing::warn!(query, step, waited_s, effect, "query has not been answered");
                 }
             }
         }
-        std::future::pending().await
+        None
     }
 }
 
@@ -80,7 +122,6 @@ mod tests {
     use super::*;
     use crate::daemon::test_log::Log;
     use std::sync::mpsc::channel;
-    use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn a_query_that_hangs_is_reported_and_its_late_answer_counts() {
@@ -93,6 +134,11 @@ mod tests {
         let text = log.text();
         assert_eq!(text.matches("query has not been answered").count(), 2, "{text}");
         assert!(text.contains("query=\"NVML\"") && text.contains("waited_s=20"), "{text}");
+        // Reports become rarer: after 40, 80, 160, 320, 640, 1240 and 1840 seconds.
+        let waited = tokio::time::timeout(Duration::from_secs(1900), query.answer()).await;
+        let text = log.text();
+        assert!(waited.is_err() && text.contains("waited_s=1840"), "{text}");
+        assert_eq!(text.matches("query has not been answered").count(), 9, "{text}");
         tokio::time::resume();
         release.send(7).unwrap();
         assert_eq!(query.answer().await, 7);

@@ -1,7 +1,6 @@
 //! What the daemon logs about devices: changes, and what could not be read.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
 
 use devices::{
     AdapterWarning, DeviceSet, Health, ListedDevice, ResourceDevices, WarningEffect,
@@ -54,33 +53,6 @@ pub fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning])
             }
             WarningEffect::Skipped => tracing::warn!(%luid, %reason, "adapter could not be read"),
         }
-    }
-}
-
-/// Logs a failed read of the host, which keeps the devices of an earlier one, if there are any.
-pub fn log_read_failure(has_devices: bool, error: &str) {
-    if has_devices {
-        tracing::error!(error, "cannot read adapters; keeping the current devices");
-    } else {
-        tracing::error!(error, "cannot read adapters; advertising no devices");
-    }
-}
-
-/// Logs a read that has not ended after this time.
-pub fn log_slow_read(has_devices: bool, step: &str, waited: Duration) {
-    let waited_s = waited.as_secs();
-    if has_devices {
-        tracing::warn!(
-            step,
-            waited_s,
-            "reading adapters has not completed; keeping the current devices"
-        );
-    } else {
-        tracing::warn!(
-            step,
-            waited_s,
-            "the first discovery has not completed; advertising no devices"
-        );
     }
 }
 

@@ -5,11 +5,10 @@
 
 use crate::cli::Failure;
 use anyhow::Context as _;
-use config::Config;
+use config::{Config, Effective};
 use tokio::sync::{mpsc, watch};
 
-use crate::daemon::config_changes::{KeyChange, changed_keys};
-use crate::daemon::config_source::{self, ConfigFile, ConfigSource};
+use crate::daemon::config_source::{self, ConfigSource};
 use crate::daemon::config_watch::{self, Update};
 
 /// The longest error that is reported to a client, in characters. An error may quote the file.
@@ -37,14 +36,6 @@ struct Following {
     updates: mpsc::UnboundedReceiver<Update>,
 }
 
-/// What a daemon that has read its configuration needs to follow it.
-pub struct ReloadParts {
-    /// Where the configuration comes from.
-    pub source: ConfigSource,
-    /// Every file that was looked for.
-    pub files: Vec<ConfigFile>,
-}
-
 /// A change of the configuration.
 pub enum ConfigChange {
     /// A valid configuration: answer with [`ConfigReload::applied`] or [`ConfigReload::rejected`].
@@ -63,9 +54,8 @@ impl ConfigReload {
     }
 
     /// Follows a configuration that was `active` at the start.
-    pub fn start(parts: ReloadParts, active: Config) -> Result<ConfigReload, Failure> {
-        let ReloadParts { source, files } = parts;
-        let updates = config_watch::start(source, &files)
+    pub fn start(source: ConfigSource, active: Config) -> Result<ConfigReload, Failure> {
+        let updates = config_watch::start(source)
             .context("cannot start the thread that follows the configuration")
             .map_err(Failure::runtime)?;
         let following = Some(Following { active, updates });
@@ -112,7 +102,6 @@ impl ConfigReload {
             Ok(config) => {
                 // The same policy, perhaps on other lines.
                 log_changes(&following.active, &config);
-                log_notices(&following.active, &config);
                 following.active = *config;
                 if !self.status.send_if_modified(|status| status.last_error.take().is_some()) {
                     return None;
@@ -127,7 +116,6 @@ impl ConfigReload {
     pub fn applied(&mut self, config: Config) {
         let Some(following) = &mut self.following else { return };
         log_changes(&following.active, &config);
-        log_notices(&following.active, &config);
         following.active = config;
         self.status.send_modify(|status| {
             status.applied += 1;
@@ -153,15 +141,15 @@ impl ConfigReload {
     }
 }
 
+/// Logs the values and notices that `before` does not have.
 fn log_changes(before: &Config, after: &Config) {
-    for KeyChange { model, key, before, after } in changed_keys(before, after) {
-        let model = model.map(<&str>::from);
-        tracing::info!(model, key, before, value = after, "configuration changed");
+    for Effective { model, key, value, origin } in &after.effective {
+        let is_same = |old: &Effective| (old.model, old.key, &old.value) == (*model, key, value);
+        if !before.effective.iter().any(is_same) {
+            let model = model.map(<&str>::from);
+            tracing::info!(model, key, value, %origin, "configuration changed");
+        }
     }
-}
-
-/// Logs the notices that `before` does not have.
-fn log_notices(before: &Config, after: &Config) {
     for notice in after.notices.iter().filter(|notice| !before.notices.contains(notice)) {
         config_source::log_notice(notice);
     }

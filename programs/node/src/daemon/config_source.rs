@@ -27,12 +27,11 @@ pub struct Reading {
 }
 
 /// A file that was looked for.
-#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigFile {
     /// Where it was looked for.
     pub path: PathBuf,
-    /// Whether there is something that is trusted, which perhaps cannot be read.
-    pub exists: bool,
+    /// Whether it exists, is trusted and can be read.
+    pub is_readable: bool,
 }
 
 impl ConfigSource {
@@ -55,8 +54,7 @@ impl ConfigSource {
             Failure::usage(error).hint_if_any(hint)
         });
         let has_distrusted = environment.has_distrusted.get();
-        let reads = environment.reads.into_inner().into_iter();
-        Reading { result, files: reads.map(|(file, _)| file).collect(), has_distrusted }
+        Reading { result, files: environment.files.into_inner(), has_distrusted }
     }
 }
 
@@ -68,11 +66,10 @@ pub fn load(driver_models: &[DriverModel], config: Option<PathBuf>) -> Result<Co
     ConfigSource::new(driver_models, config, None).read().result
 }
 
-/// The environment of this process. It records the files that are read, and reads each only once:
-/// a file that several driver models share must not change in between.
+/// The environment of this process. It records the files that are read.
 #[derive(Default)]
 struct RecordedReads {
-    reads: RefCell<Vec<(ConfigFile, Option<Vec<u8>>)>>,
+    files: RefCell<Vec<ConfigFile>>,
     has_distrusted: Cell<bool>,
 }
 
@@ -90,14 +87,9 @@ impl Environment for RecordedReads {
     }
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let known = self.reads.borrow().iter().find(|(file, _)| file.path == path).cloned();
-        if let Some((_, Some(bytes))) = known {
-            return Ok(bytes);
-        }
         let result = ProcessEnvironment.read(path);
-        let exists = !matches!(&result, Err(error) if error.kind() == io::ErrorKind::NotFound);
-        let file = ConfigFile { path: path.to_owned(), exists };
-        self.reads.borrow_mut().push((file, result.as_ref().ok().cloned()));
+        let file = ConfigFile { path: path.to_owned(), is_readable: result.is_ok() };
+        self.files.borrow_mut().push(file);
         result
     }
 
@@ -113,8 +105,7 @@ impl Environment for RecordedReads {
             Err(_not_found) => Trust::Absent,
         };
         // Watched as well: it may be created or trusted later.
-        let file = ConfigFile { path: path.to_owned(), exists: false };
-        self.reads.borrow_mut().push((file, None));
+        self.files.borrow_mut().push(ConfigFile { path: path.to_owned(), is_readable: false });
         trust
     }
 }

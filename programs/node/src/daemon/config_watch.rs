@@ -6,40 +6,32 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cli::Failure;
 use crate::file_poll::{FilePoll, INTERVAL};
 use config::Config;
 use tokio::sync::mpsc;
 
-use crate::daemon::config_source::{ConfigFile, ConfigSource, Reading};
+use crate::daemon::config_source::{ConfigSource, Reading};
 
 /// After this time a missing file is an error.
-const MISSING_TIME: Duration = Duration::from_secs(60);
-
-/// How often a file that is ignored because others may change it is checked again: changed access
-/// rights leave its size and times as they are.
-const TRUST_INTERVAL: Duration = Duration::from_secs(10);
+const MISSING_TIME: Duration = Duration::from_secs(5);
 
 /// A configuration whose files have changed.
 pub(crate) type Update = Result<Box<Config>, Failure>;
 
-/// Starts the thread. `files` are the files of the configuration in use. The result ends only if the
-/// thread has panicked.
-pub(crate) fn start(
-    source: ConfigSource,
-    files: &[ConfigFile],
-) -> io::Result<mpsc::UnboundedReceiver<Update>> {
+/// Starts the thread. The result ends only if it has panicked.
+pub(crate) fn start(source: ConfigSource) -> io::Result<mpsc::UnboundedReceiver<Update>> {
     let (updates, received) = mpsc::unbounded_channel();
-    let mut watched = WatchedFiles::new(files);
+    let mut watched = WatchedFiles::new(MISSING_TIME);
+    let mut update = watched.update(|| source.read());
     std::thread::Builder::new().name("configuration".to_owned()).spawn(move || {
         while !updates.is_closed() {
+            // Without a receiver, the process is ending.
+            let _ = update.take().map(|update| updates.send(update));
             sleep(INTERVAL);
-            if let Some(update) = watched.update(|| source.read()) {
-                // Without a receiver, the process is ending.
-                let _ = updates.send(update);
-            }
+            update = watched.update(|| source.read());
         }
     })?;
     Ok(received)
@@ -47,50 +39,52 @@ pub(crate) fn start(
 
 struct WatchedFiles {
     poll: FilePoll,
-    paths: Vec<PathBuf>,
+    missing_time: Duration,
     /// The files of the last valid configuration.
     in_use: Vec<PathBuf>,
-    /// Since when one of them has been missing.
-    missing_since: Option<Instant>,
-    /// When it was found that one is not trusted.
-    distrusted_at: Option<Instant>,
+    /// Whether to read them although they have not changed: the first time, and while one of them is
+    /// ignored because others may change it. Changed access rights leave its size and times as they
+    /// are.
+    is_due: bool,
 }
 
 impl WatchedFiles {
-    fn new(files: &[ConfigFile]) -> WatchedFiles {
-        let (paths, in_use) = (paths(files), existing(files));
-        // They may have changed since they were read.
-        let poll = FilePoll::unknown(paths.clone());
-        WatchedFiles { poll, paths, in_use, missing_since: None, distrusted_at: None }
+    fn new(missing_time: Duration) -> WatchedFiles {
+        let (poll, in_use) = (FilePoll::default(), Vec::new());
+        WatchedFiles { poll, missing_time, in_use, is_due: true }
     }
 
-    /// What `read` returns, if a file has changed or is still missing.
-    fn update(&mut self, read: impl FnOnce() -> Reading) -> Option<Update> {
-        let is_due = self.missing_since.is_some_and(|since| since.elapsed() >= MISSING_TIME);
-        let is_checked = self.distrusted_at.is_some_and(|at| at.elapsed() >= TRUST_INTERVAL);
-        if !self.poll.has_changed() && !is_due && !is_checked {
+    /// What `read` returns, if a file may have changed.
+    fn update(&mut self, read: impl Fn() -> Reading) -> Option<Update> {
+        let has_changed = self.poll.has_changed();
+        if !has_changed && !self.is_due {
             return None;
         }
-        let Reading { result, files, has_distrusted } = read();
-        self.distrusted_at = has_distrusted.then(Instant::now);
-        if paths(&files) != self.paths {
-            self.paths = paths(&files);
-            self.poll = FilePoll::unknown(self.paths.clone());
+        let mut reading = read();
+        if self.missing(&reading).is_some() {
+            sleep(self.missing_time);
+            reading = read();
         }
-        let is_missing = |file: &&ConfigFile| !file.exists && self.in_use.contains(&file.path);
-        if let Some(missing) = files.iter().find(is_missing) {
-            if is_due {
-                self.missing_since = None;
-                return Some(Err(missing_failure(&missing.path)));
-            }
-            self.missing_since.get_or_insert_with(Instant::now);
+        let missing = self.missing(&reading).map(missing_failure);
+        let Reading { result, files, has_distrusted } = reading;
+        self.poll.set_paths(files.iter().map(|file| file.path.clone()).collect());
+        self.is_due = has_distrusted;
+        if has_distrusted && !has_changed {
             return None;
         }
-        self.missing_since = None;
-        if result.is_ok() {
-            self.in_use = existing(&files);
-        }
-        Some(result.map(Box::new))
+        let config = match result {
+            Ok(config) if missing.is_none() => config,
+            result => return Some(Err(result.err().or(missing)?)),
+        };
+        let readable = files.into_iter().filter(|file| file.is_readable);
+        self.in_use = readable.map(|file| file.path).collect();
+        Some(Ok(Box::new(config)))
+    }
+
+    /// A file of the last valid configuration that is missing now.
+    fn missing<'a>(&self, reading: &'a Reading) -> Option<&'a Path> {
+        let missing = reading.files.iter().filter(|file| !file.is_readable);
+        missing.map(|file| file.path.as_path()).find(|path| self.in_use.iter().any(|p| p == path))
     }
 }
 
@@ -102,60 +96,50 @@ fn missing_failure(path: &Path) -> Failure {
     .hint("restore the file and its access rights, or restart the plugin to run without it")
 }
 
-fn paths(files: &[ConfigFile]) -> Vec<PathBuf> {
-    files.iter().map(|file| file.path.clone()).collect()
-}
-
-fn existing(files: &[ConfigFile]) -> Vec<PathBuf> {
-    files.iter().filter(|file| file.exists).map(|file| file.path.clone()).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+    use crate::daemon::config_source::ConfigFile;
+
+    fn reading(is_readable: bool, has_distrusted: bool) -> Reading {
+        let files = vec![ConfigFile { path: "config.yaml".into(), is_readable }];
+        let result = ConfigSource::new(&[], None, None).read().result;
+        Reading { result, files, has_distrusted }
+    }
+
+    /// The error, or an empty text for a valid configuration.
+    fn text(update: Option<Update>) -> Option<String> {
+        update.map(|update| update.err().map_or_else(String::new, |failure| failure.chain()))
+    }
 
     #[test]
-    fn a_missing_file_is_an_error_if_it_stays_missing() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("config.yaml");
-        let write = || std::fs::write(&file, "multitenancy: 2").unwrap();
-        write();
-        let source = ConfigSource::new(&[], Some(file.clone()), None);
-        let mut watched = WatchedFiles::new(&source.read().files);
-        let mut update = |missing_for: Duration| {
-            watched.missing_since =
-                watched.missing_since.map(|at| at.checked_sub(missing_for).unwrap());
-            let update = watched.update(|| source.read())?;
-            Some(update.err().map(|failure| failure.chain()))
-        };
-        let missing =
-            format!("the configuration file `{}` is missing or no longer trusted", file.display());
-        assert_eq!(update(Duration::ZERO), Some(None), "it may have changed since it was read");
-        assert_eq!(update(Duration::ZERO), None);
-        for _ in 0..2 {
-            std::fs::remove_file(&file).unwrap();
-            assert_eq!(update(Duration::ZERO), None);
-            assert_eq!(update(Duration::from_secs(5)), None);
-            assert_eq!(update(MISSING_TIME), Some(Some(missing.clone())));
-            assert_eq!(update(MISSING_TIME), None, "it was reported");
-            write();
-            assert_eq!(update(Duration::ZERO), Some(None));
+    fn a_missing_file_is_an_error_only_if_it_stays_missing() {
+        let mut watched = WatchedFiles::new(Duration::ZERO);
+        assert!(watched.update(|| reading(true, false)).unwrap().is_ok());
+        for (stays_missing, error) in [
+            (false, ""),
+            (true, "the configuration file `config.yaml` is missing or no longer trusted"),
+        ] {
+            watched.is_due = true;
+            let reads = Cell::new(0);
+            let update = watched.update(|| {
+                reads.set(reads.get() + 1);
+                reading(reads.get() > 1 && !stays_missing, false)
+            });
+            assert_eq!((text(update).as_deref(), reads.get()), (Some(error), 2));
         }
     }
 
     #[test]
-    fn a_file_that_is_not_trusted_is_checked_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let source = ConfigSource::new(&[], Some(folder.path().join("config.yaml")), None);
-        let mut watched = WatchedFiles::new(&source.read().files);
-        let mut is_read = |has_distrusted, passed: Duration| {
-            watched.distrusted_at = watched.distrusted_at.map(|at| at.checked_sub(passed).unwrap());
-            watched.update(|| Reading { has_distrusted, ..source.read() }).is_some()
-        };
-        assert!(is_read(true, Duration::ZERO), "it may have changed since the start");
-        assert!(!is_read(true, Duration::ZERO));
-        assert!(is_read(true, TRUST_INTERVAL));
-        assert!(is_read(false, TRUST_INTERVAL));
-        assert!(!is_read(false, TRUST_INTERVAL), "it is trusted now");
+    fn a_file_that_is_not_trusted_is_read_again() {
+        let mut watched = WatchedFiles::new(Duration::ZERO);
+        let mut is_read = |trusted: bool| watched.update(|| reading(false, !trusted)).is_some();
+        assert!(!is_read(false));
+        assert!(is_read(false), "its path was not known before");
+        assert!(!is_read(false), "it is still ignored");
+        assert!(is_read(true));
+        assert!(!is_read(true), "it is trusted already");
     }
 }

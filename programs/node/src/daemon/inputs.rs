@@ -7,8 +7,7 @@ use config::Config;
 use devices::DriverModel;
 
 use crate::daemon::arguments::Input;
-use crate::daemon::config_reload::ReloadParts;
-use crate::daemon::config_source::{ConfigSource, Reading};
+use crate::daemon::config_source::ConfigSource;
 use crate::daemon::event_loop::{self, EventLoop};
 use crate::daemon::host_access::HostAccess;
 
@@ -20,8 +19,8 @@ pub struct Inputs {
     pub host: HostAccess,
     /// The configuration.
     pub config: Config,
-    /// What is needed to follow the configuration.
-    pub reload: ReloadParts,
+    /// Where the configuration comes from.
+    pub source: ConfigSource,
 }
 
 impl Inputs {
@@ -37,7 +36,7 @@ impl Inputs {
         let event_loop = event_loop::build()?;
         let host = HostAccess::of(input.inventory.as_deref())?;
         let source = ConfigSource::new(driver_models, input.config.clone(), device_plugin_dir);
-        let Reading { result, files, .. } = source.read();
-        Ok(Inputs { event_loop, host, config: result?, reload: ReloadParts { source, files } })
+        let config = source.read().result?;
+        Ok(Inputs { event_loop, host, config, source })
     }
 }

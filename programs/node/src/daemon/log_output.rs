@@ -10,9 +10,7 @@
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{
-    Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel,
-};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -23,7 +21,7 @@ const QUEUE_LINES: usize = 1024;
 /// time that the rest of the shutdown may take.
 const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
-/// How often the end of the program tries again to reach a queue that is full.
+/// How often the end of the program looks whether the queue is written.
 const RETRY: Duration = Duration::from_millis(10);
 
 /// Dropped lines of this process.
@@ -44,9 +42,7 @@ pub(crate) struct LogQueue(SyncSender<Message>);
 /// Waits for a limited time until the queue is written, when dropped.
 pub struct LogFlush {
     queue: SyncSender<Message>,
-    /// Ends with the thread.
-    written: Receiver<()>,
-    /// `None` after it was joined.
+    /// Taken when this is dropped.
     writer: Option<JoinHandle<()>>,
 }
 
@@ -57,12 +53,9 @@ impl LogQueue {
     /// The operating system cannot start a thread.
     pub(crate) fn start(out: impl Write + Send + 'static) -> io::Result<(LogQueue, LogFlush)> {
         let (queue, lines) = sync_channel(QUEUE_LINES);
-        let (end, written) = channel();
-        let writer = thread::Builder::new().name("log writer".to_owned()).spawn(move || {
-            write_lines(&lines, out);
-            drop(end);
-        })?;
-        Ok((LogQueue(queue.clone()), LogFlush { queue, written, writer: Some(writer) }))
+        let writer = thread::Builder::new().name("log writer".to_owned());
+        let writer = writer.spawn(move || write_lines(&lines, out))?;
+        Ok((LogQueue(queue.clone()), LogFlush { queue, writer: Some(writer) }))
     }
 }
 
@@ -81,20 +74,19 @@ impl Write for LogQueue {
 
 impl Drop for LogFlush {
     fn drop(&mut self) {
+        let Some(writer) = self.writer.take() else { return };
         let end = Instant::now() + FLUSH_LIMIT;
-        while let Err(TrySendError::Full(_)) = self.queue.try_send(None) {
+        let mut is_ending = false;
+        while !writer.is_finished() {
             if Instant::now() >= end {
                 return;
             }
+            // The queue may be full.
+            is_ending = is_ending || self.queue.try_send(None).is_ok();
             thread::sleep(RETRY);
         }
-        let left = end.saturating_duration_since(Instant::now());
-        if self.written.recv_timeout(left) == Err(RecvTimeoutError::Disconnected)
-            && let Some(writer) = self.writer.take()
-        {
-            // The process exits next. Wine loses the exit status if a thread ends at that moment.
-            let _ = writer.join();
-        }
+        // The process exits next. Wine loses the exit status if a thread ends at that moment.
+        let _ = writer.join();
     }
 }
 
@@ -115,7 +107,7 @@ fn write_lines(lines: &Receiver<Message>, mut out: impl Write) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::Sender;
+    use std::sync::mpsc::{Sender, channel};
 
     use super::*;
 

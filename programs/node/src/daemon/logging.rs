@@ -4,7 +4,8 @@ use std::io;
 use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 
-use crate::cli::{Failure, stderr_has_colors};
+use crate::cli::Failure;
+use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use tracing::Subscriber;
@@ -103,6 +104,11 @@ pub fn start(
 /// Logs why the daemon ends, where standard error is not the log.
 pub fn log_failure(failure: &Failure) {
     tracing::error!(error = failure.chain(), hint = failure.hint_text(), "the daemon failed");
+}
+
+/// On Windows this enables the colors of the console.
+fn stderr_has_colors() -> bool {
+    AutoStream::auto(io::stderr()).current_choice() == ColorChoice::AlwaysAnsi
 }
 
 fn start_queue(

@@ -6,12 +6,9 @@
 
 use std::time::Duration;
 
-use devices::{Luid, Unsettled};
-
 /// The delay after the first failed or unsettled read. It doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// The longest of these delays. After it, an adapter that is still unsettled waits for the
-/// next safety read.
+/// The longest delay after a failed read.
 const LAST_RETRY: Duration = Duration::from_secs(60);
 /// The interval of the safety reads. They bound the damage of a missed notification.
 const SAFETY_READ: Duration = Duration::from_secs(300);
@@ -38,44 +35,46 @@ pub enum Cause {
     Safety,
 }
 
-/// The unsettled adapters that a read found; `None` if the host could not be read or watched.
-pub type Outcome = Option<Vec<(Luid, Unsettled)>>;
+/// What a read found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The host could not be read or watched.
+    Failed,
+    /// The state of an adapter is probably temporary.
+    Unsettled,
+    /// The host will probably not change without a notification.
+    Settled,
+}
 
 /// The schedule of one host.
 #[derive(Debug)]
 pub struct ReadSchedule {
     host: HostKind,
-    last: Outcome,
-    retry: Option<Duration>,
+    retry: Duration,
 }
 
 impl ReadSchedule {
     /// A schedule for a host that was not read yet.
     #[must_use]
     pub fn new(host: HostKind) -> ReadSchedule {
-        ReadSchedule { host, last: Some(Vec::new()), retry: None }
+        ReadSchedule { host, retry: FIRST_RETRY }
     }
 
     /// How long to wait after a read, and the cause of the next read if nothing changes by
     /// then. `None`: only a change leads to the next read.
     #[must_use]
     pub fn after(&mut self, cause: Cause, outcome: Outcome) -> Option<(Duration, Cause)> {
-        if cause == Cause::Change || outcome != self.last {
-            self.retry = None;
+        if cause == Cause::Change || outcome == Outcome::Settled {
+            self.retry = FIRST_RETRY;
         }
-        self.last = outcome;
-        let retry = match (&self.last, self.host) {
-            (None, _) => true,
-            (Some(unsettled), HostKind::Live) => {
-                !unsettled.is_empty() && self.retry != Some(LAST_RETRY)
-            }
-            (Some(_), HostKind::Inventory) => return None,
+        let longest = match (outcome, self.host) {
+            (Outcome::Failed, _) => LAST_RETRY,
+            (_, HostKind::Inventory) => return None,
+            (Outcome::Unsettled, HostKind::Live) => SAFETY_READ,
+            (Outcome::Settled, HostKind::Live) => return Some((SAFETY_READ, Cause::Safety)),
         };
-        if !retry {
-            return Some((SAFETY_READ, Cause::Safety));
-        }
-        let delay = self.retry.map_or(FIRST_RETRY, |last| (last * 2).min(LAST_RETRY));
-        self.retry = Some(delay);
+        let delay = self.retry.min(longest);
+        self.retry = delay * 2;
         Some((delay, Cause::Retry))
     }
 }
@@ -84,16 +83,12 @@ impl ReadSchedule {
 mod tests {
     use super::*;
 
-    fn unsettled(luid: i64) -> Vec<(Luid, Unsettled)> {
-        vec![(Luid(luid), Unsettled::NoDevice)]
-    }
-
     /// The delays in seconds if each read has this outcome and nothing changes.
-    fn delays(host: HostKind, outcome: &Outcome, count: usize) -> Vec<u64> {
+    fn delays(host: HostKind, outcome: Outcome, count: usize) -> Vec<u64> {
         let mut schedule = ReadSchedule::new(host);
         let mut cause = Cause::Start;
         let mut delays = Vec::new();
-        while let Some((delay, next)) = schedule.after(cause, outcome.clone())
+        while let Some((delay, next)) = schedule.after(cause, outcome)
             && delays.len() < count
         {
             delays.push(delay.as_secs());
@@ -104,23 +99,22 @@ mod tests {
 
     #[test]
     fn a_settled_live_host_is_read_every_five_minutes_and_an_inventory_never() {
-        let settled = Some(Vec::new());
-        assert_eq!(delays(HostKind::Live, &settled, 3), [300, 300, 300]);
-        assert_eq!(delays(HostKind::Inventory, &settled, 3), [0; 0]);
+        assert_eq!(delays(HostKind::Live, Outcome::Settled, 3), [300, 300, 300]);
+        assert_eq!(delays(HostKind::Inventory, Outcome::Settled, 3), [0; 0]);
     }
 
     #[test]
-    fn an_unsettled_adapter_is_retried_until_only_safety_reads_remain() {
-        let expected = [1, 2, 4, 8, 16, 32, 60, 300, 300];
-        assert_eq!(delays(HostKind::Live, &Some(unsettled(1)), 9), expected);
-        assert_eq!(delays(HostKind::Inventory, &Some(unsettled(1)), 9), [0; 0]);
+    fn an_unsettled_adapter_is_retried_more_and_more_rarely() {
+        let expected = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300];
+        assert_eq!(delays(HostKind::Live, Outcome::Unsettled, 11), expected);
+        assert_eq!(delays(HostKind::Inventory, Outcome::Unsettled, 3), [0; 0]);
     }
 
     #[test]
     fn a_failed_read_is_retried_at_least_every_minute() {
         let expected = [1, 2, 4, 8, 16, 32, 60, 60, 60];
         for host in [HostKind::Live, HostKind::Inventory] {
-            assert_eq!(delays(host, &None, 9), expected);
+            assert_eq!(delays(host, Outcome::Failed, 9), expected);
         }
     }
 
@@ -128,12 +122,11 @@ mod tests {
     fn a_change_begins_the_retries_again() {
         let mut schedule = ReadSchedule::new(HostKind::Live);
         let mut next = |cause, outcome| schedule.after(cause, outcome).unwrap().0.as_secs();
-        assert_eq!(next(Cause::Start, Some(unsettled(1))), 1);
-        assert_eq!(next(Cause::Retry, Some(unsettled(1))), 2);
-        assert_eq!(next(Cause::Change, Some(unsettled(1))), 1, "a notification");
-        assert_eq!(next(Cause::Retry, Some(unsettled(1))), 2);
-        assert_eq!(next(Cause::Retry, Some(unsettled(2))), 1, "another adapter");
-        assert_eq!(next(Cause::Retry, Some(Vec::new())), 300);
-        assert_eq!(next(Cause::Safety, Some(unsettled(2))), 1, "found by a safety read");
+        assert_eq!(next(Cause::Start, Outcome::Unsettled), 1);
+        assert_eq!(next(Cause::Retry, Outcome::Unsettled), 2);
+        assert_eq!(next(Cause::Change, Outcome::Unsettled), 1, "a notification");
+        assert_eq!(next(Cause::Retry, Outcome::Unsettled), 2);
+        assert_eq!(next(Cause::Retry, Outcome::Settled), 300);
+        assert_eq!(next(Cause::Safety, Outcome::Unsettled), 1, "found by a safety read");
     }
 }

@@ -163,8 +163,8 @@ fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
 
 #[tokio::test]
 async fn devices_that_are_not_known_yet_get_the_newest_configuration() {
-    let (_send, messages) = mpsc::unbounded_channel();
-    let mut devices = NodeDevices::new(catalog_of(""), AdapterReader::new(messages));
+    let (_send, reads) = mpsc::unbounded_channel();
+    let mut devices = NodeDevices::new(catalog_of(""), reads, Activity::default());
     devices.reconfigure(catalog_of("multitenancy: 3")).unwrap();
     assert_eq!(lists(&devices), [(DISPLAY.to_owned(), 0)]);
     assert!(devices.published().pending().is_some());

@@ -26,7 +26,7 @@ fn node(
         Box::pin(std::future::ready(answer(asked)))
     }));
     devices.holders.pause = Duration::from_millis(5);
-    let send = move |snapshot| assert!(send.send(read(Cause::Change, snapshot)).is_ok());
+    let send = move |snapshot| assert!(send.send(Ok(read(Cause::Change, snapshot))).is_ok());
     (devices, send, asked)
 }
 

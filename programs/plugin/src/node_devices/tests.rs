@@ -14,7 +14,6 @@ use win32::hcs::HcsError;
 
 use super::reconfiguration_tests::config_of;
 use node::cli::Failure;
-use node::daemon::adapter_reader::Message;
 use node::daemon::read_schedule::HostKind;
 use node::daemon::test_log::Log;
 
@@ -214,7 +213,7 @@ async fn a_first_read_that_fails_is_repeated_and_its_reason_is_reported() {
     let reason = "the first discovery has not completed: the graphics kernel does not respond";
     assert_eq!(published.pending().as_deref(), Some(reason));
     let text = log.text();
-    assert!(text.contains("cannot read adapters; advertising no devices"), "{text}");
+    assert!(text.contains("cannot read adapters; keeping the current devices"), "{text}");
     let mut list = list(&devices);
     list.borrow_and_update();
     source.set_next_read(Ok(two_gpus()));
@@ -299,17 +298,17 @@ async fn a_live_host_with_an_unsettled_adapter_is_read_again_without_a_notificat
 /// Devices of a node whose reads a test sends itself, on the paused clock.
 pub(super) fn with_reads_from_test(
     snapshot: HostSnapshot,
-) -> (NodeDevices, mpsc::UnboundedSender<Message>) {
-    let (send, messages) = mpsc::unbounded_channel();
-    let mut devices = NodeDevices::new(catalog(), AdapterReader::new(messages));
+) -> (NodeDevices, mpsc::UnboundedSender<Result<Read, Failure>>) {
+    let (send, reads) = mpsc::unbounded_channel();
+    let mut devices = NodeDevices::new(catalog(), reads, Activity::default());
     devices
         .apply_read(Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO })
         .unwrap();
     (devices, send)
 }
 
-pub(super) fn read(cause: Cause, snapshot: HostSnapshot) -> Message {
-    Message::Ended(Box::new(Read { cause, result: Ok(snapshot), duration: Duration::ZERO }))
+pub(super) fn read(cause: Cause, snapshot: HostSnapshot) -> Read {
+    Read { cause, result: Ok(snapshot), duration: Duration::ZERO }
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,7 +318,7 @@ async fn a_missing_device_is_dropped_after_its_grace_time() {
     list.borrow_and_update();
     let running = tokio::spawn(devices.run());
     let started = Instant::now();
-    assert!(send.send(read(Cause::Change, one_gpu())).is_ok());
+    assert!(send.send(Ok(read(Cause::Change, one_gpu()))).is_ok());
     assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
     assert_eq!(started.elapsed(), Duration::ZERO);
     assert_eq!(healths(&mut list).await, ["Healthy"]);
@@ -327,7 +326,7 @@ async fn a_missing_device_is_dropped_after_its_grace_time() {
     assert!(grace >= Duration::from_mins(1) && grace < Duration::from_secs(61), "{grace:?}");
     drop(send);
     let ended = running.await.unwrap();
-    assert!(matches!(ended, NodeDevicesError::Reader(ReaderEnded::Panicked)), "{ended:?}");
+    assert!(matches!(ended, NodeDevicesError::ReaderPanicked), "{ended:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -336,12 +335,12 @@ async fn a_device_that_returns_within_its_grace_time_is_kept() {
     let mut list = list(&devices);
     list.borrow_and_update();
     let _running = tokio::spawn(devices.run());
-    assert!(send.send(read(Cause::Change, one_gpu())).is_ok());
+    assert!(send.send(Ok(read(Cause::Change, one_gpu()))).is_ok());
     assert_eq!(healths(&mut list).await, ["Healthy", "Unhealthy"]);
     tokio::time::sleep(Duration::from_secs(59)).await;
     let mut back = two_gpus();
     back.adapters[1].luid = devices::Luid(1);
-    assert!(send.send(read(Cause::Change, back)).is_ok());
+    assert!(send.send(Ok(read(Cause::Change, back))).is_ok());
     assert_eq!(healths(&mut list).await, ["Healthy", "Healthy"]);
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert!(!list.has_changed().unwrap());
@@ -423,5 +422,5 @@ async fn a_panic_of_the_reader_ends_the_daemon() {
     source.0.lock().unwrap().next = None;
     source.notify_change();
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    assert!(matches!(ended, NodeDevicesError::Reader(ReaderEnded::Panicked)), "{ended:?}");
+    assert!(matches!(ended, NodeDevicesError::ReaderPanicked), "{ended:?}");
 }

@@ -6,15 +6,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use devices::{
     AllocationPolicy, Catalog, ContainerPolicy, Device, DeviceGrant, DeviceSet, DriverModel,
-    Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, Offer, PlanError,
-    PlanWarning, Policy, ResourceDevices, ResourceNameError, RuntimeMounts, SharedRequests,
-    Sharing, SkipReason, SlotId, UnhealthyReason, contents, plan,
+    Health, HostSnapshot, ModelPolicy, Moment, MountOutcome, MountPlan, PlanError, PlanWarning,
+    Policy, ResourceDevices, ResourceName, RuntimeMounts, SharedRequests, Sharing, SlotId,
+    contents, plan,
 };
+use node::cli::Failure;
 use node::cli::frontends::Container;
-
-use super::selector::DeviceSelector;
 
 /// What a container gets, independent of the front end.
 #[derive(Debug, Default)]
@@ -39,73 +39,49 @@ impl Assignment {
     }
 }
 
-/// Why the selected devices cannot be assigned.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum AssignmentError {
-    /// The device plugin would not advertise the device either.
-    #[error("device {0} ({1}) cannot be assigned to a container: {2}")]
-    NotAdvertised(usize, String, SkipReason),
-    /// The device plugin would advertise the device as unhealthy.
-    #[error("device {0} ({1}) is unhealthy: {2}")]
-    Unhealthy(usize, String, UnhealthyReason),
-    /// None of the host's devices can be assigned; the reasons, one per device.
-    #[error("no device of this host can be assigned to a container")]
-    NoDevice(Vec<String>),
-    /// The device plugin would refuse the allocation.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The name of the resource for all devices is invalid.
-    #[error(transparent)]
-    Name(#[from] ResourceNameError),
-}
-
-/// Plans a container with the devices at the indexes `selected` in `devices`.
+/// Plans a container with the devices at the indexes `selected` in `devices`. With `all`, devices that
+/// cannot be assigned are left out.
 pub(super) fn assign(
     snapshot: &HostSnapshot,
     devices: &[Device],
-    selector: &DeviceSelector,
+    all: bool,
     selected: &[usize],
     runtime_mounts: RuntimeMounts,
-) -> Result<Assignment, AssignmentError> {
-    let offer = Catalog::new(policy(runtime_mounts)?).offer(snapshot);
+) -> Result<Assignment, Failure> {
+    let offer = Catalog::new(policy(runtime_mounts)).offer(snapshot);
     let mut assignment = Assignment::default();
     let mut slots: Vec<String> = Vec::new();
-    for index in selected {
-        let device = &devices[*index];
-        match slot_of(device, *index, &offer) {
-            Ok(slot) => slots.push(slot),
-            // `--all` means every device that can be assigned.
-            Err(AssignmentError::NotAdvertised(_, _, reason)) if selector.all => {
-                assignment.skipped.push(skipped(device, &reason));
+    for &index in selected {
+        let device = &devices[index];
+        let skipped = offer.skipped.iter().find(|skipped| skipped.luid == device.luid);
+        let (problem, reason, left_out) = match (skipped, device.health) {
+            (Some(skipped), _) => {
+                let problem = "cannot be assigned to a container";
+                (problem, skipped.reason.to_string(), &mut assignment.skipped)
             }
-            Err(AssignmentError::Unhealthy(_, _, reason)) if selector.all => {
-                assignment.warnings.push(skipped(device, &reason));
+            (None, Health::Unhealthy(reason)) => {
+                ("is unhealthy", reason.to_string(), &mut assignment.warnings)
             }
-            Err(error) => return Err(error),
+            (None, Health::Healthy) => {
+                slots.push(SlotId { device: device.id.clone(), replica: 0 }.to_string());
+                continue;
+            }
+        };
+        let name = &device.description;
+        if !all {
+            let error = anyhow!("device {index} ({name}) {problem}: {reason}");
+            return Err(Failure::runtime(error));
         }
+        left_out.push(format!("skipping {name} (LUID {}): {reason}", device.luid));
     }
     let set = DeviceSet::next(None, offer, Moment::default());
     let Some(resource) = set.resources.first().filter(|_| !slots.is_empty()) else {
-        return Err(AssignmentError::NoDevice([assignment.skipped, assignment.warnings].concat()));
+        let error = anyhow!("no device of this host can be assigned to a container");
+        let reasons = [assignment.skipped, assignment.warnings].concat();
+        return Err(Failure::runtime(error).hint(reasons.join("\n  ")));
     };
-    fill(&mut assignment, resource, snapshot, &slots)?;
+    fill(&mut assignment, resource, snapshot, &slots).map_err(Failure::runtime)?;
     Ok(assignment)
-}
-
-/// The single slot of a device, if the device can be assigned.
-fn slot_of(device: &Device, index: usize, offer: &Offer) -> Result<String, AssignmentError> {
-    let name = || device.description.clone();
-    if let Some(skipped) = offer.skipped.iter().find(|skipped| skipped.luid == device.luid) {
-        return Err(AssignmentError::NotAdvertised(index, name(), skipped.reason.clone()));
-    }
-    match device.health {
-        Health::Unhealthy(reason) => Err(AssignmentError::Unhealthy(index, name(), reason)),
-        Health::Healthy => Ok(SlotId { device: device.id.clone(), replica: 0 }.to_string()),
-    }
-}
-
-fn skipped(device: &Device, reason: &dyn std::fmt::Display) -> String {
-    format!("skipping {} (LUID {}): {reason}", device.description, device.luid)
 }
 
 /// Without the kubelet a container can have several device entries, so each device is
@@ -144,9 +120,10 @@ fn conflicts(mounts: &MountPlan) -> impl Iterator<Item = String> {
 }
 
 /// One resource with every device that the device plugin can advertise.
-fn policy(runtime_mounts: RuntimeMounts) -> Result<Policy, ResourceNameError> {
+fn policy(runtime_mounts: RuntimeMounts) -> Policy {
     let container = Arc::new(ContainerPolicy { runtime_mounts, ..ContainerPolicy::default() });
-    let resource: devices::ResourceName = "local.invalid/devices".parse()?;
+    let resource = "local.invalid/devices";
+    let resource: ResourceName = resource.parse().expect("it has a domain and a name");
     let model = |model| ModelPolicy {
         model,
         resource: resource.clone(),
@@ -163,5 +140,5 @@ fn policy(runtime_mounts: RuntimeMounts) -> Result<Policy, ResourceNameError> {
         publish_numa: false,
         removal_grace: Duration::ZERO,
     };
-    Ok(Policy { models: vec![model(DriverModel::Wddm), model(DriverModel::Mcdm)] })
+    Policy { models: vec![model(DriverModel::Wddm), model(DriverModel::Mcdm)] }
 }

@@ -8,13 +8,11 @@
 //! unescaped. An argument with any of these cannot be written for both shells, and is
 //! rejected.
 
-/// An argument that cannot be quoted for both shells.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` cannot be quoted for both PowerShell and cmd")]
-pub(super) struct Unquotable(String);
+use anyhow::anyhow;
+use node::cli::Failure;
 
 /// The arguments as one line.
-pub(super) fn line<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, Unquotable> {
+pub(super) fn line<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Result<String, Failure> {
     let quoted: Result<Vec<String>, _> = arguments.into_iter().map(quoted).collect();
     Ok(quoted?.join(" "))
 }
@@ -26,10 +24,13 @@ pub(super) fn display<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Strin
     quoted.join(" ")
 }
 
-fn quoted(argument: &str) -> Result<String, Unquotable> {
+fn quoted(argument: &str) -> Result<String, Failure> {
     let special = |c: char| matches!(c, '%' | '$' | '`' | '"' | '“' | '”' | '„') || c.is_control();
     if argument.is_empty() || argument.ends_with('\\') || argument.contains(special) {
-        return Err(Unquotable(argument.to_owned()));
+        let error = anyhow!("`{argument}` cannot be quoted for both PowerShell and cmd");
+        return Err(
+            Failure::runtime(error).hint("use `--output json` or `--run`, which need no quoting")
+        );
     }
     Ok(format!("\"{argument}\""))
 }
@@ -124,7 +125,8 @@ mod tests {
     #[test]
     fn arguments_that_the_shells_read_differently_are_rejected() {
         for bad in ["%PATH%", "100%", "$HOME", "a`b", "a\"b", "“a”", r"C:\", "", "a\nb"] {
-            assert_eq!(line([bad]), Err(Unquotable(bad.to_owned())));
+            let failure = line([bad]).unwrap_err();
+            assert!(failure.chain().starts_with(&format!("`{bad}` cannot be quoted")));
         }
         assert_eq!(display(["a b", "%PATH%"]), r#""a b" "%PATH%""#);
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::process::{Command, ExitCode, ExitStatus};
 
 use anyhow::anyhow;
+use clap::ValueEnum as _;
 use node::cli::Failure;
 use node::cli::frontends::Frontend;
 
@@ -16,7 +17,8 @@ pub(super) fn run(
     flags: &[String],
     container: &[String],
 ) -> Result<ExitCode, Failure> {
-    let program = frontend.program();
+    let program = frontend.to_possible_value().expect("every front end has a name");
+    let program = program.get_name();
     let first = ["run", "--rm"].map(str::to_owned);
     let arguments: Vec<&str> =
         first.iter().chain(flags).chain(container).map(String::as_str).collect();

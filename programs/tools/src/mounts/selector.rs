@@ -1,6 +1,8 @@
 //! Selects devices of a host by the options of the command line.
 
+use anyhow::anyhow;
 use devices::{Device, Luid};
+use node::cli::Failure;
 
 /// The options that select devices. Each value must match a device.
 #[derive(clap::Args, Debug, Default, PartialEq, Eq)]
@@ -21,23 +23,16 @@ pub(super) struct DeviceSelector {
     pub(super) paths: Vec<String>,
 }
 
-/// Why no device is selected.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum SelectorError {
-    /// The host has none.
-    #[error("this host has no DirectX device")]
-    NoDevices,
-    /// A value matches no device.
-    #[error("no device with {0}")]
-    NoSuchDevice(String),
-}
-
 impl DeviceSelector {
     /// The indexes of the selected devices in `devices`, in order, each once.
-    pub(super) fn select(&self, devices: &[Device]) -> Result<Vec<usize>, SelectorError> {
+    pub(super) fn select(&self, devices: &[Device]) -> Result<Vec<usize>, Failure> {
         if devices.is_empty() {
-            return Err(SelectorError::NoDevices);
+            return Err(Failure::runtime(anyhow!("this host has no DirectX device")));
         }
+        let no_such = |what: &str, value: &dyn std::fmt::Display| {
+            Failure::runtime(anyhow!("no device with {what} {value}"))
+                .hint("`test-device-discovery` lists the devices")
+        };
         let mut selected: Vec<usize> = Vec::new();
         if self.all {
             selected.extend(0..devices.len());
@@ -60,26 +55,6 @@ impl DeviceSelector {
     }
 }
 
-fn no_such(what: &str, value: &dyn std::fmt::Display) -> SelectorError {
-    SelectorError::NoSuchDevice(format!("{what} {value}"))
-}
-
 fn is_at(device: &Device, path: &str) -> bool {
     device.location_path.as_ref().is_some_and(|at| at.as_str().eq_ignore_ascii_case(path))
-}
-
-/// The devices that can be selected, one per line.
-pub(super) fn listing(devices: &[Device]) -> String {
-    let lines: Vec<String> = devices
-        .iter()
-        .enumerate()
-        .map(|(number, device)| {
-            let path = device.location_path.as_ref().map_or("none", |path| path.as_str());
-            format!(
-                "  index {number}: {}, LUID {}, location path {path}",
-                device.description, device.luid
-            )
-        })
-        .collect();
-    lines.join("\n")
 }

@@ -35,7 +35,7 @@ fn an_inventory_without_schemas_is_an_error() {
     let host = MadeUp::new(" []");
     let outcome = query(&["--inventory", host.path().to_str().unwrap()]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(1), ""));
-    assert_eq!(outcome.stderr, "error: the inventory contains no HCS schema version\n");
+    assert_eq!(outcome.stderr, "error: the host has no HCS schema version\n");
 }
 
 #[cfg(not(windows))]

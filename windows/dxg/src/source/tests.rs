@@ -3,7 +3,7 @@ mod fake;
 use std::path::Path;
 use std::sync::mpsc;
 
-use devices::{Adapter, StoreFiles, Unsettled};
+use devices::{Adapter, StoreFiles};
 
 use super::*;
 use fake::{Fake, FakeAdapter, gpu};
@@ -131,7 +131,7 @@ fn missing_folders_are_reported_and_the_device_has_no_driver() {
     let mut bed = Bed::new(vec![intel()]);
     fs::remove_dir_all(bed.root.path().join("usr/lib/wsl")).unwrap();
     let snapshot = bed.snapshot();
-    assert_eq!(snapshot.unsettled(), [(Luid(-2 << 32 | 5), Unsettled::NoDriverFiles)]);
+    assert!(snapshot.is_unsettled());
     let texts: Vec<_> = snapshot.warnings.iter().map(|w| w.text.as_str()).collect();
     assert!(texts[0].contains("`/usr/lib/wsl/lib` does not exist"), "{texts:?}");
     assert!(texts[1].contains("`/usr/lib/wsl/drivers/iigd.inf_amd64_1`"), "{texts:?}");
@@ -157,7 +157,7 @@ fn adapters_are_unreadable_while_the_connection_is_broken() {
     for _ in 0..3 {
         let snapshot = bed.snapshot();
         assert_eq!(snapshot.adapters, []);
-        assert_eq!(snapshot.unsettled(), [(Luid(-2 << 32 | 5), Unsettled::Unreadable)]);
+        assert!(snapshot.is_unsettled());
     }
     bed.fake.reconnect();
     assert_eq!(bed.snapshot().adapters.len(), 1);

@@ -2,7 +2,9 @@
 
 use super::*;
 
-use devices::StepCallback;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use devices::{ChangeCallback, StepCallback};
 
 use crate::daemon::test_log::Log;
 
@@ -34,59 +36,47 @@ impl AdapterSource for SteppedSource {
     }
 }
 
-fn start(watch_failures: u32) -> (AdapterReader, Sender<()>) {
+fn start_host(watch_failures: u32) -> (Reads, Activity, Sender<()>) {
     let (permit, permissions) = channel();
     let source = SteppedSource { on_step: Box::new(|_| {}), permissions, watch_failures };
-    let open: OpenSource = Box::new(|| Ok(Box::new(source)));
-    (AdapterReader::start(open, HostKind::Live).unwrap(), permit)
+    let (reads, activity) = start(Box::new(|| Ok(Box::new(source))), HostKind::Live);
+    (reads, activity, permit)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_read_that_does_not_end_is_reported_with_its_step_and_its_late_result_counts() {
     let log = Log::start();
-    let (mut reader, permit) = start(0);
-    let activity = reader.activity();
-    while activity.text() != "listing PnP devices" {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let read = tokio::time::timeout(Duration::from_secs(25), reader.next()).await;
-    assert!(read.is_err());
+    let (mut reads, activity, permit) = start_host(0);
+    assert_eq!(activity.text(), "opening the host");
+    let read = async {
+        tokio::task::yield_now().await;
+        while activity.text() != "listing PnP devices" {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        reads.recv().await
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(25), read).await.is_err());
     let text = log.text();
-    assert_eq!(text.matches("the first discovery has not completed").count(), 2, "{text}");
-    assert!(text.contains("step=\"listing PnP devices\" waited_s=10"), "{text}");
+    assert_eq!(text.matches("query has not been answered").count(), 2, "{text}");
+    let fields = "query=\"adapters\" step=\"listing PnP devices\" waited_s=10";
+    assert!(text.contains(fields), "{text}");
     tokio::time::resume();
     permit.send(()).unwrap();
-    assert!(reader.next().await.unwrap().result.is_ok());
-    assert!(reader.has_devices());
+    assert!(reads.recv().await.unwrap().unwrap().result.is_ok());
 }
 
 #[tokio::test]
 async fn a_host_that_cannot_be_watched_is_read_all_the_same_and_watched_later() {
-    let (mut reader, permit) = start(1);
+    let (mut reads, _activity, permit) = start_host(1);
     (0..2).for_each(|_| permit.send(()).unwrap());
-    assert_eq!(reader.next().await.unwrap().cause, Cause::Start);
-    let second = tokio::time::timeout(Duration::from_secs(60), reader.next()).await;
-    assert_eq!(second.unwrap().unwrap().cause, Cause::Retry);
+    for expected in [Cause::Start, Cause::Retry] {
+        let read = tokio::time::timeout(Duration::from_secs(60), reads.recv()).await;
+        assert_eq!(read.unwrap().unwrap().unwrap().cause, expected);
+    }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_later_read_that_hangs_keeps_the_devices() {
-    let log = Log::start();
-    let (send, messages) = mpsc::unbounded_channel();
-    let mut reader = AdapterReader::new(messages);
-    let ended = |cause| {
-        Message::Ended(Box::new(Read {
-            cause,
-            result: Ok(HostSnapshot::default()),
-            duration: Duration::ZERO,
-        }))
-    };
-    assert!(send.send(ended(Cause::Start)).is_ok());
-    assert!(reader.next().await.is_ok());
-    let waited = tokio::time::timeout(Duration::from_hours(1), reader.next()).await;
-    assert!(waited.is_err() && log.text().is_empty(), "between reads nothing is reported");
-    assert!(send.send(Message::Began).is_ok());
-    let waited = tokio::time::timeout(Duration::from_secs(15), reader.next()).await;
-    assert!(waited.is_err());
-    assert!(log.text().contains("keeping the current devices"), "{}", log.text());
+#[tokio::test]
+async fn a_read_that_panics_ends_the_reads() {
+    let (mut reads, _) = start(Box::new(|| panic!("on purpose")), HostKind::Live);
+    assert!(reads.recv().await.is_none());
 }

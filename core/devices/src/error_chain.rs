@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// The text of `error`, then that of each cause, separated by colons. An error's own
+/// The text of `error`, then the text of each cause, separated by colons. An error's own
 /// text leaves its cause out.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
@@ -19,9 +19,13 @@ pub fn error_chain(error: &dyn Error) -> String {
 mod tests {
     use super::*;
 
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Caused(&'static str, #[source] Option<Box<Caused>>);
+
     #[test]
     fn every_cause_follows_its_error() {
-        let error = anyhow::anyhow!("c").context("b").context("a");
-        assert_eq!(error_chain(error.as_ref()), "a: b: c");
+        let b = Caused("b", Some(Caused("c", None).into()));
+        assert_eq!(error_chain(&Caused("a", Some(b.into()))), "a: b: c");
     }
 }

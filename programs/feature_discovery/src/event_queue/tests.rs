@@ -1,0 +1,92 @@
+//! The queue on a clock that the tests move.
+
+use devices::node_report::EventReason;
+
+use super::*;
+use devices::PnpId;
+
+/// A container of this pod that uses the first version of a driver.
+pub(crate) fn container(pod: &str, name: &str) -> OutdatedContainer {
+    OutdatedContainer {
+        namespace: "default".to_owned(),
+        pod: pod.to_owned(),
+        pod_uid: "1-2".to_owned(),
+        container: name.to_owned(),
+        device: r"PCI\A".to_owned(),
+        before: "1.0.0.1".to_owned(),
+        now: "1.0.0.2".to_owned(),
+    }
+}
+
+fn event(device: u32) -> DeviceEvent {
+    let device = PnpId::new(format!("PCI\\VEN_10DE&DEV_1EB8\\{device}"));
+    let note = format!("device {device} is unhealthy");
+    DeviceEvent { device, reason: EventReason::Unhealthy, note }
+}
+
+/// How many Events are reported within `time`, if each is reported when it may be.
+fn reported(queue: &mut EventQueue, start: Instant, time: Duration) -> u64 {
+    let (mut now, mut count) = (start, 0);
+    while let Some(due) = queue.due(now).filter(|due| *due <= start + time) {
+        if due > now {
+            now = due;
+        } else {
+            queue.reported();
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn a_device_that_changes_all_the_time_is_one_event_with_a_count() {
+    let mut queue = EventQueue::new(Instant::now());
+    for _ in 0..1000 {
+        queue.add(event(1));
+    }
+    assert_eq!(queue.first().map(|event| event.count), Some(1000));
+    queue.reported();
+    assert_eq!(queue.first(), None);
+    queue.add(event(1));
+    assert_eq!(queue.first().map(|event| event.count), Some(1));
+}
+
+#[test]
+fn each_container_with_an_earlier_driver_is_a_warning_of_its_own() {
+    let mut queue = EventQueue::new(Instant::now());
+    for pod in ["a", "b", "a"] {
+        queue.add_outdated(&container(pod, "main"));
+    }
+    let first = queue.first().unwrap();
+    assert_eq!((first.reason, first.is_warning, first.count), (DRIVER_OUTDATED, true, 2));
+    let note =
+        "container main of pod default/a uses driver 1.0.0.1 of PCI\\A, which was replaced by";
+    assert!(first.note.starts_with(note), "{}", first.note);
+    queue.reported();
+    assert_eq!(queue.first().map(|event| event.count), Some(1));
+}
+
+#[test]
+fn a_rejected_configuration_is_a_warning_of_its_own() {
+    let mut queue = EventQueue::new(Instant::now());
+    queue.add_rejection("no configuration is named `x`".to_owned());
+    queue.add_rejection("no configuration is named `y`".to_owned());
+    for name in ["`x`", "`y`"] {
+        let event = queue.first().unwrap();
+        assert_eq!((event.reason, event.count), ("DirectXConfigurationRejected", 1));
+        assert!(event.is_warning && event.note.contains(name), "{event:?}");
+        queue.reported();
+    }
+}
+
+#[test]
+fn a_storm_is_limited_in_number_and_in_time() {
+    let start = Instant::now();
+    let mut queue = EventQueue::new(start);
+    for device in 0..1000 {
+        queue.add(event(device));
+    }
+    assert_eq!(reported(&mut queue, start, Duration::ZERO), 10);
+    assert_eq!(reported(&mut queue, start, Duration::from_secs(60)), 10);
+    assert_eq!(reported(&mut queue, start, Duration::from_secs(3600)), 44);
+}
