@@ -13,10 +13,6 @@ use crate::settings::Number;
 use crate::values::{Choice, Parsed, present};
 use crate::{MAX_MEMORY_MIB, MAX_MULTITENANCY, Place, ReadError};
 
-/// The maximum number of rules. Each pair of rules is compared, and each resource has its own
-/// socket and registration.
-const MAX_RULES: usize = 1000;
-
 /// The keys of a rule.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -62,7 +58,7 @@ impl FileRule {
     }
 }
 
-/// The rules of the file `name`; a rule that can never match is an error, and so are too many.
+/// The rules of the file `name`; a rule that can never match is an error.
 pub(crate) fn file_rules(
     name: &str,
     list: Vec<Spanned<AnyCase<RuleFile>>>,
@@ -70,10 +66,6 @@ pub(crate) fn file_rules(
     let mut rules: Vec<FileRule> = Vec::new();
     for (n, file) in list.into_iter().enumerate() {
         let place = Place::of(name, &file, format!("resources[{n}]"));
-        if n == MAX_RULES {
-            let what = format!("more than {MAX_RULES} rules");
-            return Err(place.error(what).with_hint("let one rule match several devices"));
-        }
         let rule = FileRule { rule: rule(file.value.0), place };
         if let Some(earlier) = rules.iter().find(|e| covers(&e.rule.matches, &rule.rule.matches)) {
             let what = format!(

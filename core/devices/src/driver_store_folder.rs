@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use crate::ParseError;
 use crate::case_folding::fold_case;
-use crate::paths::{PathProblem, check_component};
+use crate::paths::check_component;
 use crate::printable::printable;
 
 /// The folders below the Windows folder that contain driver packages: the driver store, and
@@ -67,31 +67,19 @@ impl FromStr for SystemRoot {
 #[error("the driver store folder `{}` {why}", printable(.path))]
 pub struct StoreFolderError {
     path: String,
-    why: StoreFolderProblem,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-enum StoreFolderProblem {
-    #[error("is not below {root}\\{} or {root}\\{}", REPOSITORIES[0], REPOSITORIES[1])]
-    Outside { root: SystemRoot },
-    #[error(transparent)]
-    Component(PathProblem),
+    why: String,
 }
 
 /// Checks that `path` is a folder of a driver package on a host with this Windows folder.
 pub fn check_store_folder(path: &str, root: &SystemRoot) -> Result<(), StoreFolderError> {
     let error = |why| StoreFolderError { path: path.to_owned(), why };
-    let below = REPOSITORIES.iter().find_map(|repository| {
-        let repository = format!("{root}\\{repository}");
-        strip_folder(path, &repository)
-    });
-    let outside = || error(StoreFolderProblem::Outside { root: root.clone() });
+    let [driver_store, host_driver_store] = REPOSITORIES.map(|folder| format!("{root}\\{folder}"));
+    let below = strip_folder(path, &driver_store).or(strip_folder(path, &host_driver_store));
+    let outside = || error(format!("is not below {driver_store} or {host_driver_store}"));
     let below = below.ok_or_else(outside)?;
     let below = below.strip_suffix('\\').unwrap_or(below);
-    below
-        .split('\\')
-        .try_for_each(check_component)
-        .map_err(|problem| error(StoreFolderProblem::Component(problem)))
+    let checked = below.split('\\').try_for_each(check_component);
+    checked.map_err(|problem| error(problem.to_string()))
 }
 
 /// The part of `path` below `folder`, compared without case.

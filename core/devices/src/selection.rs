@@ -37,12 +37,6 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// The filter with this number in the C interface.
-    #[must_use]
-    pub fn from_number(number: i32) -> Option<Filter> {
-        Filter::from_repr(number)
-    }
-
     /// The filter for the devices of a driver model.
     #[must_use]
     pub const fn of(model: DriverModel) -> Filter {

@@ -102,7 +102,7 @@ impl Instance {
         include_integrated: bool,
         include_detachable: bool,
     ) -> Result<(), CallError> {
-        let filter = Filter::from_number(filter).ok_or(CallError::Filter(filter))?;
+        let filter = Filter::from_repr(filter).ok_or(CallError::Filter(filter))?;
         let host = match &mut self.host {
             Some(host) => host,
             None => self.host.insert(Host::open(self.open)?),

@@ -228,9 +228,9 @@ mod system {
             program: &program,
             arguments,
         };
-        let installed = service::install(&service)
+        let refused = service::install(&service)
             .map_err(|error| failure(error, "cannot install the service"))?;
-        for (setting, error) in installed.refused_settings {
+        for (setting, error) in refused {
             tracing::warn!(setting, %error, "Windows refused a setting of the service");
         }
         node::cli::print(&format!(

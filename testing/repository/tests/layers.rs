@@ -18,13 +18,14 @@ const FOLDERS: [&str; 7] =
 const NODE: [&str; 2] = ["kubernetes", "programs"];
 
 /// What crates of `core` may use in addition: nothing that reads, waits or logs.
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "encoding_rs",
     "regex-lite",
     "serde",
     "serde-saphyr",
     "serde_path_to_error",
     "strsim",
+    "strum",
     "thiserror",
 ];
 

@@ -19,13 +19,8 @@ pub enum HcsError {
     #[error("the Host Compute Service does not respond within {} s", .0.as_secs())]
     NoAnswer(std::time::Duration),
     /// The response contains no schema versions.
-    #[error("the Host Compute Service returned `{answer}`, which contains no schema versions")]
-    Unreadable {
-        /// The response.
-        answer: String,
-        /// The syntax error, if the response is not JSON.
-        source: Option<serde_json::Error>,
-    },
+    #[error("the Host Compute Service returned `{0}`, which contains no schema versions")]
+    Unreadable(String),
 }
 
 /// How long [`schemas`] waits. The service answers in milliseconds; if it has to be started
@@ -61,13 +56,11 @@ pub fn wait_for_schemas() -> Result<Vec<HcsSchema>, HcsError> {
 /// Parses `{"Properties":[{"SupportedSchemaVersions":[{"Major":2,"Minor":5}]}]}`.
 #[cfg(any(windows, test))]
 fn parse(answer: &str) -> Result<Vec<HcsSchema>, HcsError> {
-    let unreadable = |source| HcsError::Unreadable { answer: answer.to_owned(), source };
-    let document: serde_json::Value =
-        serde_json::from_str(answer).map_err(|e| unreadable(Some(e)))?;
+    let document: serde_json::Value = serde_json::from_str(answer).unwrap_or_default();
     document
         .pointer("/Properties/0/SupportedSchemaVersions")
         .and_then(|versions| versions.as_array()?.iter().map(schema).collect())
-        .ok_or_else(|| unreadable(None))
+        .ok_or_else(|| HcsError::Unreadable(answer.to_owned()))
 }
 
 #[cfg(any(windows, test))]

@@ -5,5 +5,5 @@ mod install;
 mod run;
 
 pub use error::ServiceError;
-pub use install::{Installed, NewService, install, uninstall};
+pub use install::{NewService, install, uninstall};
 pub use run::{Outcome, run};

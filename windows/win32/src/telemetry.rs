@@ -13,6 +13,8 @@ use devices::Luid;
 use devices::{EngineKind, EngineTelemetry, MemoryUse, Telemetry};
 
 #[cfg(windows)]
+use crate::error::failed;
+#[cfg(windows)]
 use crate::sys::kmt_statistics::KernelStatistics;
 use crate::text;
 
@@ -23,18 +25,13 @@ use crate::text;
 #[must_use]
 pub fn read_telemetry(luids: &[Luid]) -> Vec<(Luid, io::Result<Telemetry>)> {
     let kernel = KernelStatistics::load();
+    let failed = |error: &_| failed("cannot open the adapter with the graphics kernel", error);
     let read = |luid| {
-        let kernel = kernel.as_ref().map_err(cannot_open)?;
-        let adapter = kernel.open(luid).map_err(|error| cannot_open(&error))?;
+        let kernel = kernel.as_ref().map_err(failed)?;
+        let adapter = kernel.open(luid).map_err(|error| failed(&error))?;
         Ok(telemetry(&adapter))
     };
     luids.iter().map(|luid| (*luid, read(*luid))).collect()
-}
-
-#[cfg(windows)]
-fn cannot_open(error: &io::Error) -> io::Error {
-    let text = format!("cannot open the adapter with the graphics kernel: {error}");
-    io::Error::new(error.kind(), text)
 }
 
 /// What bounds a wrong count. Segments have five bits in WDDM.

@@ -247,17 +247,6 @@ fn rules_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn the_number_of_rules_is_limited() {
-    let rules = |count: usize| {
-        let rule = |n| format!("- {{name: a/b, match: {{locationPath: 'PCIROOT({n})'}}}}\n");
-        format!("resources:\n{}", (0..count).map(rule).collect::<String>())
-    };
-    assert!(configured(&rules(1000), &WDDM).is_ok());
-    let error = report(configured(&rules(1001), &WDDM));
-    assert!(error.contains("c.yaml:1002: resources[1000]: more than 1000 rules"), "{error}");
-}
-
-#[test]
 fn similar_rules_are_accepted() {
     for text in [
         "resources:\n- {name: a/b, match: {vendor: amd}, multitenancy: 2}\n- {name: a/b, match: {vendor: intel}, multitenancy: 2}",

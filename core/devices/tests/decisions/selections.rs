@@ -106,8 +106,8 @@ fn filters_select_by_support() {
         let luids: Vec<i64> = selection.devices.iter().map(|d| d.luid.0).collect();
         assert_eq!(luids, expected, "{filter}");
         assert_eq!(filter.to_string().parse(), Ok(filter));
-        assert_eq!(Filter::from_number(filter as i32), Some(filter));
+        assert_eq!(Filter::from_repr(filter as i32), Some(filter));
     }
-    assert_eq!(Filter::from_number(6), None);
+    assert_eq!(Filter::from_repr(6), None);
     assert!("gpu".parse::<Filter>().is_err());
 }

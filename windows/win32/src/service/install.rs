@@ -43,18 +43,12 @@ pub struct NewService<'a> {
     pub arguments: Vec<OsString>,
 }
 
-/// A service was installed.
-#[must_use]
-pub struct Installed {
-    /// Settings that Windows refused, with its reason. The service works without them.
-    pub refused_settings: Vec<(&'static str, io::Error)>,
-}
-
-/// Installs `new` and does not start it.
+/// Installs `new` and does not start it. Returns the settings that Windows refused, with its reason;
+/// the service works without them.
 ///
 /// # Errors
 /// See [`ServiceError`].
-pub fn install(new: &NewService<'_>) -> Result<Installed, ServiceError> {
+pub fn install(new: &NewService<'_>) -> Result<Vec<(&'static str, io::Error)>, ServiceError> {
     let error = |error| ServiceError::new(new.name, os_error(error));
     let access = ServiceManagerAccess::CONNECT | ServiceManagerAccess::CREATE_SERVICE;
     let manager = ServiceManager::local_computer(None::<&str>, access).map_err(error)?;
@@ -81,7 +75,7 @@ pub fn install(new: &NewService<'_>) -> Result<Installed, ServiceError> {
     let refused = settings
         .into_iter()
         .filter_map(|(setting, result)| result.err().map(|error| (setting, os_error(error))));
-    Ok(Installed { refused_settings: refused.collect() })
+    Ok(refused.collect())
 }
 
 /// Also restarts a service that reports a failure; by default, only one that crashes.

@@ -31,16 +31,9 @@ const INTERFACES: [GUID; 2] = [
     GUID::from_u128(0x1024e4c9_47c9_48d3_b4a8_f9df78523b53),
 ];
 
-/// The notification functions of cfgmgr32.dll.
-#[derive(Clone, Copy)]
-struct Manager {
-    register: Register,
-    unregister: Unregister,
-}
-
 /// Registered device interface notifications, which `Drop` unregisters.
 pub(crate) struct DeviceNotifications {
-    manager: Manager,
+    unregister: Unregister,
     handles: Vec<HCMNOTIFICATION>,
     // The context that the `PnP` manager passes to `changed`. It lives until the last handle
     // is unregistered.
@@ -62,19 +55,23 @@ impl DeviceNotifications {
         let register = unsafe { library.function(c"CM_Register_Notification") }?;
         // SAFETY: as above.
         let unregister = unsafe { library.function(c"CM_Unregister_Notification") }?;
-        Self::from_manager(Manager { register, unregister }, on_change)
+        Self::from_functions(register, unregister, on_change)
     }
 
-    fn from_manager(manager: Manager, on_change: &Arc<ChangeCallback>) -> io::Result<Self> {
+    fn from_functions(
+        register: Register,
+        unregister: Unregister,
+        on_change: &Arc<ChangeCallback>,
+    ) -> io::Result<Self> {
         let context = Arc::clone(on_change);
-        let mut this = Self { manager, handles: Vec::new(), context };
+        let mut this = Self { unregister, handles: Vec::new(), context };
         for interface in INTERFACES {
-            this.register(interface)?;
+            this.register(register, interface)?;
         }
         Ok(this)
     }
 
-    fn register(&mut self, interface: GUID) -> io::Result<()> {
+    fn register(&mut self, register: Register, interface: GUID) -> io::Result<()> {
         let filter = CM_NOTIFY_FILTER {
             cbSize: u32::try_from(size_of::<CM_NOTIFY_FILTER>()).expect("a small structure"),
             FilterType: CM_NOTIFY_FILTER_TYPE_DEVICEINTERFACE,
@@ -87,14 +84,8 @@ impl DeviceNotifications {
         let mut handle = HCMNOTIFICATION::default();
         // SAFETY: the filter contains its size, and the context lives until `Drop` has
         // unregistered the handle, which waits for running callbacks.
-        let result = unsafe {
-            (self.manager.register)(
-                &raw const filter,
-                context.cast(),
-                Some(changed),
-                &raw mut handle,
-            )
-        };
+        let result =
+            unsafe { register(&raw const filter, context.cast(), Some(changed), &raw mut handle) };
         if result != CR_SUCCESS {
             return Err(io::Error::other(format!("configuration manager error {}", result.0)));
         }
@@ -107,7 +98,7 @@ impl Drop for DeviceNotifications {
     fn drop(&mut self) {
         for handle in self.handles.drain(..) {
             // SAFETY: the handle is registered and owned by this value.
-            let _ = unsafe { (self.manager.unregister)(handle) };
+            let _ = unsafe { (self.unregister)(handle) };
         }
     }
 }
@@ -144,8 +135,6 @@ mod tests {
         /// How many registrations the test functions accept.
         static CAPACITY: Cell<usize> = const { Cell::new(2) };
     }
-
-    const MANAGER: Manager = Manager { register, unregister };
 
     unsafe extern "system" fn register(
         filter: *const CM_NOTIFY_FILTER,
@@ -188,7 +177,8 @@ mod tests {
         let on_change: ChangeCallback =
             Box::new(move || _ = counter.fetch_add(1, Ordering::SeqCst));
         let on_change = Arc::new(on_change);
-        let notifications = DeviceNotifications::from_manager(MANAGER, &on_change).unwrap();
+        let notifications =
+            DeviceNotifications::from_functions(register, unregister, &on_change).unwrap();
         assert_eq!(registered(), INTERFACES);
         let context = REGISTERED.with_borrow(|registered| registered[1].2);
         let (handle, action) =
@@ -205,7 +195,8 @@ mod tests {
     fn a_failure_unregisters_earlier_registrations() {
         CAPACITY.set(1);
         let on_change: Arc<ChangeCallback> = Arc::new(Box::new(|| {}));
-        let error = DeviceNotifications::from_manager(MANAGER, &on_change).err().unwrap();
+        let error =
+            DeviceNotifications::from_functions(register, unregister, &on_change).err().unwrap();
         assert_eq!(error.to_string(), "configuration manager error 19");
         assert_eq!(registered(), []);
     }

@@ -53,10 +53,8 @@ pub(crate) fn of_directory(path: &Path) -> io::Result<Security> {
     if owner.is_invalid() {
         return Err(io::Error::other("the directory has no owner"));
     }
-    // SAFETY: Windows set `owner` to a valid SID in the descriptor.
-    let length = unsafe { GetLengthSid(owner) } as usize;
-    // SAFETY: the SID has this length and lives as long as `descriptor`.
-    let owner = unsafe { std::slice::from_raw_parts(owner.0.cast::<u8>(), length) }.to_vec();
+    // SAFETY: Windows set `owner` to a valid SID in the descriptor, which is still there.
+    let owner = unsafe { bytes_of(owner) };
     // SAFETY: Windows set `acl` to null or to an ACL in the descriptor.
     let acl = unsafe { acl.as_ref() }.map(|header| {
         let length = usize::from(header.AclSize);
@@ -86,9 +84,16 @@ pub(crate) fn own_account() -> io::Result<Vec<u8>> {
     // SAFETY: Windows wrote this structure to the start of the buffer.
     let user = unsafe { &*buffer.as_ptr().cast::<TOKEN_USER>() }.User.Sid;
     // SAFETY: Windows set `user` to a valid SID in the buffer.
-    let length = unsafe { GetLengthSid(user) } as usize;
-    // SAFETY: the SID has this length and lives as long as `buffer`.
-    Ok(unsafe { std::slice::from_raw_parts(user.0.cast::<u8>(), length) }.to_vec())
+    Ok(unsafe { bytes_of(user) })
+}
+
+/// # Safety
+/// `sid` must be a valid security identifier.
+unsafe fn bytes_of(sid: PSID) -> Vec<u8> {
+    // SAFETY: the caller guarantees the identifier.
+    let length = unsafe { GetLengthSid(sid) } as usize;
+    // SAFETY: it has this length.
+    unsafe { std::slice::from_raw_parts(sid.0.cast::<u8>(), length) }.to_vec()
 }
 
 #[cfg(test)]

@@ -172,16 +172,12 @@ impl DeviceEntry<'_> {
                 error => return Err(error),
             }
         }
-        Err(keeps_growing())
+        Err(io::Error::other("the value became longer during each attempt to read it"))
     }
 }
 
 fn length_of<T>(buffer: &[T]) -> u32 {
     u32::try_from(buffer.len()).unwrap_or(u32::MAX)
-}
-
-fn keeps_growing() -> io::Error {
-    io::Error::other("the value became longer during each attempt to read it")
 }
 
 fn is(error: &io::Error, code: WIN32_ERROR) -> bool {
