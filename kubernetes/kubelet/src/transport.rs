@@ -125,8 +125,9 @@ impl Transport for UnixSockets {
         let path = folder.join(name.replace(['/', '\\', ':'], "_") + ".lock");
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
         match file.try_lock() {
-            Ok(()) => Ok(LockedFile { path, file: Some(file) }),
-            Err(TryLockError::WouldBlock) => {
+            Ok(()) if path.exists() => Ok(LockedFile { path, file: Some(file) }),
+            // The process that had the lock may have removed the file after it was opened here.
+            Ok(()) | Err(TryLockError::WouldBlock) => {
                 let text = format!("another process has the lock `{}`", path.display());
                 Err(io::Error::new(io::ErrorKind::WouldBlock, text))
             }

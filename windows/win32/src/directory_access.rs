@@ -103,11 +103,13 @@ const WELL_KNOWN: [(&str, &str); 6] = [
     ("S-1-5-32-547", "Power Users"),
 ];
 
-/// The access rights of a directory that matter: their bits, and what they allow (winnt.h).
+/// The access rights of a file or directory that matter: their bits, and what they allow (winnt.h).
 /// `GENERIC_WRITE` and `GENERIC_ALL` contain the first, `GENERIC_ALL` all of them.
-const RIGHTS: [(u32, &str); 3] = [
+const RIGHTS: [(u32, &str); 4] = [
     (FILE_ADD_FILE | GENERIC_WRITE | GENERIC_ALL, CREATE_FILES),
     (FILE_DELETE_CHILD | GENERIC_ALL, "delete files of others"),
+    // Another file or folder may take its name.
+    (DELETE | GENERIC_ALL, "delete it"),
     (WRITE_DAC | WRITE_OWNER | GENERIC_ALL, CHANGE_RIGHTS),
 ];
 
@@ -116,6 +118,7 @@ const CHANGE_RIGHTS: &str = "change the access rights";
 
 const FILE_ADD_FILE: u32 = 0x2;
 const FILE_DELETE_CHILD: u32 = 0x40;
+const DELETE: u32 = 0x1_0000;
 const WRITE_DAC: u32 = 0x4_0000;
 const WRITE_OWNER: u32 = 0x8_0000;
 const GENERIC_ALL: u32 = 0x1000_0000;

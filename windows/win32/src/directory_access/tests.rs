@@ -74,16 +74,17 @@ fn a_folder_below_drive_c_is_open_to_users() {
 
 #[test]
 fn each_right_that_matters_is_named_once() {
-    let all = "create files, delete files of others, change the access rights";
+    let all = "create files, delete files of others, delete it, change the access rights";
     for mask in [FULL, GENERIC_ALL] {
         let entries = [allow(mask, ALICE), allow(mask, ALICE)];
         assert_eq!(found(&entries), [format!("S-1-5-21-1-2-3-1001: {all}")]);
     }
     for (mask, rights) in [
-        (MODIFY, "create files"),
+        (MODIFY, "create files, delete it"),
         (WRITE, "create files"),
         (GENERIC_WRITE, "create files"),
         (FILE_DELETE_CHILD, "delete files of others"),
+        (DELETE, "delete it"),
         (WRITE_OWNER, CHANGE_RIGHTS),
     ] {
         assert_eq!(found(&[allow(mask, EVERYBODY)]), [format!("Everyone (S-1-1-0): {rights}")]);
@@ -124,7 +125,7 @@ fn a_condition_is_ignored_and_other_kinds_grant_nothing() {
 #[test]
 fn without_a_list_everyone_may_do_everything() {
     let writers = writers(&sid_bytes(SYSTEM), None).unwrap();
-    assert_eq!((writers.len(), writers[0].rights.len()), (1, 3));
+    assert_eq!((writers.len(), writers[0].rights.len()), (1, 4));
     assert_eq!(writers[0].account.as_str(), EVERYONE);
 }
 
@@ -132,7 +133,7 @@ fn without_a_list_everyone_may_do_everything() {
 fn an_owner_may_change_the_rights() {
     let list = acl(&[allow(MODIFY, ALICE)]);
     let writers = writers(&sid_bytes(ALICE), Some(&list)).unwrap();
-    let rights = vec![CHANGE_RIGHTS, "create files"];
+    let rights = vec![CHANGE_RIGHTS, "create files", "delete it"];
     let account = Sid("S-1-5-21-1-2-3-1001".to_owned());
     assert_eq!(writers, [Writer { account, rights, is_owner: true }]);
 }

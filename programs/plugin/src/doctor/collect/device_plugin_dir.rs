@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(open.status, Status::Warning);
         assert_eq!(
             open.what,
-            r"C:\var\lib\kubelet\device-plugins: S-1-5-21-7 may change the access rights; Everyone (S-1-1-0) may create files, delete files of others and change the access rights"
+            r"C:\var\lib\kubelet\device-plugins: S-1-5-21-7 may change the access rights; Everyone (S-1-1-0) may create files, delete files of others, delete it and change the access rights"
         );
         let hint = open.hint.unwrap();
         for command in [
