@@ -12,7 +12,6 @@ mod facts;
 mod finding;
 mod image;
 mod problem_codes;
-mod process;
 mod report;
 mod request;
 mod stop;
@@ -39,7 +38,7 @@ pub(crate) fn run(request: &Request) -> Result<ExitCode, Failure> {
     }
     let facts = collect::collect(request)?;
     let checks = evaluate::evaluate(&facts);
-    finish(&Report::new(Some(facts.snapshot), checks), request)
+    finish(&Report { snapshot: facts.snapshot, checks, ..Report::default() }, request)
 }
 
 /// Runs `verify`, which is `doctor --try`.

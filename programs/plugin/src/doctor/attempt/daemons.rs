@@ -15,7 +15,7 @@ use kubelet::testing::{KubeletDouble, Options};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::container::folder;
-use crate::doctor::finding::{Finding, Status, Subject, Value};
+use crate::doctor::finding::{Finding, Subject, millis};
 use crate::doctor::stop::Stop;
 
 pub(super) const SUBJECT: Subject = Subject("daemons");
@@ -30,27 +30,11 @@ const WATCHED: Duration = Duration::from_secs(2);
 const LOG_LINES: usize = 5;
 
 /// Tests daemons with the adapters of `inventory`, or of this host.
-pub(super) async fn run(inventory: Option<&Path>, stop: &Stop) -> Finding {
-    if !uds::is_supported() {
-        return SUBJECT.skipped("this host does not support AF_UNIX sockets");
-    }
-    let folder = match folder() {
-        Ok(folder) => folder,
-        Err(error) => {
-            let what = "cannot create a folder for the daemons";
-            return SUBJECT.finding(Status::Failed, what).detail([error.to_string()]);
-        }
-    };
+pub(super) async fn run(inventory: Option<&Path>, stop: &Stop) -> anyhow::Result<Finding> {
+    let folder = folder().context("cannot create a folder for the daemons")?;
     let daemons = Daemons { folder: folder.path(), inventory };
-    match stop.or(daemons.test()).await {
-        Ok(Ok(finding)) => finding,
-        // The error has no private data, which its cause may have.
-        Ok(Err(error)) => SUBJECT
-            .finding(Status::Failed, error.to_string())
-            .detail(error.source().map(ToString::to_string))
-            .detail(daemons.last_lines()),
-        Err(reason) => SUBJECT.unfinished(reason),
-    }
+    let tested = stop.or(daemons.test()).await?;
+    Ok(tested.unwrap_or_else(|error| SUBJECT.error(&error).detail(daemons.last_lines())))
 }
 
 /// Daemons with the same directory.
@@ -88,8 +72,8 @@ impl Daemons<'_> {
         replaced.ok().context("a daemon did not take over from one that was killed")?;
         let what = "two daemons served their resources, and a third one took over";
         Ok(SUBJECT.ok(what).measured([
-            ("listsReceivedMs", Value::Time(listed)),
-            ("takenOverMs", Value::Time(began.elapsed())),
+            ("listsReceivedMs", millis(listed)),
+            ("takenOverMs", millis(began.elapsed())),
         ]))
     }
 
