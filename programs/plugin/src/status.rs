@@ -92,11 +92,11 @@ struct Report {
     /// The paths of the sockets of daemons that wait until another daemon has ended.
     waiting_sockets: Vec<String>,
     /// Why the newest configuration is not active; the previous one is.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    rejected_configurations: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    rejected_configurations: BTreeSet<String>,
     /// What an administrator should know.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    notices: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    notices: BTreeSet<String>,
 }
 
 #[derive(Serialize)]
@@ -141,8 +141,6 @@ impl Report {
     ) -> Report {
         let mut report = Report::default();
         let mut resources: BTreeMap<String, ResourceStatus> = BTreeMap::new();
-        let (mut rejected, mut others) = (BTreeSet::new(), BTreeSet::new());
-        let mut outdated: Vec<OutdatedContainer> = Vec::new();
         for (socket, answer) in answers {
             let socket = socket.display().to_string();
             let status = match answer {
@@ -160,13 +158,9 @@ impl Report {
             if status.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
                 report.waiting_sockets.push(socket);
             }
-            rejected.insert(status.rejected_configuration);
-            others.extend(status.notices);
-            for container in status.outdated {
-                if !outdated.contains(&container) {
-                    outdated.push(container);
-                }
-            }
+            let rejected = Some(status.rejected_configuration).filter(|why| !why.is_empty());
+            report.rejected_configurations.extend(rejected);
+            report.notices.extend(status.outdated.iter().map(notice).chain(status.notices));
             for resource in status.resources {
                 let known = resources.get(&resource.name);
                 if known.is_none_or(|known| rank(known) < rank(&resource)) {
@@ -176,8 +170,6 @@ impl Report {
         }
         report.ready = !resources.is_empty() && resources.values().all(ResourceStatus::is_ready);
         report.resources = resources.values().map(View::of).collect();
-        report.rejected_configurations = rejected.into_iter().filter(|e| !e.is_empty()).collect();
-        report.notices = notices(&outdated, others);
         report
     }
 }
@@ -217,20 +209,13 @@ fn lines(report: &Report) -> String {
     text
 }
 
-/// What an administrator should know: the containers that use a driver which was replaced, and the
-/// other notices.
-fn notices(
-    outdated: &[OutdatedContainer],
-    others: impl IntoIterator<Item = String>,
-) -> Vec<String> {
-    let outdated = outdated.iter().map(|outdated| {
-        let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
-        format!(
-            "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
-             was replaced by {now}; delete the pod"
-        )
-    });
-    outdated.chain(others).collect()
+/// Names a container that uses a driver which was replaced.
+fn notice(outdated: &OutdatedContainer) -> String {
+    let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
+    format!(
+        "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
+         was replaced by {now}; delete the pod"
+    )
 }
 
 fn line(resource: &View) -> String {
