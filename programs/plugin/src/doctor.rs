@@ -27,28 +27,20 @@ pub(crate) use collect::node_software;
 use report::Report;
 pub(crate) use request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
 
-/// Runs `doctor`.
-pub(crate) fn run(request: &Request) -> Result<ExitCode, Failure> {
-    if request.tries {
-        return verify(request);
-    }
-    if !request.skip.is_empty() || request.wait_for_event.is_some() || request.image.is_some() {
-        let error = anyhow!("`--skip`, `--wait-for-event` and `--image` are for what is tried");
-        return Err(Failure::usage(error).hint("add `--try`"));
-    }
-    let facts = collect::collect(request)?;
-    let checks = evaluate::evaluate(&facts);
-    finish(&Report { snapshot: facts.snapshot, checks, ..Report::default() }, request)
-}
-
-/// Runs `verify`, which is `doctor --try`.
-pub(crate) fn verify(request: &Request) -> Result<ExitCode, Failure> {
-    let report = event_loop::build()?
-        .block_on(async { attempt::attempt(request, signals::shutdown_signal()?).await })?;
-    finish(&report, request)
-}
-
-fn finish(report: &Report, request: &Request) -> Result<ExitCode, Failure> {
+/// Runs `doctor`, or `verify`, which `tries` what the daemon needs.
+pub(crate) fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
+    let report = if tries || request.tries {
+        event_loop::build()?
+            .block_on(async { attempt::attempt(request, signals::shutdown_signal()?).await })?
+    } else {
+        if !request.skip.is_empty() || request.wait_for_event.is_some() || request.image.is_some() {
+            let error = anyhow!("`--skip`, `--wait-for-event` and `--image` are for what is tried");
+            return Err(Failure::usage(error).hint("add `--try`"));
+        }
+        let facts = collect::collect(request)?;
+        let checks = evaluate::evaluate(&facts);
+        Report { snapshot: facts.snapshot, checks, ..Report::default() }
+    };
     report.print(request.output)?;
     Ok(report.exit_code())
 }

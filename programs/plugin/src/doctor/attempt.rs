@@ -38,6 +38,15 @@ pub(crate) async fn attempt(
         node::cli::open_host(inventory)?;
     }
     let (interrupted, interruption) = watch::channel(false);
+    let config = request.configuration();
+    let attempt = Attempt {
+        request,
+        interrupted: interruption,
+        directory: request.directory(config.as_ref().ok()),
+        config,
+        checks: Vec::new(),
+        snapshot: None,
+    };
     let interrupting = async {
         let signal = interrupt.await;
         tracing::warn!(signal, "interrupted; removing what was created");
@@ -46,7 +55,7 @@ pub(crate) async fn attempt(
     };
     tokio::select! {
         biased;
-        report = Attempt::new(request, interruption).run() => Ok(report),
+        report = attempt.run() => Ok(report),
         never = interrupting => never,
     }
 }
@@ -62,19 +71,7 @@ struct Attempt<'r> {
     snapshot: Option<HostSnapshot>,
 }
 
-impl<'r> Attempt<'r> {
-    fn new(request: &'r Request, interrupted: watch::Receiver<bool>) -> Attempt<'r> {
-        let config = request.configuration();
-        Attempt {
-            request,
-            interrupted,
-            directory: request.directory(config.as_ref().ok()),
-            config,
-            checks: Vec::new(),
-            snapshot: None,
-        }
-    }
-
+impl Attempt<'_> {
     /// Runs each step, which may take this many seconds. A live host has programs that may hang.
     async fn run(mut self) -> Report {
         let mut findings = Vec::new();

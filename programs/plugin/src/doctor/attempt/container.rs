@@ -82,9 +82,12 @@ pub(super) async fn run(
         let name = format!("directx-verify-{}-{number}", std::process::id());
         findings.push(bench.test(&plan, &name, &program).await.of(object.as_str()));
         if let Some(check) = &check {
-            let finding = match visibility::reason_to_skip(&plan) {
-                Some(skipped) => skipped,
-                None => bench.test(&plan, &format!("{name}-visible"), check).await,
+            let finding = if plan.envs.keys().any(|name| name.starts_with(visibility::VARIABLE)) {
+                bench.test(&plan, &format!("{name}-visible"), check).await
+            } else {
+                SUBJECT
+                    .skipped("the container gets no variables with its devices")
+                    .hint("set `environmentHints: true` in the configuration")
             };
             findings.push(finding.of(format!("{object}, directx-visible")));
         }
@@ -154,7 +157,7 @@ impl Bench<'_> {
         if !is_left {
             return finding;
         }
-        let command = self.ctr.delete_command(name);
+        let command = ctr::display(&self.ctr.with_options(&["containers", "delete", name]));
         finding
             .detail([format!("the container {name} could not be removed")])
             .hint(format!("remove the container with `{command}`"))

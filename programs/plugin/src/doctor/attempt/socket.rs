@@ -2,10 +2,11 @@
 //! needs them.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use tempfile::TempPath;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep};
 use uds::{Identity, UnixListener, UnixStream, connect};
@@ -26,21 +27,12 @@ const MESSAGE_LENGTH: usize = 64 * 1024;
 /// Tests sockets in `directory`. The socket is removed whatever happens.
 pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding> {
     let millis = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
-    let socket = SocketFile(directory.join(format!("verify-{millis}.sock")));
-    let tested = stop.or(test(directory, &socket.0)).await?;
+    // Removes the file when it is dropped; usually the test has removed it.
+    let socket = TempPath::try_from_path(directory.join(format!("verify-{millis}.sock")))?;
+    let tested = stop.or(test(directory, &socket)).await?;
     Ok(tested.unwrap_or_else(|error| {
         SUBJECT.error(&error).detail([format!("directory: {}", directory.display())])
     }))
-}
-
-/// A socket's file, which is removed when this is dropped.
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // Usually the test has removed it.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {

@@ -76,16 +76,12 @@ impl Ctr {
         listed.status.success().then(exists)
     }
 
-    /// The command that removes a container, for a reader.
-    pub(super) fn delete_command(&self, name: &str) -> String {
-        display(&self.with_options(&["containers", "delete", name]))
-    }
-
     async fn command(&self, arguments: &[&str]) -> Result<io::Result<Output>, Reason> {
         self.run(&self.with_options(arguments), &Stop::only_after(REMOVE_LIMIT)).await
     }
 
-    fn with_options(&self, arguments: &[&str]) -> Vec<String> {
+    /// The arguments of a command, after the options of every command.
+    pub(super) fn with_options(&self, arguments: &[&str]) -> Vec<String> {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned());
         self.options.iter().cloned().chain(arguments).collect()
     }

@@ -1,13 +1,9 @@
 //! What `directx-visible --check` finds in a container.
 
-use devices::Plan;
 use serde::Deserialize;
 
 use super::SUBJECT;
 use crate::doctor::finding::Finding;
-
-/// The variables that the program reads begin with it.
-const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 
 /// What `directx-visible --check --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
@@ -26,16 +22,8 @@ struct Row {
     filtered: serde_json::Value,
 }
 
-/// The finding without a check: the program does not know the devices of such a container.
-pub(super) fn reason_to_skip(plan: &Plan) -> Option<Finding> {
-    let is_known = plan.envs.keys().any(|name| name.starts_with(VARIABLE));
-    let skipped = || {
-        SUBJECT
-            .skipped("the container gets no variables with its devices")
-            .hint("set `environmentHints: true` in the configuration")
-    };
-    (!is_known).then(skipped)
-}
+/// The variables that the program reads begin with it.
+pub(super) const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 
 /// Judges what the program printed; `None` if that is no report.
 pub(super) fn judge(text: &str) -> Option<Finding> {
