@@ -4,7 +4,6 @@
 //! daemon that hangs or was killed as well as one that waits for the kubelet.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -175,15 +174,11 @@ impl Report {
 }
 
 fn text(report: &Report, directory: &Path) -> String {
-    let mut text = String::new();
+    let mut text = lines(report);
     if report.resources.is_empty() && report.busy_sockets.is_empty() {
-        let _ = writeln!(text, "no daemon responds in {}", directory.display());
+        text.insert_str(0, &format!("no daemon responds in {}\n", directory.display()));
     }
-    for socket in &report.busy_sockets {
-        let limit = ANSWER_LIMIT.as_secs_f64();
-        let _ = writeln!(text, "busy: the daemon at {socket} did not answer within {limit:.1} s");
-    }
-    text + &lines(report)
+    text
 }
 
 /// The lines of a daemon's status, as the readiness page shows them.
@@ -194,19 +189,21 @@ pub(crate) fn status_lines(report: StatusReport) -> String {
 }
 
 fn lines(report: &Report) -> String {
-    let mut text: String = report.resources.iter().map(line).collect();
-    for socket in &report.waiting_sockets {
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(text, "waiting: the daemon at {socket} waits until another one has ended");
-    }
-    for error in &report.rejected_configurations {
+    let limit = ANSWER_LIMIT.as_secs_f64();
+    let busy = report
+        .busy_sockets
+        .iter()
+        .map(|socket| format!("busy: the daemon at {socket} did not answer within {limit:.1} s\n"));
+    let waiting = report.waiting_sockets.iter().map(|socket| {
+        format!("waiting: the daemon at {socket} waits until another one has ended\n")
+    });
+    let rejected = report.rejected_configurations.iter().map(|error| {
         let error = printable(error);
-        let _ = writeln!(text, "configuration rejected, the previous one is active: {error}");
-    }
-    for notice in &report.notices {
-        let _ = writeln!(text, "{}", printable(notice));
-    }
-    text
+        format!("configuration rejected, the previous one is active: {error}\n")
+    });
+    let notices = report.notices.iter().map(|notice| format!("{}\n", printable(notice)));
+    let resources = report.resources.iter().map(line);
+    busy.chain(resources).chain(waiting).chain(rejected).chain(notices).collect()
 }
 
 /// Names a container that uses a driver which was replaced.
@@ -219,19 +216,15 @@ fn notice(outdated: &OutdatedContainer) -> String {
 }
 
 fn line(resource: &View) -> String {
-    let mut text = String::new();
-    let _ = write!(text, "{}: {}", printable(&resource.name), resource.state);
-    if resource.waiting_ms > 0 {
-        let _ = write!(text, " for {} s", resource.waiting_ms / 1000);
-    }
-    if !resource.last_error.is_empty() {
-        let _ = write!(text, ": {}", printable(&resource.last_error));
-    }
-    if !resource.pending.is_empty() {
-        let _ = write!(text, "; {}", printable(&resource.pending));
-    }
-    text.push('\n');
-    text
+    let View { name, state, waiting_ms, .. } = resource;
+    let waiting =
+        if *waiting_ms > 0 { format!(" for {} s", waiting_ms / 1000) } else { String::new() };
+    let after = |mark: &str, text: &str| match text {
+        "" => String::new(),
+        text => format!("{mark} {}", printable(text)),
+    };
+    let (error, pending) = (after(":", &resource.last_error), after(";", &resource.pending));
+    format!("{}: {state}{waiting}{error}{pending}\n", printable(name))
 }
 
 #[cfg(test)]
