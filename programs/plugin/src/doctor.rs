@@ -28,10 +28,20 @@ use report::Report;
 pub(crate) use request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
 
 /// Runs `doctor`, or `verify`, which `tries` what the daemon needs.
+///
+/// # Errors
+/// The inventory cannot be read, or there is none and this host has no DirectX devices.
 pub(crate) fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
+    let inventory = request.input.inventory.as_deref();
+    // A Windows host that cannot be read is a finding.
+    if inventory.is_some() || !cfg!(windows) {
+        node::cli::open_host(inventory)?;
+    }
     let report = if tries || request.tries {
-        event_loop::build()?
-            .block_on(async { attempt::attempt(request, signals::shutdown_signal()?).await })?
+        event_loop::build()?.block_on(async {
+            let interrupt = signals::shutdown_signal()?;
+            Ok::<_, Failure>(attempt::attempt(request, interrupt).await)
+        })?
     } else {
         if !request.skip.is_empty() || request.wait_for_event.is_some() || request.image.is_some() {
             let error = anyhow!("`--skip`, `--wait-for-event` and `--image` are for what is tried");

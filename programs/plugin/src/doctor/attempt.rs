@@ -25,18 +25,10 @@ use crate::doctor::{collect, evaluate};
 
 /// Looks at a node and tries it. When `interrupt` completes, the step that runs cleans up and ends,
 /// and the others are skipped.
-///
-/// # Errors
-/// The inventory cannot be read, or there is none and this host has no DirectX devices.
 pub(crate) async fn attempt(
     request: &Request,
     interrupt: impl Future<Output = &'static str>,
-) -> Result<Report, Failure> {
-    let inventory = request.input.inventory.as_deref();
-    // A Windows host that cannot be read is a finding.
-    if inventory.is_some() || !cfg!(windows) {
-        node::cli::open_host(inventory)?;
-    }
+) -> Report {
     let (interrupted, interruption) = watch::channel(false);
     let config = request.configuration();
     let attempt = Attempt {
@@ -55,7 +47,7 @@ pub(crate) async fn attempt(
     };
     tokio::select! {
         biased;
-        report = attempt.run() => Ok(report),
+        report = attempt.run() => report,
         never = interrupting => never,
     }
 }
@@ -174,4 +166,10 @@ impl Attempt<'_> {
             ("notChecked", count(Status::Skipped).into()),
         ]))
     }
+}
+
+/// The lines of a program's output that a report contains.
+fn last_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(20)..].iter().map(ToString::to_string).collect()
 }

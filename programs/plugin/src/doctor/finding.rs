@@ -72,9 +72,7 @@ impl Subject {
     pub(crate) const VISIBILITY: Subject = Subject("visibility");
     /// NVIDIA's management library.
     pub(crate) const NVML: Subject = Subject("nvml");
-}
 
-impl Subject {
     pub(crate) fn finding(self, status: Status, what: impl Into<String>) -> Finding {
         Finding {
             subject: self,

@@ -22,7 +22,7 @@ use devices::{
 };
 use node::cli::Failure;
 
-use super::discovery;
+use super::{discovery, last_lines};
 use crate::advertised_resource::plan_on_this_machine;
 use crate::doctor::finding::{Finding, Status, Subject, millis};
 use crate::doctor::request::Request;
@@ -35,9 +35,6 @@ pub(super) const SUBJECT: Subject = Subject("container");
 
 /// How many seconds one container may take: Windows unpacks layers on the first start.
 pub(super) const SECONDS: u64 = 300;
-
-/// How many lines of a container's output a report contains.
-const OUTPUT_LINES: usize = 20;
 
 /// Tests a container for one device and one for all devices of each resource.
 pub(super) async fn run(
@@ -189,10 +186,4 @@ impl Bench<'_> {
         };
         SUBJECT.finding(status, what).detail(last_lines(&stdout))
     }
-}
-
-fn last_lines(text: &str) -> Vec<String> {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let start = lines.len().saturating_sub(OUTPUT_LINES);
-    lines[start..].iter().map(|line| (*line).to_owned()).collect()
 }
