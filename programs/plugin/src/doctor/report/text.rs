@@ -14,11 +14,11 @@ const INDENT: usize = 32;
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     let Some(steps) = &report.steps else {
-        write_findings(&mut text, &report.checks, Status::verdict);
+        // Writing to a String cannot fail, here and below.
+        let _ = write_findings(&mut text, &report.checks, Status::verdict);
         return text;
     };
     for (_, name, version) in versions(&report.snapshot) {
-        // Writing to a String cannot fail, here and below.
         let _ = writeln!(text, "{name:22}{}", printable(&version));
     }
     for [description, _, driver, _, health] in devices(&report.snapshot) {
@@ -26,35 +26,34 @@ pub(super) fn text(report: &Report) -> String {
         let _ = writeln!(text, "{:22}{description}, driver {driver}, {health}", "device");
     }
     text.push('\n');
-    write_findings(&mut text, steps, Status::result);
+    let _ = write_findings(&mut text, steps, Status::result);
     text
 }
 
-fn write_findings(text: &mut String, findings: &[Finding], name: fn(Status) -> &'static str) {
+/// A line for each finding, and below it what was measured, the details and the hint.
+fn write_findings(
+    text: &mut String,
+    findings: &[Finding],
+    name: fn(Status) -> &'static str,
+) -> std::fmt::Result {
     for finding in findings {
-        let _ = write_finding(text, finding, name(finding.status));
+        let (style, subject) = (style(finding.status), finding.subject.0);
+        let (name, sentence) = (name(finding.status), finding.sentence());
+        let sentence = printable_line(&sentence);
+        writeln!(text, "{style}{name:11}\x1b[0m  {subject:17}  {sentence}")?;
+        if !finding.measurements.is_empty() {
+            writeln!(text, "{:INDENT$}{}", "", measured(finding))?;
+        }
+        for detail in &finding.details {
+            // The output of a program, or a command line, which may be long.
+            let line = detail.replace('\n', " ");
+            writeln!(text, "{:INDENT$}{}", "", printable_lines(&line))?;
+        }
+        if let Some(hint) = &finding.hint {
+            writeln!(text, "{:INDENT$}-> {}", "", printable_line(hint))?;
+        }
     }
-    let _ = writeln!(text, "\n{}", counted(findings, name));
-}
-
-/// A line for a finding, and below it what was measured, the details and the hint.
-fn write_finding(text: &mut String, finding: &Finding, status: &str) -> std::fmt::Result {
-    let (style, subject) = (style(finding.status), finding.subject.0);
-    let sentence = finding.sentence();
-    let sentence = printable_line(&sentence);
-    writeln!(text, "{style}{status:11}\x1b[0m  {subject:17}  {sentence}")?;
-    if !finding.measurements.is_empty() {
-        writeln!(text, "{:INDENT$}{}", "", measured(finding))?;
-    }
-    for detail in &finding.details {
-        // The output of a program, or a command line, which may be long.
-        let line = detail.replace('\n', " ");
-        writeln!(text, "{:INDENT$}{}", "", printable_lines(&line))?;
-    }
-    if let Some(hint) = &finding.hint {
-        writeln!(text, "{:INDENT$}-> {}", "", printable_line(hint))?;
-    }
-    Ok(())
+    writeln!(text, "\n{}", counted(findings, name))
 }
 
 const fn style(status: Status) -> &'static str {
