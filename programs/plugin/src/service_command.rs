@@ -12,8 +12,8 @@ use clap::{Args, Parser, Subcommand};
 use node::cli::Failure;
 use win32::directory_access::{Writer, directory_writers, restriction};
 
-use crate::serve::ServeArguments;
-use node::daemon::logging::{LogArguments, LogDestination};
+use crate::command_line::{Command, CommandLine};
+use node::daemon::logging::LogDestination;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -66,22 +66,10 @@ struct ServeOptions {
     options: Vec<OsString>,
 }
 
-/// The command line of `serve`, as the service gets it.
-#[derive(Parser, Debug)]
-#[command(name = "directx-device-plugin serve")]
-struct ServeCommandLine {
-    #[command(flatten)]
-    serve: ServeArguments,
-    #[command(flatten)]
-    logs: LogArguments,
-}
-
-impl ServeCommandLine {
-    /// Parses the options. Exits like every command with wrong ones.
-    fn parse(options: &[OsString]) -> ServeCommandLine {
-        let program = OsString::from("directx-device-plugin serve");
-        Self::parse_from([program].iter().chain(options))
-    }
+/// The command line of `serve` with these options. Exits like every command with wrong ones.
+fn serve_command_line(options: &[OsString]) -> CommandLine {
+    let command = ["directx-device-plugin", "serve"].map(OsString::from);
+    CommandLine::parse_from(command.iter().chain(options))
 }
 
 impl ServiceArguments {
@@ -105,7 +93,9 @@ pub(crate) fn run(arguments: ServiceArguments) -> Result<(), Failure> {
 
 /// Checks the options and installs the service.
 fn install(options: &[OsString], force: bool) -> Result<(), Failure> {
-    let serve = ServeCommandLine::parse(options).serve;
+    let Command::Serve(serve) = serve_command_line(options).command else {
+        unreachable!("the command is `serve`");
+    };
     check_paths(&serve.paths())?;
     let log_file = match serve.log_destination() {
         LogDestination::File(_) => None,
@@ -194,9 +184,8 @@ mod system {
     use node::cli::Failure;
     use win32::service::{self, NewService, Outcome, ServiceError};
 
-    use super::{NAME, ServeCommandLine};
-    use crate::{launcher_folder, serve};
-    use node::daemon::logging::{self, LogLevel};
+    use super::{NAME, serve_command_line};
+    use crate::launcher_folder;
     use node::daemon::signals;
 
     pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
@@ -235,19 +224,11 @@ mod system {
 
     pub(super) fn run(options: Vec<OsString>) -> Result<(), Failure> {
         let main = move || {
-            let ended = node::cli::run(move || serve(&options));
+            let ended = node::cli::run(move || crate::run(serve_command_line(&options)));
             if ended == ExitCode::SUCCESS { Outcome::Stopped } else { Outcome::Failed }
         };
         service::run(NAME, main, signals::request_service_stop)
             .map_err(|error| failure(error, "cannot run as a service"))
-    }
-
-    /// Runs the daemon with `options` in the process that the service manager started.
-    fn serve(options: &[OsString]) -> Result<ExitCode, Failure> {
-        let ServeCommandLine { serve, logs } = ServeCommandLine::parse(options);
-        let _flush = logging::start(&logs, LogLevel::Info, &serve.log_destination())?;
-        serve::run(serve)?;
-        Ok(ExitCode::SUCCESS)
     }
 
     fn failure(error: ServiceError, what: &'static str) -> Failure {
@@ -325,7 +306,7 @@ mod tests {
         );
         assert_eq!(launch_arguments(&[], None), ["service", "run", "--"]);
         let options = &with_default[3..];
-        let LogDestination::File(log) = ServeCommandLine::parse(options).serve.log_destination()
+        let Some(LogDestination::File(log)) = serve_command_line(options).command.log_destination()
         else {
             panic!("no log file");
         };
