@@ -88,7 +88,7 @@ impl Command {
     pub(crate) fn log_destination(&self) -> Option<LogDestination> {
         match self {
             Command::Serve(arguments) => Some(arguments.log_destination()),
-            Command::Service(_) => None,
+            Command::Service(arguments) => arguments.log_destination(),
             _ => Some(LogDestination::Stderr),
         }
     }

@@ -12,7 +12,6 @@ mod facts;
 mod finding;
 mod image;
 mod problem_codes;
-mod process;
 mod report;
 mod request;
 mod stop;
@@ -28,28 +27,30 @@ pub(crate) use collect::node_software;
 use report::Report;
 pub(crate) use request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
 
-/// Runs `doctor`.
-pub(crate) fn run(request: &Request) -> Result<ExitCode, Failure> {
-    if request.tries {
-        return verify(request);
+/// Runs `doctor`, or `verify`, which `tries` what the daemon needs.
+///
+/// # Errors
+/// The inventory cannot be read, or there is none and this host has no DirectX devices.
+pub(crate) fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
+    let inventory = request.input.inventory.as_deref();
+    // A Windows host that cannot be read is a finding.
+    if inventory.is_some() || !cfg!(windows) {
+        node::cli::open_host(inventory)?;
     }
-    if !request.skip.is_empty() || request.wait_for_event.is_some() || request.image.is_some() {
-        let error = anyhow!("`--skip`, `--wait-for-event` and `--image` are for what is tried");
-        return Err(Failure::usage(error).hint("add `--try`"));
-    }
-    let facts = collect::collect(request)?;
-    let checks = evaluate::evaluate(&facts);
-    finish(&Report::new(Some(facts.snapshot), checks), request)
-}
-
-/// Runs `verify`, which is `doctor --try`.
-pub(crate) fn verify(request: &Request) -> Result<ExitCode, Failure> {
-    let report = event_loop::build()?
-        .block_on(async { attempt::attempt(request, signals::shutdown_signal()?).await })?;
-    finish(&report, request)
-}
-
-fn finish(report: &Report, request: &Request) -> Result<ExitCode, Failure> {
+    let report = if tries || request.tries {
+        event_loop::build()?.block_on(async {
+            let interrupt = signals::shutdown_signal()?;
+            Ok::<_, Failure>(attempt::attempt(request, interrupt).await)
+        })?
+    } else {
+        if !request.skip.is_empty() || request.wait_for_event.is_some() || request.image.is_some() {
+            let error = anyhow!("`--skip`, `--wait-for-event` and `--image` are for what is tried");
+            return Err(Failure::usage(error).hint("add `--try`"));
+        }
+        let facts = collect::collect(request)?;
+        let checks = evaluate::evaluate(&facts);
+        Report { snapshot: facts.snapshot, checks, ..Report::default() }
+    };
     report.print(request.output)?;
     Ok(report.exit_code())
 }

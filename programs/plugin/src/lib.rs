@@ -68,14 +68,14 @@ fn run(line: CommandLine) -> Result<ExitCode, Failure> {
         None => None,
     };
     match line.command {
-        Command::Doctor(arguments) => return doctor::run(&arguments),
-        Command::Verify(arguments) => return doctor::verify(&arguments),
+        Command::Doctor(arguments) => return doctor::run(&arguments, false),
+        Command::Verify(arguments) => return doctor::run(&arguments, true),
         Command::Status(arguments) => return status::run(&arguments),
         Command::Simulate(arguments) => return simulate::run(&arguments),
-        Command::Service(arguments) => return service_command::run(&arguments, &line.logs),
         Command::Serve(arguments) => serve::run(arguments),
         Command::Devices(arguments) => list_devices::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
+        Command::Service(arguments) => service_command::run(arguments),
         Command::Completions { shell } => {
             node::cli::write_completions(shell, CommandLine::command())
         }

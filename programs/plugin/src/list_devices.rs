@@ -122,15 +122,8 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
     }
     let memory = device.dedicated_memory_mib.map(|mib| format!("{mib} MiB"));
     row("Memory", &memory.unwrap_or_default())?;
-    let functions = [(device.display, "display"), (device.compute, "compute")];
-    let supported: Vec<&str> =
-        functions.iter().filter(|(yes, _)| *yes).map(|(_, name)| *name).collect();
-    row("Supports", &supported.join(", "))?;
-    let health = match device.health {
-        Health::Healthy => "healthy".to_owned(),
-        Health::Unhealthy(reason) => format!("unhealthy: {reason}"),
-    };
-    row("Health", &health)?;
+    row("Supports", &supports(device))?;
+    row("Health", &health(device))?;
     let files = &device.runtime_files;
     row(
         "Runtime files",
@@ -141,4 +134,19 @@ fn write_device(text: &mut String, device: &Device) -> std::fmt::Result {
         writeln!(text, "  ignored: {}", printable_display(line))?;
     }
     writeln!(text)
+}
+
+/// The interfaces of a device, for people.
+pub(crate) fn supports(device: &Device) -> String {
+    let functions = [(device.display, "display"), (device.compute, "compute")];
+    let supported = functions.iter().filter(|(yes, _)| *yes).map(|(_, name)| *name);
+    supported.collect::<Vec<_>>().join(", ")
+}
+
+/// The health of a device, for people.
+pub(crate) fn health(device: &Device) -> String {
+    match device.health {
+        Health::Healthy => "healthy".to_owned(),
+        Health::Unhealthy(reason) => format!("unhealthy: {reason}"),
+    }
 }

@@ -6,17 +6,14 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use node::cli::Failure;
-use win32::directory_access::{Writer, restriction};
+use win32::directory_access::{Writer, directory_writers, restriction};
 
-#[cfg(windows)]
-use crate::serve;
-use crate::serve::ServeArguments;
-use node::daemon::logging::{self, LogArguments, LogDestination, LogLevel};
+use crate::command_line::{Command, CommandLine};
+use node::daemon::logging::LogDestination;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,9 +27,6 @@ Examples:
 
 The service runs as LocalSystem, starts with Windows, and is restarted when it fails. It logs to
 the file of `--log-file`, by default %SystemRoot%\\Logs\\directx-device-plugin.log.";
-
-/// The option of `serve` with the kubelet's directory.
-const DEVICE_PLUGIN_DIR: &str = "--device-plugin-dir";
 
 /// The service manager's name for the service.
 #[cfg(windows)]
@@ -72,47 +66,36 @@ struct ServeOptions {
     options: Vec<OsString>,
 }
 
-/// The command line of `serve`, as the service gets it.
-#[derive(Parser, Debug)]
-#[command(name = "directx-device-plugin serve")]
-struct ServeCommandLine {
-    #[command(flatten)]
-    serve: ServeArguments,
-    #[command(flatten)]
-    logs: LogArguments,
+/// The command line of `serve` with these options. Exits like every command with wrong ones.
+fn serve_command_line(options: &[OsString]) -> CommandLine {
+    let command = ["directx-device-plugin", "serve"].map(OsString::from);
+    CommandLine::parse_from(command.iter().chain(options))
 }
 
-impl ServeCommandLine {
-    /// Parses the options. Exits like every command with wrong ones.
-    fn parse(options: &[OsString]) -> ServeCommandLine {
-        let program = OsString::from("directx-device-plugin serve");
-        let command = Self::command();
-        let matches = command.get_matches_from([program].iter().chain(options));
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+impl ServiceArguments {
+    /// Where log lines go; `None` for the daemon, which logs where its own options say.
+    pub(crate) fn log_destination(&self) -> Option<LogDestination> {
+        match self.command {
+            ServiceCommand::Run(_) => None,
+            ServiceCommand::Install(_) | ServiceCommand::Uninstall => Some(LogDestination::Stderr),
+        }
     }
 }
 
 /// Runs the command.
-pub(crate) fn run(arguments: &ServiceArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
-    // The daemon logs where its own options say.
-    let log = || logging::start(logs, LogLevel::Warn, &LogDestination::Stderr);
-    match &arguments.command {
-        ServiceCommand::Install(InstallOptions { force, serve }) => {
-            let _flush = log()?;
-            install(&serve.options, *force)?;
-        }
-        ServiceCommand::Uninstall => {
-            let _flush = log()?;
-            system::uninstall()?;
-        }
-        ServiceCommand::Run(serve) => system::run(serve.options.clone())?,
+pub(crate) fn run(arguments: ServiceArguments) -> Result<(), Failure> {
+    match arguments.command {
+        ServiceCommand::Install(InstallOptions { force, serve }) => install(&serve.options, force),
+        ServiceCommand::Uninstall => system::uninstall(),
+        ServiceCommand::Run(serve) => system::run(serve.options),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Checks the options and installs the service.
 fn install(options: &[OsString], force: bool) -> Result<(), Failure> {
-    let serve = ServeCommandLine::parse(options).serve;
+    let Command::Serve(serve) = serve_command_line(options).command else {
+        unreachable!("the command is `serve`");
+    };
     check_paths(&serve.paths())?;
     let log_file = match serve.log_destination() {
         LogDestination::File(_) => None,
@@ -121,21 +104,13 @@ fn install(options: &[OsString], force: bool) -> Result<(), Failure> {
     if !force {
         let mut used: Vec<PathBuf> = std::env::current_exe().into_iter().collect();
         // `doctor` reports who may write to the kubelet's directory.
-        let options = serve.paths().into_iter().filter(|(option, _)| *option != DEVICE_PLUGIN_DIR);
+        let options =
+            serve.paths().into_iter().filter(|(option, _)| *option != "--device-plugin-dir");
         used.extend(options.map(|(_, path)| path.to_owned()).chain(log_file.clone()));
-        check_writers(&used, system::writers)?;
+        check_writers(&used, directory_writers)?;
     }
     serve.prepare()?;
     system::install(launch_arguments(options, log_file))
-}
-
-/// Runs the daemon with `options` in the process that the service manager started.
-#[cfg(windows)]
-fn serve(options: &[OsString]) -> Result<ExitCode, Failure> {
-    let ServeCommandLine { serve, logs } = ServeCommandLine::parse(options);
-    let _flush = logging::start(&logs, LogLevel::Info, &serve.log_destination())?;
-    serve::run(serve)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The arguments with which Windows starts this program.
@@ -161,12 +136,9 @@ fn check_paths(paths: &[(&'static str, &Path)]) -> Result<(), Failure> {
         return Ok(());
     };
     let what = format!("`{option} {}` is not an absolute path", path.display());
-    let hint = match std::path::absolute(path) {
-        Ok(absolute) => {
-            format!("services start in another directory; use `{option} {}`", absolute.display())
-        }
-        Err(_) => "services start in another directory; use an absolute path".to_owned(),
-    };
+    let absolute = std::path::absolute(path).unwrap_or_default();
+    let absolute = absolute.display();
+    let hint = format!("services start in another directory; use `{option} {absolute}`");
     Err(Failure::usage(anyhow!(what)).hint(hint))
 }
 
@@ -206,16 +178,15 @@ mod system {
     //! Windows.
 
     use std::ffi::OsString;
+    use std::process::ExitCode;
 
     use anyhow::Context as _;
     use node::cli::Failure;
     use win32::service::{self, NewService, Outcome, ServiceError};
 
-    use super::{NAME, serve};
+    use super::{NAME, serve_command_line};
     use crate::launcher_folder;
     use node::daemon::signals;
-
-    pub(super) use win32::directory_access::directory_writers as writers;
 
     pub(super) fn install(arguments: Vec<OsString>) -> Result<(), Failure> {
         let program = std::env::current_exe()
@@ -253,12 +224,8 @@ mod system {
 
     pub(super) fn run(options: Vec<OsString>) -> Result<(), Failure> {
         let main = move || {
-            let ended = node::cli::run(move || serve(&options));
-            if ended == std::process::ExitCode::SUCCESS {
-                Outcome::Stopped
-            } else {
-                Outcome::Failed
-            }
+            let ended = node::cli::run(move || crate::run(serve_command_line(&options)));
+            if ended == ExitCode::SUCCESS { Outcome::Stopped } else { Outcome::Failed }
         };
         service::run(NAME, main, signals::request_service_stop)
             .map_err(|error| failure(error, "cannot run as a service"))
@@ -301,17 +268,8 @@ mod system {
     //! Systems without the Windows service manager.
 
     use std::ffi::OsString;
-    use std::io;
-    use std::path::Path;
 
     use node::cli::Failure;
-    use win32::directory_access::Writer;
-
-    /// Access rights matter where the service can be installed.
-    #[expect(clippy::unnecessary_wraps, reason = "as on Windows")]
-    pub(super) fn writers(_: &Path) -> io::Result<Vec<Writer>> {
-        Ok(Vec::new())
-    }
 
     pub(super) fn install(_arguments: Vec<OsString>) -> Result<(), Failure> {
         Err(unsupported())
@@ -348,7 +306,7 @@ mod tests {
         );
         assert_eq!(launch_arguments(&[], None), ["service", "run", "--"]);
         let options = &with_default[3..];
-        let LogDestination::File(log) = ServeCommandLine::parse(options).serve.log_destination()
+        let Some(LogDestination::File(log)) = serve_command_line(options).command.log_destination()
         else {
             panic!("no log file");
         };

@@ -4,7 +4,6 @@
 //! daemon that hangs or was killed as well as one that waits for the kubelet.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -92,11 +91,11 @@ struct Report {
     /// The paths of the sockets of daemons that wait until another daemon has ended.
     waiting_sockets: Vec<String>,
     /// Why the newest configuration is not active; the previous one is.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    rejected_configurations: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    rejected_configurations: BTreeSet<String>,
     /// What an administrator should know.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    notices: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    notices: BTreeSet<String>,
 }
 
 #[derive(Serialize)]
@@ -141,8 +140,6 @@ impl Report {
     ) -> Report {
         let mut report = Report::default();
         let mut resources: BTreeMap<String, ResourceStatus> = BTreeMap::new();
-        let (mut rejected, mut others) = (BTreeSet::new(), BTreeSet::new());
-        let mut outdated: Vec<OutdatedContainer> = Vec::new();
         for (socket, answer) in answers {
             let socket = socket.display().to_string();
             let status = match answer {
@@ -160,13 +157,9 @@ impl Report {
             if status.resources.iter().any(|r| r.phase() == Phase::WaitingForOtherDaemon) {
                 report.waiting_sockets.push(socket);
             }
-            rejected.insert(status.rejected_configuration);
-            others.extend(status.notices);
-            for container in status.outdated {
-                if !outdated.contains(&container) {
-                    outdated.push(container);
-                }
-            }
+            let rejected = Some(status.rejected_configuration).filter(|why| !why.is_empty());
+            report.rejected_configurations.extend(rejected);
+            report.notices.extend(status.outdated.iter().map(notice).chain(status.notices));
             for resource in status.resources {
                 let known = resources.get(&resource.name);
                 if known.is_none_or(|known| rank(known) < rank(&resource)) {
@@ -176,22 +169,16 @@ impl Report {
         }
         report.ready = !resources.is_empty() && resources.values().all(ResourceStatus::is_ready);
         report.resources = resources.values().map(View::of).collect();
-        report.rejected_configurations = rejected.into_iter().filter(|e| !e.is_empty()).collect();
-        report.notices = notices(&outdated, others);
         report
     }
 }
 
 fn text(report: &Report, directory: &Path) -> String {
-    let mut text = String::new();
+    let mut text = lines(report);
     if report.resources.is_empty() && report.busy_sockets.is_empty() {
-        let _ = writeln!(text, "no daemon responds in {}", directory.display());
+        text.insert_str(0, &format!("no daemon responds in {}\n", directory.display()));
     }
-    for socket in &report.busy_sockets {
-        let limit = ANSWER_LIMIT.as_secs_f64();
-        let _ = writeln!(text, "busy: the daemon at {socket} did not answer within {limit:.1} s");
-    }
-    text + &lines(report)
+    text
 }
 
 /// The lines of a daemon's status, as the readiness page shows them.
@@ -202,51 +189,42 @@ pub(crate) fn status_lines(report: StatusReport) -> String {
 }
 
 fn lines(report: &Report) -> String {
-    let mut text: String = report.resources.iter().map(line).collect();
-    for socket in &report.waiting_sockets {
-        // Writing to a String cannot fail, here and below.
-        let _ = writeln!(text, "waiting: the daemon at {socket} waits until another one has ended");
-    }
-    for error in &report.rejected_configurations {
+    let limit = ANSWER_LIMIT.as_secs_f64();
+    let busy = report
+        .busy_sockets
+        .iter()
+        .map(|socket| format!("busy: the daemon at {socket} did not answer within {limit:.1} s\n"));
+    let waiting = report.waiting_sockets.iter().map(|socket| {
+        format!("waiting: the daemon at {socket} waits until another one has ended\n")
+    });
+    let rejected = report.rejected_configurations.iter().map(|error| {
         let error = printable(error);
-        let _ = writeln!(text, "configuration rejected, the previous one is active: {error}");
-    }
-    for notice in &report.notices {
-        let _ = writeln!(text, "{}", printable(notice));
-    }
-    text
+        format!("configuration rejected, the previous one is active: {error}\n")
+    });
+    let notices = report.notices.iter().map(|notice| format!("{}\n", printable(notice)));
+    let resources = report.resources.iter().map(line);
+    busy.chain(resources).chain(waiting).chain(rejected).chain(notices).collect()
 }
 
-/// What an administrator should know: the containers that use a driver which was replaced, and the
-/// other notices.
-fn notices(
-    outdated: &[OutdatedContainer],
-    others: impl IntoIterator<Item = String>,
-) -> Vec<String> {
-    let outdated = outdated.iter().map(|outdated| {
-        let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
-        format!(
-            "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
-             was replaced by {now}; delete the pod"
-        )
-    });
-    outdated.chain(others).collect()
+/// Names a container that uses a driver which was replaced.
+fn notice(outdated: &OutdatedContainer) -> String {
+    let OutdatedContainer { namespace, pod, container, device, before, now, .. } = outdated;
+    format!(
+        "container {container} of pod {namespace}/{pod} uses driver {before} of {device}, which \
+         was replaced by {now}; delete the pod"
+    )
 }
 
 fn line(resource: &View) -> String {
-    let mut text = String::new();
-    let _ = write!(text, "{}: {}", printable(&resource.name), resource.state);
-    if resource.waiting_ms > 0 {
-        let _ = write!(text, " for {} s", resource.waiting_ms / 1000);
-    }
-    if !resource.last_error.is_empty() {
-        let _ = write!(text, ": {}", printable(&resource.last_error));
-    }
-    if !resource.pending.is_empty() {
-        let _ = write!(text, "; {}", printable(&resource.pending));
-    }
-    text.push('\n');
-    text
+    let View { name, state, waiting_ms, .. } = resource;
+    let waiting =
+        if *waiting_ms > 0 { format!(" for {} s", waiting_ms / 1000) } else { String::new() };
+    let after = |mark: &str, text: &str| match text {
+        "" => String::new(),
+        text => format!("{mark} {}", printable(text)),
+    };
+    let (error, pending) = (after(":", &resource.last_error), after(";", &resource.pending));
+    format!("{}: {state}{waiting}{error}{pending}\n", printable(name))
 }
 
 #[cfg(test)]

@@ -6,9 +6,7 @@
 //! winnt.h, described in Microsoft's \[MS-DTYP\], sections 2.4.2 to 2.4.5.
 
 use std::fmt;
-#[cfg(any(windows, test))]
 use std::io;
-#[cfg(any(windows, test))]
 use std::path::Path;
 
 /// An account that may change a directory, and what it may do.
@@ -207,6 +205,15 @@ fn sid(bytes: &[u8]) -> Option<Sid> {
     let parts = parts.get(..4 * usize::from(count))?.as_chunks().0;
     let parts = parts.iter().map(|part| format!("-{}", u32::from_le_bytes(*part)));
     Some(Sid(format!("S-{revision}-{authority}{}", parts.collect::<String>())))
+}
+
+/// The accounts that may change a directory of this host. Other systems have no such access rights.
+///
+/// # Errors
+/// The directory does not exist, or this account may not read its access rights.
+#[cfg(not(windows))]
+pub fn directory_writers(_directory: &Path) -> io::Result<Vec<Writer>> {
+    Ok(Vec::new())
 }
 
 /// The accounts that may change a directory of this host.

@@ -9,54 +9,46 @@ mod kubelet;
 mod socket;
 
 use std::path::PathBuf;
-use std::pin::pin;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use config::Config;
 use devices::HostSnapshot;
 use node::cli::Failure;
 use tokio::sync::watch;
 
-use crate::doctor::facts::NodeFacts;
-use crate::doctor::finding::{Finding, Status, Subject, Value, count};
+use crate::doctor::finding::{Finding, Status, Subject, count};
 use crate::doctor::report::Report;
 use crate::doctor::request::{Request, Step};
 use crate::doctor::stop::Stop;
 use crate::doctor::{collect, evaluate};
 
-/// The longest that each step may take. A live host has programs that may hang.
-const DOCTOR_LIMIT: Duration = Duration::from_secs(120);
-const SOCKET_LIMIT: Duration = Duration::from_secs(15);
-const DISCOVERY_LIMIT: Duration = Duration::from_secs(60);
-const KUBELET_LIMIT: Duration = Duration::from_secs(30);
-const DAEMONS_LIMIT: Duration = Duration::from_secs(60);
-
 /// Looks at a node and tries it. When `interrupt` completes, the step that runs cleans up and ends,
 /// and the others are skipped.
-///
-/// # Errors
-/// The inventory cannot be read, or there is none and this host has no DirectX devices.
 pub(crate) async fn attempt(
     request: &Request,
     interrupt: impl Future<Output = &'static str>,
-) -> Result<Report, Failure> {
-    let inventory = request.input.inventory.as_deref();
-    // A Windows host that cannot be read is a finding.
-    if inventory.is_some() || !cfg!(windows) {
-        node::cli::open_host(inventory)?;
-    }
+) -> Report {
     let (interrupted, interruption) = watch::channel(false);
-    let mut interrupt = pin!(interrupt);
-    let mut steps = pin!(Attempt::new(request, interruption).run());
-    loop {
-        tokio::select! {
-            biased;
-            report = &mut steps => return report,
-            signal = &mut interrupt, if !*interrupted.borrow() => {
-                tracing::warn!(signal, "interrupted; removing what was created");
-                interrupted.send_replace(true);
-            }
-        }
+    let config = request.configuration();
+    let attempt = Attempt {
+        request,
+        interrupted: interruption,
+        directory: request.directory(config.as_ref().ok()),
+        config,
+        checks: Vec::new(),
+        snapshot: None,
+    };
+    let interrupting = async {
+        let signal = interrupt.await;
+        tracing::warn!(signal, "interrupted; removing what was created");
+        interrupted.send_replace(true);
+        std::future::pending().await
+    };
+    tokio::select! {
+        biased;
+        report = attempt.run() => report,
+        never = interrupting => never,
     }
 }
 
@@ -71,38 +63,33 @@ struct Attempt<'r> {
     snapshot: Option<HostSnapshot>,
 }
 
-impl<'r> Attempt<'r> {
-    fn new(request: &'r Request, interrupted: watch::Receiver<bool>) -> Attempt<'r> {
-        let config = request.configuration();
-        Attempt {
-            request,
-            interrupted,
-            directory: request.directory(config.as_ref().ok()),
-            config,
-            checks: Vec::new(),
-            snapshot: None,
-        }
-    }
-
-    async fn run(mut self) -> Result<Report, Failure> {
+impl Attempt<'_> {
+    /// Runs each step, which may take this many seconds. A live host has programs that may hang.
+    async fn run(mut self) -> Report {
         let mut findings = Vec::new();
-        for (step, subject) in [
-            (Step::Doctor, Subject("doctor")),
-            (Step::Socket, socket::SUBJECT),
-            (Step::Discovery, discovery::SUBJECT),
-            (Step::Events, events::SUBJECT),
-            (Step::Kubelet, Subject::KUBELET),
-            (Step::Daemons, daemons::SUBJECT),
-            (Step::Container, container::SUBJECT),
+        for (step, subject, seconds) in [
+            (Step::Doctor, Subject("doctor"), 120),
+            (Step::Socket, socket::SUBJECT, 15),
+            (Step::Discovery, discovery::SUBJECT, 60),
+            (Step::Events, events::SUBJECT, 60 + self.request.wait_for_event.unwrap_or_default()),
+            (Step::Kubelet, Subject::KUBELET, 30),
+            (Step::Daemons, daemons::SUBJECT, 60),
+            (Step::Container, container::SUBJECT, container::SECONDS),
         ] {
-            match self.reason_to_skip(step) {
-                Some(reason) => findings.push(subject.skipped(reason)),
-                None => findings.extend(self.run_step(step, subject).await?),
+            if let Some(reason) = self.reason_to_skip(step) {
+                findings.push(subject.skipped(reason));
+                continue;
             }
+            let stop = Stop::new(&self.interrupted, Duration::from_secs(seconds));
+            let found = self.run_step(step, &stop).await;
+            findings.extend(found.unwrap_or_else(|error| vec![subject.error(&error)]));
         }
-        let interrupted = *self.interrupted.borrow();
-        let report = Report::new(self.snapshot, self.checks);
-        Ok(report.tried(findings, interrupted))
+        Report {
+            snapshot: self.snapshot.unwrap_or_default(),
+            checks: self.checks,
+            steps: Some(findings),
+            interrupted: *self.interrupted.borrow(),
+        }
     }
 
     fn reason_to_skip(&self, step: Step) -> Option<&'static str> {
@@ -122,46 +109,42 @@ impl<'r> Attempt<'r> {
             Step::Socket | Step::Kubelet if self.directory.is_none() => {
                 Some("an inventory has no kubelet; use --device-plugin-dir DIR")
             }
+            Step::Kubelet | Step::Daemons if !uds::is_supported() => {
+                Some("this host does not support AF_UNIX sockets")
+            }
             _ => None,
         }
     }
 
-    async fn run_step(&mut self, which: Step, subject: Subject) -> Result<Vec<Finding>, Failure> {
-        let within = |limit| Stop::new(&self.interrupted, limit);
+    async fn run_step(&mut self, which: Step, stop: &Stop) -> anyhow::Result<Vec<Finding>> {
         let inventory = self.request.input.inventory.clone();
         let directory = self.directory.as_deref().unwrap_or("".as_ref());
         let finding = match which {
-            Step::Doctor => {
-                let request = self.request.clone();
-                let stop = within(DOCTOR_LIMIT);
-                match stop.or_on_thread(move || collect::collect(&request)).await {
-                    Ok(facts) => self.looked(subject, facts?),
-                    Err(reason) => subject.unfinished(reason),
-                }
-            }
-            Step::Socket => socket::run(directory, &within(SOCKET_LIMIT)).await,
+            Step::Doctor => self.look(stop).await,
+            Step::Socket => socket::run(directory, stop).await,
             Step::Discovery => {
-                let stop = within(DISCOVERY_LIMIT);
-                let (finding, snapshot) = discovery::run(inventory, &stop).await;
-                self.snapshot = self.snapshot.take().or(snapshot);
-                finding
+                let (finding, snapshot) = discovery::run(inventory, stop).await?;
+                self.snapshot.get_or_insert(snapshot);
+                Ok(finding)
             }
             Step::Events => {
-                let wait = self.request.event_wait().unwrap_or_default();
-                events::run(inventory, wait, &within(events::limit(wait))).await
+                let wait = Duration::from_secs(self.request.wait_for_event.unwrap_or_default());
+                events::run(inventory, wait, stop).await
             }
-            Step::Kubelet => kubelet::run(directory, &within(KUBELET_LIMIT)).await,
-            Step::Daemons => daemons::run(inventory.as_deref(), &within(DAEMONS_LIMIT)).await,
+            Step::Kubelet => kubelet::run(directory, stop).await,
+            Step::Daemons => daemons::run(inventory.as_deref(), stop).await,
             Step::Container => {
-                let (request, config) = (self.request, self.config.as_ref());
-                return Ok(container::run(request, config, within(container::LIMIT)).await);
+                return container::run(self.request, self.config.as_ref(), stop).await;
             }
         };
-        Ok(vec![finding])
+        Ok(vec![finding?])
     }
 
-    /// What the step `doctor` found.
-    fn looked(&mut self, subject: Subject, facts: NodeFacts) -> Finding {
+    /// Checks what `doctor` checks.
+    async fn look(&mut self, stop: &Stop) -> anyhow::Result<Finding> {
+        let request = self.request.clone();
+        let facts = stop.or_on_thread(move || collect::collect(&request)).await?;
+        let facts = facts.map_err(|failure| anyhow!(failure.chain()))?;
         self.checks = evaluate::evaluate(&facts);
         self.snapshot = Some(facts.snapshot);
         let count = |status| count(&self.checks, status);
@@ -172,14 +155,21 @@ impl<'r> Attempt<'r> {
             _ => (Status::Failed, "problems found"),
         };
         let bad = self.checks.iter().filter(|check| check.status >= Status::Warning);
-        subject
-            .finding(status, what)
-            .measured([
-                ("problems", Value::Count(problems)),
-                ("warnings", Value::Count(warnings)),
-                ("ok", Value::Count(count(Status::Ok))),
-                ("notChecked", Value::Count(count(Status::Skipped))),
-            ])
-            .detail(bad.map(crate::doctor::report::line))
+        let lines = bad.map(|check| {
+            format!("{}: {}: {}", check.status.verdict(), check.subject.0, check.sentence())
+        });
+        let finding = Subject("doctor").finding(status, what).detail(lines);
+        Ok(finding.measured([
+            ("problems", problems.into()),
+            ("warnings", warnings.into()),
+            ("ok", count(Status::Ok).into()),
+            ("notChecked", count(Status::Skipped).into()),
+        ]))
     }
+}
+
+/// The lines of a program's output that a report contains.
+fn last_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(20)..].iter().map(ToString::to_string).collect()
 }

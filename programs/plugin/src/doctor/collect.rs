@@ -27,9 +27,8 @@ pub(crate) use software::node_software;
 pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
     let inventory = request.input.inventory.as_deref();
     let (snapshot, unread) = match inventory {
-        // One that cannot be read is wrong usage.
         Some(inventory) => (node::cli::read_inventory(inventory)?, None),
-        None => this_machine()?,
+        None => this_machine(),
     };
     let missing_launcher_files =
         if inventory.is_none() { missing_launcher_files() } else { Vec::new() };
@@ -44,12 +43,8 @@ pub(super) fn collect(request: &Request) -> Result<NodeFacts, Failure> {
     Ok(NodeFacts { snapshot, unread, missing_launcher_files, image, directory, configuration })
 }
 
-/// This machine, and why its adapters cannot be read: on Windows that is a finding. Elsewhere, a
-/// machine without a device file is wrong usage, as for every command.
-fn this_machine() -> Result<(HostSnapshot, Option<Failure>), Failure> {
-    if !cfg!(windows) {
-        node::cli::open_host(None)?;
-    }
+/// This machine, and why its adapters cannot be read.
+fn this_machine() -> (HostSnapshot, Option<Failure>) {
     let (mut snapshot, unread) = match node::cli::read_host(None) {
         Ok(snapshot) => (snapshot, None),
         Err(failure) => (HostSnapshot { host: host_facts(), ..Default::default() }, Some(failure)),
@@ -59,7 +54,7 @@ fn this_machine() -> Result<(HostSnapshot, Option<Failure>), Failure> {
     {
         snapshot.node = node_software(&snapshot.host, &snapshot.adapters);
     }
-    Ok((snapshot, unread))
+    (snapshot, unread)
 }
 
 #[cfg(windows)]

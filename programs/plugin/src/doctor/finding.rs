@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::doctor::stop::Reason;
 
 /// One finding.
@@ -37,11 +39,9 @@ pub(crate) enum Status {
 /// A measured value and its name.
 pub(crate) type Measurement = (&'static str, Value);
 
-/// The value of a measurement.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Value {
-    Time(Duration),
-    Count(usize),
+/// A time as a measurement: milliseconds with three decimals.
+pub(crate) fn millis(time: Duration) -> Value {
+    json!((time.as_secs_f64() * 1_000_000.0).round() / 1000.0)
 }
 
 /// What a finding is about.
@@ -72,9 +72,7 @@ impl Subject {
     pub(crate) const VISIBILITY: Subject = Subject("visibility");
     /// NVIDIA's management library.
     pub(crate) const NVML: Subject = Subject("nvml");
-}
 
-impl Subject {
     pub(crate) fn finding(self, status: Status, what: impl Into<String>) -> Finding {
         Finding {
             subject: self,
@@ -107,15 +105,15 @@ impl Subject {
         self.finding(Status::Skipped, why)
     }
 
-    /// A step that ended before it had a result.
-    pub(crate) fn unfinished(self, reason: Reason) -> Finding {
-        match reason {
-            Reason::Interrupted => self.skipped("interrupted"),
-            Reason::Panicked => self.finding(Status::Failed, "the step has a bug and panicked"),
-            Reason::TimedOut(limit) => {
-                self.finding(Status::Failed, format!("no result within {} s", limit.as_secs()))
-            }
-        }
+    /// A step that ended before it had a result. The error has no private data, which its causes
+    /// may have.
+    pub(crate) fn error(self, error: &anyhow::Error) -> Finding {
+        let status = match error.downcast_ref() {
+            Some(Reason::Interrupted) => Status::Skipped,
+            _ => Status::Failed,
+        };
+        let causes = error.chain().skip(1).map(ToString::to_string);
+        self.finding(status, error.to_string()).detail(causes)
     }
 }
 
@@ -145,6 +143,28 @@ impl Finding {
     pub(crate) fn sentence(&self) -> String {
         let object = self.object.as_ref().map(|object| format!("{object}: "));
         object.unwrap_or_default() + &self.what
+    }
+}
+
+impl Status {
+    /// The result of a check, for people.
+    pub(crate) const fn verdict(self) -> &'static str {
+        match self {
+            Status::Failed => "problem",
+            Status::Warning => "warning",
+            Status::Ok => "ok",
+            Status::Skipped => "not checked",
+        }
+    }
+
+    /// The result of a step.
+    pub(crate) const fn result(self) -> &'static str {
+        match self {
+            Status::Failed => "failed",
+            Status::Warning => "warning",
+            Status::Ok => "ok",
+            Status::Skipped => "skipped",
+        }
     }
 }
 

@@ -28,28 +28,18 @@ pub(crate) enum OutputFormat {
 }
 
 /// What was found out about a node.
+#[derive(Default)]
 pub(crate) struct Report {
     /// The host, as far as it is known.
-    snapshot: HostSnapshot,
+    pub(crate) snapshot: HostSnapshot,
     /// What was looked at.
-    checks: Vec<Finding>,
+    pub(crate) checks: Vec<Finding>,
     /// What was tried, if anything was to be.
-    steps: Option<Vec<Finding>>,
-    interrupted: bool,
+    pub(crate) steps: Option<Vec<Finding>>,
+    pub(crate) interrupted: bool,
 }
 
 impl Report {
-    /// A report of `checks`.
-    pub(crate) fn new(snapshot: Option<HostSnapshot>, checks: Vec<Finding>) -> Report {
-        let snapshot = snapshot.unwrap_or_default();
-        Report { snapshot, checks, steps: None, interrupted: false }
-    }
-
-    /// Adds what was tried.
-    pub(crate) fn tried(self, steps: Vec<Finding>, interrupted: bool) -> Report {
-        Report { steps: Some(steps), interrupted, ..self }
-    }
-
     /// Prints the report to standard output.
     ///
     /// # Errors
@@ -57,7 +47,7 @@ impl Report {
     pub(crate) fn print(&self, format: OutputFormat) -> Result<(), Failure> {
         match format {
             OutputFormat::Text => node::cli::print_colored(&text::text(self)),
-            OutputFormat::Json => json::print(self),
+            OutputFormat::Json => node::cli::print_json(&json::document(self)),
             OutputFormat::Markdown => node::cli::print(&markdown::markdown(self)),
         }
     }
@@ -74,30 +64,15 @@ impl Report {
     }
 }
 
-/// From the worst to the best, which is the order of all counts.
-const STATUSES: [Status; 4] = [Status::Failed, Status::Warning, Status::Ok, Status::Skipped];
-
-/// The names of [`STATUSES`].
-type Names = [&'static str; 4];
-
-/// For what was looked at.
-const VERDICTS: Names = ["problem", "warning", "ok", "not checked"];
-
-/// For what was tried.
-const OUTCOMES: Names = ["failed", "warning", "ok", "skipped"];
-
-fn name(names: Names, status: Status) -> &'static str {
-    let index = STATUSES.iter().position(|known| *known == status);
-    index.map_or("", |index| names[index])
+/// "1 failed, 0 warning, 3 ok, 2 skipped".
+fn counted(findings: &[Finding], name: fn(Status) -> &'static str) -> String {
+    [Status::Failed, Status::Warning, Status::Ok, Status::Skipped]
+        .map(|status| format!("{} {}", count(findings, status), name(status)))
+        .join(", ")
 }
 
-/// How many findings have each of [`STATUSES`], with its name.
-fn counts(findings: &[Finding], names: Names) -> [(&'static str, usize); 4] {
-    STATUSES.map(|status| (name(names, status), count(findings, status)))
-}
-
-/// A finding of what was looked at in one line.
-pub(crate) fn line(finding: &Finding) -> String {
-    let verdict = name(VERDICTS, finding.status);
-    format!("{verdict}: {}: {}", finding.subject.0, finding.sentence())
+/// What was measured, as `connectMs=0.123`.
+fn measured(finding: &Finding) -> String {
+    let values = finding.measurements.iter().map(|(key, value)| format!("{key}={value}"));
+    values.collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,6 @@
 //! The options of `doctor` and `verify`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use config::Config;
@@ -105,11 +104,6 @@ pub(crate) enum Step {
 }
 
 impl Request {
-    /// How long to wait for a device event, if that is requested.
-    pub(crate) fn event_wait(&self) -> Option<Duration> {
-        self.wait_for_event.map(Duration::from_secs)
-    }
-
     /// The configuration that `serve` would run with.
     pub(crate) fn configuration(&self) -> Result<Config, Failure> {
         let models = &self.models.driver_models;

@@ -1,23 +1,26 @@
 //! When a step must end: at an interruption or at its time limit.
 
+use std::io;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use tokio::process::Command;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-/// Why a step must end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Why a step ended before it had a result.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     /// The user interrupted the program.
+    #[error("interrupted")]
     Interrupted,
     /// The step's time limit has passed.
+    #[error("no result within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
-    /// The step has a bug; the panic handler has printed more.
-    Panicked,
 }
 
 /// Says when a step must end. A step cleans up before it ends.
-#[derive(Clone)]
 pub(crate) struct Stop {
     interrupted: watch::Receiver<bool>,
     limit: Duration,
@@ -62,20 +65,18 @@ impl Stop {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Reason> {
-        self.or(on_thread(work)).await?
+        let ended = self.or(spawn_blocking(work)).await?;
+        Ok(ended.expect("the work does not panic"))
     }
-}
 
-/// Runs work that blocks, and that itself ends when it must, on a thread.
-pub(crate) async fn on_thread<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Reason> {
-    let (send, receive) = oneshot::channel();
-    std::thread::spawn(move || {
-        // The receiver is dropped when the step has ended.
-        let _ = send.send(work());
-    });
-    receive.await.map_err(|_dropped| Reason::Panicked)
+    /// Runs a program to its end, or ends it when the step must end.
+    pub(crate) async fn or_output(
+        &self,
+        mut program: Command,
+    ) -> Result<io::Result<Output>, Reason> {
+        program.stdin(Stdio::null()).kill_on_drop(true);
+        self.or(program.output()).await
+    }
 }
 
 #[cfg(test)]
@@ -92,8 +93,6 @@ mod tests {
         let long = Stop::new(&interrupted, Duration::from_secs(600));
         assert_eq!(long.or(async { 7 }).await, Ok(7));
         assert_eq!(long.or_on_thread(|| 8).await, Ok(8));
-        let panics = || -> u8 { panic!("on purpose") };
-        assert_eq!(long.or_on_thread(panics).await, Err(Reason::Panicked));
         assert!(!long.is_interrupted());
         interrupt.send_replace(true);
         assert_eq!(long.or(async { 7 }).await, Err(Reason::Interrupted));

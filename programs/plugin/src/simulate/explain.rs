@@ -8,7 +8,6 @@ use devices::{
 use kubelet::testing::ContainerView;
 
 use super::pod_argument::Request;
-use super::report::enumerate;
 use crate::advertised_resource::plan_on_this_machine;
 
 /// Explains an admission: why these devices, which files, and what the kubelet dropped.
@@ -46,7 +45,7 @@ pub(crate) fn refusal(requests: &[Request], set: &DeviceSet) -> Vec<String> {
     let names: Vec<String> = set.resources.iter().map(|r| r.spec.name.to_string()).collect();
     let unknown = requests.iter().filter(|request| set.resource(&request.resource).is_none());
     let note = |request: &Request| {
-        format!("this node advertises {}, but not {}", enumerate(&names), request.resource)
+        format!("this node advertises {}, but not {}", names.join(", "), request.resource)
     };
     unknown.map(note).collect()
 }
@@ -74,7 +73,7 @@ fn device_choice(plan: &Plan, sharing: Sharing) -> String {
             format!("up to {n} containers share a device; the most used device is allocated first")
         }
     };
-    format!("{}: {how}", enumerate(&names))
+    format!("{}: {how}", names.join(", "))
 }
 
 fn device_entry(plan: &Plan) -> String {

@@ -83,9 +83,6 @@ pub(crate) fn run(arguments: &SimulateArguments) -> Result<ExitCode, Failure> {
     Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What the node would advertise, and what each pod would get.
-type Outcome = (Vec<ResourceView>, Vec<SimulatedPod>);
-
 /// The host of the inventory, or the default one.
 fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     match inventory {
@@ -96,7 +93,10 @@ fn snapshot(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
 
 /// Registers, admits the pods, and reports. Plugin and kubelet are connected in memory, so that
 /// every host gives the same result.
-async fn simulate(devices: &NodeDevices, pods: &[PodArgument]) -> Result<Outcome, Failure> {
+async fn simulate(
+    devices: &NodeDevices,
+    pods: &[PodArgument],
+) -> Result<(Vec<ResourceView>, Vec<SimulatedPod>), Failure> {
     let (sockets, directory) = (InMemory::default(), Path::new("/simulated"));
     let kubelet = KubeletDouble::start(sockets.clone(), directory, Options::default())
         .map_err(Failure::runtime)?;
@@ -116,7 +116,7 @@ async fn scenario(
     kubelet: &KubeletDouble<InMemory>,
     set: &DeviceSet,
     pods: &[PodArgument],
-) -> Outcome {
+) -> (Vec<ResourceView>, Vec<SimulatedPod>) {
     let names: Vec<&str> = set.resources.iter().map(|r| r.spec.name.as_str()).collect();
     let advertised = kubelet.wait_for_lists(&names).await;
     let pods = match pods {

@@ -56,7 +56,11 @@ impl FromStr for Request {
         let (resource, count) = text.rsplit_once(':').ok_or_else(form)?;
         let resource = resource.parse().map_err(|error| format!("resource: {error}"))?;
         match count.parse() {
-            Ok(0) | Err(_) => Err(invalid_count(count)),
+            Ok(0) | Err(_) => Err(format!(
+                "invalid count `{count}`; the count is the number of devices the container \
+                 requests, from 1 to {}, such as {EXAMPLE}",
+                u32::MAX
+            )),
             Ok(count) => Ok(Request { resource, count }),
         }
     }
@@ -64,14 +68,6 @@ impl FromStr for Request {
 
 fn form() -> String {
     format!("expected NAME=RESOURCE:COUNT[,RESOURCE:COUNT]..., such as {EXAMPLE}")
-}
-
-fn invalid_count(count: &str) -> String {
-    format!(
-        "invalid count `{count}`; the count is the number of devices the container requests, \
-         from 1 to {}, such as {EXAMPLE}",
-        u32::MAX
-    )
 }
 
 #[cfg(test)]

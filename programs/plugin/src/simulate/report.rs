@@ -1,6 +1,5 @@
 //! The result of a simulation, as a JSON document and as text.
 
-use std::fmt::{self, Write as _};
 use std::path::Path;
 
 use devices::printable::printable;
@@ -138,15 +137,30 @@ impl Report {
 
     /// The text for a host of this inventory, or for the embedded one.
     pub(crate) fn text(&self, inventory: Option<&Path>, verbose: bool) -> String {
-        let mut text = String::new();
         let limit = if verbose { usize::MAX } else { SIMILAR_LINES };
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text, inventory, limit);
-        text
+        let mut lines = vec![self.host.line(inventory)];
+        for resource in &self.resources {
+            let ResourceView { name, capacity, allocatable, devices } = resource;
+            lines.push(format!("{name}: capacity {capacity}, allocatable {allocatable}"));
+            let replica = |slot: &Device| format!("  {:<9}  {}", slot.health, printable(&slot.id));
+            lines.extend(similar(devices.iter().map(replica), limit));
+        }
+        for pod in &self.pods {
+            lines.push(String::new());
+            lines.extend(pod.lines(limit));
+        }
+        if !self.notes.is_empty() {
+            lines.push(String::new());
+        }
+        let notes = self.notes.iter().map(|note| format!("note: {}", printable(note)));
+        lines.extend(similar(notes, limit));
+        lines.join("\n") + "\n"
     }
+}
 
-    fn write(&self, f: &mut String, inventory: Option<&Path>, limit: usize) -> fmt::Result {
-        let HostView { platform, product, build, adapters, .. } = &self.host;
+impl HostView {
+    fn line(&self, inventory: Option<&Path>) -> String {
+        let HostView { platform, product, build, adapters, .. } = self;
         let is_windows = *platform == <&str>::from(Platform::Windows);
         let unknown = if is_windows { "unknown version of Windows" } else { "Linux with /dev/dxg" };
         let product = product.as_deref().unwrap_or(unknown);
@@ -161,108 +175,71 @@ impl Report {
         };
         let (product, source) = (printable(product), printable(&source));
         let s = if *adapters == 1 { "" } else { "s" };
-        writeln!(f, "host: {product}{build}, {adapters} adapter{s} ({source})")?;
-        for resource in &self.resources {
-            let ResourceView { name, capacity, allocatable, devices } = resource;
-            writeln!(f, "{name}: capacity {capacity}, allocatable {allocatable}")?;
-            let replica = |slot: &Device| format!("  {:<9}  {}", slot.health, printable(&slot.id));
-            write_similar(f, devices.iter().map(replica), limit)?;
-        }
-        for pod in &self.pods {
-            writeln!(f)?;
-            pod.write(f, limit)?;
-        }
-        if !self.notes.is_empty() {
-            writeln!(f)?;
-        }
-        write_similar(f, self.notes.iter().map(|note| format!("note: {}", printable(note))), limit)
+        format!("host: {product}{build}, {adapters} adapter{s} ({source})")
     }
 }
 
-/// Writes at most `limit` of these lines, and how many more there are.
-fn write_similar(
-    f: &mut String,
-    lines: impl ExactSizeIterator<Item = String>,
-    limit: usize,
-) -> fmt::Result {
+/// At most `limit` of these lines, and how many more there are.
+fn similar(lines: impl ExactSizeIterator<Item = String>, limit: usize) -> Vec<String> {
     let more = lines.len().saturating_sub(limit);
-    let mut indent = 0;
-    for line in lines.take(limit) {
-        indent = line.len() - line.trim_start().len();
-        writeln!(f, "{line}")?;
-    }
+    let mut lines: Vec<String> = lines.take(limit).collect();
     if more > 0 {
-        writeln!(f, "{:indent$}… and {more} more (--verbose shows all)", "")?;
+        lines.push(format!("  … and {more} more (--verbose shows all)"));
     }
-    Ok(())
+    lines
 }
 
 impl SimulatedPod {
-    fn write(&self, f: &mut String, limit: usize) -> fmt::Result {
+    fn lines(&self, limit: usize) -> Vec<String> {
         let PodArgument { name, requests } = &self.pod;
         let requests: Vec<String> =
             requests.iter().map(|r| format!("{} of {}", r.count, r.resource)).collect();
-        let requests = enumerate(&requests);
-        let container = match &self.outcome {
-            Ok(container) => container,
-            Err(reason) => {
-                writeln!(f, "pod {name} requests {requests}: refused")?;
-                writeln!(f, "  reason   {}", printable(reason))?;
-                return self.write_notes(f, limit);
+        let requests = requests.join(", ");
+        let mut lines = match &self.outcome {
+            Ok(container) => {
+                let admitted = format!("pod {name} requests {requests}: admitted");
+                [vec![admitted], self.container_lines(container, limit)].concat()
             }
+            Err(reason) => vec![
+                format!("pod {name} requests {requests}: refused"),
+                format!("  reason   {}", printable(reason)),
+            ],
         };
-        writeln!(f, "pod {name} requests {requests}: admitted")?;
+        // Files that are not mounted are similar; every other note is of interest.
+        let line = |note: &&String| format!("  why      {}", printable(note));
+        let (files, others): (Vec<_>, Vec<_>) =
+            self.notes.iter().partition(|note| note.starts_with("not mounted: "));
+        lines.extend(others.iter().map(line));
+        lines.extend(similar(files.iter().map(line), limit));
+        lines
+    }
+
+    fn container_lines(&self, container: &ContainerView, limit: usize) -> Vec<String> {
         let ids = self.device_ids(container);
-        let replicas = ids.iter().map(|id| format!("  replica  {}", printable(id)));
-        write_similar(f, replicas, limit)?;
+        let mut lines =
+            similar(ids.iter().map(|id| format!("  replica  {}", printable(id))), limit);
         let devices = container.devices.iter().map(|device| &device.host_path);
-        for device in devices.chain(&container.cdi_devices) {
-            writeln!(f, "  device   {}", printable(device))?;
-        }
+        let devices = devices.chain(&container.cdi_devices);
+        lines.extend(devices.map(|device| format!("  device   {}", printable(device))));
         let folder = |mount: &Mount| split(&mount.host_path).0.to_owned();
         for mounts in container.mounts.chunk_by(|a, b| folder(a) == folder(b)) {
-            writeln!(f, "  files    from {}", printable(&folder(&mounts[0])))?;
+            lines.push(format!("  files    from {}", printable(&folder(&mounts[0]))));
             let files = mounts.iter().map(|mount| {
                 let file = printable(split(&mount.host_path).1);
                 format!("             {file} -> {}", printable(&mount.container_path))
             });
-            write_similar(f, files, limit)?;
+            lines.extend(similar(files, limit));
         }
-        for (name, value) in &container.envs {
-            writeln!(f, "  env      {name}={}", printable(value))?;
-        }
-        for (name, value) in &container.annotations {
-            writeln!(f, "  annotate {name}={}", printable(value))?;
-        }
-        self.write_notes(f, limit)
-    }
-
-    /// Files that are not mounted are similar; every other note is of interest.
-    fn write_notes(&self, f: &mut String, limit: usize) -> fmt::Result {
-        let line = |note: &&String| format!("  why      {}", printable(note));
-        let (similar, others): (Vec<_>, Vec<_>) =
-            self.notes.iter().partition(|note| note.starts_with("not mounted: "));
-        write_similar(f, others.iter().map(line), usize::MAX)?;
-        write_similar(f, similar.iter().map(line), limit)
+        let named = |kind, (name, value): (&String, &String)| {
+            format!("  {kind:<8} {name}={}", printable(value))
+        };
+        lines.extend(container.envs.iter().map(|env| named("env", env)));
+        lines.extend(container.annotations.iter().map(|note| named("annotate", note)));
+        lines
     }
 }
 
 /// The folder and the file name of a path.
 fn split(path: &str) -> (&str, &str) {
     path.rsplit_once(['\\', '/']).unwrap_or(("", path))
-}
-
-/// Joins items for a sentence: `one`, `one and two`, `one, two and three`.
-pub(crate) fn enumerate(items: &[String]) -> String {
-    let mut text = String::new();
-    for (n, item) in items.iter().enumerate() {
-        let separator = match n {
-            0 => "",
-            _ if n + 1 == items.len() => " and ",
-            _ => ", ",
-        };
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{separator}{item}");
-    }
-    text
 }

@@ -312,9 +312,11 @@ fn a_pod_with_an_unknown_resource_learns_which_resources_exist() {
     let document = Simulation { host: T4, flags: &[&wrong], ..Default::default() }.run();
     let pod = pod(&document, "wrong");
     assert_eq!(pod["admitted"], false);
-    assert!(notes(pod).contains(&format!(
-        "this node advertises {DISPLAY} and {COMPUTE}, but not nvidia.com/gpu"
-    )));
+    assert!(
+        notes(pod).contains(&format!(
+            "this node advertises {DISPLAY}, {COMPUTE}, but not nvidia.com/gpu"
+        ))
+    );
 }
 
 /// Nothing is registered with an invalid configuration.

@@ -6,91 +6,66 @@
 //! the allocated devices only.
 
 mod ctr;
-mod planned;
 mod program;
 mod sight;
 mod visibility;
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeSet;
+use std::process::Output;
+use std::time::Instant;
 
+use anyhow::{Context as _, anyhow};
 use config::Config;
-use devices::{HostSnapshot, Platform, Policy};
+use devices::{
+    Catalog, DeviceSet, HostFacts, Moment, Plan, PlanError, Platform, ResourceDevices,
+    ResourceOrigin, SlotId,
+};
 use node::cli::Failure;
 
-use super::discovery;
-use crate::doctor::finding::{Finding, Status, Subject, Value};
-use crate::doctor::process::{Ended, RunError};
+use super::{discovery, last_lines};
+use crate::advertised_resource::plan_on_this_machine;
+use crate::doctor::finding::{Finding, Status, Subject, millis};
 use crate::doctor::request::Request;
-use crate::doctor::stop::{Reason, Stop, on_thread};
+use crate::doctor::stop::Stop;
 use ctr::Ctr;
-use planned::{Case, cases};
 pub(super) use program::folder;
 use program::{Kind, Program};
-use sight::{host_luids, judge, seen_luids};
 
 pub(super) const SUBJECT: Subject = Subject("container");
 
-/// How long one container may take: Windows unpacks layers on the first start.
-pub(super) const LIMIT: Duration = Duration::from_secs(300);
-
-/// How many lines of a container's output a report contains.
-const OUTPUT_LINES: usize = 20;
+/// How many seconds one container may take: Windows unpacks layers on the first start.
+pub(super) const SECONDS: u64 = 300;
 
 /// Tests a container for one device and one for all devices of each resource.
 pub(super) async fn run(
     request: &Request,
     config: Result<&Config, &Failure>,
-    stop: Stop,
-) -> Vec<Finding> {
-    let policy = match config {
-        Ok(config) => config.policy.clone(),
-        Err(error) => return failed("the configuration is not valid", error.chain()),
-    };
+    stop: &Stop,
+) -> anyhow::Result<Vec<Finding>> {
+    let config = config.map_err(|failure| anyhow!(failure.chain()));
+    let policy = config.context("the configuration is not valid")?.policy.clone();
     let inventory = request.input.inventory.clone();
-    let read = stop.or_on_thread(move || {
-        discovery::open(inventory.as_deref())
-            .and_then(|mut source| discovery::snapshot(&mut *source))
-    });
-    let host = match read.await {
-        Ok(Ok(host)) => host,
-        Ok(Err(error)) => return failed("the adapters cannot be read", error),
-        Err(reason) => return vec![SUBJECT.unfinished(reason)],
-    };
-    let request = request.clone();
-    // Ends by itself at an interruption, after it has removed the container.
-    let findings = on_thread(move || run_all(&request, policy, host, stop)).await;
-    findings.unwrap_or_else(|reason| vec![SUBJECT.unfinished(reason)])
-}
-
-fn failed(what: &str, error: String) -> Vec<Finding> {
-    vec![SUBJECT.finding(Status::Failed, what).detail([error])]
-}
-
-fn run_all(request: &Request, policy: Policy, host: HostSnapshot, stop: Stop) -> Vec<Finding> {
+    let (_, host) = discovery::read(inventory, 1, stop).await?.swap_remove(0);
     if host.host.platform == Platform::LinuxDxg {
-        return vec![SUBJECT.skipped("starts only Windows containers")];
+        return Ok(vec![SUBJECT.skipped("starts only Windows containers")]);
     }
-    let program = match Program::for_command(&request.command) {
-        Ok(program) => program,
-        Err(error) => {
-            return failed("this program cannot be copied for the container", error.to_string());
-        }
-    };
-    let check = match Program::check() {
-        Ok(check) => check.filter(|_| request.command.is_empty()),
-        Err(error) => {
-            return failed("directx-visible cannot be copied for the container", error.to_string());
-        }
-    };
-    let planned = cases(policy, &host);
-    if planned.is_empty() {
-        return vec![SUBJECT.skipped("this host has no healthy device")];
-    }
-    let bench = Bench { ctr: Ctr::new(request), host, stop };
+    let program = Program::for_command(&request.command)
+        .context("this program cannot be copied for the container")?;
+    let check = Program::check().context("directx-visible cannot be copied for the container")?;
+    let check = check.filter(|_| request.command.is_empty());
+    let hardware = host.adapters.iter().filter(|adapter| adapter.hardware);
+    let luids = hardware.map(|adapter| adapter.luid.0).collect();
+    let bench = Bench { ctr: Ctr::new(request), luids, stop };
+    let offer = Catalog::new(policy).offer(&host);
+    let set = DeviceSet::next(None, offer, Moment::default());
+    let plans = set.resources.iter().flat_map(|resource| plans(resource, &host.host));
     let mut findings = Vec::new();
-    for (number, (object, plan)) in planned.into_iter().enumerate() {
-        let case = match plan {
-            Ok(plan) => Case { object, plan },
+    for (number, (object, plan)) in plans.enumerate() {
+        if stop.is_interrupted() {
+            break;
+        }
+        let plan = match plan {
+            Ok(plan) => plan,
             Err(error) => {
                 let refused = SUBJECT
                     .skipped("the plugin refuses such a container")
@@ -102,94 +77,113 @@ fn run_all(request: &Request, policy: Policy, host: HostSnapshot, stop: Stop) ->
             }
         };
         let name = format!("directx-verify-{}-{number}", std::process::id());
-        findings.push(bench.test(&case, &name, &program));
+        findings.push(bench.test(&plan, &name, &program).await.of(object.as_str()));
         if let Some(check) = &check {
-            let case = visibility::case(case);
-            findings.push(match visibility::reason_to_skip(&case) {
-                Some(skipped) => skipped,
-                None => bench.test(&case, &format!("{name}-visible"), check),
-            });
+            let finding = if plan.envs.keys().any(|name| name.starts_with(visibility::VARIABLE)) {
+                bench.test(&plan, &format!("{name}-visible"), check).await
+            } else {
+                SUBJECT
+                    .skipped("the container gets no variables with its devices")
+                    .hint("set `environmentHints: true` in the configuration")
+            };
+            findings.push(finding.of(format!("{object}, directx-visible")));
         }
     }
-    findings
+    if findings.is_empty() {
+        findings.push(SUBJECT.skipped("this host has no healthy device"));
+    }
+    Ok(findings)
+}
+
+/// What the daemon would answer to a container with one device, and to one with all devices, of a
+/// resource with healthy devices. The name of a resource may be private, so it is not used.
+fn plans(resource: &ResourceDevices, host: &HostFacts) -> Vec<(String, Result<Plan, PlanError>)> {
+    let healthy = resource.entries().iter().filter(|entry| entry.health.is_healthy());
+    let slots: Vec<String> = healthy
+        .map(|entry| SlotId { device: entry.device.id.clone(), replica: 0 }.to_string())
+        .collect();
+    let label = match resource.spec.origin {
+        ResourceOrigin::Model(model) => model.to_string(),
+        ResourceOrigin::Rule(number) => format!("rule {number}"),
+    };
+    let planned = |slots: &[String], count: String| {
+        let plan = plan_on_this_machine(resource, slots.iter().map(String::as_str), host);
+        (format!("{label}, {count}"), plan)
+    };
+    match slots.as_slice() {
+        [] => Vec::new(),
+        [_] => vec![planned(&slots, "1 device".to_owned())],
+        several => vec![
+            planned(&slots[..1], "1 device".to_owned()),
+            planned(&slots, format!("all {} devices", several.len())),
+        ],
+    }
 }
 
 /// What every container is tested with.
-struct Bench {
+struct Bench<'s> {
     ctr: Ctr,
-    host: HostSnapshot,
-    stop: Stop,
+    /// The LUIDs of the hardware of the host.
+    luids: BTreeSet<i64>,
+    stop: &'s Stop,
 }
 
-impl Bench {
-    /// Runs a container of `case`, which is called `name`.
-    fn test(&self, case: &Case, name: &str, program: &Program) -> Finding {
-        let stop = self.stop.restarted();
-        if stop.is_interrupted() {
-            return SUBJECT.unfinished(Reason::Interrupted).of(case.object.clone());
-        }
-        let arguments = self.ctr.run_arguments(&case.plan, program, name);
+impl Bench<'_> {
+    /// Runs a container with the devices of `plan`, which is called `name`.
+    async fn test(&self, plan: &Plan, name: &str, program: &Program) -> Finding {
+        let arguments = self.ctr.run_arguments(plan, program, name);
         let began = Instant::now();
-        let ran = self.ctr.run(&arguments, &stop);
-        let taken = ("containerMs", Value::Time(began.elapsed()));
+        let ran = self.ctr.run(&arguments, &self.stop.restarted()).await;
+        let taken = ("containerMs", millis(began.elapsed()));
         let is_left = match &ran {
             // `ctr run --rm` has removed the container, or there is no `ctr`.
-            Ok(ended) if ended.status.success() => false,
-            Err(RunError::Start(_)) => false,
+            Ok(Ok(ended)) if ended.status.success() => false,
+            Ok(Err(_)) => false,
             // It failed, and a containerd that does not answer is the usual reason.
-            Ok(_) => self.ctr.remove(name) == Some(true),
-            Err(RunError::Stopped(_)) => self.ctr.remove(name) != Some(false),
+            Ok(Ok(_)) => self.ctr.remove(name).await == Some(true),
+            Err(_) => self.ctr.remove(name).await != Some(false),
         };
         let finding = match ran {
-            Ok(ended) => finding(&ended, case, program, &self.host).measured([taken]),
-            Err(RunError::Start(error)) => SUBJECT
+            Ok(Ok(ended)) => self.finding(&ended, plan, program).measured([taken]),
+            Ok(Err(error)) => SUBJECT
                 .failed("`ctr` cannot be started", "install `ctr`, or add its folder to PATH")
                 .detail([error.to_string()]),
-            Err(RunError::Stopped(reason)) => SUBJECT.unfinished(reason),
+            Err(reason) => SUBJECT.error(&reason.into()),
         };
-        let finding = finding.of(case.object.clone()).detail([ctr::display(&arguments)]);
+        let finding = finding.detail([ctr::display(&arguments)]);
         if !is_left {
             return finding;
         }
-        let command = self.ctr.delete_command(name);
+        let command = ctr::display(&self.ctr.with_options(&["containers", "delete", name]));
         finding
             .detail([format!("the container {name} could not be removed")])
             .hint(format!("remove the container with `{command}`"))
     }
-}
 
-fn finding(ended: &Ended, case: &Case, program: &Program, host: &HostSnapshot) -> Finding {
-    if program.kind == Kind::Check
-        && let Some(finding) = visibility::judge(&ended.stdout)
-    {
-        return finding;
-    }
-    if !ended.status.success() {
-        let code = ended.status.code();
-        let code = code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
-        return SUBJECT
-            .finding(Status::Failed, format!("the container failed: {code}"))
-            .detail(last_lines(&ended.stderr))
-            .detail(last_lines(&ended.stdout));
-    }
-    let Some(seen) = seen_luids(&ended.stdout) else {
+    fn finding(&self, ended: &Output, plan: &Plan, program: &Program) -> Finding {
+        let stdout = String::from_utf8_lossy(&ended.stdout);
+        if program.kind == Kind::Check
+            && let Some(finding) = visibility::judge(&stdout)
+        {
+            return finding;
+        }
+        if !ended.status.success() {
+            let code = ended.status.code();
+            let code = code.map_or("no exit code".to_owned(), |code| format!("exit code {code}"));
+            return SUBJECT
+                .finding(Status::Failed, format!("the container failed: {code}"))
+                .detail(last_lines(&String::from_utf8_lossy(&ended.stderr)))
+                .detail(last_lines(&stdout));
+        }
+        let allocated = plan.devices.iter().map(|device| device.luid.0).collect();
         let (status, what) = match program.kind {
-            Kind::List => (Status::Failed, "the container did not list its devices"),
+            Kind::List => match sight::judge(&stdout, &allocated, &self.luids) {
+                Some(finding) => return finding,
+                None => (Status::Failed, "the container did not list its devices"),
+            },
             Kind::Check => (Status::Failed, "directx-visible did not print its report"),
             Kind::Other => (Status::Ok, "the command ended with exit code 0"),
         };
-        return SUBJECT.finding(status, what).detail(last_lines(&ended.stdout));
-    };
-    let allocated = case.plan.devices.iter().map(|device| device.luid.0).collect();
-    let (status, what) = judge(&seen, &allocated, &host_luids(host));
-    SUBJECT.finding(status, what).measured([
-        ("allocated", Value::Count(allocated.len())),
-        ("seen", Value::Count(seen.len())),
-    ])
-}
-
-fn last_lines(text: &str) -> Vec<String> {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let start = lines.len().saturating_sub(OUTPUT_LINES);
-    lines[start..].iter().map(|line| (*line).to_owned()).collect()
+        SUBJECT.finding(status, what).detail(last_lines(&stdout))
+    }
 }

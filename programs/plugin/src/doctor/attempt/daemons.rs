@@ -15,7 +15,8 @@ use kubelet::testing::{KubeletDouble, Options};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::container::folder;
-use crate::doctor::finding::{Finding, Status, Subject, Value};
+use super::last_lines;
+use crate::doctor::finding::{Finding, Subject, millis};
 use crate::doctor::stop::Stop;
 
 pub(super) const SUBJECT: Subject = Subject("daemons");
@@ -26,31 +27,16 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// How long the waiting daemon is watched.
 const WATCHED: Duration = Duration::from_secs(2);
 
-/// How many lines of a daemon's log a report contains.
-const LOG_LINES: usize = 5;
-
 /// Tests daemons with the adapters of `inventory`, or of this host.
-pub(super) async fn run(inventory: Option<&Path>, stop: &Stop) -> Finding {
-    if !uds::is_supported() {
-        return SUBJECT.skipped("this host does not support AF_UNIX sockets");
-    }
-    let folder = match folder() {
-        Ok(folder) => folder,
-        Err(error) => {
-            let what = "cannot create a folder for the daemons";
-            return SUBJECT.finding(Status::Failed, what).detail([error.to_string()]);
-        }
-    };
+pub(super) async fn run(inventory: Option<&Path>, stop: &Stop) -> anyhow::Result<Finding> {
+    let folder = folder().context("cannot create a folder for the daemons")?;
     let daemons = Daemons { folder: folder.path(), inventory };
-    match stop.or(daemons.test()).await {
-        Ok(Ok(finding)) => finding,
-        // The error has no private data, which its cause may have.
-        Ok(Err(error)) => SUBJECT
-            .finding(Status::Failed, error.to_string())
-            .detail(error.source().map(ToString::to_string))
-            .detail(daemons.last_lines()),
-        Err(reason) => SUBJECT.unfinished(reason),
-    }
+    let tested = stop.or(daemons.test()).await?;
+    Ok(tested.unwrap_or_else(|error| {
+        // Without a daemon there is no log.
+        let log = std::fs::read_to_string(daemons.log()).unwrap_or_default();
+        SUBJECT.error(&error).detail(last_lines(&log))
+    }))
 }
 
 /// Daemons with the same directory.
@@ -59,26 +45,24 @@ struct Daemons<'a> {
     inventory: Option<&'a Path>,
 }
 
-const LOGS: [&str; 3] = ["wddm.log", "mcdm.log", "waiting.log"];
-
 impl Daemons<'_> {
     async fn test(&self) -> anyhow::Result<Finding> {
         let kubelet = KubeletDouble::start(UnixSockets, self.directory(), Options::default());
         let kubelet = kubelet.context("cannot create a socket for the kubelet")?;
         let began = Instant::now();
-        let first = self.start("wddm", LOGS[0])?;
+        let first = self.start("wddm")?;
         let registered = kubelet.wait_for(|resources| !resources.is_empty());
         let registered = timeout(LIMIT, registered).await;
         let registered = registered.ok().context("a daemon did not register its resource")?;
         let name = registered[0].name.as_str();
-        let _second = self.start("mcdm", LOGS[1])?;
+        let _second = self.start("mcdm")?;
         let both = timeout(LIMIT, kubelet.wait_for(|resources| resources.len() == 2)).await;
         let both = both.ok().context("a second daemon did not register its resource")?;
         let names: Vec<&str> = both.iter().map(|resource| resource.name.as_str()).collect();
         let lists = timeout(LIMIT, kubelet.wait_for_lists(&names)).await;
         lists.ok().context("the daemons did not send their device lists")?;
         let listed = began.elapsed();
-        let _waiting = self.start("wddm", LOGS[2])?;
+        let _waiting = self.start("wddm")?;
         sleep(WATCHED).await;
         let count = kubelet.registrations(name);
         ensure!(count == 1, "a daemon did not wait for another one with its driver model");
@@ -88,8 +72,8 @@ impl Daemons<'_> {
         replaced.ok().context("a daemon did not take over from one that was killed")?;
         let what = "two daemons served their resources, and a third one took over";
         Ok(SUBJECT.ok(what).measured([
-            ("listsReceivedMs", Value::Time(listed)),
-            ("takenOverMs", Value::Time(began.elapsed())),
+            ("listsReceivedMs", millis(listed)),
+            ("takenOverMs", millis(began.elapsed())),
         ]))
     }
 
@@ -97,8 +81,13 @@ impl Daemons<'_> {
         self.folder.join("device-plugins")
     }
 
+    /// The log of all daemons.
+    fn log(&self) -> PathBuf {
+        self.folder.join("daemons.log")
+    }
+
     /// Starts a daemon with an empty configuration file.
-    fn start(&self, driver_model: &str, log: &str) -> anyhow::Result<Daemon> {
+    fn start(&self, driver_model: &str) -> anyhow::Result<Daemon> {
         let config = self.folder.join("config.yaml");
         let start = || {
             File::create(&config)?;
@@ -108,22 +97,10 @@ impl Daemons<'_> {
             let inventory = self.inventory.map(|file| [OsString::from("--inventory"), file.into()]);
             command.args(inventory.into_iter().flatten());
             command.stdin(Stdio::null()).stdout(Stdio::null());
-            command.stderr(File::create(self.folder.join(log))?).spawn().map(Daemon)
+            let log = File::options().create(true).append(true).open(self.log())?;
+            command.stderr(log).spawn().map(Daemon)
         };
         start().context("cannot start a daemon")
-    }
-
-    /// The last lines of the logs.
-    fn last_lines(&self) -> Vec<String> {
-        let mut last = Vec::new();
-        for log in LOGS {
-            // A daemon that was not started has no log.
-            let text = std::fs::read_to_string(self.folder.join(log)).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().collect();
-            let end = &lines[lines.len().saturating_sub(LOG_LINES)..];
-            last.extend(end.iter().map(|line| format!("{log}: {line}")));
-        }
-        last
     }
 }
 

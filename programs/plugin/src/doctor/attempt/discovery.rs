@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, anyhow};
 use devices::{AdapterSource, Criteria, HostSnapshot, discover};
 
 use super::differences::differences;
-use crate::doctor::finding::{Finding, Status, Subject, Value};
+use crate::doctor::finding::{Finding, Status, Subject, millis};
 use crate::doctor::stop::Stop;
 
 pub(super) const SUBJECT: Subject = Subject("discovery");
@@ -14,38 +15,40 @@ pub(super) const SUBJECT: Subject = Subject("discovery");
 /// How often the adapters are read.
 const READS: usize = 5;
 
-/// Reads the host. The last snapshot is returned for the report.
+/// Reads the host. One of the snapshots is returned for the report.
 pub(super) async fn run(
     inventory: Option<PathBuf>,
     stop: &Stop,
-) -> (Finding, Option<HostSnapshot>) {
-    match stop.or_on_thread(move || read(inventory.as_deref())).await {
-        Ok(Ok(reads)) => (finding(&reads), reads.into_iter().map(|(_, read)| read).next_back()),
-        Ok(Err(error)) => {
-            let failed = SUBJECT.finding(Status::Failed, "the adapters cannot be read");
-            (failed.detail([error]), None)
-        }
-        Err(reason) => (SUBJECT.unfinished(reason), None),
-    }
+) -> anyhow::Result<(Finding, HostSnapshot)> {
+    let mut reads = read(inventory, READS, stop).await?;
+    Ok((finding(&reads), reads.swap_remove(0).1))
 }
 
-fn read(inventory: Option<&Path>) -> Result<Vec<(Duration, HostSnapshot)>, String> {
-    let mut source = open(inventory)?;
-    let read = |_| {
-        let began = Instant::now();
-        snapshot(&mut *source).map(|read| (began.elapsed(), read))
+/// Reads the host or the inventory this often, and measures how long each reading takes.
+pub(super) async fn read(
+    inventory: Option<PathBuf>,
+    times: usize,
+    stop: &Stop,
+) -> anyhow::Result<Vec<(Duration, HostSnapshot)>> {
+    let read = move || {
+        let mut source = open(inventory.as_deref())?;
+        let read = |_| {
+            let began = Instant::now();
+            snapshot(&mut *source).map(|read| (began.elapsed(), read))
+        };
+        (0..times).map(read).collect::<anyhow::Result<Vec<_>>>()
     };
-    (0..READS).map(read).collect()
+    stop.or_on_thread(read).await?.context("the adapters cannot be read")
 }
 
 /// Opens the host or the inventory.
-pub(super) fn open(inventory: Option<&Path>) -> Result<Box<dyn AdapterSource>, String> {
-    node::cli::open_host(inventory).map_err(|failure| failure.chain())
+pub(super) fn open(inventory: Option<&Path>) -> anyhow::Result<Box<dyn AdapterSource>> {
+    node::cli::open_host(inventory).map_err(|failure| anyhow!(failure.chain()))
 }
 
 /// Reads the host or the inventory.
-pub(super) fn snapshot(source: &mut dyn AdapterSource) -> Result<HostSnapshot, String> {
-    source.snapshot().map_err(|error| node::cli::error_chain(&*error))
+pub(super) fn snapshot(source: &mut dyn AdapterSource) -> anyhow::Result<HostSnapshot> {
+    source.snapshot().map_err(anyhow::Error::from_boxed)
 }
 
 fn finding(reads: &[(Duration, HostSnapshot)]) -> Finding {
@@ -68,13 +71,13 @@ fn finding(reads: &[(Duration, HostSnapshot)]) -> Finding {
     SUBJECT
         .finding(status, what)
         .measured([
-            ("readings", Value::Count(reads.len())),
-            ("adapters", Value::Count(first.adapters.len())),
-            ("devices", Value::Count(discover(first, Criteria::ALL).devices.len())),
-            ("warnings", Value::Count(unread.len())),
-            ("minMs", Value::Time(times[0])),
-            ("medianMs", Value::Time(times[times.len() / 2])),
-            ("maxMs", Value::Time(times[times.len() - 1])),
+            ("readings", reads.len().into()),
+            ("adapters", first.adapters.len().into()),
+            ("devices", discover(first, Criteria::ALL).devices.len().into()),
+            ("warnings", unread.len().into()),
+            ("minMs", millis(times[0])),
+            ("medianMs", millis(times[times.len() / 2])),
+            ("maxMs", millis(times[times.len() - 1])),
         ])
         .detail(changes)
         .detail(unread)
@@ -97,7 +100,7 @@ mod tests {
         };
         let same = finding(&reads(host()));
         assert_eq!(same.status, Status::Ok);
-        let time = |key, ms| (key, Value::Time(Duration::from_millis(ms)));
+        let time = |key, ms| (key, millis(Duration::from_millis(ms)));
         assert_eq!(
             same.measurements[4..],
             [time("minMs", 1), time("medianMs", 3), time("maxMs", 9)]

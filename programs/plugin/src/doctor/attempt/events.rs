@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+
 use super::differences::differences;
 use super::discovery::{open, snapshot};
-use crate::doctor::finding::{Finding, Status, Subject, Value};
+use crate::doctor::finding::{Finding, Status, Subject, millis};
 use crate::doctor::stop::Stop;
 
 pub(super) const SUBJECT: Subject = Subject("events");
@@ -18,29 +20,23 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Waits for an event of the host for as long as `wait`.
-pub(super) async fn run(inventory: Option<PathBuf>, wait: Duration, stop: &Stop) -> Finding {
-    match stop.or_on_thread(move || observe(inventory.as_deref(), wait)).await {
-        Ok(Ok(finding)) => finding,
-        Ok(Err(error)) => {
-            SUBJECT.finding(Status::Failed, "the adapters cannot be watched").detail([error])
-        }
-        Err(reason) => SUBJECT.unfinished(reason),
-    }
+pub(super) async fn run(
+    inventory: Option<PathBuf>,
+    wait: Duration,
+    stop: &Stop,
+) -> anyhow::Result<Finding> {
+    let observed = stop.or_on_thread(move || observe(inventory.as_deref(), wait)).await?;
+    observed.context("the adapters cannot be watched")
 }
 
-/// The longest that the step may take.
-pub(super) fn limit(wait: Duration) -> Duration {
-    wait + SETTLE_LIMIT * 2
-}
-
-fn observe(inventory: Option<&Path>, wait: Duration) -> Result<Finding, String> {
+fn observe(inventory: Option<&Path>, wait: Duration) -> anyhow::Result<Finding> {
     let mut source = open(inventory)?;
     let (notify, events) = channel();
     let watched = source.watch(Box::new(move || {
         // The receiver is dropped when the step has ended.
         let _ = notify.send(());
     }));
-    watched.map_err(|error| node::cli::error_chain(&*error))?;
+    watched.map_err(anyhow::Error::from_boxed)?;
     let before = snapshot(&mut *source)?;
     tracing::warn!(seconds = wait.as_secs(), "waiting: disable or enable a GPU now");
     let began = Instant::now();
@@ -49,16 +45,16 @@ fn observe(inventory: Option<&Path>, wait: Duration) -> Result<Finding, String> 
         return Ok(SUBJECT.finding(Status::Failed, what));
     }
     let event = Instant::now();
-    let first = ("firstEventMs", Value::Time(event - began));
+    let first = ("firstEventMs", millis(event - began));
     let mut count = 1;
     while event.elapsed() < SETTLE_LIMIT {
         // While a driver is being replaced, reading may fail.
         let changes = snapshot(&mut *source).map(|after| differences(&before, &after));
         if let Ok(changes @ [_, ..]) = changes.as_deref() {
-            let settled = ("snapshotChangedAfterMs", Value::Time(event.elapsed()));
+            let settled = ("snapshotChangedAfterMs", millis(event.elapsed()));
             return Ok(SUBJECT
                 .ok("an event arrived, and the adapters changed")
-                .measured([first, settled, ("events", Value::Count(count))])
+                .measured([first, settled, ("events", count.into())])
                 .detail(changes.to_vec()));
         }
         std::thread::sleep(PAUSE);
@@ -66,5 +62,5 @@ fn observe(inventory: Option<&Path>, wait: Duration) -> Result<Finding, String> 
     }
     Ok(SUBJECT
         .finding(Status::Warning, "events arrived, and the adapters stayed the same")
-        .measured([first, ("events", Value::Count(count))]))
+        .measured([first, ("events", count.into())]))
 }

@@ -15,7 +15,7 @@ use kubelet::{
 };
 use tokio::sync::{oneshot, watch};
 
-use crate::doctor::finding::{Finding, Subject, Value};
+use crate::doctor::finding::{Finding, Subject, millis};
 use crate::doctor::stop::{Reason, Stop};
 
 /// The temporary resource.
@@ -26,16 +26,12 @@ const HINT: &str = "see the lines `kubelet-directory` and `kubelet-socket` of `d
 
 /// Registers the resource, waits until the kubelet has received the device list, and ends the
 /// registration.
-pub(super) async fn run(directory: &Path, stop: &Stop) -> Finding {
-    if !uds::is_supported() {
-        return Subject::KUBELET.skipped("this host does not support AF_UNIX sockets");
-    }
+pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding> {
     let socket = directory.join(KUBELET_SOCKET);
     if matches!(uds::identity(&socket), Ok(None)) {
         let missing = format!("no file {}", socket.display());
-        return Subject::KUBELET
-            .failed("the kubelet's socket does not exist", HINT)
-            .detail([missing]);
+        let failed = Subject::KUBELET.failed("the kubelet's socket does not exist", HINT);
+        return Ok(failed.detail([missing]));
     }
     let (send, mut readiness) = watch::channel(Readiness::default());
     let (end, ended) = oneshot::channel::<()>();
@@ -52,17 +48,20 @@ pub(super) async fn run(directory: &Path, stop: &Stop) -> Finding {
     };
     // The registration ends, and its socket is removed, also after an interruption.
     let (served, finding) = tokio::join!(serving, observing);
-    finding.detail(served.err().map(|error| node::cli::error_chain(&error)))
+    Ok(finding?.detail(served.err().map(|error| node::cli::error_chain(&error))))
 }
 
 /// Waits until the kubelet has received the list.
-async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Finding {
+async fn observe(
+    readiness: &mut watch::Receiver<Readiness>,
+    stop: &Stop,
+) -> Result<Finding, Reason> {
     let began = Instant::now();
     let (mut registered, mut last_error) = (None, None);
     loop {
         match stop.or(readiness.changed()).await {
             Ok(Ok(())) => {}
-            Err(Reason::Interrupted) => return Subject::KUBELET.unfinished(Reason::Interrupted),
+            Err(Reason::Interrupted) => return Err(Reason::Interrupted),
             Err(_) | Ok(Err(_)) => break,
         }
         let readiness = readiness.borrow_and_update();
@@ -80,10 +79,10 @@ async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Fin
                 let listed = began.elapsed();
                 let registered = registered.unwrap_or(listed);
                 let what = "the kubelet registered a resource and received its device list";
-                return Subject::KUBELET.ok(what).measured([
-                    ("registeredMs", Value::Time(registered)),
-                    ("listReceivedMs", Value::Time(listed)),
-                ]);
+                return Ok(Subject::KUBELET.ok(what).measured([
+                    ("registeredMs", millis(registered)),
+                    ("listReceivedMs", millis(listed)),
+                ]));
             }
         }
     }
@@ -92,7 +91,7 @@ async fn observe(readiness: &mut watch::Receiver<Readiness>, stop: &Stop) -> Fin
         Some(_) => "the kubelet registered a resource, and did not fetch its device list",
         None => "the kubelet did not register a resource",
     };
-    Subject::KUBELET.failed(what, HINT).detail(last_error)
+    Ok(Subject::KUBELET.failed(what, HINT).detail(last_error))
 }
 
 /// A resource without devices.

@@ -2,15 +2,16 @@
 //! needs them.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use tempfile::TempPath;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep};
 use uds::{Identity, UnixListener, UnixStream, connect};
 
-use crate::doctor::finding::{Finding, Status, Subject, Value};
+use crate::doctor::finding::{Finding, Status, Subject, millis};
 use crate::doctor::stop::Stop;
 
 pub(super) const SUBJECT: Subject = Subject("socket");
@@ -24,28 +25,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 const MESSAGE_LENGTH: usize = 64 * 1024;
 
 /// Tests sockets in `directory`. The socket is removed whatever happens.
-pub(super) async fn run(directory: &Path, stop: &Stop) -> Finding {
+pub(super) async fn run(directory: &Path, stop: &Stop) -> anyhow::Result<Finding> {
     let millis = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
-    let socket = SocketFile(directory.join(format!("verify-{millis}.sock")));
-    match stop.or(test(directory, &socket.0)).await {
-        Ok(Ok(finding)) => finding,
-        // The error has no private data, which its cause may have.
-        Ok(Err(error)) => SUBJECT
-            .finding(Status::Failed, error.to_string())
-            .detail(error.source().map(ToString::to_string))
-            .detail([format!("directory: {}", directory.display())]),
-        Err(reason) => SUBJECT.unfinished(reason),
-    }
-}
-
-/// A socket's file, which is removed when this is dropped.
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // Usually the test has removed it.
-        let _ = std::fs::remove_file(&self.0);
-    }
+    // Removes the file when it is dropped; usually the test has removed it.
+    let socket = TempPath::try_from_path(directory.join(format!("verify-{millis}.sock")))?;
+    let tested = stop.or(test(directory, &socket)).await?;
+    Ok(tested.unwrap_or_else(|error| {
+        SUBJECT.error(&error).detail([format!("directory: {}", directory.display())])
+    }))
 }
 
 async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
@@ -90,8 +77,8 @@ async fn test(directory: &Path, path: &Path) -> anyhow::Result<Finding> {
     let values = [("createMs", created), ("connectMs", connected), ("exchangeMs", exchanged)];
     Ok(SUBJECT
         .finding(status, what)
-        .measured(values.map(|(key, time)| (key, Value::Time(time))))
-        .measured([("identityReadings", Value::Count(READINGS))])
+        .measured(values.map(|(key, time)| (key, millis(time))))
+        .measured([("identityReadings", READINGS.into())])
         .detail(unread))
 }
 

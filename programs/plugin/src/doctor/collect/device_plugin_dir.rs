@@ -7,7 +7,7 @@ use std::time::Duration;
 use node::cli::{Failure, error_chain};
 use node::daemon::event_loop;
 use tokio::time::timeout;
-use win32::directory_access::{Writer, restriction};
+use win32::directory_access::{Writer, directory_writers, restriction};
 
 use crate::doctor::finding::{Finding, Subject};
 
@@ -29,7 +29,7 @@ pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
 fn directory(path: &Path) -> Finding {
     let shown = path.display().to_string();
     match std::fs::read_dir(path) {
-        Ok(_) => access(&shown, writers(path)),
+        Ok(_) => access(&shown, directory_writers(path)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Subject::KUBELET_DIRECTORY.failed(
             format!("{shown} does not exist"),
             format!(
@@ -43,18 +43,6 @@ fn directory(path: &Path) -> Finding {
             format!("{RUN_AS}; if the path is not a directory, remove it and restart the kubelet"),
         ),
     }
-}
-
-#[cfg(windows)]
-fn writers(path: &Path) -> io::Result<Vec<Writer>> {
-    win32::directory_access::directory_writers(path)
-}
-
-/// Directories of other systems are for tests and inventories.
-#[cfg(not(windows))]
-#[expect(clippy::unnecessary_wraps, reason = "as on Windows")]
-fn writers(_: &Path) -> io::Result<Vec<Writer>> {
-    Ok(Vec::new())
 }
 
 /// Who may change the directory, besides Windows and the administrators.
@@ -131,8 +119,8 @@ mod tests {
     #[test]
     fn the_access_rights_of_a_directory_are_read() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(super::writers(folder.path()).is_ok());
-        assert!(super::writers(&folder.path().join("missing")).is_err());
+        assert!(directory_writers(folder.path()).is_ok());
+        assert!(directory_writers(&folder.path().join("missing")).is_err());
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Programs of the node: where they are, and what they print when they are run.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use devices::{Program, ProgramVersion};
+use node::daemon::event_loop;
+use tokio::process::Command;
 
 use super::service_command::ServiceCommand;
-use crate::doctor::process::{RunError, run};
 use crate::doctor::stop::Stop;
 
 /// How long a program may take to print its version or configuration.
@@ -46,12 +46,12 @@ pub(super) fn stdout_of(program: &Path, arguments: &[&str]) -> Result<String, St
 }
 
 fn stdout_within(command: Command, limit: Duration) -> Result<String, String> {
-    let ended = run(command, &Stop::only_after(limit)).map_err(|error| match error {
-        RunError::Start(error) => error.to_string(),
-        RunError::Stopped(_) => format!("no answer within {} s", limit.as_secs_f32()),
-    })?;
-    match (ended.status, first_line(&ended.stdout)) {
-        (status, _) if status.success() => Ok(ended.stdout),
+    let event_loop = event_loop::build().map_err(|failure| failure.chain())?;
+    let ended = event_loop.block_on(async { Stop::only_after(limit).or_output(command).await });
+    let ended = ended.map_err(|reason| reason.to_string())?.map_err(|error| error.to_string())?;
+    let stdout = String::from_utf8_lossy(&ended.stdout).into_owned();
+    match (ended.status, first_line(&stdout)) {
+        (status, _) if status.success() => Ok(stdout),
         (status, "") => Err(format!("exited with {status}")),
         (status, line) => Err(format!("exited with {status}: {line}")),
     }

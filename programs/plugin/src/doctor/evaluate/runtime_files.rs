@@ -43,7 +43,11 @@ fn mounted(device: &Device, plan: &MountPlan, host: &HostFacts) -> Finding {
         Some(reason @ (NoMountsReason::NoDriverStore | NoMountsReason::DriverStoreOutside)) => {
             let why = device.rejected_store().map_or(reason.to_string(), ToString::to_string);
             let what = format!("{why}, so containers get only DirectX, no runtime files");
-            return Subject::RUNTIME_FILES.warning(what, reinstall(host));
+            let hint = match host.platform {
+                Platform::Windows => "reinstall the driver with the vendor's installer",
+                Platform::LinuxDxg => linux::MOUNT,
+            };
+            return Subject::RUNTIME_FILES.warning(what, hint);
         }
         Some(reason) => return Subject::RUNTIME_FILES.ok(format!("none is mounted: {reason}")),
     }
@@ -75,13 +79,6 @@ fn not_applied(plan: &MountPlan) -> Option<Finding> {
     let reason = NoMountsReason::MountedByWindows;
     let what = format!("additional mounts are not applied: {reason}");
     is_dropped.then(|| Subject::RUNTIME_FILES.warning(what, NOT_APPLIED_HINT))
-}
-
-fn reinstall(host: &HostFacts) -> &'static str {
-    match host.platform {
-        Platform::Windows => "reinstall the driver with the vendor's installer",
-        Platform::LinuxDxg => linux::MOUNT,
-    }
 }
 
 /// Registry values that name no usable file.

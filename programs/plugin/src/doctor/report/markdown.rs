@@ -6,9 +6,8 @@ use std::fmt::Write as _;
 use devices::printable::is_unsafe;
 
 use super::summary::{DEVICE, devices, versions};
-use super::text::{counted, measurement};
-use super::{OUTCOMES, Report, VERDICTS, name};
-use crate::doctor::finding::Finding;
+use super::{Report, counted, measured};
+use crate::doctor::finding::Status;
 
 pub(super) fn markdown(report: &Report) -> String {
     let title = if report.steps.is_some() { "Verification" } else { "Checks" };
@@ -19,19 +18,18 @@ pub(super) fn markdown(report: &Report) -> String {
     text.push_str("\n## Devices\n\n");
     table(&mut text, DEVICE, devices(&report.snapshot));
     if let Some(steps) = &report.steps {
-        let _ = write!(text, "\n## Steps: {}\n\n", counted(steps, OUTCOMES));
+        let _ = write!(text, "\n## Steps: {}\n\n", counted(steps, Status::result));
         let steps = steps.iter().map(|step| {
-            let measured: Vec<String> = step.measurements.iter().map(measurement).collect();
-            let result = name(OUTCOMES, step.status).to_owned();
-            [result, step.subject.0.to_owned(), step.sentence(), measured.join(" ")]
+            let result = step.status.result().to_owned();
+            [result, step.subject.0.to_owned(), step.sentence(), measured(step)]
         });
         table(&mut text, ["result", "step", "what", "measured"], steps);
     }
     if !report.checks.is_empty() {
         text.push_str("\n## Checks of the doctor\n\n");
         // What a check found, and the object, may be private.
-        let verdict = |check: &Finding| name(VERDICTS, check.status).to_owned();
-        let rows = report.checks.iter().map(|check| [check.subject.0.to_owned(), verdict(check)]);
+        let checks = report.checks.iter();
+        let rows = checks.map(|check| [check.subject.0, check.status.verdict()].map(str::to_owned));
         table(&mut text, ["subject", "verdict"], rows);
     }
     text

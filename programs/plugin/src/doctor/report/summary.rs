@@ -1,7 +1,9 @@
 //! The versions and devices of a node. Nothing here is private: no paths, identifiers of
 //! single devices, names of hosts or users.
 
-use devices::{Criteria, Device, Health, HostSnapshot, Program, discover};
+use devices::{Criteria, Device, HostSnapshot, Program, discover};
+
+use crate::list_devices::{health, supports};
 
 /// The versions of a node's software: its name in JSON, its name for people, and the version.
 pub(super) fn versions(snapshot: &HostSnapshot) -> [(&'static str, &'static str, String); 6] {
@@ -42,20 +44,11 @@ pub(super) fn devices(host: &HostSnapshot) -> Vec<[String; 5]> {
 }
 
 fn device(device: &Device) -> [String; 5] {
-    let supports = match (device.display, device.compute) {
-        (true, true) => "display, compute",
-        (true, false) => "display",
-        (false, true) => "compute",
-        (false, false) => "nothing",
-    };
     [
         device.description.clone(),
         format!("{:04x}:{:04x}", device.hardware_id.vendor, device.hardware_id.device),
         known(device.driver_version.map_or_else(String::new, |version| version.to_string())),
-        supports.to_owned(),
-        match device.health {
-            Health::Healthy => "healthy".to_owned(),
-            Health::Unhealthy(reason) => format!("unhealthy: {reason}"),
-        },
+        supports(device),
+        health(device),
     ]
 }

@@ -1,16 +1,17 @@
 //! `ctr`, containerd's command-line client.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Output;
 use std::time::Duration;
 
 use devices::Plan;
 use node::cli::frontends::{Container, Frontend};
+use tokio::process::Command;
 
 use super::program::Program;
-use crate::doctor::process::{self, Ended, RunError};
 use crate::doctor::request::Request;
-use crate::doctor::stop::Stop;
+use crate::doctor::stop::{Reason, Stop};
 
 /// How long each command may take that removes a container.
 const REMOVE_LIMIT: Duration = Duration::from_secs(15);
@@ -48,15 +49,19 @@ impl Ctr {
         .concat()
     }
 
-    pub(super) fn run(&self, arguments: &[String], stop: &Stop) -> Result<Ended, RunError> {
+    pub(super) async fn run(
+        &self,
+        arguments: &[String],
+        stop: &Stop,
+    ) -> Result<io::Result<Output>, Reason> {
         let mut command = Command::new(&self.program);
         command.args(arguments);
-        process::run(command, stop)
+        stop.or_output(command).await
     }
 
     /// Removes the container `name`, which may run, have ended, or not exist. Returns whether it
     /// still exists, if `ctr` says so.
-    pub(super) fn remove(&self, name: &str) -> Option<bool> {
+    pub(super) async fn remove(&self, name: &str) -> Option<bool> {
         let removing = [
             &["tasks", "kill", "--signal", "SIGKILL", name][..],
             &["tasks", "delete", "--force", name],
@@ -64,23 +69,19 @@ impl Ctr {
         ];
         for command in removing {
             // Fails if there is nothing to remove.
-            let _ = self.command(command);
+            let _ = self.command(command).await;
         }
-        let listed = self.command(&["containers", "list", "--quiet"]).ok()?;
-        let exists = || listed.stdout.lines().any(|line| line.trim() == name);
+        let listed = self.command(&["containers", "list", "--quiet"]).await.ok()?.ok()?;
+        let exists = || String::from_utf8_lossy(&listed.stdout).lines().any(|line| line == name);
         listed.status.success().then(exists)
     }
 
-    /// The command that removes a container, for a reader.
-    pub(super) fn delete_command(&self, name: &str) -> String {
-        display(&self.with_options(&["containers", "delete", name]))
+    async fn command(&self, arguments: &[&str]) -> Result<io::Result<Output>, Reason> {
+        self.run(&self.with_options(arguments), &Stop::only_after(REMOVE_LIMIT)).await
     }
 
-    fn command(&self, arguments: &[&str]) -> Result<Ended, RunError> {
-        self.run(&self.with_options(arguments), &Stop::only_after(REMOVE_LIMIT))
-    }
-
-    fn with_options(&self, arguments: &[&str]) -> Vec<String> {
+    /// The arguments of a command, after the options of every command.
+    pub(super) fn with_options(&self, arguments: &[&str]) -> Vec<String> {
         let arguments = arguments.iter().map(|argument| (*argument).to_owned());
         self.options.iter().cloned().chain(arguments).collect()
     }

@@ -1,7 +1,9 @@
 //! The program that runs in the container.
 
 use std::io;
-use std::path::{Path, PathBuf};
+#[cfg(windows)]
+use std::path::Path;
+use std::path::PathBuf;
 
 use devices::LAUNCHER_FILES;
 use node::cli::frontends::ctr_mount;
@@ -42,9 +44,9 @@ impl Program {
             let this = (std::env::current_exe()?, FILE);
             return Program::copied(Kind::List, &[this], &["devices", "--output", "json"]);
         };
-        if [PROBE, PROBE_FILE].contains(&name.as_str())
-            && let Some(probe) = beside(&program_file(PROBE))?
-        {
+        let probe = format!("{PROBE}{}", std::env::consts::EXE_SUFFIX);
+        let probe = std::env::current_exe()?.with_file_name(probe);
+        if [PROBE, PROBE_FILE].contains(&name.as_str()) && probe.is_file() {
             let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
             return Program::copied(Kind::Other, &[(probe, PROBE_FILE)], &arguments);
         }
@@ -82,16 +84,6 @@ impl Program {
     }
 }
 
-fn program_file(name: &str) -> String {
-    format!("{name}{}", std::env::consts::EXE_SUFFIX)
-}
-
-/// A file in the folder of this program, if there is one.
-fn beside(file: &str) -> io::Result<Option<PathBuf>> {
-    let path = std::env::current_exe()?.with_file_name(file);
-    Ok(path.is_file().then_some(path))
-}
-
 /// A folder with copies of `files`, under these names.
 fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
     let folder = folder()?;
@@ -104,6 +96,7 @@ fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
 /// A temporary folder that only administrators may change.
 pub(in super::super) fn folder() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
+    #[cfg(windows)]
     share(folder.path())?;
     Ok(folder)
 }
@@ -124,13 +117,6 @@ fn share(folder: &Path) -> io::Result<()> {
         None => Ok(()),
         Some(_) => Err(io::Error::other("another account created a file in the folder")),
     }
-}
-
-/// Containers of other systems are for tests.
-#[cfg(not(windows))]
-#[expect(clippy::unnecessary_wraps, reason = "as on Windows")]
-fn share(_: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 #[cfg(test)]

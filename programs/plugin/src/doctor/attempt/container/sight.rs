@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use devices::HostSnapshot;
 use serde::Deserialize;
 
-use crate::doctor::finding::Status;
+use super::SUBJECT;
+use crate::doctor::finding::{Finding, Status};
 
 /// What `directx-device-plugin devices --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
@@ -19,46 +19,44 @@ struct Adapter {
     luid: i64,
 }
 
-/// The LUIDs of all adapters that a container listed; `None` if the text is not such a list.
-pub(super) fn seen_luids(text: &str) -> Option<BTreeSet<i64>> {
-    let listed: Listed = serde_json::from_str(text).ok()?;
-    Some(listed.devices.iter().chain(&listed.skipped).map(|adapter| adapter.luid).collect())
-}
-
-/// The LUIDs of the hardware of a host.
-pub(super) fn host_luids(host: &HostSnapshot) -> BTreeSet<i64> {
-    let hardware = host.adapters.iter().filter(|adapter| adapter.hardware);
-    hardware.map(|adapter| adapter.luid.0).collect()
-}
-
-/// Judges what a container sees.
+/// Judges the list that a container printed; `None` if the text is not such a list.
 pub(super) fn judge(
-    seen: &BTreeSet<i64>,
+    text: &str,
     allocated: &BTreeSet<i64>,
     host: &BTreeSet<i64>,
-) -> (Status, String) {
+) -> Option<Finding> {
+    let listed: Listed = serde_json::from_str(text).ok()?;
+    let seen = listed.devices.iter().chain(&listed.skipped).map(|adapter| adapter.luid);
+    let seen: BTreeSet<i64> = seen.collect();
     let of_host = seen.intersection(host).count();
     let sight = format!("the container sees {of_host} of {} devices of the host", host.len());
     let which = match allocated.len() {
         1 => "the allocated device is".to_owned(),
         several => format!("the {several} allocated devices are"),
     };
-    let among = allocated.intersection(seen).count();
-    if among < allocated.len() {
-        let not = if among == 0 { "not" } else { "not all" };
-        return (Status::Failed, format!("{sight}; {which} {not} among them"));
-    }
-    let status = if of_host > allocated.len() { Status::Warning } else { Status::Ok };
-    (status, format!("{sight}; {which} among them"))
+    let among = allocated.intersection(&seen).count();
+    let (status, not) = match among {
+        all if all == allocated.len() && of_host > all => (Status::Warning, ""),
+        all if all == allocated.len() => (Status::Ok, ""),
+        0 => (Status::Failed, "not "),
+        _ => (Status::Failed, "not all "),
+    };
+    let finding = SUBJECT.finding(status, format!("{sight}; {which} {not}among them"));
+    Some(finding.measured([("allocated", allocated.len().into()), ("seen", seen.len().into())]))
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
 
     fn set(luids: &[i64]) -> BTreeSet<i64> {
         luids.iter().copied().collect()
+    }
+
+    fn list(luids: &[i64]) -> String {
+        let devices: Vec<_> = luids.iter().map(|luid| json!({"luid": luid, "id": "x"})).collect();
+        json!({"devices": devices, "skipped": [{"luid": -2, "reason": "y"}]}).to_string()
     }
 
     #[test]
@@ -102,28 +100,32 @@ mod tests {
                 "2 of 3 devices of the host; the 2 allocated devices are among them",
             ),
         ] {
-            let judged = judge(&set(seen), &set(allocated), &host);
-            assert_eq!(judged, (status, format!("the container sees {what}")));
+            let judged = judge(&list(seen), &set(allocated), &host).unwrap();
+            assert_eq!(
+                (judged.status, judged.what),
+                (status, format!("the container sees {what}"))
+            );
         }
     }
 
     #[test]
     fn only_the_list_of_the_program_is_a_list() {
-        let list = r#"{"devices":[{"luid":5,"id":"x"}],"skipped":[{"luid":-2,"reason":"y"}]}"#;
-        assert_eq!(seen_luids(list), Some(set(&[5, -2])));
+        let skipped = judge(&list(&[5]), &set(&[5, -2]), &set(&[5, -2])).unwrap();
+        assert_eq!(skipped.status, Status::Ok);
         for other in ["", "[]", "{}", "no devices", r#"{"devices":[{"id":1}],"skipped":[]}"#] {
-            assert_eq!(seen_luids(other), None, "{other}");
+            assert_eq!(judge(other, &set(&[1]), &set(&[1])), None, "{other}");
         }
     }
 
     proptest! {
         #[test]
         fn a_container_that_sees_exactly_its_devices_is_ok(
-            host in prop::collection::btree_set(any::<i64>(), 1..6),
+            host in prop::collection::btree_set(0..i64::MAX, 1..6),
             take in 1_usize..6,
         ) {
             let allocated: BTreeSet<i64> = host.iter().copied().take(take).collect();
-            prop_assert_eq!(judge(&allocated, &allocated, &host).0, Status::Ok);
+            let seen: Vec<i64> = allocated.iter().copied().collect();
+            prop_assert_eq!(judge(&list(&seen), &allocated, &host).unwrap().status, Status::Ok);
         }
     }
 }

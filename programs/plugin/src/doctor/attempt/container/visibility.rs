@@ -3,11 +3,7 @@
 use serde::Deserialize;
 
 use super::SUBJECT;
-use super::planned::Case;
-use crate::doctor::finding::{Finding, Value};
-
-/// The variables that the program reads begin with it.
-const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
+use crate::doctor::finding::Finding;
 
 /// What `directx-visible --check --output json` prints, as far as it matters here.
 #[derive(Deserialize)]
@@ -26,32 +22,18 @@ struct Row {
     filtered: serde_json::Value,
 }
 
-/// The container for the check, with the devices of `case`.
-pub(super) fn case(case: Case) -> Case {
-    Case { object: format!("{}, directx-visible", case.object), ..case }
-}
-
-/// The finding without a check: the program does not know the devices of such a container.
-pub(super) fn reason_to_skip(case: &Case) -> Option<Finding> {
-    let is_known = case.plan.envs.keys().any(|name| name.starts_with(VARIABLE));
-    let skipped = || {
-        SUBJECT
-            .skipped("the container gets no variables with its devices")
-            .of(case.object.clone())
-            .hint("set `environmentHints: true` in the configuration")
-    };
-    (!is_known).then(skipped)
-}
+/// The variables that the program reads begin with it.
+pub(super) const VARIABLE: &str = "DIRECTX_VISIBLE_DEVICES";
 
 /// Judges what the program printed; `None` if that is no report.
 pub(super) fn judge(text: &str) -> Option<Finding> {
     let Report { is_as_allocated, apis } = serde_json::from_str(text).ok()?;
     let with = |verdict: &str| apis.iter().filter(|row| row.verdict == verdict).count();
     let counts = [
-        ("okCalls", Value::Count(with("ok"))),
-        ("differentCalls", Value::Count(with("different"))),
-        ("failedCalls", Value::Count(with("failed"))),
-        ("absentCalls", Value::Count(with("absent"))),
+        ("okCalls", with("ok").into()),
+        ("differentCalls", with("different").into()),
+        ("failedCalls", with("failed").into()),
+        ("absentCalls", with("absent").into()),
     ];
     if is_as_allocated {
         let what = "directx-visible shows exactly the allocated devices";
@@ -86,7 +68,7 @@ mod tests {
         assert_eq!(found.status, Status::Failed);
         let detail = r#"vulkan B: {"devices":{"luids":[1,2]}} -> {"failed":"x"}"#;
         assert_eq!(found.details, [detail]);
-        assert!(found.measurements.contains(&("differentCalls", Value::Count(1))));
+        assert!(found.measurements.contains(&("differentCalls", 1.into())));
         for other in ["", "{}", "error: no report"] {
             assert_eq!(judge(other), None, "{other}");
         }

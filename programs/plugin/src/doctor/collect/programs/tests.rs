@@ -12,8 +12,8 @@ pub(in crate::doctor::collect) fn script(folder: &Path, name: &str, text: &str) 
     path
 }
 
-fn sh(text: &str) -> Command {
-    let mut command = Command::new("sh");
+fn sh(text: &str) -> std::process::Command {
+    let mut command = std::process::Command::new("sh");
     command.args(["-c", text]);
     command
 }
@@ -50,11 +50,11 @@ fn the_service_is_searched_first_then_folders_then_path() {
 
 #[test]
 fn a_program_that_fails_or_hangs_is_an_error() {
-    let stdout = |text: &str| stdout_within(sh(text), Duration::from_secs(60));
+    let stdout = |text: &str| stdout_within(sh(text).into(), Duration::from_secs(60));
     assert_eq!(stdout("echo a").unwrap(), "a\n");
     assert_eq!(stdout("exit 3").unwrap_err(), "exited with exit status: 3");
     assert_eq!(stdout("echo why; exit 3").unwrap_err(), "exited with exit status: 3: why");
-    let slow = stdout_within(sh("exec sleep 60"), Duration::from_millis(50)).unwrap_err();
-    assert_eq!(slow, "no answer within 0.05 s");
+    let slow = stdout_within(sh("exec sleep 60").into(), Duration::from_millis(50)).unwrap_err();
+    assert_eq!(slow, "no result within 0.05 s");
     assert!(stdout_of(Path::new("/nonexistent/tool"), &[]).is_err());
 }
