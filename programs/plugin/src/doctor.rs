@@ -43,8 +43,10 @@ pub(crate) fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
             Ok::<_, Failure>(attempt::attempt(request, interrupt).await)
         })?
     } else {
-        if !request.skip.is_empty() || request.wait_for_event.is_some() || request.image.is_some() {
-            let error = anyhow!("`--skip`, `--wait-for-event` and `--image` are for what is tried");
+        if request.asks_for_steps() {
+            let error = anyhow!(
+                "`--skip`, `--wait-for-event`, `--daemons` and `--image` are for what is tried"
+            );
             return Err(Failure::usage(error).hint("add `--try`"));
         }
         let facts = collect::collect(request)?;
