@@ -46,7 +46,7 @@ impl ScrapeSources {
             container: holder.container.clone(),
         });
         let (processes, telemetry) =
-            tokio::join!(self.processes.current(containers.collect()), self.telemetry.read(luids),);
+            tokio::join!(self.processes.current(containers.collect()), self.telemetry.get(luids),);
         // Whoever changes it must not wait for the text.
         let reloads = self.reloads.borrow().clone();
         let scrape = Scrape {

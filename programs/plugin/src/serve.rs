@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::container_processes::ContainerProcesses;
 use crate::device_holders::ask_kubelet;
-use crate::device_telemetry::DeviceTelemetry;
+use crate::device_telemetry;
 #[cfg(windows)]
 use crate::launcher;
 use crate::monitoring::{self, Sources};
@@ -147,7 +147,7 @@ impl Daemon {
         let directory = config.device_plugin_dir.clone();
         let directory = directory.unwrap_or_else(default_device_plugin_dir);
         let kind = host.kind;
-        let telemetry = DeviceTelemetry::of(kind);
+        let telemetry = device_telemetry::of(kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
         let pods = Arc::new(PodAttribution::new(self.pod_resources));
         devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
