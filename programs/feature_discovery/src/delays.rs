@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
-/// How many times longer than the server's first answer a program waits at most before it writes.
-const PATIENCE: u32 = 4;
 /// The longest delay. A node must not be wrong for long after the API server has returned.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
@@ -14,13 +12,6 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) fn growing(first: Duration) -> ExponentialBackoff {
     let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST / 2);
     delays.with_jitter().without_max_times().build()
-}
-
-/// The delay before the first change by a program whose server took `answer_time` to answer. A server
-/// that many programs use at the same moment answers late: the more there are, the more their
-/// changes are spread.
-pub(crate) fn first(answer_time: Duration) -> Duration {
-    answer_time.saturating_mul(PATIENCE).min(LONGEST).mul_f32(fastrand::f32())
 }
 
 #[cfg(test)]
@@ -39,16 +30,5 @@ mod tests {
         let first = || growing(Duration::from_millis(500)).next();
         let first: HashSet<Option<Duration>> = (0..20).map(|_| first()).collect();
         assert!(first.len() > 10, "{first:?}");
-    }
-
-    #[test]
-    fn the_first_changes_are_spread_by_the_answer_time_of_the_server() {
-        assert_eq!(super::first(Duration::ZERO), Duration::ZERO);
-        for (seconds, limit) in [(1, 4), (10, 40), (100, 60)] {
-            let delays: HashSet<Duration> =
-                (0..20).map(|_| super::first(Duration::from_secs(seconds))).collect();
-            assert!(delays.len() > 10, "{delays:?}");
-            assert!(delays.iter().all(|delay| *delay <= Duration::from_secs(limit)), "{delays:?}");
-        }
     }
 }

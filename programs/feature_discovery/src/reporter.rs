@@ -70,8 +70,6 @@ pub(crate) struct Reporter {
     attempts: [Attempts; Purpose::ALL.len()],
     /// When the condition is written again.
     next_heartbeat: Instant,
-    /// Nothing is written before this time; known once there was a node object.
-    first_write: Option<Instant>,
 }
 
 /// The attempts to reach the API server for one purpose.
@@ -86,20 +84,16 @@ struct Attempts {
     last: Option<(Change, Instant)>,
 }
 
-/// What happens next.
-enum Step {
-    Devices(Arc<DeviceSet>),
-    Node(Box<Result<Option<WatchEvent<Node>>, ClusterError>>),
-    ConfigStatus,
-    Outdated(BTreeSet<OutdatedContainer>),
-    TimePassed,
-}
-
 impl Reporter {
     /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to remove once
-    /// pods can use the devices.
-    pub(crate) fn new(client: Client, gfd_labels: bool, startup_taint: Option<String>) -> Reporter {
-        let requests = Requests::default();
+    /// pods can use the devices. `plugin` reports the pods that use a driver which was replaced.
+    pub(crate) fn new(
+        client: Client,
+        gfd_labels: bool,
+        startup_taint: Option<String>,
+        plugin: Option<PluginStatus>,
+    ) -> Reporter {
+        let requests = Requests::new();
         Reporter {
             watch: NodeWatch::default(),
             pauses: delays::growing(PAUSE),
@@ -113,19 +107,12 @@ impl Reporter {
             events: EventQueue::new(Instant::now()),
             first_events: Vec::new(),
             outdated: BTreeSet::new(),
-            plugin: None,
+            plugin,
             rejected: 0,
             attempts: Purpose::ALL.map(|purpose| Attempts::new(purpose, requests.clone())),
             requests,
-            // The programs of many nodes may have started at the same moment.
-            next_heartbeat: Instant::now() + HEARTBEAT.mul_f32(1.0 - fastrand::f32() / 2.0),
-            first_write: None,
+            next_heartbeat: Instant::now() + HEARTBEAT,
         }
-    }
-
-    /// Also reports the pods that use a driver which was replaced, as `plugin` knows them.
-    pub(crate) fn with_plugin(self, plugin: PluginStatus) -> Reporter {
-        Reporter { plugin: Some(plugin), ..self }
     }
 
     /// The counters of its requests.
@@ -133,56 +120,42 @@ impl Reporter {
         self.requests.clone()
     }
 
-    /// Runs without an end. `next_set` waits for the next device set, and `config_status` says what
+    /// Runs without an end. `sets` has the devices once they are known, and `config_status` says what
     /// becomes of the configurations.
     pub(crate) async fn run(
         mut self,
-        mut next_set: impl AsyncFnMut() -> Arc<DeviceSet>,
+        mut sets: watch::Receiver<Option<Arc<DeviceSet>>>,
         mut config_status: watch::Receiver<ReloadStatus>,
     ) -> Infallible {
+        sets.mark_changed();
         config_status.mark_changed();
         loop {
             let wait = self.write().await;
-            match self.step(&mut next_set, &mut config_status, wait).await {
-                Step::Devices(set) => self.devices_changed(set),
-                Step::Node(event) => self.node_changed(*event),
-                Step::ConfigStatus => self.config_read(&config_status.borrow_and_update()),
-                Step::Outdated(containers) => self.outdated_changed(containers),
-                Step::TimePassed => {}
+            // The first devices would interrupt the connect, which would begin again.
+            let watch_at = self.set.is_some().then_some(self.next_watch);
+            let node = async {
+                until(watch_at).await;
+                self.watch.next(&self.client).await
+            };
+            let outdated = async {
+                match &mut self.plugin {
+                    Some(plugin) => plugin.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            // Without its sender, this program ends.
+            tokio::select! {
+                Ok(()) = sets.changed() => {
+                    let set = sets.borrow_and_update().clone();
+                    set.into_iter().for_each(|set| self.devices_changed(set));
+                }
+                event = node => self.node_changed(event),
+                Ok(()) = config_status.changed() => {
+                    self.config_read(&config_status.borrow_and_update());
+                }
+                containers = outdated => self.outdated_changed(containers),
+                () = until(wait) => {}
             }
-        }
-    }
-
-    /// Waits for something that `write` may act on; at most until `wait`.
-    async fn step(
-        &mut self,
-        next_set: &mut impl AsyncFnMut() -> Arc<DeviceSet>,
-        config_status: &mut watch::Receiver<ReloadStatus>,
-        wait: Option<Instant>,
-    ) -> Step {
-        let has_devices = self.set.is_some();
-        let node = async {
-            if !has_devices {
-                // The first devices would interrupt the connect, which would begin again.
-                return std::future::pending().await;
-            }
-            sleep_until(self.next_watch).await;
-            self.watch.next(&self.client).await
-        };
-        let plugin = &mut self.plugin;
-        let outdated = async {
-            match plugin {
-                Some(plugin) => plugin.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            set = next_set() => Step::Devices(set),
-            event = node => Step::Node(Box::new(event)),
-            // Without a sender, this program ends.
-            Ok(()) = config_status.changed() => Step::ConfigStatus,
-            containers = outdated => Step::Outdated(containers),
-            () = until(wait) => Step::TimePassed,
         }
     }
 
@@ -227,8 +200,6 @@ impl Reporter {
             Ok(Some(WatchEvent::Added(node) | WatchEvent::Modified(node))) => {
                 self.attempts(Purpose::Watch).succeeded("following the node object");
                 self.add_first_events(&node);
-                let answer_time = self.next_watch.elapsed();
-                self.first_write.get_or_insert_with(|| Instant::now() + delays::first(answer_time));
                 if self.node.as_ref().is_none_or(|known| !is_older(&node, known)) {
                     self.node = Some(node);
                 }
@@ -269,9 +240,6 @@ impl Reporter {
 
     /// Sends what is due, and returns when there may be more. What fails delays nothing else.
     async fn write(&mut self) -> Option<Instant> {
-        if let Some(at) = self.first_write.filter(|at| *at > Instant::now()) {
-            return Some(at);
-        }
         let due = [
             self.write_node(Purpose::Labels).await,
             self.write_node(Purpose::Condition).await,

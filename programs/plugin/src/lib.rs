@@ -39,8 +39,7 @@ use devices::DriverModel;
 use node::cli::Failure;
 use node::daemon::logging::{self, LogLevel};
 
-pub use crate::node_devices::{NodeDevices, NodeDevicesError};
-pub use crate::published_devices::KnownSets;
+pub use crate::node_devices::NodeDevices;
 
 use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_command};
 

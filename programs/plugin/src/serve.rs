@@ -194,6 +194,6 @@ async fn serve(
         ended = kubelet::run(directory, devices.served(), UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)
         }
-        ended = devices.run() => Err(ended.into()),
+        ended = devices.run() => Err(ended),
     }
 }

@@ -151,9 +151,8 @@ async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
 #[test]
 fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
     let mut devices = NodeDevices::fixed(catalog_of(""), many_gpus()).unwrap();
-    let error = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
-    assert!(error.to_string().contains(DISPLAY), "{error}");
-    let failure = Failure::from(error);
+    let failure = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
+    assert!(failure.chain().contains(DISPLAY), "{failure:?}");
     assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
     assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
     assert!(format!("{failure:?}").contains("status: 2"), "{failure:?}");

@@ -169,7 +169,7 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     tokio::select! {
         () = scenario => {}
         ended = plugin => panic!("the plugin ended: {ended:?}"),
-        ended = devices.run() => panic!("the node's devices ended: {ended}"),
+        ended = devices.run() => panic!("the node's devices ended: {ended:?}"),
     }
 }
 
@@ -326,7 +326,7 @@ async fn a_missing_device_is_dropped_after_its_grace_time() {
     assert!(grace >= Duration::from_mins(1) && grace < Duration::from_secs(61), "{grace:?}");
     drop(send);
     let ended = running.await.unwrap();
-    assert!(matches!(ended, NodeDevicesError::ReaderPanicked), "{ended:?}");
+    assert!(ended.chain().contains("ended unexpectedly"), "{ended:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -370,7 +370,7 @@ async fn uuids_arrive_later_and_change_no_list() {
     access.read_uuids = Some(Arc::new(nvml));
     let devices = start(access).await;
     let published = devices.published();
-    let mut sets = published.sets();
+    let mut sets = published.known_sets();
     let list = list(&devices);
     let uuid = |published: &PublishedDevices| {
         published.set().resources[0].entries()[0].device.cuda_uuid.clone()
@@ -422,5 +422,5 @@ async fn a_panic_of_the_reader_ends_the_daemon() {
     source.0.lock().unwrap().next = None;
     source.notify_change();
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    assert!(matches!(ended, NodeDevicesError::ReaderPanicked), "{ended:?}");
+    assert!(ended.chain().contains("ended unexpectedly"), "{ended:?}");
 }
