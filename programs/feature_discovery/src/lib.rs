@@ -16,10 +16,10 @@ use devices::{Catalog, DeviceSet, Moment};
 use kubelet::default_device_plugin_dir;
 use node::cli::{Failure, OutputFormat};
 use node::daemon::config_reload::ConfigReload;
+use node::daemon::config_source::ConfigSource;
 use node::daemon::host_access::HostAccess;
-use node::daemon::inputs::Inputs;
 use node::daemon::logging::{self, LogDestination, LogLevel};
-use node::daemon::{config_source, signals};
+use node::daemon::{config_source, event_loop, signals};
 use plugin::NodeDevices;
 
 use crate::command_line::CommandLine;
@@ -43,8 +43,11 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     }
     let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
     let directory = line.device_plugin_dir.clone();
-    let inputs = Inputs::read(&line.models.driver_models, &line.input, directory)?;
-    let Inputs { event_loop, host, config, source } = inputs;
+    let event_loop = event_loop::build()?;
+    let host = HostAccess::of(line.input.inventory.as_deref())?;
+    let models = &line.models.driver_models;
+    let source = ConfigSource::new(models, line.input.config.clone(), directory);
+    let config = source.read().result?;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal()?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
