@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use devices::{Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment};
 use kubelet::pod_resources::Attribution;
-use kubelet::{AdvertisedDevice, DeviceList, Served};
+use kubelet::{AdvertisedDevice, DeviceList, Served, StatusNotes};
 use node::cli::Failure;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
@@ -125,7 +125,7 @@ impl NodeDevices {
     /// Follows changes of the configuration from now on.
     pub fn follow(&mut self, configuration: ConfigReload) {
         self.configuration = configuration;
-        self.serve_rejected_configuration();
+        self.serve_notes();
     }
 
     /// Asks from now on which devices containers hold, before it drops removed ones.
@@ -137,7 +137,8 @@ impl NodeDevices {
     #[cfg(any(windows, test))]
     pub(crate) fn provide_launcher(&mut self, launcher: NodeLauncher) {
         self.launcher = launcher;
-        self.update_launcher();
+        self.launcher.update(&self.catalog);
+        self.serve_notes();
     }
 
     /// Writes the CDI specification from now on, if containers get its device.
@@ -177,18 +178,19 @@ impl NodeDevices {
             if let Err(error) = self.follow_next().await {
                 return error;
             }
+            self.serve_notes();
         }
     }
 
     /// Waits for the next change of what the set depends on, and applies it.
     async fn follow_next(&mut self) -> Result<(), Failure> {
-        let deadlines = [self.published.set().deadline(), self.outdated.due()];
+        let deadlines = [self.published.set().deadline(), self.outdated.due];
         let review_due = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
         let review_due = review_due.map(|Moment(at)| self.origin + at);
         tokio::select! {
             read = self.reads.recv() => {
                 let read = received(read)?;
-                self.update_launcher();
+                self.launcher.update(&self.catalog);
                 self.apply_read(read)?;
             }
             schemas = self.schema_reader.next() => {
@@ -202,7 +204,7 @@ impl NodeDevices {
             }
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
-            () = reached(self.launcher.retry_at()) => self.update_launcher(),
+            () = reached(self.launcher.retry_at) => self.launcher.update(&self.catalog),
             change = self.configuration.next() => match change {
                 ConfigChange::Ended => {
                     let error = anyhow!("the thread that follows the configuration panicked");
@@ -253,12 +255,11 @@ impl NodeDevices {
         change_log::log_changes(None, &set);
         self.publish(set, lists.into_iter().map(Ok));
         self.published.set_known();
-        self.find_outdated();
+        self.outdated.set_published(&self.published, self.now());
         Ok(())
     }
 
-    /// Applies a valid configuration. Afterwards the status reports the outcome, also that of an
-    /// invalid configuration.
+    /// Applies a valid configuration.
     fn apply_configuration(&mut self, change: ConfigChange) {
         if let ConfigChange::Valid(config) = change {
             let catalog = Catalog::new(config.policy.clone());
@@ -268,25 +269,8 @@ impl NodeDevices {
                 Ok(()) => self.configuration.applied(*config),
                 Err(error) => self.configuration.rejected(&error),
             }
-            self.update_launcher();
+            self.launcher.update(&self.catalog);
         }
-        self.serve_rejected_configuration();
-    }
-
-    /// Hands the reason why the newest configuration is not active to the supervisor.
-    fn serve_rejected_configuration(&self) {
-        let rejected = self.configuration.last_error();
-        self.serve(|served| &mut served.notes.rejected_configuration, rejected);
-    }
-
-    /// Hands a value to the supervisor, if it differs.
-    fn serve<T: PartialEq>(&self, of: impl FnOnce(&mut Served) -> &mut T, value: T) {
-        self.served.send_if_modified(|served| {
-            let served = of(served);
-            let changed = *served != value;
-            *served = value;
-            changed
-        });
     }
 
     /// Publishes the set and the resources of another catalog, for the same snapshot. Changes
@@ -317,13 +301,7 @@ impl NodeDevices {
         let before = self.published.set();
         let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), self.now());
         self.publish_next(&before, set);
-        self.find_outdated();
-    }
-
-    /// Finds slots with a driver that was replaced.
-    fn find_outdated(&mut self) {
         self.outdated.set_published(&self.published, self.now());
-        self.serve_outdated();
     }
 
     /// Publishes the set without the removed devices whose time is up, and reports containers
@@ -336,7 +314,6 @@ impl NodeDevices {
         let set = before.reviewed(held.as_ref(), self.now());
         self.publish_next(&before, set);
         self.outdated.report(holders, &self.published, self.now());
-        self.serve_outdated();
     }
 
     fn now(&self) -> Moment {
@@ -378,16 +355,18 @@ impl NodeDevices {
         set.resources.iter().map(|devices| resource(&devices.spec)).collect()
     }
 
-    /// Hands the containers with a driver that was replaced to the status.
-    fn serve_outdated(&self) {
-        self.serve(|served| &mut served.notes.outdated, self.outdated.containers());
-    }
-
-    /// Provides `directx-visible`, and hands the reason why containers do not get it to the status.
-    fn update_launcher(&mut self) {
-        self.launcher.update(&self.catalog);
-        let notices = self.launcher.notice().into_iter().collect();
-        self.serve(|served| &mut served.notes.notices, notices);
+    /// Hands to the supervisor what an administrator should know, if it has changed.
+    fn serve_notes(&self) {
+        let notes = StatusNotes {
+            rejected_configuration: self.configuration.last_error(),
+            notices: self.launcher.problem.iter().cloned().collect(),
+            outdated: self.outdated.containers.clone(),
+        };
+        self.served.send_if_modified(|served| {
+            let changed = served.notes != notes;
+            served.notes = notes;
+            changed
+        });
     }
 
     /// Hands the resources to the supervisor.

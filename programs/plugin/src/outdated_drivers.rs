@@ -22,22 +22,12 @@ const INTERVAL: Duration = Duration::from_secs(20);
 #[derive(Default)]
 pub(crate) struct OutdatedDrivers {
     /// When to ask for holders; `None` while no slot is outdated.
-    due: Option<Moment>,
+    pub(crate) due: Option<Moment>,
     /// Sorted; `None` while they are not known.
-    containers: Option<Vec<OutdatedContainer>>,
+    pub(crate) containers: Option<Vec<OutdatedContainer>>,
 }
 
 impl OutdatedDrivers {
-    /// When to ask for holders.
-    pub(crate) fn due(&self) -> Option<Moment> {
-        self.due
-    }
-
-    /// The containers, for the status; `None` while they are not known.
-    pub(crate) fn containers(&self) -> Option<Vec<OutdatedContainer>> {
-        self.containers.clone()
-    }
-
     /// Takes note of a new device set.
     pub(crate) fn set_published(&mut self, devices: &PublishedDevices, now: Moment) {
         if devices.outdated_slots().is_empty() {

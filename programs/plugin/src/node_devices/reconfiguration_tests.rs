@@ -88,12 +88,14 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     let change = |text| ConfigChange::Valid(Box::new(config_of(text)));
     assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(change("visibility: launcher"));
+    devices.serve_notes();
     assert_ne!(calls.load(std::sync::atomic::Ordering::Relaxed), 0);
     let notice = "directx-visible is not mounted: no space; hint: make room";
     assert_eq!(devices.served().borrow().notes.notices, [notice]);
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
     devices.apply_configuration(change("visibility: off"));
+    devices.serve_notes();
     assert!(
         devices.served().borrow().notes.notices.is_empty() && !mounts(&devices).contains(&launcher)
     );

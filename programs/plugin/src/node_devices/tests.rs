@@ -185,6 +185,7 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     };
     devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
     devices.apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))));
+    devices.serve_notes();
     let mut served = devices.served();
     let running = tokio::spawn(devices.run());
     assert!(!served.borrow().notes.notices.is_empty());
