@@ -7,20 +7,21 @@ mod monitoring;
 mod node_state;
 mod plugin_status;
 mod reporter;
-mod simulated_node;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use cluster::{Access, Client};
 use devices::{Catalog, DeviceSet, Moment};
 use kubelet::default_device_plugin_dir;
 use node::cli::{Failure, OutputFormat};
-use node::daemon::config_reload::ConfigReload;
+use node::daemon::config_reload::{ConfigReload, ReloadStatus};
 use node::daemon::config_source::ConfigSource;
 use node::daemon::host_access::HostAccess;
-use node::daemon::logging::{self, LogDestination, LogLevel};
+use node::daemon::logging::{self, LogDestination};
 use node::daemon::{config_source, event_loop, signals};
 use plugin::NodeDevices;
+use tokio::sync::watch;
 
 use crate::command_line::CommandLine;
 use crate::plugin_status::PluginStatus;
@@ -28,7 +29,6 @@ use crate::reporter::Reporter;
 
 pub use command_line::command;
 pub use node_state::MANAGER as FIELD_MANAGER;
-pub use simulated_node::report_unchanging_devices;
 
 /// Runs the program with the arguments of this process.
 #[must_use]
@@ -38,10 +38,10 @@ pub fn main() -> ExitCode {
 
 fn run(line: &CommandLine) -> Result<(), Failure> {
     if line.print {
-        logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
+        logging::start(&line.logs, &LogDestination::Stderr)?;
         return print(line);
     }
-    let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
+    let _flush = logging::start(&line.logs, &LogDestination::QueuedStderr)?;
     let directory = line.device_plugin_dir.clone();
     let event_loop = event_loop::build()?;
     let host = HostAccess::of(line.input.inventory.as_deref())?;
@@ -93,6 +93,14 @@ fn client(line: &CommandLine) -> Result<Client, Failure> {
         let hint = error.hint();
         Failure::usage(error).hint(hint)
     })
+}
+
+/// What the program does without a host, for one of many simulated nodes: reports devices that never
+/// change on the client's node object, until it is dropped.
+pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
+    let (_config, status) = watch::channel(ReloadStatus::default());
+    let (_devices, sets) = watch::channel(Some(devices));
+    Reporter::new(client, false, None, None).run(sets, status).await;
 }
 
 /// `--print`.

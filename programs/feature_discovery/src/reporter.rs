@@ -147,7 +147,9 @@ impl Reporter {
             tokio::select! {
                 Ok(()) = sets.changed() => {
                     let set = sets.borrow_and_update().clone();
-                    set.into_iter().for_each(|set| self.devices_changed(set));
+                    if let Some(set) = set {
+                        self.devices_changed(set);
+                    }
                 }
                 event = node => self.node_changed(event),
                 Ok(()) = config_status.changed() => {

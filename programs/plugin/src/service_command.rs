@@ -16,7 +16,7 @@ use win32::directory_access::{Writer, restriction};
 #[cfg(windows)]
 use crate::serve;
 use crate::serve::ServeArguments;
-use node::daemon::logging::{self, LogArguments, LogDestination, LogLevel};
+use node::daemon::logging::{self, LogArguments, LogDestination};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,7 +95,7 @@ impl ServeCommandLine {
 /// Runs the command.
 pub(crate) fn run(arguments: &ServiceArguments, logs: &LogArguments) -> Result<ExitCode, Failure> {
     // The daemon logs where its own options say.
-    let log = || logging::start(logs, LogLevel::Warn, &LogDestination::Stderr);
+    let log = || logging::start(logs, &LogDestination::Stderr);
     match &arguments.command {
         ServiceCommand::Install(InstallOptions { force, serve }) => {
             let _flush = log()?;
@@ -133,7 +133,7 @@ fn install(options: &[OsString], force: bool) -> Result<(), Failure> {
 #[cfg(windows)]
 fn serve(options: &[OsString]) -> Result<ExitCode, Failure> {
     let ServeCommandLine { serve, logs } = ServeCommandLine::parse(options);
-    let _flush = logging::start(&logs, LogLevel::Info, &serve.log_destination())?;
+    let _flush = logging::start(&logs, &serve.log_destination())?;
     serve::run(serve)?;
     Ok(ExitCode::SUCCESS)
 }
