@@ -221,7 +221,7 @@ impl NodeDevices {
         let snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                self.published.metrics().discovery_failed();
+                self.published.metrics.discovery_failed();
                 let error = node::cli::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
                     tracing::error!(error, "cannot read adapters; keeping the current devices");
@@ -229,7 +229,7 @@ impl NodeDevices {
                 return Ok(());
             }
         };
-        self.published.metrics().discovered(read.duration);
+        self.published.metrics.discovered(read.duration);
         self.failures = RepeatedText::default();
         change_log::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
@@ -283,7 +283,7 @@ impl NodeDevices {
             change_log::log_changes(Some(&before), &set);
         }
         for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
-            self.published.metrics().remove_resource(removed.spec.name.as_str());
+            self.published.metrics.remove_resource(removed.spec.name.as_str());
         }
         self.catalog = catalog;
         self.resources = self.resources_of(&set);
@@ -360,7 +360,7 @@ impl NodeDevices {
         let notes = StatusNotes {
             rejected_configuration: self.configuration.last_error(),
             notices: self.launcher.problem.iter().cloned().collect(),
-            outdated: self.outdated.containers.clone(),
+            outdated: self.outdated.containers.clone().map(Vec::from_iter),
         };
         self.served.send_if_modified(|served| {
             let changed = served.notes != notes;

@@ -16,7 +16,8 @@ pub(crate) struct PublishedDevices {
     known: watch::Sender<Option<Arc<DeviceSet>>>,
     /// What the reader of the host is doing.
     activity: Activity,
-    metrics: PluginMetrics,
+    /// What happens to the devices is counted here.
+    pub(crate) metrics: PluginMetrics,
     state: Arc<Mutex<State>>,
 }
 
@@ -64,11 +65,6 @@ impl PublishedDevices {
         let is_known = self.known.borrow().is_some();
         let pending = || format!("the first discovery has not completed: {}", self.activity.text());
         (!is_known).then(pending)
-    }
-
-    /// What happens to the devices is counted here.
-    pub(crate) fn metrics(&self) -> &PluginMetrics {
-        &self.metrics
     }
 
     /// Records that these slots of the resource were allocated now.

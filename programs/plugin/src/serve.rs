@@ -22,9 +22,9 @@ use crate::device_holders::ask_kubelet;
 use crate::device_telemetry;
 #[cfg(windows)]
 use crate::launcher;
-use crate::monitoring::{self, Sources};
+use crate::monitoring;
 use crate::node_devices::NodeDevices;
-use crate::scrape::{self, ScrapeSources};
+use crate::scrape::{self, Sources};
 use node::daemon::arguments::{DevicePluginDir, DriverModels, Input};
 use node::daemon::config_reload::ConfigReload;
 use node::daemon::config_source::ConfigSource;
@@ -169,7 +169,9 @@ impl Daemon {
         let reload = ConfigReload::start(source, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
         if let Some(address) = listen {
-            let scrape = ScrapeSources {
+            let sources = Sources {
+                event_loop: event_loop.handle().clone(),
+                readiness: observed,
                 devices: devices.published(),
                 reloads: reload.status(),
                 host_name: scrape::host_name(),
@@ -177,8 +179,7 @@ impl Daemon {
                 processes: ContainerProcesses::of_host(),
                 telemetry,
             };
-            let event_loop = event_loop.handle().clone();
-            monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
+            monitoring::start(address, sources)?;
         }
         devices.follow(reload);
         event_loop.block_on(serve(devices, directory, signal, readiness))

@@ -230,7 +230,7 @@ async fn a_host_that_cannot_be_opened_ends_the_daemon_with_the_reason() {
     let mut access = FakeSource::default().access(HostKind::Live);
     access.open = Box::new(move || Err(failure()));
     let error = NodeDevices::start(catalog(), access).await.err().unwrap();
-    let text = format!("{:?}", Failure::from(error));
+    let text = format!("{error:?}");
     assert!(text.contains("status: 1") && text.contains("no dxcore.dll"), "{text}");
 }
 
@@ -244,7 +244,7 @@ async fn a_list_that_is_too_large_ends_the_daemon_even_if_it_is_found_late() {
     let devices = start_on_hung_host(source.access(HostKind::Inventory)).await;
     drop(release);
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    let text = format!("{:?}", Failure::from(ended));
+    let text = format!("{ended:?}");
     assert!(text.contains("status: 2") && text.contains("multitenancy"), "{text}");
 }
 
