@@ -1,7 +1,6 @@
 //! `directx-feature-discovery`: labels a node with the properties of its DirectX devices.
 
 mod command_line;
-mod delays;
 mod event_queue;
 mod monitoring;
 mod node_state;

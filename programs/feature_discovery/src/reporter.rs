@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::ExponentialBackoff;
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use devices::DeviceSet;
 use devices::node_report::{DeviceEvent, device_events};
@@ -19,7 +19,6 @@ use node::daemon::config_reload::ReloadStatus;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::delays;
 use crate::event_queue::EventQueue;
 use crate::monitoring::{Purpose, Requests};
 use crate::node_state::{Change, Desired};
@@ -35,6 +34,8 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// How often the condition is written although nothing changes, so that one of a program that no
 /// longer runs can be recognized by its age.
 const HEARTBEAT: Duration = Duration::from_secs(300);
+/// The longest delay. A node must not be wrong for long after the API server has returned.
+const LONGEST: Duration = Duration::from_secs(60);
 /// The shortest delay after a failed attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
@@ -96,7 +97,7 @@ impl Reporter {
         let requests = Requests::new();
         Reporter {
             watch: NodeWatch::default(),
-            pauses: delays::growing(PAUSE),
+            pauses: growing(PAUSE),
             next_watch: Instant::now(),
             client,
             gfd_labels,
@@ -223,7 +224,7 @@ impl Reporter {
     /// The watch has ended, or could not begin; the server may want a pause of this length.
     fn pause_watch(&mut self, wanted: Option<Duration>) -> Duration {
         if self.next_watch.elapsed() >= EARLY {
-            self.pauses = delays::growing(PAUSE);
+            self.pauses = growing(PAUSE);
         }
         let delay = delay(&mut self.pauses, wanted);
         self.next_watch = Instant::now() + delay;
@@ -333,7 +334,7 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
 
 impl Attempts {
     fn new(purpose: Purpose, requests: Requests) -> Attempts {
-        let delays = delays::growing(FIRST_DELAY);
+        let delays = growing(FIRST_DELAY);
         let failures = RepeatedText::default();
         Attempts { purpose, requests, delays, next: None, failures, last: None }
     }
@@ -359,7 +360,7 @@ impl Attempts {
         if self.next.take().is_some() {
             tracing::info!("{what} again");
         }
-        self.delays = delays::growing(FIRST_DELAY);
+        self.delays = growing(FIRST_DELAY);
         self.failures = RepeatedText::default();
     }
 
@@ -380,9 +381,17 @@ impl Attempts {
     }
 }
 
+/// Delays of which the first is at least `first` and less than twice as long. They double up to a
+/// minute, and never end. They are random, so that the programs of a thousand nodes do not return at
+/// the same moment.
+fn growing(first: Duration) -> ExponentialBackoff {
+    let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST / 2);
+    delays.with_jitter().without_max_times().build()
+}
+
 /// The next delay; longer by what the server asks for.
 fn delay(delays: &mut ExponentialBackoff, wanted: Option<Duration>) -> Duration {
-    delays.next().unwrap_or(delays::LONGEST) + wanted.unwrap_or_default().min(delays::LONGEST)
+    delays.next().unwrap_or(LONGEST) + wanted.unwrap_or_default().min(LONGEST)
 }
 
 async fn until(at: Option<Instant>) {

@@ -356,3 +356,15 @@ async fn watches_that_lasted_and_end_together_begin_again_soon_and_not_together(
     .await;
     assert!(pauses.len() > 10, "{pauses:?}");
 }
+
+#[test]
+fn delays_grow_to_a_minute_and_are_random() {
+    let mut delays = growing(Duration::from_millis(500));
+    for limit in [1, 2, 4, 8, 16, 32, 60, 60, 60] {
+        let (delay, limit) = (delays.next().unwrap(), Duration::from_secs(limit));
+        assert!(delay >= limit / 2 && delay <= limit, "{delay:?} of {limit:?}");
+    }
+    let first = || growing(Duration::from_millis(500)).next();
+    let first: std::collections::HashSet<Option<Duration>> = (0..20).map(|_| first()).collect();
+    assert!(first.len() > 10, "{first:?}");
+}
