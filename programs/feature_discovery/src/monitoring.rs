@@ -116,7 +116,8 @@ mod tests {
     fn the_page_about_labels_lists_the_metrics() {
         let page = include_str!("../../../docs/labels.md");
         for Metric { name, kind, labels, .. } in [REQUESTS, LAST_SUCCESS] {
-            let row = format!("| `{name}` | {} | `{}` | ", kind.name(), labels.join("`, `"));
+            let kind = format!("{kind:?}").to_lowercase();
+            let row = format!("| `{name}` | {kind} | `{}` | ", labels.join("`, `"));
             assert!(page.contains(&row), "docs/labels.md needs the row {row}");
         }
     }

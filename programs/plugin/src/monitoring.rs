@@ -102,16 +102,14 @@ pub async fn health(event_loop: &Handle) -> Page {
 impl Sources {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Page {
         match request.uri().path() {
-            "/metrics" => self.metrics(Format::accepted(request.headers())).await,
+            "/metrics" => {
+                let format = Format::accepted(request.headers());
+                page(StatusCode::OK, format.content_type(), self.text(format).await.into())
+            }
             "/healthz" => health(&self.event_loop).await,
             "/readyz" => self.readiness(),
             _ => text(StatusCode::NOT_FOUND, "no such page\n"),
         }
-    }
-
-    async fn metrics(&self, format: Format) -> Page {
-        let text = self.text(format).await;
-        page(StatusCode::OK, format.content_type(), text.into())
     }
 
     /// Whether a kubelet has the current list of every resource, otherwise the reason.

@@ -33,7 +33,7 @@ use node::daemon::host_access::HostAccess;
 use node::daemon::logging::LogDestination;
 #[cfg(windows)]
 use node::daemon::read_schedule::HostKind;
-use node::daemon::{config_source, event_loop, logging, signals};
+use node::daemon::{config_source, event_loop, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -116,7 +116,8 @@ pub(crate) fn run_logged(
 ) -> Result<(), Failure> {
     daemon().inspect_err(|failure| {
         if let LogDestination::File(_) = log {
-            logging::log_failure(failure);
+            let (error, hint) = (failure.chain(), failure.hint_text());
+            tracing::error!(error, hint, "the daemon failed");
         }
     })
 }

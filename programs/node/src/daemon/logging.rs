@@ -102,11 +102,6 @@ pub fn start(
     }
 }
 
-/// Logs why the daemon ends, where standard error is not the log.
-pub fn log_failure(failure: &Failure) {
-    tracing::error!(error = failure.chain(), hint = failure.hint_text(), "the daemon failed");
-}
-
 /// On Windows this enables the colors of the console.
 fn stderr_has_colors() -> bool {
     AutoStream::auto(io::stderr()).current_choice() == ColorChoice::AlwaysAnsi
