@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
         Some(path) => std::fs::write(path, text).map_err(|error| {
             let what = format!("cannot write `{}`", path.display());
             Failure::runtime(anyhow::Error::new(error).context(what))
-                .hint("name a file in a folder that exists, with enough space, that you may write")
+                .hint("name a file that you may write, on a disk with enough space")
         }),
     }
 }
