@@ -63,7 +63,8 @@ pub(crate) fn of_this_host() -> NodeLauncher {
         share: uds::access_rights::share_programs,
         is_protected: |path| Ok(win32::directory_access::directory_writers(path)?.is_empty()),
     };
-    let folder = LauncherFolder::new(folder_of_this_host(), node::cli::launcher_sources(), rights);
+    let (folder, sources) = (folder_of_this_host(), node::cli::launcher_sources());
+    let folder = LauncherFolder { folder, sources, rights };
     NodeLauncher::new(Some(Box::new(move || folder.provide())))
 }
 
