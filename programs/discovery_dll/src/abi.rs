@@ -123,7 +123,7 @@ exports! {
     fn DeviceDiscovery_GetNumDevices() -> c_int = |instance| Ok(count(instance.devices()?));
     /// The LUID of a device's adapter.
     fn DeviceDiscovery_GetDeviceAdapterLUID(device: c_uint) -> c_longlong =
-        |instance, device| Ok(instance.device(device)?.luid);
+        |instance, device| Ok(instance.device(device)?.device.luid.0);
     /// A device's `PnP` instance id.
     fn DeviceDiscovery_GetDeviceID(device: c_uint) -> *const WideChar =
         |instance, device| Ok(instance.device(device)?.id.as_ptr());
@@ -178,16 +178,16 @@ exports! {
     };
     /// Whether a device is built into the processor.
     fn DeviceDiscovery_IsDeviceIntegrated(device: c_uint) -> c_int =
-        |instance, device| Ok(c_int::from(instance.device(device)?.integrated));
+        |instance, device| Ok(c_int::from(instance.device(device)?.device.integrated));
     /// Whether a device can be removed while the host runs.
     fn DeviceDiscovery_IsDeviceDetachable(device: c_uint) -> c_int =
-        |instance, device| Ok(c_int::from(instance.device(device)?.detachable));
+        |instance, device| Ok(c_int::from(instance.device(device)?.device.detachable));
     /// Whether a device supports display.
     fn DeviceDiscovery_DoesDeviceSupportDisplay(device: c_uint) -> c_int =
-        |instance, device| Ok(c_int::from(instance.device(device)?.display));
+        |instance, device| Ok(c_int::from(instance.device(device)?.device.display));
     /// Whether a device supports compute.
     fn DeviceDiscovery_DoesDeviceSupportCompute(device: c_uint) -> c_int =
-        |instance, device| Ok(c_int::from(instance.device(device)?.compute));
+        |instance, device| Ok(c_int::from(instance.device(device)?.device.compute));
 }
 
 /// The length of a list; no host has more than `int` can count.

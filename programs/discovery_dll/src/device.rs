@@ -6,20 +6,15 @@ use devices::{Device, DriverKey, RuntimeFile};
 use crate::wide::WideText;
 
 /// A device.
-#[allow(clippy::struct_excessive_bools, reason = "the C interface returns these flags")]
 #[derive(Debug)]
 pub(crate) struct DeviceRecord {
-    pub(crate) luid: i64,
+    pub(crate) device: Device,
     pub(crate) id: WideText,
     pub(crate) description: WideText,
     pub(crate) driver_registry_key: WideText,
     pub(crate) driver_store_path: WideText,
     pub(crate) location_path: WideText,
     pub(crate) vendor: WideText,
-    pub(crate) integrated: bool,
-    pub(crate) detachable: bool,
-    pub(crate) display: bool,
-    pub(crate) compute: bool,
     pub(crate) system32: Vec<FileRecord>,
     pub(crate) wow64: Vec<FileRecord>,
 }
@@ -33,24 +28,20 @@ pub(crate) struct FileRecord {
 
 impl DeviceRecord {
     /// Converts a device. Unknown properties become empty text.
-    pub(crate) fn new(device: &Device) -> DeviceRecord {
+    pub(crate) fn new(device: Device) -> DeviceRecord {
         let key = device.driver_key.as_ref().map(DriverKey::registry_path).unwrap_or_default();
         let store = device.driver_store.as_ref().map_or("", |store| &store.path);
         let location = device.location_path.as_ref().map_or("", |path| path.as_str());
         DeviceRecord {
-            luid: device.luid.0,
             id: WideText::new(device.id.as_str()),
             description: WideText::new(&device.description),
             driver_registry_key: WideText::new(&key),
             driver_store_path: WideText::new(store),
             location_path: WideText::new(location),
             vendor: WideText::new(&device.manufacturer),
-            integrated: device.integrated,
-            detachable: device.detachable,
-            display: device.display,
-            compute: device.compute,
             system32: device.runtime_files.system32.iter().map(FileRecord::new).collect(),
             wow64: device.runtime_files.wow64.iter().map(FileRecord::new).collect(),
+            device,
         }
     }
 }

@@ -115,7 +115,7 @@ impl Instance {
         let selection =
             discover(&snapshot, Criteria { filter, include_integrated, include_detachable });
         logging::discovery(&snapshot, &selection);
-        self.devices = Some(selection.devices.iter().map(DeviceRecord::new).collect());
+        self.devices = Some(selection.devices.into_iter().map(DeviceRecord::new).collect());
         Ok(())
     }
 

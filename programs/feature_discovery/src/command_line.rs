@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Command, CommandFactory, Parser};
 use node::cli::OutputFormat;
 use node::daemon::arguments::{DriverModels, Input};
-use node::daemon::logging::{LOG_LEVEL, LogArguments};
+use node::daemon::logging::LogArguments;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,11 +56,5 @@ pub(crate) struct CommandLine {
 /// The definition that parses the arguments, also for the reference page.
 #[must_use]
 pub fn command() -> Command {
-    // `mut_arg` would move the argument behind all others.
-    node::cli::with_completions(CommandLine::command()).mut_args(|argument| {
-        match argument.get_id().as_str() {
-            LOG_LEVEL => argument.help("Minimum log level [default: info; warn with --print]"),
-            _ => argument,
-        }
-    })
+    node::cli::with_completions(CommandLine::command())
 }

@@ -1,33 +1,33 @@
 //! `directx-feature-discovery`: labels a node with the properties of its DirectX devices.
 
-mod cluster_access;
 mod command_line;
-mod delays;
 mod event_queue;
 mod monitoring;
 mod node_state;
 mod plugin_status;
 mod reporter;
-mod simulated_node;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use cluster::{Access, Client};
 use devices::{Catalog, DeviceSet, Moment};
 use kubelet::default_device_plugin_dir;
 use node::cli::{Failure, OutputFormat};
-use node::daemon::config_reload::ConfigReload;
+use node::daemon::config_reload::{ConfigReload, ReloadStatus};
+use node::daemon::config_source::ConfigSource;
 use node::daemon::host_access::HostAccess;
-use node::daemon::inputs::Inputs;
-use node::daemon::logging::{self, LogDestination, LogLevel};
-use node::daemon::{config_source, signals};
+use node::daemon::logging::{self, LogDestination};
+use node::daemon::{config_source, event_loop, signals};
 use plugin::NodeDevices;
+use tokio::sync::watch;
 
 use crate::command_line::CommandLine;
 use crate::plugin_status::PluginStatus;
+use crate::reporter::Reporter;
 
 pub use command_line::command;
 pub use node_state::MANAGER as FIELD_MANAGER;
-pub use simulated_node::report_unchanging_devices;
 
 /// Runs the program with the arguments of this process.
 #[must_use]
@@ -37,18 +37,22 @@ pub fn main() -> ExitCode {
 
 fn run(line: &CommandLine) -> Result<(), Failure> {
     if line.print {
-        logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr)?;
+        logging::start(&line.logs, &LogDestination::Stderr)?;
         return print(line);
     }
-    let _flush = logging::start(&line.logs, LogLevel::Info, &LogDestination::QueuedStderr)?;
+    let _flush = logging::start(&line.logs, &LogDestination::QueuedStderr)?;
     let directory = line.device_plugin_dir.clone();
-    let inputs = Inputs::read(&line.models.driver_models, &line.input, directory)?;
-    let Inputs { event_loop, host, config, source } = inputs;
+    let event_loop = event_loop::build()?;
+    let host = HostAccess::of(line.input.inventory.as_deref())?;
+    let models = &line.models.driver_models;
+    let source = ConfigSource::new(models, line.input.config.clone(), directory);
+    let config = source.read().result?;
     let _entered = event_loop.enter();
     let shutdown = signals::shutdown_signal()?;
-    let reporter = cluster_access::reporter(line)?.with_plugin(PluginStatus::new(
-        config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir),
-    ));
+    let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
+    let plugin = Some(PluginStatus::new(directory));
+    let reporter =
+        Reporter::new(client(line)?, line.gfd_labels, line.startup_taint.clone(), plugin);
     config_source::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     if let Some(address) = line.listen {
@@ -60,17 +64,42 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let host = HostAccess { read_uuids: None, ..host };
     event_loop.block_on(async {
         let mut devices = NodeDevices::start(catalog, host).await?;
-        let (mut sets, config_status) = (devices.known_sets(), reload.status());
+        let (sets, config_status) = (devices.known_sets(), reload.status());
         devices.follow(reload);
         tokio::select! {
-            ended = devices.run() => Err(ended.into()),
-            never = reporter.run(async || sets.next().await, config_status) => match never {},
+            ended = devices.run() => Err(ended),
+            never = reporter.run(sets, config_status) => match never {},
             signal = shutdown => {
                 tracing::info!(signal, "shutting down");
                 Ok(())
             }
         }
     })
+}
+
+/// A client for the cluster and the node that the options and the environment describe.
+fn client(line: &CommandLine) -> Result<Client, Failure> {
+    let node = line.node_name.clone().or_else(|| std::env::var("NODE_NAME").ok());
+    let node = node.filter(|name| !name.is_empty()).ok_or_else(|| {
+        Failure::usage(anyhow::anyhow!("the name of the node is unknown"))
+            .hint("use `--node-name NAME` or the variable NODE_NAME; `--print` needs no cluster")
+    })?;
+    let access = match &line.kubeconfig {
+        Some(file) => Access::of_kubeconfig(file),
+        None => Access::of_pod(|name| std::env::var(name).ok()),
+    };
+    access.and_then(|access| Client::new(access, FIELD_MANAGER, &node)).map_err(|error| {
+        let hint = error.hint();
+        Failure::usage(error).hint(hint)
+    })
+}
+
+/// What the program does without a host, for one of many simulated nodes: reports devices that never
+/// change on the client's node object, until it is dropped.
+pub async fn report_unchanging_devices(client: Client, devices: Arc<DeviceSet>) {
+    let (_config, status) = watch::channel(ReloadStatus::default());
+    let (_devices, sets) = watch::channel(Some(devices));
+    Reporter::new(client, false, None, None).run(sets, status).await;
 }
 
 /// `--print`.

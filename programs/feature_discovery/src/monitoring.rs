@@ -1,13 +1,17 @@
 //! `--listen`: metrics and a liveness probe over HTTP.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::ops::Deref;
+use std::sync::atomic::AtomicU64;
+use std::time::UNIX_EPOCH;
 
 use http::StatusCode;
 use node::cli::Failure;
-use plugin::metrics::{Format, Metric, MetricKind, Sheet, labels};
+use plugin::metrics::{Format, Labels, Metric, MetricKind, Sheet, labels};
 use plugin::monitoring::{health, page, serve_pages, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::runtime::Handle;
 
 /// How often the program reached the API server.
@@ -29,7 +33,8 @@ pub(crate) const LAST_SUCCESS: Metric = Metric {
 };
 
 /// What requests are for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum Purpose {
     Labels,
     Condition,
@@ -41,59 +46,46 @@ pub(crate) enum Purpose {
 impl Purpose {
     pub(crate) const ALL: [Purpose; 5] =
         [Self::Labels, Self::Condition, Self::Taints, Self::Events, Self::Watch];
-
-    fn name(self) -> &'static str {
-        match self {
-            Purpose::Labels => "labels",
-            Purpose::Condition => "condition",
-            Purpose::Taints => "taints",
-            Purpose::Events => "events",
-            Purpose::Watch => "watch",
-        }
-    }
 }
 
 /// Counts requests. A clone counts into the same counters.
-#[derive(Clone, Default)]
-pub(crate) struct Requests(Arc<Mutex<[Counts; Purpose::ALL.len()]>>);
-
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    succeeded: u64,
-    failed: u64,
-    last_success: Option<SystemTime>,
+#[derive(Clone)]
+pub(crate) struct Requests {
+    counts: Family<Labels, Counter>,
+    last_success: Family<Labels, Gauge<f64, AtomicU64>>,
 }
 
 impl Requests {
-    fn counts(&self) -> MutexGuard<'_, [Counts; Purpose::ALL.len()]> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Every counter exists before the first request.
+    pub(crate) fn new() -> Requests {
+        let requests = Requests { counts: Family::default(), last_success: Family::default() };
+        for purpose in Purpose::ALL {
+            drop(requests.count(purpose, "success"));
+            drop(requests.count(purpose, "failure"));
+        }
+        requests
+    }
+
+    fn count(&self, purpose: Purpose, result: &str) -> impl Deref<Target = Counter> {
+        let labels = labels(&[("purpose", purpose.into()), ("result", result)]);
+        self.counts.get_or_create(&labels)
     }
 
     pub(crate) fn succeeded(&self, purpose: Purpose) {
-        let counts = &mut self.counts()[purpose as usize];
-        counts.succeeded += 1;
-        counts.last_success = Some(SystemTime::now());
+        self.count(purpose, "success").inc();
+        let time = UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64().floor();
+        self.last_success.get_or_create(&labels(&[("purpose", purpose.into())])).set(time);
     }
 
     pub(crate) fn failed(&self, purpose: Purpose) {
-        self.counts()[purpose as usize].failed += 1;
+        self.count(purpose, "failure").inc();
     }
 
     /// The text of a scrape.
     pub(crate) fn render(&self, format: Format) -> String {
         let mut sheet = Sheet::default();
-        let counted = Purpose::ALL.into_iter().zip(*self.counts());
-        let results = counted.clone().flat_map(|(purpose, counts)| {
-            [("success", counts.succeeded), ("failure", counts.failed)].map(|(result, count)| {
-                (labels(&[("purpose", purpose.name()), ("result", result)]), count)
-            })
-        });
-        sheet.counters(REQUESTS, results);
-        let times = counted.filter_map(|(purpose, counts)| {
-            let time = counts.last_success?.duration_since(UNIX_EPOCH).ok()?;
-            Some((labels(&[("purpose", purpose.name())]), time.as_secs_f64().floor()))
-        });
-        sheet.gauges(LAST_SUCCESS, times);
+        sheet.add(REQUESTS, self.counts.clone());
+        sheet.add(LAST_SUCCESS, self.last_success.clone());
         sheet.render(format)
     }
 }
@@ -124,14 +116,15 @@ mod tests {
     fn the_page_about_labels_lists_the_metrics() {
         let page = include_str!("../../../docs/labels.md");
         for Metric { name, kind, labels, .. } in [REQUESTS, LAST_SUCCESS] {
-            let row = format!("| `{name}` | {} | `{}` | ", kind.name(), labels.join("`, `"));
+            let kind = format!("{kind:?}").to_lowercase();
+            let row = format!("| `{name}` | {kind} | `{}` | ", labels.join("`, `"));
             assert!(page.contains(&row), "docs/labels.md needs the row {row}");
         }
     }
 
     #[test]
     fn requests_are_counted_by_purpose_and_result() {
-        let requests = Requests::default();
+        let requests = Requests::new();
         requests.succeeded(Purpose::Condition);
         requests.clone().failed(Purpose::Watch);
         let text = requests.render(Format::Prometheus);

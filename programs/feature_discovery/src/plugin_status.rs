@@ -35,9 +35,16 @@ impl PluginStatus {
             sleep_until(self.due).await;
             let answer = self.ask().await;
             self.due = Instant::now() + INTERVAL;
-            self.log(answer.as_ref().err());
-            if let Ok(containers) = answer {
-                return containers;
+            let was_failing = std::mem::replace(&mut self.is_failing, answer.is_err());
+            match answer {
+                Ok(containers) => return containers,
+                Err(error) if !was_failing => tracing::info!(
+                    directory = %self.directory.display(),
+                    error,
+                    hint = "if the plugin runs with --device-plugin-dir, this program needs the same option",
+                    "the device plugin does not report which pods use a driver that was replaced"
+                ),
+                Err(_) => {}
             }
         }
     }
@@ -49,45 +56,24 @@ impl PluginStatus {
         let sockets = sockets.map_err(|error| error.to_string())?;
         merged(query_all(&UnixSockets, &sockets).await)
     }
-
-    /// Logs that the plugin began or ceased to answer.
-    fn log(&mut self, error: Option<&String>) {
-        let was_failing = std::mem::replace(&mut self.is_failing, error.is_some());
-        let directory = self.directory.display();
-        match error {
-            Some(error) if !was_failing => tracing::info!(
-                %directory,
-                error,
-                hint = "if the plugin runs with --device-plugin-dir, this program needs the same option",
-                "the device plugin does not report which pods use a driver that was replaced"
-            ),
-            None if was_failing => tracing::info!(
-                %directory,
-                "the device plugin reports which pods use a driver that was replaced"
-            ),
-            _ => {}
-        }
-    }
 }
 
 /// What all plugins on the node report, or why none does. During an update there are two for a
 /// moment.
 fn merged(answers: Vec<Result<StatusReport, StatusError>>) -> Outdated {
-    let mut known: Outdated = Err("no plugin runs".to_owned());
+    let (mut known, mut reason) = (None::<BTreeSet<_>>, "no plugin runs".to_owned());
     for answer in answers {
         match answer {
-            Ok(report) if report.outdated_known => match &mut known {
-                Ok(containers) => containers.extend(report.outdated),
-                Err(_) => known = Ok(report.outdated.into_iter().collect()),
-            },
+            Ok(report) if report.outdated_known => {
+                known.get_or_insert_default().extend(report.outdated);
+            }
+            Ok(_) => "the plugin does not know them yet".clone_into(&mut reason),
             // What is left of a plugin that was killed.
             Err(StatusError::Absent(_)) => {}
-            _ if known.is_ok() => {}
-            Ok(_) => known = Err("the plugin does not know them yet".to_owned()),
-            Err(error) => known = Err(node::cli::error_chain(&error)),
+            Err(error) => reason = node::cli::error_chain(&error),
         }
     }
-    known
+    known.ok_or(reason)
 }
 
 #[cfg(test)]
@@ -137,8 +123,5 @@ mod tests {
         assert!(plugin.due <= Instant::now() + INTERVAL);
         let text = log.text();
         assert_eq!(text.matches("the device plugin does not report").count(), 1, "{text}");
-        assert!(!text.contains("the device plugin reports"), "{text}");
-        plugin.log(None);
-        assert!(log.text().contains("the device plugin reports"), "{}", log.text());
     }
 }

@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::ExponentialBackoff;
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use devices::DeviceSet;
 use devices::node_report::{DeviceEvent, device_events};
@@ -19,11 +19,16 @@ use node::daemon::config_reload::ReloadStatus;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::delays;
 use crate::event_queue::EventQueue;
 use crate::monitoring::{Purpose, Requests};
 use crate::node_state::{Change, Desired};
 use crate::plugin_status::PluginStatus;
+
+/// When the next heartbeat is due: at a random time, so that the nodes of a cluster do not write at
+/// the same time.
+fn next_heartbeat() -> Instant {
+    Instant::now() + HEARTBEAT.mul_f32(0.8 + 0.2 * fastrand::f32())
+}
 
 #[cfg(test)]
 mod tests;
@@ -32,9 +37,11 @@ mod tests;
 const REPEAT: Duration = Duration::from_secs(30);
 /// How long a condition stays before it changes again, also while a device flaps.
 const SETTLED: Duration = Duration::from_secs(10);
-/// How often the condition is written although nothing changes, so that one of a program that no
+/// How often at least the condition is written although nothing changes, so that one of a program that no
 /// longer runs can be recognized by its age.
 const HEARTBEAT: Duration = Duration::from_secs(300);
+/// The longest delay. A node must not be wrong for long after the API server has returned.
+const LONGEST: Duration = Duration::from_secs(60);
 /// The shortest delay after a failed attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
@@ -70,8 +77,6 @@ pub(crate) struct Reporter {
     attempts: [Attempts; Purpose::ALL.len()],
     /// When the condition is written again.
     next_heartbeat: Instant,
-    /// Nothing is written before this time; known once there was a node object.
-    first_write: Option<Instant>,
 }
 
 /// The attempts to reach the API server for one purpose.
@@ -86,23 +91,19 @@ struct Attempts {
     last: Option<(Change, Instant)>,
 }
 
-/// What happens next.
-enum Step {
-    Devices(Arc<DeviceSet>),
-    Node(Box<Result<Option<WatchEvent<Node>>, ClusterError>>),
-    ConfigStatus,
-    Outdated(BTreeSet<OutdatedContainer>),
-    TimePassed,
-}
-
 impl Reporter {
     /// Keeps the node object of `client` up to date. `startup_taint` is the key of a taint to remove once
-    /// pods can use the devices.
-    pub(crate) fn new(client: Client, gfd_labels: bool, startup_taint: Option<String>) -> Reporter {
-        let requests = Requests::default();
+    /// pods can use the devices. `plugin` reports the pods that use a driver which was replaced.
+    pub(crate) fn new(
+        client: Client,
+        gfd_labels: bool,
+        startup_taint: Option<String>,
+        plugin: Option<PluginStatus>,
+    ) -> Reporter {
+        let requests = Requests::new();
         Reporter {
             watch: NodeWatch::default(),
-            pauses: delays::growing(PAUSE),
+            pauses: growing(PAUSE),
             next_watch: Instant::now(),
             client,
             gfd_labels,
@@ -113,19 +114,12 @@ impl Reporter {
             events: EventQueue::new(Instant::now()),
             first_events: Vec::new(),
             outdated: BTreeSet::new(),
-            plugin: None,
+            plugin,
             rejected: 0,
             attempts: Purpose::ALL.map(|purpose| Attempts::new(purpose, requests.clone())),
             requests,
-            // The programs of many nodes may have started at the same moment.
-            next_heartbeat: Instant::now() + HEARTBEAT.mul_f32(1.0 - fastrand::f32() / 2.0),
-            first_write: None,
+            next_heartbeat: next_heartbeat(),
         }
-    }
-
-    /// Also reports the pods that use a driver which was replaced, as `plugin` knows them.
-    pub(crate) fn with_plugin(self, plugin: PluginStatus) -> Reporter {
-        Reporter { plugin: Some(plugin), ..self }
     }
 
     /// The counters of its requests.
@@ -133,56 +127,44 @@ impl Reporter {
         self.requests.clone()
     }
 
-    /// Runs without an end. `next_set` waits for the next device set, and `config_status` says what
+    /// Runs without an end. `sets` has the devices once they are known, and `config_status` says what
     /// becomes of the configurations.
     pub(crate) async fn run(
         mut self,
-        mut next_set: impl AsyncFnMut() -> Arc<DeviceSet>,
+        mut sets: watch::Receiver<Option<Arc<DeviceSet>>>,
         mut config_status: watch::Receiver<ReloadStatus>,
     ) -> Infallible {
+        sets.mark_changed();
         config_status.mark_changed();
         loop {
             let wait = self.write().await;
-            match self.step(&mut next_set, &mut config_status, wait).await {
-                Step::Devices(set) => self.devices_changed(set),
-                Step::Node(event) => self.node_changed(*event),
-                Step::ConfigStatus => self.config_read(&config_status.borrow_and_update()),
-                Step::Outdated(containers) => self.outdated_changed(containers),
-                Step::TimePassed => {}
+            // The first devices would interrupt the connect, which would begin again.
+            let watch_at = self.set.is_some().then_some(self.next_watch);
+            let node = async {
+                until(watch_at).await;
+                self.watch.next(&self.client).await
+            };
+            let outdated = async {
+                match &mut self.plugin {
+                    Some(plugin) => plugin.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            // Without its sender, this program ends.
+            tokio::select! {
+                Ok(()) = sets.changed() => {
+                    let set = sets.borrow_and_update().clone();
+                    if let Some(set) = set {
+                        self.devices_changed(set);
+                    }
+                }
+                event = node => self.node_changed(event),
+                Ok(()) = config_status.changed() => {
+                    self.config_read(&config_status.borrow_and_update());
+                }
+                containers = outdated => self.outdated_changed(containers),
+                () = until(wait) => {}
             }
-        }
-    }
-
-    /// Waits for something that `write` may act on; at most until `wait`.
-    async fn step(
-        &mut self,
-        next_set: &mut impl AsyncFnMut() -> Arc<DeviceSet>,
-        config_status: &mut watch::Receiver<ReloadStatus>,
-        wait: Option<Instant>,
-    ) -> Step {
-        let has_devices = self.set.is_some();
-        let node = async {
-            if !has_devices {
-                // The first devices would interrupt the connect, which would begin again.
-                return std::future::pending().await;
-            }
-            sleep_until(self.next_watch).await;
-            self.watch.next(&self.client).await
-        };
-        let plugin = &mut self.plugin;
-        let outdated = async {
-            match plugin {
-                Some(plugin) => plugin.next().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            set = next_set() => Step::Devices(set),
-            event = node => Step::Node(Box::new(event)),
-            // Without a sender, this program ends.
-            Ok(()) = config_status.changed() => Step::ConfigStatus,
-            containers = outdated => Step::Outdated(containers),
-            () = until(wait) => Step::TimePassed,
         }
     }
 
@@ -227,8 +209,6 @@ impl Reporter {
             Ok(Some(WatchEvent::Added(node) | WatchEvent::Modified(node))) => {
                 self.attempts(Purpose::Watch).succeeded("following the node object");
                 self.add_first_events(&node);
-                let answer_time = self.next_watch.elapsed();
-                self.first_write.get_or_insert_with(|| Instant::now() + delays::first(answer_time));
                 if self.node.as_ref().is_none_or(|known| !is_older(&node, known)) {
                     self.node = Some(node);
                 }
@@ -250,7 +230,7 @@ impl Reporter {
     /// The watch has ended, or could not begin; the server may want a pause of this length.
     fn pause_watch(&mut self, wanted: Option<Duration>) -> Duration {
         if self.next_watch.elapsed() >= EARLY {
-            self.pauses = delays::growing(PAUSE);
+            self.pauses = growing(PAUSE);
         }
         let delay = delay(&mut self.pauses, wanted);
         self.next_watch = Instant::now() + delay;
@@ -269,9 +249,6 @@ impl Reporter {
 
     /// Sends what is due, and returns when there may be more. What fails delays nothing else.
     async fn write(&mut self) -> Option<Instant> {
-        if let Some(at) = self.first_write.filter(|at| *at > Instant::now()) {
-            return Some(at);
-        }
         let due = [
             self.write_node(Purpose::Labels).await,
             self.write_node(Purpose::Condition).await,
@@ -304,7 +281,7 @@ impl Reporter {
                     attempts.succeeded("the API server accepts changes of the node");
                     attempts.last = Some((change, Instant::now()));
                     if purpose == Purpose::Condition {
-                        self.next_heartbeat = Instant::now() + HEARTBEAT;
+                        self.next_heartbeat = next_heartbeat();
                     }
                     self.node = Some(node);
                 }
@@ -363,7 +340,7 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
 
 impl Attempts {
     fn new(purpose: Purpose, requests: Requests) -> Attempts {
-        let delays = delays::growing(FIRST_DELAY);
+        let delays = growing(FIRST_DELAY);
         let failures = RepeatedText::default();
         Attempts { purpose, requests, delays, next: None, failures, last: None }
     }
@@ -389,7 +366,7 @@ impl Attempts {
         if self.next.take().is_some() {
             tracing::info!("{what} again");
         }
-        self.delays = delays::growing(FIRST_DELAY);
+        self.delays = growing(FIRST_DELAY);
         self.failures = RepeatedText::default();
     }
 
@@ -410,9 +387,17 @@ impl Attempts {
     }
 }
 
+/// Delays of which the first is at least `first` and less than twice as long. They double up to a
+/// minute, and never end. They are random, so that the programs of a thousand nodes do not return at
+/// the same moment.
+fn growing(first: Duration) -> ExponentialBackoff {
+    let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(LONGEST / 2);
+    delays.with_jitter().without_max_times().build()
+}
+
 /// The next delay; longer by what the server asks for.
 fn delay(delays: &mut ExponentialBackoff, wanted: Option<Duration>) -> Duration {
-    delays.next().unwrap_or(delays::LONGEST) + wanted.unwrap_or_default().min(delays::LONGEST)
+    delays.next().unwrap_or(LONGEST) + wanted.unwrap_or_default().min(LONGEST)
 }
 
 async fn until(at: Option<Instant>) {

@@ -2,7 +2,7 @@
 //!
 //! Runs a program as a function: sets its exit status (0 success, 1 failure, 2 wrong
 //! usage or configuration) and prints its error with causes and a hint. Also opens this
-//! host or an inventory, prints JSON, writes files, generates shell
+//! host or an inventory, prints JSON, generates shell
 //! completions, and knows the flags of programs that run containers and where
 //! the files of `directx-visible` are.
 
@@ -13,7 +13,6 @@ mod go_flags;
 mod host;
 mod launcher_files;
 mod output;
-mod output_file;
 mod stderr;
 mod stdout;
 
@@ -24,5 +23,4 @@ pub use go_flags::{with_boolean_values, with_double_dashes};
 pub use host::{list_store_files, open_host, read_host, read_inventory};
 pub use launcher_files::{launcher_sources, missing_launcher_files};
 pub use output::{OutputFormat, print_json};
-pub use output_file::write_file;
 pub use stdout::{print, print_colored};

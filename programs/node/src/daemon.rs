@@ -14,7 +14,6 @@ pub mod event_loop;
 pub mod gpu_uuids;
 pub mod hcs_schemas;
 pub mod host_access;
-pub mod inputs;
 pub mod latest_answer;
 mod log_file;
 mod log_line;

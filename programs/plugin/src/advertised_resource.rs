@@ -56,7 +56,7 @@ pub(crate) fn plan_on_this_machine<'a>(
 impl AdvertisedResource {
     /// The resource `spec` with an empty list and the devices in `devices`.
     pub(crate) fn new(spec: &ResourceSpec, devices: &PublishedDevices) -> AdvertisedResource {
-        devices.metrics().add_resource(spec.name.as_str());
+        devices.metrics.add_resource(spec.name.as_str());
         let empty = DeviceList::new([]).expect("an empty list is small");
         AdvertisedResource {
             name: spec.name.clone(),
@@ -88,7 +88,7 @@ impl AdvertisedResource {
             changed
         });
         if changed {
-            self.devices.metrics().list_updated(self.name.as_str());
+            self.devices.metrics.list_updated(self.name.as_str());
         }
     }
 
@@ -167,7 +167,7 @@ impl kubelet::Resource for AdvertisedResource {
         let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host);
         cdi::provide_for(&set).map_err(|failure| Status::failed_precondition(failure.chain()))?;
         let outcome = plan.as_ref().map(|_| ()).map_err(|error| refusal(error).1);
-        self.devices.metrics().allocate_answered(self.name(), outcome, began.elapsed());
+        self.devices.metrics.allocate_answered(self.name(), outcome, began.elapsed());
         let plan = plan.map_err(|error| Status::new(refusal(&error).0, error.to_string()))?;
         self.devices.allocated(resource, ids);
         self.log(&plan);

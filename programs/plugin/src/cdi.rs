@@ -33,7 +33,14 @@ fn provide(folder: &Path) -> Result<(), Failure> {
     }
     // A folder that cannot be created is an error of the file.
     let _ = std::fs::create_dir_all(folder);
-    node::cli::write_file(&file, &text)
+    // A container runtime must not read a part of it.
+    let new = folder.join("directx-dxg.json.new");
+    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file));
+    written.map_err(|error| {
+        let what = format!("cannot write `{}`", file.display());
+        Failure::runtime(anyhow::Error::new(error).context(what))
+            .hint("mount the folder into the plugin's container, or set `cdiDevices: false`")
+    })
 }
 
 fn specification() -> Value {

@@ -10,7 +10,7 @@ use crate::serve::{DaemonArguments, ServeArguments};
 use crate::service_command::ServiceArguments;
 use crate::simulate::SimulateArguments;
 use crate::status::StatusArguments;
-use node::daemon::logging::{LOG_LEVEL, LogArguments, LogDestination, LogLevel};
+use node::daemon::logging::{LogArguments, LogDestination};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,15 +75,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The log level without `--log-level`. Only the daemon's steps are of interest; other
-    /// commands print a result.
-    pub(crate) fn default_log_level(&self) -> LogLevel {
-        match self {
-            Command::Serve(_) => LogLevel::Info,
-            _ => LogLevel::Warn,
-        }
-    }
-
     /// Where log lines go; `None` if the command starts its log itself.
     pub(crate) fn log_destination(&self) -> Option<LogDestination> {
         match self {
@@ -105,12 +96,5 @@ pub(crate) fn one_model_command(model: DriverModel) -> ClapCommand {
         "Examples:\n  Run the daemon on a Windows node:\n    {name}\n  \
          The same, under its current name:\n    directx-device-plugin serve --driver-model {model}"
     );
-    node::cli::with_completions(OneModelCommandLine::command())
-        .name(name)
-        .after_help(example)
-        // `mut_arg` would move the argument behind all others.
-        .mut_args(|argument| match argument.get_id().as_str() {
-            LOG_LEVEL => argument.help("Minimum log level [default: info]"),
-            _ => argument,
-        })
+    node::cli::with_completions(OneModelCommandLine::command()).name(name).after_help(example)
 }

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use win32::container_processes::{ContainerName, ContainerProcess, ContainerProcessesError};
 
 use node::daemon::background_query::BackgroundQuery;
-use node::daemon::latest_answer::LatestAnswer;
+use node::daemon::change_log::RepeatedText;
+use node::daemon::latest_answer::{Ask, LatestAnswer};
 
 /// How old an answer may get.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -29,9 +29,7 @@ type Read = Box<dyn FnMut(&BTreeSet<ContainerName>) -> Answer + Send>;
 
 /// The processes of containers, as last read.
 pub(crate) struct ContainerProcesses {
-    /// `None`: the host does not report them.
-    answers: Option<LatestAnswer<BTreeSet<ContainerName>, Arc<[ContainerProcess]>>>,
-    failures: Arc<AtomicU64>,
+    answers: LatestAnswer<BTreeSet<ContainerName>, Arc<[ContainerProcess]>>,
 }
 
 impl ContainerProcesses {
@@ -47,17 +45,9 @@ impl ContainerProcesses {
     }
 
     fn new(read: Option<Read>) -> Self {
-        let failures = Arc::<AtomicU64>::default();
-        let (noted, mut is_failing) = (Arc::clone(&failures), false);
-        let answers = read.map(|mut read| {
-            let ask = move |containers: BTreeSet<ContainerName>| {
-                note(read(&containers), &noted, &mut is_failing)
-            };
-            let effect = "metrics have no processes of containers";
-            let query = BackgroundQuery::new("containers", effect);
-            LatestAnswer::new(query, PERIOD, WAIT, Box::new(ask))
-        });
-        ContainerProcesses { answers, failures }
+        let effect = "metrics have no processes of containers";
+        let query = BackgroundQuery::new("containers", effect);
+        ContainerProcesses { answers: LatestAnswer::new(query, PERIOD, WAIT, read.map(asking)) }
     }
 
     /// The processes of `containers`, at most 4096. While the host gives no newer answer, this is
@@ -66,39 +56,31 @@ impl ContainerProcesses {
         &self,
         containers: BTreeSet<ContainerName>,
     ) -> Vec<ContainerProcess> {
-        let Some(answers) = &self.answers else { return Vec::new() };
-        let current = answers.get(containers.clone()).await.filter(|(_, age)| *age <= MAX_AGE);
+        let current = self.answers.get(containers.clone()).await.filter(|(_, age)| *age <= MAX_AGE);
         let processes = current.iter().flat_map(|(processes, _)| processes.iter());
         processes.filter(|process| containers.contains(&process.name)).cloned().collect()
     }
 
     /// How often the host gave no answer, by reason.
     pub(crate) fn failures(&self) -> [(&'static str, u64); 2] {
-        let timeouts = self.answers.as_ref().map_or(0, LatestAnswer::timeouts);
-        [("timeout", timeouts), ("other", self.failures.load(Ordering::Relaxed))]
+        self.answers.failures()
     }
 }
 
-/// Counts a failure, and logs when they begin and end.
-fn note(
-    answer: Answer,
-    failures: &AtomicU64,
-    is_failing: &mut bool,
-) -> Option<Arc<[ContainerProcess]>> {
-    let was_failing = std::mem::replace(is_failing, answer.is_err());
-    match &answer {
-        Ok(_) if was_failing => tracing::info!("processes of containers are available"),
-        Ok(_) => {}
+/// Logs failures.
+fn asking(mut read: Read) -> Ask<BTreeSet<ContainerName>, Arc<[ContainerProcess]>> {
+    let mut logged = RepeatedText::default();
+    Box::new(move |containers| match read(&containers) {
+        Ok(processes) => (Some(processes.into()), 0),
         Err(error) => {
-            failures.fetch_add(1, Ordering::Relaxed);
-            if !was_failing {
-                let error = node::cli::error_chain(error);
+            let error = node::cli::error_chain(&error);
+            if logged.is_due(&error) {
                 let hint = "run the plugin as SYSTEM in a HostProcess container";
                 tracing::warn!(error, hint, "cannot read processes of containers");
             }
+            (None, 1)
         }
-    }
-    answer.ok().map(Into::into)
+    })
 }
 
 #[cfg(test)]
@@ -122,20 +104,16 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_counted_each_time_and_logged_once() {
+    fn a_failure_is_counted_each_time_and_logged_more_and_more_rarely() {
         let log = Log::start();
-        let (failures, mut is_failing) = (AtomicU64::default(), false);
-        let mut note = |answer| note(answer, &failures, &mut is_failing);
+        let denied = || std::io::ErrorKind::PermissionDenied.into();
+        let mut ask = asking(Box::new(move |_| Err(ContainerProcessesError::Containers(denied()))));
         for _ in 0..3 {
-            let denied = std::io::ErrorKind::PermissionDenied.into();
-            assert!(note(Err(ContainerProcessesError::Containers(denied))).is_none());
+            assert_eq!(ask(BTreeSet::new()), (None, 1));
         }
-        assert!(note(Ok(Vec::new())).is_some());
-        assert_eq!(failures.load(Ordering::Relaxed), 3);
         let text = log.text();
-        assert_eq!(text.matches("cannot read processes of containers").count(), 1, "{text}");
+        assert_eq!(text.matches("cannot read processes of containers").count(), 2, "{text}");
         assert!(text.contains("permission denied") && text.contains("hint="), "{text}");
-        assert_eq!(text.matches("processes of containers are available").count(), 1, "{text}");
     }
 
     #[tokio::test]

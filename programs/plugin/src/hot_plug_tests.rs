@@ -123,6 +123,6 @@ async fn changes_of_a_live_host_reach_the_kubelet() {
     tokio::select! {
         () = scenario(&kubelet) => {}
         ended = plugin => panic!("the plugin ended: {ended:?}"),
-        ended = devices.run() => panic!("the node's devices ended: {ended}"),
+        ended = devices.run() => panic!("the node's devices ended: {ended:?}"),
     }
 }

@@ -20,8 +20,9 @@ pub(crate) struct NodeLauncher {
     /// `None`: the host is an inventory, which has all files.
     provide: Option<ProvideLauncher>,
     /// Why the files cannot be provided.
-    problem: Option<String>,
-    retry_at: Option<Instant>,
+    pub(crate) problem: Option<String>,
+    /// When to try again to provide files that could not be provided.
+    pub(crate) retry_at: Option<Instant>,
 }
 
 impl NodeLauncher {
@@ -51,16 +52,6 @@ impl NodeLauncher {
         self.retry_at = problem.is_some().then(|| Instant::now() + RETRY);
         self.problem = problem;
     }
-
-    /// When to try again to provide files that could not be provided.
-    pub(crate) fn retry_at(&self) -> Option<Instant> {
-        self.retry_at
-    }
-
-    /// Why containers do not get the files, for the status.
-    pub(crate) fn notice(&self) -> Option<String> {
-        self.problem.clone()
-    }
 }
 
 /// The files of this host.
@@ -72,7 +63,8 @@ pub(crate) fn of_this_host() -> NodeLauncher {
         share: uds::access_rights::share_programs,
         is_protected: |path| Ok(win32::directory_access::directory_writers(path)?.is_empty()),
     };
-    let folder = LauncherFolder::new(folder_of_this_host(), node::cli::launcher_sources(), rights);
+    let (folder, sources) = (folder_of_this_host(), node::cli::launcher_sources());
+    let folder = LauncherFolder { folder, sources, rights };
     NodeLauncher::new(Some(Box::new(move || folder.provide())))
 }
 
@@ -109,13 +101,13 @@ mod tests {
         assert_eq!(calls.load(Ordering::Relaxed), 0);
         let on = catalog("visibility: launcher");
         launcher.update(&on);
-        assert_eq!(launcher.notice(), None);
+        assert_eq!(launcher.problem.clone(), None);
         launcher.update(&on);
         launcher.update(&on);
-        let notice = launcher.notice().unwrap();
+        let notice = launcher.problem.clone().unwrap();
         assert_eq!(notice, "directx-visible is not mounted: no space; hint: make room");
         launcher.update(&on);
-        assert_eq!((launcher.notice(), calls.load(Ordering::Relaxed)), (None, 4));
+        assert_eq!((launcher.problem.clone(), calls.load(Ordering::Relaxed)), (None, 4));
         let text = log.text();
         assert_eq!(text.matches("cannot provide directx-visible").count(), 1, "{text}");
         assert_eq!(text.matches("provided again").count(), 1, "{text}");

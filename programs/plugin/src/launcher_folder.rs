@@ -23,10 +23,10 @@ const REFUSED: &str = "remove the folder if it is a link or belongs to another a
 
 /// The folder of this version.
 pub(crate) struct LauncherFolder {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The folders in which the files are looked for, the preferred one first.
-    sources: Vec<PathBuf>,
-    rights: Rights,
+    pub(crate) sources: Vec<PathBuf>,
+    pub(crate) rights: Rights,
 }
 
 /// Names and contents.
@@ -41,11 +41,6 @@ pub(crate) struct Rights {
 }
 
 impl LauncherFolder {
-    /// The folder `folder`, whose files are copied from one of `sources`.
-    pub(crate) fn new(folder: PathBuf, sources: Vec<PathBuf>, rights: Rights) -> LauncherFolder {
-        LauncherFolder { folder, sources, rights }
-    }
-
     /// Makes the folder contain the files of this version.
     pub(crate) fn provide(&self) -> Result<(), Failure> {
         let files = self.source_files().map_err(|failure| failure.hint(MISSING))?;

@@ -37,10 +37,9 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use devices::DriverModel;
 use node::cli::Failure;
-use node::daemon::logging::{self, LogLevel};
+use node::daemon::logging;
 
-pub use crate::node_devices::{NodeDevices, NodeDevicesError};
-pub use crate::published_devices::KnownSets;
+pub use crate::node_devices::NodeDevices;
 
 use crate::command_line::{Command, CommandLine, OneModelCommandLine, one_model_command};
 
@@ -56,7 +55,7 @@ pub fn main_for(model: DriverModel) -> ExitCode {
     node::cli::run(|| {
         let line: OneModelCommandLine = node::cli::parse(one_model_command(model))?;
         let log = line.daemon.log_destination();
-        let _flush = logging::start(&line.logs, LogLevel::Info, &log)?;
+        let _flush = logging::start(&line.logs, &log)?;
         serve::run_logged(&log, || line.daemon.prepare(&[model])?.run())?;
         Ok(ExitCode::SUCCESS)
     })
@@ -64,7 +63,7 @@ pub fn main_for(model: DriverModel) -> ExitCode {
 
 fn run(line: CommandLine) -> Result<ExitCode, Failure> {
     let _flush = match line.command.log_destination() {
-        Some(log) => logging::start(&line.logs, line.command.default_log_level(), &log)?,
+        Some(log) => logging::start(&line.logs, &log)?,
         None => None,
     };
     match line.command {

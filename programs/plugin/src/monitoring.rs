@@ -12,18 +12,16 @@ use crate::metrics::Format;
 use anyhow::Context as _;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
-use kubelet::Readiness;
 use kubelet::status::StatusReport;
 use node::cli::Failure;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use node::daemon::change_log::RepeatedText;
 use node::daemon::event_loop;
 
 use self::server::{LIFETIME, serve};
-use crate::scrape::ScrapeSources;
+use crate::scrape::Sources;
 use crate::status;
 
 mod address;
@@ -37,14 +35,6 @@ const RETRY: Duration = Duration::from_secs(5);
 
 /// How long the thread of an event loop may take to show that it runs.
 const ALIVE_LIMIT: Duration = Duration::from_secs(2);
-
-/// What the pages show.
-pub(crate) struct Sources {
-    /// The event loop that serves the kubelet.
-    pub(crate) event_loop: Handle,
-    pub(crate) readiness: watch::Receiver<Readiness>,
-    pub(crate) scrape: ScrapeSources,
-}
 
 /// Starts to serve the pages.
 pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure> {
@@ -112,17 +102,14 @@ pub async fn health(event_loop: &Handle) -> Page {
 impl Sources {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Page {
         match request.uri().path() {
-            "/metrics" => self.metrics(Format::accepted(request.headers())).await,
+            "/metrics" => {
+                let format = Format::accepted(request.headers());
+                page(StatusCode::OK, format.content_type(), self.text(format).await.into())
+            }
             "/healthz" => health(&self.event_loop).await,
             "/readyz" => self.readiness(),
             _ => text(StatusCode::NOT_FOUND, "no such page\n"),
         }
-    }
-
-    async fn metrics(&self, format: Format) -> Page {
-        let readiness = self.readiness.borrow().clone();
-        let text = self.scrape.text(&readiness, format).await;
-        page(StatusCode::OK, format.content_type(), text.into())
     }
 
     /// Whether a kubelet has the current list of every resource, otherwise the reason.

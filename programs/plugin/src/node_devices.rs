@@ -8,9 +8,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use devices::{Catalog, DeviceSet, HcsSchema, HeldDevices, HostSnapshot, Moment};
 use kubelet::pod_resources::Attribution;
-use kubelet::{AdvertisedDevice, DeviceList, ListTooLarge, Served};
+use kubelet::{AdvertisedDevice, DeviceList, Served, StatusNotes};
 use node::cli::Failure;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
@@ -20,7 +21,7 @@ use crate::cdi;
 use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::launcher::NodeLauncher;
 use crate::outdated_drivers::OutdatedDrivers;
-use crate::published_devices::{KnownSets, PublishedDevices};
+use crate::published_devices::PublishedDevices;
 use node::daemon::adapter_reader::{self, Activity, Read, Reads};
 use node::daemon::change_log::{self, RepeatedText};
 use node::daemon::config_reload::{ConfigChange, ConfigReload};
@@ -58,48 +59,10 @@ pub struct NodeDevices {
     configuration: ConfigReload,
 }
 
-/// Why there are no devices, or they are no longer updated.
-#[derive(Debug, thiserror::Error)]
-pub enum NodeDevicesError {
-    /// The host cannot be opened, for example because this Windows has no `DXCore`.
-    #[error("cannot open the host")]
-    NotOpened(Failure),
-    /// Only a panic can cause this.
-    #[error("the thread that reads adapters ended unexpectedly")]
-    ReaderPanicked,
-    /// The configuration is no longer followed.
-    #[error("the thread that follows the configuration panicked")]
-    ConfigWatch,
-    /// A resource has more slots than a kubelet accepts.
-    #[error("the device list of resource {resource} is too large: {list}")]
-    List {
-        /// The resource.
-        resource: String,
-        /// Why its list is refused.
-        list: ListTooLarge,
-    },
-}
-
-impl From<NodeDevicesError> for Failure {
-    fn from(error: NodeDevicesError) -> Failure {
-        match error {
-            NodeDevicesError::List { .. } => Failure::usage(error).hint(
-                "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
-                 devices over several resources with `resources:`",
-            ),
-            NodeDevicesError::NotOpened(failure) => failure,
-            other => Failure::runtime(other),
-        }
-    }
-}
-
 impl NodeDevices {
     /// Starts to read `host`, and publishes its devices if they are known within a short time.
     /// Otherwise it publishes none, and [`run`](NodeDevices::run) publishes them later.
-    pub async fn start(
-        catalog: Catalog,
-        host: HostAccess,
-    ) -> Result<NodeDevices, NodeDevicesError> {
+    pub async fn start(catalog: Catalog, host: HostAccess) -> Result<NodeDevices, Failure> {
         NodeDevices::start_within(FIRST_SNAPSHOT_GRACE, catalog, host).await
     }
 
@@ -107,7 +70,7 @@ impl NodeDevices {
         grace: Duration,
         catalog: Catalog,
         host: HostAccess,
-    ) -> Result<NodeDevices, NodeDevicesError> {
+    ) -> Result<NodeDevices, Failure> {
         let (mut reads, activity) = adapter_reader::start(host.open, host.kind);
         let first = timeout(grace, reads.recv()).await;
         let mut devices = NodeDevices::new(catalog, reads, activity);
@@ -124,10 +87,7 @@ impl NodeDevices {
     }
 
     /// Publishes the set of a snapshot that never changes.
-    pub(crate) fn fixed(
-        catalog: Catalog,
-        snapshot: HostSnapshot,
-    ) -> Result<NodeDevices, NodeDevicesError> {
+    pub(crate) fn fixed(catalog: Catalog, snapshot: HostSnapshot) -> Result<NodeDevices, Failure> {
         let (_, reads) = mpsc::unbounded_channel();
         let mut devices = NodeDevices::new(catalog, reads, Activity::default());
         let read = Read { cause: Cause::Start, result: Ok(snapshot), duration: Duration::ZERO };
@@ -165,7 +125,7 @@ impl NodeDevices {
     /// Follows changes of the configuration from now on.
     pub fn follow(&mut self, configuration: ConfigReload) {
         self.configuration = configuration;
-        self.serve_rejected_configuration();
+        self.serve_notes();
     }
 
     /// Asks from now on which devices containers hold, before it drops removed ones.
@@ -177,7 +137,8 @@ impl NodeDevices {
     #[cfg(any(windows, test))]
     pub(crate) fn provide_launcher(&mut self, launcher: NodeLauncher) {
         self.launcher = launcher;
-        self.update_launcher();
+        self.launcher.update(&self.catalog);
+        self.serve_notes();
     }
 
     /// Writes the CDI specification from now on, if containers get its device.
@@ -199,10 +160,10 @@ impl NodeDevices {
         self.served.subscribe()
     }
 
-    /// The sets that follow from the snapshots.
+    /// The current set and its changes; `None` until the devices are known.
     #[must_use]
-    pub fn known_sets(&self) -> KnownSets {
-        KnownSets::of(&self.published)
+    pub fn known_sets(&self) -> watch::Receiver<Option<Arc<DeviceSet>>> {
+        self.published.known_sets()
     }
 
     /// The published set.
@@ -212,23 +173,24 @@ impl NodeDevices {
 
     /// Follows the host and the configuration, and drops removed devices, until that is no longer
     /// possible.
-    pub async fn run(mut self) -> NodeDevicesError {
+    pub async fn run(mut self) -> Failure {
         loop {
             if let Err(error) = self.follow_next().await {
                 return error;
             }
+            self.serve_notes();
         }
     }
 
     /// Waits for the next change of what the set depends on, and applies it.
-    async fn follow_next(&mut self) -> Result<(), NodeDevicesError> {
-        let deadlines = [self.published.set().deadline(), self.outdated.due()];
+    async fn follow_next(&mut self) -> Result<(), Failure> {
+        let deadlines = [self.published.set().deadline(), self.outdated.due];
         let review_due = deadlines.into_iter().flatten().min().filter(|_| !self.holders.is_asked());
         let review_due = review_due.map(|Moment(at)| self.origin + at);
         tokio::select! {
             read = self.reads.recv() => {
                 let read = received(read)?;
-                self.update_launcher();
+                self.launcher.update(&self.catalog);
                 self.apply_read(read)?;
             }
             schemas = self.schema_reader.next() => {
@@ -242,9 +204,12 @@ impl NodeDevices {
             }
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
-            () = reached(self.launcher.retry_at()) => self.update_launcher(),
+            () = reached(self.launcher.retry_at) => self.launcher.update(&self.catalog),
             change = self.configuration.next() => match change {
-                ConfigChange::Ended => return Err(NodeDevicesError::ConfigWatch),
+                ConfigChange::Ended => {
+                    let error = anyhow!("the thread that follows the configuration panicked");
+                    return Err(Failure::runtime(error));
+                }
                 change => self.apply_configuration(change),
             },
         }
@@ -252,11 +217,11 @@ impl NodeDevices {
     }
 
     /// Publishes the set of a new snapshot. After a failed read the current devices stay.
-    fn apply_read(&mut self, read: Read) -> Result<(), NodeDevicesError> {
+    fn apply_read(&mut self, read: Read) -> Result<(), Failure> {
         let snapshot = match read.result {
             Ok(snapshot) => snapshot,
             Err(error) => {
-                self.published.metrics().discovery_failed();
+                self.published.metrics.discovery_failed();
                 let error = node::cli::error_chain(error.as_ref());
                 if self.failures.is_due(&error) {
                     tracing::error!(error, "cannot read adapters; keeping the current devices");
@@ -264,7 +229,7 @@ impl NodeDevices {
                 return Ok(());
             }
         };
-        self.published.metrics().discovered(read.duration);
+        self.published.metrics.discovered(read.duration);
         self.failures = RepeatedText::default();
         change_log::log_adapter_warnings(&self.snapshot.warnings, &snapshot.warnings);
         if read.cause == Cause::Safety && snapshot.adapters != self.snapshot.adapters {
@@ -284,18 +249,17 @@ impl NodeDevices {
     }
 
     /// Publishes the first set. A list that the kubelet would refuse is wrong configuration.
-    fn publish_first(&mut self) -> Result<(), NodeDevicesError> {
+    fn publish_first(&mut self) -> Result<(), Failure> {
         let set = DeviceSet::next(None, self.catalog.offer(&self.snapshot), self.now());
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
         change_log::log_changes(None, &set);
         self.publish(set, lists.into_iter().map(Ok));
         self.published.set_known();
-        self.find_outdated();
+        self.outdated.set_published(&self.published, self.now());
         Ok(())
     }
 
-    /// Applies a valid configuration. Afterwards the status reports the outcome, also that of an
-    /// invalid configuration.
+    /// Applies a valid configuration.
     fn apply_configuration(&mut self, change: ConfigChange) {
         if let ConfigChange::Valid(config) = change {
             let catalog = Catalog::new(config.policy.clone());
@@ -303,32 +267,15 @@ impl NodeDevices {
             self.launcher.update(&catalog);
             match self.reconfigure(catalog) {
                 Ok(()) => self.configuration.applied(*config),
-                Err(error) => self.configuration.rejected(&error.into()),
+                Err(error) => self.configuration.rejected(&error),
             }
-            self.update_launcher();
+            self.launcher.update(&self.catalog);
         }
-        self.serve_rejected_configuration();
-    }
-
-    /// Hands the reason why the newest configuration is not active to the supervisor.
-    fn serve_rejected_configuration(&self) {
-        let rejected = self.configuration.last_error();
-        self.serve(|served| &mut served.notes.rejected_configuration, rejected);
-    }
-
-    /// Hands a value to the supervisor, if it differs.
-    fn serve<T: PartialEq>(&self, of: impl FnOnce(&mut Served) -> &mut T, value: T) {
-        self.served.send_if_modified(|served| {
-            let served = of(served);
-            let changed = *served != value;
-            *served = value;
-            changed
-        });
     }
 
     /// Publishes the set and the resources of another catalog, for the same snapshot. Changes
     /// nothing if the kubelet would refuse a list.
-    fn reconfigure(&mut self, catalog: Catalog) -> Result<(), NodeDevicesError> {
+    fn reconfigure(&mut self, catalog: Catalog) -> Result<(), Failure> {
         let before = self.published.set();
         let set = before.reconfigured(catalog.offer(&self.snapshot));
         let lists = lists(&set).collect::<Result<Vec<_>, _>>()?;
@@ -336,7 +283,7 @@ impl NodeDevices {
             change_log::log_changes(Some(&before), &set);
         }
         for removed in before.resources.iter().filter(|r| set.resource(&r.spec.name).is_none()) {
-            self.published.metrics().remove_resource(removed.spec.name.as_str());
+            self.published.metrics.remove_resource(removed.spec.name.as_str());
         }
         self.catalog = catalog;
         self.resources = self.resources_of(&set);
@@ -354,13 +301,7 @@ impl NodeDevices {
         let before = self.published.set();
         let set = DeviceSet::next(Some(&before), self.catalog.offer(&self.snapshot), self.now());
         self.publish_next(&before, set);
-        self.find_outdated();
-    }
-
-    /// Finds slots with a driver that was replaced.
-    fn find_outdated(&mut self) {
         self.outdated.set_published(&self.published, self.now());
-        self.serve_outdated();
     }
 
     /// Publishes the set without the removed devices whose time is up, and reports containers
@@ -373,7 +314,6 @@ impl NodeDevices {
         let set = before.reviewed(held.as_ref(), self.now());
         self.publish_next(&before, set);
         self.outdated.report(holders, &self.published, self.now());
-        self.serve_outdated();
     }
 
     fn now(&self) -> Moment {
@@ -391,7 +331,7 @@ impl NodeDevices {
     fn publish(
         &self,
         set: DeviceSet,
-        lists: impl IntoIterator<Item = Result<DeviceList, NodeDevicesError>>,
+        lists: impl IntoIterator<Item = Result<DeviceList, Failure>>,
     ) {
         self.update_cdi(&set);
         // The set goes first, so that a new list can be allocated from as soon as it is seen.
@@ -399,8 +339,9 @@ impl NodeDevices {
         for (resource, list) in self.resources.iter().zip(lists) {
             match list {
                 Ok(list) => resource.publish(list),
-                Err(error) => {
-                    tracing::error!(%error, "device list too large; keeping the previous list");
+                Err(failure) => {
+                    let error = failure.chain();
+                    tracing::error!(error, "device list too large; keeping the previous list");
                 }
             }
         }
@@ -414,16 +355,18 @@ impl NodeDevices {
         set.resources.iter().map(|devices| resource(&devices.spec)).collect()
     }
 
-    /// Hands the containers with a driver that was replaced to the status.
-    fn serve_outdated(&self) {
-        self.serve(|served| &mut served.notes.outdated, self.outdated.containers());
-    }
-
-    /// Provides `directx-visible`, and hands the reason why containers do not get it to the status.
-    fn update_launcher(&mut self) {
-        self.launcher.update(&self.catalog);
-        let notices = self.launcher.notice().into_iter().collect();
-        self.serve(|served| &mut served.notes.notices, notices);
+    /// Hands to the supervisor what an administrator should know, if it has changed.
+    fn serve_notes(&self) {
+        let notes = StatusNotes {
+            rejected_configuration: self.configuration.last_error(),
+            notices: self.launcher.problem.iter().cloned().collect(),
+            outdated: self.outdated.containers.clone().map(Vec::from_iter),
+        };
+        self.served.send_if_modified(|served| {
+            let changed = served.notes != notes;
+            served.notes = notes;
+            changed
+        });
     }
 
     /// Hands the resources to the supervisor.
@@ -442,21 +385,26 @@ async fn reached(time: Option<Instant>) {
 }
 
 /// The next of the [`Reads`].
-fn received(read: Option<Result<Read, Failure>>) -> Result<Read, NodeDevicesError> {
-    read.ok_or(NodeDevicesError::ReaderPanicked)?.map_err(NodeDevicesError::NotOpened)
+fn received(read: Option<Result<Read, Failure>>) -> Result<Read, Failure> {
+    let panicked = || anyhow!("the thread that reads adapters ended unexpectedly");
+    read.ok_or_else(|| Failure::runtime(panicked()))?
 }
 
 /// The list of each resource, or the error that the kubelet would refuse it.
-fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, NodeDevicesError>> {
+fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
     set.resources.iter().map(|resource| {
         let slots = resource.slots().map(|slot| AdvertisedDevice {
             id: slot.id.to_string(),
             healthy: slot.health.is_healthy(),
             numa_node: slot.numa_node,
         });
-        DeviceList::new(slots).map_err(|list| NodeDevicesError::List {
-            resource: resource.spec.name.to_string(),
-            list,
+        DeviceList::new(slots).map_err(|list| {
+            let resource = &resource.spec.name;
+            Failure::usage(anyhow!("the device list of resource {resource} is too large: {list}"))
+                .hint(
+                    "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
+                     devices over several resources with `resources:`",
+                )
         })
     })
 }

@@ -3,6 +3,7 @@
 //! They are found among the holders that the kubelet reports. The status lists them, and each is
 //! logged once.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use devices::{Moment, OutdatedSlot};
@@ -22,26 +23,16 @@ const INTERVAL: Duration = Duration::from_secs(20);
 #[derive(Default)]
 pub(crate) struct OutdatedDrivers {
     /// When to ask for holders; `None` while no slot is outdated.
-    due: Option<Moment>,
-    /// Sorted; `None` while they are not known.
-    containers: Option<Vec<OutdatedContainer>>,
+    pub(crate) due: Option<Moment>,
+    /// `None` while they are not known.
+    pub(crate) containers: Option<BTreeSet<OutdatedContainer>>,
 }
 
 impl OutdatedDrivers {
-    /// When to ask for holders.
-    pub(crate) fn due(&self) -> Option<Moment> {
-        self.due
-    }
-
-    /// The containers, for the status; `None` while they are not known.
-    pub(crate) fn containers(&self) -> Option<Vec<OutdatedContainer>> {
-        self.containers.clone()
-    }
-
     /// Takes note of a new device set.
     pub(crate) fn set_published(&mut self, devices: &PublishedDevices, now: Moment) {
         if devices.outdated_slots().is_empty() {
-            *self = OutdatedDrivers { due: None, containers: Some(Vec::new()) };
+            *self = OutdatedDrivers { due: None, containers: Some(BTreeSet::new()) };
         } else if self.due.is_none() {
             self.due = Some(after(now, SETTLING));
         }
@@ -61,20 +52,14 @@ impl OutdatedDrivers {
             return;
         };
         let known = self.containers.take().unwrap_or_default();
-        let mut held: Vec<OutdatedContainer> = Vec::new();
+        let mut held = BTreeSet::new();
         for slot in devices.outdated_slots() {
-            let Some(holder) = holders.holder(slot.resource.as_str(), &slot.slot) else {
-                devices.forget_allocation(&slot.resource, &slot.slot);
-                continue;
-            };
-            let container = container(slot, holder, holders.pod_uid(holder));
-            // In a fixed order, each once.
-            let Err(place) = held.binary_search(&container) else { continue };
-            if !known.contains(&container) {
-                log(&container);
+            match holders.holder(slot.resource.as_str(), &slot.slot) {
+                Some(holder) => _ = held.insert(container(slot, holder, holders.pod_uid(holder))),
+                None => devices.forget_allocation(&slot.resource, &slot.slot),
             }
-            held.insert(place, container);
         }
+        held.difference(&known).for_each(log);
         self.due = (!held.is_empty()).then(|| after(now, INTERVAL));
         self.containers = Some(held);
     }

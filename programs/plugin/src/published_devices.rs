@@ -12,14 +12,17 @@ use node::daemon::adapter_reader::Activity;
 /// The published set.
 #[derive(Clone)]
 pub(crate) struct PublishedDevices {
-    sets: watch::Sender<Arc<DeviceSet>>,
-    metrics: PluginMetrics,
+    /// The set from the first snapshot on.
+    known: watch::Sender<Option<Arc<DeviceSet>>>,
+    /// What the reader of the host is doing.
+    activity: Activity,
+    /// What happens to the devices is counted here.
+    pub(crate) metrics: PluginMetrics,
     state: Arc<Mutex<State>>,
 }
 
 struct State {
-    /// What the reader is doing, until there is a first snapshot.
-    first_discovery: Option<Activity>,
+    set: Arc<DeviceSet>,
     last_allocation: Option<Instant>,
     allocated_drivers: AllocatedDrivers,
 }
@@ -28,40 +31,40 @@ impl PublishedDevices {
     /// Publishes a set before the first snapshot, while the reader is doing `activity`.
     pub(crate) fn unknown(set: DeviceSet, activity: Activity) -> PublishedDevices {
         let state = State {
-            first_discovery: Some(activity),
+            set: Arc::new(set),
             last_allocation: None,
             allocated_drivers: AllocatedDrivers::default(),
         };
-        let sets = watch::Sender::new(Arc::new(set));
-        let state = Arc::new(Mutex::new(state));
-        PublishedDevices { sets, metrics: PluginMetrics::default(), state }
+        let (metrics, state) = (PluginMetrics::default(), Arc::new(Mutex::new(state)));
+        PublishedDevices { known: watch::Sender::new(None), activity, metrics, state }
     }
 
     /// The current set.
     pub(crate) fn set(&self) -> Arc<DeviceSet> {
-        self.sets.borrow().clone()
+        Arc::clone(&self.state().set)
     }
 
     /// Replaces the set.
     pub(crate) fn publish(&self, set: DeviceSet) {
-        self.state().allocated_drivers.follow(&set);
-        self.sets.send_replace(Arc::new(set));
+        let set = Arc::new(set);
+        let mut state = self.state();
+        state.allocated_drivers.follow(&set);
+        state.set = Arc::clone(&set);
+        if self.pending().is_none() {
+            self.known.send_replace(Some(set));
+        }
     }
 
-    /// The current set and its changes.
-    pub(crate) fn sets(&self) -> watch::Receiver<Arc<DeviceSet>> {
-        self.sets.subscribe()
+    /// The current set and its changes; `None` until the devices are known.
+    pub(crate) fn known_sets(&self) -> watch::Receiver<Option<Arc<DeviceSet>>> {
+        self.known.subscribe()
     }
 
     /// Why the devices are not known yet; `None` if they are.
     pub(crate) fn pending(&self) -> Option<String> {
-        let activity = self.state().first_discovery.as_ref()?.text();
-        Some(format!("the first discovery has not completed: {activity}"))
-    }
-
-    /// What happens to the devices is counted here.
-    pub(crate) fn metrics(&self) -> &PluginMetrics {
-        &self.metrics
+        let is_known = self.known.borrow().is_some();
+        let pending = || format!("the first discovery has not completed: {}", self.activity.text());
+        (!is_known).then(pending)
     }
 
     /// Records that these slots of the resource were allocated now.
@@ -99,33 +102,6 @@ impl PublishedDevices {
 
     /// The devices are known from now on.
     pub(crate) fn set_known(&self) {
-        self.state().first_discovery = None;
-    }
-}
-
-/// The published sets from the first snapshot on.
-pub struct KnownSets {
-    devices: PublishedDevices,
-    sets: watch::Receiver<Arc<DeviceSet>>,
-}
-
-impl KnownSets {
-    pub(crate) fn of(devices: &PublishedDevices) -> KnownSets {
-        let mut sets = devices.sets();
-        sets.mark_changed();
-        KnownSets { devices: devices.clone(), sets }
-    }
-
-    /// The current set, and then the next one. Nothing is lost if this is dropped before it completes.
-    ///
-    /// # Panics
-    /// Never: the sender is a part of this.
-    pub async fn next(&mut self) -> Arc<DeviceSet> {
-        loop {
-            self.sets.changed().await.expect("the sender is a part of this");
-            if self.devices.pending().is_none() {
-                return self.sets.borrow_and_update().clone();
-            }
-        }
+        self.known.send_replace(Some(self.set()));
     }
 }

@@ -31,6 +31,10 @@ pub(crate) fn run(arguments: &RecordArguments) -> Result<(), Failure> {
     let text = config::inventory::to_yaml(&snapshot).map_err(Failure::runtime)?;
     match &arguments.output {
         None => node::cli::print(&text),
-        Some(path) => node::cli::write_file(path, &text),
+        Some(path) => std::fs::write(path, text).map_err(|error| {
+            let what = format!("cannot write `{}`", path.display());
+            Failure::runtime(anyhow::Error::new(error).context(what))
+                .hint("name a file that you may write, on a disk with enough space")
+        }),
     }
 }

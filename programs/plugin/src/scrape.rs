@@ -8,6 +8,7 @@ use crate::metrics::{Format, Holder, Scrape, render};
 use devices::{DeviceSet, Luid};
 use kubelet::Readiness;
 use kubelet::pod_resources::{Attribution, PodAttribution};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use win32::container_processes::ContainerName;
 
@@ -17,8 +18,11 @@ use crate::published_devices::PublishedDevices;
 use node::daemon::config_reload::ReloadStatus;
 use node::daemon::log_output;
 
-/// Where the values of a scrape come from.
-pub(crate) struct ScrapeSources {
+/// Where the values of a scrape and of the probes come from.
+pub(crate) struct Sources {
+    /// The event loop that serves the kubelet.
+    pub(crate) event_loop: Handle,
+    pub(crate) readiness: watch::Receiver<Readiness>,
     pub(crate) devices: PublishedDevices,
     pub(crate) reloads: watch::Receiver<ReloadStatus>,
     /// The name of the node.
@@ -30,9 +34,9 @@ pub(crate) struct ScrapeSources {
     pub(crate) telemetry: DeviceTelemetry,
 }
 
-impl ScrapeSources {
+impl Sources {
     /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
-    pub(crate) async fn text(&self, readiness: &Readiness, format: Format) -> String {
+    pub(crate) async fn text(&self, format: Format) -> String {
         let pods = self.pods.current(self.devices.last_allocation()).await.ok();
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
@@ -46,9 +50,9 @@ impl ScrapeSources {
             container: holder.container.clone(),
         });
         let (processes, telemetry) =
-            tokio::join!(self.processes.current(containers.collect()), self.telemetry.read(luids),);
-        // Whoever changes it must not wait for the text.
-        let reloads = self.reloads.borrow().clone();
+            tokio::join!(self.processes.current(containers.collect()), self.telemetry.get(luids),);
+        // Whoever changes them must not wait for the text.
+        let (reloads, readiness) = (self.reloads.borrow().clone(), self.readiness.borrow().clone());
         let scrape = Scrape {
             host_name: &self.host_name,
             version: env!("CARGO_PKG_VERSION"),
@@ -56,12 +60,12 @@ impl ScrapeSources {
             telemetry: telemetry.as_ref().map(|(values, age)| (&**values, *age)),
             holders: holders.as_deref(),
             processes: &processes,
-            readiness,
+            readiness: &readiness,
             reloads: &reloads,
             log_lines_dropped: log_output::dropped_lines(),
             readings: &self.readings().await,
         };
-        render(self.devices.metrics(), &scrape, format)
+        render(&self.devices.metrics, &scrape, format)
     }
 
     /// The slots of `own` resources that containers hold.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
+use config::Config;
 use devices::{Catalog, DriverModel};
 use kubelet::pod_resources::{PodAttribution, default_endpoint};
 use kubelet::{UnixSockets, default_device_plugin_dir};
@@ -18,19 +19,21 @@ use tokio::sync::watch;
 
 use crate::container_processes::ContainerProcesses;
 use crate::device_holders::ask_kubelet;
-use crate::device_telemetry::DeviceTelemetry;
+use crate::device_telemetry;
 #[cfg(windows)]
 use crate::launcher;
-use crate::monitoring::{self, Sources};
+use crate::monitoring;
 use crate::node_devices::NodeDevices;
-use crate::scrape::{self, ScrapeSources};
+use crate::scrape::{self, Sources};
 use node::daemon::arguments::{DevicePluginDir, DriverModels, Input};
 use node::daemon::config_reload::ConfigReload;
-use node::daemon::inputs::Inputs;
+use node::daemon::config_source::ConfigSource;
+use node::daemon::event_loop::EventLoop;
+use node::daemon::host_access::HostAccess;
 use node::daemon::logging::LogDestination;
 #[cfg(windows)]
 use node::daemon::read_schedule::HostKind;
-use node::daemon::{config_source, logging, signals};
+use node::daemon::{config_source, event_loop, signals};
 
 /// The options of `serve`.
 #[derive(Args, Debug)]
@@ -66,8 +69,11 @@ pub(crate) struct DaemonArguments {
 
 /// A daemon that is ready to run: its options and configuration are valid.
 pub(crate) struct Daemon {
-    inputs: Inputs,
-    monitoring: Option<SocketAddr>,
+    event_loop: EventLoop,
+    host: HostAccess,
+    config: Config,
+    source: ConfigSource,
+    listen: Option<SocketAddr>,
     pod_resources: PathBuf,
 }
 
@@ -110,7 +116,8 @@ pub(crate) fn run_logged(
 ) -> Result<(), Failure> {
     daemon().inspect_err(|failure| {
         if let LogDestination::File(_) = log {
-            logging::log_failure(failure);
+            let (error, hint) = (failure.chain(), failure.hint_text());
+            tracing::error!(error, hint, "the daemon failed");
         }
     })
 }
@@ -126,10 +133,14 @@ impl DaemonArguments {
 
     /// Reads the inventory, if there is one, and the configuration for `driver_models`.
     pub(crate) fn prepare(self, driver_models: &[DriverModel]) -> Result<Daemon, Failure> {
-        let directory = self.directory.device_plugin_dir;
+        let Input { config, inventory } = self.input;
+        let source = ConfigSource::new(driver_models, config, self.directory.device_plugin_dir);
         Ok(Daemon {
-            inputs: Inputs::read(driver_models, &self.input, directory)?,
-            monitoring: self.listen,
+            event_loop: event_loop::build()?,
+            host: HostAccess::of(inventory.as_deref())?,
+            config: source.read().result?,
+            source,
+            listen: self.listen,
             pod_resources: self.pod_resources.unwrap_or_else(default_endpoint),
         })
     }
@@ -138,7 +149,7 @@ impl DaemonArguments {
 impl Daemon {
     /// Runs the daemon until it receives a shutdown signal.
     pub(crate) fn run(self) -> Result<(), Failure> {
-        let Inputs { event_loop, host, config, source } = self.inputs;
+        let Daemon { event_loop, host, config, source, listen, pod_resources } = self;
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
         let signal = signals::shutdown_signal()?;
@@ -147,9 +158,9 @@ impl Daemon {
         let directory = config.device_plugin_dir.clone();
         let directory = directory.unwrap_or_else(default_device_plugin_dir);
         let kind = host.kind;
-        let telemetry = DeviceTelemetry::of(kind);
+        let telemetry = device_telemetry::of(kind);
         let mut devices = event_loop.block_on(NodeDevices::start(catalog, host))?;
-        let pods = Arc::new(PodAttribution::new(self.pod_resources));
+        let pods = Arc::new(PodAttribution::new(pod_resources));
         devices.ask_holders(ask_kubelet(Arc::clone(&pods)));
         devices.provide_cdi();
         #[cfg(windows)]
@@ -158,8 +169,10 @@ impl Daemon {
         }
         let reload = ConfigReload::start(source, config)?;
         let (readiness, observed) = watch::channel(kubelet::Readiness::default());
-        if let Some(address) = self.monitoring {
-            let scrape = ScrapeSources {
+        if let Some(address) = listen {
+            let sources = Sources {
+                event_loop: event_loop.handle().clone(),
+                readiness: observed,
                 devices: devices.published(),
                 reloads: reload.status(),
                 host_name: scrape::host_name(),
@@ -167,8 +180,7 @@ impl Daemon {
                 processes: ContainerProcesses::of_host(),
                 telemetry,
             };
-            let event_loop = event_loop.handle().clone();
-            monitoring::start(address, Sources { event_loop, readiness: observed, scrape })?;
+            monitoring::start(address, sources)?;
         }
         devices.follow(reload);
         event_loop.block_on(serve(devices, directory, signal, readiness))
@@ -194,6 +206,6 @@ async fn serve(
         ended = kubelet::run(directory, devices.served(), UnixSockets, shutdown, readiness) => {
             ended.map_err(Failure::runtime)
         }
-        ended = devices.run() => Err(ended.into()),
+        ended = devices.run() => Err(ended),
     }
 }

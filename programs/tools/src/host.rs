@@ -16,20 +16,11 @@ pub(crate) struct Host {
 impl Host {
     /// The host's adapters and facts.
     pub(crate) fn snapshot(&self) -> Result<HostSnapshot, Failure> {
-        match &self.inventory {
-            Some(file) => node::cli::read_inventory(file),
-            None => live(),
+        if self.inventory.is_none() && !cfg!(windows) {
+            let error = anyhow::anyhow!("DirectX devices can be listed only on Windows");
+            return Err(Failure::runtime(error)
+                .hint("use `--inventory FILE` to read an inventory that was recorded on Windows"));
         }
+        node::cli::read_host(self.inventory.as_deref())
     }
-}
-
-#[cfg(windows)]
-fn live() -> Result<HostSnapshot, Failure> {
-    node::cli::read_host(None)
-}
-
-#[cfg(not(windows))]
-fn live() -> Result<HostSnapshot, Failure> {
-    Err(Failure::runtime(anyhow::anyhow!("DirectX devices can be listed only on Windows"))
-        .hint("use `--inventory FILE` to read an inventory that was recorded on Windows"))
 }

@@ -16,7 +16,7 @@ use clap::Parser;
 use cluster::{Access, Client};
 use config::{Flags, ProcessEnvironment};
 use devices::{Catalog, DeviceSet, Moment};
-use node::daemon::logging::{self, LogArguments, LogDestination, LogLevel};
+use node::daemon::logging::{self, LogArguments, LogDestination};
 #[cfg(unix)]
 use tokio::signal::unix;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 }
 
 fn run(line: &CommandLine) -> Result<()> {
-    let logged = logging::start(&line.logs, LogLevel::Warn, &LogDestination::Stderr);
+    let logged = logging::start(&line.logs, &LogDestination::Stderr);
     let _flush = logged.map_err(|failure| anyhow::anyhow!(failure.chain()))?;
     let devices = devices(&line.inventory)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

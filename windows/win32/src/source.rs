@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use devices::{
     AdapterSource, ChangeCallback, HostFacts, HostSnapshot, Platform, ReadStep, SourceError,
-    StepCallback, Wow64, error_chain,
+    StepCallback, Wow64,
 };
 
 use crate::adapter_sets::AdapterSet;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use devices::{
-    AdapterSource, AdapterWarning, HostSnapshot, Platform, SourceError, StoreFiles, WarningEffect,
+    AdapterSource, AdapterWarning, HostSnapshot, Platform, StoreFiles, WarningEffect,
     dxg_driver_folder,
 };
 
@@ -32,7 +32,10 @@ pub fn read_host(inventory: Option<&Path>) -> Result<HostSnapshot, Failure> {
     if let Some(path) = inventory {
         return read_inventory(path);
     }
-    let snapshot = this_host()?.snapshot().map_err(source_failure)?;
+    let snapshot = this_host()?.snapshot().map_err(|error| {
+        let error = anyhow::Error::from_boxed(error);
+        Failure::runtime(error.context("cannot read the adapters of this host"))
+    })?;
     // A snapshot does not contain all facts of a Windows host.
     #[cfg(windows)]
     let snapshot = HostSnapshot { host: win32::host_facts(), ..snapshot };
@@ -105,11 +108,6 @@ fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
     let os = std::env::consts::OS;
     let error = anyhow::anyhow!("this host runs {os}, which has no DirectX adapters");
     Err(Failure::usage(error).hint(USE_INVENTORY))
-}
-
-fn source_failure(error: SourceError) -> Failure {
-    let error = anyhow::Error::from_boxed(error);
-    Failure::runtime(error.context("cannot read the adapters of this host"))
 }
 
 #[cfg(test)]

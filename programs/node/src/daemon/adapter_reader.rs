@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::daemon::background_query::BackgroundQuery;
 use crate::daemon::change_log::RepeatedText;
-use crate::daemon::read_schedule::{Cause, HostKind, Outcome, ReadSchedule};
+use crate::daemon::read_schedule::{Cause, HostKind, ReadSchedule};
 
 pub use crate::daemon::background_query::Activity;
 
@@ -44,7 +44,7 @@ pub fn start(open: OpenSource, kind: HostKind) -> (Reads, Activity) {
     let activity = query.activity();
     activity.set(ReadStep::Open.to_string());
     let (send, reads) = mpsc::unbounded_channel();
-    tokio::spawn(read(open, ReadSchedule::new(kind), query, send));
+    tokio::spawn(read(open, kind, query, send));
     (reads, activity)
 }
 
@@ -52,13 +52,13 @@ type Opened = Result<(Host, Read), Failure>;
 
 async fn read(
     open: OpenSource,
-    mut schedule: ReadSchedule,
+    kind: HostKind,
     mut query: BackgroundQuery<Opened>,
     send: mpsc::UnboundedSender<Result<Read, Failure>>,
 ) {
     let (notify, mut changes) = watch::channel(());
     let activity = query.activity();
-    let mut cause = Cause::Start;
+    let (mut cause, mut schedule) = (Cause::Start, ReadSchedule::new(kind));
     query.start(move || Ok(Host::open(open, activity, notify)?.read(cause)));
     while let Some(opened) = query.end().await {
         let (host, read) = match opened {
@@ -69,7 +69,7 @@ async fn read(
                 return;
             }
         };
-        let delay = schedule.after(cause, host.outcome(&read));
+        let delay = schedule.after(cause, host.is_settled(&read, kind));
         if send.send(Ok(read)).is_err() {
             return;
         }
@@ -131,17 +131,11 @@ impl Host {
         (self, Read { cause, result, duration: began.elapsed() })
     }
 
-    fn outcome(&self, read: &Read) -> Outcome {
-        match &read.result {
-            Ok(snapshot) if self.watch_failures.is_none() => {
-                if snapshot.is_unsettled() {
-                    Outcome::Unsettled
-                } else {
-                    Outcome::Settled
-                }
-            }
-            _ => Outcome::Failed,
-        }
+    /// Whether the host will probably not change without a notification. An inventory never does.
+    fn is_settled(&self, read: &Read, kind: HostKind) -> bool {
+        let is_steady =
+            |snapshot: &HostSnapshot| kind == HostKind::Inventory || !snapshot.is_unsettled();
+        self.watch_failures.is_none() && read.result.as_ref().is_ok_and(is_steady)
     }
 
     /// Watches the source, if that did not succeed before.

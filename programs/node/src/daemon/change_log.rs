@@ -46,13 +46,9 @@ pub fn log_changes(before: Option<&DeviceSet>, after: &DeviceSet) {
 /// same problem.
 pub fn log_adapter_warnings(before: &[AdapterWarning], after: &[AdapterWarning]) {
     for warning in after.iter().filter(|warning| !before.contains(warning)) {
-        let (luid, reason) = (warning.luid, warning.text.as_str());
-        match warning.effect {
-            WarningEffect::Incomplete => {
-                tracing::warn!(%luid, %reason, "adapter could be read only in part");
-            }
-            WarningEffect::Skipped => tracing::warn!(%luid, %reason, "adapter could not be read"),
-        }
+        let AdapterWarning { luid, text, effect } = warning;
+        let skipped = *effect == WarningEffect::Skipped;
+        tracing::warn!(%luid, reason = text, skipped, "adapter could not be read completely");
     }
 }
 

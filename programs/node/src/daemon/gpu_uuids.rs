@@ -20,8 +20,8 @@ pub type GpuUuids = BTreeMap<PnpId, String>;
 pub struct GpuUuidReader {
     read: Option<ReadGpuUuids>,
     query: BackgroundQuery<GpuUuids>,
-    /// The NVIDIA adapters of the newest snapshot.
-    adapters: Vec<Adapter>,
+    /// The NVIDIA adapters to ask about.
+    wanted: Vec<Adapter>,
     /// The adapters of the last question, unless NVML knew none of them. It is not asked about them
     /// again: loading it takes time, and wakes up GPUs that sleep.
     asked: Vec<Adapter>,
@@ -32,40 +32,30 @@ impl GpuUuidReader {
     #[must_use]
     pub fn new(read: Option<ReadGpuUuids>) -> GpuUuidReader {
         let effect = "containers get no CUDA_VISIBLE_DEVICES for devices that changed";
-        GpuUuidReader {
-            read,
-            query: BackgroundQuery::new("NVML", effect),
-            adapters: Vec::new(),
-            asked: Vec::new(),
-        }
+        let query = BackgroundQuery::new("NVML", effect);
+        GpuUuidReader { read, query, wanted: Vec::new(), asked: Vec::new() }
     }
 
-    /// Requests the UUIDs of `adapters`, unless the answer is known;
+    /// Requests the UUIDs of the adapters of the newest snapshot;
     /// [`next`](GpuUuidReader::next) returns them.
     pub fn request(&mut self, adapters: &[Adapter]) {
         let has_uuid = |a: &&Adapter| {
             a.pnp.is_some() && Vendor::from_id(a.hardware_id.vendor) == Vendor::Nvidia
         };
-        self.adapters = adapters.iter().filter(has_uuid).cloned().collect();
-        self.ask();
+        self.wanted = adapters.iter().filter(has_uuid).cloned().collect();
     }
 
-    fn ask(&mut self) {
-        let Some(read) = &self.read else { return };
-        if self.adapters.is_empty() || self.asked == self.adapters || self.query.is_running() {
-            return;
-        }
-        let (read, adapters) = (Arc::clone(read), self.adapters.clone());
-        self.asked.clone_from(&adapters);
-        self.query.start(move || read(&adapters));
-    }
-
-    /// The next answer. Never completes without a request.
+    /// The next answer. Never completes without a request, or if the answer is known.
     pub async fn next(&mut self) -> GpuUuids {
+        if let Some(read) = self.read.as_ref().filter(|_| !self.query.is_running()) {
+            let (read, adapters) = (Arc::clone(read), std::mem::take(&mut self.wanted));
+            if !adapters.is_empty() && self.asked != adapters {
+                self.asked.clone_from(&adapters);
+                self.query.start(move || read(&adapters));
+            }
+        }
         let uuids = self.query.answer().await;
-        // They may have changed while the query was running.
-        self.ask();
-        if uuids.is_empty() && !self.query.is_running() {
+        if uuids.is_empty() {
             self.asked.clear();
         }
         uuids
@@ -77,6 +67,9 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
     use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    use tokio::time::timeout;
 
     /// An NVML whose answers a test sends, and the adapters that it was asked about.
     fn nvml() -> (GpuUuidReader, Sender<GpuUuids>, Receiver<usize>) {
@@ -110,6 +103,7 @@ mod tests {
         answer.send(uuids()).unwrap();
         assert_eq!(reader.next().await, uuids());
         reader.request(&gpus);
+        assert!(timeout(Duration::ZERO, reader.next()).await.is_err());
         assert_eq!(questions.try_iter().count(), 2);
         reader.request(&gpus[..1]);
         answer.send(uuids()).unwrap();
@@ -122,12 +116,14 @@ mod tests {
         let (mut reader, answer, questions) = nvml();
         let gpus = gpus();
         reader.request(&gpus);
+        assert!(timeout(Duration::ZERO, reader.next()).await.is_err());
         (0..50).for_each(|_| reader.request(&gpus[..1]));
         answer.send(uuids()).unwrap();
         reader.next().await;
         answer.send(uuids()).unwrap();
         reader.next().await;
         reader.request(&gpus[..1]);
+        assert!(timeout(Duration::ZERO, reader.next()).await.is_err());
         assert_eq!(questions.try_iter().collect::<Vec<_>>(), [2, 1]);
     }
 
@@ -139,6 +135,7 @@ mod tests {
             adapter.hardware_id.vendor = 0x1002;
         }
         reader.request(&adapters);
+        assert!(timeout(Duration::ZERO, reader.next()).await.is_err());
         assert!(!reader.query.is_running());
         assert_eq!(questions.try_iter().count(), 0);
     }

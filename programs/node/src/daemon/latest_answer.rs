@@ -9,20 +9,22 @@ use tokio::time::{Instant, timeout};
 
 use crate::daemon::background_query::BackgroundQuery;
 
-/// Answers a question, or counts and logs why it cannot. It blocks, perhaps forever.
-pub type Ask<Q, A> = Box<dyn FnMut(Q) -> Option<A> + Send>;
+/// Answers a question, if it can, and returns the number of failures. It blocks, perhaps forever.
+pub type Ask<Q, A> = Box<dyn FnMut(Q) -> (Option<A>, u64) + Send>;
 
 /// A question and its last answer.
 pub struct LatestAnswer<Q, A> {
-    ask: Arc<std::sync::Mutex<Ask<Q, A>>>,
+    /// `None`: nobody answers.
+    ask: Option<Arc<std::sync::Mutex<Ask<Q, A>>>>,
     period: Duration,
     wait: Duration,
     state: Mutex<State<Q, A>>,
     timeouts: AtomicU64,
+    failures: AtomicU64,
 }
 
 struct State<Q, A> {
-    query: BackgroundQuery<Option<A>>,
+    query: BackgroundQuery<(Option<A>, u64)>,
     /// When the current or last query started, and its question.
     asked: Option<(Instant, Q)>,
     /// The last answer, and when its query started.
@@ -38,19 +40,21 @@ where
     /// longer than `wait`.
     #[must_use]
     pub fn new(
-        query: BackgroundQuery<Option<A>>,
+        query: BackgroundQuery<(Option<A>, u64)>,
         period: Duration,
         wait: Duration,
-        ask: Ask<Q, A>,
+        ask: Option<Ask<Q, A>>,
     ) -> LatestAnswer<Q, A> {
         let state = Mutex::new(State { query, asked: None, answer: None });
-        let ask = Arc::new(std::sync::Mutex::new(ask));
-        LatestAnswer { ask, period, wait, state, timeouts: AtomicU64::new(0) }
+        let ask = ask.map(|ask| Arc::new(std::sync::Mutex::new(ask)));
+        let [timeouts, failures] = [const { AtomicU64::new(0) }; 2];
+        LatestAnswer { ask, period, wait, state, timeouts, failures }
     }
 
     /// The answer to `question`, or the last one if there is no new one in time, and its age. Only the
     /// first caller waits for a query that hangs.
     pub async fn get(&self, question: Q) -> Option<(A, Duration)> {
+        let ask = Arc::clone(self.ask.as_ref()?);
         let mut state = self.state.lock().await;
         let is_running = state.query.is_running();
         let is_fresh =
@@ -58,26 +62,28 @@ where
         if is_running || !state.asked.as_ref().is_some_and(is_fresh) {
             if !is_running {
                 state.asked = Some((Instant::now(), question.clone()));
-                let ask = Arc::clone(&self.ask);
                 // What a question that panicked left is asked again.
                 let ask = move || (ask.lock().unwrap_or_else(PoisonError::into_inner))(question);
                 state.query.start(ask);
             }
             let wait = if is_running { Duration::ZERO } else { self.wait };
             match timeout(wait, state.query.answer()).await {
-                Ok(Some(answer)) => {
-                    state.answer = state.asked.as_ref().map(|(at, _)| (*at, answer));
+                Ok((answer, failures)) => {
+                    self.failures.fetch_add(failures, Ordering::Relaxed);
+                    if let (Some(answer), Some((at, _))) = (answer, &state.asked) {
+                        state.answer = Some((*at, answer));
+                    }
                 }
-                Ok(None) => {}
                 Err(_) => _ = self.timeouts.fetch_add(u64::from(!is_running), Ordering::Relaxed),
             }
         }
         state.answer.as_ref().map(|(at, answer)| (answer.clone(), at.elapsed()))
     }
 
-    /// How many queries took longer than a caller waits.
-    pub fn timeouts(&self) -> u64 {
-        self.timeouts.load(Ordering::Relaxed)
+    /// How many queries took longer than a caller waits, and how many other failures there were.
+    pub fn failures(&self) -> [(&'static str, u64); 2] {
+        [("timeout", &self.timeouts), ("other", &self.failures)]
+            .map(|(reason, count)| (reason, count.load(Ordering::Relaxed)))
     }
 }
 
@@ -102,10 +108,11 @@ mod tests {
         let ask = move |question| {
             counter.fetch_add(1, Ordering::SeqCst);
             // The test ends without an answer.
-            answers.lock().unwrap().recv().ok()?.map(|answer| question * 100 + answer)
+            let answer = answers.lock().unwrap().recv().ok().flatten();
+            (answer.map(|answer| question * 100 + answer), u64::from(answer.is_none()))
         };
         let query = BackgroundQuery::new("test", "none");
-        (LatestAnswer::new(query, period, wait, Box::new(ask)), send, asked)
+        (LatestAnswer::new(query, period, wait, Some(Box::new(ask))), send, asked)
     }
 
     async fn value(host: &LatestAnswer<u32, u32>, question: u32) -> Option<u32> {
@@ -122,7 +129,8 @@ mod tests {
         assert_eq!(value(&host, 2).await, Some(208));
         answers.send(None).unwrap();
         assert_eq!(value(&host, 3).await, Some(208), "the last answer");
-        assert_eq!((asked.load(Ordering::SeqCst), host.timeouts()), (3, 0));
+        assert_eq!(asked.load(Ordering::SeqCst), 3);
+        assert_eq!(host.failures(), [("timeout", 0), ("other", 1)]);
     }
 
     #[tokio::test]
@@ -131,7 +139,8 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(value(&host, 1).await, None);
         }
-        assert_eq!((asked.load(Ordering::SeqCst), host.timeouts()), (1, 1));
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        assert_eq!(host.failures(), [("timeout", 1), ("other", 0)]);
         answers.send(Some(7)).unwrap();
         let began = std::time::Instant::now();
         while value(&host, 1).await != Some(107) {

@@ -26,13 +26,10 @@ pub struct LogArguments {
     #[arg(long, global = true, value_enum, value_name = "FORMAT", display_order = 1000)]
     #[arg(default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
-    /// Minimum log level [default: info for serve, warn for other commands]
+    /// Minimum log level [default: info for a daemon, warn for other commands]
     #[arg(long, global = true, value_enum, value_name = "LEVEL", display_order = 1001)]
     pub log_level: Option<LogLevel>,
 }
-
-/// The id of the argument `--log-level`.
-pub const LOG_LEVEL: &str = "log_level";
 
 /// The format of log lines.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,17 +67,21 @@ pub enum LogDestination {
     File(PathBuf),
 }
 
-/// Starts logging as the options say, with the command's `default_level`. Keep the result until
-/// the program ends: dropping it writes the lines that are still queued.
+/// Starts logging as the options say. Keep the result until the program ends: dropping it writes the
+/// lines that are still queued.
 ///
 /// # Errors
 /// The log file cannot be opened, or the operating system cannot start a thread.
 pub fn start(
     arguments: &LogArguments,
-    default_level: LogLevel,
     destination: &LogDestination,
 ) -> Result<Option<LogFlush>, Failure> {
-    let level = arguments.log_level.unwrap_or(default_level);
+    // Commands that print a result log only problems.
+    let default = match destination {
+        LogDestination::Stderr => LogLevel::Warn,
+        LogDestination::QueuedStderr | LogDestination::File(_) => LogLevel::Info,
+    };
+    let level = arguments.log_level.unwrap_or(default);
     let format = arguments.log_format;
     match destination {
         LogDestination::Stderr => {
@@ -99,11 +100,6 @@ pub fn start(
             start_queue(format, level, false, file).map(Some)
         }
     }
-}
-
-/// Logs why the daemon ends, where standard error is not the log.
-pub fn log_failure(failure: &Failure) {
-    tracing::error!(error = failure.chain(), hint = failure.hint_text(), "the daemon failed");
 }
 
 /// On Windows this enables the colors of the console.

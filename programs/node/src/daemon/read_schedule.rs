@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The delay after the first failed or unsettled read. It doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// The longest delay after a failed read.
+/// The longest delay after a failed or unsettled read.
 const LAST_RETRY: Duration = Duration::from_secs(60);
 /// The interval of the safety reads. They bound the damage of a missed notification.
 const SAFETY_READ: Duration = Duration::from_secs(300);
@@ -35,17 +35,6 @@ pub enum Cause {
     Safety,
 }
 
-/// What a read found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// The host could not be read or watched.
-    Failed,
-    /// The state of an adapter is probably temporary.
-    Unsettled,
-    /// The host will probably not change without a notification.
-    Settled,
-}
-
 /// The schedule of one host.
 #[derive(Debug)]
 pub struct ReadSchedule {
@@ -61,20 +50,18 @@ impl ReadSchedule {
     }
 
     /// How long to wait after a read, and the cause of the next read if nothing changes by
-    /// then. `None`: only a change leads to the next read.
+    /// then. `None`: only a change leads to the next read. The host `is_settled` if it will probably
+    /// not change without a notification.
     #[must_use]
-    pub fn after(&mut self, cause: Cause, outcome: Outcome) -> Option<(Duration, Cause)> {
-        if cause == Cause::Change || outcome == Outcome::Settled {
+    pub fn after(&mut self, cause: Cause, is_settled: bool) -> Option<(Duration, Cause)> {
+        if cause == Cause::Change || is_settled {
             self.retry = FIRST_RETRY;
         }
-        let longest = match (outcome, self.host) {
-            (Outcome::Failed, _) => LAST_RETRY,
-            (_, HostKind::Inventory) => return None,
-            (Outcome::Unsettled, HostKind::Live) => SAFETY_READ,
-            (Outcome::Settled, HostKind::Live) => return Some((SAFETY_READ, Cause::Safety)),
-        };
-        let delay = self.retry.min(longest);
-        self.retry = delay * 2;
+        if is_settled {
+            return (self.host == HostKind::Live).then_some((SAFETY_READ, Cause::Safety));
+        }
+        let delay = self.retry;
+        self.retry = LAST_RETRY.min(delay * 2);
         Some((delay, Cause::Retry))
     }
 }
@@ -83,12 +70,12 @@ impl ReadSchedule {
 mod tests {
     use super::*;
 
-    /// The delays in seconds if each read has this outcome and nothing changes.
-    fn delays(host: HostKind, outcome: Outcome, count: usize) -> Vec<u64> {
+    /// The delays in seconds if each read finds this and nothing changes.
+    fn delays(host: HostKind, is_settled: bool, count: usize) -> Vec<u64> {
         let mut schedule = ReadSchedule::new(host);
         let mut cause = Cause::Start;
         let mut delays = Vec::new();
-        while let Some((delay, next)) = schedule.after(cause, outcome)
+        while let Some((delay, next)) = schedule.after(cause, is_settled)
             && delays.len() < count
         {
             delays.push(delay.as_secs());
@@ -99,34 +86,26 @@ mod tests {
 
     #[test]
     fn a_settled_live_host_is_read_every_five_minutes_and_an_inventory_never() {
-        assert_eq!(delays(HostKind::Live, Outcome::Settled, 3), [300, 300, 300]);
-        assert_eq!(delays(HostKind::Inventory, Outcome::Settled, 3), [0; 0]);
+        assert_eq!(delays(HostKind::Live, true, 3), [300, 300, 300]);
+        assert_eq!(delays(HostKind::Inventory, true, 3), [0; 0]);
     }
 
     #[test]
-    fn an_unsettled_adapter_is_retried_more_and_more_rarely() {
-        let expected = [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300];
-        assert_eq!(delays(HostKind::Live, Outcome::Unsettled, 11), expected);
-        assert_eq!(delays(HostKind::Inventory, Outcome::Unsettled, 3), [0; 0]);
-    }
-
-    #[test]
-    fn a_failed_read_is_retried_at_least_every_minute() {
-        let expected = [1, 2, 4, 8, 16, 32, 60, 60, 60];
+    fn an_unsettled_host_is_read_more_and_more_rarely_but_at_least_every_minute() {
         for host in [HostKind::Live, HostKind::Inventory] {
-            assert_eq!(delays(host, Outcome::Failed, 9), expected);
+            assert_eq!(delays(host, false, 9), [1, 2, 4, 8, 16, 32, 60, 60, 60]);
         }
     }
 
     #[test]
     fn a_change_begins_the_retries_again() {
         let mut schedule = ReadSchedule::new(HostKind::Live);
-        let mut next = |cause, outcome| schedule.after(cause, outcome).unwrap().0.as_secs();
-        assert_eq!(next(Cause::Start, Outcome::Unsettled), 1);
-        assert_eq!(next(Cause::Retry, Outcome::Unsettled), 2);
-        assert_eq!(next(Cause::Change, Outcome::Unsettled), 1, "a notification");
-        assert_eq!(next(Cause::Retry, Outcome::Unsettled), 2);
-        assert_eq!(next(Cause::Retry, Outcome::Settled), 300);
-        assert_eq!(next(Cause::Safety, Outcome::Unsettled), 1, "found by a safety read");
+        let mut next = |cause, is_settled| schedule.after(cause, is_settled).unwrap().0.as_secs();
+        assert_eq!(next(Cause::Start, false), 1);
+        assert_eq!(next(Cause::Retry, false), 2);
+        assert_eq!(next(Cause::Change, false), 1, "a notification");
+        assert_eq!(next(Cause::Retry, false), 2);
+        assert_eq!(next(Cause::Retry, true), 300);
+        assert_eq!(next(Cause::Safety, false), 1, "found by a safety read");
     }
 }

@@ -38,7 +38,7 @@ impl Bed {
 
     fn folder(&self) -> LauncherFolder {
         let sources = vec![self.source(), self.installed()];
-        LauncherFolder::new(self.all().join(VERSION), sources, RIGHTS)
+        LauncherFolder { folder: self.all().join(VERSION), sources, rights: RIGHTS }
     }
 
     fn names(&self) -> Vec<String> {

@@ -26,18 +26,6 @@ pub enum MetricKind {
     Histogram,
 }
 
-impl MetricKind {
-    /// The type's name in both text formats.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            MetricKind::Counter => "counter",
-            MetricKind::Gauge => "gauge",
-            MetricKind::Histogram => "histogram",
-        }
-    }
-}
-
 /// The labels of a device and those of the only container that holds it, before labels of a metric.
 macro_rules! device_labels {
     ($($own:literal),* $(,)?) => {

@@ -25,7 +25,8 @@ pub fn labels(pairs: &[(&'static str, &str)]) -> Labels {
 pub struct Sheet(Registry);
 
 impl Sheet {
-    pub(crate) fn add(&mut self, metric: Metric, value: impl Encode) {
+    /// Adds a metric with all its time series.
+    pub fn add(&mut self, metric: Metric, value: impl Encode) {
         // The client adds the suffix itself.
         let name = match metric.kind {
             MetricKind::Counter => metric.name.trim_end_matches("_total"),

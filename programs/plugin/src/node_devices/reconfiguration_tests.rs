@@ -88,12 +88,14 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     let change = |text| ConfigChange::Valid(Box::new(config_of(text)));
     assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(change("visibility: launcher"));
+    devices.serve_notes();
     assert_ne!(calls.load(std::sync::atomic::Ordering::Relaxed), 0);
     let notice = "directx-visible is not mounted: no space; hint: make room";
     assert_eq!(devices.served().borrow().notes.notices, [notice]);
     // The host of this test is an inventory, where the files are not looked for.
     assert!(mounts(&devices).contains(&launcher));
     devices.apply_configuration(change("visibility: off"));
+    devices.serve_notes();
     assert!(
         devices.served().borrow().notes.notices.is_empty() && !mounts(&devices).contains(&launcher)
     );
@@ -151,9 +153,8 @@ async fn a_list_that_becomes_too_large_stays_and_the_set_is_published() {
 #[test]
 fn a_configuration_with_a_list_that_is_too_large_changes_nothing() {
     let mut devices = NodeDevices::fixed(catalog_of(""), many_gpus()).unwrap();
-    let error = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
-    assert!(error.to_string().contains(DISPLAY), "{error}");
-    let failure = Failure::from(error);
+    let failure = devices.reconfigure(catalog_of("multitenancy: 1024")).unwrap_err();
+    assert!(failure.chain().contains(DISPLAY), "{failure:?}");
     assert!(failure.chain().contains("kubelet accepts at most 4194304 bytes"), "{failure:?}");
     assert!(failure.hint_text().unwrap().contains("lower `multitenancy`"), "{failure:?}");
     assert!(format!("{failure:?}").contains("status: 2"), "{failure:?}");

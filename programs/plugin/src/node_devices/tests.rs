@@ -169,7 +169,7 @@ async fn resources_are_registered_without_devices_while_the_first_read_hangs() {
     tokio::select! {
         () = scenario => {}
         ended = plugin => panic!("the plugin ended: {ended:?}"),
-        ended = devices.run() => panic!("the node's devices ended: {ended}"),
+        ended = devices.run() => panic!("the node's devices ended: {ended:?}"),
     }
 }
 
@@ -185,6 +185,7 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     };
     devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
     devices.apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))));
+    devices.serve_notes();
     let mut served = devices.served();
     let running = tokio::spawn(devices.run());
     assert!(!served.borrow().notes.notices.is_empty());
@@ -229,7 +230,7 @@ async fn a_host_that_cannot_be_opened_ends_the_daemon_with_the_reason() {
     let mut access = FakeSource::default().access(HostKind::Live);
     access.open = Box::new(move || Err(failure()));
     let error = NodeDevices::start(catalog(), access).await.err().unwrap();
-    let text = format!("{:?}", Failure::from(error));
+    let text = format!("{error:?}");
     assert!(text.contains("status: 1") && text.contains("no dxcore.dll"), "{text}");
 }
 
@@ -243,7 +244,7 @@ async fn a_list_that_is_too_large_ends_the_daemon_even_if_it_is_found_late() {
     let devices = start_on_hung_host(source.access(HostKind::Inventory)).await;
     drop(release);
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    let text = format!("{:?}", Failure::from(ended));
+    let text = format!("{ended:?}");
     assert!(text.contains("status: 2") && text.contains("multitenancy"), "{text}");
 }
 
@@ -326,7 +327,7 @@ async fn a_missing_device_is_dropped_after_its_grace_time() {
     assert!(grace >= Duration::from_mins(1) && grace < Duration::from_secs(61), "{grace:?}");
     drop(send);
     let ended = running.await.unwrap();
-    assert!(matches!(ended, NodeDevicesError::ReaderPanicked), "{ended:?}");
+    assert!(ended.chain().contains("ended unexpectedly"), "{ended:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -370,7 +371,7 @@ async fn uuids_arrive_later_and_change_no_list() {
     access.read_uuids = Some(Arc::new(nvml));
     let devices = start(access).await;
     let published = devices.published();
-    let mut sets = published.sets();
+    let mut sets = published.known_sets();
     let list = list(&devices);
     let uuid = |published: &PublishedDevices| {
         published.set().resources[0].entries()[0].device.cuda_uuid.clone()
@@ -422,5 +423,5 @@ async fn a_panic_of_the_reader_ends_the_daemon() {
     source.0.lock().unwrap().next = None;
     source.notify_change();
     let ended = tokio::time::timeout(LIMIT, devices.run()).await.unwrap();
-    assert!(matches!(ended, NodeDevicesError::ReaderPanicked), "{ended:?}");
+    assert!(ended.chain().contains("ended unexpectedly"), "{ended:?}");
 }

@@ -25,7 +25,7 @@ fn table() -> String {
         };
         let own = own.join(", ");
         let and = if common.is_empty() || own.is_empty() { "" } else { "; " };
-        let (name, kind) = (metric.name, metric.kind.name());
+        let (name, kind) = (metric.name, format!("{:?}", metric.kind).to_lowercase());
         let (help, source) = (metric.help, metric.source);
         writeln!(table, "| `{name}` | {kind} | {help} | {common}{and}{own} | {source} |").unwrap();
     }

@@ -137,7 +137,8 @@ fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
     let holder = Holder { outdated: true, ..holder };
     let text = text("", &[holder], Format::Prometheus);
     for metric in METRICS {
-        let kind = format!("# TYPE {} {}\n", metric.name, metric.kind.name());
+        let kind =
+            format!("# TYPE {} {}\n", metric.name, format!("{:?}", metric.kind).to_lowercase());
         assert_eq!(text.matches(&kind).count(), 1, "{kind}{text}");
         assert!(text.contains(&format!("# HELP {} {}.\n", metric.name, metric.help)), "{text}");
         let first = series(&text, metric.name);
