@@ -43,10 +43,10 @@ pub(crate) fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
             Ok::<_, Failure>(attempt::attempt(request, interrupt).await)
         })?
     } else {
-        if request.asks_for_steps() {
-            let error = anyhow!(
-                "`--skip`, `--wait-for-event`, `--daemons` and `--image` are for what is tried"
-            );
+        let Request { skip, wait_for_event, daemons, image, .. } = request;
+        if !skip.is_empty() || wait_for_event.is_some() || *daemons || image.is_some() {
+            let error =
+                anyhow!("`--skip`, `--wait-for-event`, `--daemons` and `--image` need `--try`");
             return Err(Failure::usage(error).hint("add `--try`"));
         }
         let facts = collect::collect(request)?;

@@ -100,4 +100,5 @@ pub(crate) fn parse(specification: &[u8]) -> Result<Option<ContainerName>, serde
 }
 
 #[cfg(test)]
+#[path = "containers/tests.rs"]
 pub(crate) mod tests;

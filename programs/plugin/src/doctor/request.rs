@@ -104,14 +104,6 @@ pub(crate) enum Step {
 }
 
 impl Request {
-    /// Whether an option is for what is tried.
-    pub(super) fn asks_for_steps(&self) -> bool {
-        !self.skip.is_empty()
-            || self.wait_for_event.is_some()
-            || self.daemons
-            || self.image.is_some()
-    }
-
     /// The configuration that `serve` would run with.
     pub(crate) fn configuration(&self) -> Result<Config, Failure> {
         let models = &self.models.driver_models;
