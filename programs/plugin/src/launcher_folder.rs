@@ -29,9 +29,6 @@ pub(crate) struct LauncherFolder {
     pub(crate) rights: Rights,
 }
 
-/// Names and contents.
-type SourceFiles = Vec<(&'static str, Vec<u8>)>;
-
 /// Who may use a file or a folder.
 pub(crate) struct Rights {
     /// Lets everybody read it, and only administrators change it.
@@ -53,8 +50,8 @@ impl LauncherFolder {
             .map_err(|failure| failure.hint(REFUSED))
     }
 
-    /// The files of the first source that has those that are needed.
-    fn source_files(&self) -> Result<SourceFiles, Failure> {
+    /// Names and contents of the files of the first source that has those that are needed.
+    fn source_files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
         let mut problems = Vec::new();
         for folder in &self.sources {
             match read_files(folder) {
@@ -101,8 +98,8 @@ impl LauncherFolder {
     }
 }
 
-/// The files of `folder`. Only the first two of [`LAUNCHER_FILES`] are needed.
-fn read_files(folder: &Path) -> Result<SourceFiles, Failure> {
+/// Names and contents of the files of `folder`. Only the first two of [`LAUNCHER_FILES`] are needed.
+fn read_files(folder: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
     let mut files = Vec::new();
     for (n, name) in LAUNCHER_FILES.into_iter().enumerate() {
         let path = folder.join(name);

@@ -64,11 +64,13 @@ impl Report {
     }
 }
 
-/// "1 failed, 0 warning, 3 ok, 2 skipped".
+/// "1 failed, 0 warnings, 3 ok, 2 skipped".
 fn counted(findings: &[Finding], name: fn(Status) -> &'static str) -> String {
-    [Status::Failed, Status::Warning, Status::Ok, Status::Skipped]
-        .map(|status| format!("{} {}", count(findings, status), name(status)))
-        .join(", ")
+    let counted = |status| match (count(findings, status), name(status)) {
+        (count, name @ ("problem" | "warning")) if count != 1 => format!("{count} {name}s"),
+        (count, name) => format!("{count} {name}"),
+    };
+    [Status::Failed, Status::Warning, Status::Ok, Status::Skipped].map(counted).join(", ")
 }
 
 /// What was measured, as `connectMs=0.123`.

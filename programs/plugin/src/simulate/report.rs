@@ -184,7 +184,7 @@ fn similar(lines: impl ExactSizeIterator<Item = String>, limit: usize) -> Vec<St
     let more = lines.len().saturating_sub(limit);
     let mut lines: Vec<String> = lines.take(limit).collect();
     if more > 0 {
-        lines.push(format!("  … and {more} more (--verbose shows all)"));
+        lines.push(format!("           … and {more} more (--verbose shows all)"));
     }
     lines
 }

@@ -72,7 +72,7 @@ fn a_simulation_fails_if_a_pod_of_the_user_is_refused() {
 
 #[test]
 fn long_lists_of_a_simulation_are_shortened_unless_it_is_verbose() {
-    let more = "  … and 7 more (--verbose shows all)";
+    let more = "           … and 7 more (--verbose shows all)";
     let (_, short, _) = run(&["simulate", "--pod=one=directx.microsoft.com/display:1"]);
     assert_eq!(short.lines().filter(|line| *line == more).count(), 1, "{short}");
     let (_, long, _) = run(&["simulate", "--verbose", "--pod=one=directx.microsoft.com/display:1"]);
