@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 use crate::case_folding::fold_case;
 use crate::{
@@ -17,9 +18,11 @@ use crate::{
 pub const FIRST_BUILD_WITHOUT_MOUNTS: u32 = 26_100;
 
 /// Files of NVIDIA drivers that are in the driver store but not named in the registry.
-const NVIDIA_SYSTEM32: [(&str, &str); 2] =
-    [("nvidia-smi.exe", "nvidia-smi.exe"), ("vulkaninfo-x64.exe", "vulkaninfo.exe")];
-const NVIDIA_WOW64: [(&str, &str); 1] = [("vulkaninfo-x86.exe", "vulkaninfo.exe")];
+static NVIDIA_SYSTEM32: LazyLock<Vec<RuntimeFile>> = LazyLock::new(|| {
+    files_of(&[("nvidia-smi.exe", "nvidia-smi.exe"), ("vulkaninfo-x64.exe", "vulkaninfo.exe")])
+});
+static NVIDIA_WOW64: LazyLock<Vec<RuntimeFile>> =
+    LazyLock::new(|| files_of(&[("vulkaninfo-x86.exe", "vulkaninfo.exe")]));
 
 pub(crate) const SYSTEM32: &str = r"C:\Windows\System32";
 pub(crate) const SYSWOW64: &str = r"C:\Windows\SysWOW64";
@@ -123,15 +126,15 @@ pub enum NoMountsReason {
 /// How to get additional mounts that are [not applied](MountOutcome::NotApplied).
 pub const NOT_APPLIED_HINT: &str = "set `runtimeMounts: extra` to mount only the additional mounts";
 
-/// Decides about the files of `devices`, in their order. `exists` answers
-/// for files of a live host.
+/// Decides about the files of `devices`, in their order. `exists` answers for a live host's files.
 pub(crate) fn resolve(
     devices: &[&ListedDevice],
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> MountPlan {
     let mut plan = MountPlan::default();
-    let mut taken: HashMap<String, MountCandidate> = HashMap::new();
+    // The file that is mounted at each destination, by folder and name.
+    let mut taken: HashMap<(&str, String), usize> = HashMap::new();
     for entry in devices {
         let (device, policy) = (&*entry.device, &*entry.policy.container);
         let reason = no_mounts(device, policy, host);
@@ -149,7 +152,9 @@ pub(crate) fn resolve(
             let is_missing = || {
                 !store.files.contains(source.as_str()).unwrap_or_else(|| exists(&file.host_path))
             };
-            let outcome = match (reason, taken.get(&file.destination())) {
+            let place = (folder, name);
+            let by = taken.get(&place).and_then(|index| plan.files.get(*index));
+            let outcome = match (reason, by.map(|by| &by.file)) {
                 // The other reasons are the administrator's own choice, or make every mount impossible.
                 (Some(NoMountsReason::MountedByWindows), _)
                     if origin == MountOrigin::Configuration && !is_excluded =>
@@ -163,7 +168,7 @@ pub(crate) fn resolve(
                 (None, _) if is_missing() => MountOutcome::Missing,
                 (None, Some(by)) => MountOutcome::DestinationTaken { by: by.clone() },
                 (None, None) => {
-                    taken.insert(file.destination(), file.clone());
+                    taken.insert(place, plan.files.len());
                     MountOutcome::Mounted
                 }
             };
@@ -195,27 +200,24 @@ fn no_mounts(
 
 /// The files of a device, each with the folder of its destination and its origin, in the order in
 /// which they take destinations.
-fn files(
-    device: &Device,
-    policy: &ContainerPolicy,
+fn files<'a>(
+    device: &'a Device,
+    policy: &'a ContainerPolicy,
     wow64: Wow64,
-) -> Vec<(&'static str, MountOrigin, RuntimeFile)> {
+) -> Vec<(&'static str, MountOrigin, &'a RuntimeFile)> {
     let mut list = Vec::new();
-    let mut add =
-        |folder, of_driver, files: &[RuntimeFile], mounts: &AdditionalMounts, defaults| {
-            let mut add = |origin, file| list.push((folder, origin, file));
-            if of_driver {
-                for file in files {
-                    add(MountOrigin::Registry, file.clone());
-                }
-            }
-            for file in mounts.get(&device.vendor).into_iter().flatten() {
-                add(MountOrigin::Configuration, file.clone());
-            }
-            if of_driver && device.vendor == Vendor::Nvidia {
-                default_files(defaults).for_each(|file| add(MountOrigin::Default, file));
-            }
+    let mut add = |folder, of_driver, files, mounts: &'a AdditionalMounts, defaults| {
+        let mut add = |origin, files: &'a [RuntimeFile]| {
+            list.extend(files.iter().map(|file| (folder, origin, file)));
         };
+        if of_driver {
+            add(MountOrigin::Registry, files);
+        }
+        add(MountOrigin::Configuration, mounts.get(&device.vendor).map_or(&[], Vec::as_slice));
+        if of_driver && device.vendor == Vendor::Nvidia {
+            add(MountOrigin::Default, defaults);
+        }
+    };
     let of_driver = policy.runtime_mounts != RuntimeMounts::Extra;
     let files = &device.runtime_files;
     add(SYSTEM32, of_driver, &files.system32, &policy.additional, &NVIDIA_SYSTEM32);
@@ -226,13 +228,12 @@ fn files(
     list
 }
 
-fn default_files(
-    list: &'static [(&'static str, &'static str)],
-) -> impl Iterator<Item = RuntimeFile> {
-    list.iter().filter_map(|(source, destination)| {
+fn files_of(list: &[(&str, &str)]) -> Vec<RuntimeFile> {
+    let file = |(source, destination): &(&str, &str)| {
         let (source, destination) = (source.parse().ok()?, destination.parse().ok()?);
         Some(RuntimeFile { source, destination })
-    })
+    };
+    list.iter().filter_map(file).collect()
 }
 
 /// The files of a container and the decision about each.
