@@ -20,7 +20,7 @@ Options:
   -h, --help     Print help
   -V, --version  Print version
 
-Exit codes: that of the program, or
+Exit codes: the exit code of the program, or
     1  --check found a difference
     2  wrong usage
   120  the variables do not name the container's devices

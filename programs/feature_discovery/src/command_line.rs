@@ -39,7 +39,7 @@ pub(crate) struct CommandLine {
     #[arg(long, value_name = "KEY", conflicts_with = "print")]
     pub(crate) startup_taint: Option<String>,
     /// The device plugin's directory for sockets, to ask which pods use a driver that was replaced
-    /// [default: that of the kubelet]
+    /// [default: the kubelet's default]
     #[arg(long, value_name = "DIR", conflicts_with = "print")]
     pub(crate) device_plugin_dir: Option<PathBuf>,
     /// Address of /metrics and /healthz, such as 127.0.0.1:9401; `:9401` for every address

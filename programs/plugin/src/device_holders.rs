@@ -40,7 +40,7 @@ pub(crate) struct DeviceHolders {
 }
 
 impl DeviceHolders {
-    /// A question to nobody: the answer is always `None`.
+    /// Without a kubelet to ask: the answer is always `None`.
     pub(crate) fn unknown() -> DeviceHolders {
         let missing = || std::future::ready(Err(FailureReason::Missing));
         DeviceHolders::new(Box::new(move |_| Box::pin(missing())))
@@ -70,7 +70,7 @@ impl DeviceHolders {
         }));
     }
 
-    /// Waits for the answer: `None` if nobody reports holders. Never completes if nothing was asked.
+    /// Waits for the answer: `None` if no kubelet reports holders. Never completes if nothing was asked.
     /// Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<Arc<Attribution>> {
         let Some(answer) = &mut self.answer else { return std::future::pending().await };

@@ -44,7 +44,7 @@ pub(crate) fn start(address: SocketAddr, sources: Sources) -> Result<(), Failure
     })
 }
 
-/// Starts to answer requests, on a thread of its own. `pages` is what exists, for the log.
+/// Starts to answer requests, on a separate thread. `pages` is what exists, for the log.
 ///
 /// # Errors
 /// The operating system refuses the thread. A port that is in use is not an error.

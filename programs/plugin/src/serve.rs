@@ -58,7 +58,7 @@ pub(crate) struct DaemonArguments {
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = monitoring::parse_address)]
     listen: Option<SocketAddr>,
     /// Endpoint of the kubelet's `PodResources` API, which reports the pods that hold devices: a socket,
-    /// or a named pipe on Windows [default: that of the kubelet]
+    /// or a named pipe on Windows [default: the kubelet's default]
     #[arg(long, value_name = "PATH")]
     pod_resources: Option<PathBuf>,
     /// Accepted for compatibility, without effect: a daemon waits until another one with the same

@@ -33,7 +33,7 @@ pub(crate) struct StatusArguments {
     live: bool,
     #[command(flatten)]
     models: DriverModels,
-    /// The daemon's device plugin directory [default: that of the kubelet]
+    /// The daemon's device plugin directory [default: the kubelet's default]
     #[arg(long, value_name = "DIR")]
     device_plugin_dir: Option<PathBuf>,
     /// Output format

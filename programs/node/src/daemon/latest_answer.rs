@@ -14,7 +14,7 @@ pub type Ask<Q, A> = Box<dyn FnMut(Q) -> (Option<A>, u64) + Send>;
 
 /// A question and its last answer.
 pub struct LatestAnswer<Q, A> {
-    /// `None`: nobody answers.
+    /// `None` if there is no source of answers.
     ask: Option<Arc<std::sync::Mutex<Ask<Q, A>>>>,
     period: Duration,
     wait: Duration,

@@ -64,7 +64,7 @@ pub(crate) struct Request {
     /// Image for the containers that `ctr` starts; containerd must have it
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
-    /// containerd's namespace of the image [default: that of `ctr`]
+    /// containerd's namespace of the image [default: the one that `ctr` uses]
     #[arg(long, value_name = "NAMESPACE", requires = "image")]
     pub(crate) namespace: Option<String>,
     /// OS version of an image to run on the node, such as 10.0.20348.1547 or 10.0.20348.x

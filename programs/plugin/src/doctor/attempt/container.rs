@@ -90,7 +90,9 @@ pub(super) async fn run(
         }
     }
     if findings.is_empty() {
-        findings.push(SUBJECT.skipped("this host has no healthy device"));
+        let reason =
+            if stop.is_interrupted() { "interrupted" } else { "this host has no healthy device" };
+        findings.push(SUBJECT.skipped(reason));
     }
     Ok(findings)
 }

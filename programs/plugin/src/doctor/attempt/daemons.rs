@@ -1,7 +1,7 @@
 //! `daemons`: whether daemons with different driver models serve one kubelet together, and whether a
 //! daemon takes over from another one with the same driver model that is killed.
 //!
-//! They run in a folder of their own, with the kubelet of `simulate` behind a real socket.
+//! They run in a temporary folder, with the kubelet of `simulate` behind a real socket.
 
 use std::ffi::OsString;
 use std::fs::File;
