@@ -7,17 +7,30 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 
-use crate::prerequisites;
-use crate::process::{run, stdout};
+use crate::process::{download, run, stdout};
 use crate::workspace::{self, cargo};
 
 const DEVICE_MANAGER: &str = "./devicemanager";
 
+/// The versions of Kubernetes whose device manager is tested in addition to the newest.
+const OLDER: [&str; 2] = ["-modfile=v1_34.mod", "-modfile=v1_26.mod"];
+
+/// Downloads the modules of the tests, which are large.
+pub(crate) fn download_modules() -> Result<()> {
+    if stdout(Command::new("go").arg("version")).is_none() {
+        bail!("Go is not installed\nhint: install Go 1.26 or newer from https://go.dev/dl");
+    }
+    download(go("list").args(["-deps", "-test", "./..."]))?;
+    for module_file in OLDER {
+        download(go("list").args(["-deps", "-test", module_file, "-tags=older", DEVICE_MANAGER]))?;
+    }
+    Ok(())
+}
+
 /// Runs all tests that run on this system.
 pub(crate) fn check() -> Result<()> {
-    prerequisites::require_go()?;
     workspace::build()?;
     run(cargo().args(["build", "--quiet", "--workspace", "--example", "minimal"]))?;
     let unformatted = stdout(Command::new("gofmt").arg("-l").arg(folder()));
@@ -36,9 +49,8 @@ pub(crate) fn check() -> Result<()> {
     }
     run(test().args(packages))?;
     if cfg!(any(target_os = "linux", windows)) {
-        for module_file in ["v1_34.mod", "v1_26.mod"] {
-            let arguments = [&format!("-modfile={module_file}"), "-tags=older", DEVICE_MANAGER];
-            run(test().args(arguments))?;
+        for module_file in OLDER {
+            run(test().args([module_file, "-tags=older", DEVICE_MANAGER]))?;
         }
     }
     Ok(())

@@ -32,6 +32,9 @@ enum Command {
     Setup,
     /// Run all tests, the quick ones or the named steps
     Test(test_run::Options),
+    /// Run a step of the tests in this process
+    #[command(hide = true)]
+    Step { name: String },
     /// Measure the release program and write docs/benchmarks.md
     Bench(PassedOn),
     /// Attack the release program and write the table of docs/attacks.md
@@ -60,8 +63,9 @@ fn main() -> ExitCode {
 
 fn perform(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Setup => steps::set_up()?,
+        Command::Setup => test_run::set_up_all()?,
         Command::Test(options) => return test_run::command(&options),
+        Command::Step { name } => test_run::step(&name)?,
         Command::Bench(PassedOn { arguments }) => bench::command(&arguments)?,
         Command::Attack(PassedOn { arguments }) => attack::command(&arguments)?,
         Command::VisibilityFilter => {

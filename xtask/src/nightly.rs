@@ -5,20 +5,19 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use crate::process::run;
+use crate::cache;
+use crate::process::{download, run};
 use crate::workspace::{self, cargo};
-use crate::{cache, prerequisites};
 
 /// How long libFuzzer runs each target.
 const FUZZ_SECONDS: u32 = 60;
 
 /// Checks licenses, sources and advisories of all dependencies against `deny.toml`.
 pub(crate) fn deny() -> Result<()> {
-    let deny = || tool("cargo-deny", "0.20.2");
-    let mut check = deny()?;
+    let mut check = cargo_deny()?;
     check.args(["--log-level", "error", "check", "--hide-inclusion-graph"]);
     check.args(["bans", "licenses", "sources"]);
-    match run(deny()?.args(["--log-level", "error", "fetch", "db"])) {
+    match run(cargo_deny()?.args(["--log-level", "error", "fetch", "db"])) {
         Ok(()) => drop(check.arg("advisories")),
         Err(error) => println!("skipping advisories, their database is not available: {error:#}"),
     }
@@ -27,7 +26,6 @@ pub(crate) fn deny() -> Result<()> {
 
 /// Runs every fuzz target with libFuzzer. What it discovers stays in the target folder.
 pub(crate) fn fuzz() -> Result<()> {
-    prerequisites::for_cpp_builds()?;
     let folder = workspace::root().join("testing/fuzz");
     for program in fs::read_dir(folder.join("src/bin"))? {
         let program = program?.path();
@@ -37,7 +35,7 @@ pub(crate) fn fuzz() -> Result<()> {
         let seeds =
             [folder.join("seeds").join(name), workspace::root().join("fixtures/inventories")];
         let seeds = seeds.iter().take(1 + usize::from(name == "inventories"));
-        let mut fuzz = tool("cargo-fuzz", "0.13.2")?;
+        let mut fuzz = cargo_fuzz()?;
         fuzz.args(["run", "--fuzz-dir", "testing/fuzz", "--features", "libfuzzer"]);
         // Only sanitizers need a nightly compiler. They find errors in unsafe code, and no target runs any.
         fuzz.args(["--sanitizer", "none", "--dev"]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "2");
@@ -55,12 +53,20 @@ pub(crate) fn fuzz() -> Result<()> {
     Ok(())
 }
 
+pub(crate) fn cargo_deny() -> Result<Command> {
+    tool("cargo-deny", "0.20.2")
+}
+
+pub(crate) fn cargo_fuzz() -> Result<Command> {
+    tool("cargo-fuzz", "0.13.2")
+}
+
 /// A program from crates.io. It is built once for a version, in some minutes.
 fn tool(name: &str, version: &str) -> Result<Command> {
     let folder = cache::installed(name, version, |folder| {
         let mut install = cargo();
         install.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(folder);
-        run(install.arg(format!("{name}@{version}")).env("CARGO_PROFILE_DEV_DEBUG", "0"))
+        download(install.arg(format!("{name}@{version}")).env("CARGO_PROFILE_DEV_DEBUG", "0"))
     })?;
     let mut tool = Command::new(folder.join("bin").join(name));
     tool.current_dir(workspace::root());

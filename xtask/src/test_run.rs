@@ -1,13 +1,19 @@
 //! `cargo xtask test`: runs the steps, also after one has failed, and reports each.
 
-use std::env::{consts::OS, current_exe};
-use std::process::{Command, ExitCode, Output};
-use std::thread::{self, JoinHandle};
+use std::env::consts::OS;
+use std::env::current_exe;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use wait4::Wait4;
 
-use crate::steps::{STEPS, Step, When};
+use crate::prerequisites::{CRATES, Need};
+use crate::steps::{STEPS, Step, When, set_up};
 
 /// The steps that mostly wait, and so run beside those after them.
 const BESIDE: [&str; 1] = ["kubernetes"];
@@ -28,10 +34,19 @@ pub(crate) struct Options {
 }
 
 enum Verdict {
-    Passed,
-    Failed,
+    Passed(Times),
+    Failed(Times),
     /// The step does not run on this system.
-    Skipped(&'static str),
+    Skipped(String),
+    /// What the step needs could not be set up.
+    NotRun(String),
+}
+
+/// How long a step took, and how long the processors worked for it.
+#[derive(Default)]
+struct Times {
+    clock: Duration,
+    processor: Duration,
 }
 
 pub(crate) fn command(options: &Options) -> Result<ExitCode> {
@@ -43,63 +58,114 @@ pub(crate) fn command(options: &Options) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let start = Instant::now();
+    let missing = set_up(&steps);
     let mut report = Report::default();
-    let mut beside = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        println!("[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.about);
-        let step_start = Instant::now();
-        if BESIDE.contains(&step.name) && index + 1 < steps.len() {
-            beside.push((step, step_start, start_beside(step)?));
-            continue;
+    println!("set up  {:>6}", clock(start.elapsed()));
+    thread::scope(|scope| -> Result<()> {
+        let mut beside = Vec::new();
+        for (index, step) in steps.iter().enumerate() {
+            println!("[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.about);
+            if let Some(verdict) = not_to_run(step, &missing) {
+                report.add(step, &verdict);
+            } else if BESIDE.contains(&step.name) && index + 1 < steps.len() {
+                let output = tempfile::tempfile().context("cannot create a temporary file")?;
+                let child_output = output.try_clone().context("cannot share a file")?;
+                beside.push((step, output, scope.spawn(|| perform(step, Some(child_output)))));
+            } else {
+                report.add(step, &perform(step, None)?);
+            }
         }
-        report.add(step, &perform(step), step_start.elapsed());
-    }
-    for (step, step_start, output) in beside {
-        let (output, end) = output.join().expect("a thread that only waits")?;
-        print!("{}", String::from_utf8_lossy(&output.stdout));
-        eprint!("{}", String::from_utf8_lossy(&output.stderr));
-        let passed = output.status.success();
-        let verdict = if passed { Verdict::Passed } else { Verdict::Failed };
-        report.add(step, &verdict, end - step_start);
-    }
-    let Report { lines, passed, failed, skipped } = report;
-    println!("\n{lines}in {}", clock(start.elapsed()));
+        for (step, mut output, thread) in beside {
+            let verdict = thread.join().expect("a thread that only waits")?;
+            output.rewind().context("cannot read a temporary file")?;
+            io::copy(&mut output, &mut io::stdout()).context("cannot print")?;
+            report.add(step, &verdict);
+        }
+        Ok(())
+    })?;
+    let Report { lines, processor, passed, failed, skipped } = report;
+    println!("\n{:>25} processor\n{lines}", "time");
+    println!("in {}, {} of processor time", clock(start.elapsed()), clock(processor));
     println!("{passed} passed, {failed} failed, {skipped} skipped");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs a step whose needs are set up, without a report.
+pub(crate) fn step(name: &str) -> Result<()> {
+    let step = STEPS.iter().find(|step| step.name == name);
+    (step.with_context(|| format!("unknown step `{name}`"))?.run)()
+}
+
+/// `cargo xtask setup`: sets up what all steps need.
+pub(crate) fn set_up_all() -> Result<()> {
+    let steps: Vec<&Step> = STEPS.iter().collect();
+    let failed = set_up(&steps);
+    if failed.iter().all(|need| need.is_optional) {
+        return Ok(());
+    }
+    let names: Vec<&str> = failed.iter().map(|need| need.name).collect();
+    bail!("cannot set up {}", names.join(", "))
 }
 
 #[derive(Default)]
 struct Report {
     lines: String,
+    processor: Duration,
     passed: u32,
     failed: u32,
     skipped: u32,
 }
 
 impl Report {
-    fn add(&mut self, step: &Step, verdict: &Verdict, time: Duration) {
-        let time = clock(time);
+    fn add(&mut self, step: &Step, verdict: &Verdict) {
         let (word, count, remark) = match verdict {
-            Verdict::Passed => ("ok", &mut self.passed, &*time),
-            Verdict::Failed => ("FAILED", &mut self.failed, &*time),
-            Verdict::Skipped(reason) => ("skipped", &mut self.skipped, *reason),
+            Verdict::Passed(times) => ("ok", &mut self.passed, times.to_string()),
+            Verdict::Failed(times) => ("FAILED", &mut self.failed, times.to_string()),
+            Verdict::Skipped(reason) => ("skipped", &mut self.skipped, reason.clone()),
+            Verdict::NotRun(reason) => ("NOT RUN", &mut self.failed, reason.clone()),
         };
         *count += 1;
+        if let Verdict::Passed(times) | Verdict::Failed(times) = verdict {
+            self.processor += times.processor;
+        }
         let line = format!("{word:<7} {:<10} {remark:>6}\n", step.name);
         print!("{line}");
         self.lines += &line;
     }
 }
 
-/// Runs a step in a separate process, so that its output does not mix with that of the others.
-/// The thread returns the output and when the process ended.
-fn start_beside(step: &Step) -> Result<JoinHandle<Result<(Output, Instant)>>> {
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>6} {:>9}", clock(self.clock), clock(self.processor))
+    }
+}
+
+/// Why `step` does not run.
+fn not_to_run(step: &Step, missing: &[&Need]) -> Option<Verdict> {
+    if let Some(reason) = step.systems.missing(OS) {
+        return Some(Verdict::Skipped(reason.to_owned()));
+    }
+    let need = missing.iter().find(|need| {
+        need.name == CRATES.name || step.needs.iter().any(|needed| needed.name == need.name)
+    })?;
+    let reason = format!("cannot set up {}, see above", need.name);
+    Some(if need.is_optional { Verdict::Skipped(reason) } else { Verdict::NotRun(reason) })
+}
+
+/// Runs a step as a separate process, whose processor time the system counts. Its output goes into
+/// `output`, so that it does not mix with that of other steps.
+fn perform(step: &Step, output: Option<File>) -> Result<Verdict> {
+    let start = Instant::now();
     let mut command = Command::new(current_exe().context("cannot find this program")?);
-    command.args(["test", step.name]);
-    Ok(thread::spawn(move || {
-        let output = command.output().context("cannot run this program again")?;
-        Ok((output, Instant::now()))
-    }))
+    command.args(["step", step.name]);
+    if let Some(output) = output {
+        command.stderr(output.try_clone().context("cannot share a file")?).stdout(output);
+    }
+    let mut child = command.spawn().context("cannot run this program again")?;
+    let end = child.wait4().context("cannot wait for a step")?;
+    let processor = end.rusage.utime + end.rusage.stime;
+    let times = Times { clock: start.elapsed(), processor };
+    Ok(if end.status.success() { Verdict::Passed(times) } else { Verdict::Failed(times) })
 }
 
 /// The steps that are to run, in the order of [`STEPS`].
@@ -115,19 +181,6 @@ fn chosen(options: &Options) -> Result<Vec<&'static Step>> {
         When::Nightly => options.nightly,
     };
     Ok(STEPS.iter().filter(is_chosen).collect())
-}
-
-fn perform(step: &Step) -> Verdict {
-    if let Some(reason) = step.systems.missing(OS) {
-        return Verdict::Skipped(reason);
-    }
-    match (step.run)() {
-        Ok(()) => Verdict::Passed,
-        Err(error) => {
-            println!("error: {error:#}");
-            Verdict::Failed
-        }
-    }
 }
 
 /// Minutes and seconds, such as `2:05`.

@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::process::run;
+use crate::visibility_filter;
 use crate::workspace::{self, WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
-use crate::{prerequisites, visibility_filter};
 
 /// Packages whose own tests do not run under Wine, and why.
 const NOT_UNDER_WINE: [(&str, &str); 12] = [
@@ -36,8 +36,6 @@ fn script() -> PathBuf {
 
 /// The step `wine`: the crates' own tests, and `wine_suite` without its tests with GPUs.
 pub(crate) fn wine() -> Result<()> {
-    prerequisites::require_go()?;
-    prerequisites::install(prerequisites::PYTHON_PACKAGES)?;
     build_programs()?;
     let mut runner = OsString::from(script());
     runner.push(" --inventory ");
@@ -47,13 +45,12 @@ pub(crate) fn wine() -> Result<()> {
     // Else the snapshots' library asks cargo where they are.
     tests.env("INSTA_WORKSPACE_ROOT", workspace::root());
     run(tests.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", runner))?;
-    run(wine_suite().args(["--skip", "graphics", "--skip", "device_manager"]))?;
+    run(wine_suite().args(["--skip", "graphics", "--skip", "device_manager", "--skip", "32_bit"]))?;
     ["prefix", "suite-1", "suite-2"].into_iter().try_for_each(stop)
 }
 
 /// The step `kubelet-windows`. Go compiles the kubelet once more for it.
 pub(crate) fn device_manager() -> Result<()> {
-    prerequisites::require_go()?;
     build_programs()?;
     run(wine_suite().arg("device_manager"))?;
     ["suite-1", "suite-2"].into_iter().try_for_each(stop)
@@ -61,7 +58,6 @@ pub(crate) fn device_manager() -> Result<()> {
 
 /// The step `gpu`: `gpu-probe` on Linux, then Windows programs with GPUs.
 pub(crate) fn gpu() -> Result<()> {
-    prerequisites::install(prerequisites::GPU_TESTS)?;
     run(&mut ignored_tests(&["--lib", "--test", "program"]))?;
     build_programs()?;
     run(wine_suite().arg("graphics"))?;
@@ -70,15 +66,20 @@ pub(crate) fn gpu() -> Result<()> {
 
 /// The step `clients`: those for this machine.
 pub(crate) fn clients() -> Result<()> {
-    prerequisites::require_go()?;
-    prerequisites::for_cpp_builds()?;
     run(&mut ignored_tests(&["--test", "clients"]))
 }
 
-/// Makes what Wine needs on this machine.
-pub(crate) fn set_up_wine() -> Result<()> {
-    run(Command::new(script()).args(["cmd.exe", "/c", "exit"]))?;
-    stop("prefix")
+/// Sets up what the `options` of the script name. It prints what it does and the cause of a failure.
+pub(crate) fn set_up_wine(options: &[&str]) -> Result<()> {
+    run(Command::new(script()).args(options))
+}
+
+/// The step `wine-32`: tests only with 32-bit programs. Other tests have 32-bit programs, too, where
+/// Wine runs them.
+pub(crate) fn wine_32() -> Result<()> {
+    build_programs()?;
+    run(wine_suite().arg("32_bit"))?;
+    ["suite-1", "suite-2"].into_iter().try_for_each(stop)
 }
 
 fn build_programs() -> Result<()> {

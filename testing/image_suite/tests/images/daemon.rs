@@ -1,10 +1,11 @@
 //! Debian's docker-registry and containerd, with runc, on this machine. They end with the test.
 
-use std::fs::{self, File};
+use std::env;
+use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{OnceLock, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -12,31 +13,13 @@ use serde_json::json;
 
 use crate::image::run;
 
-/// The folder with the daemons' packages, unpacked once: installing them would start services.
-fn packages() -> &'static Path {
-    static ROOT: OnceLock<PathBuf> = OnceLock::new();
-    ROOT.get_or_init(|| {
-        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("image-packages");
-        fs::create_dir_all(&root).unwrap();
-        let lock = File::create(root.join("lock")).unwrap();
-        lock.lock().unwrap();
-        if root.join("complete").exists() {
-            return root;
-        }
-        for package in ["docker-registry", "containerd", "runc"] {
-            // The user `_apt` cannot write into folders of root.
-            let arguments = ["download", package, "-o", "APT::Sandbox::User=root"];
-            run(Command::new("apt-get").current_dir(&root).args(arguments));
-        }
-        for entry in fs::read_dir(&root).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "deb") {
-                run(Command::new("dpkg-deb").arg("--extract").arg(path).arg(&root));
-            }
-        }
-        File::create(root.join("complete")).unwrap();
-        root
-    })
+/// The packages that `cargo xtask setup` unpacks: installing them would start services.
+fn packages() -> PathBuf {
+    let user = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let user = user.or_else(|| Some(env::home_dir()?.join(".cache"))).expect("a home directory");
+    let packages = user.join("directx-device-plugin/image-daemons-1");
+    assert!(packages.exists(), "{} is missing; run `cargo xtask setup`", packages.display());
+    packages
 }
 
 fn program(name: &str) -> PathBuf {

@@ -42,6 +42,15 @@ fn built(path: PathBuf) -> PathBuf {
     path
 }
 
+/// A tool that `cargo xtask setup` downloads into the user's cache directory.
+pub(crate) fn tool(path: &str) -> PathBuf {
+    let user = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let user = user.or_else(|| Some(env::home_dir()?.join(".cache"))).expect("a home directory");
+    let tool = user.join("directx-device-plugin").join(path);
+    assert!(tool.exists(), "{} is missing; run `cargo xtask setup`", tool.display());
+    tool
+}
+
 /// Copies every filter into `folder`.
 pub(crate) fn copy_filters(folder: &Path) {
     for (target_triple, file) in [(WINDOWS, FILTER), (WINDOWS_32, FILTER_32)] {

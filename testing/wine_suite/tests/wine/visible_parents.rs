@@ -2,17 +2,14 @@
 //! filtered process leaves open.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use super::output::{expect, output, stdout};
-use super::paths::{copy, root, target, windows_path};
+use super::paths::{copy, root, tool, windows_path};
 use super::visible::{FILTERED, HIDDEN, LISTS, Launcher, bed};
 
-/// A program that Microsoft's compiler built, from the Python Package Index, and the SHA-256 digest
-/// of its package.
-const NINJA: &str = "ninja==1.13.2";
-const NINJA_DIGEST: &str = "1293f4078278b70d0ee4b6cc8f3a9e030656c9b2f59909970343c4fe76070118";
+/// A program that Microsoft's compiler built.
+const NINJA: &str = "ninja-1.13.2/ninja-1.13.2.data/scripts/ninja.exe";
 
 #[test]
 #[ignore = "needs Wine and Go: cargo xtask test wine"]
@@ -27,34 +24,15 @@ fn a_child_of_a_program_built_by_go_with_an_empty_environment() {
 }
 
 #[test]
-#[ignore = "needs Wine and pip: cargo xtask test wine"]
+#[ignore = "needs Wine: cargo xtask test wine"]
 fn a_child_of_a_program_built_by_microsofts_compiler() {
     let launcher = Launcher::new();
-    let ninja = windows_path(&copy(&ninja(), &launcher.folder));
+    let ninja = windows_path(&copy(&tool(NINJA), &launcher.folder));
     let rule = format!("rule list\n  command = {} {}\n", bed(), LISTS.join(" "));
     let build = launcher.folder.join("build.ninja");
     fs::write(&build, rule + "build lists: list\n").unwrap();
     let mut command = launcher.command(&["--", &ninja, "--quiet", "-f", &windows_path(&build)]);
     expect(&output(command.current_dir(&launcher.folder)), 0, FILTERED, &[]);
-}
-
-/// Downloads the program, once.
-fn ninja() -> PathBuf {
-    let folder = target().join("wine/ninja");
-    let program = folder.join("ninja-1.13.2.data/scripts/ninja.exe");
-    if !program.exists() {
-        fs::create_dir_all(&folder).unwrap();
-        let list = folder.join("requirements.txt");
-        fs::write(&list, format!("{NINJA} --hash=sha256:{NINJA_DIGEST}\n")).unwrap();
-        let mut pip = Command::new("pip3");
-        pip.args(["download", "--no-deps", "--require-hashes", "--only-binary=:all:"]);
-        pip.args(["--platform", "win_amd64", "--dest"]).arg(&folder).arg("--requirement").arg(list);
-        stdout(&mut pip);
-        let mut unpack = Command::new("python3");
-        unpack.args(["-m", "zipfile", "--extract"]);
-        stdout(unpack.arg(folder.join("ninja-1.13.2-py3-none-win_amd64.whl")).arg(&folder));
-    }
-    program
 }
 
 #[test]
