@@ -48,7 +48,7 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let source = ConfigSource::new(models, line.input.config.clone(), directory);
     let config = source.read().result?;
     let _entered = event_loop.enter();
-    let shutdown = signals::shutdown_signal()?;
+    let shutdown = signals::shutdown_signal(true)?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
     let plugin = Some(PluginStatus::new(directory));
     let reporter =

@@ -39,7 +39,7 @@ pub(crate) fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
     }
     let report = if tries || request.tries {
         event_loop::build()?.block_on(async {
-            let interrupt = signals::shutdown_signal()?;
+            let interrupt = signals::shutdown_signal(false)?;
             Ok::<_, Failure>(attempt::attempt(request, interrupt).await)
         })?
     } else {

@@ -152,7 +152,7 @@ impl Daemon {
         let Daemon { event_loop, host, config, source, listen, pod_resources } = self;
         let _entered = event_loop.enter();
         // Before the first log line: whoever has seen one may ask for a shutdown.
-        let signal = signals::shutdown_signal()?;
+        let signal = signals::shutdown_signal(true)?;
         config_source::log(&config);
         let catalog = Catalog::new(config.policy.clone());
         let directory = config.device_plugin_dir.clone();

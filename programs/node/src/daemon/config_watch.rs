@@ -5,6 +5,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -21,6 +22,14 @@ const MISSING_TIME: Duration = Duration::from_secs(5);
 /// A configuration whose files have changed.
 pub(crate) type Update = Result<Box<Config>, Failure>;
 
+static READ_AGAIN: AtomicBool = AtomicBool::new(false);
+
+/// Makes the thread read the files again, if it runs, although they look the same.
+#[cfg(unix)]
+pub(crate) fn read_again() {
+    READ_AGAIN.store(true, Ordering::Relaxed);
+}
+
 /// Starts the thread. The result ends only if it has panicked.
 pub(crate) fn start(source: ConfigSource) -> io::Result<mpsc::UnboundedReceiver<Update>> {
     let (updates, received) = mpsc::unbounded_channel();
@@ -31,6 +40,7 @@ pub(crate) fn start(source: ConfigSource) -> io::Result<mpsc::UnboundedReceiver<
             // Without a receiver, the process is ending.
             let _ = update.take().map(|update| updates.send(update));
             sleep(INTERVAL);
+            watched.is_due |= READ_AGAIN.swap(false, Ordering::Relaxed);
             update = watched.update(|| source.read());
         }
     })?;
@@ -42,8 +52,8 @@ struct WatchedFiles {
     missing_time: Duration,
     /// The files of the last valid configuration.
     in_use: Vec<PathBuf>,
-    /// Whether to read them although they have not changed: the first time, and while one of them is
-    /// ignored because others may change it. Changed access rights leave its size and times as they
+    /// Whether to read them although they have not changed: the first time, when a signal asks for
+    /// it, and while one of them is ignored because others may change it. Changed access rights leave its size and times as they
     /// are.
     is_due: bool,
 }

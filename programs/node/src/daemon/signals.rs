@@ -1,26 +1,41 @@
-//! The signals of the operating system to shut down.
+//! The signals of the operating system to shut down, and to read the configuration again.
 
 use std::io;
 
 use crate::cli::Failure;
+#[cfg(unix)]
+use crate::daemon::config_watch;
 use anyhow::Context as _;
 
 /// Completes with the name of the signal when this process is to shut down. The handlers are installed
 /// when this function returns.
-pub fn shutdown_signal() -> Result<impl Future<Output = &'static str>, Failure> {
-    signal().context("cannot listen for shutdown signals").map_err(Failure::runtime)
+///
+/// SIGHUP, which Windows does not have, makes a process with a configuration that `is_reloaded` read
+/// it again, and shuts down any other.
+pub fn shutdown_signal(is_reloaded: bool) -> Result<impl Future<Output = &'static str>, Failure> {
+    signal(is_reloaded).context("cannot listen for shutdown signals").map_err(Failure::runtime)
 }
 
-/// SIGTERM or SIGINT.
+/// SIGTERM, SIGINT or SIGHUP.
 #[cfg(unix)]
-fn signal() -> io::Result<impl Future<Output = &'static str>> {
+fn signal(is_reloaded: bool) -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return "SIGTERM",
+                _ = interrupt.recv() => return "SIGINT",
+                _ = hangup.recv() => {
+                    if !is_reloaded {
+                        return "SIGHUP";
+                    }
+                    tracing::info!(signal = "SIGHUP", "reading the configuration again");
+                    config_watch::read_again();
+                }
+            }
         }
     })
 }
@@ -37,7 +52,7 @@ fn signal() -> io::Result<impl Future<Output = &'static str>> {
 ///   receive it when any user logs off, and must keep running (`HandlerRoutine`; the option `-Xrs`
 ///   of Java exists for this).
 #[cfg(windows)]
-fn signal() -> io::Result<impl Future<Output = &'static str>> {
+fn signal(_is_reloaded: bool) -> io::Result<impl Future<Output = &'static str>> {
     use tokio::signal::windows;
     let mut c = windows::ctrl_c()?;
     let mut pause = windows::ctrl_break()?;

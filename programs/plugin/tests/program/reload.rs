@@ -105,6 +105,27 @@ async fn a_valid_configuration_is_applied_and_an_invalid_one_is_rejected() {
     assert!(log.contains("resource removed"), "{log}");
 }
 
+/// A change that the size and the time of the file do not show.
+#[cfg(unix)]
+#[tokio::test]
+async fn sighup_reads_the_configuration_again() {
+    let configured = Configured::start("multitenancy: 2");
+    let daemon = &configured.daemon;
+    let kubelet = daemon.kubelet();
+    until(&kubelet, "registered", |v| display(v) == Some((4, 4))).await;
+    let file = std::fs::File::options().write(true).open(&configured.file).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    std::fs::write(&configured.file, "multitenancy: 3").unwrap();
+    file.set_modified(time).unwrap();
+    let mut kill = std::process::Command::new("kill");
+    let kill = kill.args(["-HUP", &daemon.child.id().to_string()]);
+    assert!(kill.status().unwrap().success());
+    until(&kubelet, "more replicas", |v| display(v) == Some((6, 6))).await;
+    daemon.wait_for_line("reading the configuration again signal=\"SIGHUP\"");
+    let (code, log) = configured.daemon.terminate();
+    assert_eq!(code, Some(0), "{log}");
+}
+
 #[tokio::test]
 async fn the_outcome_and_the_resources_are_on_the_pages_for_monitoring() {
     if uds::skips_test() {
