@@ -11,5 +11,6 @@ use crate::workspace::{self, ignored_tests};
 /// `lychee.toml` says which links are checked.
 pub(crate) fn check() -> Result<()> {
     run(Command::new(link_checker()?).arg(".").current_dir(workspace::root()))?;
+    workspace::build()?;
     run(&mut ignored_tests(&["--test", "documented_commands"]))
 }

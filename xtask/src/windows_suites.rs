@@ -66,6 +66,7 @@ pub(crate) fn gpu() -> Result<()> {
 
 /// The step `clients`: those for this machine.
 pub(crate) fn clients() -> Result<()> {
+    workspace::build()?;
     run(&mut ignored_tests(&["--test", "clients"]))
 }
 

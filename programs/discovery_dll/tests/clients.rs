@@ -14,11 +14,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Builds the library and the tool, and returns the folder with both.
+/// The folder with the library and the tool, which `cargo xtask test clients` builds.
 fn built() -> PathBuf {
     let test = env::current_exe().unwrap();
-    let cargo = ["build", "--quiet", "--package", "discovery_dll", "--package", "tools"];
-    run(Command::new(env!("CARGO")).args(cargo).current_dir(root()));
     test.ancestors().nth(2).expect("tests are in `deps` of that folder").to_owned()
 }
 

@@ -280,6 +280,8 @@ fn adapters() -> impl Strategy<Value = Vec<Adapter>> {
 }
 
 proptest! {
+    // Each case reads the text once for each of its lines.
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn a_written_inventory_reads_back_unchanged(
         host in host(),
