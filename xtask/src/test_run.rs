@@ -1,7 +1,6 @@
 //! `cargo xtask test`: runs the steps, also after one has failed, and reports each.
 
-use std::env::consts::OS;
-use std::env::current_exe;
+use std::env::{self, consts::OS};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -156,8 +155,11 @@ fn not_to_run(step: &Step, missing: &[&Need]) -> Option<Verdict> {
 /// `output`, so that it does not mix with that of other steps.
 fn perform(step: &Step, output: Option<File>) -> Result<Verdict> {
     let start = Instant::now();
-    let mut command = Command::new(current_exe().context("cannot find this program")?);
+    let mut command = Command::new(env::current_exe().context("cannot find this program")?);
     command.args(["step", step.name]);
+    // git refuses to say whose version another user's checkout has, as in a container of a workflow.
+    let flags = env::var("GOFLAGS").unwrap_or_default();
+    command.env("GOFLAGS", format!("{flags} -buildvcs=false"));
     if let Some(output) = output {
         command.stderr(output.try_clone().context("cannot share a file")?).stdout(output);
     }
