@@ -28,8 +28,8 @@ use clap::Parser;
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask", disable_help_subcommand = true)]
 enum Command {
-    /// Install what the tests need on this machine
-    Setup,
+    /// Install what all tests, the quick ones or the named steps need on this machine
+    Setup(test_run::Options),
     /// Run all tests, the quick ones or the named steps
     Test(test_run::Options),
     /// Run a step of the tests in this process
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
 
 fn perform(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Setup => test_run::set_up_all()?,
+        Command::Setup(options) => test_run::set_up_only(&options)?,
         Command::Test(options) => return test_run::command(&options),
         Command::Step { name } => test_run::step(&name)?,
         Command::Bench(PassedOn { arguments }) => bench::command(&arguments)?,

@@ -39,13 +39,10 @@ pub(crate) const STATIC_BUILDS: Need = Need::new("musl", for_static_builds);
 pub(crate) const LINK_CHECKER: Need = Need::new("a link checker", || link_checker().map(drop));
 pub(crate) const IMAGE_TOOLS: Need = Need::new("tools for images", for_images);
 pub(crate) const GPUS: Need = Need::new("software GPUs", || install(GPU_TESTS));
-pub(crate) const WINE: Need = Need::new("Wine", || windows_suites::set_up_wine(&["--set-up"]));
-pub(crate) const WINE_GPUS: Need = Need::new("Wine with software GPUs", || {
-    windows_suites::set_up_wine(&["--graphics", "--set-up"])
-});
+pub(crate) const WINE: Need = Need::new("Wine", || windows_suites::set_up_wine("--set-up"));
 pub(crate) const WINE_32: Need = Need {
     name: "Wine's 32-bit libraries",
-    set_up: || windows_suites::set_up_wine(&["--set-up-32-bit"]),
+    set_up: || windows_suites::set_up_wine("--set-up-32-bit"),
     is_optional: true,
 };
 pub(crate) const NINJA: Need = Need::new("a program built by Microsoft's compiler", ninja);
@@ -196,11 +193,16 @@ pub(crate) fn install(packages: &[Package]) -> Result<()> {
     run_quietly(apt().args(["install", "--yes", "--no-install-recommends"]).args(missing))
 }
 
-/// Once in a run. It fails if one of several archives does not answer; the installation shows
-/// whether the packages can be had.
+/// Once in a run. One of several archives may not answer: the installation shows whether the packages
+/// can be had.
 fn update_package_lists() {
     static UPDATED: Once = Once::new();
-    UPDATED.call_once(|| drop(run_quietly(apt().arg("update"))));
+    UPDATED.call_once(|| {
+        let update = run_quietly(apt().args(["-o", "APT::Update::Error-Mode=any", "update"]));
+        if let Err(error) = update {
+            eprintln!("warning: the lists of packages are incomplete: {error:#}");
+        }
+    });
 }
 
 /// apt, which repeats downloads that fail, after longer and longer pauses.

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::prerequisites::{
     CARGO_DENY, CARGO_FUZZ, CPP, CRATES, GO, GPUS, IMAGE_TOOLS, LINK_CHECKER, LINTS, NINJA, Need,
-    STATIC_BUILDS, WINDOWS_BUILDS, WINE, WINE_32, WINE_GPUS,
+    STATIC_BUILDS, WINDOWS_BUILDS, WINE, WINE_32,
 };
 use crate::process::run;
 use crate::workspace::{WINDOWS_32_TARGET, WINDOWS_TARGET, cargo, ignored_tests};
@@ -150,7 +150,7 @@ pub(crate) const STEPS: &[Step] = &[
         about: "gpu-probe with software devices, on Linux and under Wine",
         when: When::Always,
         systems: LINUX_TOOLS,
-        needs: &[GPUS, WINDOWS_BUILDS, WINE_GPUS],
+        needs: &[GPUS, WINDOWS_BUILDS, WINE],
         run: windows_suites::gpu,
     },
     Step {

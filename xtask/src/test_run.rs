@@ -95,10 +95,9 @@ pub(crate) fn step(name: &str) -> Result<()> {
     (step.with_context(|| format!("unknown step `{name}`"))?.run)()
 }
 
-/// `cargo xtask setup`: sets up what all steps need.
-pub(crate) fn set_up_all() -> Result<()> {
-    let steps: Vec<&Step> = STEPS.iter().collect();
-    let failed = set_up(&steps);
+/// `cargo xtask setup`: sets up what the steps need.
+pub(crate) fn set_up_only(options: &Options) -> Result<()> {
+    let failed = set_up(&chosen(options)?);
     if failed.iter().all(|need| need.is_optional) {
         return Ok(());
     }

@@ -70,9 +70,9 @@ pub(crate) fn clients() -> Result<()> {
     run(&mut ignored_tests(&["--test", "clients"]))
 }
 
-/// Sets up what the `options` of the script name. It prints what it does and the cause of a failure.
-pub(crate) fn set_up_wine(options: &[&str]) -> Result<()> {
-    run(Command::new(script()).args(options))
+/// Calls the script to set something up. It prints what it does and the cause of a failure.
+pub(crate) fn set_up_wine(option: &str) -> Result<()> {
+    run(Command::new(script()).arg(option))
 }
 
 /// The step `wine-32`: tests only with 32-bit programs. Other tests have 32-bit programs, too, where
