@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"net"
@@ -15,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -217,19 +219,23 @@ func (n *node) uninstall() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	request := func(command string, kind types.PatchType, options metav1.PatchOptions, subresources ...string) {
-		found := regexp.MustCompile("(?m)^ *kubectl " + command + ".* '(.*)'$").FindSubmatch(page)
+	request := func(pattern string, kind types.PatchType, options metav1.PatchOptions, subresources ...string) {
+		found := regexp.MustCompile(pattern).FindSubmatch(page)
 		if found == nil {
-			n.t.Fatalf("docs/uninstallation.md has no command `kubectl %s`", command)
+			n.t.Fatalf("docs/uninstallation.md has no `%s`", pattern)
 		}
-		text := strings.ReplaceAll(string(found[1]), "NODE", n.name)
-		_, err := api.CoreV1().Nodes().Patch(context.Background(), n.name, kind, []byte(text), options, subresources...)
+		text, err := yaml.YAMLToJSON(bytes.ReplaceAll(found[1], []byte("NODE"), []byte(n.name)))
+		if err != nil {
+			n.t.Fatalf("%s: %v", found[1], err)
+		}
+		_, err = api.CoreV1().Nodes().Patch(context.Background(), n.name, kind, text, options, subresources...)
 		if err != nil {
 			n.t.Fatalf("%s: %v", text, err)
 		}
 	}
-	request("apply --server-side --field-manager "+accountName, types.ApplyPatchType, metav1.PatchOptions{FieldManager: accountName})
-	request("patch node NODE --subresource status", types.StrategicMergePatchType, metav1.PatchOptions{}, "status")
+	request("(?s)```yaml(.*?)```.*apply --server-side --field-manager "+accountName+" --filename node.yaml",
+		types.ApplyPatchType, metav1.PatchOptions{FieldManager: accountName})
+	request("(?m)patch node NODE --subresource status --patch '(.*)'$", types.StrategicMergePatchType, metav1.PatchOptions{}, "status")
 }
 
 // A node that registers with the startup taint gets pods once they can use its devices.
