@@ -216,13 +216,13 @@ pub fn directory_writers(_directory: &Path) -> io::Result<Vec<Writer>> {
     Ok(Vec::new())
 }
 
-/// The accounts that may change a directory of this host.
+/// The accounts that may change a file or a directory of this host. A link is not followed.
 ///
 /// # Errors
-/// The directory does not exist, or this account may not read its access rights.
+/// It does not exist, or this account may not read its access rights.
 #[cfg(windows)]
 pub fn directory_writers(directory: &Path) -> io::Result<Vec<Writer>> {
-    let security = crate::sys::security::of_directory(directory)?;
+    let security = crate::sys::security::of_entry(directory)?;
     writers(&security.owner, security.acl.as_deref())
         .ok_or_else(|| io::Error::other("the access control list is not valid"))
 }

@@ -29,7 +29,8 @@ pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
 fn directory(path: &Path) -> Finding {
     let shown = path.display().to_string();
     match std::fs::read_dir(path) {
-        Ok(_) => access(&shown, directory_writers(path)),
+        // Where a link leads: the directory may be on another drive.
+        Ok(_) => access(&shown, path.canonicalize().and_then(|path| directory_writers(&path))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Subject::KUBELET_DIRECTORY.failed(
             format!("{shown} does not exist"),
             format!(
