@@ -333,7 +333,7 @@ mod tests {
             let mut acl = vec![2, 0, 32, 0, 1, 0, 0, 0];
             acl.extend([0, 0, 24, 0, 2, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0]);
             acl.extend([0x21, 2, 0, 0]);
-            writers(&owner, Some(&acl)).unwrap()
+            writers(&owner, Some(&acl), false).unwrap()
         };
         let check = |writable: &'static str| {
             check_writers(&files, |path| match path.to_str() {

@@ -115,7 +115,9 @@ const CREATE_FILES: &str = "create files";
 const CHANGE_RIGHTS: &str = "change the access rights";
 
 const FILE_ADD_FILE: u32 = 0x2;
+const FILE_APPEND_DATA: u32 = 0x4;
 const FILE_DELETE_CHILD: u32 = 0x40;
+const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
 const DELETE: u32 = 0x1_0000;
 const WRITE_DAC: u32 = 0x4_0000;
 const WRITE_OWNER: u32 = 0x8_0000;
@@ -131,22 +133,26 @@ const ACCESS_DENIED_ACE_TYPE: u8 = 1;
 /// Allows under a condition, which is ignored here: it may be true.
 const ACCESS_ALLOWED_CALLBACK_ACE_TYPE: u8 = 9;
 
-/// The accounts that may change a directory with this owner and access control list, in the order
-/// of the list. No list means that everybody may do everything.
+/// The accounts that may change a file, or a directory or link, with this owner and access control
+/// list, in the order of the list. No list means that everybody may do everything.
 /// `None` if the bytes are not a security identifier or an access control list.
 #[must_use]
-pub fn writers(owner: &[u8], acl: Option<&[u8]>) -> Option<Vec<Writer>> {
+pub fn writers(owner: &[u8], acl: Option<&[u8]>, is_file: bool) -> Option<Vec<Writer>> {
     let owner = sid(owner)?;
     let granted = match acl {
         Some(acl) => granted(acl)?,
         None => vec![(Sid(EVERYONE.to_owned()), GENERIC_ALL)],
     };
+    // With the right to change its attributes, an empty folder or a link can be made to lead elsewhere
+    // (MS-FSA 2.1.5.10.37).
+    let also_writes = if is_file { FILE_APPEND_DATA } else { FILE_WRITE_ATTRIBUTES };
     let mut writers: Vec<Writer> = Vec::new();
     if !owner.is_trusted() {
         let rights = vec![CHANGE_RIGHTS];
         writers.push(Writer { account: owner, rights, is_owner: true });
     }
     for (account, mask) in granted.into_iter().filter(|(account, _)| !account.is_trusted()) {
+        let mask = if mask & also_writes == 0 { mask } else { mask | FILE_ADD_FILE };
         let rights = RIGHTS.iter().filter(|(bits, _)| mask & bits != 0).map(|&(_, right)| right);
         let known = writers.iter_mut().find(|writer| writer.account == account);
         let Some(writer) = known else {
@@ -223,7 +229,8 @@ pub fn directory_writers(_directory: &Path) -> io::Result<Vec<Writer>> {
 #[cfg(windows)]
 pub fn directory_writers(directory: &Path) -> io::Result<Vec<Writer>> {
     let security = crate::sys::security::of_entry(directory)?;
-    writers(&security.owner, security.acl.as_deref())
+    let is_file = directory.symlink_metadata()?.is_file();
+    writers(&security.owner, security.acl.as_deref(), is_file)
         .ok_or_else(|| io::Error::other("the access control list is not valid"))
 }
 

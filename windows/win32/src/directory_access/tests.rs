@@ -46,7 +46,7 @@ fn acl(entries: &[Vec<u8>]) -> Vec<u8> {
 
 /// The accounts and rights of a directory of the administrators, one per line.
 fn found(entries: &[Vec<u8>]) -> Vec<String> {
-    let writers = writers(&sid_bytes(ADMINISTRATORS), Some(&acl(entries))).unwrap();
+    let writers = writers(&sid_bytes(ADMINISTRATORS), Some(&acl(entries)), false).unwrap();
     writers.iter().map(|w| format!("{}: {}", w.account, w.rights.join(", "))).collect()
 }
 
@@ -92,6 +92,22 @@ fn each_right_that_matters_is_named_once() {
     assert_eq!(found(&[allow(READ, EVERYBODY), allow(0x2000_0000, EVERYBODY)]), [""; 0]);
 }
 
+/// The right 4 appends to a file and creates folders in a folder; 0x100 changes attributes, which can
+/// turn only a folder into a link. 0x10 changes extended attributes, which does neither.
+#[test]
+fn the_rights_that_matter_for_a_file_differ_from_those_for_a_folder() {
+    for (right, may_change_file, may_change_folder) in
+        [(0x2, true, true), (0x4, true, false), (0x10, false, false), (0x100, false, true)]
+    {
+        let list = acl(&[allow(right, USERS)]);
+        let may_change = |is_file| {
+            !writers(&sid_bytes(ADMINISTRATORS), Some(&list), is_file).unwrap().is_empty()
+        };
+        let found = (may_change(true), may_change(false));
+        assert_eq!(found, (may_change_file, may_change_folder), "{right:#x}");
+    }
+}
+
 #[test]
 fn entries_for_files_only_do_not_count() {
     let inherited = entry(ACCESS_ALLOWED_ACE_TYPE, 0x3 | INHERIT_ONLY_ACE, FULL, USERS);
@@ -124,7 +140,7 @@ fn a_condition_is_ignored_and_other_kinds_grant_nothing() {
 
 #[test]
 fn without_a_list_everyone_may_do_everything() {
-    let writers = writers(&sid_bytes(SYSTEM), None).unwrap();
+    let writers = writers(&sid_bytes(SYSTEM), None, false).unwrap();
     assert_eq!((writers.len(), writers[0].rights.len()), (1, 4));
     assert_eq!(writers[0].account.as_str(), EVERYONE);
 }
@@ -132,7 +148,7 @@ fn without_a_list_everyone_may_do_everything() {
 #[test]
 fn an_owner_may_change_the_rights() {
     let list = acl(&[allow(MODIFY, ALICE)]);
-    let writers = writers(&sid_bytes(ALICE), Some(&list)).unwrap();
+    let writers = writers(&sid_bytes(ALICE), Some(&list), false).unwrap();
     let rights = vec![CHANGE_RIGHTS, "create files", "delete it"];
     let account = Sid("S-1-5-21-1-2-3-1001".to_owned());
     assert_eq!(writers, [Writer { account, rights, is_owner: true }]);
@@ -143,18 +159,18 @@ fn a_list_that_is_cut_is_an_error() {
     let owner = sid_bytes(SYSTEM);
     let list = acl(&[allow(FULL, SYSTEM), allow(MODIFY, USERS)]);
     for end in 0..list.len() {
-        assert_eq!(writers(&owner, Some(&list[..end])), None, "{end}");
+        assert_eq!(writers(&owner, Some(&list[..end]), false), None, "{end}");
     }
     let endless = acl(&[entry(ACCESS_ALLOWED_ACE_TYPE, 0, FULL, USERS), vec![2, 0, 0, 0]]);
-    assert_eq!(writers(&owner, Some(&endless)), None);
-    assert_eq!(writers(&[1], None), None);
+    assert_eq!(writers(&owner, Some(&endless), false), None);
+    assert_eq!(writers(&[1], None, false), None);
 }
 
 proptest! {
     #[test]
     fn any_bytes_end(owner: Vec<u8>, list: Vec<u8>) {
-        let _ = writers(&owner, Some(&list));
-        let _ = writers(&sid_bytes(SYSTEM), Some(&list));
+        let _ = writers(&owner, Some(&list), false);
+        let _ = writers(&sid_bytes(SYSTEM), Some(&list), false);
     }
 }
 
@@ -166,7 +182,7 @@ fn a_file_is_trusted_only_if_nobody_else_may_change_or_replace_it() {
     let create = entry(ACCESS_ALLOWED_ACE_TYPE, 0x2, 0x6, USERS);
     let by = |owner: &[u8], entries: &[&Vec<u8>]| {
         let entries: Vec<Vec<u8>> = entries.iter().map(|entry| (*entry).clone()).collect();
-        writers(owner, Some(&acl(&entries)))
+        writers(owner, Some(&acl(&entries)), false)
     };
     let administrators = sid_bytes(ADMINISTRATORS);
     let reason = |of_file, of_folder, of_parent, own: &[u32]| {

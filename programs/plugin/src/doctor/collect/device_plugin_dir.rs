@@ -165,7 +165,7 @@ mod tests {
 
         // A user of the host owns the directory, which has no access control list.
         let user = [1, 2, 0, 0, 0, 0, 0, 5, 21, 0, 0, 0, 7, 0, 0, 0];
-        let open = with(Ok(writers(&user, None).unwrap()));
+        let open = with(Ok(writers(&user, None, false).unwrap()));
         assert_eq!(open.status, Status::Warning);
         assert_eq!(
             open.what,
