@@ -1,5 +1,5 @@
 //! Which accounts, other than Windows and the administrators, can change a file or the contents of a
-//! directory.
+//! directory, or put another file in the place of a file.
 //!
 //! Reads the owner and the access control list (DACL), as bytes, and returns the accounts with the
 //! rights that matter for a directory with sockets or a configuration file. The structures are those of
@@ -7,7 +7,16 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A file, a folder, or a link to one.
+#[derive(Clone, Default, Debug)]
+pub struct Entry {
+    /// The accounts that may change it.
+    pub writers: Vec<Writer>,
+    /// The absolute path that a link leads to.
+    pub target: Option<PathBuf>,
+}
 
 /// An account that may change a directory, and what it may do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -213,81 +222,102 @@ fn sid(bytes: &[u8]) -> Option<Sid> {
     Some(Sid(format!("S-{revision}-{authority}{}", parts.collect::<String>())))
 }
 
-/// The accounts that may change a directory of this host. Other systems have no such access rights.
-///
-/// # Errors
-/// The directory does not exist, or this account may not read its access rights.
-#[cfg(not(windows))]
-pub fn directory_writers(_directory: &Path) -> io::Result<Vec<Writer>> {
-    Ok(Vec::new())
-}
-
 /// The accounts that may change a file or a directory of this host. A link is not followed.
-///
-/// # Errors
-/// It does not exist, or this account may not read its access rights.
-#[cfg(windows)]
-pub fn directory_writers(directory: &Path) -> io::Result<Vec<Writer>> {
-    let security = crate::sys::security::of_entry(directory)?;
-    let is_file = directory.symlink_metadata()?.is_file();
-    writers(&security.owner, security.acl.as_deref(), is_file)
-        .ok_or_else(|| io::Error::other("the access control list is not valid"))
+pub fn directory_writers(path: &Path) -> io::Result<Vec<Writer>> {
+    Ok(entry(path)?.writers)
 }
 
-/// Why a file must not decide what this process does: another account than the process's, SYSTEM and
-/// Administrators may change or replace it. `None` if no other account may.
-///
-/// # Errors
-/// There is no file.
+/// What is at a path of this host. Other systems have no such access rights.
+#[cfg(not(windows))]
+pub fn entry(_path: &Path) -> io::Result<Entry> {
+    Ok(Entry::default())
+}
+
+/// What is at a path of this host.
 #[cfg(windows)]
-pub fn distrust(file: &Path) -> io::Result<Option<String>> {
+pub fn entry(path: &Path) -> io::Result<Entry> {
+    let security = crate::sys::security::of_entry(path)?;
+    let kind = path.symlink_metadata()?.file_type();
+    let writers = writers(&security.owner, security.acl.as_deref(), kind.is_file())
+        .ok_or_else(|| io::Error::other("the access control list is not valid"))?;
+    let mut entry = Entry { writers, target: None };
+    if kind.is_symlink() {
+        let target = path.parent().unwrap_or(path).join(path.read_link()?);
+        entry.target = Some(std::path::absolute(target)?);
+    }
+    Ok(entry)
+}
+
+/// Why a file must not decide what this process does, and how to fix it: another account than the
+/// process's, SYSTEM and Administrators may change or replace it. `NotFound` if there is no file.
+#[cfg(windows)]
+pub fn distrust(file: &Path) -> io::Result<Option<(String, String)>> {
+    // The rights of the folders do not matter then.
+    if matches!(file.try_exists(), Ok(false)) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     let own = crate::sys::security::own_account().ok().and_then(|own| sid(&own));
-    distrust_of(file, own.as_ref(), |path| {
-        // The target of a link is not checked, and who owns the link may change it.
-        if std::fs::symlink_metadata(path)?.is_symlink() {
-            return Err(io::Error::other("it is a link"));
-        }
-        directory_writers(path)
-    })
+    distrust_of(&std::path::absolute(file)?, own.as_ref(), entry)
 }
 
-/// The same, where `writers` returns who may change a file or folder, and `own` is the account of the
-/// process.
-#[cfg(any(windows, test))]
-fn distrust_of(
+/// The same for an absolute path without `..` and an account `own`, where `entry` returns what is at a
+/// path. Checks the folders above the file, the links on the way to it, and what they lead to.
+/// `NotFound` if only the file does not exist, and its folder is trusted.
+pub fn distrust_of(
     file: &Path,
     own: Option<&Sid>,
-    writers: impl Fn(&Path) -> io::Result<Vec<Writer>>,
-) -> io::Result<Option<String>> {
-    for (level, path) in file.ancestors().enumerate() {
-        let shown = path.display().to_string();
-        let mut found = match writers(path) {
-            Ok(found) => found,
-            Err(error) if level == 0 && error.kind() == io::ErrorKind::NotFound => {
-                return Err(error);
-            }
-            Err(error) => {
-                return Ok(Some(format!("cannot find out who may change `{shown}`: {error}")));
-            }
-        };
-        // Above its folder, new files replace nothing.
-        let is_near = level < 2;
-        found.retain(|writer| {
-            Some(&writer.account) != own
-                && (is_near || writer.rights.iter().any(|right| *right != CREATE_FILES))
-        });
-        if !found.is_empty() {
-            let who: Vec<String> = found.iter().map(|writer| writer.account.to_string()).collect();
-            let fix = if is_near {
-                format!("run {}", restriction(&shown, level > 0, &found))
-            } else {
-                // Its other contents may need these rights.
-                "move the file to a folder that only administrators may change".to_owned()
+    entry: impl Fn(&Path) -> io::Result<Entry>,
+) -> io::Result<Option<(String, String)>> {
+    let mut path = file.to_owned();
+    // Windows follows at most 63 links ("Reparse Points", Microsoft Learn).
+    'links: for _ in 0..64 {
+        let ancestors: Vec<&Path> = path.ancestors().collect();
+        // From the root, because a link decides where everything below it is.
+        for (level, &ancestor) in ancestors.iter().enumerate().rev() {
+            let found = match entry(ancestor) {
+                Err(error) if level > 0 || error.kind() != io::ErrorKind::NotFound => {
+                    let what = format!("cannot find out who may change `{}`", ancestor.display());
+                    return Err(io::Error::other(format!("{what}: {error}")));
+                }
+                found => found?,
             };
-            return Ok(Some(format!("{} may change `{shown}`; {fix}", who.join(", "))));
+            if let Some(distrust) = distrust_of_entry(ancestor, level, own, &found) {
+                return Ok(Some(distrust));
+            }
+            if let Some(mut target) = found.target {
+                target.extend(ancestors[..level].iter().rev().filter_map(|path| path.file_name()));
+                path = target;
+                continue 'links;
+            }
         }
+        return Ok(None);
     }
-    Ok(None)
+    Err(io::Error::other(format!("`{}` leads through too many links", file.display())))
+}
+
+/// The reason and the fix, if a file this many levels below an entry must not be trusted.
+fn distrust_of_entry(
+    path: &Path,
+    level: usize,
+    own: Option<&Sid>,
+    entry: &Entry,
+) -> Option<(String, String)> {
+    let is_near = level < 2 || entry.target.is_some();
+    let mut writers = entry.writers.clone();
+    // Above its folder, new files replace nothing, except a link.
+    writers.retain(|writer| {
+        Some(&writer.account) != own
+            && (is_near || writer.rights.iter().any(|right| *right != CREATE_FILES))
+    });
+    let who: Vec<String> = writers.iter().map(|writer| writer.account.to_string()).collect();
+    let path = path.display().to_string();
+    let fix = if level < 2 && entry.target.is_none() {
+        format!("run {}", restriction(&path, level > 0, &writers))
+    } else {
+        // `icacls` follows links, and other contents of a folder may need these rights.
+        "move the file to a folder that only administrators may change".to_owned()
+    };
+    (!who.is_empty()).then(|| (format!("{} may change `{path}`", who.join(", ")), fix))
 }
 
 #[cfg(test)]
