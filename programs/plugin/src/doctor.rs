@@ -16,6 +16,7 @@ mod report;
 mod request;
 mod stop;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -26,6 +27,7 @@ use node::daemon::{event_loop, signals};
 pub(crate) use collect::node_software;
 use report::Report;
 pub(crate) use request::{DOCTOR_EXAMPLES, Request, VERIFY_EXAMPLES};
+use stop::PANICKED;
 
 /// Runs `doctor`, or `verify`, which `tries` what the daemon needs.
 ///
@@ -49,10 +51,32 @@ pub(crate) fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
                 anyhow!("`--skip`, `--wait-for-event`, `--daemons` and `--image` need `--try`");
             return Err(Failure::usage(error).hint("add `--try`"));
         }
-        let facts = collect::collect(request)?;
-        let checks = evaluate::evaluate(&facts);
-        Report { snapshot: facts.snapshot, checks, ..Report::default() }
+        reported(|| {
+            let facts = collect::collect(request)?;
+            let checks = evaluate::evaluate(&facts);
+            Ok(Report { snapshot: facts.snapshot, checks, ..Report::default() })
+        })?
     };
     report.print(request.output)?;
     Ok(report.exit_code())
+}
+
+/// What `look` reports, or that it panicked.
+fn reported(look: impl FnOnce() -> Result<Report, Failure>) -> Result<Report, Failure> {
+    catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_panic| {
+        let checks = vec![finding::Subject("doctor").error(&anyhow!(PANICKED))];
+        Ok(Report { checks, ..Report::default() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_reported_as_a_problem() {
+        let report = reported(|| panic!("a driver returned nonsense")).unwrap();
+        assert_eq!(report.exit_code(), ExitCode::FAILURE);
+        assert_eq!(reported(|| Ok(Report::default())).unwrap().exit_code(), ExitCode::SUCCESS);
+    }
 }

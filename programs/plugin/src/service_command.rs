@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Parser, Subcommand};
 use node::cli::Failure;
-use win32::directory_access::{Writer, directory_writers, restriction};
+use win32::directory_access::{Entry, distrust_of, entry};
 
 use crate::command_line::{Command, CommandLine};
 use node::daemon::logging::LogDestination;
@@ -103,11 +103,14 @@ fn install(options: &[OsString], force: bool) -> Result<(), Failure> {
     };
     if !force {
         let mut used: Vec<PathBuf> = std::env::current_exe().into_iter().collect();
-        // `doctor` reports who may write to the kubelet's directory.
-        let options =
-            serve.paths().into_iter().filter(|(option, _)| *option != "--device-plugin-dir");
-        used.extend(options.map(|(_, path)| path.to_owned()).chain(log_file.clone()));
-        check_writers(&used, directory_writers)?;
+        for (option, path) in serve.paths() {
+            // `doctor` reports who may write to the kubelet's directory.
+            if option != "--device-plugin-dir" {
+                used.push(std::path::absolute(path).map_err(Failure::usage)?);
+            }
+        }
+        used.extend(log_file.clone());
+        check_writers(&used, entry)?;
     }
     serve.prepare()?;
     system::install(launch_arguments(options, log_file))
@@ -146,28 +149,22 @@ fn check_paths(paths: &[(&'static str, &Path)]) -> Result<(), Failure> {
 /// and reads them, and writes the log.
 fn check_writers(
     files: &[PathBuf],
-    writers: impl Fn(&Path) -> io::Result<Vec<Writer>>,
+    entry: impl Fn(&Path) -> io::Result<Entry>,
 ) -> Result<(), Failure> {
-    let with_folders = files.iter().flat_map(|file| {
-        let folder = file.parent().map(|folder| (folder, true));
-        [(file.as_path(), false)].into_iter().chain(folder)
-    });
-    for (path, is_folder) in with_folders {
-        let shown = path.display().to_string();
-        let found = match writers(path) {
+    for file in files {
+        match distrust_of(file, None, &entry) {
+            Ok(None) => {}
             // The service creates its log.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            found => found
-                .with_context(|| format!("cannot read who may write to `{shown}`"))
-                .map_err(|error| Failure::runtime(error).hint("use --force to install anyway"))?,
-        };
-        if !found.is_empty() {
-            let who: Vec<String> = found.iter().map(|w| w.account.to_string()).collect();
-            let who = who.join(", ");
-            let what = format!("`{shown}` would let others act as SYSTEM: {who} may change it");
-            let command = restriction(&shown, is_folder, &found);
-            let hint = format!("run {command}, or use --force");
-            return Err(Failure::runtime(anyhow!(what)).hint(hint));
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Ok(Some((reason, fix))) => {
+                let file = file.display();
+                let what = format!("`{file}` would let others act as SYSTEM: {reason}");
+                return Err(Failure::runtime(anyhow!(what)).hint(format!("{fix}, or use --force")));
+            }
+            Err(error) => {
+                let hint = "create the folder if it does not exist, or use --force";
+                return Err(Failure::runtime(error).hint(hint));
+            }
         }
     }
     Ok(())
@@ -324,38 +321,76 @@ mod tests {
         assert!(failure.hint_text().unwrap().contains(&expected));
     }
 
+    /// What `Users` may write to: nobody else owns it (MS-DTYP 2.4.2 to 2.4.5).
+    fn of_users() -> Entry {
+        let system = [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
+        let mut acl = vec![2, 0, 32, 0, 1, 0, 0, 0];
+        // The right to delete it, and to create files.
+        acl.extend([0, 0, 24, 0, 2, 0, 1, 0, 1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0]);
+        acl.extend([0x21, 2, 0, 0]);
+        Entry { writers: writers(&system, Some(&acl), false).unwrap(), target: None }
+    }
+
     #[test]
-    fn what_others_may_write_to_is_rejected_with_the_command_that_mends_it() {
-        let files = [PathBuf::from("/k/plugin.exe"), PathBuf::from("/logs/new.log")];
-        let users = || {
-            // CREATOR OWNER as the owner, and `Users` may write (MS-DTYP 2.4.2 to 2.4.5).
-            let owner = [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0];
-            let mut acl = vec![2, 0, 32, 0, 1, 0, 0, 0];
-            acl.extend([0, 0, 24, 0, 2, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0]);
-            acl.extend([0x21, 2, 0, 0]);
-            writers(&owner, Some(&acl)).unwrap()
-        };
+    fn what_others_may_change_is_rejected_with_its_fix() {
+        let files = [PathBuf::from("/k/bin/plugin.exe"), PathBuf::from("/logs/new.log")];
         let check = |writable: &'static str| {
             check_writers(&files, |path| match path.to_str() {
                 Some("/logs/new.log") => Err(io::ErrorKind::NotFound.into()),
-                Some(path) if path == writable => Ok(users()),
-                _ => Ok(Vec::new()),
+                Some(path) if path == writable => Ok(of_users()),
+                _ => Ok(Entry::default()),
             })
         };
         assert!(check("").is_ok());
-        for (path, rights) in [("/k/plugin.exe", "F"), ("/k", "(OI)(CI)F"), ("/logs", "(OI)(CI)F")]
-        {
+        for (file, path, fix) in [
+            (&files[0], "/k/bin/plugin.exe", "/inheritance:r /grant:r \"*S-1-5-18:F\""),
+            (&files[0], "/k/bin", "/inheritance:r /grant:r \"*S-1-5-18:(OI)(CI)F\""),
+            (&files[0], "/k", "move the file to a folder that only administrators may change"),
+            (&files[1], "/logs", "/inheritance:r /grant:r \"*S-1-5-18:(OI)(CI)F\""),
+        ] {
             let failure = check(path).unwrap_err();
-            let what = "would let others act as SYSTEM: Users (S-1-5-32-545) may change it";
-            assert_eq!(failure.chain(), format!("`{path}` {what}"));
+            let file = file.display();
+            let users = format!("Users (S-1-5-32-545) may change `{path}`");
+            let what = format!("`{file}` would let others act as SYSTEM: {users}");
+            assert_eq!(failure.chain(), what);
             let hint = failure.hint_text().unwrap();
-            let start =
-                format!("run `icacls \"{path}\" /inheritance:r /grant:r \"*S-1-5-18:{rights}\"");
-            assert!(hint.starts_with(&start) && hint.ends_with("or use --force"), "{hint}");
+            assert!(hint.contains(fix) && hint.ends_with(", or use --force"), "{hint}");
         }
-        let denied = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
-        let failure = check_writers(&files, denied).unwrap_err();
-        assert!(failure.chain().starts_with("cannot read who may write to `/k/plugin.exe`"));
+    }
+
+    /// Who may change the link or its target decides what the service runs.
+    #[test]
+    fn a_link_and_its_target_are_checked() {
+        let check = |writable: &'static str| {
+            check_writers(&["/k/bin/plugin.exe".into()], |path| {
+                let writable = path == Path::new(writable);
+                let entry = if writable { of_users() } else { Entry::default() };
+                let target = (path == Path::new("/k/bin")).then(|| "/data/tools".into());
+                Ok(Entry { target, ..entry })
+            })
+        };
+        assert!(check("").is_ok());
+        for path in ["/k/bin", "/data/tools", "/data"] {
+            let text = check(path).unwrap_err().chain();
+            assert!(text.ends_with(&format!("may change `{path}`")), "{text}");
+        }
+    }
+
+    /// Whoever creates the folder owns the log.
+    #[test]
+    fn what_is_not_known_is_rejected() {
+        for (kind, path) in
+            [(io::ErrorKind::PermissionDenied, "/logs/new.log"), (io::ErrorKind::NotFound, "/logs")]
+        {
+            let failure = check_writers(&["/logs/new.log".into()], |at| {
+                if at == Path::new(path) { Err(kind.into()) } else { Ok(Entry::default()) }
+            });
+            let text = failure.unwrap_err().chain();
+            assert!(
+                text.starts_with(&format!("cannot find out who may change `{path}`")),
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Which accounts, other than Windows and the administrators, can change a file or the contents of a
-//! directory.
+//! directory, or put another file in the place of a file.
 //!
 //! Reads the owner and the access control list (DACL), as bytes, and returns the accounts with the
 //! rights that matter for a directory with sockets or a configuration file. The structures are those of
@@ -7,7 +7,16 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// A file, a folder, or a link to one.
+#[derive(Clone, Default, Debug)]
+pub struct Entry {
+    /// The accounts that may change it.
+    pub writers: Vec<Writer>,
+    /// The absolute path that a link leads to.
+    pub target: Option<PathBuf>,
+}
 
 /// An account that may change a directory, and what it may do.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -115,7 +124,9 @@ const CREATE_FILES: &str = "create files";
 const CHANGE_RIGHTS: &str = "change the access rights";
 
 const FILE_ADD_FILE: u32 = 0x2;
+const FILE_APPEND_DATA: u32 = 0x4;
 const FILE_DELETE_CHILD: u32 = 0x40;
+const FILE_WRITE_ATTRIBUTES: u32 = 0x100;
 const DELETE: u32 = 0x1_0000;
 const WRITE_DAC: u32 = 0x4_0000;
 const WRITE_OWNER: u32 = 0x8_0000;
@@ -131,22 +142,26 @@ const ACCESS_DENIED_ACE_TYPE: u8 = 1;
 /// Allows under a condition, which is ignored here: it may be true.
 const ACCESS_ALLOWED_CALLBACK_ACE_TYPE: u8 = 9;
 
-/// The accounts that may change a directory with this owner and access control list, in the order
-/// of the list. No list means that everybody may do everything.
+/// The accounts that may change a file, or a directory or link, with this owner and access control
+/// list, in the order of the list. No list means that everybody may do everything.
 /// `None` if the bytes are not a security identifier or an access control list.
 #[must_use]
-pub fn writers(owner: &[u8], acl: Option<&[u8]>) -> Option<Vec<Writer>> {
+pub fn writers(owner: &[u8], acl: Option<&[u8]>, is_file: bool) -> Option<Vec<Writer>> {
     let owner = sid(owner)?;
     let granted = match acl {
         Some(acl) => granted(acl)?,
         None => vec![(Sid(EVERYONE.to_owned()), GENERIC_ALL)],
     };
+    // With the right to change its attributes, an empty folder or a link can be made to lead elsewhere
+    // (MS-FSA 2.1.5.10.37).
+    let also_writes = if is_file { FILE_APPEND_DATA } else { FILE_WRITE_ATTRIBUTES };
     let mut writers: Vec<Writer> = Vec::new();
     if !owner.is_trusted() {
         let rights = vec![CHANGE_RIGHTS];
         writers.push(Writer { account: owner, rights, is_owner: true });
     }
     for (account, mask) in granted.into_iter().filter(|(account, _)| !account.is_trusted()) {
+        let mask = if mask & also_writes == 0 { mask } else { mask | FILE_ADD_FILE };
         let rights = RIGHTS.iter().filter(|(bits, _)| mask & bits != 0).map(|&(_, right)| right);
         let known = writers.iter_mut().find(|writer| writer.account == account);
         let Some(writer) = known else {
@@ -207,80 +222,102 @@ fn sid(bytes: &[u8]) -> Option<Sid> {
     Some(Sid(format!("S-{revision}-{authority}{}", parts.collect::<String>())))
 }
 
-/// The accounts that may change a directory of this host. Other systems have no such access rights.
-///
-/// # Errors
-/// The directory does not exist, or this account may not read its access rights.
+/// The accounts that may change a file or a directory of this host. A link is not followed.
+pub fn directory_writers(path: &Path) -> io::Result<Vec<Writer>> {
+    Ok(entry(path)?.writers)
+}
+
+/// What is at a path of this host. Other systems have no such access rights.
 #[cfg(not(windows))]
-pub fn directory_writers(_directory: &Path) -> io::Result<Vec<Writer>> {
-    Ok(Vec::new())
+pub fn entry(_path: &Path) -> io::Result<Entry> {
+    Ok(Entry::default())
 }
 
-/// The accounts that may change a directory of this host.
-///
-/// # Errors
-/// The directory does not exist, or this account may not read its access rights.
+/// What is at a path of this host.
 #[cfg(windows)]
-pub fn directory_writers(directory: &Path) -> io::Result<Vec<Writer>> {
-    let security = crate::sys::security::of_directory(directory)?;
-    writers(&security.owner, security.acl.as_deref())
-        .ok_or_else(|| io::Error::other("the access control list is not valid"))
+pub fn entry(path: &Path) -> io::Result<Entry> {
+    let security = crate::sys::security::of_entry(path)?;
+    let kind = path.symlink_metadata()?.file_type();
+    let writers = writers(&security.owner, security.acl.as_deref(), kind.is_file())
+        .ok_or_else(|| io::Error::other("the access control list is not valid"))?;
+    let mut entry = Entry { writers, target: None };
+    if kind.is_symlink() {
+        let target = path.parent().unwrap_or(path).join(path.read_link()?);
+        entry.target = Some(std::path::absolute(target)?);
+    }
+    Ok(entry)
 }
 
-/// Why a file must not decide what this process does: another account than the process's, SYSTEM and
-/// Administrators may change or replace it. `None` if no other account may.
-///
-/// # Errors
-/// There is no file.
+/// Why a file must not decide what this process does, and how to fix it: another account than the
+/// process's, SYSTEM and Administrators may change or replace it. `NotFound` if there is no file.
 #[cfg(windows)]
-pub fn distrust(file: &Path) -> io::Result<Option<String>> {
+pub fn distrust(file: &Path) -> io::Result<Option<(String, String)>> {
+    // The rights of the folders do not matter then.
+    if matches!(file.try_exists(), Ok(false)) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
     let own = crate::sys::security::own_account().ok().and_then(|own| sid(&own));
-    distrust_of(file, own.as_ref(), |path| {
-        // The target of a link is not checked, and who owns the link may change it.
-        if std::fs::symlink_metadata(path)?.is_symlink() {
-            return Err(io::Error::other("it is a link"));
-        }
-        directory_writers(path)
-    })
+    distrust_of(&std::path::absolute(file)?, own.as_ref(), entry)
 }
 
-/// The same, where `writers` returns who may change a file or folder, and `own` is the account of the
-/// process.
-#[cfg(any(windows, test))]
-fn distrust_of(
+/// The same for an absolute path without `..` and an account `own`, where `entry` returns what is at a
+/// path. Checks the folders above the file, the links on the way to it, and what they lead to.
+/// `NotFound` if only the file does not exist, and its folder is trusted.
+pub fn distrust_of(
     file: &Path,
     own: Option<&Sid>,
-    writers: impl Fn(&Path) -> io::Result<Vec<Writer>>,
-) -> io::Result<Option<String>> {
-    for (level, path) in file.ancestors().enumerate() {
-        let shown = path.display().to_string();
-        let mut found = match writers(path) {
-            Ok(found) => found,
-            Err(error) if level == 0 && error.kind() == io::ErrorKind::NotFound => {
-                return Err(error);
-            }
-            Err(error) => {
-                return Ok(Some(format!("cannot find out who may change `{shown}`: {error}")));
-            }
-        };
-        // Above its folder, new files replace nothing.
-        let is_near = level < 2;
-        found.retain(|writer| {
-            Some(&writer.account) != own
-                && (is_near || writer.rights.iter().any(|right| *right != CREATE_FILES))
-        });
-        if !found.is_empty() {
-            let who: Vec<String> = found.iter().map(|writer| writer.account.to_string()).collect();
-            let fix = if is_near {
-                format!("run {}", restriction(&shown, level > 0, &found))
-            } else {
-                // Its other contents may need these rights.
-                "move the file to a folder that only administrators may change".to_owned()
+    entry: impl Fn(&Path) -> io::Result<Entry>,
+) -> io::Result<Option<(String, String)>> {
+    let mut path = file.to_owned();
+    // Windows follows at most 63 links ("Reparse Points", Microsoft Learn).
+    'links: for _ in 0..64 {
+        let ancestors: Vec<&Path> = path.ancestors().collect();
+        // From the root, because a link decides where everything below it is.
+        for (level, &ancestor) in ancestors.iter().enumerate().rev() {
+            let found = match entry(ancestor) {
+                Err(error) if level > 0 || error.kind() != io::ErrorKind::NotFound => {
+                    let what = format!("cannot find out who may change `{}`", ancestor.display());
+                    return Err(io::Error::other(format!("{what}: {error}")));
+                }
+                found => found?,
             };
-            return Ok(Some(format!("{} may change `{shown}`; {fix}", who.join(", "))));
+            if let Some(distrust) = distrust_of_entry(ancestor, level, own, &found) {
+                return Ok(Some(distrust));
+            }
+            if let Some(mut target) = found.target {
+                target.extend(ancestors[..level].iter().rev().filter_map(|path| path.file_name()));
+                path = target;
+                continue 'links;
+            }
         }
+        return Ok(None);
     }
-    Ok(None)
+    Err(io::Error::other(format!("`{}` leads through too many links", file.display())))
+}
+
+/// The reason and the fix, if a file this many levels below an entry must not be trusted.
+fn distrust_of_entry(
+    path: &Path,
+    level: usize,
+    own: Option<&Sid>,
+    entry: &Entry,
+) -> Option<(String, String)> {
+    let is_near = level < 2 || entry.target.is_some();
+    let mut writers = entry.writers.clone();
+    // Above its folder, new files replace nothing, except a link.
+    writers.retain(|writer| {
+        Some(&writer.account) != own
+            && (is_near || writer.rights.iter().any(|right| *right != CREATE_FILES))
+    });
+    let who: Vec<String> = writers.iter().map(|writer| writer.account.to_string()).collect();
+    let path = path.display().to_string();
+    let fix = if level < 2 && entry.target.is_none() {
+        format!("run {}", restriction(&path, level > 0, &writers))
+    } else {
+        // `icacls` follows links, and other contents of a folder may need these rights.
+        "move the file to a folder that only administrators may change".to_owned()
+    };
+    (!who.is_empty()).then(|| (format!("{} may change `{path}`", who.join(", ")), fix))
 }
 
 #[cfg(test)]

@@ -98,12 +98,15 @@ impl Environment for RecordedReads {
     fn trust(&self, path: &Path) -> Trust {
         let trust = match win32::directory_access::distrust(path) {
             Ok(None) => return Trust::Trusted,
-            Ok(Some(reason)) => {
-                self.has_distrusted.set(true);
-                Trust::Distrusted(format!("{reason}, or name the file with --config"))
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Trust::Absent,
+            Ok(Some((reason, fix))) => {
+                Trust::Distrusted(format!("{reason}; {fix}, or name the file with --config"))
             }
-            Err(_not_found) => Trust::Absent,
+            Err(error) => Trust::Distrusted(format!("{error}; name the file with --config")),
         };
+        if matches!(trust, Trust::Distrusted(_)) {
+            self.has_distrusted.set(true);
+        }
         // Watched as well: it may be created or trusted later.
         self.files.borrow_mut().push(ConfigFile { path: path.to_owned(), is_readable: false });
         trust

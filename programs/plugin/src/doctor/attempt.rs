@@ -8,19 +8,21 @@ mod events;
 mod kubelet;
 mod socket;
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
 use config::Config;
 use devices::HostSnapshot;
+use futures_util::FutureExt as _;
 use node::cli::Failure;
 use tokio::sync::watch;
 
 use crate::doctor::finding::{Finding, Status, Subject, count};
 use crate::doctor::report::Report;
 use crate::doctor::request::{Request, Step};
-use crate::doctor::stop::Stop;
+use crate::doctor::stop::{PANICKED, Stop};
 use crate::doctor::{collect, evaluate};
 
 /// Looks at a node and tries it. When `interrupt` completes, the step that runs cleans up and ends,
@@ -81,7 +83,8 @@ impl Attempt<'_> {
                 continue;
             }
             let stop = Stop::new(&self.interrupted, Duration::from_secs(seconds));
-            let found = self.run_step(step, &stop).await;
+            let ended = AssertUnwindSafe(self.run_step(step, &stop)).catch_unwind().await;
+            let found = ended.unwrap_or_else(|_panic| Err(anyhow!(PANICKED)));
             findings.extend(found.unwrap_or_else(|error| vec![subject.error(&error)]));
         }
         Report {

@@ -4,10 +4,13 @@ use std::io;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use tokio::process::Command;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
+
+pub(crate) const PANICKED: &str = "the check panicked; standard error contains the message";
 
 /// Why a step ended before it had a result.
 #[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,13 +63,12 @@ impl Stop {
     }
 
     /// Runs work that blocks on a thread. The thread is left behind if the step must end
-    /// before; it ends with the process.
+    /// before; it ends with the process. Work that panics is an error.
     pub(crate) async fn or_on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Reason> {
-        let ended = self.or(spawn_blocking(work)).await?;
-        Ok(ended.expect("the work does not panic"))
+    ) -> anyhow::Result<T> {
+        self.or(spawn_blocking(work)).await?.context(PANICKED)
     }
 
     /// Runs a program to its end, or ends it when the step must end.
@@ -92,7 +94,9 @@ mod tests {
         assert_eq!(stop.or(never).await, Err(Reason::TimedOut(limit)));
         let long = Stop::new(&interrupted, Duration::from_secs(600));
         assert_eq!(long.or(async { 7 }).await, Ok(7));
-        assert_eq!(long.or_on_thread(|| 8).await, Ok(8));
+        assert_eq!(long.or_on_thread(|| 8).await.unwrap(), 8);
+        let panicked = long.or_on_thread(|| panic!("a driver returned nonsense")).await;
+        assert_eq!(panicked.unwrap_err().to_string(), PANICKED);
         assert!(!long.is_interrupted());
         interrupt.send_replace(true);
         assert_eq!(long.or(async { 7 }).await, Err(Reason::Interrupted));

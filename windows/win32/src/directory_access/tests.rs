@@ -46,7 +46,7 @@ fn acl(entries: &[Vec<u8>]) -> Vec<u8> {
 
 /// The accounts and rights of a directory of the administrators, one per line.
 fn found(entries: &[Vec<u8>]) -> Vec<String> {
-    let writers = writers(&sid_bytes(ADMINISTRATORS), Some(&acl(entries))).unwrap();
+    let writers = writers(&sid_bytes(ADMINISTRATORS), Some(&acl(entries)), false).unwrap();
     writers.iter().map(|w| format!("{}: {}", w.account, w.rights.join(", "))).collect()
 }
 
@@ -92,6 +92,22 @@ fn each_right_that_matters_is_named_once() {
     assert_eq!(found(&[allow(READ, EVERYBODY), allow(0x2000_0000, EVERYBODY)]), [""; 0]);
 }
 
+/// The right 4 appends to a file and creates folders in a folder; 0x100 changes attributes, which can
+/// turn only a folder into a link. 0x10 changes extended attributes, which does neither.
+#[test]
+fn the_rights_that_matter_for_a_file_differ_from_those_for_a_folder() {
+    for (right, may_change_file, may_change_folder) in
+        [(0x2, true, true), (0x4, true, false), (0x10, false, false), (0x100, false, true)]
+    {
+        let list = acl(&[allow(right, USERS)]);
+        let may_change = |is_file| {
+            !writers(&sid_bytes(ADMINISTRATORS), Some(&list), is_file).unwrap().is_empty()
+        };
+        let found = (may_change(true), may_change(false));
+        assert_eq!(found, (may_change_file, may_change_folder), "{right:#x}");
+    }
+}
+
 #[test]
 fn entries_for_files_only_do_not_count() {
     let inherited = entry(ACCESS_ALLOWED_ACE_TYPE, 0x3 | INHERIT_ONLY_ACE, FULL, USERS);
@@ -124,7 +140,7 @@ fn a_condition_is_ignored_and_other_kinds_grant_nothing() {
 
 #[test]
 fn without_a_list_everyone_may_do_everything() {
-    let writers = writers(&sid_bytes(SYSTEM), None).unwrap();
+    let writers = writers(&sid_bytes(SYSTEM), None, false).unwrap();
     assert_eq!((writers.len(), writers[0].rights.len()), (1, 4));
     assert_eq!(writers[0].account.as_str(), EVERYONE);
 }
@@ -132,7 +148,7 @@ fn without_a_list_everyone_may_do_everything() {
 #[test]
 fn an_owner_may_change_the_rights() {
     let list = acl(&[allow(MODIFY, ALICE)]);
-    let writers = writers(&sid_bytes(ALICE), Some(&list)).unwrap();
+    let writers = writers(&sid_bytes(ALICE), Some(&list), false).unwrap();
     let rights = vec![CHANGE_RIGHTS, "create files", "delete it"];
     let account = Sid("S-1-5-21-1-2-3-1001".to_owned());
     assert_eq!(writers, [Writer { account, rights, is_owner: true }]);
@@ -143,64 +159,157 @@ fn a_list_that_is_cut_is_an_error() {
     let owner = sid_bytes(SYSTEM);
     let list = acl(&[allow(FULL, SYSTEM), allow(MODIFY, USERS)]);
     for end in 0..list.len() {
-        assert_eq!(writers(&owner, Some(&list[..end])), None, "{end}");
+        assert_eq!(writers(&owner, Some(&list[..end]), false), None, "{end}");
     }
     let endless = acl(&[entry(ACCESS_ALLOWED_ACE_TYPE, 0, FULL, USERS), vec![2, 0, 0, 0]]);
-    assert_eq!(writers(&owner, Some(&endless)), None);
-    assert_eq!(writers(&[1], None), None);
+    assert_eq!(writers(&owner, Some(&endless), false), None);
+    assert_eq!(writers(&[1], None, false), None);
 }
 
 proptest! {
     #[test]
     fn any_bytes_end(owner: Vec<u8>, list: Vec<u8>) {
-        let _ = writers(&owner, Some(&list));
-        let _ = writers(&sid_bytes(SYSTEM), Some(&list));
+        let _ = writers(&owner, Some(&list), true);
+        let _ = writers(&sid_bytes(SYSTEM), Some(&list), false);
+    }
+}
+
+/// Files, folders and links of a host, on which everything else belongs to the administrators.
+struct Disk(Vec<(&'static str, Entry)>);
+
+impl Disk {
+    fn distrust(&self, file: &str, own: &[u32]) -> io::Result<Option<(String, String)>> {
+        let own = sid(&sid_bytes(own));
+        distrust_of(Path::new(file), own.as_ref(), |path| {
+            let known = self.0.iter().find(|(known, _)| Path::new(known) == path);
+            match known {
+                None if path.ends_with("missing") => Err(io::ErrorKind::NotFound.into()),
+                known => Ok(known.map(|(_, entry)| entry.clone()).unwrap_or_default()),
+            }
+        })
+    }
+
+    /// Who may change what, for a process of SYSTEM, with the separators of Unix.
+    fn reason(&self, file: &str) -> Option<String> {
+        let distrust = self.distrust(file, SYSTEM).unwrap();
+        distrust.map(|(reason, _)| reason.replace('\\', "/"))
+    }
+}
+
+/// An entry with this owner, which this account may use in this way.
+fn owned(owner: &[u32], mask: u32, account: &[u32]) -> Entry {
+    let list = acl(&[allow(FULL, ADMINISTRATORS), allow(mask, account)]);
+    let writers = writers(&sid_bytes(owner), Some(&list), false).unwrap();
+    Entry { writers, target: None }
+}
+
+fn link(target: &str, entry: Entry) -> Entry {
+    Entry { target: Some(target.into()), ..entry }
+}
+
+const FILE: &str = "/etc/plugin/wddm.yaml";
+
+#[test]
+fn a_file_is_trusted_only_if_nobody_else_may_change_or_replace_it() {
+    let reason = |path, entry: &Entry| Disk(vec![(path, entry.clone())]).reason(FILE);
+    let users_may = |path: &str| Some(format!("Users (S-1-5-32-545) may change `{path}`"));
+    assert_eq!(Disk(vec![]).reason(FILE), None);
+    for path in [FILE, "/etc/plugin", "/etc", "/"] {
+        assert_eq!(reason(path, &owned(ADMINISTRATORS, MODIFY, USERS)), users_may(path));
+        let theirs = owned(ALICE, READ, USERS);
+        let alice = format!("S-1-5-21-1-2-3-1001 may change `{path}`");
+        assert_eq!(reason(path, &theirs), Some(alice));
+        let of_process = Disk(vec![(path, theirs)]).distrust(FILE, ALICE).unwrap();
+        assert_eq!(of_process, None, "the account of the process");
+    }
+    // What Windows Server gives Users in each folder below the root of the system drive.
+    let creating = owned(ADMINISTRATORS, 0x6, USERS);
+    assert_eq!(reason("/etc/plugin", &creating), users_may("/etc/plugin"));
+    assert_eq!(reason("/etc", &creating), None, "nothing there can be replaced");
+}
+
+#[test]
+fn only_the_rights_of_the_file_and_its_folder_can_be_restricted() {
+    for (path, start) in [
+        (FILE, "run `icacls \"/etc/plugin/wddm.yaml\" /inheritance:r /grant:r \"*S-1-5-18:F\""),
+        (
+            "/etc/plugin",
+            "run `icacls \"/etc/plugin\" /inheritance:r /grant:r \"*S-1-5-18:(OI)(CI)F\"",
+        ),
+        ("/etc", "move the file"),
+    ] {
+        let disk = Disk(vec![(path, owned(ADMINISTRATORS, MODIFY, USERS))]);
+        let (_, fix) = disk.distrust(FILE, SYSTEM).unwrap().unwrap();
+        assert!(fix.starts_with(start), "{fix}");
     }
 }
 
 #[test]
-fn a_file_is_trusted_only_if_nobody_else_may_change_or_replace_it() {
-    let (admin, users, alice) =
-        (allow(FULL, ADMINISTRATORS), allow(MODIFY, USERS), sid_bytes(ALICE));
-    // What Windows Server gives Users in each folder below the root of the system drive.
-    let create = entry(ACCESS_ALLOWED_ACE_TYPE, 0x2, 0x6, USERS);
-    let by = |owner: &[u8], entries: &[&Vec<u8>]| {
-        let entries: Vec<Vec<u8>> = entries.iter().map(|entry| (*entry).clone()).collect();
-        writers(owner, Some(&acl(&entries)))
+fn a_missing_file_is_not_found_and_a_missing_folder_is_unknown() {
+    let disk = Disk(vec![("/theirs", owned(ALICE, READ, USERS))]);
+    let error = |file| disk.distrust(file, SYSTEM).unwrap_err();
+    assert_eq!(error("/etc/missing").kind(), io::ErrorKind::NotFound);
+    let unknown = error("/etc/missing/wddm.yaml").to_string();
+    assert!(unknown.starts_with("cannot find out who may change `/etc/missing`"), "{unknown}");
+    let folder = Some("S-1-5-21-1-2-3-1001 may change `/theirs`".to_owned());
+    assert_eq!(disk.reason("/theirs/missing"), folder, "whoever creates it decides what it has");
+}
+
+/// As the kubelet writes a volume: each key is a link, and so is the folder that it leads to.
+#[test]
+fn the_links_of_a_mounted_config_map_are_followed() {
+    let volume = |entries: &[(&'static str, Entry)]| {
+        let links = [
+            (FILE, link("/etc/plugin/..data/wddm.yaml", Entry::default())),
+            ("/etc/plugin/..data", link("/etc/plugin/..2026", Entry::default())),
+        ];
+        // What comes first counts.
+        Disk([entries, &links].concat())
     };
-    let administrators = sid_bytes(ADMINISTRATORS);
-    let reason = |of_file, of_folder, of_parent, own: &[u32]| {
-        let own = sid(&sid_bytes(own));
-        let found = distrust_of(Path::new("/etc/plugin/wddm.yaml"), own.as_ref(), |path| {
-            let found: &Option<Vec<Writer>> = match path.to_str() {
-                Some("/etc/plugin/wddm.yaml") => of_file,
-                Some("/etc/plugin") => of_folder,
-                Some("/etc") => of_parent,
-                _ => return Ok(Vec::new()),
-            };
-            found.clone().ok_or_else(|| io::ErrorKind::NotFound.into())
-        });
-        match found {
-            Ok(text) => text.map(|text| text.split(';').next().unwrap_or_default().to_owned()),
-            Err(error) => Some(error.kind().to_string()),
-        }
-    };
-    let safe = by(&administrators, &[&admin]);
-    let everything = by(&administrators, &[&admin, &allow(FULL, USERS)]);
-    let (listed, theirs) = (by(&administrators, &[&users]), by(&alice, &[&admin]));
-    let creating = by(&administrators, &[&admin, &create]);
-    assert_eq!(reason(&safe, &safe, &safe, SYSTEM), None);
-    assert_eq!(reason(&safe, &safe, &creating, SYSTEM), None, "nothing there can be replaced");
-    let users_may = |path: &str| Some(format!("Users (S-1-5-32-545) may change `{path}`"));
-    assert_eq!(reason(&listed, &safe, &safe, SYSTEM), users_may("/etc/plugin/wddm.yaml"));
-    assert_eq!(reason(&safe, &creating, &safe, SYSTEM), users_may("/etc/plugin"));
-    assert_eq!(reason(&safe, &safe, &everything, SYSTEM), users_may("/etc"));
-    let owner = Some("S-1-5-21-1-2-3-1001 may change `/etc`".to_owned());
-    assert_eq!(reason(&safe, &safe, &theirs, SYSTEM), owner);
-    assert_eq!(reason(&theirs, &theirs, &theirs, ALICE), None, "the account of the process");
-    let missing = None;
-    let not_found = Some(io::ErrorKind::NotFound.to_string());
-    assert_eq!(reason(&missing, &listed, &listed, SYSTEM), not_found);
-    let unknown = reason(&safe, &safe, &missing, SYSTEM).unwrap();
-    assert!(unknown.starts_with("cannot find out who may change `/etc`"), "{unknown}");
+    assert_eq!(volume(&[]).reason(FILE), None);
+    let theirs = owned(ADMINISTRATORS, MODIFY, USERS);
+    for (path, target) in [
+        (FILE, Some("/etc/plugin/..data/wddm.yaml")),
+        ("/etc/plugin/..data", Some("/etc/plugin/..2026")),
+        ("/etc/plugin/..2026", None),
+        ("/etc/plugin/..2026/wddm.yaml", None),
+    ] {
+        let entry = Entry { target: target.map(PathBuf::from), ..theirs.clone() };
+        let reason = format!("Users (S-1-5-32-545) may change `{path}`");
+        assert_eq!(volume(&[(path, entry)]).reason(FILE), Some(reason));
+    }
+}
+
+/// The folder of the link and the folder of its target both count, and so does who may let a link
+/// far above the file lead elsewhere.
+#[test]
+fn what_is_above_a_target_and_a_link_is_checked() {
+    let creating = owned(ADMINISTRATORS, 0x2, USERS);
+    let theirs = owned(ALICE, READ, USERS);
+    let to_data = |entry| link("/data/configuration", entry);
+    let reason = |entries| Disk(entries).reason("/opt/etc/plugin/wddm.yaml");
+    let safe = || ("/opt/etc", to_data(Entry::default()));
+    assert_eq!(reason(vec![safe()]), None);
+    assert_eq!(reason(vec![safe(), ("/data", creating.clone())]), None);
+    for (path, entry) in [
+        ("/data", theirs),
+        ("/data/configuration/plugin", creating.clone()),
+        ("/opt/etc", to_data(creating)),
+    ] {
+        let found = reason(vec![(path, entry), safe()]).unwrap();
+        assert!(found.ends_with(&format!(" may change `{path}`")), "{found}");
+    }
+}
+
+#[test]
+fn links_that_lead_to_themselves_end() {
+    let disk = Disk(vec![
+        ("/a", link("/b", Entry::default())),
+        ("/b", link("/a", Entry::default())),
+        ("/k", link("/k/k", Entry::default())),
+    ]);
+    for file in ["/a", "/k"] {
+        let error = disk.distrust(file, SYSTEM).unwrap_err().to_string();
+        assert_eq!(error, format!("`{file}` leads through too many links"));
+    }
 }

@@ -10,8 +10,9 @@ use std::ptr;
 use devices::Luid;
 use windows::Wdk::Graphics::Direct3D::{
     D3DDDI_QUERYREGISTRY_DRIVERSTOREPATH, D3DDDI_QUERYREGISTRY_INFO,
-    D3DDDI_QUERYREGISTRY_STATUS_SUCCESS, D3DKMT_CLOSEADAPTER, D3DKMT_OPENADAPTERFROMLUID,
-    D3DKMT_QUERYADAPTERINFO, KMTQAITYPE_QUERYREGISTRY, KMTQUERYADAPTERINFOTYPE,
+    D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW, D3DDDI_QUERYREGISTRY_STATUS_SUCCESS,
+    D3DKMT_CLOSEADAPTER, D3DKMT_OPENADAPTERFROMLUID, D3DKMT_QUERYADAPTERINFO,
+    KMTQAITYPE_QUERYREGISTRY, KMTQUERYADAPTERINFOTYPE,
 };
 use windows::Win32::Foundation::{LUID, NTSTATUS};
 
@@ -21,9 +22,6 @@ use crate::text;
 type OpenAdapterFromLuid = unsafe extern "system" fn(*mut D3DKMT_OPENADAPTERFROMLUID) -> NTSTATUS;
 type QueryAdapterInfo = unsafe extern "system" fn(*mut D3DKMT_QUERYADAPTERINFO) -> NTSTATUS;
 type CloseAdapter = unsafe extern "system" fn(*const D3DKMT_CLOSEADAPTER) -> NTSTATUS;
-
-/// The buffer size for the folder, in bytes: no path of Windows is longer.
-const PATH_BYTES: usize = 64 * 1024;
 
 /// The functions that return the driver store folder for a LUID.
 #[derive(Clone, Copy, Debug)]
@@ -123,9 +121,22 @@ impl AdapterHandle<'_> {
         check(unsafe { (self.kernel.query)(&raw mut request) })
     }
 
+    /// Asks for the length of the folder first, as other programs do.
     fn driver_store(&self) -> io::Result<String> {
+        let (mut info, mut bytes) = self.query_driver_store(0)?;
+        if info.Status == D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW {
+            (info, bytes) = self.query_driver_store(info.OutputValueSize)?;
+        }
+        match info.Status {
+            D3DDDI_QUERYREGISTRY_STATUS_SUCCESS => Ok(text::single_for_display(&bytes)),
+            other => Err(io::Error::other(format!("query status {}", other.0))),
+        }
+    }
+
+    /// Queries the driver store folder with space for this many bytes.
+    fn query_driver_store(&self, length: u32) -> io::Result<(D3DDDI_QUERYREGISTRY_INFO, Vec<u8>)> {
         const OUTPUT: usize = offset_of!(D3DDDI_QUERYREGISTRY_INFO, Anonymous);
-        let size = size_of::<D3DDDI_QUERYREGISTRY_INFO>() + PATH_BYTES;
+        let size = size_of::<D3DDDI_QUERYREGISTRY_INFO>() + length as usize;
         // Units of eight bytes, because the structure contains a 64-bit number.
         let mut buffer = vec![0_u64; size.div_ceil(8)];
         let info = buffer.as_mut_ptr().cast::<D3DDDI_QUERYREGISTRY_INFO>();
@@ -135,14 +146,9 @@ impl AdapterHandle<'_> {
         // SAFETY: the buffer has `size` bytes, and the query takes such a structure.
         unsafe { self.query_bytes(KMTQAITYPE_QUERYREGISTRY, info.cast(), size) }?;
         // SAFETY: the structure is still valid, because it contains only numbers.
-        let status = unsafe { (*info).Status };
-        match status {
-            D3DDDI_QUERYREGISTRY_STATUS_SUCCESS => {
-                let bytes: Vec<u8> = buffer.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-                Ok(text::single_for_display(&bytes[OUTPUT..]))
-            }
-            other => Err(io::Error::other(format!("query status {}", other.0))),
-        }
+        let answer = unsafe { info.read() };
+        let bytes: Vec<u8> = buffer.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        Ok((answer, bytes[OUTPUT..].to_vec()))
     }
 }
 
@@ -162,9 +168,7 @@ pub(super) fn check(status: NTSTATUS) -> io::Result<()> {
 mod tests {
     use std::cell::Cell;
 
-    use windows::Wdk::Graphics::Direct3D::{
-        D3DDDI_QUERYREGISTRY_STATUS_BUFFER_OVERFLOW, D3DDDI_QUERYREGISTRY_STATUS_FAIL,
-    };
+    use windows::Wdk::Graphics::Direct3D::D3DDDI_QUERYREGISTRY_STATUS_FAIL;
 
     use super::*;
 
@@ -252,15 +256,16 @@ mod tests {
         folder
     }
 
+    /// The first query has no space for text, as the public programs that ran on Windows.
     #[test]
-    fn a_long_folder_needs_no_second_query() {
+    fn the_length_is_queried_before_the_folder() {
         let kernel = GraphicsKernel { open, query, close };
         FOLDER.set(r"\SystemRoot\System32\DriverStore\FileRepository\nv.inf_amd64_1");
         assert_eq!(folder(&kernel).unwrap(), FOLDER.get());
-        assert_eq!(QUERIES.get(), 1);
-        FOLDER.set(String::leak(r"C:\ä".repeat(2000)));
-        assert_eq!(folder(&kernel).unwrap(), FOLDER.get());
         assert_eq!(QUERIES.get(), 2);
+        FOLDER.set(String::leak(r"C:\ä".repeat(40_000)));
+        assert_eq!(folder(&kernel).unwrap(), FOLDER.get());
+        assert_eq!(QUERIES.get(), 4);
     }
 
     #[test]

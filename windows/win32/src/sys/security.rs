@@ -1,17 +1,22 @@
-//! Reads the owner and the access control list of a directory.
+//! Reads the owner and the access control list of a file, a directory or a link.
 #![allow(unsafe_code, reason = "calls advapi32.dll")]
 
+use std::fs::OpenOptions;
 use std::io;
+use std::os::windows::fs::OpenOptionsExt;
+use std::os::windows::io::AsRawHandle;
 use std::path::Path;
 use std::ptr;
 
 use windows::Win32::Foundation::{ERROR_SUCCESS, HANDLE, HLOCAL, LocalFree};
-use windows::Win32::Security::Authorization::{GetNamedSecurityInfoW, SE_FILE_OBJECT};
+use windows::Win32::Security::Authorization::{GetSecurityInfo, SE_FILE_OBJECT};
 use windows::Win32::Security::{
     ACL, DACL_SECURITY_INFORMATION, GetLengthSid, GetTokenInformation, OWNER_SECURITY_INFORMATION,
     PSECURITY_DESCRIPTOR, PSID, TOKEN_USER, TokenUser,
 };
-use windows::core::HSTRING;
+use windows::Win32::Storage::FileSystem::{
+    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL,
+};
 
 /// The owner and the access control list of an object, as bytes.
 pub(crate) struct Security {
@@ -30,28 +35,34 @@ impl Drop for Descriptor {
     }
 }
 
-/// The security of a directory or a file.
-pub(crate) fn of_directory(path: &Path) -> io::Result<Security> {
+/// The security of what is at `path`. No link is followed, and no socket, which is a reparse point
+/// that cannot be followed.
+pub(crate) fn of_entry(path: &Path) -> io::Result<Security> {
+    let file = OpenOptions::new()
+        .access_mode(READ_CONTROL.0)
+        .custom_flags((FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_BACKUP_SEMANTICS).0)
+        .open(path)?;
     let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
     let (mut owner, mut acl) = (PSID::default(), ptr::null_mut::<ACL>());
-    // SAFETY: every pointer refers to a writable variable.
+    // SAFETY: `file` keeps the handle open during the call, and every pointer refers to a writable
+    // variable.
     let result = unsafe {
-        GetNamedSecurityInfoW(
-            &HSTRING::from(path),
+        GetSecurityInfo(
+            HANDLE(file.as_raw_handle()),
             SE_FILE_OBJECT,
             OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION,
             Some(&raw mut owner),
             None,
             Some(&raw mut acl),
             None,
-            &raw mut descriptor.0,
+            Some(&raw mut descriptor.0),
         )
     };
     if result != ERROR_SUCCESS {
         return Err(io::Error::from_raw_os_error(result.0.cast_signed()));
     }
     if owner.is_invalid() {
-        return Err(io::Error::other("the directory has no owner"));
+        return Err(io::Error::other("it has no owner"));
     }
     // SAFETY: Windows set `owner` to a valid SID in the descriptor, which is still there.
     let owner = unsafe { bytes_of(owner) };
@@ -108,10 +119,10 @@ mod tests {
     #[test]
     fn a_folder_has_an_owner_and_a_missing_one_is_not_found() {
         let folder = tempfile::tempdir().unwrap();
-        let security = of_directory(folder.path()).unwrap();
+        let security = of_entry(folder.path()).unwrap();
         assert_eq!(security.owner[0], 1, "the revision of every SID");
         assert!(security.acl.is_some());
-        let missing = of_directory(&folder.path().join("missing")).err().unwrap();
+        let missing = of_entry(&folder.path().join("missing")).err().unwrap();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound, "{missing}");
     }
 }

@@ -197,4 +197,17 @@ mod tests {
         assert_eq!(others(&path).unwrap(), [""; 0], "everybody reads, nobody else writes");
         assert!(others(&folder.path().join("missing")).is_err());
     }
+
+    #[cfg(windows)]
+    #[tokio::test]
+    async fn the_access_list_of_a_socket_is_read_back() {
+        if uds::skips_test() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        listener.restricted().unwrap();
+        assert_eq!(others(&path).unwrap(), [""; 0]);
+    }
 }

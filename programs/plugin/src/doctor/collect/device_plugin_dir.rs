@@ -29,7 +29,8 @@ pub(super) fn inspect(path: &Path) -> Result<[Finding; 2], Failure> {
 fn directory(path: &Path) -> Finding {
     let shown = path.display().to_string();
     match std::fs::read_dir(path) {
-        Ok(_) => access(&shown, directory_writers(path)),
+        // Where a link leads: the directory may be on another drive.
+        Ok(_) => access(&shown, path.canonicalize().and_then(|path| directory_writers(&path))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Subject::KUBELET_DIRECTORY.failed(
             format!("{shown} does not exist"),
             format!(
@@ -164,7 +165,7 @@ mod tests {
 
         // A user of the host owns the directory, which has no access control list.
         let user = [1, 2, 0, 0, 0, 0, 0, 5, 21, 0, 0, 0, 7, 0, 0, 0];
-        let open = with(Ok(writers(&user, None).unwrap()));
+        let open = with(Ok(writers(&user, None, false).unwrap()));
         assert_eq!(open.status, Status::Warning);
         assert_eq!(
             open.what,

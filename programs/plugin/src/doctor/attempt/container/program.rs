@@ -1,8 +1,6 @@
 //! The program that runs in the container.
 
 use std::io;
-#[cfg(windows)]
-use std::path::Path;
 use std::path::PathBuf;
 
 use devices::LAUNCHER_FILES;
@@ -93,30 +91,19 @@ fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
     Ok(folder)
 }
 
-/// A temporary folder that only administrators may change.
+/// A temporary folder that everybody may read and only administrators may change.
 pub(in super::super) fn folder() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
     #[cfg(windows)]
-    share(folder.path())?;
+    uds::access_rights::share_programs(folder.path())?;
     Ok(folder)
 }
 
-/// Where the folder is: not in the folder for temporary files of SYSTEM, which the account of a
-/// container may not read.
+/// Where the folder is: ordinary users may write to `ProgramData`, and the account of a container may not
+/// read SYSTEM's folder for temporary files.
 fn parent() -> PathBuf {
-    let program_data = if cfg!(windows) { std::env::var_os("ProgramData") } else { None };
-    program_data.map_or_else(std::env::temp_dir, PathBuf::from)
-}
-
-/// Lets everybody read and run what is copied to the folder, and only administrators change it.
-/// Until then everybody could create files in it.
-#[cfg(windows)]
-fn share(folder: &Path) -> io::Result<()> {
-    uds::access_rights::share_programs(folder)?;
-    match std::fs::read_dir(folder)?.next() {
-        None => Ok(()),
-        Some(_) => Err(io::Error::other("another account created a file in the folder")),
-    }
+    let program_files = if cfg!(windows) { std::env::var_os("ProgramFiles") } else { None };
+    program_files.map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
 #[cfg(test)]
@@ -134,7 +121,6 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&copied).unwrap(), "program");
         #[cfg(windows)]
         {
-            assert!(parent().ends_with("ProgramData"), "{}", parent().display());
             // Wine stores no owner.
             for path in [folder.path(), &copied] {
                 let writers = win32::directory_access::directory_writers(path).unwrap();
