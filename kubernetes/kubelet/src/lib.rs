@@ -34,7 +34,7 @@ pub use resource::{PreferredRequest, Resource};
 pub use status::OutdatedContainer;
 pub use supervisor::{RunError, Served, run, serve};
 pub use tonic::{Code, Status};
-pub use transport::{Identity, Listener, Transport, UnixSockets};
+pub use transport::{Identity, Listener, Lock, Transport, UnixSockets};
 pub use v1beta1::{
     CdiDevice, ContainerAllocateResponse as ContainerResponse, DevicePluginOptions, DeviceSpec,
     Mount,

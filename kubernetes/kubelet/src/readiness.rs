@@ -28,6 +28,8 @@ pub struct StatusNotes {
     /// The containers whose device has changed since it was allocated to them; `None` while they are
     /// not known.
     pub outdated: Option<Vec<OutdatedContainer>>,
+    /// The UID of the pod of this process, for probes that must ask only this process. May be empty.
+    pub pod_uid: String,
 }
 
 impl Readiness {
@@ -97,6 +99,7 @@ mod tests {
                 rejected_configuration: Some("config.yaml:1: unknown key".to_owned()),
                 notices: vec!["a notice".to_owned()],
                 outdated: Some(vec![OutdatedContainer::default()]),
+                pod_uid: String::new(),
             },
         };
         assert!(readiness(None).is_ready());

@@ -73,6 +73,8 @@ const MISSING_DIRECTORY: &str = "start kubelet, which creates its device plugin 
 /// Why a resource needs another socket: the label of a metric.
 type Reason = &'static str;
 
+/// Another daemon took the lock after its file had been removed.
+const LOCK_LOST: Reason = "lock_lost";
 /// The resource has no socket yet.
 const STARTUP: Reason = "startup";
 /// The socket was deleted or replaced.
@@ -109,6 +111,8 @@ struct RegisteredResource<T: Transport> {
     socket: Option<Socket<T>>,
     /// The servers of the socket and of earlier ones whose connections have not ended yet.
     servers: JoinSet<()>,
+    /// Remove the sockets that other processes left behind.
+    sweeps: JoinSet<()>,
     /// The kubelet that was sent the last `Register` call, until its socket disappears.
     kubelet: Option<Identity>,
     /// Whether the kubelet has registered the socket, or is asked to.
@@ -153,6 +157,7 @@ impl<T: Transport> RegisteredResource<T> {
             lock: None,
             socket: None,
             servers: JoinSet::new(),
+            sweeps: JoinSet::new(),
             kubelet: None,
             is_linked: false,
             retry_at: now,
@@ -180,7 +185,7 @@ impl<T: Transport> RegisteredResource<T> {
         self.socket = None;
         self.set_phase(Phase::Starting, None);
         while let Some(ended) = self.servers.join_next().await {
-            check_server(ended);
+            check_task(ended);
         }
         sleep(DISCONNECT_DELAY).await;
     }
@@ -424,9 +429,10 @@ impl<T: Transport> RegisteredResource<T> {
         let check = now + interval - since_check;
         tokio::select! {
             Some(ended) = self.servers.join_next() => {
-                check_server(ended);
+                check_task(ended);
                 self.retry_at = self.retry_at.max(Instant::now() + DISCONNECT_DELAY);
             }
+            Some(ended) = self.sweeps.join_next() => check_task(ended),
             () = sleep_until(due.fold(check, Instant::min)) => {}
         }
     }
@@ -472,7 +478,7 @@ async fn reached(stream: &mut watch::Receiver<KubeletStream>, state: KubeletStre
     let _ = stream.wait_for(|now| *now >= state).await;
 }
 
-/// A panic in a server ends its resource.
-fn check_server(ended: Result<(), JoinError>) {
+/// A panic in a server or a sweep ends its resource.
+fn check_task(ended: Result<(), JoinError>) {
     ended.unwrap_or_else(|error| resume_unwind(error.into_panic()));
 }

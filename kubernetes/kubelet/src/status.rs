@@ -44,6 +44,7 @@ impl StatusReport {
             notices: notes.notices,
             outdated_known: notes.outdated.is_some(),
             outdated: notes.outdated.unwrap_or_default(),
+            pod_uid: notes.pod_uid,
         }
     }
 }

@@ -4,10 +4,13 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::future::Future;
 use std::io;
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 pub use uds::Identity;
+use uds::restrict_to_owner;
 
 /// A host whose sockets have paths.
 pub trait Transport: Clone + Send + Sync + 'static {
@@ -16,7 +19,7 @@ pub trait Transport: Clone + Send + Sync + 'static {
     /// A socket that accepts connections.
     type Listener: Listener<Stream = Self::Stream>;
     /// A lock that this process has. Dropping it frees the lock, and so does the end of the process.
-    type Lock: Send + 'static;
+    type Lock: Lock;
 
     /// Creates a socket that only the kubelet's user can connect to, and listens on it. If this
     /// fails, it leaves no file behind.
@@ -56,8 +59,8 @@ pub trait Transport: Clone + Send + Sync + 'static {
     /// Takes the lock `name` of a device plugin directory.
     ///
     /// # Errors
-    /// `WouldBlock` if another process has the lock, with a text that names it, and any other error
-    /// of the operating system.
+    /// `WouldBlock` if another process has the lock, with a text that names it, `NotFound` if the
+    /// directory does not exist, and any other error of the operating system.
     fn lock(&self, directory: &Path, name: &str) -> io::Result<Self::Lock>;
 }
 
@@ -73,9 +76,15 @@ pub trait Listener: Send + 'static {
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
+/// A lock that this process has taken.
+pub trait Lock: Send + 'static {
+    /// Whether the lock still keeps other processes out. It does not if its file was removed.
+    fn is_held(&self) -> bool;
+}
+
 /// The folder of the lock files. Containers share the device plugin directory, and a kubelet that
 /// starts empties it of files (1.26) or sockets, and of no folder (`CleanupPluginDirectory`,
-/// `pkg/kubelet/cm/devicemanager/manager.go`).
+/// `pkg/kubelet/cm/devicemanager/manager.go`). Whoever may read a file can lock it.
 const LOCKS: &str = "locks";
 
 /// What to do if the access control list of a socket cannot be set.
@@ -120,12 +129,22 @@ impl Transport for UnixSockets {
         let folder = directory.join(LOCKS);
         match fs::create_dir(&folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
+            _ => restrict_to_owner(&folder)?,
         }
         let path = folder.join(name.replace(['/', '\\', ':'], "_") + ".lock");
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
+        let mut options = OpenOptions::new();
+        #[cfg(windows)]
+        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, SHARE_READ_AND_WRITE);
+        let file = match options.write(true).create(true).truncate(false).open(&path) {
+            // Windows refuses this while the file is being deleted.
+            Err(error) if cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, error));
+            }
+            opened => opened?,
+        };
+        restrict_to_owner(&path)?;
         match file.try_lock() {
-            Ok(()) if path.exists() => Ok(LockedFile { path, file: Some(file) }),
+            Ok(()) if is_in_place(&file, &path) => Ok(LockedFile { path, file: Some(file) }),
             // The process that had the lock may have removed the file after it was opened here.
             Ok(()) | Err(TryLockError::WouldBlock) => {
                 let text = format!("another process has the lock `{}`", path.display());
@@ -136,6 +155,25 @@ impl Transport for UnixSockets {
     }
 }
 
+/// Without sharing the deletion: nobody can remove or rename an open lock on Windows, nor its folder.
+#[cfg(windows)]
+const SHARE_READ_AND_WRITE: u32 = 0x1 | 0x2;
+
+#[cfg(windows)]
+fn is_in_place(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// Whether the path leads to the open file, as far as this can be found out.
+#[cfg(unix)]
+fn is_in_place(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(file), Ok(found)) => (file.dev(), file.ino()) == (found.dev(), found.ino()),
+        (_, Err(error)) => error.kind() != io::ErrorKind::NotFound,
+        (Err(_), _) => true,
+    }
+}
+
 /// A locked file, which is removed when it is dropped.
 #[derive(Debug)]
 pub struct LockedFile {
@@ -143,13 +181,23 @@ pub struct LockedFile {
     file: Option<File>,
 }
 
+impl Lock for LockedFile {
+    fn is_held(&self) -> bool {
+        self.file.as_ref().is_none_or(|file| is_in_place(file, &self.path))
+    }
+}
+
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Ignored: a file and a folder that stay harm nobody. The folder may have other locks.
-        let _ = fs::remove_file(&self.path);
-        // On Windows, the folder contains the file until then.
-        self.file = None;
-        let _ = self.path.parent().map(fs::remove_dir);
+        if cfg!(windows) {
+            // It cannot be removed before, nor after another daemon opened it.
+            self.file = None;
+        }
+        if self.is_held() {
+            // Ignored: a file and a folder that stay harm nobody. The folder may have other locks.
+            let _ = fs::remove_file(&self.path);
+            let _ = self.path.parent().map(fs::remove_dir);
+        }
     }
 }
 
@@ -176,9 +224,73 @@ mod tests {
         let other = take("example.com/npu").unwrap();
         drop(first);
         let second = take("example.com/gpu").unwrap();
+        assert!(second.is_held() && other.is_held());
         drop((second, other));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
         let missing = UnixSockets.lock(Path::new("missing"), "gpu").unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_removed_is_not_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = UnixSockets.lock(folder.path(), "gpu").unwrap();
+        let removed = fs::remove_dir_all(folder.path().join(LOCKS));
+        if cfg!(windows) {
+            assert!(removed.is_err() && first.is_held());
+            return;
+        }
+        assert!(removed.is_ok() && !first.is_held());
+        let second = UnixSockets.lock(folder.path(), "gpu").unwrap();
+        assert!(!first.is_held() && second.is_held());
+        drop(first);
+        assert!(second.is_held());
+        UnixSockets.lock(folder.path(), "gpu").unwrap_err();
+    }
+
+    /// Whoever may read a file can lock it.
+    #[cfg(unix)]
+    #[test]
+    fn locks_are_only_for_the_user_of_the_process() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let directory = tempfile::tempdir().unwrap();
+        let folder = directory.path().join(LOCKS);
+        let file = folder.join("gpu.lock");
+        // As earlier versions left it.
+        fs::create_dir(&folder).unwrap();
+        fs::write(&file, "").unwrap();
+        for (path, mode) in [(&folder, 0o755), (&file, 0o644)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let _lock = UnixSockets.lock(directory.path(), "gpu").unwrap();
+        for (path, mode) in [(&folder, 0o700), (&file, 0o600)] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, mode);
+        }
+        for path in [&file, &folder] {
+            if chown(path, Some(12345), None).is_err() {
+                eprintln!("skipped: only root can give a file to another account");
+                return;
+            }
+            let error = UnixSockets.lock(directory.path(), "gpu").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::Other);
+            let text = format!("`{}` belongs to another account", path.display());
+            assert!(error.to_string().starts_with(&text), "{error}");
+            chown(path, Some(0), None).unwrap();
+        }
+    }
+
+    /// Windows refuses to open a file that is being deleted in the same way as a read-only one.
+    #[cfg(windows)]
+    #[test]
+    fn a_lock_that_cannot_be_opened_is_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join(LOCKS)).unwrap();
+        let file = directory.path().join(LOCKS).join("gpu.lock");
+        fs::write(&file, "").unwrap();
+        let mut permissions = fs::metadata(&file).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&file, permissions).unwrap();
+        let error = UnixSockets.lock(directory.path(), "gpu").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
     }
 }

@@ -22,6 +22,7 @@ use crate::device_holders::{AskHolders, DeviceHolders};
 use crate::launcher::NodeLauncher;
 use crate::outdated_drivers::OutdatedDrivers;
 use crate::published_devices::PublishedDevices;
+use crate::status::pod_uid;
 use node::daemon::adapter_reader::{self, Activity, Read, Reads};
 use node::daemon::change_log::{self, RepeatedText};
 use node::daemon::config_reload::{ConfigChange, ConfigReload};
@@ -361,6 +362,7 @@ impl NodeDevices {
             rejected_configuration: self.configuration.last_error(),
             notices: self.launcher.problem.iter().cloned().collect(),
             outdated: self.outdated.containers.clone().map(Vec::from_iter),
+            pod_uid: pod_uid(),
         };
         self.served.send_if_modified(|served| {
             let changed = served.notes != notes;

@@ -25,7 +25,8 @@ use node::daemon::event_loop;
 #[command(
     after_help = "Exits with 0 if a daemon responds and the kubelet received all its device \
                   lists, otherwise with 1. With --live, a daemon must only respond: one that \
-                  waits for the kubelet or for Windows needs no restart."
+                  waits for the kubelet or for Windows needs no restart. If POD_UID is set, only \
+                  a daemon with the same POD_UID counts."
 )]
 pub(crate) struct StatusArguments {
     /// Exit with 0 if a daemon responds, ready or not, for a liveness probe
@@ -50,13 +51,24 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<ExitCode, Failure> {
     };
     let sockets = sockets(&directory, &models)?;
     let answers = event_loop::build()?.block_on(query_all(&UnixSockets, &sockets));
-    let report = Report::of(sockets.iter().map(PathBuf::as_path).zip(answers));
+    let mut answers: Vec<_> = sockets.iter().map(PathBuf::as_path).zip(answers).collect();
+    let pod = pod_uid();
+    if !pod.is_empty() {
+        answers.retain(|(_, answer)| answer.as_ref().map_or(true, |status| status.pod_uid == pod));
+    }
+    let report = Report::of(answers);
     match arguments.output {
-        OutputFormat::Text => node::cli::print(&text(&report, &directory))?,
+        OutputFormat::Text => node::cli::print(&text(&report, &directory, &pod))?,
         OutputFormat::Json => node::cli::print_json(&report)?,
     }
     let succeeds = if arguments.live { report.live } else { report.ready };
     Ok(if succeeds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The UID of the pod of this process, or nothing. The daemon and its probes have it in common; in a
+/// `HostProcess` container, they have little else that another pod on the node has not.
+pub(crate) fn pod_uid() -> String {
+    std::env::var("POD_UID").unwrap_or_default()
 }
 
 /// The sockets of daemons that advertise one of `models`.
@@ -173,10 +185,11 @@ impl Report {
     }
 }
 
-fn text(report: &Report, directory: &Path) -> String {
+fn text(report: &Report, directory: &Path, pod: &str) -> String {
     let mut text = lines(report);
     if report.resources.is_empty() && report.busy_sockets.is_empty() {
-        text.insert_str(0, &format!("no daemon responds in {}\n", directory.display()));
+        let of_pod = if pod.is_empty() { "" } else { " of this pod" };
+        text.insert_str(0, &format!("no daemon{of_pod} responds in {}\n", directory.display()));
     }
     text
 }
@@ -259,7 +272,7 @@ mod tests {
         let report = Report::of([(Path::new("/x/wddm-1.sock"), Ok(status))]);
         assert!(!report.ready && !report.resources[0].ready);
         assert_eq!(
-            text(&report, Path::new("/x")),
+            text(&report, Path::new("/x"), ""),
             "example.com/gpu: the kubelet received an empty device list; the first discovery has \
              not completed\n"
         );
@@ -270,11 +283,11 @@ mod tests {
         let directory = Path::new("/x");
         let absent = Report::of([]);
         assert!(!absent.live);
-        assert_eq!(text(&absent, directory), "no daemon responds in /x\n");
+        assert_eq!(text(&absent, directory, ""), "no daemon responds in /x\n");
         let busy = Report::of([(Path::new("/x/wddm-1.sock"), Err(StatusError::Busy))]);
         assert!(!busy.ready && !busy.live);
         assert_eq!(
-            text(&busy, directory),
+            text(&busy, directory, ""),
             "busy: the daemon at /x/wddm-1.sock did not answer within 1.5 s\n"
         );
     }
@@ -292,7 +305,7 @@ mod tests {
             ]);
             assert_eq!((report.ready, report.resources[0].ready), (ready, ready), "{phase:?}");
             assert_ne!(report.resources[0].state, "waiting for another daemon", "{phase:?}");
-            let text = text(&report, Path::new("/x"));
+            let text = text(&report, Path::new("/x"), "");
             let line = "waiting: the daemon at /x/wddm-2.sock waits until another one has ended\n";
             assert!(text.ends_with(line), "{text}");
         }
@@ -314,7 +327,7 @@ mod tests {
         let report = Report::of([answer(), answer()]);
         assert!(report.ready);
         assert_eq!(
-            text(&report, Path::new("/x")),
+            text(&report, Path::new("/x"), ""),
             "example.com/gpu: the kubelet received the device list\n\
              configuration rejected, the previous one is active: config.yaml:1: unknown key `x`\n\
              container x of pod default/render uses driver 1.0.0.1 of PCI\\nA, which was replaced \

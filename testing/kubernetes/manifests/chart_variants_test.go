@@ -190,7 +190,7 @@ var variants = []struct {
 			template := found.daemonSets[0].Spec.Template
 			mustEqual(t, "scraped port", template.Annotations["prometheus.io/port"], "1")
 			variables := template.Spec.Containers[0].Env
-			if len(variables) != 1 || variables[0].Value != "x" {
+			if len(variables) != 2 || variables[1].Value != "x" {
 				t.Errorf("the variables are %v", variables)
 			}
 		},

@@ -112,6 +112,7 @@ func containerFaults(container corev1.Container) []string {
 	}
 	if probe := container.LivenessProbe; probe != nil && probe.Exec != nil {
 		must(slices.Contains(probe.Exec.Command, "--live"), "the livenessProbe restarts a plugin that waits")
+		must(slices.ContainsFunc(container.Env, isPodUID), "another plugin on the node answers the probes")
 	}
 	// containerd runs the command of a HostProcess container by `cmd /c`, which gives these
 	// characters a meaning of its own. It removes quotes only if the command begins with one, which it
@@ -122,6 +123,12 @@ func containerFaults(container corev1.Container) []string {
 		must(!strings.ContainsAny(rest, "&%^|<>\""), "cmd does not pass on the argument %q unchanged", word)
 	}
 	return found
+}
+
+// isPodUID reports whether a variable is the one by which probes find the plugin of their pod.
+func isPodUID(variable corev1.EnvVar) bool {
+	source := variable.ValueFrom
+	return variable.Name == "POD_UID" && source != nil && source.FieldRef != nil && source.FieldRef.FieldPath == "metadata.uid"
 }
 
 // words are the words of all commands of a container.
@@ -149,6 +156,7 @@ func TestUnsafePodsAreFound(t *testing.T) {
 		{"            memory: 256Mi", "            example.com/x: 1", "resources.limits"},
 		{"serve, --driver", "'serve&echo', --driver", "cmd does not pass on"},
 		{"status, --live, ", "status, ", "restarts a plugin that waits"},
+		{"metadata.uid", "metadata.name", "another plugin on the node"},
 		{"      maxSurge: 0", "      maxSurge: 1", "two plugins"},
 	} {
 		t.Run(change.fault, func(t *testing.T) {

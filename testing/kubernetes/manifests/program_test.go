@@ -217,8 +217,9 @@ func (c *container) unusedConfiguration() []string {
 	c.t.Helper()
 	var expected []string
 	for _, variable := range c.variables {
-		// The name of the node is a label of metrics, not configuration.
-		if !strings.HasSuffix(variable, "_CONFIG_FILE") && variable != "NODE_NAME" {
+		// The name of the node is a label of metrics and the UID of the pod is for its probes, not
+		// configuration.
+		if !strings.HasSuffix(variable, "_CONFIG_FILE") && variable != "NODE_NAME" && variable != "POD_UID" {
 			expected = append(expected, "variable "+variable)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // Tests run there.
 const Repository = "../../.."
 
-// Find returns the path of one of the workspace's programs. A variable such as
-// DIRECTX_DEVICE_PLUGIN names the file; without it, the debug build is used.
+// Find returns the path of one of the workspace's programs or examples. A variable such as
+// DIRECTX_DEVICE_PLUGIN or EXAMPLES_MINIMAL names the file; without it, the debug build is used.
 func Find(name string) (string, error) {
 	if path := os.Getenv(variable(name)); path != "" {
 		return exec.LookPath(path)
@@ -54,5 +54,5 @@ func target() string {
 }
 
 func variable(name string) string {
-	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	return strings.ToUpper(strings.NewReplacer("-", "_", "/", "_").Replace(name))
 }

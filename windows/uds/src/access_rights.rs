@@ -10,16 +10,18 @@ use std::path::Path;
 
 use windows::Win32::Foundation::{HANDLE, HLOCAL, LocalFree};
 use windows::Win32::Security::Authorization::{
-    ConvertStringSecurityDescriptorToSecurityDescriptorW, SDDL_REVISION_1,
+    ConvertStringSecurityDescriptorToSecurityDescriptorW, GetSecurityInfo, SDDL_REVISION_1,
+    SE_FILE_OBJECT,
 };
 use windows::Win32::Security::{
-    DACL_SECURITY_INFORMATION, OBJECT_SECURITY_INFORMATION, OWNER_SECURITY_INFORMATION,
-    PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, SetKernelObjectSecurity,
+    CheckTokenMembership, DACL_SECURITY_INFORMATION, IsWellKnownSid, OBJECT_SECURITY_INFORMATION,
+    OWNER_SECURITY_INFORMATION, PROTECTED_DACL_SECURITY_INFORMATION, PSECURITY_DESCRIPTOR, PSID,
+    SetKernelObjectSecurity, WinLocalSystemSid,
 };
 use windows::Win32::Storage::FileSystem::{
-    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, WRITE_DAC, WRITE_OWNER,
+    FILE_FLAG_BACKUP_SEMANTICS, FILE_FLAG_OPEN_REPARSE_POINT, READ_CONTROL, WRITE_DAC, WRITE_OWNER,
 };
-use windows::core::{PCWSTR, w};
+use windows::core::{BOOL, PCWSTR, w};
 
 /// Full access for SYSTEM, Administrators and the owner of the file. The owner is the account of
 /// this process, or Administrators for one of them, so this is the mode 0600 of Unix.
@@ -32,11 +34,25 @@ const PROGRAMS: PCWSTR =
     w!("O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FRFX;;;WD)(A;OICI;FRFX;;;S-1-15-2-1)\
      (A;OICI;FRFX;;;S-1-15-2-2)");
 
-/// Gives a file to its owner and to the administrators, and to nobody else.
+/// Gives a file or a folder to its owner and to the administrators, and to nobody else.
 ///
 /// # Errors
-/// The path does not exist, or this account may not change its access rights.
+/// Neither SYSTEM nor an account of this process owns it, or any error of the operating system.
 pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
+    let file = open(path, READ_CONTROL.0)?;
+    let mut descriptor = Descriptor(PSECURITY_DESCRIPTOR::default());
+    let (mut owner, mut is_member) = (PSID::default(), BOOL::default());
+    let (handle, found) = (HANDLE(file.as_raw_handle()), Some(&raw mut owner));
+    let (part, all) = (OWNER_SECURITY_INFORMATION, Some(&raw mut descriptor.0));
+    // SAFETY: `file` keeps the handle open during the call, which writes only to the two variables.
+    unsafe { GetSecurityInfo(handle, SE_FILE_OBJECT, part, found, None, None, None, all) }.ok()?;
+    // SAFETY: `descriptor` contains the owner, and the result is writable.
+    unsafe { CheckTokenMembership(None, owner, &raw mut is_member) }?;
+    // SAFETY: `descriptor` contains the owner.
+    let is_system = unsafe { IsWellKnownSid(owner, WinLocalSystemSid) };
+    if !is_member.as_bool() && !is_system.as_bool() {
+        return Err(crate::owned_by_another(path));
+    }
     set(path, OWNER_ONLY, DACL_SECURITY_INFORMATION)
 }
 

@@ -38,6 +38,7 @@ use std::path::Path;
 
 use crate::bound_file::{directory_of, may_lack_directory};
 pub use crate::identity::Identity;
+pub use crate::sys::restrict_to_owner;
 
 /// The maximum length of a socket path, in bytes of UTF-8 or of the Unix path: the size of
 /// `sun_path` without the terminating NUL, 108 − 1 on Linux and Windows (`unix(7)`; `afunix.h`).
@@ -143,6 +144,10 @@ pub type UnixStream = sys::Stream;
 /// error of the operating system.
 pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
     sys::connect(check_path(path.as_ref())?).await
+}
+
+fn owned_by_another(path: &Path) -> io::Error {
+    io::Error::other(format!("`{}` belongs to another account; remove it", path.display()))
 }
 
 /// Rejects paths for which the operating system returns a less helpful error, and the empty path,

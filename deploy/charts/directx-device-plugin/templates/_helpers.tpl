@@ -143,11 +143,13 @@ configuration or nothing. */}}
 {{- $names = append $names .name }}
 {{- end }}
 env:
-{{- if not (has "NODE_NAME" $names) }}
-- name: NODE_NAME
+{{- range $name, $field := dict "NODE_NAME" "spec.nodeName" "POD_UID" "metadata.uid" }}
+{{- if not (has $name $names) }}
+- name: {{ $name }}
   valueFrom:
     fieldRef:
-      fieldPath: spec.nodeName
+      fieldPath: {{ $field }}
+{{- end }}
 {{- end }}
 {{- range $name, $value := .more }}
 {{- if not (has $name $names) }}

@@ -19,6 +19,9 @@ pub struct StatusReport {
     /// Whether these containers are known. Earlier versions do not know them.
     #[prost(bool, tag = "6")]
     pub outdated_known: bool,
+    /// The UID of the pod of the process. Empty if the process does not know it.
+    #[prost(string, tag = "7")]
+    pub pod_uid: ::prost::alloc::string::String,
 }
 /// One resource of a report.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{KUBELET_REPLACED, Reason, RegisteredResource, SOCKET_LOST};
+use super::{KUBELET_REPLACED, LOCK_LOST, Reason, RegisteredResource, SOCKET_LOST};
 use crate::KUBELET_SOCKET;
 use crate::node::Node;
 use crate::resource::Resource;
 use crate::socket_names::has_prefix;
 use crate::status::Phase;
-use crate::transport::{Identity, Transport};
+use crate::transport::{Identity, Lock, Transport};
 
 /// How long to wait after another daemon freed the lock of the resource before registering. The
 /// kubelet handles the end of the other daemon's stream under the name of the resource, whatever is
@@ -31,6 +31,10 @@ impl<T: Transport> RegisteredResource<T> {
         let found = self.find_kubelet();
         self.check_lock();
         self.publish();
+        // A stream that is still open would end the registration of the other daemon later.
+        if self.is_linked && self.state.phase == Phase::WaitingForOtherDaemon {
+            return Err(LOCK_LOST);
+        }
         let is_known = |found| self.kubelet.is_some_and(|known| known.is_same_file(found));
         if self.is_linked && found.as_ref().is_some_and(|found| !is_known(found)) {
             return Err(KUBELET_REPLACED);
@@ -72,27 +76,31 @@ impl<T: Transport> RegisteredResource<T> {
         None
     }
 
-    /// Takes the lock, if this daemon does not have it.
+    /// Takes the lock, if this daemon does not have it or no longer has it.
     fn check_lock(&mut self) {
-        if self.lock.is_some() {
+        if self.lock.as_ref().is_some_and(Lock::is_held) {
             return;
         }
         let (resource, now) = (self.resource.name(), Instant::now());
+        if self.lock.take().is_some() {
+            tracing::warn!(resource, "the lock was removed; taking it again");
+        }
         match self.node.transport.lock(&self.node.directory, resource) {
             Ok(lock) => {
                 self.lock = Some(lock);
-                tokio::spawn(remove_stale_sockets(self.node.clone(), self.resource.clone()));
                 if self.state.phase == Phase::WaitingForOtherDaemon {
                     tracing::info!(resource, "the other daemon no longer serves the resource");
                     self.registers_from = now + HANDOVER_DELAY;
                     self.set_phase(Phase::WaitingForKubelet, None);
                 }
+                self.sweep();
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 let holder = error.to_string();
                 if self.state.phase != Phase::WaitingForOtherDaemon {
                     let hint = "run only one daemon for a resource";
                     tracing::warn!(resource, holder, hint, "waiting for another daemon");
+                    self.sweep();
                 }
                 self.set_phase(Phase::WaitingForOtherDaemon, Some(holder));
             }
@@ -103,13 +111,20 @@ impl<T: Transport> RegisteredResource<T> {
                 if self.log_limiter.should_log(&text, now) {
                     tracing::warn!(resource, %error, "cannot lock the resource");
                 }
-                self.wait_for_kubelet(Some(text));
+                // A stream is served further, although the lock was lost.
+                if !self.is_linked {
+                    self.wait_for_kubelet(Some(text));
+                }
             }
         }
     }
+
+    fn sweep(&mut self) {
+        self.sweeps.spawn(remove_stale_sockets(self.node.clone(), self.resource.clone()));
+    }
 }
 
-/// Removes the sockets that processes left behind which were killed.
+/// Removes the sockets that processes left behind which were killed while they served or waited.
 async fn remove_stale_sockets<T: Transport>(node: Arc<Node<T>>, resource: Arc<dyn Resource>) {
     for path in node.other_files() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Identity, Listener, Transport, UnixSockets};
+use crate::{Identity, Listener, Lock, Transport, UnixSockets};
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
 
@@ -42,7 +42,7 @@ pub struct InMemory(Arc<Mutex<Files>>);
 struct Files {
     directories: BTreeSet<PathBuf>,
     sockets: BTreeMap<PathBuf, Socket>,
-    locks: BTreeSet<PathBuf>,
+    locks: BTreeMap<PathBuf, Arc<()>>,
     created: u64,
     bind_error: Option<io::ErrorKind>,
     inspection: Inspection,
@@ -78,6 +78,7 @@ impl InMemory {
         let mut files = self.files();
         files.directories.retain(|directory| !directory.starts_with(path));
         files.sockets.retain(|socket, _| !socket.starts_with(path));
+        files.locks.retain(|lock, _| !lock.starts_with(path));
     }
 
     /// From now on, every bind fails with this error (for example for a full disk or a read-only
@@ -157,14 +158,16 @@ impl Transport for InMemory {
     }
 
     fn lock(&self, directory: &Path, name: &str) -> io::Result<InMemoryLock> {
-        let (mut files, path) = (self.files(), directory.join(name));
+        let (mut files, path) = (self.files(), directory.join("locks").join(name));
         if !files.directories.contains(directory) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if !files.locks.insert(path.clone()) {
+        if files.locks.contains_key(&path) {
             return Err(io::Error::new(io::ErrorKind::WouldBlock, "another plugin has the lock"));
         }
-        Ok(InMemoryLock(self.clone(), path))
+        let lock = InMemoryLock(self.clone(), path, Arc::default());
+        files.locks.insert(lock.1.clone(), lock.2.clone());
+        Ok(lock)
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -179,11 +182,19 @@ impl Transport for InMemory {
 
 /// A lock that another plugin on the host cannot take.
 #[derive(Debug)]
-pub struct InMemoryLock(InMemory, PathBuf);
+pub struct InMemoryLock(InMemory, PathBuf, Arc<()>);
+
+impl Lock for InMemoryLock {
+    fn is_held(&self) -> bool {
+        self.0.files().locks.get(&self.1).is_some_and(|lock| Arc::ptr_eq(lock, &self.2))
+    }
+}
 
 impl Drop for InMemoryLock {
     fn drop(&mut self) {
-        self.0.files().locks.remove(&self.1);
+        if self.is_held() {
+            self.0.files().locks.remove(&self.1);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Several plugins with the same resource on one node.
 
+use std::path::Path;
 use std::time::Duration;
 
 use kubelet::status::{Phase, query_all};
@@ -105,7 +106,7 @@ async fn waiting_daemons_survive_a_restart_of_the_kubelet() {
 async fn removes_only_stale_sockets() {
     let mut node = Node::new();
     node.add(GPU, "gpu", 2);
-    let path = |name: &str| std::path::Path::new(DIRECTORY).join(name);
+    let path = |name: &str| Path::new(DIRECTORY).join(name);
     drop(node.host.bind(&path("gpu-1.sock")).unwrap());
     drop(node.host.bind(&path("gpu-x.sock")).unwrap());
     drop(node.host.bind(&path("other-1.sock")).unwrap());
@@ -119,6 +120,48 @@ async fn removes_only_stale_sockets() {
     // The name of the plugin's own socket contains the time.
     left.retain(|socket| socket.file_name().unwrap().len() < "gpu-1000000000000.sock".len());
     assert_eq!(left, [path("gpu-2.sock"), path("gpu-x.sock"), path("other-1.sock")]);
+}
+
+/// A daemon that waited and was killed leaves its socket behind too.
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_waits_removes_stale_sockets() {
+    let (node, _kubelet) = start();
+    let first = node.run();
+    first.wait_until_ready().await;
+    let stale = Path::new(DIRECTORY).join("gpu-1.sock");
+    drop(node.host.bind(&stale).unwrap());
+    let second = node.run();
+    within(NOTICED, &second, waits).await;
+    sleep(Duration::from_millis(100)).await;
+    assert!(!sockets(&node.host).contains(&stale));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_was_removed_is_taken_again() {
+    let (node, kubelet) = start();
+    let first = node.run();
+    first.wait_until_ready().await;
+    node.host.remove_directory(&Path::new(DIRECTORY).join("locks"));
+    sleep(NOTICED).await;
+    let second = node.run();
+    within(NOTICED, &second, waits).await;
+    sleep(NOTICED).await;
+    assert!(first.readiness.borrow().is_ready() && waits(&second.readiness.borrow()));
+    assert_eq!(kubelet.registrations(GPU), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_daemon_that_lost_its_lock_to_another_one_gives_way() {
+    let (node, kubelet) = start();
+    let first = node.run();
+    first.wait_until_ready().await;
+    node.host.remove_directory(&Path::new(DIRECTORY).join("locks"));
+    let taken = node.host.lock(Path::new(DIRECTORY), GPU).unwrap();
+    within(NOTICED, &first, waits).await;
+    timeout(NOTICED, kubelet.wait_for(|resources| resources[0].allocatable == 0)).await.unwrap();
+    drop(taken);
+    within(NOTICED, &first, Readiness::is_ready).await;
+    assert_eq!(kubelet.registrations(GPU), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ pub(crate) fn program() -> Command {
             command.env_remove(name);
         }
     }
-    command.env_remove("PLUGIN_SOCK_DIR").stdin(Stdio::null());
+    command.env_remove("PLUGIN_SOCK_DIR").env_remove("POD_UID").stdin(Stdio::null());
     command
 }
 

@@ -16,7 +16,12 @@ struct Daemon(Child);
 
 impl Daemon {
     fn start(directory: &Path, flags: &[&str]) -> Daemon {
+        Daemon::start_in_pod("", directory, flags)
+    }
+
+    fn start_in_pod(uid: &str, directory: &Path, flags: &[&str]) -> Daemon {
         let mut command = program();
+        command.env("POD_UID", uid);
         command.args(["serve", "--driver-model", "wddm", "--device-plugin-dir"]).arg(directory);
         command.arg("--inventory").arg(recorded("aws-t4-two.yaml")).args(flags);
         Daemon(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
@@ -89,4 +94,44 @@ async fn status_reports_which_lock_a_daemon_waits_for() {
     assert_eq!(resource["state"], "waiting for another daemon", "{report}");
     let error = resource["lastError"].as_str().unwrap();
     assert!(error.starts_with("another process has the lock `"), "{report}");
+}
+
+/// The exit codes of the readiness and the liveness probe of a pod.
+#[cfg(unix)]
+fn probes(uid: &str, directory: &Path) -> [Option<i32>; 2] {
+    [&[][..], &["--live"]].map(|flags| {
+        let mut command = program();
+        command.env("POD_UID", uid).arg("status").args(flags);
+        command.arg("--device-plugin-dir").arg(directory).output().unwrap().status.code()
+    })
+}
+
+/// Otherwise a kubelet never restarts a daemon that hangs and has the lock.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_probe_in_a_pod_asks_only_the_daemon_of_this_pod() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path();
+    let _kubelet = KubeletDouble::start(UnixSockets, directory, Options::default()).unwrap();
+    let holder = Daemon::start_in_pod("a", directory, &[]);
+    until(directory, "one daemon", is_ready).await;
+    let _waiting = Daemon::start_in_pod("b", directory, &[]);
+    until(directory, "a waiting daemon", |report| waiting(report) == 1).await;
+    let ask = async |uid: &'static str| {
+        let directory = directory.to_owned();
+        tokio::task::spawn_blocking(move || probes(uid, &directory)).await.unwrap()
+    };
+    assert_eq!(ask("a").await, [Some(0), Some(0)]);
+    assert_eq!(ask("b").await, [Some(1), Some(0)]);
+    assert_eq!(ask("c").await, [Some(1), Some(1)]);
+
+    let process = holder.0.id().to_string();
+    let stopped = std::process::Command::new("kill").args(["-STOP", &process]).status();
+    assert!(stopped.unwrap().success());
+    assert_eq!(ask("a").await, [Some(1), Some(1)]);
+    assert_eq!(ask("b").await, [Some(1), Some(0)]);
+    // What a kubelet does then.
+    drop(holder);
+    until(directory, "the other daemon", is_ready).await;
+    assert_eq!(ask("b").await, [Some(0), Some(0)]);
 }

@@ -18,11 +18,17 @@ const WITHOUT_SOCKETS: &str = "^TestPluginStopsWithoutAKubelet$/^killed$";
 fn the_kubelets_device_manager_drives_the_program() {
     let host = Host::take();
     let program = kubelet_program(&host.empty_folder("kubelet_suite"));
-    let pattern = if host.has_sockets() { "." } else { WITHOUT_SOCKETS };
     let plugin = windows_path(&windows_build("directx-device-plugin.exe"));
     let mut tests = host.command(program);
     tests.current_dir(kubelet_suite()).env("DIRECTX_DEVICE_PLUGIN", plugin);
-    let result = output(tests.args(["-test.v", "-test.timeout=14m", "-test.run", pattern]));
+    tests.args(["-test.v", "-test.timeout=14m", "-test.run"]);
+    if host.has_sockets() {
+        let example = windows_path(&windows_build("examples/minimal.exe"));
+        tests.arg(".").env("EXAMPLES_MINIMAL", example);
+    } else {
+        tests.arg(WITHOUT_SOCKETS);
+    }
+    let result = output(&mut tests);
     let out = text(&[result.stdout, result.stderr].concat());
     assert!(result.status.success() && out.contains("--- PASS: "), "{out}");
 }

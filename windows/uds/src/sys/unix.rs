@@ -1,13 +1,13 @@
 //! The Unix implementation: tokio's own sockets.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
-use crate::bound_file::remove_on_failure;
+use crate::bound_file::{directory_of, remove_on_failure};
 use crate::identity::Identity;
 
 pub(crate) type Listener = UnixListener;
@@ -30,9 +30,24 @@ pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
     remove_on_failure(path, || {
-        fs::set_permissions(path, fs::Permissions::from_mode(OWNER_ONLY))?;
+        fs::set_permissions(path, Permissions::from_mode(OWNER_ONLY))?;
         Ok((socket.listen(BACKLOG)?, Ok(())))
     })
+}
+
+/// Gives a file or a folder to its owner and to nobody else.
+///
+/// # Errors
+/// Neither root nor the user of this process owns it, or any error of the operating system.
+pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
+    let found = fs::symlink_metadata(path)?;
+    // Only Linux has the former; elsewhere, the user is expected to own the directory.
+    let own = fs::metadata("/proc/self").or_else(|_| fs::metadata(directory_of(path)))?.uid();
+    if found.uid() != 0 && found.uid() != own {
+        return Err(crate::owned_by_another(path));
+    }
+    let mode = if found.is_dir() { 0o700 } else { OWNER_ONLY };
+    fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {

@@ -26,6 +26,7 @@ use tokio::net::TcpStream;
 
 use crate::bound_file::remove_on_failure;
 
+pub use crate::access_rights::restrict_to_owner;
 pub(crate) use file::identity;
 
 pub(crate) type Stream = TcpStream;
@@ -52,7 +53,7 @@ pub(crate) fn is_supported() -> bool {
 pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
     let socket = bind_to(&SockAddr::unix(path)?)?;
     remove_on_failure(path, || {
-        let restricted = crate::access_rights::restrict_to_owner(path);
+        let restricted = restrict_to_owner(path);
         Ok((listen(socket)?, restricted))
     })
 }
