@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin};
+use crate::paths::check_component;
 use crate::plan::ContainerContents;
 use crate::printable::printable;
 use crate::{
@@ -27,13 +28,14 @@ pub const DXG_FOLDERS: [&str; 2] = ["/usr/lib/wsl/lib", "/usr/lib/wsl/drivers"];
 /// The variable with which programs find the libraries, and its value.
 pub const DXG_LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", DXG_FOLDERS[0]);
 
-/// Where a Linux host has the driver store folder `path` of Windows.
+/// Where a Linux host has the driver store folder `path` of Windows, if that is in the repository.
 #[must_use]
 pub fn dxg_driver_folder(path: &str) -> Option<String> {
     const REPOSITORY: &str = r"\filerepository\";
     let start = path.to_ascii_lowercase().find(REPOSITORY)? + REPOSITORY.len();
-    let below = path[start..].trim_end_matches('\\').replace('\\', "/");
-    (!below.is_empty()).then(|| format!("{}/{below}", DXG_FOLDERS[1]))
+    let below = path[start..].trim_end_matches('\\');
+    below.split('\\').try_for_each(check_component).ok()?;
+    Some(format!("{}/{}", DXG_FOLDERS[1], below.replace('\\', "/")))
 }
 
 /// What a container with these devices gets, except for the hints that Windows containers get too.

@@ -179,4 +179,8 @@ fn driver_folders_of_windows_have_a_place_on_linux() {
     for other in ["", r"C:\Windows\FileRepository", r"C:\x\FileRepository\"] {
         assert_eq!(dxg_driver_folder(other), None);
     }
+    for outside in ["..", r"..\..\etc", r"x\..\..\..", r".\x", r"x\\y", r"\x", "a/../../.."] {
+        let path = format!(r"C:\Windows\System32\DriverStore\FileRepository\{outside}");
+        assert_eq!(dxg_driver_folder(&path), None, "{path}");
+    }
 }

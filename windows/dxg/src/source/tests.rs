@@ -164,6 +164,18 @@ fn adapters_are_unreadable_while_the_connection_is_broken() {
 }
 
 #[test]
+fn a_driver_folder_outside_the_repository_is_not_used() {
+    let outside = r"\SystemRoot\System32\DriverStore\FileRepository\..\..\lib\wsl\lib";
+    let ids = [0x8086, 0xA7A0, 0, 0, 4];
+    let mut bed = Bed::new(vec![gpu(5, "Intel", ids, [0, 2, 0], outside)]);
+    let snapshot = bed.snapshot();
+    let files = &snapshot.adapters[0].driver_store.as_ref().unwrap().files;
+    assert_eq!(files, &StoreFiles::Listed(BTreeSet::new()));
+    let text = &snapshot.warnings[0].text;
+    assert!(text.starts_with("the folder `` of the driver store"), "{text}");
+}
+
+#[test]
 fn present_without_adapters_is_an_empty_list() {
     assert_eq!(Bed::new(vec![]).snapshot().adapters, []);
 }
