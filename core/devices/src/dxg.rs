@@ -80,25 +80,32 @@ pub(crate) fn contents(
 
 /// Adds the variables with which each vendor's libraries choose GPUs.
 fn add_hints(envs: &mut BTreeMap<String, String>, devices: &[Arc<Device>]) {
-    let indexes = |vendor| {
-        let of_vendor = devices.iter().filter(|device| device.vendor == vendor && device.display);
-        let indexes = of_vendor.filter_map(|device| device.vendor_index);
-        let indexes: Vec<String> = indexes.map(|index| index.to_string()).collect();
-        Some(indexes.join(",")).filter(|list| !list.is_empty())
-    };
-    let mut add = |name: &str, value: String| _ = envs.insert(name.to_owned(), value);
-    if let Some(indexes) = indexes(Vendor::Intel) {
-        add("ZE_AFFINITY_MASK", indexes);
+    let mut add = |name: &str, value: &str| _ = envs.insert(name.to_owned(), value.to_owned());
+    if let Some(indexes) = indexes(devices, Vendor::Intel) {
+        add("ZE_ENABLE_PCI_ID_DEVICE_ORDER", "1");
+        add("ZE_AFFINITY_MASK", &indexes);
     }
-    if let Some(indexes) = indexes(Vendor::Nvidia) {
-        add("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
-        add("CUDA_VISIBLE_DEVICES", indexes);
+    if let Some(indexes) = indexes(devices, Vendor::Nvidia) {
+        add("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+        add("CUDA_VISIBLE_DEVICES", &indexes);
     }
-    if let Some(indexes) = indexes(Vendor::Amd) {
-        add("HIP_VISIBLE_DEVICES", indexes);
-        add("HSA_ENABLE_DXG_DETECTION", "1".to_owned());
+    if let Some(indexes) = indexes(devices, Vendor::Amd) {
+        add("HIP_VISIBLE_DEVICES", &indexes);
+    }
+    if devices.iter().any(|device| device.vendor == Vendor::Amd && device.display) {
+        add("HSA_ENABLE_DXG_DETECTION", "1");
     }
     if let Some(device) = devices.iter().find(|device| device.display) {
-        add("MESA_D3D12_DEFAULT_ADAPTER_NAME", printable(&device.description).into_owned());
+        add("MESA_D3D12_DEFAULT_ADAPTER_NAME", &printable(&device.description));
     }
+}
+
+/// The positions of a container's GPUs of a vendor. `None` if the container has all of them: libraries
+/// skip GPUs that they do not support, so that a list of all can name the wrong ones.
+fn indexes(devices: &[Arc<Device>], vendor: Vendor) -> Option<String> {
+    let of_vendor = devices.iter().filter(|device| device.vendor == vendor);
+    let known: Vec<_> = of_vendor.filter_map(|device| device.vendor_index).collect();
+    let (_, count) = known.first()?;
+    let indexes: Vec<String> = known.iter().map(|(index, _)| index.to_string()).collect();
+    (indexes.len() != *count).then(|| indexes.join(","))
 }
