@@ -70,14 +70,21 @@ impl<'a> Queries<'a> {
         self.run(query).map_err(|note| self.notes.push(note)).ok()
     }
 
-    /// Whether the adapter answers.
-    pub(crate) fn answers(&mut self) -> Result<(), String> {
-        self.run(&ADAPTER_TYPE).map(|_| ())
+    /// The kind of adapter. A software adapter may answer no other query.
+    pub(crate) fn kind(&mut self) -> Result<KernelReport, String> {
+        let flags = number(&self.run(&ADAPTER_TYPE)?, 0);
+        Ok(KernelReport { flags, ..KernelReport::default() })
     }
 
     /// Reads the adapter. `has_folder` answers whether a folder of this machine exists.
     pub(crate) fn adapter(&mut self, has_folder: &dyn Fn(&str) -> bool) -> Result<Adapter, String> {
-        let adapter = self.report()?.adapter(self.open.luid());
+        let kind = self.kind()?;
+        let software = kind.adapter(self.open.luid());
+        if !software.hardware {
+            return Ok(software);
+        }
+        let report = self.report(kind.flags)?;
+        let adapter = report.adapter(self.open.luid());
         let address = self.run(&ADDRESS)?;
         let pnp = device(adapter.hardware_id, &adapter.driver_description, &address);
         let [libraries, _] = DXG_FOLDERS;
@@ -90,8 +97,7 @@ impl<'a> Queries<'a> {
         Ok(Adapter { pnp: Some(pnp), driver_store, ..adapter })
     }
 
-    fn report(&mut self) -> Result<KernelReport, String> {
-        let flags = number(&self.run(&ADAPTER_TYPE)?, 0);
+    fn report(&mut self, flags: u32) -> Result<KernelReport, String> {
         let ids = self.run(&DEVICE_IDS)?;
         // `D3DKMT_QUERY_DEVICE_IDS`: the index of the physical adapter, then `D3DKMT_DEVICE_IDS`.
         let [vendor, device, subsystem_vendor, subsystem, revision] =

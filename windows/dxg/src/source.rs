@@ -89,9 +89,9 @@ type State = Result<BTreeMap<Luid, AdapterState>, String>;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct AdapterState {
-    answers: Result<(), String>,
-    /// The driver store folder, and whether it exists.
-    folder: Result<(String, bool), String>,
+    is_hardware: Result<bool, String>,
+    /// Whether the driver store folder exists, and its path, if it is reported.
+    folder: Option<(bool, String)>,
 }
 
 impl DxgSource {
@@ -171,14 +171,13 @@ impl Machine {
         let mut state = BTreeMap::new();
         let visited = self.each_adapter(connection, |luid, queries| {
             let before = before.and_then(|before| before.as_ref().ok()?.get(&luid));
-            let folder = match before {
-                Some(AdapterState { answers: Ok(()), folder: Err(error) }) => Err(error.clone()),
-                _ => queries.driver_store_path().map(|path| {
-                    let folder = dxg_driver_folder(&path);
-                    (path, folder.is_some_and(|folder| self.has_folder(&folder)))
-                }),
-            };
-            state.insert(luid, AdapterState { answers: queries.answers(), folder });
+            let is_hardware = queries.kind().map(|kind| kind.adapter(luid).hardware);
+            let is_asked = is_hardware == Ok(true)
+                && before.is_none_or(|b| b.is_hardware.is_err() || b.folder.is_some());
+            let path = is_asked.then(|| queries.driver_store_path().ok()).flatten();
+            let folder = path
+                .map(|path| (dxg_driver_folder(&path).is_some_and(|f| self.has_folder(&f)), path));
+            state.insert(luid, AdapterState { is_hardware, folder });
         });
         visited.map(|()| state).map_err(|error| error_chain(&error))
     }

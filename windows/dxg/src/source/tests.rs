@@ -24,6 +24,12 @@ fn npu() -> FakeAdapter {
     FakeAdapter { is_compute_only: true, ..npu }
 }
 
+/// The Basic Render Driver, which answers only the query for its kind.
+fn software() -> FakeAdapter {
+    let answers = [(15, (1_u32 | 1 << 2).to_le_bytes().to_vec())].into();
+    FakeAdapter { luid: 7, is_compute_only: false, answers }
+}
+
 /// A machine with this driver, whose file system has the folders.
 struct Bed {
     fake: Fake,
@@ -138,6 +144,18 @@ fn missing_folders_are_reported_and_the_device_has_no_driver() {
 }
 
 #[test]
+fn a_driver_folder_outside_the_repository_is_not_used() {
+    let outside = r"\SystemRoot\System32\DriverStore\FileRepository\..\..\lib\wsl\lib";
+    let ids = [0x8086, 0xA7A0, 0, 0, 4];
+    let mut bed = Bed::new(vec![gpu(5, "Intel", ids, [0, 2, 0], outside)]);
+    let snapshot = bed.snapshot();
+    let files = &snapshot.adapters[0].driver_store.as_ref().unwrap().files;
+    assert_eq!(files, &StoreFiles::Listed(BTreeSet::new()));
+    let text = &snapshot.warnings[0].text;
+    assert!(text.starts_with("the folder `` of the driver store"), "{text}");
+}
+
+#[test]
 fn a_host_that_was_never_connected_is_an_error() {
     for code in [libc::EBADF, libc::EOVERFLOW] {
         let mut bed = Bed::new(vec![intel()]);
@@ -145,6 +163,19 @@ fn a_host_that_was_never_connected_is_an_error() {
         let error = bed.source.snapshot().unwrap_err().to_string();
         assert!(error.starts_with("the connection of /dev/dxg to the Windows host"), "{error}");
     }
+}
+
+/// The kernel logs each query that fails.
+#[test]
+fn a_software_adapter_is_not_asked_for_anything_else() {
+    let mut bed = Bed::new(vec![software(), intel()]);
+    let snapshot = bed.snapshot();
+    assert_eq!(snapshot.warnings, []);
+    assert!(!snapshot.is_unsettled());
+    let are_hardware: Vec<bool> = snapshot.adapters.iter().map(|a| a.hardware).collect();
+    assert_eq!(are_hardware, [false, true]);
+    bed.source.machine.state(&bed.source.connection, None).unwrap();
+    assert_eq!(bed.fake.change(|state| state.failed_queries), 0);
 }
 
 /// The kernel connects the process again only after every file was closed.
@@ -161,18 +192,6 @@ fn adapters_are_unreadable_while_the_connection_is_broken() {
     }
     bed.fake.reconnect();
     assert_eq!(bed.snapshot().adapters.len(), 1);
-}
-
-#[test]
-fn a_driver_folder_outside_the_repository_is_not_used() {
-    let outside = r"\SystemRoot\System32\DriverStore\FileRepository\..\..\lib\wsl\lib";
-    let ids = [0x8086, 0xA7A0, 0, 0, 4];
-    let mut bed = Bed::new(vec![gpu(5, "Intel", ids, [0, 2, 0], outside)]);
-    let snapshot = bed.snapshot();
-    let files = &snapshot.adapters[0].driver_store.as_ref().unwrap().files;
-    assert_eq!(files, &StoreFiles::Listed(BTreeSet::new()));
-    let text = &snapshot.warnings[0].text;
-    assert!(text.starts_with("the folder `` of the driver store"), "{text}");
 }
 
 #[test]

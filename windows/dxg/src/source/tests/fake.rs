@@ -37,6 +37,8 @@ pub(crate) struct State {
     /// The open files. After the connection was broken, all of them must be closed.
     files: usize,
     is_stale: bool,
+    /// How many queries failed.
+    pub(crate) failed_queries: usize,
 }
 
 /// The driver.
@@ -145,6 +147,7 @@ impl State {
                 let visible: Vec<_> =
                     self.adapters.iter().filter(|a| !self.is_old || !a.is_compute_only).collect();
                 let Some(answer) = visible.get(index).and_then(|a| a.answers.get(&kind)) else {
+                    self.failed_queries += 1;
                     return Err(libc::EINVAL);
                 };
                 // Only the registry query has a variable size.
