@@ -38,6 +38,11 @@ pub enum OpenError {
     /// The driver does not list the adapters.
     #[error("cannot list the adapters of {DXG_DEVICE}")]
     List(#[source] io::Error),
+    /// The driver has no adapter.
+    #[error(
+        "Windows lends no GPU to this virtual machine; check its driver, `gpuSupport` or GPU partition"
+    )]
+    NoGpu,
     /// The driver has lost its host. The text does not depend on the error, because the next attempts
     /// have others.
     #[error(
@@ -45,16 +50,6 @@ pub enum OpenError {
          WSL2 with `wsl --shutdown`"
     )]
     Disconnected,
-}
-
-impl OpenError {
-    /// The error of a call, unless its number says that the connection is broken.
-    fn of(call: fn(io::Error) -> OpenError) -> impl Fn(io::Error) -> OpenError {
-        move |error| match error.raw_os_error() {
-            Some(libc::EBADF | libc::EOVERFLOW) => OpenError::Disconnected,
-            _ => call(error),
-        }
-    }
 }
 
 /// Opens the device file.
@@ -153,16 +148,25 @@ impl Machine {
         let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
         let device = match connection.take() {
             Some(device) => device,
-            None => (self.open)().map_err(OpenError::of(OpenError::Open))?,
+            None => (self.open)().map_err(|error| self.cause(error, OpenError::Open))?,
         };
         let mut is_stale = false;
-        for adapter in device.adapters().map_err(OpenError::of(OpenError::List))? {
+        for adapter in device.adapters().map_err(|error| self.cause(error, OpenError::List))? {
             let mut queries = Queries::of(&adapter);
             visit(adapter.luid(), &mut queries);
             is_stale |= queries.is_stale;
         }
         *connection = Some(device).filter(|_| !is_stale);
         Ok(())
+    }
+
+    /// The error of a call, unless its number says that there is no connection.
+    fn cause(&self, error: io::Error, call: fn(io::Error) -> OpenError) -> OpenError {
+        match error.raw_os_error() {
+            Some(libc::EBADF) if !self.has_virtual_gpu() => OpenError::NoGpu,
+            Some(libc::EBADF | libc::EOVERFLOW) => OpenError::Disconnected,
+            _ => call(error),
+        }
     }
 
     /// The state after `before`. The kernel logs each failed query, so a folder that was not reported is
@@ -180,6 +184,19 @@ impl Machine {
             state.insert(luid, AdapterState { is_hardware, folder });
         });
         visited.map(|()| state).map_err(|error| error_chain(&error))
+    }
+
+    /// Whether Windows lends a virtual GPU. The driver creates its file before it has one, and opening
+    /// it then fails as if the connection were broken.
+    fn has_virtual_gpu(&self) -> bool {
+        const VIRTUAL: [&str; 2] = ["PCI_ID=1414:008E", "PCI_ID=1414:008A"];
+        let functions = fs::read_dir(self.root.join("sys/bus/pci/devices"));
+        functions.map_or(true, |functions| {
+            functions.flatten().any(|function| {
+                let facts = fs::read_to_string(function.path().join("uevent"));
+                facts.is_ok_and(|facts| VIRTUAL.iter().any(|id| facts.contains(id)))
+            })
+        })
     }
 
     fn has_folder(&self, path: &str) -> bool {

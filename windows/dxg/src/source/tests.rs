@@ -10,6 +10,7 @@ use fake::{Fake, FakeAdapter, gpu};
 
 const STORE: &str = r"\SystemRoot\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
 const WINDOWS_STORE: &str = r"C:\Windows\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
+const VIRTUAL_GPU: &str = "sys/bus/pci/devices/6c4b:00:00.0";
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn intel() -> FakeAdapter {
@@ -40,12 +41,18 @@ struct Bed {
 impl Bed {
     fn new(adapters: Vec<FakeAdapter>) -> Bed {
         let root = tempfile::tempdir().unwrap();
-        let folders =
-            ["usr/lib/wsl/lib", "usr/lib/wsl/drivers/iigd.inf_amd64_1", "proc/sys/kernel"];
+        let folders = [
+            "usr/lib/wsl/lib",
+            "usr/lib/wsl/drivers/iigd.inf_amd64_1",
+            "proc/sys/kernel",
+            VIRTUAL_GPU,
+        ];
         for folder in folders {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         fs::write(root.path().join("proc/sys/kernel/osrelease"), "5.15-WSL2\n").unwrap();
+        let uevent = root.path().join(VIRTUAL_GPU).join("uevent");
+        fs::write(uevent, "DRIVER=dxgkrnl\nPCI_CLASS=30200\nPCI_ID=1414:008E\n").unwrap();
         let fake = Fake::with(adapters);
         let opened = fake.clone();
         let source = DxgSource::of(Machine {
@@ -163,6 +170,21 @@ fn a_host_that_was_never_connected_is_an_error() {
         let error = bed.source.snapshot().unwrap_err().to_string();
         assert!(error.starts_with("the connection of /dev/dxg to the Windows host"), "{error}");
     }
+}
+
+/// As the driver after its start: its file exists before the first adapter does.
+#[test]
+fn a_machine_without_a_virtual_gpu_is_not_a_broken_connection() {
+    let mut bed = Bed::new(vec![]);
+    bed.fake.disconnect(libc::EBADF);
+    let other = "DRIVER=virtio-pci\nPCI_ID=1AF4:1041\nPCI_SUBSYS_ID=1414:008E\n";
+    fs::write(bed.root.path().join(VIRTUAL_GPU).join("uevent"), other).unwrap();
+    let error = bed.source.snapshot().unwrap_err().to_string();
+    assert!(error.starts_with("Windows lends no GPU to this virtual machine"), "{error}");
+    // Where the bus cannot be read, there may be a GPU.
+    fs::remove_dir_all(bed.root.path().join("sys")).unwrap();
+    let error = bed.source.snapshot().unwrap_err().to_string();
+    assert!(error.starts_with("the connection of /dev/dxg"), "{error}");
 }
 
 /// The kernel logs each query that fails.
