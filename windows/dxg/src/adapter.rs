@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
-    Adapter, DXG_FOLDERS, DriverStore, HardwareId, PnpDevice, PnpId, StoreFiles, SystemRoot,
-    dxg_driver_folder,
+    Adapter, Attribute, DXG_FOLDERS, DriverStore, HardwareId, PnpDevice, PnpId, StoreFiles,
+    SystemRoot, dxg_driver_folder,
 };
 use win32::kernel_report::KernelReport;
 use win32::{store_path, text};
@@ -31,6 +31,9 @@ const REGISTRY_STATUS: usize = 135;
 const REGISTRY_OUTPUT: usize = 544;
 /// More than a path in the driver store needs.
 const PATH_BYTES: usize = 4096;
+
+/// `KMT_DRIVERVERSION_WDDM_2_9` (d3dkmthk.h). See microsoft/WSL#10085.
+const WDDM_2_9: i32 = 2900;
 
 /// The errors of a file that has lost the host or the adapter.
 const STALE: [i32; 4] = [libc::EBADF, libc::ENODEV, libc::ENOTTY, libc::EOVERFLOW];
@@ -85,6 +88,11 @@ impl<'a> Queries<'a> {
         }
         let report = self.report(kind.flags)?;
         let adapter = report.adapter(self.open.luid());
+        if adapter.attributes.has(Attribute::D3d11Graphics)
+            && matches!(report.driver_model, Some(..WDDM_2_9))
+        {
+            self.notes.push("the driver is older than WDDM 2.9, which Direct3D needs".to_owned());
+        }
         let address = self.run(&ADDRESS)?;
         let pnp = device(adapter.hardware_id, &adapter.driver_description, &address);
         let [libraries, _] = DXG_FOLDERS;

@@ -200,6 +200,19 @@ fn a_software_adapter_is_not_asked_for_anything_else() {
     assert_eq!(bed.fake.change(|state| state.failed_queries), 0);
 }
 
+#[test]
+fn a_driver_that_is_too_old_for_linux_is_a_warning() {
+    let mut bed = Bed::new(vec![intel(), npu()]);
+    for adapter in 0..2 {
+        bed.fake.change(|s| s.adapters[adapter].answers.insert(13, vec![0x8C, 0x0A, 0, 0]));
+    }
+    let snapshot = bed.snapshot();
+    assert_eq!(snapshot.warnings.len(), 1);
+    let AdapterWarning { text, effect, .. } = &snapshot.warnings[0];
+    assert_eq!(effect, &WarningEffect::Incomplete);
+    assert!(text.starts_with("the driver is older than WDDM 2.9"), "{text}");
+}
+
 /// The kernel connects the process again only after every file was closed.
 #[test]
 fn adapters_are_unreadable_while_the_connection_is_broken() {

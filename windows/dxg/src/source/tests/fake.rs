@@ -204,7 +204,7 @@ pub(crate) fn gpu(
         (3, [1024_u64 << 20, 0, 0].iter().flat_map(|n| n.to_le_bytes()).collect()),
         (6, bytes(&address)),
         (8, info),
-        (13, bytes(&[2700])),
+        (13, bytes(&[3100])),
         // Renders, paravirtualized.
         (15, bytes(&[1 | 1 << 7])),
         (18, 0x001F_0000_0065_1442_u64.to_le_bytes().to_vec()),
