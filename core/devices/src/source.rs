@@ -76,6 +76,8 @@ pub enum ReadStep {
     Open,
     /// Subscribes to notifications of changes.
     Watch,
+    /// Waits for the thread that compares the adapters.
+    Compare,
     /// Lists the adapters.
     Adapters,
     /// Lists the present `PnP` devices.
@@ -91,6 +93,7 @@ impl fmt::Display for ReadStep {
         match self {
             ReadStep::Open => f.write_str("opening the host"),
             ReadStep::Watch => f.write_str("subscribing to change notifications"),
+            ReadStep::Compare => f.write_str("waiting for a comparison of the adapters"),
             ReadStep::Adapters => f.write_str("listing adapters"),
             ReadStep::Devices => f.write_str("listing PnP devices"),
             ReadStep::Adapter(luid) => write!(f, "reading adapter {luid}"),

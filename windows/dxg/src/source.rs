@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use devices::{
@@ -117,8 +117,10 @@ impl DxgSource {
         let machine = &*self.machine;
         let mut snapshot = HostSnapshot { host: machine.facts(), ..HostSnapshot::default() };
         let on_step = &self.on_step;
+        on_step(ReadStep::Compare);
+        let mut connection = lock(&self.connection);
         on_step(ReadStep::Adapters);
-        machine.each_adapter(&self.connection, |luid, queries| {
+        machine.each_adapter(&mut connection, |luid, queries| {
             on_step(ReadStep::Adapter(luid));
             let adapter = queries.adapter(&|folder| machine.has_folder(folder));
             let warning = |text, effect| AdapterWarning { luid, text, effect };
@@ -141,11 +143,9 @@ impl Machine {
     /// call opens it again.
     fn each_adapter(
         &self,
-        connection: &Mutex<Connection>,
+        connection: &mut Connection,
         mut visit: impl FnMut(Luid, &mut Queries<'_>),
     ) -> Result<(), OpenError> {
-        // A panic leaves no device, which is valid.
-        let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
         let device = match connection.take() {
             Some(device) => device,
             None => (self.open)().map_err(|error| self.cause(error, OpenError::Open))?,
@@ -173,7 +173,7 @@ impl Machine {
     /// not asked for again.
     fn state(&self, connection: &Mutex<Connection>, before: Option<&State>) -> State {
         let mut state = BTreeMap::new();
-        let visited = self.each_adapter(connection, |luid, queries| {
+        let visited = self.each_adapter(&mut lock(connection), |luid, queries| {
             let before = before.and_then(|before| before.as_ref().ok()?.get(&luid));
             let is_hardware = queries.kind().map(|kind| kind.adapter(luid).hardware);
             let is_asked = is_hardware == Ok(true)
@@ -214,6 +214,11 @@ impl Machine {
     }
 }
 
+fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    // A panic leaves no device, which is valid.
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl AdapterSource for DxgSource {
     /// Adapters that were listed before and cannot be listed now are in the snapshot as unreadable, so
     /// that their devices become unhealthy: such an error can last until the machine restarts.
@@ -243,22 +248,32 @@ impl AdapterSource for DxgSource {
         self.on_step = on_step;
     }
 
-    /// Calls `on_change` on a separate thread.
+    /// Calls `on_change` on separate threads.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         (self.on_step)(ReadStep::Watch);
         let (machine, connection) = (Arc::clone(&self.machine), Arc::clone(&self.connection));
         let mut before = machine.state(&connection, None);
         let (watch, ended) = channel();
-        let compare = move || {
-            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(machine.interval) {
+        let (request, requests) = sync_channel(0);
+        let (interval, on_change) = (machine.interval, Arc::new(on_change));
+        let report = Arc::clone(&on_change);
+        std::thread::Builder::new().name("dxg".to_owned()).spawn(move || {
+            for () in requests {
                 let now = machine.state(&connection, Some(&before));
                 if now != before {
                     before = now;
                     on_change();
                 }
             }
-        };
-        std::thread::Builder::new().name("dxg".to_owned()).spawn(compare)?;
+        })?;
+        std::thread::Builder::new().name("dxg-timer".to_owned()).spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(interval) {
+                // A comparison that hangs is reported by the read that waits for it.
+                if request.try_send(()).is_err() {
+                    report();
+                }
+            }
+        })?;
         self.watch = Some(watch);
         Ok(())
     }

@@ -294,6 +294,30 @@ fn a_change_is_reported_until_the_source_is_dropped() {
 }
 
 #[test]
+fn a_comparison_that_hangs_is_a_change_and_the_step_of_the_read_that_waits() {
+    let mut bed = Bed::new(vec![intel()]);
+    let (report, changes) = mpsc::channel();
+    bed.source.watch(Box::new(move || _ = report.send(()))).unwrap();
+    bed.fake.change(|state| state.hangs = Some(0));
+    // The comparison holds the connection.
+    while bed.fake.change(|state| state.hangs) == Some(0) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    while changes.try_recv().is_ok() {}
+    changes.recv_timeout(LIMIT).unwrap();
+    let (report_step, steps) = mpsc::channel();
+    bed.source.report_steps(Box::new(move |step| _ = report_step.send(step)));
+    let source = &mut bed.source;
+    std::thread::scope(|scope| {
+        scope.spawn(|| source.snapshot().unwrap());
+        assert_eq!(steps.recv_timeout(LIMIT), Ok(ReadStep::Compare));
+        assert!(steps.try_recv().is_err());
+        bed.fake.change(|state| state.hangs = None);
+        assert_eq!(steps.recv_timeout(LIMIT), Ok(ReadStep::Adapters));
+    });
+}
+
+#[test]
 fn a_file_without_this_driver_is_a_clear_error() {
     let open = || DxgDevice::open(Path::new("/dev/null"));
     let machine = Machine {

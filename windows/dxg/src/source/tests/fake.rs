@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ptr;
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use crate::device::DxgDevice;
 
@@ -37,6 +39,8 @@ pub(crate) struct State {
     /// The open files. After the connection was broken, all of them must be closed.
     files: usize,
     is_stale: bool,
+    /// Calls do not return: how often waiting calls have checked this.
+    pub(crate) hangs: Option<u32>,
     /// How many queries failed.
     pub(crate) failed_queries: usize,
 }
@@ -66,6 +70,9 @@ impl Fake {
         });
         let file = File(self.clone());
         Ok(DxgDevice::with(Box::new(move |number, request| {
+            while file.0.change(State::hangs) {
+                thread::sleep(Duration::from_millis(1));
+            }
             // SAFETY: the request is the structure for the number, as for the driver.
             let result = unsafe { file.0.change(|state| state.call(number, request.cast())) };
             result.map_err(io::Error::from_raw_os_error)
@@ -97,6 +104,10 @@ impl Drop for File {
 }
 
 impl State {
+    fn hangs(&mut self) -> bool {
+        self.hangs.as_mut().map(|checks| *checks += 1).is_some()
+    }
+
     unsafe fn call(&mut self, number: u32, request: *mut u8) -> Result<(), i32> {
         // SAFETY: each offset is in the structure whose size is in the number.
         let word =
