@@ -95,9 +95,9 @@ pub struct Device {
     pub compute: bool,
     /// The UUID by which CUDA identifies the device, if NVML reports it.
     pub cuda_uuid: Option<String>,
-    /// On a Linux host, the position among the devices of the vendor, in the order of their PCI
-    /// addresses.
-    pub vendor_index: Option<usize>,
+    /// On a Linux host, the position of a GPU among those of its vendor, as the vendor's libraries
+    /// count them, and their number.
+    pub vendor_index: Option<(usize, usize)>,
     /// Health according to the snapshot.
     pub health: Health,
     /// The runtime files that the driver names in the registry; none inside a container.

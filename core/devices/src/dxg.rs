@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin};
+use crate::paths::check_component;
 use crate::plan::ContainerContents;
 use crate::printable::printable;
 use crate::{
@@ -27,13 +28,14 @@ pub const DXG_FOLDERS: [&str; 2] = ["/usr/lib/wsl/lib", "/usr/lib/wsl/drivers"];
 /// The variable with which programs find the libraries, and its value.
 pub const DXG_LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", DXG_FOLDERS[0]);
 
-/// Where a Linux host has the driver store folder `path` of Windows.
+/// Where a Linux host has the driver store folder `path` of Windows, if that is in the repository.
 #[must_use]
 pub fn dxg_driver_folder(path: &str) -> Option<String> {
     const REPOSITORY: &str = r"\filerepository\";
     let start = path.to_ascii_lowercase().find(REPOSITORY)? + REPOSITORY.len();
-    let below = path[start..].trim_end_matches('\\').replace('\\', "/");
-    (!below.is_empty()).then(|| format!("{}/{below}", DXG_FOLDERS[1]))
+    let below = path[start..].trim_end_matches('\\');
+    below.split('\\').try_for_each(check_component).ok()?;
+    Some(format!("{}/{}", DXG_FOLDERS[1], below.replace('\\', "/")))
 }
 
 /// What a container with these devices gets, except for the hints that Windows containers get too.
@@ -78,25 +80,32 @@ pub(crate) fn contents(
 
 /// Adds the variables with which each vendor's libraries choose GPUs.
 fn add_hints(envs: &mut BTreeMap<String, String>, devices: &[Arc<Device>]) {
-    let indexes = |vendor| {
-        let of_vendor = devices.iter().filter(|device| device.vendor == vendor && device.display);
-        let indexes = of_vendor.filter_map(|device| device.vendor_index);
-        let indexes: Vec<String> = indexes.map(|index| index.to_string()).collect();
-        Some(indexes.join(",")).filter(|list| !list.is_empty())
-    };
-    let mut add = |name: &str, value: String| _ = envs.insert(name.to_owned(), value);
-    if let Some(indexes) = indexes(Vendor::Intel) {
-        add("ZE_AFFINITY_MASK", indexes);
+    let mut add = |name: &str, value: &str| _ = envs.insert(name.to_owned(), value.to_owned());
+    if let Some(indexes) = indexes(devices, Vendor::Intel) {
+        add("ZE_ENABLE_PCI_ID_DEVICE_ORDER", "1");
+        add("ZE_AFFINITY_MASK", &indexes);
     }
-    if let Some(indexes) = indexes(Vendor::Nvidia) {
-        add("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned());
-        add("CUDA_VISIBLE_DEVICES", indexes);
+    if let Some(indexes) = indexes(devices, Vendor::Nvidia) {
+        add("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+        add("CUDA_VISIBLE_DEVICES", &indexes);
     }
-    if let Some(indexes) = indexes(Vendor::Amd) {
-        add("HIP_VISIBLE_DEVICES", indexes);
-        add("HSA_ENABLE_DXG_DETECTION", "1".to_owned());
+    if let Some(indexes) = indexes(devices, Vendor::Amd) {
+        add("HIP_VISIBLE_DEVICES", &indexes);
+    }
+    if devices.iter().any(|device| device.vendor == Vendor::Amd && device.display) {
+        add("HSA_ENABLE_DXG_DETECTION", "1");
     }
     if let Some(device) = devices.iter().find(|device| device.display) {
-        add("MESA_D3D12_DEFAULT_ADAPTER_NAME", printable(&device.description).into_owned());
+        add("MESA_D3D12_DEFAULT_ADAPTER_NAME", &printable(&device.description));
     }
+}
+
+/// The positions of a container's GPUs of a vendor. `None` if the container has all of them: libraries
+/// skip GPUs that they do not support, so that a list of all can name the wrong ones.
+fn indexes(devices: &[Arc<Device>], vendor: Vendor) -> Option<String> {
+    let of_vendor = devices.iter().filter(|device| device.vendor == vendor);
+    let known: Vec<_> = of_vendor.filter_map(|device| device.vendor_index).collect();
+    let (_, count) = known.first()?;
+    let indexes: Vec<String> = known.iter().map(|(index, _)| index.to_string()).collect();
+    (indexes.len() != *count).then(|| indexes.join(","))
 }

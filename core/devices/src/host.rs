@@ -132,8 +132,8 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// Checks that `path` is a folder of a driver package. On Linux, only the part below the repository
-    /// counts, because Windows itself is not there.
+    /// Checks that `path` is a folder of a driver package. On Linux, Windows itself is not there, and
+    /// [`dxg_driver_folder`](crate::dxg_driver_folder) checks the part below the repository.
     pub fn check_store_folder(&self, path: &str) -> Result<(), StoreFolderError> {
         match self.platform {
             Platform::LinuxDxg => Ok(()),

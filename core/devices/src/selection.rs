@@ -9,8 +9,8 @@ use std::collections::hash_map::Entry;
 use crate::ParseError;
 use crate::case_folding::fold_case;
 use crate::{
-    Adapter, Device, DriverModel, HostFacts, HostSnapshot, Luid, Platform, RejectedValue, Vendor,
-    WarningEffect,
+    Adapter, Device, DriverModel, HostFacts, HostSnapshot, Luid, Platform, PnpId, RejectedValue,
+    Vendor, WarningEffect,
 };
 
 /// Selects devices by what they support. The numbers are those of the discovery
@@ -232,23 +232,27 @@ pub(crate) fn select<T>(
     (accepted, skipped)
 }
 
-/// The position of an adapter of a Linux host among those of its vendor. Its address is at the end of
-/// its ID.
-fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<usize> {
-    if snapshot.host.platform != Platform::LinuxDxg {
+/// The position of a GPU of a Linux host among those of its vendor, and their number. Unknown while an
+/// adapter is unreadable, because the vendor's libraries may count it.
+fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, usize)> {
+    let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Skipped);
+    if snapshot.host.platform != Platform::LinuxDxg || is_partial {
         return None;
     }
-    let kind = |adapter: &Adapter| {
-        (Vendor::from_id(adapter.hardware_id.vendor), adapter.attributes.display())
-    };
-    let address = |adapter: &Adapter| {
-        let id = adapter.pnp.as_ref()?.id.as_str().to_owned();
-        Some(id.rsplit('\\').next()?.to_owned())
-    };
-    let own = address(adapter)?;
-    let others = snapshot.adapters.iter();
-    let others = others.filter(|other| other.hardware && kind(other) == kind(adapter));
-    Some(others.filter_map(address).filter(|address| *address < own).count())
+    let own = &adapter.pnp.as_ref()?.id;
+    let vendor = Vendor::from_id(adapter.hardware_id.vendor);
+    let gpus = snapshot.adapters.iter().filter(|other| other.attributes.display());
+    let mut ids: Vec<&PnpId> = gpus
+        .filter(|other| Vendor::from_id(other.hardware_id.vendor) == vendor)
+        .filter_map(|other| Some(&other.pnp.as_ref()?.id))
+        .collect();
+    // ROCm counts in the order of the list, the others by the PCI address at the end of the ID.
+    if vendor != Vendor::Amd {
+        ids.sort_by_key(|id| id.as_str().rsplit('\\').next().map(|end| (end.len(), end)));
+    }
+    // Several partitions of one GPU are one device.
+    ids.dedup();
+    Some((ids.iter().position(|id| *id == own)?, ids.len()))
 }
 
 /// The device of an adapter, if the adapter is hardware with a `PnP` device that none of the adapters

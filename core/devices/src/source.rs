@@ -29,15 +29,14 @@ pub struct HostSnapshot {
 impl HostSnapshot {
     /// Whether the state of an adapter of a live host is probably temporary: the adapter could not be
     /// read, it has no `PnP` device yet, or its driver store folder is missing or empty. Windows does
-    /// not always report the end of such a state, so the host should be read again. A software adapter
-    /// needs no device.
+    /// not always report the end of such a state, so the host should be read again. Software adapters do
+    /// not count.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
         let lacks_files = |store: &DriverStore| store.lacks_files(self.host.platform);
         self.warnings.iter().any(|warning| warning.effect == WarningEffect::Skipped)
-            || self.adapters.iter().any(|adapter| {
-                adapter.hardware && adapter.pnp.is_none()
-                    || adapter.driver_store.as_ref().is_some_and(lacks_files)
+            || self.adapters.iter().filter(|adapter| adapter.hardware).any(|adapter| {
+                adapter.pnp.is_none() || adapter.driver_store.as_ref().is_some_and(lacks_files)
             })
     }
 }
@@ -77,6 +76,8 @@ pub enum ReadStep {
     Open,
     /// Subscribes to notifications of changes.
     Watch,
+    /// Waits for the thread that compares the adapters.
+    Compare,
     /// Lists the adapters.
     Adapters,
     /// Lists the present `PnP` devices.
@@ -92,6 +93,7 @@ impl fmt::Display for ReadStep {
         match self {
             ReadStep::Open => f.write_str("opening the host"),
             ReadStep::Watch => f.write_str("subscribing to change notifications"),
+            ReadStep::Compare => f.write_str("waiting for a comparison of the adapters"),
             ReadStep::Adapters => f.write_str("listing adapters"),
             ReadStep::Devices => f.write_str("listing PnP devices"),
             ReadStep::Adapter(luid) => write!(f, "reading adapter {luid}"),

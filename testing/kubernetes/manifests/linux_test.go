@@ -32,13 +32,15 @@ func linuxFaults(pod corev1.PodSpec) []string {
 	must(*context.Privileged && *context.RunAsUser == 0, "the pods cannot open /dev/dxg and the kubelet's sockets")
 	must(*context.ReadOnlyRootFilesystem, "the pods can write to their root")
 	for _, mount := range container.VolumeMounts {
-		writes := mount.Name == "device-plugins" || mount.Name == "cdi"
+		writes := (mount.Name == "device-plugins" || mount.Name == "cdi") && container.Name == "directx-device-plugin"
 		must(mount.ReadOnly != writes, "the pods can write to %s, or must", mount.MountPath)
 		// WSL without systemd has no shared mounts (k3s-io/k3s#9781).
 		must(mount.MountPropagation == nil, "the pods start only where %s is a shared mount", mount.MountPath)
 		volume := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })]
 		if volume.HostPath != nil {
-			must(volume.HostPath.Path == mount.MountPath, "%s is at another path in the container", volume.HostPath.Path)
+			// The libraries contain the paths of their folders. The sockets of the kubelet may be elsewhere on the node.
+			isKubelet := mount.MountPath == "/var/lib/kubelet/"+mount.Name && strings.HasSuffix(volume.HostPath.Path, "/"+mount.Name)
+			must(isKubelet || volume.HostPath.Path == mount.MountPath, "%s is at another path in the container", volume.HostPath.Path)
 			must(*volume.HostPath.Type == corev1.HostPathUnset, "the pods start only where %s exists", volume.HostPath.Path)
 		}
 	}
@@ -127,6 +129,26 @@ func TestUnsafeLinuxPodsAreFound(t *testing.T) {
 	}
 }
 
+// TestKubeletDirectory checks the folders on nodes whose kubelet has another directory.
+func TestKubeletDirectory(t *testing.T) {
+	found := mustRender(t, "linux: {enabled: true, config: shared, kubeletDir: /var/lib/k0s/kubelet}\n"+enabled)
+	const plugins = "/var/lib/k0s/kubelet/device-plugins"
+	for i, folders := range map[int]string{
+		1: plugins + " /var/lib/k0s/kubelet/pod-resources /usr/lib/wsl",
+		3: plugins + " /usr/lib/wsl",
+	} {
+		mustBeSafe(t, found.daemonSets[i])
+		pod := found.daemonSets[i].Spec.Template.Spec
+		mustEqual(t, "folders", paths(pod), folders)
+		mustEqual(t, "folder in the container", pod.Containers[0].VolumeMounts[0].MountPath, "/var/lib/kubelet/device-plugins")
+	}
+	for _, wrong := range []string{"kubelet", "/var/lib/kubelet/"} {
+		if _, _, err := render(t, "linux: {enabled: true, kubeletDir: "+wrong+"}"); err == nil {
+			t.Errorf("the chart accepts %s", wrong)
+		}
+	}
+}
+
 // TestLinuxConfiguration checks which values apply to Linux nodes.
 func TestLinuxConfiguration(t *testing.T) {
 	found := mustRender(t, `
@@ -149,6 +171,11 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 	}
 	mustEqual(t, "arguments", strings.Join(pod.Containers[0].Args, " "),
 		"serve --driver-model=wddm --config=/etc/directx-device-plugins/config.yaml --log-format=text --log-level=info --listen=127.0.0.1:9400")
+	labelled := mustRender(t, "linux: {enabled: true, nodeSelector: {directx.microsoft.com/dxg: null, feature: a}}").daemonSets[1]
+	expected = map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "feature": "a"}
+	if selector := labelled.Spec.Template.Spec.NodeSelector; !maps.Equal(selector, expected) {
+		t.Errorf("the pods run on nodes with %v", selector)
+	}
 	var variables []string
 	for _, variable := range pod.Containers[0].Env {
 		variables = append(variables, variable.Name)

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use devices::{
-    Adapter, DXG_FOLDERS, DriverStore, HardwareId, PnpDevice, PnpId, StoreFiles, SystemRoot,
-    dxg_driver_folder,
+    Adapter, Attribute, DXG_FOLDERS, DriverStore, HardwareId, PnpDevice, PnpId, StoreFiles,
+    SystemRoot, dxg_driver_folder,
 };
 use win32::kernel_report::KernelReport;
 use win32::{store_path, text};
@@ -31,6 +31,9 @@ const REGISTRY_STATUS: usize = 135;
 const REGISTRY_OUTPUT: usize = 544;
 /// More than a path in the driver store needs.
 const PATH_BYTES: usize = 4096;
+
+/// `KMT_DRIVERVERSION_WDDM_2_9` (d3dkmthk.h). See microsoft/WSL#10085.
+const WDDM_2_9: i32 = 2900;
 
 /// The errors of a file that has lost the host or the adapter.
 const STALE: [i32; 4] = [libc::EBADF, libc::ENODEV, libc::ENOTTY, libc::EOVERFLOW];
@@ -70,14 +73,26 @@ impl<'a> Queries<'a> {
         self.run(query).map_err(|note| self.notes.push(note)).ok()
     }
 
-    /// Whether the adapter answers.
-    pub(crate) fn answers(&mut self) -> Result<(), String> {
-        self.run(&ADAPTER_TYPE).map(|_| ())
+    /// The kind of adapter. A software adapter may answer no other query.
+    pub(crate) fn kind(&mut self) -> Result<KernelReport, String> {
+        let flags = number(&self.run(&ADAPTER_TYPE)?, 0);
+        Ok(KernelReport { flags, ..KernelReport::default() })
     }
 
     /// Reads the adapter. `has_folder` answers whether a folder of this machine exists.
     pub(crate) fn adapter(&mut self, has_folder: &dyn Fn(&str) -> bool) -> Result<Adapter, String> {
-        let adapter = self.report()?.adapter(self.open.luid());
+        let kind = self.kind()?;
+        let software = kind.adapter(self.open.luid());
+        if !software.hardware {
+            return Ok(software);
+        }
+        let report = self.report(kind.flags)?;
+        let adapter = report.adapter(self.open.luid());
+        if adapter.attributes.has(Attribute::D3d11Graphics)
+            && matches!(report.driver_model, Some(..WDDM_2_9))
+        {
+            self.notes.push("the driver is older than WDDM 2.9, which Direct3D needs".to_owned());
+        }
         let address = self.run(&ADDRESS)?;
         let pnp = device(adapter.hardware_id, &adapter.driver_description, &address);
         let [libraries, _] = DXG_FOLDERS;
@@ -90,8 +105,7 @@ impl<'a> Queries<'a> {
         Ok(Adapter { pnp: Some(pnp), driver_store, ..adapter })
     }
 
-    fn report(&mut self) -> Result<KernelReport, String> {
-        let flags = number(&self.run(&ADAPTER_TYPE)?, 0);
+    fn report(&mut self, flags: u32) -> Result<KernelReport, String> {
         let ids = self.run(&DEVICE_IDS)?;
         // `D3DKMT_QUERY_DEVICE_IDS`: the index of the physical adapter, then `D3DKMT_DEVICE_IDS`.
         let [vendor, device, subsystem_vendor, subsystem, revision] =

@@ -161,7 +161,7 @@ impl Drop for OpenAdapter<'_> {
 }
 
 impl OpenAdapter<'_> {
-    /// The adapter's LUID on the Windows host.
+    /// The LUID under which this virtual machine sees the adapter. On the Windows host, it has another.
     pub(crate) fn luid(&self) -> Luid {
         Luid(i64::from(self.info.luid_high) << 32 | i64::from(self.info.luid_low))
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use devices::{
@@ -38,6 +38,11 @@ pub enum OpenError {
     /// The driver does not list the adapters.
     #[error("cannot list the adapters of {DXG_DEVICE}")]
     List(#[source] io::Error),
+    /// The driver has no adapter.
+    #[error(
+        "Windows lends no GPU to this virtual machine; check its driver, `gpuSupport` or GPU partition"
+    )]
+    NoGpu,
     /// The driver has lost its host. The text does not depend on the error, because the next attempts
     /// have others.
     #[error(
@@ -45,16 +50,6 @@ pub enum OpenError {
          WSL2 with `wsl --shutdown`"
     )]
     Disconnected,
-}
-
-impl OpenError {
-    /// The error of a call, unless its number says that the connection is broken.
-    fn of(call: fn(io::Error) -> OpenError) -> impl Fn(io::Error) -> OpenError {
-        move |error| match error.raw_os_error() {
-            Some(libc::EBADF | libc::EOVERFLOW) => OpenError::Disconnected,
-            _ => call(error),
-        }
-    }
 }
 
 /// Opens the device file.
@@ -89,9 +84,9 @@ type State = Result<BTreeMap<Luid, AdapterState>, String>;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct AdapterState {
-    answers: Result<(), String>,
-    /// The driver store folder, and whether it exists.
-    folder: Result<(String, bool), String>,
+    is_hardware: Result<bool, String>,
+    /// Whether the driver store folder exists, and its path, if it is reported.
+    folder: Option<(bool, String)>,
 }
 
 impl DxgSource {
@@ -122,8 +117,10 @@ impl DxgSource {
         let machine = &*self.machine;
         let mut snapshot = HostSnapshot { host: machine.facts(), ..HostSnapshot::default() };
         let on_step = &self.on_step;
+        on_step(ReadStep::Compare);
+        let mut connection = lock(&self.connection);
         on_step(ReadStep::Adapters);
-        machine.each_adapter(&self.connection, |luid, queries| {
+        machine.each_adapter(&mut connection, |luid, queries| {
             on_step(ReadStep::Adapter(luid));
             let adapter = queries.adapter(&|folder| machine.has_folder(folder));
             let warning = |text, effect| AdapterWarning { luid, text, effect };
@@ -146,17 +143,15 @@ impl Machine {
     /// call opens it again.
     fn each_adapter(
         &self,
-        connection: &Mutex<Connection>,
+        connection: &mut Connection,
         mut visit: impl FnMut(Luid, &mut Queries<'_>),
     ) -> Result<(), OpenError> {
-        // A panic leaves no device, which is valid.
-        let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
         let device = match connection.take() {
             Some(device) => device,
-            None => (self.open)().map_err(OpenError::of(OpenError::Open))?,
+            None => (self.open)().map_err(|error| self.cause(error, OpenError::Open))?,
         };
         let mut is_stale = false;
-        for adapter in device.adapters().map_err(OpenError::of(OpenError::List))? {
+        for adapter in device.adapters().map_err(|error| self.cause(error, OpenError::List))? {
             let mut queries = Queries::of(&adapter);
             visit(adapter.luid(), &mut queries);
             is_stale |= queries.is_stale;
@@ -165,22 +160,43 @@ impl Machine {
         Ok(())
     }
 
+    /// The error of a call, unless its number says that there is no connection.
+    fn cause(&self, error: io::Error, call: fn(io::Error) -> OpenError) -> OpenError {
+        match error.raw_os_error() {
+            Some(libc::EBADF) if !self.has_virtual_gpu() => OpenError::NoGpu,
+            Some(libc::EBADF | libc::EOVERFLOW) => OpenError::Disconnected,
+            _ => call(error),
+        }
+    }
+
     /// The state after `before`. The kernel logs each failed query, so a folder that was not reported is
     /// not asked for again.
     fn state(&self, connection: &Mutex<Connection>, before: Option<&State>) -> State {
         let mut state = BTreeMap::new();
-        let visited = self.each_adapter(connection, |luid, queries| {
+        let visited = self.each_adapter(&mut lock(connection), |luid, queries| {
             let before = before.and_then(|before| before.as_ref().ok()?.get(&luid));
-            let folder = match before {
-                Some(AdapterState { answers: Ok(()), folder: Err(error) }) => Err(error.clone()),
-                _ => queries.driver_store_path().map(|path| {
-                    let folder = dxg_driver_folder(&path);
-                    (path, folder.is_some_and(|folder| self.has_folder(&folder)))
-                }),
-            };
-            state.insert(luid, AdapterState { answers: queries.answers(), folder });
+            let is_hardware = queries.kind().map(|kind| kind.adapter(luid).hardware);
+            let is_asked = is_hardware == Ok(true)
+                && before.is_none_or(|b| b.is_hardware.is_err() || b.folder.is_some());
+            let path = is_asked.then(|| queries.driver_store_path().ok()).flatten();
+            let folder = path
+                .map(|path| (dxg_driver_folder(&path).is_some_and(|f| self.has_folder(&f)), path));
+            state.insert(luid, AdapterState { is_hardware, folder });
         });
         visited.map(|()| state).map_err(|error| error_chain(&error))
+    }
+
+    /// Whether Windows lends a virtual GPU. The driver creates its file before it has one, and opening
+    /// it then fails as if the connection were broken.
+    fn has_virtual_gpu(&self) -> bool {
+        const VIRTUAL: [&str; 2] = ["PCI_ID=1414:008E", "PCI_ID=1414:008A"];
+        let functions = fs::read_dir(self.root.join("sys/bus/pci/devices"));
+        functions.map_or(true, |functions| {
+            functions.flatten().any(|function| {
+                let facts = fs::read_to_string(function.path().join("uevent"));
+                facts.is_ok_and(|facts| VIRTUAL.iter().any(|id| facts.contains(id)))
+            })
+        })
     }
 
     fn has_folder(&self, path: &str) -> bool {
@@ -196,6 +212,11 @@ impl Machine {
             ..HostFacts::default()
         }
     }
+}
+
+fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
+    // A panic leaves no device, which is valid.
+    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl AdapterSource for DxgSource {
@@ -227,22 +248,32 @@ impl AdapterSource for DxgSource {
         self.on_step = on_step;
     }
 
-    /// Calls `on_change` on a separate thread.
+    /// Calls `on_change` on separate threads.
     fn watch(&mut self, on_change: ChangeCallback) -> Result<(), SourceError> {
         (self.on_step)(ReadStep::Watch);
         let (machine, connection) = (Arc::clone(&self.machine), Arc::clone(&self.connection));
         let mut before = machine.state(&connection, None);
         let (watch, ended) = channel();
-        let compare = move || {
-            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(machine.interval) {
+        let (request, requests) = sync_channel(0);
+        let (interval, on_change) = (machine.interval, Arc::new(on_change));
+        let report = Arc::clone(&on_change);
+        std::thread::Builder::new().name("dxg".to_owned()).spawn(move || {
+            for () in requests {
                 let now = machine.state(&connection, Some(&before));
                 if now != before {
                     before = now;
                     on_change();
                 }
             }
-        };
-        std::thread::Builder::new().name("dxg".to_owned()).spawn(compare)?;
+        })?;
+        std::thread::Builder::new().name("dxg-timer".to_owned()).spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(interval) {
+                // A comparison that hangs is reported by the read that waits for it.
+                if request.try_send(()).is_err() {
+                    report();
+                }
+            }
+        })?;
         self.watch = Some(watch);
         Ok(())
     }

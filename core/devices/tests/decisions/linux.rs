@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use devices::{
-    Adapter, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceMatch, DriverModel, Health,
-    HostFacts, HostSnapshot, LAUNCHER_FILES, ModelPolicy, MultiDevice, Offer, Plan, PlanError,
-    Platform, PnpId, ResourceRule, RuntimeMounts, SkipReason, StoreFiles, UnhealthyReason,
-    Visibility, dxg_driver_folder, plan,
+    Adapter, AdapterWarning, ContainerPolicy, DXG_FOLDERS, DeviceGrant, DeviceMatch, DriverModel,
+    Health, HostFacts, HostSnapshot, LAUNCHER_FILES, Luid, ModelPolicy, MultiDevice, Offer, Plan,
+    PlanError, Platform, PnpId, ResourceRule, RuntimeMounts, SkipReason, StoreFiles,
+    UnhealthyReason, Visibility, WarningEffect, dxg_driver_folder, plan,
 };
 
 use super::hosts::{AMD, NVIDIA, catalog, gpu, model, npu, resource, wddm, with_rules};
@@ -59,29 +59,76 @@ fn a_container_gets_the_device_file_and_the_folders() {
     assert_eq!(plan.warnings, []);
 }
 
-#[test]
-fn several_devices_need_no_class_and_each_vendor_gets_its_variables() {
-    // The host lists them in another order than their addresses have.
-    let adapters = [(1, NVIDIA, 9), (2, NVIDIA, 3), (3, INTEL, 0), (4, AMD, 5)];
-    let host = linux(adapters.map(|(n, vendor, bus)| adapter(n, vendor, bus)).into());
-    let reject = with(|container| container.multi_device = MultiDevice::Reject);
-    let ids = adapters.map(|(n, vendor, bus)| slot(n, vendor, bus));
-    let plan = planned(reject.clone(), &host, &ids).unwrap();
+/// The values of the variables with which the libraries of each vendor choose GPUs.
+fn vendor_variables(host: &HostSnapshot, ids: &[String]) -> String {
+    let policy = with(|container| container.multi_device = MultiDevice::Reject);
+    let plan = planned(policy, host, ids).unwrap();
     assert_eq!((plan.device, plan.warnings), (DeviceGrant::Dxg, vec![]));
-    let hints = |envs: &std::collections::BTreeMap<String, String>| {
-        let names = [
-            "CUDA_VISIBLE_DEVICES",
-            "CUDA_DEVICE_ORDER",
-            "ZE_AFFINITY_MASK",
-            "HIP_VISIBLE_DEVICES",
-            "HSA_ENABLE_DXG_DETECTION",
-            "MESA_D3D12_DEFAULT_ADAPTER_NAME",
-        ];
-        names.map(|name| envs.get(name).cloned().unwrap_or_default()).join(" ")
+    let mut variables = Vec::new();
+    for (name, value) in &plan.envs {
+        if !name.starts_with("DIRECTX") && name != "LD_LIBRARY_PATH" {
+            variables.push(format!("{name}={value}"));
+        }
+    }
+    variables.join(" ")
+}
+
+#[test]
+fn each_vendor_gets_its_variables() {
+    // The host lists them in another order than their addresses have, of which 100 is the greatest.
+    let adapters = [
+        (1, NVIDIA, 0x100),
+        (2, NVIDIA, 3),
+        (3, INTEL, 0),
+        (4, AMD, 5),
+        (5, INTEL, 3),
+        (6, AMD, 1),
+    ];
+    let host = linux(adapters.map(|(n, vendor, bus)| adapter(n, vendor, bus)).into());
+    let slots = |wanted: &[i64]| {
+        let wanted = adapters.iter().filter(|(n, ..)| wanted.contains(n));
+        wanted.map(|(n, vendor, bus)| slot(*n, *vendor, *bus)).collect::<Vec<_>>()
     };
-    assert_eq!(hints(&plan.envs), "1,0 PCI_BUS_ID 0 0 1 GPU 1");
-    let one = planned(reject, &host, &ids[..1]).unwrap();
-    assert_eq!(hints(&one.envs), "1 PCI_BUS_ID    GPU 1");
+    assert_eq!(
+        vendor_variables(&host, &slots(&[1])),
+        "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 1"
+    );
+    assert_eq!(
+        vendor_variables(&host, &slots(&[5])),
+        "MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 5 ZE_AFFINITY_MASK=1 ZE_ENABLE_PCI_ID_DEVICE_ORDER=1"
+    );
+    // ROCm keeps the order of the list.
+    assert_eq!(
+        vendor_variables(&host, &slots(&[6])),
+        "HIP_VISIBLE_DEVICES=1 HSA_ENABLE_DXG_DETECTION=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 6"
+    );
+    // Every GPU of NVIDIA, and one of two of Intel and AMD.
+    assert_eq!(
+        vendor_variables(&host, &slots(&[1, 2, 3, 4])),
+        "HIP_VISIBLE_DEVICES=0 HSA_ENABLE_DXG_DETECTION=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 1 \
+         ZE_AFFINITY_MASK=0 ZE_ENABLE_PCI_ID_DEVICE_ORDER=1"
+    );
+}
+
+/// The libraries may count an adapter that the plugin cannot read.
+#[test]
+fn no_index_is_set_while_an_adapter_is_unreadable() {
+    let mut host = linux(vec![adapter(1, AMD, 1), adapter(2, AMD, 2)]);
+    let effect = WarningEffect::Skipped;
+    host.warnings = vec![AdapterWarning { luid: Luid(7), text: "asleep".to_owned(), effect }];
+    assert_eq!(
+        vendor_variables(&host, &[slot(1, AMD, 1)]),
+        "HSA_ENABLE_DXG_DETECTION=1 MESA_D3D12_DEFAULT_ADAPTER_NAME=GPU 1"
+    );
+}
+
+/// As in a virtual machine with two partitions of one GPU.
+#[test]
+fn a_device_with_several_adapters_counts_once() {
+    let partition = Adapter { luid: Luid(7), ..adapter(1, NVIDIA, 1) };
+    let host = linux(vec![adapter(1, NVIDIA, 1), partition, adapter(2, NVIDIA, 2)]);
+    let variables = vendor_variables(&host, &[slot(2, NVIDIA, 2)]);
+    assert!(variables.contains("CUDA_VISIBLE_DEVICES=1 "), "{variables}");
 }
 
 #[test]
@@ -102,7 +149,7 @@ fn the_configuration_leaves_out_folders_and_variables() {
 
 #[test]
 fn a_cdi_device_contains_the_folders_and_the_search_path() {
-    let host = linux(vec![adapter(1, INTEL, 0)]);
+    let host = linux(vec![adapter(1, INTEL, 0), adapter(2, INTEL, 3)]);
     let policy = with(|container| container.cdi_devices = true);
     let plan = planned(policy, &host, &[slot(1, INTEL, 0)]).unwrap();
     assert_eq!(plan.device.host_path(), "directx.microsoft.com/dxg=all");
@@ -178,5 +225,9 @@ fn driver_folders_of_windows_have_a_place_on_linux() {
     assert_eq!(below, folder.map(|folder| folder + "/sub"));
     for other in ["", r"C:\Windows\FileRepository", r"C:\x\FileRepository\"] {
         assert_eq!(dxg_driver_folder(other), None);
+    }
+    for outside in ["..", r"..\..\etc", r"x\..\..\..", r".\x", r"x\\y", r"\x", "a/../../.."] {
+        let path = format!(r"C:\Windows\System32\DriverStore\FileRepository\{outside}");
+        assert_eq!(dxg_driver_folder(&path), None, "{path}");
     }
 }

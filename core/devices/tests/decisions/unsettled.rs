@@ -25,7 +25,7 @@ fn adapters_that_are_unreadable_or_have_no_device_are_unsettled() {
 
 #[test]
 fn complete_adapters_software_and_values_that_are_left_out_are_settled() {
-    let basic_render = Adapter { pnp: None, hardware: false, ..gpu(2, 0x1414) };
+    let basic_render = Adapter { pnp: None, hardware: false, ..without_driver_files(2) };
     let snapshot = HostSnapshot {
         adapters: vec![gpu(1, NVIDIA), basic_render],
         warnings: vec![warning(1001, WarningEffect::Incomplete)],

@@ -204,7 +204,7 @@ volumes:
 {{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
 - name: {{ base . }}
   hostPath:
-    path: {{ . }}
+    path: {{ replace "/var/lib/kubelet" $.root.Values.linux.kubeletDir . }}
 {{- end }}
 {{- end }}
 {{- if .config }}
@@ -217,7 +217,7 @@ volumes:
 {{- end }}
 {{- end -}}
 
-{{/* The folders of a Linux node that the plugin uses. */}}
+{{/* The folders in a Linux pod. They are those of the node, except that its kubelet may use another one. */}}
 {{- define "directx-device-plugin.hostPaths" -}}
 {{- if eq .component "directx-feature-discovery-linux" -}}
 {{- list "/var/lib/kubelet/device-plugins" "/usr/lib/wsl" | toJson -}}
@@ -237,7 +237,7 @@ volumeMounts:
 {{- range include "directx-device-plugin.hostPaths" . | fromJsonArray }}
 - name: {{ base . }}
   mountPath: {{ . }}
-  readOnly: {{ not (has (base .) (list "device-plugins" "cdi")) }}
+  readOnly: {{ or (not (has (base .) (list "device-plugins" "cdi"))) (eq $.component "directx-feature-discovery-linux") }}
 {{- end }}
 {{- end }}
 {{- if .config }}

@@ -95,7 +95,7 @@ fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {
 /// What to do on a host without DirectX adapters.
 #[cfg(not(windows))]
 const USE_INVENTORY: &str = "use an inventory with `--inventory FILE`, which `record` writes on a host with DirectX devices; \
-     in WSL2, check `gpuSupport` in .wslconfig and `[gpu]` in /etc/wsl.conf";
+     in WSL2, run `wsl --update` and check `gpuSupport` in .wslconfig";
 
 #[cfg(target_os = "linux")]
 fn this_host() -> Result<Box<dyn AdapterSource>, Failure> {

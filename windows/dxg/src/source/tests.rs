@@ -10,6 +10,7 @@ use fake::{Fake, FakeAdapter, gpu};
 
 const STORE: &str = r"\SystemRoot\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
 const WINDOWS_STORE: &str = r"C:\Windows\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
+const VIRTUAL_GPU: &str = "sys/bus/pci/devices/6c4b:00:00.0";
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn intel() -> FakeAdapter {
@@ -24,6 +25,12 @@ fn npu() -> FakeAdapter {
     FakeAdapter { is_compute_only: true, ..npu }
 }
 
+/// The Basic Render Driver, which answers only the query for its kind.
+fn software() -> FakeAdapter {
+    let answers = [(15, (1_u32 | 1 << 2).to_le_bytes().to_vec())].into();
+    FakeAdapter { luid: 7, is_compute_only: false, answers }
+}
+
 /// A machine with this driver, whose file system has the folders.
 struct Bed {
     fake: Fake,
@@ -34,12 +41,18 @@ struct Bed {
 impl Bed {
     fn new(adapters: Vec<FakeAdapter>) -> Bed {
         let root = tempfile::tempdir().unwrap();
-        let folders =
-            ["usr/lib/wsl/lib", "usr/lib/wsl/drivers/iigd.inf_amd64_1", "proc/sys/kernel"];
+        let folders = [
+            "usr/lib/wsl/lib",
+            "usr/lib/wsl/drivers/iigd.inf_amd64_1",
+            "proc/sys/kernel",
+            VIRTUAL_GPU,
+        ];
         for folder in folders {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         fs::write(root.path().join("proc/sys/kernel/osrelease"), "5.15-WSL2\n").unwrap();
+        let uevent = root.path().join(VIRTUAL_GPU).join("uevent");
+        fs::write(uevent, "DRIVER=dxgkrnl\nPCI_CLASS=30200\nPCI_ID=1414:008E\n").unwrap();
         let fake = Fake::with(adapters);
         let opened = fake.clone();
         let source = DxgSource::of(Machine {
@@ -138,6 +151,18 @@ fn missing_folders_are_reported_and_the_device_has_no_driver() {
 }
 
 #[test]
+fn a_driver_folder_outside_the_repository_is_not_used() {
+    let outside = r"\SystemRoot\System32\DriverStore\FileRepository\..\..\lib\wsl\lib";
+    let ids = [0x8086, 0xA7A0, 0, 0, 4];
+    let mut bed = Bed::new(vec![gpu(5, "Intel", ids, [0, 2, 0], outside)]);
+    let snapshot = bed.snapshot();
+    let files = &snapshot.adapters[0].driver_store.as_ref().unwrap().files;
+    assert_eq!(files, &StoreFiles::Listed(BTreeSet::new()));
+    let text = &snapshot.warnings[0].text;
+    assert!(text.starts_with("the folder `` of the driver store"), "{text}");
+}
+
+#[test]
 fn a_host_that_was_never_connected_is_an_error() {
     for code in [libc::EBADF, libc::EOVERFLOW] {
         let mut bed = Bed::new(vec![intel()]);
@@ -145,6 +170,47 @@ fn a_host_that_was_never_connected_is_an_error() {
         let error = bed.source.snapshot().unwrap_err().to_string();
         assert!(error.starts_with("the connection of /dev/dxg to the Windows host"), "{error}");
     }
+}
+
+/// As the driver after its start: its file exists before the first adapter does.
+#[test]
+fn a_machine_without_a_virtual_gpu_is_not_a_broken_connection() {
+    let mut bed = Bed::new(vec![]);
+    bed.fake.disconnect(libc::EBADF);
+    let other = "DRIVER=virtio-pci\nPCI_ID=1AF4:1041\nPCI_SUBSYS_ID=1414:008E\n";
+    fs::write(bed.root.path().join(VIRTUAL_GPU).join("uevent"), other).unwrap();
+    let error = bed.source.snapshot().unwrap_err().to_string();
+    assert!(error.starts_with("Windows lends no GPU to this virtual machine"), "{error}");
+    // Where the bus cannot be read, there may be a GPU.
+    fs::remove_dir_all(bed.root.path().join("sys")).unwrap();
+    let error = bed.source.snapshot().unwrap_err().to_string();
+    assert!(error.starts_with("the connection of /dev/dxg"), "{error}");
+}
+
+/// The kernel logs each query that fails.
+#[test]
+fn a_software_adapter_is_not_asked_for_anything_else() {
+    let mut bed = Bed::new(vec![software(), intel()]);
+    let snapshot = bed.snapshot();
+    assert_eq!(snapshot.warnings, []);
+    assert!(!snapshot.is_unsettled());
+    let are_hardware: Vec<bool> = snapshot.adapters.iter().map(|a| a.hardware).collect();
+    assert_eq!(are_hardware, [false, true]);
+    bed.source.machine.state(&bed.source.connection, None).unwrap();
+    assert_eq!(bed.fake.change(|state| state.failed_queries), 0);
+}
+
+#[test]
+fn a_driver_that_is_too_old_for_linux_is_a_warning() {
+    let mut bed = Bed::new(vec![intel(), npu()]);
+    for adapter in 0..2 {
+        bed.fake.change(|s| s.adapters[adapter].answers.insert(13, vec![0x8C, 0x0A, 0, 0]));
+    }
+    let snapshot = bed.snapshot();
+    assert_eq!(snapshot.warnings.len(), 1);
+    let AdapterWarning { text, effect, .. } = &snapshot.warnings[0];
+    assert_eq!(effect, &WarningEffect::Incomplete);
+    assert!(text.starts_with("the driver is older than WDDM 2.9"), "{text}");
 }
 
 /// The kernel connects the process again only after every file was closed.
@@ -225,6 +291,30 @@ fn a_change_is_reported_until_the_source_is_dropped() {
     // The end of the thread drops the callback.
     while changes.recv_timeout(LIMIT) == Ok(()) {}
     assert_eq!(changes.recv_timeout(LIMIT), Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn a_comparison_that_hangs_is_a_change_and_the_step_of_the_read_that_waits() {
+    let mut bed = Bed::new(vec![intel()]);
+    let (report, changes) = mpsc::channel();
+    bed.source.watch(Box::new(move || _ = report.send(()))).unwrap();
+    bed.fake.change(|state| state.hangs = Some(0));
+    // The comparison holds the connection.
+    while bed.fake.change(|state| state.hangs) == Some(0) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    while changes.try_recv().is_ok() {}
+    changes.recv_timeout(LIMIT).unwrap();
+    let (report_step, steps) = mpsc::channel();
+    bed.source.report_steps(Box::new(move |step| _ = report_step.send(step)));
+    let source = &mut bed.source;
+    std::thread::scope(|scope| {
+        scope.spawn(|| source.snapshot().unwrap());
+        assert_eq!(steps.recv_timeout(LIMIT), Ok(ReadStep::Compare));
+        assert!(steps.try_recv().is_err());
+        bed.fake.change(|state| state.hangs = None);
+        assert_eq!(steps.recv_timeout(LIMIT), Ok(ReadStep::Adapters));
+    });
 }
 
 #[test]

@@ -27,8 +27,8 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
     if devices.is_empty() && on_linux {
         return vec![Subject::DEVICE.failed(
             "/dev/dxg lists no DirectX device that can be read",
-            "install the GPU vendor's driver on the Windows host, and restart the virtual machine (WSL2: \
-             `wsl --shutdown`); for a Hyper-V virtual machine, add a GPU partition",
+            "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig, and restart the \
+             virtual machine (WSL2: `wsl --shutdown`); for a Hyper-V virtual machine, add a GPU partition",
         )];
     }
     if devices.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn devices(devices: &[Device], snapshot: &HostSnapshot) -> Vec<Findin
         )];
     }
     let hint = if on_linux {
-        linux::MOUNT
+        linux::UPDATE_OR_MOUNT
     } else {
         "wait until the driver is installed, otherwise reinstall it and restart the host"
     };

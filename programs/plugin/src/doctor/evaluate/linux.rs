@@ -4,9 +4,9 @@ use devices::HostFacts;
 
 use crate::doctor::finding::{Finding, Subject};
 
-/// What to do if a folder with drivers is missing.
-pub(super) const MOUNT: &str = "check that the virtual machine has /usr/lib/wsl (`gpuSupport` in .wslconfig), that a \
-     node in a container has it too, and restart the virtual machine after an update of the driver";
+/// What to do about a driver that is too old or whose folder is missing.
+pub(super) const UPDATE_OR_MOUNT: &str = "update the driver on the Windows host, and restart the virtual machine (`wsl --shutdown`; in Hyper-V, copy \
+     its folder again); check that it has /usr/lib/wsl (`[gpu]` in /etc/wsl.conf), and a node in a container too";
 
 /// What to do if the adapters cannot be read.
 pub(super) const RESTART: &str = "restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass \

@@ -45,7 +45,7 @@ fn mounted(device: &Device, plan: &MountPlan, host: &HostFacts) -> Finding {
             let what = format!("{why}, so containers get only DirectX, no runtime files");
             let hint = match host.platform {
                 Platform::Windows => "reinstall the driver with the vendor's installer",
-                Platform::LinuxDxg => linux::MOUNT,
+                Platform::LinuxDxg => linux::UPDATE_OR_MOUNT,
             };
             return Subject::RUNTIME_FILES.warning(what, hint);
         }

@@ -7,8 +7,8 @@ use config::{Config, EmptyEnvironment, Flags};
 use devices::{
     Adapter, AdapterWarning, AdditionalMounts, ContainerPolicy, Containerd, CopyToVmValue,
     Destination, DriverStore, HcsFailure, HcsFailureKind, HostFacts, HostSnapshot, Luid,
-    NodeSoftware, NvidiaGpu, Nvml, Policy, Program, ProgramVersion, RuntimeFile, RuntimeMounts,
-    StoreFiles, StorePath, Vendor, Visibility, WarningEffect,
+    NodeSoftware, NvidiaGpu, Nvml, Platform, Policy, Program, ProgramVersion, RuntimeFile,
+    RuntimeMounts, StoreFiles, StorePath, Vendor, Visibility, WarningEffect,
 };
 use node::cli::Failure;
 
@@ -327,6 +327,24 @@ fn unreadable_adapters_are_one_problem_and_other_subjects_are_still_checked() {
         facts.snapshot.node.nvml = Some(Nvml { library: None, gpus: Err(String::new()) });
     });
     assert_eq!(nvml.0, Status::Ok);
+}
+
+#[test]
+fn an_old_driver_and_missing_files_of_a_linux_host_have_their_fix() {
+    let hint = |change: &dyn Fn(&mut NodeFacts)| {
+        let checks = changed(Subject::DEVICE, |facts| {
+            facts.snapshot.host.platform = Platform::LinuxDxg;
+            change(facts);
+        });
+        checks.last().unwrap().hint.clone().unwrap_or_default()
+    };
+    let old_driver = hint(&|facts| {
+        let (text, effect) = ("the driver is older".to_owned(), WarningEffect::Incomplete);
+        facts.snapshot.warnings.push(AdapterWarning { luid: Luid(7), text, effect });
+    });
+    assert!(old_driver.starts_with("update the driver"), "{old_driver}");
+    let no_files = hint(&|facts| store(facts).files = StoreFiles::Listed([].into()));
+    assert!(no_files.contains("`[gpu]` in /etc/wsl.conf"), "{no_files}");
 }
 
 #[test]

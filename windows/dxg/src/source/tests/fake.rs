@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ptr;
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use crate::device::DxgDevice;
 
@@ -37,6 +39,10 @@ pub(crate) struct State {
     /// The open files. After the connection was broken, all of them must be closed.
     files: usize,
     is_stale: bool,
+    /// Calls do not return: how often waiting calls have checked this.
+    pub(crate) hangs: Option<u32>,
+    /// How many queries failed.
+    pub(crate) failed_queries: usize,
 }
 
 /// The driver.
@@ -64,6 +70,9 @@ impl Fake {
         });
         let file = File(self.clone());
         Ok(DxgDevice::with(Box::new(move |number, request| {
+            while file.0.change(State::hangs) {
+                thread::sleep(Duration::from_millis(1));
+            }
             // SAFETY: the request is the structure for the number, as for the driver.
             let result = unsafe { file.0.change(|state| state.call(number, request.cast())) };
             result.map_err(io::Error::from_raw_os_error)
@@ -95,6 +104,10 @@ impl Drop for File {
 }
 
 impl State {
+    fn hangs(&mut self) -> bool {
+        self.hangs.as_mut().map(|checks| *checks += 1).is_some()
+    }
+
     unsafe fn call(&mut self, number: u32, request: *mut u8) -> Result<(), i32> {
         // SAFETY: each offset is in the structure whose size is in the number.
         let word =
@@ -145,6 +158,7 @@ impl State {
                 let visible: Vec<_> =
                     self.adapters.iter().filter(|a| !self.is_old || !a.is_compute_only).collect();
                 let Some(answer) = visible.get(index).and_then(|a| a.answers.get(&kind)) else {
+                    self.failed_queries += 1;
                     return Err(libc::EINVAL);
                 };
                 // Only the registry query has a variable size.
@@ -201,7 +215,7 @@ pub(crate) fn gpu(
         (3, [1024_u64 << 20, 0, 0].iter().flat_map(|n| n.to_le_bytes()).collect()),
         (6, bytes(&address)),
         (8, info),
-        (13, bytes(&[2700])),
+        (13, bytes(&[3100])),
         // Renders, paravirtualized.
         (15, bytes(&[1 | 1 << 7])),
         (18, 0x001F_0000_0065_1442_u64.to_le_bytes().to_vec()),
