@@ -235,13 +235,27 @@ pub fn directory_writers(directory: &Path) -> io::Result<Vec<Writer>> {
 #[cfg(windows)]
 pub fn distrust(file: &Path) -> io::Result<Option<String>> {
     let own = crate::sys::security::own_account().ok().and_then(|own| sid(&own));
-    distrust_of(file, own.as_ref(), |path| {
-        // The target of a link is not checked, and who owns the link may change it.
-        if std::fs::symlink_metadata(path)?.is_symlink() {
-            return Err(io::Error::other("it is a link"));
-        }
-        directory_writers(path)
-    })
+    distrust_of(file, own.as_ref(), writers_of_no_link)
+}
+
+/// The accounts, other than the process's, that may change a file or a folder.
+///
+/// # Errors
+/// It does not exist, is a link, or this account may not read its access rights.
+#[cfg(windows)]
+pub fn other_writers(path: &Path) -> io::Result<Vec<Writer>> {
+    let own = crate::sys::security::own_account().ok().and_then(|own| sid(&own));
+    let writers = writers_of_no_link(path)?.into_iter();
+    Ok(writers.filter(|writer| Some(&writer.account) != own.as_ref()).collect())
+}
+
+/// The target of a link is not checked, and who owns the link may change it.
+#[cfg(windows)]
+fn writers_of_no_link(path: &Path) -> io::Result<Vec<Writer>> {
+    if std::fs::symlink_metadata(path)?.is_symlink() {
+        return Err(io::Error::other("it is a link"));
+    }
+    directory_writers(path)
 }
 
 /// The same, where `writers` returns who may change a file or folder, and `own` is the account of the
