@@ -1,6 +1,7 @@
 //! The options before `--`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use gpu_probe::Api;
 
@@ -21,6 +22,10 @@ pub(crate) enum Request {
     Check {
         json: bool,
     },
+    /// Copy the files of this program to a folder.
+    Install(PathBuf),
+    /// Run until this process is shut down.
+    Wait,
     /// Print what the calls of an API list, given the LUIDs of the adapters. `--check` starts
     /// this program with it.
     List(Api, Vec<i64>),
@@ -52,6 +57,13 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
             }
             // An earlier spelling.
             Some("--json") => json = Some(true),
+            Some("--wait") if words.len() == 1 => return Ok(Request::Wait),
+            Some("--install") if n == 0 && words.len() == 2 => {
+                return Ok(Request::Install(PathBuf::from(&words[1])));
+            }
+            Some("--install" | "--wait") => {
+                return Err(usage("write only --install FOLDER, or only --wait"));
+            }
             Some("--require") => require = true,
             Some("--verbose") => verbose = true,
             Some("--") => {
@@ -140,6 +152,8 @@ mod tests {
         assert_eq!(list, Ok(Request::List(Api::Vulkan, vec![5, -6])));
         assert_eq!(parsed(&["--list", "cuda", ""]), Ok(Request::List(Api::Cuda, Vec::new())));
         assert_eq!(parsed(&["--require", "--help", "x"]), Ok(Request::Help));
+        assert_eq!(parsed(&["--install", "a b"]), Ok(Request::Install("a b".into())));
+        assert_eq!(parsed(&["--wait"]), Ok(Request::Wait));
     }
 
     #[test]
@@ -155,6 +169,10 @@ mod tests {
             (&["--check", "--output"][..], "error: --output has ``, expected text or json"),
             (&["--check", "--output", "--"][..], "error: --output has `--`, expected text or json"),
             (&["--check", "--require"][..], "error: --require and --verbose belong to a command"),
+            (&["--install"][..], "error: write only --install FOLDER, or only --wait"),
+            (&["--require", "--install"][..], "error: write only --install FOLDER"),
+            (&["--install", "a", "--wait"][..], "error: write only --install FOLDER"),
+            (&["--wait", "--verbose"][..], "error: write only --install FOLDER"),
             (&["--check", "--", "a"][..], "error: --check and --output take no command"),
         ] {
             let error = parsed(words).unwrap_err();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use windows::Win32::Foundation::{CloseHandle, HANDLE, TRUE};
 use windows::Win32::System::Console::{
-    CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler,
+    CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT, SetConsoleCtrlHandler,
 };
 use windows::Win32::System::Environment::GetCommandLineW;
 use windows::Win32::System::Threading::{CreateRemoteThread, LPTHREAD_START_ROUTINE};
@@ -50,6 +50,20 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
     loop {
         std::thread::sleep(Duration::from_secs(60));
     }
+}
+
+/// Lets an event end this process with 0; otherwise, Windows ends it with another code.
+pub(crate) fn end_at_shutdown() {
+    // SAFETY: the function stays loaded.
+    let _ = unsafe { SetConsoleCtrlHandler(Some(on_end), true) };
+}
+
+/// Processes of session 0 receive the logoff of any user, and must keep running.
+unsafe extern "system" fn on_end(event: u32) -> BOOL {
+    if event != CTRL_LOGOFF_EVENT {
+        std::process::exit(0);
+    }
+    TRUE
 }
 
 /// Sends an event as a container runtime does.

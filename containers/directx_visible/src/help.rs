@@ -5,6 +5,8 @@ Runs a program that sees only the DirectX devices of its container
 
 Usage: directx-visible [--require] [--verbose] -- COMMAND [ARGUMENT]...
        directx-visible --check [--output <text|json>]
+       directx-visible --install <FOLDER>
+       directx-visible --wait
 
 The program and its child processes see the devices that the device plugin names in
 DIRECTX_VISIBLE_DEVICES_* and DIRECTX_VISIBLE_DEVICES, and software adapters. This
@@ -17,6 +19,9 @@ Options:
                  with those of the container
       --output <text|json>
                  Output format of --check; default `text`
+      --install <FOLDER>
+                 Copy this program and its filters to the folder, and compare the copies
+      --wait     Run until the container or the system is shut down
   -h, --help     Print help
   -V, --version  Print version
 

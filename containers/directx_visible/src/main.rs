@@ -18,6 +18,7 @@ mod control_routine;
 mod failure;
 mod filter_file;
 mod help;
+mod install;
 #[cfg(windows)]
 mod launch;
 #[cfg(windows)]
@@ -39,6 +40,14 @@ fn main() -> ExitCode {
         Ok(Request::Version) => {
             println!("directx-visible {}", env!("CARGO_PKG_VERSION"));
             Ok(0)
+        }
+        Ok(Request::Install(folder)) => install::install(&folder),
+        Ok(Request::Wait) => {
+            #[cfg(windows)]
+            console::end_at_shutdown();
+            loop {
+                std::thread::park();
+            }
         }
         #[cfg(windows)]
         Ok(Request::Run { is_required, is_verbose }) => run::program(is_required, is_verbose),

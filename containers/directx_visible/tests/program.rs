@@ -1,16 +1,157 @@
 //! The program on a system without DirectX. The Wine suite runs it on Windows.
 
 #![cfg(not(windows))]
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_directx-visible");
+
+const FILES: [&str; 3] =
+    ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
 
 #[test]
 fn other_systems_get_an_error() {
     for arguments in [&["--", "a"][..], &["--require", "--", "a"], &["--check"]] {
-        let program = env!("CARGO_BIN_EXE_directx-visible");
-        let output = Command::new(program).args(arguments).output().unwrap();
+        let output = Command::new(PROGRAM).args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(125));
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(error.starts_with("error: this program runs only on Windows\nhint: "), "{error}");
+    }
+}
+
+/// A release in a temporary folder: this program next to files with the names of Windows.
+struct Release(tempfile::TempDir);
+
+impl Release {
+    fn new(version: &str) -> Release {
+        // A link, because a program that is open for writing cannot run.
+        let release = Release(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap());
+        fs::hard_link(PROGRAM, release.0.path().join("directx-visible")).unwrap();
+        for name in FILES {
+            fs::write(release.0.path().join(name), format!("{name} {version}")).unwrap();
+        }
+        release
+    }
+
+    fn without(self, name: &str) -> Release {
+        fs::remove_file(self.0.path().join(name)).unwrap();
+        self
+    }
+
+    fn install(&self, folder: &Path) -> Output {
+        let mut command = Command::new(self.0.path().join("directx-visible"));
+        command.arg("--install").arg(folder).stdin(Stdio::null()).output().unwrap()
+    }
+}
+
+/// Names and contents.
+fn files(folder: &Path) -> Vec<(String, String)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut files: Vec<_> =
+        entries.map(|path| (name(&path), fs::read_to_string(&path).unwrap())).collect();
+    files.sort();
+    files
+}
+
+fn expected(names: &[&str], version: &str) -> Vec<(String, String)> {
+    let mut files: Vec<_> =
+        names.iter().map(|name| ((*name).to_owned(), format!("{name} {version}"))).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn its_files_are_copied_and_those_of_another_version_removed() {
+    let target = tempfile::tempdir().unwrap();
+    let folder = target.path().join("Program Files/directx-visible");
+    let (first, second) = (Release::new("1"), Release::new("2").without(FILES[2]));
+    for (release, names, version) in [(&first, &FILES[..], "1"), (&second, &FILES[..2], "2")] {
+        for done in [format!("copied the files to {}\n", folder.display()), String::new()] {
+            let output = release.install(&folder);
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), done);
+            assert_eq!(files(&folder), expected(names, version));
+        }
+    }
+    // A damaged copy.
+    fs::write(folder.join(FILES[1]), "1").unwrap();
+    assert!(second.install(&folder).status.success());
+    assert_eq!(files(&folder), expected(&FILES[..2], "2"));
+}
+
+/// As the device plugin reads them.
+#[test]
+fn files_of_two_versions_are_never_there_with_the_program() {
+    let target = tempfile::tempdir().unwrap();
+    let releases = [Release::new("1"), Release::new("2")];
+    let is_done = AtomicBool::new(false);
+    let read = |n: usize| fs::read_to_string(target.path().join(FILES[n])).ok();
+    let version = |text: String| text.rsplit(' ').next().unwrap().to_owned();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for release in releases.iter().cycle().take(40) {
+                assert!(release.install(target.path()).status.success());
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        let mut complete = 0;
+        while !is_done.load(Ordering::Relaxed) {
+            let [program, filter, filter_32, again] = [0, 1, 2, 0].map(read);
+            if program.is_some() && program == again {
+                let versions = [program, filter, filter_32].map(Option::unwrap).map(version);
+                assert!(versions.iter().all(|version| *version == versions[0]), "{versions:?}");
+                complete += 1;
+            }
+        }
+        assert_ne!(complete, 0);
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_copied_is_an_error_with_its_path() {
+    let target = tempfile::tempdir().unwrap();
+    let error = |release: &Release, folder: &Path, expected: String| {
+        let output = release.install(folder);
+        assert_eq!(output.status.code(), Some(125));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.starts_with(&expected) && error.contains("\nhint: "), "{error}");
+    };
+    for name in &FILES[..2] {
+        let release = Release::new("1").without(name);
+        let missing = release.0.path().join(name);
+        error(&release, target.path(), format!("error: cannot read {}: ", missing.display()));
+    }
+    assert_eq!(files(target.path()), []);
+    let file = target.path().join("file");
+    fs::write(&file, "").unwrap();
+    let release = Release::new("1");
+    error(&release, &file, format!("error: cannot create {}: ", file.display()));
+    // A folder where a file belongs.
+    let folder = target.path().join(FILES[1]);
+    fs::create_dir(&folder).unwrap();
+    error(&release, target.path(), format!("error: cannot replace {}: ", folder.display()));
+}
+
+/// The containers of two releases on a node.
+#[test]
+fn several_wait_until_they_are_shut_down() {
+    let mut command = Command::new(PROGRAM);
+    let waiting = command.arg("--wait").stdin(Stdio::null());
+    let mut waiting = [waiting.spawn().unwrap(), waiting.spawn().unwrap()];
+    thread::sleep(Duration::from_millis(300));
+    for child in &mut waiting {
+        assert_eq!(child.try_wait().unwrap(), None);
+    }
+    for child in &mut waiting {
+        let terminated = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert!(terminated.success());
+        child.wait().unwrap();
     }
 }

@@ -129,6 +129,8 @@ pub struct HostFacts {
     pub system_root: SystemRoot,
     /// Whether its files are on the disk of this machine; false for an inventory.
     pub is_this_machine: bool,
+    /// The folder with the files of `directx-visible`, while containers of this machine can get them.
+    pub launcher_folder: Option<String>,
 }
 
 impl HostFacts {

@@ -12,13 +12,12 @@ use crate::{FileName, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 pub const LAUNCHER_FILES: [&str; 3] =
     ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
 
-/// The folder of the host with the launcher's files. Each version has its own, because a container
-/// keeps the paths with which it was created.
+/// The folder of the host with the launcher's folders. Files with another content get another folder,
+/// because a container keeps the paths with which it was created.
 #[must_use]
-pub fn launcher_folder(system_root: &SystemRoot) -> String {
+pub fn launcher_root(system_root: &SystemRoot) -> String {
     let drive = system_root.as_str().split('\\').next().unwrap_or_default();
-    let version = env!("CARGO_PKG_VERSION");
-    format!(r"{drive}\ProgramData\directx-device-plugin\visible\{version}")
+    format!(r"{drive}\ProgramData\directx-device-plugin\visible")
 }
 
 /// Why a container does not get `directx-visible`.
@@ -40,8 +39,15 @@ pub(crate) fn add(
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Result<(), LauncherProblem> {
-    let folder = launcher_folder(&host.system_root);
     let [program, filter, filter32] = LAUNCHER_FILES;
+    let folder = match &host.launcher_folder {
+        Some(folder) => folder.clone(),
+        None if host.is_this_machine => {
+            let why = "is not provided on this node; `status` reports the reason";
+            return Err(LauncherProblem { file: program.to_owned(), why });
+        }
+        None => format!(r"{}\simulated", launcher_root(&host.system_root)),
+    };
     let files = [(program, SYSTEM32), (filter, SYSTEM32), (filter32, SYSWOW64)];
     let usable = |(name, to): (&str, &str)| {
         let [host_path, container_path] = [&folder, to].map(|folder| format!("{folder}\\{name}"));

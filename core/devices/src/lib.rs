@@ -58,7 +58,7 @@ pub use environment_hints::visible_devices_variable;
 pub use error_chain::error_chain;
 pub use held_devices::HeldDevices;
 pub use host::{HcsSchema, HostBuild, HostFacts, Platform, Wow64};
-pub use launcher::{LAUNCHER_FILES, LauncherProblem, launcher_folder};
+pub use launcher::{LAUNCHER_FILES, LauncherProblem, launcher_root};
 pub use model::{DriverModel, Vendor};
 pub use mounts::{
     FIRST_BUILD_WITHOUT_MOUNTS, FileDecision, MountCandidate, MountOrigin, MountOutcome, MountPlan,

@@ -8,8 +8,8 @@ use devices::Catalog;
 use node::cli::Failure;
 use tokio::time::Instant;
 
-/// Writes the files on this host, or says why it cannot.
-pub(crate) type ProvideLauncher = Box<dyn Fn() -> Result<(), Failure> + Send + Sync>;
+/// Writes the files on this host and returns their folder, or says why it cannot.
+pub(crate) type ProvideLauncher = Box<dyn Fn() -> Result<String, Failure> + Send + Sync>;
 
 /// When to try again to provide files that could not be provided. Until then, containers that start
 /// do not get them.
@@ -31,17 +31,18 @@ impl NodeLauncher {
         NodeLauncher { provide, problem: None, retry_at: None }
     }
 
-    /// Provides the files if a resource of `catalog` has them. Files that were damaged or removed
-    /// are written again.
-    pub(crate) fn update(&mut self, catalog: &Catalog) {
+    /// Provides the files if a resource of `catalog` has them, and returns their folder. Files that
+    /// were damaged or removed are written again.
+    pub(crate) fn update(&mut self, catalog: &Catalog) -> Option<String> {
         let Some(provide) = self.provide.as_ref().filter(|_| catalog.mounts_launcher()) else {
             (self.problem, self.retry_at) = (None, None);
-            return;
+            return None;
         };
-        let problem = provide().err().map(|failure| {
+        let provided = provide().map_err(|failure| {
             let (error, hint) = (failure.chain(), failure.hint_text().unwrap_or_default());
             format!("directx-visible is not mounted: {error}; hint: {hint}")
         });
+        let problem = provided.as_ref().err().cloned();
         if problem != self.problem {
             if let Some(problem) = &problem {
                 tracing::warn!(problem, "cannot provide directx-visible");
@@ -51,20 +52,24 @@ impl NodeLauncher {
         }
         self.retry_at = problem.is_some().then(|| Instant::now() + RETRY);
         self.problem = problem;
+        provided.ok()
     }
 }
 
 /// The files of this host.
 #[cfg(windows)]
 pub(crate) fn of_this_host() -> NodeLauncher {
-    use crate::launcher_folder::{LauncherFolder, Rights, folder_of_this_host};
+    use crate::launcher_folder::{LauncherFolder, Rights, root_of_this_host};
 
     let rights = Rights {
         share: uds::access_rights::share_programs,
-        is_protected: |path| Ok(win32::directory_access::directory_writers(path)?.is_empty()),
+        check: |path| match win32::directory_access::other_writers(path)?.first() {
+            None => Ok(()),
+            Some(writer) => Err(std::io::Error::other(writer.to_string())),
+        },
     };
-    let (folder, sources) = (folder_of_this_host(), node::cli::launcher_sources());
-    let folder = LauncherFolder { folder, sources, rights };
+    let (root, sources) = (root_of_this_host(), node::cli::launcher_sources());
+    let folder = LauncherFolder { root, sources, rights };
     NodeLauncher::new(Some(Box::new(move || folder.provide())))
 }
 
@@ -93,20 +98,20 @@ mod tests {
         // The second and third call fail.
         let provide = move || match count.fetch_add(1, Ordering::Relaxed) {
             1 | 2 => Err(Failure::runtime(anyhow!("no space")).hint("make room")),
-            _ => Ok(()),
+            _ => Ok("folder".to_owned()),
         };
         let mut launcher = NodeLauncher::new(Some(Box::new(provide)));
         let log = Log::start();
-        launcher.update(&catalog(""));
+        assert_eq!(launcher.update(&catalog("")), None);
         assert_eq!(calls.load(Ordering::Relaxed), 0);
-        let on = catalog("visibility: launcher");
-        launcher.update(&on);
+        let (on, folder) = (catalog("visibility: launcher"), Some("folder".to_owned()));
+        assert_eq!(launcher.update(&on), folder);
         assert_eq!(launcher.problem.clone(), None);
-        launcher.update(&on);
-        launcher.update(&on);
+        assert_eq!(launcher.update(&on), None);
+        assert_eq!(launcher.update(&on), None);
         let notice = launcher.problem.clone().unwrap();
         assert_eq!(notice, "directx-visible is not mounted: no space; hint: make room");
-        launcher.update(&on);
+        assert_eq!(launcher.update(&on), folder);
         assert_eq!((launcher.problem.clone(), calls.load(Ordering::Relaxed)), (None, 4));
         let text = log.text();
         assert_eq!(text.matches("cannot provide directx-visible").count(), 1, "{text}");

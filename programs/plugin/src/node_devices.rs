@@ -138,7 +138,7 @@ impl NodeDevices {
     #[cfg(any(windows, test))]
     pub(crate) fn provide_launcher(&mut self, launcher: NodeLauncher) {
         self.launcher = launcher;
-        self.launcher.update(&self.catalog);
+        self.update_launcher();
         self.serve_notes();
     }
 
@@ -190,9 +190,7 @@ impl NodeDevices {
         let review_due = review_due.map(|Moment(at)| self.origin + at);
         tokio::select! {
             read = self.reads.recv() => {
-                let read = received(read)?;
-                self.launcher.update(&self.catalog);
-                self.apply_read(read)?;
+                self.apply_read(received(read)?)?;
             }
             schemas = self.schema_reader.next() => {
                 self.snapshot.host.hcs_schemas.clone_from(&schemas);
@@ -205,7 +203,7 @@ impl NodeDevices {
             }
             holders = self.holders.next() => self.review(holders.as_deref()),
             () = reached(review_due) => self.holders.ask(self.published.last_allocation()),
-            () = reached(self.launcher.retry_at) => self.launcher.update(&self.catalog),
+            () = reached(self.launcher.retry_at) => self.update_launcher(),
             change = self.configuration.next() => match change {
                 ConfigChange::Ended => {
                     let error = anyhow!("the thread that follows the configuration panicked");
@@ -239,6 +237,7 @@ impl NodeDevices {
         self.uuid_reader.request(&snapshot.adapters);
         let gpu_uuids = std::mem::take(&mut self.snapshot.gpu_uuids);
         self.snapshot = HostSnapshot { gpu_uuids, ..snapshot };
+        self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
         if let Some(schemas) = &self.schemas {
             self.snapshot.host.hcs_schemas.clone_from(schemas);
         }
@@ -260,17 +259,25 @@ impl NodeDevices {
         Ok(())
     }
 
+    /// Provides `directx-visible` again. Containers get it only if that succeeds.
+    fn update_launcher(&mut self) {
+        self.snapshot.host.launcher_folder = self.launcher.update(&self.catalog);
+        self.advance();
+    }
+
     /// Applies a valid configuration.
     fn apply_configuration(&mut self, change: ConfigChange) {
         if let ConfigChange::Valid(config) = change {
             let catalog = Catalog::new(config.policy.clone());
             // The files exist before a container can get them.
-            self.launcher.update(&catalog);
+            self.snapshot.host.launcher_folder = self.launcher.update(&catalog);
             match self.reconfigure(catalog) {
                 Ok(()) => self.configuration.applied(*config),
-                Err(error) => self.configuration.rejected(&error),
+                Err(error) => {
+                    self.configuration.rejected(&error);
+                    self.update_launcher();
+                }
             }
-            self.launcher.update(&self.catalog);
         }
     }
 

@@ -209,8 +209,8 @@ mod system {
     pub(super) fn uninstall() -> Result<(), Failure> {
         service::uninstall(NAME).map_err(|error| failure(error, "cannot uninstall the service"))?;
         node::cli::print(&format!("uninstalled service {NAME}\n"))?;
-        let folder = launcher_folder::folder_of_this_host();
-        let removed = launcher_folder::remove_all(&folder).map_err(|failure| {
+        let root = launcher_folder::root_of_this_host();
+        let removed = launcher_folder::remove_all(&root).map_err(|failure| {
             failure.hint("a container uses it; delete it when no pod with a device is running")
         });
         if removed? {

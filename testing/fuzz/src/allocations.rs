@@ -12,7 +12,7 @@ use devices::{
     Adapter, Attribute, Attributes, Catalog, CopyToVmKey, CopyToVmKind, CopyToVmValue, Device,
     DeviceSet, DriverModel, DriverStore, HardwareId, HcsSchema, HostBuild, HostFacts, HostSnapshot,
     LAUNCHER_FILES, LocationPath, Luid, Moment, MountOrigin, Plan, PnpDevice, PnpId,
-    ResourceDevices, StoreFiles, Wow64, launcher_folder, plan, preferred_allocation,
+    ResourceDevices, StoreFiles, Wow64, launcher_root, plan, preferred_allocation,
 };
 
 /// Texts that are likely to conflict with each other. Other texts are used as well.
@@ -102,10 +102,10 @@ fn check_plan(resource: &Arc<ResourceDevices>, host: &HostFacts, ids: &[String])
     check_hints(&plan);
 }
 
-/// Whether the file is one of `directx-visible`, in the folder that the daemon writes.
+/// Whether the file is one of `directx-visible`, in the folder of an inventory.
 fn is_launcher(file: &str, host: &HostFacts) -> bool {
-    let folder = launcher_folder(&host.system_root);
-    LAUNCHER_FILES.iter().any(|name| format!("{folder}\\{name}") == file)
+    let root = launcher_root(&host.system_root);
+    LAUNCHER_FILES.iter().any(|name| format!(r"{root}\simulated\{name}") == file)
 }
 
 /// Whether the file is one that Windows opens below the folder of one of the devices.

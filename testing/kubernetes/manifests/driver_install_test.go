@@ -48,7 +48,9 @@ func TestDriverInstallation(t *testing.T) {
 		t.Error("the Job cannot install a driver")
 	}
 	copies, installs := pod.InitContainers[0].Command, pod.Containers[0].Command
-	if copies[0] != "xcopy.exe" || !strings.HasPrefix(installs[2], copies[2]) {
+	// xcopy.exe copies nothing without standard input, which containers do not have. The copy must fail if the file
+	// is missing.
+	if copies[0] != "powershell.exe" || !strings.HasSuffix(copies[4], "; Get-Item "+installs[2]) {
 		t.Errorf("%q does not install what %q copies", installs, copies)
 	}
 	for _, change := range []struct{ from, to, message string }{

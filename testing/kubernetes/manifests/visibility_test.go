@@ -28,8 +28,8 @@ func TestVisibility(t *testing.T) {
 				mustEqual(t, "image", container.Image, visibleImage+":"+version(t))
 			}
 			mustEqual(t, "copy", strings.Join(pod.InitContainers[0].Command, " "),
-				`xcopy.exe `+mountPoint+`\directx-visible* C:\Program Files\directx-visible /i /y`)
-			mustEqual(t, "wait", strings.Join(pod.Containers[0].Command, " "), "waitfor.exe DirectXVisible")
+				mountPoint+`\directx-visible.exe --install C:\Program Files\directx-visible`)
+			mustEqual(t, "wait", strings.Join(pod.Containers[0].Command, " "), mountPoint+`\directx-visible.exe --wait`)
 		})
 	}
 	if !reflect.DeepEqual(visibleOf(manifest).Spec.Template.Spec, visibleOf(chart).Spec.Template.Spec) {

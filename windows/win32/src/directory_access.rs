@@ -260,6 +260,21 @@ pub fn distrust(file: &Path) -> io::Result<Option<(String, String)>> {
     distrust_of(&std::path::absolute(file)?, own.as_ref(), entry)
 }
 
+/// The accounts, other than the process's, that may change a file or a folder.
+///
+/// # Errors
+/// It does not exist, is a link, or this account may not read its access rights.
+#[cfg(windows)]
+pub fn other_writers(path: &Path) -> io::Result<Vec<Writer>> {
+    let own = crate::sys::security::own_account().ok().and_then(|own| sid(&own));
+    let Entry { writers, target } = entry(path)?;
+    if target.is_some() {
+        return Err(io::Error::other("it is a link"));
+    }
+    let writers = writers.into_iter();
+    Ok(writers.filter(|writer| Some(&writer.account) != own.as_ref()).collect())
+}
+
 /// The same for an absolute path without `..` and an account `own`, where `entry` returns what is at a
 /// path. Checks the folders above the file, the links on the way to it, and what they lead to.
 /// `NotFound` if only the file does not exist, and its folder is trusted.

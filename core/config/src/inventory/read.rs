@@ -88,6 +88,7 @@ fn host(file: HostFile) -> HostFacts {
         inside_container: file.container.unwrap_or(false),
         system_root: file.system_root.map(|root| root.0).unwrap_or_default(),
         is_this_machine: false,
+        launcher_folder: None,
     }
 }
 

@@ -116,6 +116,7 @@ fn host() -> impl Strategy<Value = HostFacts> {
                     inside_container,
                     system_root: root.parse().expect("a folder on a drive"),
                     is_this_machine: false,
+                    launcher_folder: None,
                 }
             },
         )

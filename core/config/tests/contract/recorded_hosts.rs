@@ -116,6 +116,7 @@ fn the_aws_host_has_two_tesla_t4() {
             inside_container: false,
             system_root: SystemRoot::default(),
             is_this_machine: false,
+            launcher_folder: None,
         },
         adapters: vec![
             tesla_t4(7_048_070, "D8", "PCIROOT(0)#PCI(1B00)", "0004"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use devices::{
     ContainerPolicy, DeviceSet, DriverModel, HostFacts, HostSnapshot, LAUNCHER_FILES, ModelPolicy,
-    Moment, Plan, RuntimeFile, Vendor, Visibility, Wow64, launcher_folder, plan,
+    Moment, Plan, RuntimeFile, Vendor, Visibility, Wow64, launcher_root, plan,
 };
 
 use crate::hosts::{NVIDIA, catalog, gpu, host, model, npu, server, wddm};
@@ -43,14 +43,22 @@ fn never(path: &str) -> bool {
     panic!("an inventory needs no disk: {path}")
 }
 
-/// The launcher's mounts; all of them are from the folder of this version.
+/// The folder with the files on this machine.
+const FOLDER: &str = r"D:\ProgramData\directx-device-plugin\visible\0123456789abcdef";
+
+fn this_machine() -> HostFacts {
+    let launcher_folder = Some(FOLDER.to_owned());
+    HostFacts { is_this_machine: true, launcher_folder, ..server("10.0.20348.1", "2.5") }
+}
+
+/// The launcher's mounts; all of them are from one folder.
 fn launcher(plan: &Plan) -> Vec<&str> {
     let is_launcher = |path: &str| path.contains("directx-visible");
     let mounted = plan.mounts.mounted().filter(|file| is_launcher(&file.container_path));
     mounted
         .map(|file| {
             let (folder, name) = file.host_path.rsplit_once('\\').unwrap();
-            assert!(folder.ends_with(env!("CARGO_PKG_VERSION")), "{folder}");
+            assert!(folder == FOLDER || folder.ends_with(r"\visible\simulated"), "{folder}");
             assert!(LAUNCHER_FILES.contains(&name) && file.container_path.ends_with(name));
             file.container_path.as_str()
         })
@@ -102,7 +110,7 @@ fn the_filter_of_32_bit_programs_may_be_missing() {
     let mut on = host(vec![gpu(1, NVIDIA)]);
     on.host.wow64 = Wow64::Absent;
     assert_eq!(launcher(&planned(with_launcher(wddm(1)), &on, GPU, &never)), MOUNTS[..2]);
-    on.host = HostFacts { is_this_machine: true, ..server("10.0.20348.1", "2.5") };
+    on.host = this_machine();
     let exists = |path: &str| path.contains("ProgramData") && !path.contains("filter32");
     let plan = planned(with_launcher(wddm(1)), &on, GPU, &exists);
     assert_eq!((launcher(&plan), warnings(&plan)), (MOUNTS[..2].to_vec(), vec![]));
@@ -111,20 +119,18 @@ fn the_filter_of_32_bit_programs_may_be_missing() {
 #[test]
 fn on_this_machine_only_files_that_exist_are_mounted_and_none_over_files_of_the_host() {
     let mut on = host(vec![gpu(1, NVIDIA)]);
-    on.host.is_this_machine = true;
-    on.host.system_root = r"D:\Windows".parse().unwrap();
-    let folder = launcher_folder(&on.host.system_root);
-    assert!(folder.starts_with(r"D:\ProgramData\directx-device-plugin\visible\"), "{folder}");
+    on.host = HostFacts { system_root: r"D:\Windows".parse().unwrap(), ..this_machine() };
+    assert!(FOLDER.starts_with(&launcher_root(&on.host.system_root)));
     let of = |exists: &dyn Fn(&str) -> bool| {
         let plan = planned(with_launcher(wddm(1)), &on, GPU, exists);
         let mounted: Vec<String> = launcher(&plan).into_iter().map(str::to_owned).collect();
         (mounted, warnings(&plan).join("; "))
     };
-    let provided = |path: &str| path.starts_with(&folder);
+    let provided = |path: &str| path.starts_with(FOLDER);
     assert_eq!(of(&provided), (MOUNTS.map(str::to_owned).to_vec(), String::new()));
     // The program and its filter are mounted together or not at all.
     for missing in &LAUNCHER_FILES[..2] {
-        let path = format!("{folder}\\{missing}");
+        let path = format!("{FOLDER}\\{missing}");
         let expected = format!("directx-visible is not mounted: {path} does not exist");
         assert_eq!(of(&|p| provided(p) && p != path), (vec![], expected));
         let path = format!(r"D:\Windows\System32\{missing}");
@@ -133,6 +139,19 @@ fn on_this_machine_only_files_that_exist_are_mounted_and_none_over_files_of_the_
     }
     let (mounted, warnings) = of(&|p| provided(p) || p.starts_with(r"D:\Windows\SysWOW64"));
     assert_eq!((mounted.len(), warnings.as_str()), (2, ""));
+}
+
+/// The files may exist, but not be those of the plugin.
+#[test]
+fn on_this_machine_nothing_is_mounted_while_the_folder_has_a_problem() {
+    let mut on = host(vec![gpu(1, NVIDIA)]);
+    on.host = HostFacts { launcher_folder: None, ..this_machine() };
+    let exists = |path: &str| path.contains("ProgramData");
+    let plan = planned(with_launcher(wddm(1)), &on, GPU, &exists);
+    assert!(launcher(&plan).is_empty());
+    let expected = "directx-visible is not mounted: directx-visible.exe is not provided on this \
+                    node; `status` reports the reason";
+    assert_eq!(warnings(&plan), [expected]);
 }
 
 #[test]

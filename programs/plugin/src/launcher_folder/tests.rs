@@ -1,7 +1,5 @@
 use super::*;
 
-const VERSION: &str = "1.2.3";
-
 /// A host and a release in a temporary folder.
 struct Bed(tempfile::TempDir);
 
@@ -32,31 +30,35 @@ impl Bed {
         self.own().join("visible")
     }
 
-    fn file(&self, n: usize) -> PathBuf {
-        self.all().join(VERSION).join(LAUNCHER_FILES[n])
-    }
-
     fn folder(&self) -> LauncherFolder {
         let sources = vec![self.source(), self.installed()];
-        LauncherFolder { folder: self.all().join(VERSION), sources, rights: RIGHTS }
+        LauncherFolder { root: self.all(), sources, rights: RIGHTS }
     }
 
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.all().join(VERSION)).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<String> = names.collect();
-        names.sort();
-        names
+    /// The folder that is provided.
+    fn provided(&self) -> PathBuf {
+        PathBuf::from(self.folder().provide().unwrap())
     }
 }
 
-/// Wine stores no owner.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+fn content(folder: &Path, n: usize) -> String {
+    fs::read_to_string(folder.join(LAUNCHER_FILES[n])).unwrap()
+}
+
 #[cfg(windows)]
 const RIGHTS: Rights = Rights {
     share: uds::access_rights::share_programs,
-    is_protected: |path| {
-        let writers = win32::directory_access::directory_writers(path)?;
-        Ok(writers.iter().all(|writer| writer.is_owner))
+    check: |path| match win32::directory_access::other_writers(path)?.first() {
+        None => Ok(()),
+        Some(writer) => Err(io::Error::other(writer.to_string())),
     },
 };
 
@@ -68,14 +70,17 @@ const RIGHTS: Rights = Rights {
 
         fs::set_permissions(path, fs::Permissions::from_mode(0o755))
     },
-    is_protected: |path| {
+    check: |path| {
         use std::os::unix::fs::PermissionsExt as _;
 
-        Ok(fs::metadata(path)?.permissions().mode() & 0o022 == 0)
+        match fs::symlink_metadata(path)?.permissions().mode() & 0o022 {
+            0 => Ok(()),
+            _ => Err(io::Error::other("others may change it")),
+        }
     },
 };
 
-fn error(result: Result<(), Failure>) -> String {
+fn error(result: Result<String, Failure>) -> String {
     let failure = result.unwrap_err();
     format!("{}; hint: {}", failure.chain(), failure.hint_text().unwrap())
 }
@@ -83,17 +88,35 @@ fn error(result: Result<(), Failure>) -> String {
 #[test]
 fn the_folder_gets_the_files_and_a_damaged_copy_is_replaced() {
     let bed = Bed::new();
+    let folder = bed.provided();
     for damage in [None, Some("cont"), Some("another content")] {
         if let Some(damage) = damage {
-            fs::write(bed.file(1), damage).unwrap();
-            fs::write(bed.file(0).with_extension("exe.new"), "of a start that was killed").unwrap();
+            fs::write(folder.join(LAUNCHER_FILES[1]), damage).unwrap();
         }
-        bed.folder().provide().unwrap();
-        assert_eq!(bed.names().len(), LAUNCHER_FILES.len(), "{:?}", bed.names());
+        assert_eq!(bed.provided(), folder);
+        assert_eq!(names(&folder).len(), LAUNCHER_FILES.len(), "{:?}", names(&folder));
         for (n, name) in LAUNCHER_FILES.iter().enumerate() {
-            assert_eq!(fs::read_to_string(bed.file(n)).unwrap(), format!("content of {name}"));
+            assert_eq!(content(&folder, n), format!("content of {name}"));
         }
     }
+}
+
+/// Windows does not replace a program that runs.
+#[cfg(windows)]
+#[test]
+fn a_damaged_program_that_runs_is_moved_aside() {
+    let bed = Bed::new();
+    let folder = bed.provided();
+    let program = folder.join(LAUNCHER_FILES[0]);
+    let system = PathBuf::from(std::env::var_os("SystemRoot").unwrap()).join("System32");
+    fs::copy(system.join("cmd.exe"), &program).unwrap();
+    let mut command = std::process::Command::new(&program);
+    let mut running = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let provided = bed.folder().provide();
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert_eq!(PathBuf::from(provided.unwrap()), folder);
+    assert_eq!(content(&folder, 0), format!("content of {}", LAUNCHER_FILES[0]));
 }
 
 /// A container that runs has the file itself, which must not change.
@@ -103,29 +126,44 @@ fn an_equal_file_stays_the_same_file() {
     use std::os::unix::fs::MetadataExt as _;
 
     let bed = Bed::new();
-    let identity = || fs::metadata(bed.file(0)).unwrap().ino();
-    bed.folder().provide().unwrap();
-    let before = identity();
-    bed.folder().provide().unwrap();
-    assert_eq!(identity(), before);
+    let identity = || fs::metadata(bed.provided().join(LAUNCHER_FILES[0])).unwrap().ino();
+    assert_eq!(identity(), identity());
 }
 
-/// Whoever created it may have it open, and could change it later.
+/// Whoever may change it may have it open, and could change it later.
 #[cfg(unix)]
 #[test]
 fn an_equal_file_that_others_could_change_is_replaced() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     let bed = Bed::new();
-    fs::create_dir_all(bed.all().join(VERSION)).unwrap();
-    fs::copy(bed.source().join(LAUNCHER_FILES[0]), bed.file(0)).unwrap();
-    fs::set_permissions(bed.file(0), fs::Permissions::from_mode(0o666)).unwrap();
-    let identity = || fs::metadata(bed.file(0)).unwrap().ino();
-    let foreign = fs::File::open(bed.file(0)).unwrap();
+    let file = bed.provided().join(LAUNCHER_FILES[0]);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    let identity = || fs::metadata(&file).unwrap().ino();
+    let foreign = fs::File::open(&file).unwrap();
     let before = identity();
-    bed.folder().provide().unwrap();
+    bed.provided();
     assert_ne!(identity(), before);
     assert_eq!(foreign.metadata().unwrap().ino(), before);
+}
+
+/// Whoever created it may have it open with every right.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_others_could_change_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let bed = Bed::new();
+    let folder = bed.provided();
+    for level in [bed.own(), bed.all(), folder] {
+        fs::set_permissions(&level, fs::Permissions::from_mode(0o777)).unwrap();
+        let text = error(bed.folder().provide());
+        let expected = format!("cannot use {}: others may change it", level.display());
+        assert!(text.starts_with(&expected), "{text}");
+        assert_eq!(fs::metadata(&level).unwrap().permissions().mode() & 0o777, 0o777);
+        fs::set_permissions(&level, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    bed.provided();
 }
 
 #[test]
@@ -133,8 +171,7 @@ fn only_the_program_and_its_filter_are_needed() {
     for name in &LAUNCHER_FILES[2..] {
         let bed = Bed::new();
         fs::remove_file(bed.source().join(name)).unwrap();
-        bed.folder().provide().unwrap();
-        assert_eq!(bed.names().len(), LAUNCHER_FILES.len() - 1, "without {name}");
+        assert_eq!(names(&bed.provided()).len(), LAUNCHER_FILES.len() - 1, "without {name}");
     }
     for name in &LAUNCHER_FILES[..2] {
         let bed = Bed::new();
@@ -155,13 +192,35 @@ fn the_first_source_with_all_files_that_are_needed_is_copied() {
     for name in &LAUNCHER_FILES[..2] {
         fs::write(bed.installed().join(name), format!("installed {name}")).unwrap();
     }
-    bed.folder().provide().unwrap();
-    assert_eq!(fs::read_to_string(bed.file(0)).unwrap(), "content of directx-visible.exe");
+    let (release, program) = (bed.provided(), "content of directx-visible.exe");
+    assert_eq!(content(&release, 0), program);
     fs::remove_file(bed.source().join(LAUNCHER_FILES[1])).unwrap();
-    bed.folder().provide().unwrap();
+    let installed = bed.provided();
     for (n, name) in LAUNCHER_FILES[..2].iter().enumerate() {
-        assert_eq!(fs::read_to_string(bed.file(n)).unwrap(), format!("installed {name}"));
+        assert_eq!(content(&installed, n), format!("installed {name}"));
     }
+    // Containers keep the files with which they were created.
+    assert_eq!((names(&bed.all()).len(), content(&release, 0).as_str()), (2, program));
+}
+
+/// The files are replaced after the first one was read.
+#[cfg(unix)]
+#[test]
+fn files_of_two_versions_are_never_provided() {
+    let bed = Bed::new();
+    let [program, filter] = [0, 1].map(|n| bed.source().join(LAUNCHER_FILES[n]));
+    fs::remove_file(&filter).unwrap();
+    // Only the reader lets the writer open it.
+    assert!(std::process::Command::new("mkfifo").arg(&filter).status().unwrap().success());
+    let replace = std::thread::spawn(move || {
+        let mut filter = fs::OpenOptions::new().write(true).open(filter).unwrap();
+        fs::write(program, "of the next version").unwrap();
+        filter.write_all(b"of the next version").unwrap();
+    });
+    let text = error(bed.folder().provide());
+    assert!(text.contains("directx-visible.exe: it is being replaced"), "{text}");
+    replace.join().unwrap();
+    assert!(!bed.own().exists());
 }
 
 #[test]
@@ -169,12 +228,14 @@ fn what_others_put_there_is_not_followed() {
     let bed = Bed::new();
     fs::write(bed.own(), "").unwrap();
     let text = error(bed.folder().provide());
-    assert!(text.contains("cannot create") && text.contains("it is a link or a file"), "{text}");
+    assert!(text.contains(&format!("cannot use {}", bed.all().display())), "{text}");
     fs::remove_file(bed.own()).unwrap();
     // A folder where a file belongs.
-    fs::create_dir_all(bed.file(0)).unwrap();
+    let file = bed.provided().join(LAUNCHER_FILES[0]);
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
     let text = error(bed.folder().provide());
-    assert!(text.contains(&format!("cannot write {}", bed.file(0).display())), "{text}");
+    assert!(text.contains(&format!("cannot write {}", file.display())), "{text}");
 }
 
 #[cfg(unix)]
@@ -185,29 +246,29 @@ fn a_link_is_not_followed() {
     fs::create_dir(&elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, bed.own()).unwrap();
     let text = error(bed.folder().provide());
-    assert!(text.contains("it is a link or a file"), "{text}");
+    assert!(text.contains(&format!("cannot use {}", bed.own().display())), "{text}");
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     // A link where a file belongs is replaced, and its target stays.
     fs::remove_file(bed.own()).unwrap();
-    fs::create_dir_all(bed.all().join(VERSION)).unwrap();
+    let file = bed.provided().join(LAUNCHER_FILES[0]);
     let target = elsewhere.join("target");
-    fs::write(&target, "x").unwrap();
-    std::os::unix::fs::symlink(&target, bed.file(0)).unwrap();
-    bed.folder().provide().unwrap();
-    assert_eq!(fs::read_to_string(&target).unwrap(), "x");
-    assert!(fs::symlink_metadata(bed.file(0)).unwrap().is_file());
+    fs::rename(&file, &target).unwrap();
+    std::os::unix::fs::symlink(&target, &file).unwrap();
+    bed.provided();
+    assert!(target.exists() && fs::symlink_metadata(&file).unwrap().is_file());
 }
 
 /// Another daemon of the node, or the one that this one replaces, may have given it to containers.
 #[test]
-fn the_folders_of_other_versions_stay_until_all_are_removed() {
+fn the_folders_of_other_contents_stay_until_all_are_removed() {
     let bed = Bed::new();
-    let old = bed.all().join("1.2.2").join("directx-visible.exe");
-    fs::create_dir_all(old.parent().unwrap()).unwrap();
-    fs::write(&old, "").unwrap();
-    bed.folder().provide().unwrap();
-    assert!(old.exists() && bed.file(0).exists());
-    assert!(remove_all(&bed.all().join(VERSION)).unwrap());
+    let before = bed.provided();
+    fs::write(bed.source().join(LAUNCHER_FILES[1]), "of the next version").unwrap();
+    let after = bed.provided();
+    assert_ne!(before, after);
+    assert_eq!(content(&before, 1), format!("content of {}", LAUNCHER_FILES[1]));
+    assert_eq!(content(&after, 1), "of the next version");
+    assert!(remove_all(&bed.all()).unwrap());
     assert!(!bed.own().exists());
-    assert!(!remove_all(&bed.all().join(VERSION)).unwrap());
+    assert!(!remove_all(&bed.all()).unwrap());
 }

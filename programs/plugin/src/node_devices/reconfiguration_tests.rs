@@ -1,5 +1,7 @@
 //! Another configuration for the same host.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use super::*;
 
 use devices::{Adapter, DriverModel, Luid, PnpId};
@@ -78,10 +80,10 @@ fn mounts(devices: &NodeDevices) -> Vec<String> {
 async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them() {
     let launcher = r"C:\Windows\System32\directx-visible.exe".to_owned();
     let mut devices = node("");
-    let calls = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let calls = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&calls);
     let provide = move || {
-        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        count.fetch_add(1, Ordering::Relaxed);
         Err(Failure::runtime(anyhow::anyhow!("no space")).hint("make room"))
     };
     devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
@@ -89,7 +91,7 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     assert!(!mounts(&devices).contains(&launcher));
     devices.apply_configuration(change("visibility: launcher"));
     devices.serve_notes();
-    assert_ne!(calls.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_ne!(calls.load(Ordering::Relaxed), 0);
     let notice = "directx-visible is not mounted: no space; hint: make room";
     assert_eq!(devices.served().borrow().notes.notices, [notice]);
     // The host of this test is an inventory, where the files are not looked for.
@@ -99,6 +101,42 @@ async fn the_files_of_the_launcher_are_provided_before_a_container_can_get_them(
     assert!(
         devices.served().borrow().notes.notices.is_empty() && !mounts(&devices).contains(&launcher)
     );
+}
+
+/// The files exist, but another account may have written them.
+#[tokio::test]
+async fn containers_do_not_get_the_launcher_while_its_folder_has_a_problem() {
+    let launcher = r"C:\Windows\System32\directx-visible.exe".to_owned();
+    let files = tempfile::tempdir().unwrap();
+    let folder = files.path().join("content").display().to_string();
+    if cfg!(windows) {
+        std::fs::create_dir(&folder).unwrap();
+    }
+    for name in devices::LAUNCHER_FILES {
+        std::fs::write(format!("{folder}\\{name}"), "").unwrap();
+    }
+    let mut devices = node("visibility: launcher");
+    devices.snapshot.host.is_this_machine = true;
+    let has_problem = Arc::new(AtomicBool::new(false));
+    let problem = Arc::clone(&has_problem);
+    let provide = move || {
+        if problem.load(Ordering::Relaxed) {
+            return Err(Failure::runtime(anyhow!("others may change it")));
+        }
+        Ok(folder.clone())
+    };
+    devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
+    for is_damaged in [false, true, false] {
+        has_problem.store(is_damaged, Ordering::Relaxed);
+        devices.update_launcher();
+        assert_eq!(mounts(&devices).contains(&launcher), !is_damaged);
+    }
+    // A read of the host looks at the folder again.
+    has_problem.store(true, Ordering::Relaxed);
+    let result = Ok(devices.snapshot.clone());
+    let read = Read { cause: Cause::Safety, result, duration: Duration::ZERO };
+    devices.apply_read(read).unwrap();
+    assert!(!mounts(&devices).contains(&launcher));
 }
 
 #[test]

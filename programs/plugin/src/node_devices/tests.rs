@@ -181,7 +181,7 @@ async fn files_of_the_launcher_that_appear_later_are_provided() {
     let exist = Arc::clone(&appeared);
     let provide = move || {
         let failure = || Failure::runtime(anyhow::anyhow!("not there"));
-        exist.load(Ordering::Relaxed).then_some(()).ok_or_else(failure)
+        exist.load(Ordering::Relaxed).then(|| "folder".to_owned()).ok_or_else(failure)
     };
     devices.provide_launcher(NodeLauncher::new(Some(Box::new(provide))));
     devices.apply_configuration(ConfigChange::Valid(Box::new(config_of("visibility: launcher"))));

@@ -68,11 +68,13 @@ fn every_refusal_of_an_allocation_is_explained() {
 #[test]
 fn every_warning_of_an_allocation_is_explained() {
     let class = DeviceClass::DISPLAY_ADAPTER;
-    let launcher = LauncherProblem { file: "…".to_owned(), why: "does not exist" };
+    let launcher = |file: &str, why| LauncherProblem { file: file.to_owned(), why };
+    let not_provided = launcher("directx-visible.exe", "is not provided on this node");
     for warning in [
         PlanWarning::SeveralDevices { count: 2, class },
         PlanWarning::NoLocationPathSupport(class),
-        PlanWarning::NoLauncher(launcher),
+        PlanWarning::NoLauncher(not_provided),
+        PlanWarning::NoLauncher(launcher("…", "does not exist")),
     ] {
         let text = warning.to_string();
         let start = text.split(" (HCS schema").next().unwrap();

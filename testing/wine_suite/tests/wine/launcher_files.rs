@@ -35,8 +35,8 @@ fn files_are_written_to_the_host_and_repaired() {
         command.env("ProgramFiles", r"C:\Program Files");
         Daemon::start(command.args(["serve", "--config", config.as_str()]))
     };
-    // The folder of this version, the only one.
-    let version = || -> PathBuf {
+    // The folder of these files, the only one.
+    let provided_folder = || -> PathBuf {
         let folders = fs::read_dir(provided.join("visible")).unwrap();
         let folders: Vec<PathBuf> = folders.map(|entry| entry.unwrap().path()).collect();
         assert_eq!(folders.len(), 1, "{folders:?}");
@@ -47,14 +47,14 @@ fn files_are_written_to_the_host_and_repaired() {
         // It writes the files before.
         daemon.expect_line(&["starting"]);
         for name in [LAUNCHER, FILTER] {
-            let equal =
-                fs::read(version().join(name)).unwrap() == fs::read(release.join(name)).unwrap();
+            let equal = fs::read(provided_folder().join(name)).unwrap()
+                == fs::read(release.join(name)).unwrap();
             assert!(equal, "{name} differs");
         }
         daemon.expect_running();
         drop(daemon);
         // A damaged copy, which the next start replaces.
-        fs::write(version().join(FILTER), "damaged").unwrap();
+        fs::write(provided_folder().join(FILTER), "damaged").unwrap();
     }
 
     let doctor = || {
