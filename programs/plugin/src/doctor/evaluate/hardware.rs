@@ -12,7 +12,7 @@ use crate::doctor::problem_codes;
 /// The adapters cannot be read.
 pub(super) fn unread(failure: &Failure, platform: Platform) -> Finding {
     let default = match platform {
-        Platform::LinuxDxg => linux::RESTART,
+        Platform::LinuxDxg => linux::UNREAD,
         Platform::Windows => {
             "if the problem persists, restart the host; in a container, run as a HostProcess \
              container"

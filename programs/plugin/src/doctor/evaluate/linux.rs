@@ -9,8 +9,9 @@ pub(super) const UPDATE_OR_MOUNT: &str = "update the driver on the Windows host,
      its folder again); check that it has /usr/lib/wsl (`[gpu]` in /etc/wsl.conf), and a node in a container too";
 
 /// What to do if the adapters cannot be read.
-pub(super) const RESTART: &str = "restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass \
-     /dev/dxg to it or make it privileged";
+pub(super) const UNREAD: &str = "install the GPU vendor's driver on the Windows host, check `gpuSupport` in .wslconfig or the GPU \
+     partition, and restart the virtual machine (WSL2: `wsl --shutdown`); in a container, pass /dev/dxg to it or \
+     make it privileged";
 
 /// The host and its software.
 pub(super) fn host(host: &HostFacts) -> Vec<Finding> {
