@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use devices::DriverModel;
 use serde_saphyr::Spanned;
+
+use devices::DriverModel;
 
 use crate::Place;
 

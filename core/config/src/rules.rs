@@ -1,11 +1,12 @@
 //! The `resources` list of a configuration file, and rules that can never match.
 
+use serde::Deserialize;
+use serde_saphyr::Spanned;
+
 use devices::{
     AllocationPolicy, DescriptionPattern, DeviceMatch, DriverModel, LocationPattern, PciPattern,
     ResourceName, ResourceRule, Vendor, Visibility,
 };
-use serde::Deserialize;
-use serde_saphyr::Spanned;
 
 use crate::any_case::AnyCase;
 use crate::policy::replicas;
@@ -115,14 +116,16 @@ pub(crate) fn covers(wide: &DeviceMatch, narrow: &DeviceMatch) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use devices::{
         Adapter, Attribute, Criteria, Device, Filter, HardwareId, HostSnapshot, LocationPath, Luid,
         PnpDevice, PnpId, discover,
     };
-    use proptest::option;
-    use proptest::prelude::*;
-    use proptest::sample::select;
+
+    use super::*;
 
     fn parsed<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
         text.parse().expect("the tests write well-formed patterns")

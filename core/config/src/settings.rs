@@ -5,14 +5,15 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use serde_saphyr::Spanned;
+
 use devices::{
     AdditionalMounts, AllocationPolicy, Destination, DestinationError, DeviceClass, DriverModel,
     FileName, MultiDevice, ParseError, ResourceName, RuntimeFile, RuntimeMounts, SharedRequests,
     StorePath, Vendor, Visibility,
 };
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
-use serde_saphyr::Spanned;
 
 use crate::any_case::AnyCase;
 use crate::origin::{Effective, Origin, Sourced};

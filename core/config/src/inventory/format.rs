@@ -4,12 +4,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize, Serializer};
+use serde_saphyr::{Commented, FlowSeq, Spanned};
+
 use devices::{
     Attribute, CopyToVmKey, DriverDate, DriverVersion, HcsFailureKind, HcsSchema, HostBuild,
     Platform, ProgramVersion, SystemRoot,
 };
-use serde::{Deserialize, Serialize, Serializer};
-use serde_saphyr::{Commented, FlowSeq, Spanned};
 
 use crate::inventory::SCHEMA;
 use crate::values::{Choice, Entries, NonEmpty, Parsed, TextOr};

@@ -2,8 +2,9 @@
 //!
 //! Some keys exclude each other, so after serde this checks which of them a section has.
 
-use devices::{Containerd, HcsFailure, NodeSoftware, NvidiaGpu, Nvml, Program};
 use serde_saphyr::Spanned;
+
+use devices::{Containerd, HcsFailure, NodeSoftware, NvidiaGpu, Nvml, Program};
 
 use crate::inventory::format::{HcsErrorFile, NodeFile, NvidiaGpuFile, NvmlFile, ProgramFile};
 use crate::{Place, ReadError};

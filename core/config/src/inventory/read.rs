@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
 
+use serde_saphyr::FlowSeq;
+
 use devices::{
     Adapter, CopyToVmValue, DriverKey, DriverStore, HardwareId, HostFacts, HostSnapshot,
     LocationPath, Luid, PnpDevice, PnpId, StoreFiles, Wow64,
 };
-use serde_saphyr::FlowSeq;
 
 use crate::inventory::format::{
     AdapterFile, DriverStoreFile, HardwareIdFile, HostFile, InventoryFile, PnpFile,

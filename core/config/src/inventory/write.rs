@@ -1,11 +1,12 @@
 //! A snapshot into the text of an inventory.
 
+use serde_saphyr::{FlowSeq, Location, Spanned};
+
 use devices::{
     Adapter, Containerd, CopyToVmValue, DriverStore, HardwareId, HcsFailure, HostFacts,
     HostSnapshot, Luid, NodeSoftware, NvidiaGpu, Nvml, Platform, PnpDevice, Program, StoreFiles,
     SystemRoot, Wow64,
 };
-use serde_saphyr::{FlowSeq, Location, Spanned};
 
 use crate::inventory::format::{
     AdapterFile, DriverStoreFile, HardwareIdFile, HcsErrorFile, HostFile, InventoryFile, NodeFile,

@@ -1,11 +1,13 @@
 //! Valid files, and the errors for invalid ones.
 
-use crate::environment::{TestEnvironment, configured, effective, keys, report};
+use proptest::prelude::*;
+
 use devices::{
     AllocationPolicy, DriverModel, FileName, MultiDevice, RuntimeMounts, SharedRequests, Vendor,
     Visibility,
 };
-use proptest::prelude::*;
+
+use crate::environment::{TestEnvironment, configured, effective, keys, report};
 
 const WDDM: [DriverModel; 1] = [DriverModel::Wddm];
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];

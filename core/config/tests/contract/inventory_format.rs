@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
+
 use config::inventory::{WriteError, parse, to_yaml};
 use devices::{
     Adapter, AdapterWarning, Attribute, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue,
     DriverStore, HardwareId, HcsFailure, HcsFailureKind, HostFacts, Luid, NodeSoftware, NvidiaGpu,
     Nvml, PnpDevice, PnpId, Program, StoreFiles, WarningEffect,
 };
-use proptest::prelude::*;
 
 const SMALLEST: &str = "\
 schema: directx-inventory/v1

@@ -2,6 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use strum::VariantArray;
+
 use config::inventory::{parse, to_yaml};
 use devices::{
     Adapter, Attribute, Containerd, CopyToVmKey, CopyToVmKind, CopyToVmValue, DriverDate,
@@ -9,11 +15,6 @@ use devices::{
     HostBuild, HostFacts, HostSnapshot, LocationPath, Luid, NodeSoftware, NvidiaGpu, Nvml,
     Platform, PnpDevice, PnpId, Program, StoreFiles, Wow64,
 };
-use proptest::collection::{btree_map, btree_set, vec};
-use proptest::option;
-use proptest::prelude::*;
-use proptest::sample::{select, subsequence};
-use strum::VariantArray;
 
 /// Any text, and text that is known to be hard on YAML.
 fn text() -> BoxedStrategy<String> {

@@ -1,8 +1,9 @@
 //! Where values come from, and which source wins.
 
-use crate::environment::{TestEnvironment, effective, report};
 use config::{Config, Flags, Trust};
 use devices::{DriverModel, RuntimeMounts, Visibility};
+
+use crate::environment::{TestEnvironment, effective, report};
 
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
 
