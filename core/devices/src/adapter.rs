@@ -270,8 +270,9 @@ impl StoreFiles {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn driver_version_requires_four_16_bit_numbers() {

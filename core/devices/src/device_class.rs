@@ -74,8 +74,9 @@ impl FromStr for DeviceClass {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn the_display_adapter_class_is_the_documented_one() {

@@ -74,8 +74,9 @@ impl FromStr for DriverDate {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn display(days: u64) -> String {
         DriverDate::from_filetime(days * DAY + 1).to_string()

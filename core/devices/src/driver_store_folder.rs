@@ -97,8 +97,9 @@ fn strip_folder<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const STORE: &str = r"C:\Windows\System32\DriverStore\FileRepository";
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::printable::printable;
-
 use crate::{Device, ResourceName, Vendor};
 
 /// The variable with the LUIDs of a container's devices. The variable of a resource has

@@ -146,8 +146,9 @@ impl HostFacts {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn malformed_builds_and_schemas_are_rejected() {

@@ -119,8 +119,9 @@ impl FromStr for Vendor {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn every_id_of_a_vendor_is_recognized() {

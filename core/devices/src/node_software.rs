@@ -140,8 +140,9 @@ impl FromStr for ProgramVersion {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn versions_are_found_in_the_output_of_programs() {

@@ -152,8 +152,9 @@ fn is_device(component: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn paths_inside_the_folder_are_accepted() {

@@ -5,13 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::printable::printable;
-
 use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
 use crate::dxg::{self, DXG_CDI_DEVICE, DXG_DEVICE};
 use crate::environment_hints;
 use crate::launcher::{self, LauncherProblem};
 use crate::mounts::{MountPlan, resolve};
+use crate::printable::printable;
 use crate::{
     Device, DeviceClass, DriverModel, HcsSchema, HostFacts, LocationPath, ModelPolicy, MultiDevice,
     Platform, PnpId, ResourceName, ResourceSpec, SharedRequests, Visibility,

@@ -129,9 +129,10 @@ fn read_value(value: &CopyToVmValue) -> Result<RuntimeFile, CopyToVmValueError> 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::StoreFiles;
-    use std::collections::BTreeMap;
 
     fn store(entries: &[(&str, &str, CopyToVmValue)]) -> DriverStore {
         let mut store = DriverStore {

@@ -33,8 +33,9 @@ pub(crate) fn split(text: &str) -> Option<(&str, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn only_the_printed_spelling_is_accepted() {

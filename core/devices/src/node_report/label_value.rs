@@ -37,8 +37,9 @@ pub(crate) fn limited(text: &str, max: usize) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn names_of_devices_stay_readable() {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+
 use devices::{
     ContainerPolicy, Destination, DriverModel, FileName, HostSnapshot, ModelPolicy, MountOutcome,
     MountPlan, NoMountsReason, RuntimeFile, RuntimeMounts, StoreFiles, StorePath, Vendor, Wow64,
     plan,
 };
-use proptest::prelude::*;
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, model, resource, server, wddm};
 

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use devices::{AllocationPolicy, HostSnapshot, ModelPolicy, ResourceDevices, preferred_allocation};
 use proptest::prelude::*;
+
+use devices::{AllocationPolicy, HostSnapshot, ModelPolicy, ResourceDevices, preferred_allocation};
 
 use crate::hosts::{AMD, NVIDIA, gpu, host, resource, wddm};
 

@@ -1,11 +1,13 @@
 //! Requests of one container for several slots of shared devices.
 
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
 use devices::{
     DriverModel, HostSnapshot, ModelPolicy, MultiDevice, Plan, PlanError, PlanWarning, PnpId,
     SharedRequests, plan,
 };
-use proptest::prelude::*;
-use std::sync::Arc;
 
 use crate::hosts::{NVIDIA, gpu, host, model, resource, several, wddm};
 
