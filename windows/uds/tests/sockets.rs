@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use uds::{MAX_PATH_BYTES, UnixListener};
 
 /// A folder with a short name. `TMPDIR` may be too long for a socket path.

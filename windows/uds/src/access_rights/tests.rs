@@ -2,9 +2,10 @@
 
 use std::ptr;
 
-use win32::directory_access::directory_writers;
 use windows::Win32::Security::Authorization::ConvertSecurityDescriptorToStringSecurityDescriptorW;
 use windows::core::PWSTR;
+
+use win32::directory_access::directory_writers;
 
 use super::*;
 
