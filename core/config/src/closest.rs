@@ -14,14 +14,15 @@ pub(crate) fn closest<'c>(
         return None;
     }
     let name = name.to_lowercase();
-    let similar = |candidate: &'c str| {
-        let most = (candidate.len() / 3).clamp(1, 3);
-        let lower = candidate.to_lowercase();
-        let distance = strsim::osa_distance(&name, &lower);
-        (distance <= most).then_some((distance, candidate))
-    };
-    let closest = candidates.into_iter().filter_map(similar).min_by_key(|(distance, _)| *distance);
-    closest.map(|(_, candidate)| candidate)
+    candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let most = (candidate.len() / 3).clamp(1, 3);
+            let distance = strsim::osa_distance(&name, &candidate.to_lowercase());
+            (distance <= most).then_some((distance, candidate))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

@@ -92,10 +92,12 @@ fn driver_models(flags: &Flags) -> Result<Vec<DriverModel>, ConfigError> {
 
 /// Rules for a driver model that is not served, or that is configured by another file.
 fn foreign_rules(models: &[ModelSettings]) -> Vec<String> {
-    let applied = |rule: &FileRule| models.iter().flat_map(|m| &m.rules).any(|r| r == rule);
     let mut notices: Vec<String> = Vec::new();
-    for rule in models.iter().flat_map(|m| &m.foreign_rules).filter(|rule| !applied(rule)) {
-        let FileRule { rule, place } = rule;
+    for foreign in models.iter().flat_map(|m| &m.foreign_rules) {
+        if models.iter().any(|m| m.rules.contains(foreign)) {
+            continue;
+        }
+        let FileRule { rule, place } = foreign;
         let model = rule.matches.model.map_or("", DriverModel::into);
         let notice = format!(
             "{place}: the rule for `{}` has no effect: this file does not configure driver model {model}",

@@ -62,17 +62,13 @@ fn options() -> serde_saphyr::Options {
 
 /// A path such as `adapters[0].luid` or `copyToVm["a.b"]`.
 fn keys(path: &Path) -> String {
-    let is_simple = |key: &str| {
-        key.starts_with(|c: char| c.is_ascii_alphabetic())
-            && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-    };
     let keys: String = path
         .iter()
         .map(|segment| match segment {
             Segment::Seq { index } => format!("[{index}]"),
             // The library reads a `Spanned` value like a struct.
             Segment::Map { key } if key == "value" => String::new(),
-            Segment::Map { key } if is_simple(key) => format!(".{key}"),
+            Segment::Map { key } if is_simple_key(key) => format!(".{key}"),
             Segment::Map { key } => format!("[{key:?}]"),
             Segment::Enum { .. } | Segment::Unknown => String::new(),
         })
@@ -80,9 +76,14 @@ fn keys(path: &Path) -> String {
     keys.trim_start_matches('.').to_owned()
 }
 
+/// Whether a path contains the key without quotes.
+fn is_simple_key(key: &str) -> bool {
+    key.starts_with(|c: char| c.is_ascii_alphabetic())
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
 /// The message in the words of this program's other messages, and its hint.
 fn describe(error: &Error, text: &str) -> (String, Option<String>) {
-    let found = || found(error, text);
     let what = match error {
         Error::AliasError { error, .. } => return describe(error, text),
         Error::SerdeUnknownField { field, expected, .. } => {
@@ -96,8 +97,10 @@ fn describe(error: &Error, text: &str) -> (String, Option<String>) {
         Error::SerdeMissingField { field, .. } => format!("missing key `{field}`"),
         Error::DuplicateMappingKey { key: Some(key), .. } => duplicate_key(key),
         Error::NullIntoString { .. } => format!("expected a value{NOTHING}"),
-        Error::InvalidBooleanStrict { .. } => format!("expected true or false{}", found()),
-        Error::InvalidScalar { ty, .. } => format!("expected {}{}", number(ty), found()),
+        Error::InvalidBooleanStrict { .. } => {
+            format!("expected true or false{}", found(error, text))
+        }
+        Error::InvalidScalar { ty, .. } => format!("expected {}{}", number(ty), found(error, text)),
         Error::SerdeInvalidType { expected, unexpected, .. } => {
             format!("expected {expected}, found {unexpected}")
         }

@@ -112,8 +112,11 @@ fn matched_name(variables: &Variables<'_>) -> Result<Option<Sourced<String>>, Co
     if variables.model != DriverModel::Legacy {
         return Ok(None);
     }
-    let default = || Sourced { value: LEGACY_MATCH_NAME.to_owned(), origin: Origin::Default };
-    Ok(Some(match_name(variables.environment)?.unwrap_or_else(default)))
+    let name = match_name(variables.environment)?.unwrap_or_else(|| Sourced {
+        value: LEGACY_MATCH_NAME.to_owned(),
+        origin: Origin::Default,
+    });
+    Ok(Some(name))
 }
 
 /// The name of a resource, whose devices may be shared.
@@ -132,13 +135,15 @@ fn shared_name(
 }
 
 fn notices(model: DriverModel, effective: &[Effective]) -> Vec<String> {
-    let is_ignored = |value: &&Effective| {
-        model == DriverModel::Legacy
-            && IGNORED_BY_LEGACY.contains(&value.key)
-            && matches!(value.origin, Origin::File(_))
-    };
-    let notice = |value: &Effective| {
-        format!("{}: {} has no effect with the driver model legacy", value.origin, value.key)
-    };
-    effective.iter().filter(is_ignored).map(notice).collect()
+    if model != DriverModel::Legacy {
+        return Vec::new();
+    }
+    effective
+        .iter()
+        .filter(|value| IGNORED_BY_LEGACY.contains(&value.key))
+        .filter(|value| matches!(value.origin, Origin::File(_)))
+        .map(|Effective { origin, key, .. }| {
+            format!("{origin}: {key} has no effect with the driver model legacy")
+        })
+        .collect()
 }

@@ -53,8 +53,7 @@ pub(crate) fn check(models: &[ModelSettings]) -> Result<(), ConfigError> {
 fn uses_of(settings: &ModelSettings) -> impl Iterator<Item = Use> {
     let policy = &settings.policy;
     let own = (policy.spec(), settings.resource_origin.clone());
-    let rules = settings.rules.iter();
-    let rules = rules.map(|FileRule { rule, place }| {
+    let rules = settings.rules.iter().map(|FileRule { rule, place }| {
         // The number does not matter here.
         (rule.spec(policy, 0), Origin::File(place.clone()))
     });
@@ -69,15 +68,6 @@ fn uses_of(settings: &ModelSettings) -> impl Iterator<Item = Use> {
 
 /// Checks that what applies to all devices of a resource is the same for both uses.
 fn check_terms(first: &Use, second: &Use) -> Result<(), ConfigError> {
-    let terms = |ResourceSpec { sharing, visibility, removal_grace, .. }: &ResourceSpec| {
-        [
-            ("multitenancy", sharing.replicas.to_string()),
-            ("allocationPolicy", sharing.allocation.to_string()),
-            ("sharedRequests", sharing.shared_requests.to_string()),
-            ("visibility", visibility.to_string()),
-            ("removalGraceSeconds", removal_grace.as_secs().to_string()),
-        ]
-    };
     let mut both = terms(&second.spec).into_iter().zip(terms(&first.spec));
     let Some(((key, ours), (_, theirs))) = both.find(|(ours, theirs)| ours != theirs) else {
         return Ok(());
@@ -85,6 +75,17 @@ fn check_terms(first: &Use, second: &Use) -> Result<(), ConfigError> {
     let (name, here, there) = (&second.spec.name, second.text(), first.text());
     let what = format!("the resource `{name}` has {key} {ours} {here} and {theirs} {there}");
     Err(error_at(&second.origin, what, "use two names, or set the key to the same value for both"))
+}
+
+/// What applies to all devices of a resource, with the key of each value.
+fn terms(spec: &ResourceSpec) -> [(&'static str, String); 5] {
+    [
+        ("multitenancy", spec.sharing.replicas.to_string()),
+        ("allocationPolicy", spec.sharing.allocation.to_string()),
+        ("sharedRequests", spec.sharing.shared_requests.to_string()),
+        ("visibility", spec.visibility.to_string()),
+        ("removalGraceSeconds", spec.removal_grace.as_secs().to_string()),
+    ]
 }
 
 /// One of two variables with the same name would hide the devices of the other.
@@ -106,11 +107,18 @@ fn check_variables(settings: &ModelSettings) -> Result<(), ConfigError> {
     if !container.omit_environment_hints {
         return Ok(());
     }
-    let own = settings.effective.iter().find(|value| value.key == "visibility");
-    let own = own.filter(|_| container.visibility == Visibility::Launcher);
-    let rule = settings.rules.iter().find(|r| r.rule.visibility == Some(Visibility::Launcher));
-    let rule = rule.map(|rule| Origin::File(rule.place.clone()));
-    let Some(origin) = own.map(|value| value.origin.clone()).or(rule) else { return Ok(()) };
+    let own = settings
+        .effective
+        .iter()
+        .find(|value| value.key == "visibility")
+        .filter(|_| container.visibility == Visibility::Launcher)
+        .map(|value| value.origin.clone());
+    let rule = settings
+        .rules
+        .iter()
+        .find(|r| r.rule.visibility == Some(Visibility::Launcher))
+        .map(|r| Origin::File(r.place.clone()));
+    let Some(origin) = own.or(rule) else { return Ok(()) };
     let what = "directx-visible needs the variables that environmentHints: false omits";
     Err(error_at(
         &origin,

@@ -175,9 +175,10 @@ const OTHER_KEYS: [(&str, &str); 8] = [
 /// Adds what to write instead, if the error is about the value of one of some keys, or about one of
 /// [`OTHER_KEYS`].
 fn advised(error: ReadError) -> ReadError {
-    let is_unknown = |key: &str| error.what.eq_ignore_ascii_case(&format!("unknown key `{key}`"));
-    if let Some((_, hint)) = OTHER_KEYS.iter().find(|(key, _)| is_unknown(key)) {
-        return error.with_hint(*hint);
+    for (key, hint) in OTHER_KEYS {
+        if error.what.eq_ignore_ascii_case(&format!("unknown key `{key}`")) {
+            return error.with_hint(hint);
+        }
     }
     let path = error.path.to_ascii_lowercase();
     let hint = path.rsplit(['.', '[']).find_map(|key| match key {
@@ -304,10 +305,11 @@ pub(crate) struct Mounts(pub(crate) AdditionalMounts);
 
 impl From<Entries<Vendor, Option<Vec<AnyCase<Mount>>>>> for Mounts {
     fn from(file: Entries<Vendor, Option<Vec<AnyCase<Mount>>>>) -> Mounts {
-        let mounts = |list: Option<Vec<AnyCase<Mount>>>| {
-            list.unwrap_or_default().into_iter().map(|AnyCase(Mount(mount))| mount).collect()
-        };
-        Mounts(file.0.into_iter().map(|(vendor, list)| (vendor, mounts(list))).collect())
+        let entries = file.0.into_iter().map(|(vendor, list)| {
+            let mounts = list.unwrap_or_default().into_iter().map(|AnyCase(Mount(mount))| mount);
+            (vendor, mounts.collect())
+        });
+        Mounts(entries.collect())
     }
 }
 

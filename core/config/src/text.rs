@@ -19,9 +19,11 @@ pub(crate) fn text(name: &str, bytes: &[u8]) -> Result<String, ReadError> {
     let (encoding, mark) = Encoding::for_bom(bytes).unwrap_or((UTF_8, 0));
     let text = encoding.decode_without_bom_handling_and_without_replacement(&bytes[mark..]);
     text.map(String::from).ok_or_else(|| {
-        let valid = str::from_utf8(bytes).err().filter(|_| encoding == UTF_8);
-        let lines = |end| bytes[..end].split(|byte| *byte == b'\n').count();
-        let line = valid.and_then(|error| u32::try_from(lines(error.valid_up_to())).ok());
+        let error = str::from_utf8(bytes).err().filter(|_| encoding == UTF_8);
+        let line = error.and_then(|error| {
+            let lines = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
+            u32::try_from(lines).ok()
+        });
         let what = format!("the file is not valid {}", encoding.name());
         ReadError { line, ..ReadError::of_file(name, what) }
     })

@@ -81,8 +81,9 @@ impl Variables<'_> {
     }
 
     fn read<T: FromStr<Err: Display>>(&self, suffix: &str, hint: &'static str) -> Read<T> {
-        let parse = |text: &str| text.parse().map_err(|error: T::Err| error.to_string());
-        variable(self.environment, self.name(suffix), hint, parse)
+        variable(self.environment, self.name(suffix), hint, |text| {
+            text.parse().map_err(|error: T::Err| error.to_string())
+        })
     }
 
     fn name(&self, suffix: &str) -> String {

@@ -11,14 +11,16 @@ use crate::{Place, ReadError};
 
 /// Converts the section of the inventory `name`.
 pub(super) fn software(name: &str, file: NodeFile) -> Result<NodeSoftware, ReadError> {
-    let hcs_failure =
-        |HcsErrorFile { kind, message }: HcsErrorFile| HcsFailure { kind: kind.0.0, message };
     Ok(NodeSoftware {
         hcs_failure: file.hcs_error.map(hcs_failure),
         containerd: file.containerd.map(|file| containerd(name, file)).transpose()?,
         kubelet: file.kubelet.map(|file| kubelet(name, file)).transpose()?,
         nvml: file.nvml.map(|file| nvml(name, file)).transpose()?,
     })
+}
+
+fn hcs_failure(file: HcsErrorFile) -> HcsFailure {
+    HcsFailure { kind: file.kind.0.0, message: file.message }
 }
 
 fn containerd(name: &str, file: Spanned<ProgramFile>) -> Result<Containerd, ReadError> {
@@ -44,9 +46,11 @@ fn kubelet(name: &str, file: Spanned<ProgramFile>) -> Result<Program, ReadError>
 fn program(file: ProgramFile, place: &Place) -> Result<Program, ReadError> {
     let version = file.version.map(|version| version.0);
     let has_version = version.is_some() || file.version_error.is_some();
-    let version = || either(place, ("version", version), ("versionError", file.version_error));
     match either(place, ("path", file.path), ("notFoundIn", file.not_found_in))? {
-        Ok(path) => Ok(Program::Found { path: path.0, version: version()? }),
+        Ok(path) => Ok(Program::Found {
+            path: path.0,
+            version: either(place, ("version", version), ("versionError", file.version_error))?,
+        }),
         Err(_) if has_version => Err(place.error("the version of a program requires `path`")),
         Err(places) => Ok(Program::NotFound(places)),
     }

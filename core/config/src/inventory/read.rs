@@ -129,10 +129,6 @@ fn pnp(file: PnpFile) -> PnpDevice {
 }
 
 fn driver_store(file: DriverStoreFile) -> DriverStore {
-    let value = |value| match value {
-        TextOr::Text(text) => CopyToVmValue::Single(text),
-        TextOr::Several(FlowSeq(texts)) => CopyToVmValue::Multi(texts),
-    };
     let keys = file.copy_to_vm.0.into_iter();
     DriverStore {
         path: file.path.0,
@@ -142,8 +138,15 @@ fn driver_store(file: DriverStoreFile) -> DriverStore {
         },
         copy_to_vm: keys
             .map(|(key, values)| {
-                (key, values.0.into_iter().map(|(name, v)| (name, value(v))).collect())
+                (key, values.0.into_iter().map(|(name, value)| (name, copy_to_vm(value))).collect())
             })
             .collect(),
+    }
+}
+
+fn copy_to_vm(value: TextOr<FlowSeq<Vec<String>>>) -> CopyToVmValue {
+    match value {
+        TextOr::Text(text) => CopyToVmValue::Single(text),
+        TextOr::Several(FlowSeq(texts)) => CopyToVmValue::Multi(texts),
     }
 }

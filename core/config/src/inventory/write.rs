@@ -152,12 +152,9 @@ fn pnp(device: &PnpDevice) -> PnpFile {
 }
 
 fn driver_store(store: &DriverStore, luid: Luid) -> Result<DriverStoreFile, WriteError> {
-    let value = |value: &CopyToVmValue| match value {
-        CopyToVmValue::Single(text) => TextOr::Text(text.clone()),
-        CopyToVmValue::Multi(texts) => TextOr::Several(FlowSeq(texts.clone())),
-    };
     let keys = store.copy_to_vm.iter().map(|(key, values)| {
-        (key.clone(), Entries(values.iter().map(|(name, v)| (name.clone(), value(v))).collect()))
+        let values = values.iter().map(|(name, value)| (name.clone(), copy_to_vm(value)));
+        (key.clone(), Entries(values.collect()))
     });
     Ok(DriverStoreFile {
         path: non_empty(&store.path),
@@ -168,6 +165,13 @@ fn driver_store(store: &DriverStore, luid: Luid) -> Result<DriverStoreFile, Writ
         },
         copy_to_vm: Entries(keys.collect()),
     })
+}
+
+fn copy_to_vm(value: &CopyToVmValue) -> TextOr<FlowSeq<Vec<String>>> {
+    match value {
+        CopyToVmValue::Single(text) => TextOr::Text(text.clone()),
+        CopyToVmValue::Multi(texts) => TextOr::Several(FlowSeq(texts.clone())),
+    }
 }
 
 /// A value that comes from no file.
