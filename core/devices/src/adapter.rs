@@ -111,6 +111,15 @@ impl Attributes {
         self.has(Attribute::D3d11Graphics) || self.has(Attribute::D3d12Graphics)
     }
 
+    /// Whether the set contains an attribute of a device that computes.
+    pub(crate) const fn compute(self) -> bool {
+        self.has(Attribute::D3d12Graphics)
+            || self.has(Attribute::D3d12CoreCompute)
+            || self.has(Attribute::D3d12GenericMl)
+            || self.has(Attribute::Npu)
+            || self.has(Attribute::ComputeAccelerator)
+    }
+
     /// Adds `attribute`.
     pub fn insert(&mut self, attribute: Attribute) {
         self.0 |= attribute as u16;
@@ -151,9 +160,9 @@ pub struct DriverVersion(pub u64);
 
 impl fmt::Display for DriverVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let v = self.0;
-        let part = |shift: u32| (v >> shift) & 0xFFFF;
-        write!(f, "{}.{}.{}.{}", part(48), part(32), part(16), part(0))
+        let [major, minor, build, revision] =
+            [48, 32, 16, 0].map(|shift| (self.0 >> shift) & 0xFFFF);
+        write!(f, "{major}.{minor}.{build}.{revision}")
     }
 }
 
@@ -256,16 +265,20 @@ impl StoreFiles {
     /// Whether the folder contains `relative`; `None` if the disk must be checked.
     #[must_use]
     pub fn contains(&self, relative: &str) -> Option<bool> {
-        let folded = |path: &str| fold_case(path).replace('/', "\\");
         match self {
             StoreFiles::EveryNamed => Some(true),
             StoreFiles::Listed(files) => {
-                let folded_path = folded(relative);
-                Some(files.contains(relative) || files.iter().any(|f| folded(f) == folded_path))
+                let folded = fold_path(relative);
+                Some(files.contains(relative) || files.iter().any(|file| fold_path(file) == folded))
             }
             StoreFiles::OnDisk => None,
         }
     }
+}
+
+/// The path with its case folded and with `\` between its components.
+fn fold_path(path: &str) -> String {
+    fold_case(path).replace('/', "\\")
 }
 
 #[cfg(test)]

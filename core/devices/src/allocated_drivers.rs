@@ -57,11 +57,12 @@ impl Driver {
         {
             return [before.to_string(), now.to_string()];
         }
-        let name = |driver: &Driver| {
-            let path = driver.folder.as_deref().unwrap_or_default();
-            path.rsplit('\\').next().unwrap_or_default().to_owned()
-        };
-        [name(self), name(now)]
+        [self.folder_name(), now.folder_name()]
+    }
+
+    fn folder_name(&self) -> String {
+        let path = self.folder.as_deref().unwrap_or_default();
+        path.rsplit('\\').next().unwrap_or_default().to_owned()
     }
 }
 

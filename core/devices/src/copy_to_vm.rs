@@ -66,19 +66,22 @@ impl FromStr for CopyToVmKey {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let expected = "a CopyToVm key (CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 or \
-     CopyToVmWhenNewerWow64, with at most one subkey before it)";
-        let error = || ParseError::new(text, expected);
         let (subkey, name) = match text.rsplit_once('\\') {
             Some((subkey, name)) => (Some(subkey), name),
             None => (None, text),
         };
         if subkey.is_some_and(|s| s.is_empty() || s.contains('\\')) {
-            return Err(error());
+            return Err(not_a_key(text));
         }
-        let kind = name.parse().map_err(|_| error())?;
+        let kind = name.parse().map_err(|_| not_a_key(text))?;
         Ok(CopyToVmKey { kind, subkey: subkey.map(str::to_owned) })
     }
+}
+
+fn not_a_key(text: &str) -> ParseError {
+    let expected = "a CopyToVm key (CopyToVmOverwrite, CopyToVmWhenNewer, CopyToVmOverwriteWow64 or \
+     CopyToVmWhenNewerWow64, with at most one subkey before it)";
+    ParseError::new(text, expected)
 }
 
 /// The data of one value below a `CopyToVm*` key, as stored in the registry.

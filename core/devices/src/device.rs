@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::{
-    Adapter, Attribute, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, LocationPath,
-    Luid, PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
+    Adapter, DriverKey, DriverStore, DriverVersion, HardwareId, HostFacts, LocationPath, Luid,
+    PnpDevice, PnpId, RuntimeFiles, StoreFiles, StoreFolderError, Vendor,
 };
 
 /// Whether a device can be allocated.
@@ -148,7 +148,6 @@ impl Device {
             .driver_store
             .as_ref()
             .filter(|_| driver_store.is_ok() && !host.inside_container);
-        let has = |attribute| adapter.attributes.has(attribute);
         let description = Some(&pnp.description).filter(|text| !text.is_empty());
         Device {
             id: pnp.id.clone(),
@@ -167,11 +166,7 @@ impl Device {
             integrated: adapter.integrated,
             detachable: adapter.detachable,
             display: adapter.attributes.display(),
-            compute: has(Attribute::D3d12Graphics)
-                || has(Attribute::D3d12CoreCompute)
-                || has(Attribute::D3d12GenericMl)
-                || has(Attribute::Npu)
-                || has(Attribute::ComputeAccelerator),
+            compute: adapter.attributes.compute(),
             cuda_uuid: None,
             vendor_index: None,
             health: match pnp.problem_code {

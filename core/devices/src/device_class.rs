@@ -43,16 +43,8 @@ impl DeviceClass {
 impl fmt::Display for DeviceClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = format!("{:032X}", self.0);
-        let group = |start, end| &digits[start..end];
-        write!(
-            f,
-            "{}-{}-{}-{}-{}",
-            group(0, 8),
-            group(8, 12),
-            group(12, 16),
-            group(16, 20),
-            group(20, 32)
-        )
+        let groups = [0..8, 8..12, 12..16, 16..20, 20..32].map(|group| &digits[group]);
+        f.write_str(&groups.join("-"))
     }
 }
 
@@ -67,8 +59,9 @@ impl FromStr for DeviceClass {
         let digits = groups.concat();
         let is_guid = lengths == [8, 4, 4, 4, 12] && digits.bytes().all(|b| b.is_ascii_hexdigit());
         let number = u128::from_str_radix(&digits, 16).ok().filter(|_| is_guid);
-        let error = || ParseError::new(text, "the GUID of a device interface class");
-        number.map(DeviceClass).ok_or_else(error)
+        number
+            .map(DeviceClass)
+            .ok_or_else(|| ParseError::new(text, "the GUID of a device interface class"))
     }
 }
 

@@ -117,8 +117,12 @@ impl DeviceSet {
             .flat_map(|r| &r.devices)
             .map(|(device, _)| fold_case(device.id.as_str()))
             .collect();
-        let unreadable = offer.skipped.iter().filter(|s| matches!(s.reason, Unreadable(_)));
-        let unreadable: HashSet<Luid> = unreadable.map(|skipped| skipped.luid).collect();
+        let unreadable: HashSet<Luid> = offer
+            .skipped
+            .iter()
+            .filter(|skipped| matches!(skipped.reason, Unreadable(_)))
+            .map(|skipped| skipped.luid)
+            .collect();
         DeviceSet::of(offer, |spec| {
             let before = previous.and_then(|set| set.resource(&spec.name));
             before.map(|r| r.removed(&present, &unreadable, now)).unwrap_or_default()
@@ -201,18 +205,23 @@ impl ResourceDevices {
         unreadable: &HashSet<Luid>,
         now: Moment,
     ) -> Vec<ListedDevice> {
-        let absent =
-            |entry: &&ListedDevice| !present.contains(&fold_case(entry.device.id.as_str()));
-        let reason = |luid| {
-            let is_listed = unreadable.contains(luid);
-            if is_listed { UnhealthyReason::Unreadable } else { UnhealthyReason::Removed }
-        };
-        let removed = self.entries.iter().filter(absent).map(|entry| ListedDevice {
-            removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),
-            health: Health::Unhealthy(reason(&entry.device.luid)),
-            ..entry.clone()
-        });
-        removed.collect()
+        let mut removed = Vec::new();
+        for entry in &self.entries {
+            if present.contains(&fold_case(entry.device.id.as_str())) {
+                continue;
+            }
+            let reason = if unreadable.contains(&entry.device.luid) {
+                UnhealthyReason::Unreadable
+            } else {
+                UnhealthyReason::Removed
+            };
+            removed.push(ListedDevice {
+                removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),
+                health: Health::Unhealthy(reason),
+                ..entry.clone()
+            });
+        }
+        removed
     }
 
     /// The devices of this set that the host does not have.
@@ -222,23 +231,27 @@ impl ResourceDevices {
 
     /// These devices after a [review](DeviceSet::reviewed).
     fn reviewed(self: &Arc<Self>, held: Option<&HeldDevices>, now: Moment) -> Arc<ResourceDevices> {
-        let is_due = |entry: &ListedDevice| self.review_at(entry).is_some_and(|at| at <= now);
-        if !self.entries.iter().any(is_due) {
+        if !self.entries.iter().any(|entry| self.is_due(entry, now)) {
             return Arc::clone(self);
         }
-        let is_held = |entry: &ListedDevice| {
-            held.is_some_and(|held| held.contains(&self.spec.name, &entry.device.id))
-        };
         let next = Moment(now.0.saturating_add(REVIEW_INTERVAL));
-        let stays = |entry: &ListedDevice| match entry.removal {
-            Some(removal) if is_due(entry) => is_held(entry).then(|| ListedDevice {
-                removal: Some(Removal { held_until: Some(next), ..removal }),
-                ..entry.clone()
-            }),
-            _ => Some(entry.clone()),
-        };
-        let entries = self.entries.iter().filter_map(stays).collect();
+        let mut entries = Vec::new();
+        for entry in &self.entries {
+            let mut entry = entry.clone();
+            if self.is_due(&entry, now) {
+                if !held.is_some_and(|held| held.contains(&self.spec.name, &entry.device.id)) {
+                    continue;
+                }
+                entry.removal =
+                    entry.removal.map(|removal| Removal { held_until: Some(next), ..removal });
+            }
+            entries.push(entry);
+        }
         Arc::new(ResourceDevices::with(Arc::clone(&self.spec), entries))
+    }
+
+    fn is_due(&self, entry: &ListedDevice, now: Moment) -> bool {
+        self.review_at(entry).is_some_and(|at| at <= now)
     }
 
     fn review_at(&self, entry: &ListedDevice) -> Option<Moment> {

@@ -72,14 +72,17 @@ pub struct StoreFolderError {
 
 /// Checks that `path` is a folder of a driver package on a host with this Windows folder.
 pub fn check_store_folder(path: &str, root: &SystemRoot) -> Result<(), StoreFolderError> {
-    let error = |why| StoreFolderError { path: path.to_owned(), why };
+    check_below_repository(path, root)
+        .map_err(|why| StoreFolderError { path: path.to_owned(), why })
+}
+
+fn check_below_repository(path: &str, root: &SystemRoot) -> Result<(), String> {
     let [driver_store, host_driver_store] = REPOSITORIES.map(|folder| format!("{root}\\{folder}"));
-    let below = strip_folder(path, &driver_store).or(strip_folder(path, &host_driver_store));
-    let outside = || error(format!("is not below {driver_store} or {host_driver_store}"));
-    let below = below.ok_or_else(outside)?;
-    let below = below.strip_suffix('\\').unwrap_or(below);
-    let checked = below.split('\\').try_for_each(check_component);
-    checked.map_err(|problem| error(problem.to_string()))
+    let below = strip_folder(path, &driver_store)
+        .or(strip_folder(path, &host_driver_store))
+        .ok_or_else(|| format!("is not below {driver_store} or {host_driver_store}"))?;
+    let package = below.strip_suffix('\\').unwrap_or(below);
+    package.split('\\').try_for_each(check_component).map_err(|problem| problem.to_string())
 }
 
 /// The part of `path` below `folder`, compared without case.

@@ -11,7 +11,7 @@ use crate::paths::check_component;
 use crate::plan::ContainerContents;
 use crate::printable::printable;
 use crate::{
-    ContainerPolicy, Device, HostFacts, MountOutcome, MountPlan, NoMountsReason, PlanWarning,
+    ContainerPolicy, Device, HostFacts, Luid, MountOutcome, MountPlan, NoMountsReason, PlanWarning,
     RuntimeMounts, Vendor,
 };
 
@@ -46,19 +46,17 @@ pub(crate) fn contents(
     exists: &dyn Fn(&str) -> bool,
     warnings: &mut Vec<PlanWarning>,
 ) -> ContainerContents {
-    let mut envs = BTreeMap::new();
-    if !policy.omit_environment_hints {
-        add_hints(&mut envs, devices);
-    }
+    let mut envs =
+        if policy.omit_environment_hints { BTreeMap::new() } else { vendor_hints(devices) };
     let mut mounts = MountPlan::default();
-    let mut mount_none = |reason| {
-        mounts.devices_without_mounts =
-            devices.iter().map(|device| (device.luid, reason)).collect();
-    };
     match policy.runtime_mounts {
         _ if policy.cdi_devices => {}
-        RuntimeMounts::Never => mount_none(NoMountsReason::Never),
-        RuntimeMounts::Extra => mount_none(NoMountsReason::ExtraOnLinux),
+        RuntimeMounts::Never => {
+            mounts.devices_without_mounts = without_mounts(devices, NoMountsReason::Never);
+        }
+        RuntimeMounts::Extra => {
+            mounts.devices_without_mounts = without_mounts(devices, NoMountsReason::ExtraOnLinux);
+        }
         RuntimeMounts::Auto | RuntimeMounts::Always => {
             for folder in DXG_FOLDERS {
                 let found = !host.is_this_machine || exists(folder);
@@ -78,26 +76,32 @@ pub(crate) fn contents(
     ContainerContents { devices: devices.to_vec(), mounts, envs }
 }
 
-/// Adds the variables with which each vendor's libraries choose GPUs.
-fn add_hints(envs: &mut BTreeMap<String, String>, devices: &[Arc<Device>]) {
-    let mut add = |name: &str, value: &str| _ = envs.insert(name.to_owned(), value.to_owned());
+fn without_mounts(devices: &[Arc<Device>], reason: NoMountsReason) -> Vec<(Luid, NoMountsReason)> {
+    devices.iter().map(|device| (device.luid, reason)).collect()
+}
+
+/// The variables with which each vendor's libraries choose GPUs.
+fn vendor_hints(devices: &[Arc<Device>]) -> BTreeMap<String, String> {
+    let mut hints = Vec::new();
     if let Some(indexes) = indexes(devices, Vendor::Intel) {
-        add("ZE_ENABLE_PCI_ID_DEVICE_ORDER", "1");
-        add("ZE_AFFINITY_MASK", &indexes);
+        hints.push(("ZE_ENABLE_PCI_ID_DEVICE_ORDER", "1".to_owned()));
+        hints.push(("ZE_AFFINITY_MASK", indexes));
     }
     if let Some(indexes) = indexes(devices, Vendor::Nvidia) {
-        add("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
-        add("CUDA_VISIBLE_DEVICES", &indexes);
+        hints.push(("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_owned()));
+        hints.push(("CUDA_VISIBLE_DEVICES", indexes));
     }
     if let Some(indexes) = indexes(devices, Vendor::Amd) {
-        add("HIP_VISIBLE_DEVICES", &indexes);
+        hints.push(("HIP_VISIBLE_DEVICES", indexes));
     }
     if devices.iter().any(|device| device.vendor == Vendor::Amd && device.display) {
-        add("HSA_ENABLE_DXG_DETECTION", "1");
+        hints.push(("HSA_ENABLE_DXG_DETECTION", "1".to_owned()));
     }
     if let Some(device) = devices.iter().find(|device| device.display) {
-        add("MESA_D3D12_DEFAULT_ADAPTER_NAME", &printable(&device.description));
+        let name = printable(&device.description).into_owned();
+        hints.push(("MESA_D3D12_DEFAULT_ADAPTER_NAME", name));
     }
+    hints.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The positions of a container's GPUs of a vendor. `None` if the container has all of them: libraries

@@ -36,8 +36,7 @@ pub(crate) fn add(
             envs.extend(value.map(|value| (format!("DIRECTX_DEVICE_{n}_{name}"), value)));
         }
     }
-    let luids: Vec<String> = devices.iter().map(|device| device.luid.to_string()).collect();
-    let luids = luids.join(",");
+    let luids = devices.iter().map(|device| device.luid.to_string()).collect::<Vec<_>>().join(",");
     envs.insert(visible_devices_variable(resource), luids.clone());
     envs.insert(VISIBLE_DEVICES.to_owned(), luids);
     if let Some(uuids) = cuda_devices(devices) {
@@ -49,10 +48,8 @@ pub(crate) fn add(
 /// `DIRECTX_VISIBLE_DEVICES_DIRECTX_MICROSOFT_COM_DISPLAY`. Two names can give the same variable.
 #[must_use]
 pub fn visible_devices_variable(resource: &ResourceName) -> String {
-    let mut name = format!("{VISIBLE_DEVICES}_");
-    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    name.extend(resource.as_str().chars().map(word));
-    name
+    let suffix = resource.as_str().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+    format!("{VISIBLE_DEVICES}_{}", suffix.to_ascii_uppercase())
 }
 
 /// The UUIDs of the container's NVIDIA devices, if there are any and every UUID is

@@ -14,11 +14,11 @@ impl HeldDevices {
     /// ID that is no slot ID belongs to another plugin and is ignored.
     #[must_use]
     pub fn of_slots<'a>(slots: impl IntoIterator<Item = (&'a str, &'a str)>) -> HeldDevices {
-        let device = |(resource, id): (&str, &str)| {
+        let devices = slots.into_iter().filter_map(|(resource, id)| {
             let (device, _) = split(id)?;
             Some((resource.to_owned(), device.to_owned()))
-        };
-        HeldDevices(slots.into_iter().filter_map(device).collect())
+        });
+        HeldDevices(devices.collect())
     }
 
     /// Whether a container holds a slot of this device of the resource.

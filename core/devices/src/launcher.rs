@@ -49,15 +49,14 @@ pub(crate) fn add(
         None => format!(r"{}\simulated", launcher_root(&host.system_root)),
     };
     let files = [(program, SYSTEM32), (filter, SYSTEM32), (filter32, SYSWOW64)];
-    let usable = |(name, to): (&str, &str)| {
+    let [program, filter, filter32] = files.map(|(name, to)| {
         let [host_path, container_path] = [&folder, to].map(|folder| format!("{folder}\\{name}"));
         let file = MountCandidate { host_path, container_path, origin: MountOrigin::Launcher };
         match problem(&file, name, plan, excluded, host, exists) {
             None => Ok(FileDecision { file, outcome: MountOutcome::Mounted }),
             Some((file, why)) => Err(LauncherProblem { file, why }),
         }
-    };
-    let [program, filter, filter32] = files.map(usable);
+    });
     let mut added = vec![program?, filter?];
     // Without this one, only 32-bit programs see all devices.
     added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present && !omit_wow64));
@@ -74,12 +73,11 @@ fn problem(
     host: &HostFacts,
     exists: &dyn Fn(&str) -> bool,
 ) -> Option<(String, &'static str)> {
-    let path = || file.container_path.clone();
     if excluded.iter().any(|excluded| excluded.folded() == fold_case(name)) {
         return Some((name.to_owned(), "is in excludeMounts"));
     }
     if plan.mounted().any(|mounted| mounted.destination() == file.destination()) {
-        return Some((path(), "is the destination of another file"));
+        return Some((file.container_path.clone(), "is the destination of another file"));
     }
     if !host.is_this_machine {
         return None;

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use crate::case_folding::fold_case;
 use crate::{
-    AdditionalMounts, ContainerPolicy, Device, HostFacts, ListedDevice, Luid, NoStoreFolder,
-    RuntimeFile, RuntimeMounts, Vendor, Wow64,
+    ContainerPolicy, Device, HostFacts, ListedDevice, Luid, NoStoreFolder, RuntimeFile,
+    RuntimeMounts, StoreFolder, StorePath, Vendor, Wow64,
 };
 
 /// The first build on which Windows itself mounts the driver's files into containers:
@@ -149,9 +149,6 @@ pub(crate) fn resolve(
             let name = destination.folded();
             let is_excluded =
                 policy.exclude_mounts.iter().any(|excluded| excluded.folded() == name);
-            let is_missing = || {
-                !store.files.contains(source.as_str()).unwrap_or_else(|| exists(&file.host_path))
-            };
             let place = (folder, name);
             let by = taken.get(&place).and_then(|index| plan.files.get(*index));
             let outcome = match (reason, by.map(|by| &by.file)) {
@@ -165,7 +162,7 @@ pub(crate) fn resolve(
                 (None, _) if is_excluded => MountOutcome::Excluded,
                 // Two devices with the same driver name the same file: not a collision.
                 (None, Some(by)) if by.host_path == file.host_path => continue,
-                (None, _) if is_missing() => MountOutcome::Missing,
+                (None, _) if !contains(store, source, &file, exists) => MountOutcome::Missing,
                 (None, Some(by)) => MountOutcome::DestinationTaken { by: by.clone() },
                 (None, None) => {
                     taken.insert(place, plan.files.len());
@@ -180,6 +177,16 @@ pub(crate) fn resolve(
         }
     }
     plan
+}
+
+/// Whether the folder contains the file at the path `source`, which is `file` on the host.
+fn contains(
+    folder: &StoreFolder,
+    source: &StorePath,
+    file: &MountCandidate,
+    exists: &dyn Fn(&str) -> bool,
+) -> bool {
+    folder.files.contains(source.as_str()).unwrap_or_else(|| exists(&file.host_path))
 }
 
 /// Why no file of a device is mounted, if that is so.
@@ -205,35 +212,40 @@ fn files<'a>(
     policy: &'a ContainerPolicy,
     wow64: Wow64,
 ) -> Vec<(&'static str, MountOrigin, &'a RuntimeFile)> {
-    let mut list = Vec::new();
-    let mut add = |folder, of_driver, files, mounts: &'a AdditionalMounts, defaults| {
-        let mut add = |origin, files: &'a [RuntimeFile]| {
-            list.extend(files.iter().map(|file| (folder, origin, file)));
-        };
-        if of_driver {
-            add(MountOrigin::Registry, files);
-        }
-        add(MountOrigin::Configuration, mounts.get(&device.vendor).map_or(&[], Vec::as_slice));
-        if of_driver && device.vendor == Vendor::Nvidia {
-            add(MountOrigin::Default, defaults);
-        }
-    };
-    let of_driver = policy.runtime_mounts != RuntimeMounts::Extra;
+    let with_driver = policy.runtime_mounts != RuntimeMounts::Extra;
     let files = &device.runtime_files;
-    add(SYSTEM32, of_driver, &files.system32, &policy.additional, &NVIDIA_SYSTEM32);
+    let mut folders =
+        vec![(SYSTEM32, with_driver, &files.system32, &policy.additional, &NVIDIA_SYSTEM32)];
     if wow64 == Wow64::Present {
-        let of_driver = of_driver && !policy.omit_wow64;
-        add(SYSWOW64, of_driver, &files.wow64, &policy.additional_wow64, &NVIDIA_WOW64);
+        folders.push((
+            SYSWOW64,
+            with_driver && !policy.omit_wow64,
+            &files.wow64,
+            &policy.additional_wow64,
+            &NVIDIA_WOW64,
+        ));
+    }
+    let mut list = Vec::new();
+    for (folder, with_driver, of_driver, additional, defaults) in folders {
+        if with_driver {
+            list.extend(of_driver.iter().map(|file| (folder, MountOrigin::Registry, file)));
+        }
+        let additional = additional.get(&device.vendor).into_iter().flatten();
+        list.extend(additional.map(|file| (folder, MountOrigin::Configuration, file)));
+        if with_driver && device.vendor == Vendor::Nvidia {
+            list.extend(defaults.iter().map(|file| (folder, MountOrigin::Default, file)));
+        }
     }
     list
 }
 
 fn files_of(list: &[(&str, &str)]) -> Vec<RuntimeFile> {
-    let file = |(source, destination): &(&str, &str)| {
-        let (source, destination) = (source.parse().ok()?, destination.parse().ok()?);
-        Some(RuntimeFile { source, destination })
-    };
-    list.iter().filter_map(file).collect()
+    list.iter()
+        .filter_map(|(source, destination)| {
+            let (source, destination) = (source.parse().ok()?, destination.parse().ok()?);
+            Some(RuntimeFile { source, destination })
+        })
+        .collect()
 }
 
 /// The files of a container and the decision about each.

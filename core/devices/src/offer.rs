@@ -129,8 +129,8 @@ impl Catalog {
             let platform = snapshot.host.platform;
             let CatalogModel { policy, resource, rule_resources } =
                 self.model_of(&device, platform)?;
-            let claims = |rule: &ResourceRule| rule.matches.matches(&device, policy.model);
-            let rule = policy.rules.iter().position(claims);
+            let rule =
+                policy.rules.iter().position(|rule| rule.matches.matches(&device, policy.model));
             let on_linux = platform == Platform::LinuxDxg;
             if on_linux && policy.model == DriverModel::Mcdm && rule.is_none() {
                 return Err(SkipReason::ComputeOnlyOnLinux);
@@ -158,8 +158,9 @@ impl Catalog {
     /// The first driver model that matches the device.
     fn model_of(&self, device: &Device, platform: Platform) -> Result<&CatalogModel, SkipReason> {
         let on_linux = platform == Platform::LinuxDxg;
-        let fits = |model: &CatalogModel| Filter::of(model.policy.model).matches(device);
-        let Some(model) = self.models.iter().find(|model| fits(model)) else {
+        let Some(model) =
+            self.models.iter().find(|model| Filter::of(model.policy.model).matches(device))
+        else {
             let enabled: Vec<&str> = self.models.iter().map(|m| m.policy.model.into()).collect();
             return Err(SkipReason::NoModel(supported(device), enabled.join(", ")));
         };

@@ -36,12 +36,11 @@ impl FromStr for StorePath {
 
     /// Parses a relative path; `/` counts as `\`, as in Windows.
     fn from_str(text: &str) -> Result<Self, PathError> {
-        let error = |why| PathError { path: text.to_owned(), why };
         let path = text.replace('/', "\\");
         if path.starts_with('\\') {
-            return Err(error(PathProblem::Rooted));
+            return Err(PathError::new(text, PathProblem::Rooted));
         }
-        path.split('\\').try_for_each(check_component).map_err(error)?;
+        path.split('\\').try_for_each(check_component).map_err(|why| PathError::new(text, why))?;
         Ok(StorePath(path))
     }
 }
@@ -75,11 +74,10 @@ impl FromStr for FileName {
 
     /// Parses a file name without a folder.
     fn from_str(text: &str) -> Result<Self, PathError> {
-        let error = |why| PathError { path: text.to_owned(), why };
         if text.contains(['\\', '/']) {
-            return Err(error(PathProblem::NotBare));
+            return Err(PathError::new(text, PathProblem::NotBare));
         }
-        check_component(text).map_err(error)?;
+        check_component(text).map_err(|why| PathError::new(text, why))?;
         Ok(FileName(text.to_owned()))
     }
 }
@@ -96,6 +94,12 @@ impl fmt::Display for FileName {
 pub struct PathError {
     path: String,
     why: PathProblem,
+}
+
+impl PathError {
+    fn new(path: &str, why: PathProblem) -> PathError {
+        PathError { path: path.to_owned(), why }
+    }
 }
 
 /// What is wrong with a path.

@@ -101,18 +101,18 @@ impl FromStr for PciPattern {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let expected = "a PCI ID (four hexadecimal digits, a colon, and four more or `*`)";
-        let hex = |part: &str| {
-            (part.len() == 4 && part.bytes().all(|b| b.is_ascii_hexdigit()))
-                .then(|| u16::from_str_radix(part, 16).ok())
-                .flatten()
-        };
         text.split_once(':')
             .and_then(|(vendor, device)| {
-                let device = if device == "*" { None } else { Some(hex(device)?) };
-                Some(PciPattern { vendor: hex(vendor)?, device })
+                let device = if device == "*" { None } else { Some(four_hex_digits(device)?) };
+                Some(PciPattern { vendor: four_hex_digits(vendor)?, device })
             })
             .ok_or_else(|| ParseError::new(text, expected))
     }
+}
+
+fn four_hex_digits(text: &str) -> Option<u16> {
+    let is_number = text.len() == 4 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    u16::from_str_radix(text, 16).ok().filter(|_| is_number)
 }
 
 /// A location path, compared case-insensitively. With `*` at the end, it matches every

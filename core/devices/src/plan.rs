@@ -236,8 +236,8 @@ impl<'r> Request<'r> {
     ) -> Result<Request<'r>, PlanError> {
         let slots = ids
             .into_iter()
-            .map(|id| resource.locate_healthy(id).map(|slot| (slot.device_index, slot.replica)));
-        let slots = slots.collect::<Result<BTreeSet<(usize, u32)>, SlotError>>()?;
+            .map(|id| resource.locate_healthy(id).map(|slot| (slot.device_index, slot.replica)))
+            .collect::<Result<BTreeSet<(usize, u32)>, SlotError>>()?;
         if slots.is_empty() {
             return Err(PlanError::NoSlots);
         }
@@ -284,8 +284,8 @@ impl<'r> Request<'r> {
         let mut mounts =
             if legacy { MountPlan::default() } else { resolve(&self.entries, host, exists) };
         if self.resource.visibility == Visibility::Launcher {
-            let excluded = self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts);
-            let excluded: Vec<_> = excluded.collect();
+            let excluded: Vec<_> =
+                self.entries.iter().flat_map(|e| &e.policy.container.exclude_mounts).collect();
             let omit_wow64 = self.entries.iter().any(|e| e.policy.container.omit_wow64);
             let added = launcher::add(&mut mounts, &excluded, omit_wow64, host, exists);
             warnings.extend(added.err().map(PlanWarning::NoLauncher));

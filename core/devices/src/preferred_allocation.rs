@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
+use crate::device_set::{ResourceDevices, SlotError};
 use crate::{AllocationPolicy, Sharing};
 
 /// Picks `size` of the `available` slots, including those in `must_include`, which may be
@@ -75,7 +75,7 @@ struct Candidate<'a> {
 
 fn candidates<'a>(resource: &ResourceDevices) -> Vec<Candidate<'a>> {
     let (mut drivers, mut affinities) = (HashMap::new(), HashMap::new());
-    let candidate = |(n, entry): (usize, &ListedDevice)| {
+    let candidates = resource.entries().iter().enumerate().map(|(n, entry)| {
         let driver = entry.device.driver_store.as_ref().ok().map(|store| store.path.clone());
         let affinity = (driver.clone(), entry.published_numa_node());
         Candidate {
@@ -84,8 +84,8 @@ fn candidates<'a>(resource: &ResourceDevices) -> Vec<Candidate<'a>> {
             chosen: 0,
             free: Vec::new(),
         }
-    };
-    resource.entries().iter().enumerate().map(candidate).collect()
+    });
+    candidates.collect()
 }
 
 impl Candidate<'_> {

@@ -43,46 +43,50 @@ impl FromStr for ResourceName {
     /// Follows `IsExtendedResourceName` of Kubernetes: the name, prefixed with `requests.`,
     /// must be a qualified name, and must not be reserved for Kubernetes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let error = |why| Err(ResourceNameError { name: text.to_owned(), why });
-        let (domain, name) = match text.split_once('/') {
-            Some((domain, name)) if !name.contains('/') => (domain, name),
-            _ => return error("is not `domain/name`"),
-        };
-        if text.contains("kubernetes.io/") {
-            return error("is in the domain kubernetes.io, which is reserved for Kubernetes");
-        }
-        // Resource quotas would interpret it as a request for another resource.
-        if text.starts_with("requests.") {
-            return error("starts with `requests.`, which is reserved for resource quotas");
-        }
-        let label_ok = |label: &str| {
-            let bytes = label.as_bytes();
-            let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-            edge(bytes.first())
-                && edge(bytes.last())
-                && bytes.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
-        };
-        if domain.len() + "requests.".len() > 253 || !domain.split('.').all(label_ok) {
-            return error(
-                "has a domain that is not a DNS subdomain (lower-case letters, digits, `-` and \
-                 `.`, at most 253 characters with `requests.` before it)",
-            );
-        }
-        let bytes = name.as_bytes();
-        let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-        let inner = |b: &u8| b.is_ascii_alphanumeric() || b"-_.".contains(b);
-        if name.len() > 63
-            || !edge(bytes.first())
-            || !edge(bytes.last())
-            || !bytes.iter().all(inner)
-        {
-            return error(
-                "has a name that is not 1 to 63 letters, digits, `-`, `_` and `.` with a letter or \
-                 digit at both ends",
-            );
-        }
+        check(text).map_err(|why| ResourceNameError { name: text.to_owned(), why })?;
         Ok(ResourceName(text.into()))
     }
+}
+
+fn check(text: &str) -> Result<(), &'static str> {
+    let (domain, name) = match text.split_once('/') {
+        Some((domain, name)) if !name.contains('/') => (domain, name),
+        _ => return Err("is not `domain/name`"),
+    };
+    if text.contains("kubernetes.io/") {
+        return Err("is in the domain kubernetes.io, which is reserved for Kubernetes");
+    }
+    // Resource quotas would interpret it as a request for another resource.
+    if text.starts_with("requests.") {
+        return Err("starts with `requests.`, which is reserved for resource quotas");
+    }
+    if domain.len() + "requests.".len() > 253 || !domain.split('.').all(is_dns_label) {
+        return Err(
+            "has a domain that is not a DNS subdomain (lower-case letters, digits, `-` and \
+             `.`, at most 253 characters with `requests.` before it)",
+        );
+    }
+    if name.len() > 63
+        || !has_alphanumeric_ends(name)
+        || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    {
+        return Err(
+            "has a name that is not 1 to 63 letters, digits, `-`, `_` and `.` with a letter or \
+             digit at both ends",
+        );
+    }
+    Ok(())
+}
+
+fn is_dns_label(label: &str) -> bool {
+    has_alphanumeric_ends(label)
+        && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+}
+
+fn has_alphanumeric_ends(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
 }
 
 #[cfg(test)]

@@ -208,8 +208,7 @@ pub(crate) fn select<T>(
     let mut skipped = Vec::new();
     let mut seen = HashMap::new();
     for adapter in &snapshot.adapters {
-        let device = identify(adapter, &mut seen, &snapshot.host);
-        let device = device.map(|device| Device {
+        let device = identify(adapter, &mut seen, &snapshot.host).map(|device| Device {
             cuda_uuid: snapshot.gpu_uuids.get(&device.id).cloned(),
             vendor_index: vendor_index(adapter, snapshot),
             ..device

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{Adapter, DriverStore, HostFacts, Luid, NodeSoftware, PnpId};
+use crate::{Adapter, HostFacts, Luid, NodeSoftware, PnpId};
 
 /// What a source read from its host at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -33,10 +33,13 @@ impl HostSnapshot {
     /// not count.
     #[must_use]
     pub fn is_unsettled(&self) -> bool {
-        let lacks_files = |store: &DriverStore| store.lacks_files(self.host.platform);
         self.warnings.iter().any(|warning| warning.effect == WarningEffect::Skipped)
             || self.adapters.iter().filter(|adapter| adapter.hardware).any(|adapter| {
-                adapter.pnp.is_none() || adapter.driver_store.as_ref().is_some_and(lacks_files)
+                adapter.pnp.is_none()
+                    || adapter
+                        .driver_store
+                        .as_ref()
+                        .is_some_and(|store| store.lacks_files(self.host.platform))
             })
     }
 }

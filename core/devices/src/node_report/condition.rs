@@ -36,13 +36,13 @@ pub enum ConditionStatus {
 #[must_use]
 pub fn condition(set: &DeviceSet) -> Condition {
     let entries: Vec<&ListedDevice> = set.resources.iter().flat_map(|r| r.entries()).collect();
-    let unhealthy = |entry: &&ListedDevice| match entry.health {
-        Health::Healthy => None,
-        Health::Unhealthy(reason) => {
-            Some(format!("{} ({}): {reason}", entry.device.id, entry.device.description))
+    let mut reasons = Vec::new();
+    for entry in &entries {
+        if let Health::Unhealthy(reason) = entry.health {
+            let device = &entry.device;
+            reasons.push(format!("{} ({}): {reason}", device.id, device.description));
         }
-    };
-    let reasons: Vec<String> = entries.iter().filter_map(unhealthy).collect();
+    }
     let count = entries.len();
     if count == 0 {
         let message = "no device is advertised".to_owned();

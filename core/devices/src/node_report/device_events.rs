@@ -57,20 +57,19 @@ fn entries(set: &DeviceSet) -> impl Iterator<Item = &ListedDevice> {
 
 fn changes(old: &ListedDevice, new: &ListedDevice) -> Vec<DeviceEvent> {
     let (id, name) = (&new.device.id, &new.device.description);
-    let event = |reason, note| DeviceEvent { device: id.clone(), reason, note };
     let health = match (old.health, new.health) {
         (old, new) if old == new => None,
         (_, Health::Unhealthy(_)) => unhealthy(new),
         (_, Health::Healthy) => {
             let note = format!("device {id} ({name}) is healthy again");
-            Some(event(EventReason::Recovered, note))
+            Some(DeviceEvent { device: id.clone(), reason: EventReason::Recovered, note })
         }
     };
     let versions = (old.device.driver_version, new.device.driver_version);
     let driver = match versions {
         (Some(before), Some(after)) if before != after => {
             let note = format!("device {id} ({name}) changed its driver from {before} to {after}");
-            Some(event(EventReason::DriverChanged, note))
+            Some(DeviceEvent { device: id.clone(), reason: EventReason::DriverChanged, note })
         }
         _ => None,
     };

@@ -24,14 +24,15 @@ pub fn label_value(text: &str) -> Option<String> {
 /// The same with at most `max` characters.
 pub(crate) fn limited(text: &str, max: usize) -> Option<String> {
     let text = MARKS.iter().fold(text.to_owned(), |text, mark| text.replace(mark, " "));
-    let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let words = text.split_whitespace().map(|word| word.chars().filter(|c| is_valid(*c)).collect());
-    let words: Vec<String> = words.filter(|word: &String| !word.is_empty()).collect();
+    let words: Vec<String> = text
+        .split_whitespace()
+        .map(|word| word.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), ""))
+        .filter(|word| !word.is_empty())
+        .collect();
     let joined = words.join("-");
-    let is_end = |c: char| !c.is_ascii_alphanumeric();
-    let joined = joined.trim_start_matches(is_end);
+    let value = joined.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
     // Every character is one byte.
-    let cut = joined[..joined.len().min(max)].trim_end_matches(is_end);
+    let cut = value[..value.len().min(max)].trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
     Some(cut).filter(|cut| !cut.is_empty()).map(str::to_owned)
 }
 

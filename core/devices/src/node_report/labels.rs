@@ -17,29 +17,32 @@ const PREFIX: &str = "directx.microsoft.com/";
 /// `with_nvidia` adds the labels of NVIDIA's GPU Feature Discovery, for NVIDIA devices.
 #[must_use]
 pub fn labels(set: &DeviceSet, with_nvidia: bool) -> Labels {
-    let mut labels = Labels::new();
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value.as_deref().and_then(label_value) {
-            labels.insert(format!("{PREFIX}{name}"), value);
-        }
-    };
     let host = &set.host;
-    add("windows-build", host.build.map(|build| build.to_string()));
-    add("hcs-schema", host.hcs_schemas.iter().max().map(ToString::to_string));
     let models = models(set, |_| true);
-    add("count", Some(models.iter().map(|model| model.count).sum::<usize>().to_string()));
-    for model in &models {
-        add(&format!("count.{}", model.name), Some(model.count.to_string()));
-    }
+    let count: usize = models.iter().map(|model| model.count).sum();
+    let mut values = vec![
+        ("windows-build", host.build.map(|build| build.to_string())),
+        ("hcs-schema", host.hcs_schemas.iter().max().map(ToString::to_string)),
+        ("count", Some(count.to_string())),
+    ];
     if let Some(model) = models.first() {
-        add("product", Some(model.name.clone()));
-        add("vendor", Some(model.vendor.to_string()));
-        add("memory", model.memory_mib.map(|mib| mib.to_string()));
-        add("driver-version", model.driver_version.map(|version| version.to_string()));
-        add("driver-date", model.driver_date.map(|date| date.to_string()));
-        add("driver-model", Some(model.drivers.to_string()));
-        add("replicas", Some(model.replicas.to_string()));
-        add("sharing-strategy", Some(model.sharing_strategy().to_owned()));
+        values.extend([
+            ("product", Some(model.name.clone())),
+            ("vendor", Some(model.vendor.to_string())),
+            ("memory", model.memory_mib.map(|mib| mib.to_string())),
+            ("driver-version", model.driver_version.map(|version| version.to_string())),
+            ("driver-date", model.driver_date.map(|date| date.to_string())),
+            ("driver-model", Some(model.drivers.to_string())),
+            ("replicas", Some(model.replicas.to_string())),
+            ("sharing-strategy", Some(model.sharing_strategy().to_owned())),
+        ]);
+    }
+    let mut labels: Labels = values
+        .into_iter()
+        .filter_map(|(name, value)| Some((format!("{PREFIX}{name}"), label_value(&value?)?)))
+        .collect();
+    for model in &models {
+        labels.insert(format!("{PREFIX}count.{}", model.name), model.count.to_string());
     }
     if with_nvidia {
         labels.extend(feature_discovery_labels::labels(set));

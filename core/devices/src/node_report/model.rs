@@ -90,8 +90,8 @@ impl Model {
 /// The device's description; its IDs where nothing of that is left.
 fn name(device: &Device) -> String {
     let ids = device.hardware_id;
-    let by_ids = || format!("device-{:04x}-{:04x}", ids.vendor, ids.device);
-    limited(&device.description, MAX_NAME).unwrap_or_else(by_ids)
+    limited(&device.description, MAX_NAME)
+        .unwrap_or_else(|| format!("device-{:04x}-{:04x}", ids.vendor, ids.device))
 }
 
 /// WDDM for a device with a display, MCDM for one that only computes. The driver model that the
