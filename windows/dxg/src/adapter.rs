@@ -111,7 +111,6 @@ impl<'a> Queries<'a> {
         let [vendor, device, subsystem_vendor, subsystem, revision] =
             [1, 2, 3, 4, 5].map(|n| number(&ids, n));
         let subsystem = subsystem << 16 | (subsystem_vendor & 0xFFFF);
-        let wide = |data: [u8; 24]| u64::from(number(&data, 1)) << 32 | u64::from(number(&data, 0));
         Ok(KernelReport {
             flags,
             driver_model: self.optional(&DRIVER_MODEL).map(i32::from_le_bytes),
@@ -120,7 +119,9 @@ impl<'a> Queries<'a> {
                 .optional(&REGISTRY_INFO)
                 .map(|info| text::single_for_display(&info[..TEXT_BYTES])),
             driver_version: self.optional(&DRIVER_VERSION).map(u64::from_le_bytes),
-            dedicated_memory: self.optional(&SEGMENT_SIZES).map(wide),
+            dedicated_memory: self
+                .optional(&SEGMENT_SIZES)
+                .map(|sizes| u64::from(number(&sizes, 1)) << 32 | u64::from(number(&sizes, 0))),
             pnp_keys: Vec::new(),
         })
     }

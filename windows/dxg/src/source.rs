@@ -98,9 +98,11 @@ impl DxgSource {
         if !Path::new(DXG_DEVICE).exists() {
             return Err(OpenError::NoDevice);
         }
-        let open = || DxgDevice::open(Path::new(DXG_DEVICE));
-        let root = PathBuf::from("/");
-        Ok(DxgSource::of(Machine { open: Box::new(open), root, interval: INTERVAL }))
+        Ok(DxgSource::of(Machine {
+            open: Box::new(|| DxgDevice::open(Path::new(DXG_DEVICE))),
+            root: PathBuf::from("/"),
+            interval: INTERVAL,
+        }))
     }
 
     pub(crate) fn of(machine: Machine) -> DxgSource {
@@ -122,16 +124,21 @@ impl DxgSource {
         on_step(ReadStep::Adapters);
         machine.each_adapter(&mut connection, |luid, queries| {
             on_step(ReadStep::Adapter(luid));
-            let adapter = queries.adapter(&|folder| machine.has_folder(folder));
-            let warning = |text, effect| AdapterWarning { luid, text, effect };
-            match adapter {
+            match queries.adapter(&|folder| machine.has_folder(folder)) {
                 Ok(adapter) => {
+                    let effect = WarningEffect::Incomplete;
                     let notes = queries.notes.drain(..);
-                    let notes = notes.map(|note| warning(note, WarningEffect::Incomplete));
-                    snapshot.warnings.extend(notes);
+                    snapshot.warnings.extend(notes.map(|text| AdapterWarning {
+                        luid,
+                        text,
+                        effect,
+                    }));
                     snapshot.adapters.push(adapter);
                 }
-                Err(text) => snapshot.warnings.push(warning(text, WarningEffect::Skipped)),
+                Err(text) => {
+                    let effect = WarningEffect::Skipped;
+                    snapshot.warnings.push(AdapterWarning { luid, text, effect });
+                }
             }
         })?;
         Ok(snapshot)
@@ -232,14 +239,16 @@ impl AdapterSource for DxgSource {
             Err(error) if self.known.is_empty() => Err(error.into()),
             Err(error) => {
                 let text = error_chain(&error);
-                let unreadable = |luid: &Luid| AdapterWarning {
+                let warnings = self.known.iter().map(|luid| AdapterWarning {
                     luid: *luid,
                     text: text.clone(),
                     effect: WarningEffect::Skipped,
-                };
-                let warnings = self.known.iter().map(unreadable).collect();
-                let host = self.machine.facts();
-                Ok(HostSnapshot { host, warnings, ..HostSnapshot::default() })
+                });
+                Ok(HostSnapshot {
+                    host: self.machine.facts(),
+                    warnings: warnings.collect(),
+                    ..HostSnapshot::default()
+                })
             }
         }
     }
