@@ -59,8 +59,8 @@ pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
 }
 
 pub(crate) async fn accept(listener: &Listener) -> io::Result<Stream> {
-    let accept = || SockRef::from(&listener.0).accept();
-    let (socket, _) = listener.0.async_io(Interest::READABLE, accept).await?;
+    let (socket, _) =
+        listener.0.async_io(Interest::READABLE, || SockRef::from(&listener.0).accept()).await?;
     register(socket)
 }
 
@@ -80,12 +80,13 @@ fn listen(socket: Socket) -> io::Result<Listener> {
 }
 
 async fn connect_to(address: SockAddr) -> io::Result<Stream> {
-    let connect = move || -> io::Result<Socket> {
-        let socket = open(address.domain())?;
-        socket.connect(&address)?;
-        Ok(socket)
-    };
-    register(tokio::task::spawn_blocking(connect).await??)
+    register(tokio::task::spawn_blocking(move || connect_blocking(&address)).await??)
+}
+
+fn connect_blocking(address: &SockAddr) -> io::Result<Socket> {
+    let socket = open(address.domain())?;
+    socket.connect(address)?;
+    Ok(socket)
 }
 
 fn open(domain: Domain) -> io::Result<Socket> {
