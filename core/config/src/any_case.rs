@@ -12,8 +12,8 @@ use serde::forward_to_deserialize_any;
 
 use crate::document::duplicate_key;
 
-/// A struct whose keys in the file may be written in any case. It stands around the struct
-/// because serde's derive compares keys exactly.
+/// Reads a struct whose keys in the file may be written in any case. serde's derive compares keys
+/// exactly, so this wrapper passes them on as the struct spells them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct AnyCase<T>(pub(crate) T);
 
@@ -37,12 +37,12 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for MappingVisitor<T> {
     }
 }
 
-/// A mapping whose keys are spelled as those of the struct that is read from it.
+/// A mapping of the file. It passes each key on as the struct spells it.
 struct Mapping<A> {
     map: A,
     /// The keys of the struct.
     keys: &'static [&'static str],
-    /// Those that were read.
+    /// The keys of the struct that were read so far.
     seen: Vec<&'static str>,
 }
 
@@ -94,8 +94,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Mapping<A> {
     }
 }
 
-/// An error about the last key. The YAML reader adds its line to this kind of error, and to errors
-/// that are only text only where a value ends.
+/// An error about the last key. The YAML reader adds the line of the key to this kind of error. To
+/// an error that is only text, it adds a line only at the end of a value.
 pub(crate) fn refused<E: Error>(what: &str) -> E {
     E::invalid_value(Unexpected::Other("key"), &what)
 }

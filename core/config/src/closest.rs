@@ -1,9 +1,9 @@
 //! The name that was probably meant.
 
-/// Longer names are none that was misspelled, and take long to compare.
+/// The longest name that is compared. A longer one is no misspelled name, and comparing takes long.
 const LONGEST: usize = 64;
 
-/// The one of `candidates` most similar to `name`, compared without case, if it is similar
+/// The name in `candidates` that is most similar to `name`, compared without case, if it is similar
 /// enough to be a typing mistake.
 #[must_use]
 pub(crate) fn closest<'c>(

@@ -16,7 +16,8 @@ use crate::{ConfigError, Environment, resources};
 pub struct Flags {
     /// `--driver-model`, in the order given; empty means wddm and mcdm.
     pub driver_models: Vec<DriverModel>,
-    /// `--config`: the file for all driver models. Without it, each has one of its own.
+    /// `--config`: the file for all driver models. Without it, each driver model has a separate
+    /// file.
     pub config: Option<PathBuf>,
     /// `--device-plugin-dir`.
     pub device_plugin_dir: Option<PathBuf>,
@@ -31,7 +32,7 @@ pub struct Config {
     pub device_plugin_dir: Option<PathBuf>,
     /// Every effective value and where it comes from.
     pub effective: Vec<Effective>,
-    /// What is accepted but has no effect; each deserves a warning.
+    /// Warnings about settings that are accepted but have no effect.
     pub notices: Vec<String>,
 }
 
@@ -90,7 +91,7 @@ fn driver_models(flags: &Flags) -> Result<Vec<DriverModel>, ConfigError> {
     Ok(models)
 }
 
-/// Rules for a driver model that is not served, or that is configured by another file.
+/// Warnings about rules for a driver model that is not served, or that another file configures.
 fn foreign_rules(models: &[ModelSettings]) -> Vec<String> {
     let mut notices: Vec<String> = Vec::new();
     for foreign in models.iter().flat_map(|m| &m.foreign_rules) {
@@ -110,7 +111,8 @@ fn foreign_rules(models: &[ModelSettings]) -> Vec<String> {
     notices
 }
 
-/// The flag, or `PLUGIN_SOCK_DIR`, which the plugin of 2019 used.
+/// The kubelet's directory from the flag, or for `legacy` from `PLUGIN_SOCK_DIR`, which the plugin
+/// of 2019 used.
 fn directory(
     flags: &Flags,
     environment: &dyn Environment,

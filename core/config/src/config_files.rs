@@ -51,7 +51,8 @@ fn default_file(variables: &Variables<'_>) -> Result<FileSettings, ConfigError> 
     for folder in here.into_iter().chain([machine_folder(environment)]) {
         for extension in EXTENSIONS {
             let path = folder.join(format!("{}.{extension}", variables.model));
-            // Before the file is read: one that others wrote must not stop the program either.
+            // This is checked before the file is read, because a file that others wrote must not stop
+            // the program either.
             match environment.trust(&path) {
                 Trust::Trusted => {}
                 Trust::Absent => continue,

@@ -47,7 +47,7 @@ fn options() -> serde_saphyr::Options {
         emit_comments: false,
         merge_keys: serde_saphyr::options::MergeKeyPolicy::Error,
         budget: serde_saphyr::budget! {
-            // One more, so that a second document is an error of its own.
+            // The limit is 2, so that a second document is reported as such, not as a limit.
             max_documents: 2,
             max_depth: MAX_DEPTH,
             flow_nesting_limit: MAX_DEPTH,
@@ -140,7 +140,7 @@ fn found(error: &Error, text: &str) -> String {
     }
 }
 
-/// What the library calls by the names of Rust.
+/// The text for a number type, which the library calls by its name in Rust.
 fn number(ty: &str) -> String {
     match ty {
         "i64" => "a signed 64-bit number".to_owned(),

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Environment variables and files: those of the process ([`ProcessEnvironment`]), or a
-/// test's.
+/// Environment variables and files, of the process ([`ProcessEnvironment`]) or of a test.
 pub trait Environment {
     /// The value of an environment variable; `None` if it is not set.
     fn variable(&self, name: &str) -> Option<OsString>;
@@ -31,13 +30,14 @@ pub trait Environment {
 pub enum Trust {
     /// It may, if it exists.
     Trusted,
-    /// It does not exist. It is not read, because whoever creates it now was not checked.
+    /// It does not exist. It is not read even if it is created now, because the account that
+    /// creates it was not checked.
     Absent,
-    /// Why it may not, such as who else may change it.
+    /// It may not, for this reason, such as another account that may change it.
     Distrusted(String),
 }
 
-/// An environment without variables and files: what a configuration is by default.
+/// An environment without variables and files, which gives the default configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct EmptyEnvironment;
 

@@ -1,4 +1,4 @@
-//! Files and what they say: the configuration of the programs, and inventories of hosts.
+//! Reads the configuration of the programs, and reads and writes inventories of hosts.
 //!
 //! [`load`] takes [`Flags`] and an [`Environment`] (environment variables and files) and
 //! returns a [`Config`], or the [`ConfigError`] that says what to correct and where. The

@@ -7,14 +7,13 @@ use std::path::Path;
 
 use crate::text::MAX_BYTES;
 
-/// Reads at most one byte more than `MAX_BYTES`, so that a file that is larger is refused by those
-/// who parse it.
+/// Reads at most one byte more than `MAX_BYTES`, so that the parsers can refuse a larger file.
 ///
 /// # Errors
-/// Those of the operating system, and a path that refers to no regular file. `read_hint` has the
-/// fix.
+/// The operating system returns an error, or the path refers to no regular file. `read_hint` has
+/// the fix.
 pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
-    // Before opening, because that waits for the other end of a FIFO.
+    // This is checked before the file is opened, because opening a FIFO waits for its other end.
     let metadata = path.metadata()?;
     if metadata.is_dir() {
         let what = "it is a directory, not a regular file";

@@ -54,7 +54,7 @@ fn uses_of(settings: &ModelSettings) -> impl Iterator<Item = Use> {
     let policy = &settings.policy;
     let own = (policy.spec(), settings.resource_origin.clone());
     let rules = settings.rules.iter().map(|FileRule { rule, place }| {
-        // The number does not matter here.
+        // The number of the rule is not compared.
         (rule.spec(policy, 0), Origin::File(place.clone()))
     });
     let has_variable = !policy.container.omit_environment_hints;
@@ -88,7 +88,7 @@ fn terms(spec: &ResourceSpec) -> [(&'static str, String); 5] {
     ]
 }
 
-/// One of two variables with the same name would hide the devices of the other.
+/// Refuses two resources with the same variable: one of them would hide the devices of the other.
 fn same_variable(first: &Use, second: &Use) -> ConfigError {
     let what = format!(
         "the resources `{}` ({}) and `{}` ({}) have the same variable {}",

@@ -58,7 +58,7 @@ macro_rules! settings {
         }
 
         impl SetValues {
-            /// These values, then those of `other`, then the defaults for `model`.
+            /// Every setting: its value here, else in `other`, else the default for `model`.
             pub(crate) fn or(self, other: SetValues, model: DriverModel) -> Settings {
                 Settings {
                     $($field: self.$field.or(other.$field).unwrap_or_else(|| {
@@ -110,7 +110,7 @@ fn default_resource(model: DriverModel) -> Parsed<ResourceName> {
     Parsed(name.parse().expect("the default names are extended resource names"))
 }
 
-/// What one file says.
+/// The settings and rules in one file.
 #[derive(Clone, Default)]
 pub(crate) struct FileSettings {
     values: SetValues,
@@ -233,8 +233,8 @@ impl<const MIN: u64, const MAX: u64> fmt::Display for Number<MIN, MAX> {
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Switch(pub(crate) bool);
 
-/// Variables may also have the spellings that Go's `strconv.ParseBool` accepts, which the earlier
-/// plugins used, and those of YAML 1.1.
+/// Variables may also have the spellings of Go's `strconv.ParseBool`, which the earlier plugins
+/// used, and of YAML 1.1.
 impl FromStr for Switch {
     type Err = &'static str;
 
@@ -362,7 +362,7 @@ impl DeviceClasses {
         DeviceClasses(class.map(|class| (model, class)).into_iter().collect())
     }
 
-    /// The class, once there is only one driver model.
+    /// The class, if these are the settings of one driver model.
     pub(crate) fn class(&self) -> Option<DeviceClass> {
         self.0.values().next().copied()
     }

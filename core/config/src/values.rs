@@ -179,8 +179,8 @@ impl<T: Serialize> Serialize for TextOr<T> {
     }
 }
 
-/// For `deserialize_with`: an optional key that has a value where it is written. With a
-/// plain `Option` a key with nothing after it would mean the same as no key.
+/// Reads an optional key, for `deserialize_with`. A key without a value is an error; a plain
+/// `Option` would read it as if there were no key.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

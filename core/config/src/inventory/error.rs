@@ -5,15 +5,15 @@ use std::path::PathBuf;
 /// Why an inventory cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
-    /// The file itself.
+    /// The file cannot be read.
     #[error("cannot read the inventory `{}`", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// What the file says, with its line and key.
+    /// The content of the file is wrong; the error has the line and key.
     #[error(transparent)]
     Content(#[from] crate::ReadError),
 }

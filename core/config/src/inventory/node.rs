@@ -1,4 +1,4 @@
-//! The key `node` of an inventory into the software of a node.
+//! Converts the key `node` of an inventory into the software of a node.
 //!
 //! Some keys exclude each other, so after serde this checks which of them a section has.
 
@@ -71,7 +71,7 @@ fn gpu(file: NvidiaGpuFile) -> NvidiaGpu {
     NvidiaGpu { index, name, driver_version, driver_model }
 }
 
-/// The value of the one of two keys that is there.
+/// The value of the first key or of the second one. Exactly one of them must have a value.
 fn either<T, E>(
     place: &Place,
     (key, value): (&str, Option<T>),

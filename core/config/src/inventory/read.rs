@@ -1,4 +1,4 @@
-//! An inventory file into a snapshot.
+//! Reads an inventory file into a snapshot.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! A snapshot into the text of an inventory.
+//! Writes a snapshot as the text of an inventory.
 
 use serde_saphyr::{FlowSeq, Location, Spanned};
 
@@ -17,7 +17,8 @@ use crate::values::{Choice, Entries, NonEmpty, Parsed, TextOr};
 /// Why a snapshot cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Only its disk knows the files of a live host ([`StoreFiles::OnDisk`]); list them first.
+    /// The snapshot of a live host does not contain the files ([`StoreFiles::OnDisk`]); list them
+    /// first.
     #[error("the driver store files of adapter {0} are not listed")]
     FilesNotListed(Luid),
     /// The library cannot write it.
@@ -26,8 +27,7 @@ pub enum WriteError {
 }
 
 /// Writes an inventory that reads back to the same host facts, software of the node and
-/// adapters. The snapshot's
-/// warnings, for which the format has no key, become comments at the top.
+/// adapters. The snapshot's warnings, for which the format has no key, become comments at the top.
 pub fn to_yaml(snapshot: &HostSnapshot) -> Result<String, WriteError> {
     let comments = snapshot
         .warnings

@@ -12,7 +12,7 @@ use crate::environment::{TestEnvironment, configured, effective, keys, report};
 const WDDM: [DriverModel; 1] = [DriverModel::Wddm];
 const BOTH: [DriverModel; 2] = [DriverModel::Wddm, DriverModel::Mcdm];
 
-/// Every key, in a spelling of its own.
+/// Every key, in a different spelling.
 const EVERYTHING: &str = r"
 MULTITENANCY: 4
 includeintegrated: true
