@@ -43,7 +43,7 @@ impl Driver {
         }
     }
 
-    /// Whether `now` is another driver. A part that is not known differs from nothing.
+    /// Whether `now` is another driver. A part that is not known is not compared.
     fn is_replaced_by(&self, now: &Driver) -> bool {
         let folders = self.folder.as_ref().zip(now.folder.as_ref());
         self.version.zip(now.version).is_some_and(|(before, now)| before != now)
@@ -81,8 +81,8 @@ impl AllocatedDrivers {
         }
     }
 
-    /// Takes note of a new device set: forgets slots that are not in it, so that there are never
-    /// more than it has.
+    /// Follows a new device set: forgets slots that are not in it, so that there are never more than
+    /// it has.
     pub fn follow(&mut self, set: &DeviceSet) {
         self.0.retain(|(name, slot), _| {
             set.resource(name).is_some_and(|resource| resource.locate(slot).is_ok())

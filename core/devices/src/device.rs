@@ -95,8 +95,8 @@ pub struct Device {
     pub compute: bool,
     /// The UUID by which CUDA identifies the device, if NVML reports it.
     pub cuda_uuid: Option<String>,
-    /// On a Linux host, the position of a GPU among those of its vendor, as the vendor's libraries
-    /// count them, and their number.
+    /// On a Linux host, the position of a GPU among the GPUs of its vendor, as the vendor's libraries
+    /// count them, and how many the vendor has.
     pub vendor_index: Option<(usize, usize)>,
     /// Health according to the snapshot.
     pub health: Health,

@@ -197,7 +197,7 @@ impl ResourceDevices {
         ResourceDevices { spec, entries, index_by_id }
     }
 
-    /// The devices of this set that are not `present`. Windows lists the adapters that are
+    /// The devices of this set that are not `present`. Windows still lists the adapters in
     /// `unreadable`.
     fn removed(
         &self,

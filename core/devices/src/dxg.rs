@@ -28,7 +28,7 @@ pub const DXG_FOLDERS: [&str; 2] = ["/usr/lib/wsl/lib", "/usr/lib/wsl/drivers"];
 /// The variable with which programs find the libraries, and its value.
 pub const DXG_LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", DXG_FOLDERS[0]);
 
-/// Where a Linux host has the driver store folder `path` of Windows, if that is in the repository.
+/// Where a Linux host has the driver store folder `path` of Windows, if it is in the repository.
 #[must_use]
 pub fn dxg_driver_folder(path: &str) -> Option<String> {
     const REPOSITORY: &str = r"\filerepository\";

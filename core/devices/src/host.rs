@@ -74,10 +74,10 @@ impl FromStr for HcsSchema {
 /// Whether the host runs 32-bit programs, that is, has a `SysWOW64` folder.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Wow64 {
-    /// It does, as most hosts do.
+    /// It runs them, as most hosts do.
     #[default]
     Present,
-    /// It does not: Nano Server, or Server Core with the feature removed.
+    /// It does not run them: Nano Server, or Server Core with the feature removed.
     Absent,
 }
 

@@ -7,8 +7,8 @@ use crate::case_folding::fold_case;
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin, SYSTEM32, SYSWOW64};
 use crate::{FileName, HostFacts, MountOutcome, MountPlan, SystemRoot, Wow64};
 
-/// The files of the launcher. The program and its filter are needed; that of 32-bit programs may be
-/// missing.
+/// The files of the launcher. The program and its filter are required; the filter for 32-bit
+/// programs may be missing.
 pub const LAUNCHER_FILES: [&str; 3] =
     ["directx-visible.exe", "directx-visible-filter.dll", "directx-visible-filter32.dll"];
 
@@ -58,7 +58,7 @@ pub(crate) fn add(
         }
     });
     let mut added = vec![program?, filter?];
-    // Without this one, only 32-bit programs see all devices.
+    // If this filter is missing, 32-bit programs see all devices, and other programs do not.
     added.extend(filter32.ok().filter(|_| host.wow64 == Wow64::Present && !omit_wow64));
     plan.files.extend(added);
     Ok(())
@@ -82,7 +82,7 @@ fn problem(
     if !host.is_this_machine {
         return None;
     }
-    // What is in System32 of the host may also be in System32 of the container.
+    // A file in System32 of the host may also exist in System32 of the container.
     let on_host = file.container_path.replacen(r"C:\Windows", host.system_root.as_str(), 1);
     if exists(&on_host) {
         return Some((on_host, "exists on the host"));

@@ -34,7 +34,7 @@ pub enum DriverModel {
 }
 
 impl DriverModel {
-    /// The prefix of the sockets of its own resource, as in the earlier plugins.
+    /// The prefix of the sockets of the driver model's resource, as in the earlier plugins.
     #[must_use]
     pub fn socket_prefix(self) -> &'static str {
         match self {

@@ -160,7 +160,7 @@ pub(crate) fn resolve(
                 }
                 (Some(_), _) => continue,
                 (None, _) if is_excluded => MountOutcome::Excluded,
-                // Two devices with the same driver name the same file: not a collision.
+                // Two devices with the same driver name the same file, which is no collision.
                 (None, Some(by)) if by.host_path == file.host_path => continue,
                 (None, _) if !contains(store, source, &file, exists) => MountOutcome::Missing,
                 (None, Some(by)) => MountOutcome::DestinationTaken { by: by.clone() },
@@ -189,7 +189,7 @@ fn contains(
     folder.files.contains(source.as_str()).unwrap_or_else(|| exists(&file.host_path))
 }
 
-/// Why no file of a device is mounted, if that is so.
+/// The reason why no file of a device is mounted; `None` if files may be mounted.
 fn no_mounts(
     device: &Device,
     policy: &ContainerPolicy,

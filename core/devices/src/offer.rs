@@ -78,8 +78,8 @@ pub struct ResourceOffer {
 }
 
 impl Catalog {
-    /// The resources of `policy`: those of the driver models, then those of the rules in
-    /// order. A name that occurs twice is one resource.
+    /// The resources of the driver models in `policy`, then the resources of its rules in order. A
+    /// name that occurs twice is one resource.
     #[must_use]
     pub fn new(policy: Policy) -> Catalog {
         let mut catalog = Catalog { resources: Vec::new(), models: Vec::new() };
@@ -207,8 +207,8 @@ impl ModelPolicy {
 }
 
 impl ResourceRule {
-    /// The resource of this rule, where `model` decides what the rule does not set. `number` is that
-    /// of its origin.
+    /// The resource of this rule, where `model` decides what the rule does not set. `number` is the
+    /// number in [`ResourceOrigin::Rule`].
     #[must_use]
     pub fn spec(&self, model: &ModelPolicy, number: usize) -> ResourceSpec {
         ResourceSpec {

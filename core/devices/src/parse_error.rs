@@ -1,6 +1,6 @@
 //! The error for malformed text.
 
-/// Text that is not what is expected.
+/// A text that cannot be parsed, and what was expected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{text}` is not {expected}")]
 pub struct ParseError {

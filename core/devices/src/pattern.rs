@@ -143,7 +143,7 @@ impl LocationPattern {
         }
     }
 
-    /// How every path begins that this matches, if it ends with `*`.
+    /// The beginning of every path that matches, if the pattern ends with `*`.
     fn prefix(&self) -> Option<&str> {
         self.folded.strip_suffix('*')
     }

@@ -46,7 +46,7 @@ pub enum DeviceGrant {
     Class(DeviceClass),
     /// Every device of a Linux host, by its device file.
     Dxg,
-    /// The same, by the name of a CDI device.
+    /// Every device of a Linux host, by the name of a CDI device.
     Cdi,
 }
 
@@ -75,7 +75,7 @@ pub enum PlanWarning {
     SeveralDevices {
         /// The container's devices; at least 2.
         count: usize,
-        /// What it gets.
+        /// The class that the container gets.
         class: DeviceClass,
     },
     /// The host cannot assign a single device.
@@ -140,7 +140,7 @@ pub enum PlanError {
         requested: usize,
         /// The driver model without a class.
         model: DriverModel,
-        /// Its devices among them.
+        /// The container's devices of this driver model.
         devices: Vec<PnpId>,
     },
     /// Several devices whose driver models have different classes.
@@ -172,7 +172,7 @@ fn quoted_list(ids: &[PnpId]) -> String {
 /// What a container gets in addition to its device entry.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ContainerContents {
-    /// As in [`Plan`].
+    /// The container's physical devices, as in [`Plan`].
     pub devices: Vec<Arc<Device>>,
     /// Runtime files.
     pub mounts: MountPlan,
@@ -360,7 +360,7 @@ fn ids(entries: &[&ListedDevice]) -> Vec<PnpId> {
     entries.iter().map(|entry| entry.device.id.clone()).collect()
 }
 
-/// The variables that the device plugin of 2019 (`microsoft.com/directx`) set.
+/// Adds the variables that the device plugin of 2019 (`microsoft.com/directx`) set.
 fn add_legacy(envs: &mut BTreeMap<String, String>, device: &Device) {
     let version = device.driver_version.map(|v| v.to_string()).unwrap_or_default();
     for (name, value) in [

@@ -180,7 +180,7 @@ pub enum MultiDevice {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, EnumString, Display, VariantNames)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum Visibility {
-    /// They do not.
+    /// They do not get it.
     #[default]
     Off,
     /// `directx-visible` and its filter are mounted; the container's command must use it.

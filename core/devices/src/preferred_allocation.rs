@@ -20,7 +20,7 @@ use crate::{AllocationPolicy, Sharing};
 /// listed as available too. If there are fewer, it picks all.
 ///
 /// # Errors
-/// An ID is not that of a slot.
+/// An ID belongs to no slot of the resource.
 pub fn preferred_allocation(
     resource: &ResourceDevices,
     available: &[String],
@@ -63,13 +63,13 @@ pub fn preferred_allocation(
 
 /// A device of the resource.
 struct Candidate<'a> {
-    /// The first device of the resource with the same driver, which stands for it.
+    /// The driver, as the index of the first device that has it.
     driver: usize,
-    /// The first one with the same driver and the same published NUMA node.
+    /// The driver and the published NUMA node, as the index of the first device that has both.
     affinity: usize,
     /// How many of its slots were chosen.
     chosen: usize,
-    /// Free slots, the next one last.
+    /// Free slots; the last one is chosen next.
     free: Vec<(u32, &'a str)>,
 }
 

@@ -1,7 +1,7 @@
 //! The runtime files that a driver wants copied into containers and virtual machines.
 //!
 //! Returns the files in the order in which they take destinations, and every registry value that
-//! cannot be used, with the reason. The rules are those of Microsoft's page "Container non-DX
+//! cannot be used, with the reason. The rules are from Microsoft's page "Container non-DX
 //! customizations".
 
 use std::collections::BTreeSet;

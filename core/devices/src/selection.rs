@@ -13,8 +13,8 @@ use crate::{
     Vendor, WarningEffect,
 };
 
-/// Selects devices by what they support. The numbers are those of the discovery
-/// library's C interface.
+/// Selects devices by what they support. The discovery library's C interface has the same
+/// numbers.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, strum::EnumString, strum::Display, strum::FromRepr,
 )]
@@ -231,8 +231,8 @@ pub(crate) fn select<T>(
     (accepted, skipped)
 }
 
-/// The position of a GPU of a Linux host among those of its vendor, and their number. Unknown while an
-/// adapter is unreadable, because the vendor's libraries may count it.
+/// The position of a GPU of a Linux host among the GPUs of its vendor, and how many the vendor has.
+/// Unknown while an adapter is unreadable, because the vendor's libraries may count it.
 fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, usize)> {
     let is_partial = snapshot.warnings.iter().any(|w| w.effect == WarningEffect::Skipped);
     if snapshot.host.platform != Platform::LinuxDxg || is_partial {
@@ -245,7 +245,8 @@ fn vendor_index(adapter: &Adapter, snapshot: &HostSnapshot) -> Option<(usize, us
         .filter(|other| Vendor::from_id(other.hardware_id.vendor) == vendor)
         .filter_map(|other| Some(&other.pnp.as_ref()?.id))
         .collect();
-    // ROCm counts in the order of the list, the others by the PCI address at the end of the ID.
+    // ROCm counts GPUs in the order of the list. Libraries of other vendors sort them by the PCI
+    // address, which is at the end of the ID.
     if vendor != Vendor::Amd {
         ids.sort_by_key(|id| id.as_str().rsplit('\\').next().map(|end| (end.len(), end)));
     }

@@ -104,7 +104,7 @@ fn names_compute(name: &str) -> bool {
 /// The use of one kind of memory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryUse {
-    /// What all processes use and is resident. D3DKMT statistics of the memory segments
+    /// The resident memory of all processes. D3DKMT statistics of the memory segments
     /// (`BytesResident`).
     pub used_bytes: u64,
     /// The most that can be used. D3DKMT statistics of the memory segments (`CommitLimit`).

@@ -29,7 +29,7 @@ pub(crate) fn labels(set: &DeviceSet) -> Labels {
 /// the resource does.
 fn product(model: &Model) -> String {
     let is_marked = model.replicas.get() > 1 && !model.is_renamed;
-    // Room for the mark, within the 63 characters of a value.
+    // A value has at most 63 characters, and the mark has 7 of them.
     if is_marked {
         format!("{}-SHARED", model.name.get(..56).unwrap_or(&model.name))
     } else {

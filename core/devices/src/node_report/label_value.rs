@@ -15,13 +15,13 @@ const MARKS: [&str; 3] = ["(R)", "(TM)", "(C)"];
 /// letter or digit, at most 63 characters. `None` if nothing is left.
 ///
 /// Trade marks such as `(R)` and all other characters are dropped, and blanks become one `-`, as
-/// in the labels of GPU Feature Discovery. What is too long is cut off.
+/// in the labels of GPU Feature Discovery. A longer text is cut off.
 #[must_use]
 pub fn label_value(text: &str) -> Option<String> {
     limited(text, MAX)
 }
 
-/// The same with at most `max` characters.
+/// Like [`label_value`], with at most `max` characters.
 pub(crate) fn limited(text: &str, max: usize) -> Option<String> {
     let text = MARKS.iter().fold(text.to_owned(), |text, mark| text.replace(mark, " "));
     let words: Vec<String> = text

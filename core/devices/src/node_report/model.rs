@@ -1,4 +1,4 @@
-//! The devices of a node by model, and the model that stands for the node.
+//! Groups the devices of a node by model. The first model represents the node.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,24 +18,25 @@ const MAX_NAME: usize = 57;
 /// The devices with one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Model {
-    /// As a label's value.
+    /// The name as the value of a label.
     pub(crate) name: String,
     pub(crate) count: usize,
     pub(crate) vendor: Vendor,
-    /// Of the device that has the least; `None` if no driver reports it.
+    /// The least memory of these devices; `None` if no driver reports it.
     pub(crate) memory_mib: Option<u64>,
-    /// Of the device with the oldest driver.
+    /// The version of the oldest driver of these devices.
     pub(crate) driver_version: Option<DriverVersion>,
+    /// The date of the same driver.
     pub(crate) driver_date: Option<DriverDate>,
     pub(crate) drivers: DriverModel,
-    /// Slots per device, of the resource with the fewest.
+    /// The fewest slots per device in a resource with these devices.
     pub(crate) replicas: NonZeroU32,
-    /// Whether the name of such a resource says that it is shared.
+    /// Whether the name of the same resource says that it is shared.
     pub(crate) is_renamed: bool,
 }
 
-/// The models among the devices for which `is_counted` is true. The one that stands for the node
-/// is the first: the one with the most devices, then the most memory, then the first by name.
+/// The models of the devices for which `is_counted` is true. Models with the most devices come
+/// first, then models with the most memory, then in the order of the names.
 pub(crate) fn models(set: &DeviceSet, is_counted: impl Fn(&Device) -> bool) -> Vec<Model> {
     let mut models = BTreeMap::<String, Model>::new();
     for resource in &set.resources {
@@ -87,7 +88,8 @@ impl Model {
     }
 }
 
-/// The device's description; its IDs where nothing of that is left.
+/// The device's description as the value of a label, or the device's IDs if the description has no
+/// character that a label may contain.
 fn name(device: &Device) -> String {
     let ids = device.hardware_id;
     limited(&device.description, MAX_NAME)

@@ -141,7 +141,7 @@ fn on_this_machine_only_files_that_exist_are_mounted_and_none_over_files_of_the_
     assert_eq!((mounted.len(), warnings.as_str()), (2, ""));
 }
 
-/// The files may exist, but not be those of the plugin.
+/// The files may exist, but come from another source than the plugin.
 #[test]
 fn on_this_machine_nothing_is_mounted_while_the_folder_has_a_problem() {
     let mut on = host(vec![gpu(1, NVIDIA)]);
