@@ -15,7 +15,7 @@ const MAX_ADAPTERS: usize = 64;
 /// Includes adapters that only compute in the list.
 const COMPUTE_ONLY: u64 = 1;
 
-/// An ioctl by its number, with its structure. It is replaced in tests.
+/// Calls an ioctl with its number and structure. Tests replace it.
 pub(crate) type Call = Box<dyn Fn(u32, *mut c_void) -> io::Result<()> + Send>;
 
 /// A structure of the driver and the number of its ioctl.
@@ -77,7 +77,7 @@ struct CloseAdapter {
     handle: u32,
 }
 
-// SAFETY: the layouts are those of d3dkmthk.h, where pointers have 64 bits.
+// SAFETY: the layouts are the same as in d3dkmthk.h, where pointers have 64 bits.
 unsafe impl Request for EnumAdapters2 {
     const FUNCTION: u32 = 0x14;
 }
@@ -129,7 +129,7 @@ impl DxgDevice {
     /// compute.
     pub(crate) fn adapters(&self) -> io::Result<Vec<OpenAdapter<'_>>> {
         let mut list = [AdapterInfo::default(); MAX_ADAPTERS];
-        // Always the whole list: the driver checks the length only after it has written.
+        // The list always has the full length, because the driver checks it only after it has written.
         let count = u32::try_from(MAX_ADAPTERS).expect("a small number");
         let adapters = list.as_mut_ptr().expose_provenance() as u64;
         let mut newer = EnumAdapters3 { filter: COMPUTE_ONLY, count, reserved: 0, adapters };
@@ -166,8 +166,8 @@ impl OpenAdapter<'_> {
         Luid(i64::from(self.info.luid_high) << 32 | i64::from(self.info.luid_low))
     }
 
-    /// Queries `kind` (`KMTQUERYADAPTERINFOTYPE`) into `data`, whose length must be that of its
-    /// structure.
+    /// Queries `kind` (`KMTQUERYADAPTERINFOTYPE`) into `data`, which must be as long as the structure
+    /// of the query.
     pub(crate) fn query(&self, kind: u32, data: &mut [u8]) -> io::Result<()> {
         let size = u32::try_from(data.len()).map_err(io::Error::other)?;
         let data = data.as_mut_ptr().expose_provenance() as u64;

@@ -43,8 +43,8 @@ pub enum OpenError {
         "Windows lends no GPU to this virtual machine; check its driver, `gpuSupport` or GPU partition"
     )]
     NoGpu,
-    /// The driver has lost its host. The text does not depend on the error, because the next attempts
-    /// have others.
+    /// The driver has lost its host. The text does not contain the error, because it differs between
+    /// attempts.
     #[error(
         "the connection of {DXG_DEVICE} to the Windows host is broken; restart the virtual machine, for \
          WSL2 with `wsl --shutdown`"
@@ -55,7 +55,7 @@ pub enum OpenError {
 /// Opens the device file.
 pub(crate) type Open = Box<dyn Fn() -> io::Result<DxgDevice> + Send + Sync>;
 
-/// This machine; another one in tests.
+/// The machine whose adapters are read: this one, or a fake one in tests.
 pub(crate) struct Machine {
     pub(crate) open: Open,
     /// The root of its file system.
@@ -71,7 +71,7 @@ pub struct DxgSource {
     /// The adapters of the last list.
     known: BTreeSet<Luid>,
     on_step: StepCallback,
-    /// Its end ends the thread that compares the adapters.
+    /// Dropping it ends the threads that compare the adapters.
     watch: Option<Sender<()>>,
 }
 
@@ -79,7 +79,7 @@ pub struct DxgSource {
 /// connects a process to the host only once, until it has closed all of its files.
 type Connection = Option<DxgDevice>;
 
-/// What is compared. All of it changes with an update of the driver.
+/// The state that is compared to detect changes, such as an update of the driver.
 type State = Result<BTreeMap<Luid, AdapterState>, String>;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -167,7 +167,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The error of a call, unless its number says that there is no connection.
+    /// The error of a call, or of the connection if the error's number means that there is none.
     fn cause(&self, error: io::Error, call: fn(io::Error) -> OpenError) -> OpenError {
         match error.raw_os_error() {
             Some(libc::EBADF) if !self.has_virtual_gpu() => OpenError::NoGpu,
