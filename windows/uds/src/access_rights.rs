@@ -27,9 +27,9 @@ use windows::core::{BOOL, PCWSTR, w};
 /// this process, or Administrators for one of them, so this is the mode 0600 of Unix.
 const OWNER_ONLY: PCWSTR = w!("D:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;FA;;;OW)");
 
-/// Full access for SYSTEM and Administrators, one of which owns it. Everyone else reads and
-/// executes: also processes in a sandbox, for which ALL APPLICATION PACKAGES (S-1-15-2-1) and ALL
-/// RESTRICTED APPLICATION PACKAGES (S-1-15-2-2) stand. Files in a folder inherit this.
+/// Full access for SYSTEM and for Administrators, who own it. Everyone else reads and executes,
+/// including processes in a sandbox, which belong to ALL APPLICATION PACKAGES (S-1-15-2-1) or ALL
+/// RESTRICTED APPLICATION PACKAGES (S-1-15-2-2). Files in a folder inherit this.
 const PROGRAMS: PCWSTR =
     w!("O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;FRFX;;;WD)(A;OICI;FRFX;;;S-1-15-2-1)\
      (A;OICI;FRFX;;;S-1-15-2-2)");

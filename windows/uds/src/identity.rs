@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Identity {
     /// The volume of the file and its number there, if the file could be opened.
     file: Option<[u64; 2]>,
-    /// What the directory says about the file and never changes while the file exists.
+    /// The part of the directory's entry that never changes while the file exists.
     entry: [u64; 2],
 }
 
@@ -48,8 +48,8 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// The identity of a file by the result of opening it and, if that failed, of listing its
-/// directory. A file that does not exist is not searched in the directory.
+/// The identity of a file that was opened, or of its entry in the directory if opening it failed.
+/// A file that does not exist is not searched in the directory.
 ///
 /// # Errors
 /// The directory cannot be listed either.

@@ -9,7 +9,7 @@ use win32::directory_access::directory_writers;
 
 use super::*;
 
-/// The accounts that may write to a file, besides Windows, the administrators and the owner.
+/// The accounts that may write to a file, except for Windows, the administrators and the owner.
 fn strangers(path: &Path) -> Vec<String> {
     let writers = directory_writers(path).unwrap();
     let strangers = writers.iter().filter(|writer| !writer.is_owner);

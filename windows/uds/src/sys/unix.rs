@@ -41,7 +41,7 @@ pub(crate) fn bind(path: &Path) -> io::Result<(Listener, io::Result<()>)> {
 /// Neither root nor the user of this process owns it, or any error of the operating system.
 pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     let found = fs::symlink_metadata(path)?;
-    // Only Linux has the former; elsewhere, the user is expected to own the directory.
+    // Only Linux has `/proc/self`; elsewhere, the user is expected to own the directory.
     let own = fs::metadata("/proc/self").or_else(|_| fs::metadata(directory_of(path)))?.uid();
     if found.uid() != 0 && found.uid() != own {
         return Err(crate::owned_by_another(path));

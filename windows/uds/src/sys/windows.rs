@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn refuses_connections_without_a_listener() {
         run(async {
-            // Bound, so that no other program gets the port.
+            // The socket stays bound, so that no other program gets the port.
             let bound = bind_to(&any_port()).unwrap();
             let address = bound.local_addr().unwrap();
             let error = connect_to(address).await.unwrap_err();
