@@ -9,7 +9,8 @@ use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
 use devices::printable::printable;
 
-use crate::{ReadError, closest, text};
+use crate::closest::closest;
+use crate::{ReadError, text};
 
 /// How deep lists and mappings may nest. The parser calls itself for each level, and the stack of
 /// a thread is small on Windows.

@@ -44,13 +44,5 @@ pub use error::ConfigError;
 pub use origin::{Effective, Origin};
 pub use read_error::{Place, ReadError};
 pub use regular_file::read_bytes;
+pub use values::{MAX_MEMORY_MIB, MAX_MULTITENANCY, MAX_REMOVAL_GRACE};
 pub use variables::VARIABLES;
-
-use closest::closest;
-
-/// The maximum number of replicas of a device.
-pub const MAX_MULTITENANCY: u64 = 1024;
-/// The longest grace period for a device that disappeared, in seconds: a day.
-pub const MAX_REMOVAL_GRACE: u64 = 86_400;
-/// The most memory that a rule can require of a device, in MiB: 16 TiB.
-pub const MAX_MEMORY_MIB: u64 = 16 << 20;

@@ -9,7 +9,8 @@ use devices::{ContainerPolicy, DriverModel, ModelPolicy, ResourceName, Sharing};
 use crate::ConfigError;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::FileRule;
-use crate::settings::{FileSettings, Number, Settings};
+use crate::settings::{FileSettings, Settings};
+use crate::values::replicas;
 use crate::variables::{Variables, match_name};
 
 /// The part of the adapter name that the plugin of 2019 required by default.
@@ -84,12 +85,6 @@ pub(crate) fn model_settings(
         resource_origin: settings.resource_name.origin,
         effective,
     })
-}
-
-/// The number of replicas that `multitenancy` means: 0 means 1, as in the earlier plugins.
-pub(crate) fn replicas<const MAX: u64>(multitenancy: Number<0, MAX>) -> NonZeroU32 {
-    let number = u32::try_from(multitenancy.0).unwrap_or(u32::MAX);
-    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 
 fn container(settings: &Settings) -> ContainerPolicy {

@@ -9,10 +9,8 @@ use devices::{
 };
 
 use crate::any_case::AnyCase;
-use crate::policy::replicas;
-use crate::settings::Number;
-use crate::values::{Choice, Parsed, present};
-use crate::{MAX_MEMORY_MIB, MAX_MULTITENANCY, Place, ReadError};
+use crate::values::{Choice, MAX_MEMORY_MIB, MAX_MULTITENANCY, Number, Parsed, present, replicas};
+use crate::{Place, ReadError};
 
 /// The keys of a rule.
 #[derive(Deserialize)]

@@ -5,8 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use devices::{
@@ -18,8 +17,10 @@ use devices::{
 use crate::any_case::AnyCase;
 use crate::origin::{Effective, Origin, Sourced};
 use crate::rules::{FileRule, RuleFile, file_rules};
-use crate::values::{Choice, Entries, Parsed, TextOr, present};
-use crate::{MAX_MULTITENANCY, MAX_REMOVAL_GRACE, ReadError, document};
+use crate::values::{
+    Choice, Entries, MAX_MULTITENANCY, MAX_REMOVAL_GRACE, Number, Parsed, TextOr, present,
+};
+use crate::{ReadError, document};
 
 /// What to write for a resource name, in a file or a variable.
 pub(crate) const RESOURCE_NAME_HINT: &str =
@@ -200,32 +201,6 @@ fn advised(error: ReadError) -> ReadError {
     match hint {
         Some(hint) if error.hint.is_none() => error.with_hint(hint),
         _ => error,
-    }
-}
-
-/// A whole number from `MIN` to `MAX`, which may be in quotes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Number<const MIN: u64, const MAX: u64>(pub(crate) u64);
-
-impl<const MIN: u64, const MAX: u64> FromStr for Number<MIN, MAX> {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
-        number.map(Number).ok_or_else(|| format!("expected a whole number from {MIN} to {MAX}"))
-    }
-}
-
-impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Number<MIN, MAX> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(|error| D::Error::custom(format!("{error}, found {text:?}")))
-    }
-}
-
-impl<const MIN: u64, const MAX: u64> fmt::Display for Number<MIN, MAX> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 

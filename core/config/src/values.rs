@@ -1,8 +1,9 @@
-//! The kinds of values that files have.
+//! The kinds of values that files have, and their limits.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -11,8 +12,15 @@ use serde::{Deserialize, Serialize, Serializer};
 use strum::VariantNames;
 
 use crate::any_case::refused;
-use crate::closest;
+use crate::closest::closest;
 use crate::document::duplicate_key;
+
+/// The maximum number of replicas of a device.
+pub const MAX_MULTITENANCY: u64 = 1024;
+/// The longest grace period for a device that disappeared, in seconds: a day.
+pub const MAX_REMOVAL_GRACE: u64 = 86_400;
+/// The most memory that a rule can require of a device, in MiB: 16 TiB.
+pub const MAX_MEMORY_MIB: u64 = 16 << 20;
 
 /// Text that parses as a `T`, whose error becomes the message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,6 +50,38 @@ impl<T: Display> Display for Parsed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// A whole number from `MIN` to `MAX`, which may be in quotes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Number<const MIN: u64, const MAX: u64>(pub(crate) u64);
+
+impl<const MIN: u64, const MAX: u64> FromStr for Number<MIN, MAX> {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
+        number.map(Number).ok_or_else(|| format!("expected a whole number from {MIN} to {MAX}"))
+    }
+}
+
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for Number<MIN, MAX> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(|error| D::Error::custom(format!("{error}, found {text:?}")))
+    }
+}
+
+impl<const MIN: u64, const MAX: u64> fmt::Display for Number<MIN, MAX> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of replicas that `multitenancy` means: 0 means 1, as in the earlier plugins.
+pub(crate) fn replicas<const MAX: u64>(multitenancy: Number<0, MAX>) -> NonZeroU32 {
+    let number = u32::try_from(multitenancy.0).unwrap_or(u32::MAX);
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
 }
 
 /// Text of at least one character.

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use devices::{DriverModel, RuntimeMounts};
 
+use crate::closest::closest;
 use crate::origin::{Origin, Sourced};
 use crate::settings::{RESOURCE_NAME_HINT, SetValues, Switch};
 use crate::values::{Choice, Parsed};
@@ -117,7 +118,7 @@ pub(crate) fn misspelled_variables(environment: &dyn Environment) -> Vec<String>
             !known.iter().any(|k| k == *name || cfg!(windows) && k.eq_ignore_ascii_case(name))
         })
         .filter_map(|name| {
-            let meant = crate::closest(name, known.iter().map(String::as_str))?;
+            let meant = closest(name, known.iter().map(String::as_str))?;
             Some(format!("variable {name} has no effect; did you mean {meant}?"))
         })
         .collect()
