@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::container_contents::{ContainerContents, PlanWarning};
 use crate::mounts::{FileDecision, MountCandidate, MountOrigin};
 use crate::paths::check_component;
-use crate::plan::ContainerContents;
 use crate::printable::printable;
 use crate::{
-    ContainerPolicy, Device, HostFacts, Luid, MountOutcome, MountPlan, NoMountsReason, PlanWarning,
+    ContainerPolicy, Device, HostFacts, Luid, MountOutcome, MountPlan, NoMountsReason,
     RuntimeMounts, Vendor,
 };
 

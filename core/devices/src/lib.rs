@@ -7,6 +7,7 @@
 mod adapter;
 mod allocated_drivers;
 mod case_folding;
+mod container_contents;
 mod copy_to_vm;
 mod decimal;
 mod destination;
@@ -46,6 +47,7 @@ pub use adapter::{
     LocationPath, Luid, PnpDevice, PnpId, StoreFiles,
 };
 pub use allocated_drivers::{AllocatedDrivers, OutdatedSlot, is_driver_replaced};
+pub use container_contents::{ContainerContents, PlanWarning};
 pub use copy_to_vm::{CopyToVmKey, CopyToVmKind, CopyToVmValue};
 pub use destination::{Destination, DestinationError};
 pub use device::{Device, Health, NoStoreFolder, StoreFolder, UnhealthyReason};
@@ -72,8 +74,7 @@ pub use parse_error::ParseError;
 pub use paths::{FileName, PathError, StorePath};
 pub use pattern::{DescriptionPattern, DescriptionPatternError, LocationPattern, PciPattern};
 pub use plan::{
-    ContainerContents, DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, PlanWarning, contents,
-    plan, takes_location_paths,
+    DeviceGrant, LOCATION_PATH_SCHEMA, Plan, PlanError, contents, plan, takes_location_paths,
 };
 pub use policy::{
     AdditionalMounts, AllocationPolicy, ContainerPolicy, DeviceMatch, ModelPolicy, MultiDevice,

@@ -5,10 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::container_contents::{ContainerContents, PlanWarning};
 use crate::device_set::{ListedDevice, ResourceDevices, SlotError};
 use crate::dxg::{self, DXG_CDI_DEVICE, DXG_DEVICE};
 use crate::environment_hints;
-use crate::launcher::{self, LauncherProblem};
+use crate::launcher;
 use crate::mounts::{MountPlan, resolve};
 use crate::printable::printable;
 use crate::{
@@ -62,44 +63,6 @@ impl DeviceGrant {
             DeviceGrant::Cdi => DXG_CDI_DEVICE.to_owned(),
         }
     }
-}
-
-/// Something that an administrator should know about an allocation.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PlanWarning {
-    /// Several devices: the container can use every device of the host.
-    #[error(
-        "requested {count} devices, but Windows supports one device entry per container: the \
-         container gets {}", class.content()
-    )]
-    SeveralDevices {
-        /// The container's devices; at least 2.
-        count: usize,
-        /// The class that the container gets.
-        class: DeviceClass,
-    },
-    /// The host cannot assign a single device.
-    #[error(
-        "this version of Windows cannot assign a device by location path (HCS schema 2.2, Windows \
-         1903 or newer): the container gets {}", .0.content()
-    )]
-    NoLocationPathSupport(DeviceClass),
-    /// Replicas of one device add no capacity to a container.
-    #[error("{slots} of the container's replicas belong to the same device `{device}`")]
-    ReplicasOfSameDevice {
-        /// The container's slots on the device; at least 2.
-        slots: usize,
-        /// The device.
-        device: PnpId,
-    },
-    /// A Linux host lacks a folder with libraries.
-    #[error(
-        "the folder {0} does not exist on this node: programs in the container find no libraries there"
-    )]
-    MissingFolder(&'static str),
-    /// The container does not get `directx-visible`.
-    #[error(transparent)]
-    NoLauncher(#[from] LauncherProblem),
 }
 
 /// Why an allocation is refused.
@@ -167,17 +130,6 @@ fn no_single_entry(requested: usize) -> String {
 fn quoted_list(ids: &[PnpId]) -> String {
     let quoted: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
     quoted.join(", ")
-}
-
-/// What a container gets in addition to its device entry.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ContainerContents {
-    /// The container's physical devices, as in [`Plan`].
-    pub devices: Vec<Arc<Device>>,
-    /// Runtime files.
-    pub mounts: MountPlan,
-    /// Environment variables.
-    pub envs: BTreeMap<String, String>,
 }
 
 /// Plans a container that gets the slots `ids` of `resource`. `exists` answers whether
