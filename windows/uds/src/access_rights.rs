@@ -23,6 +23,8 @@ use windows::Win32::Storage::FileSystem::{
 };
 use windows::core::{BOOL, PCWSTR, w};
 
+use crate::bound_file::owned_by_another;
+
 /// Full access for SYSTEM, Administrators and the owner of the file. The owner is the account of
 /// this process, or Administrators for one of them, so this is the mode 0600 of Unix.
 const OWNER_ONLY: PCWSTR = w!("D:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;FA;;;OW)");
@@ -51,7 +53,7 @@ pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     // SAFETY: `descriptor` contains the owner.
     let is_system = unsafe { IsWellKnownSid(owner, WinLocalSystemSid) };
     if !is_member.as_bool() && !is_system.as_bool() {
-        return Err(crate::owned_by_another(path));
+        return Err(owned_by_another(path));
     }
     set(path, OWNER_ONLY, DACL_SECURITY_INFORMATION)
 }

@@ -1,4 +1,4 @@
-//! The file that a bind creates, and the errors of a bind that concern it.
+//! The file that a bind creates, and the errors about it.
 
 use std::fs;
 use std::io;
@@ -30,6 +30,10 @@ impl Drop for Unfinished<'_> {
 /// The directory of `path`, which is the current one for a bare file name.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+pub(crate) fn owned_by_another(path: &Path) -> io::Error {
+    io::Error::other(format!("`{}` belongs to another account; remove it", path.display()))
 }
 
 /// Whether a bind that failed with `error` may have failed because its directory does not exist.

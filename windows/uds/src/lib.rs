@@ -146,10 +146,6 @@ pub async fn connect(path: impl AsRef<Path>) -> io::Result<UnixStream> {
     sys::connect(check_path(path.as_ref())?).await
 }
 
-fn owned_by_another(path: &Path) -> io::Error {
-    io::Error::other(format!("`{}` belongs to another account; remove it", path.display()))
-}
-
 /// Rejects paths for which the operating system returns a less helpful error, and the empty path,
 /// which Linux interprets differently.
 fn check_path(path: &Path) -> io::Result<&Path> {

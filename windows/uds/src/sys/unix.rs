@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tokio::net::{UnixListener, UnixSocket, UnixStream};
 
-use crate::bound_file::{directory_of, remove_on_failure};
+use crate::bound_file::{directory_of, owned_by_another, remove_on_failure};
 use crate::identity::Identity;
 
 pub(crate) type Listener = UnixListener;
@@ -44,7 +44,7 @@ pub fn restrict_to_owner(path: &Path) -> io::Result<()> {
     // Only Linux has `/proc/self`; elsewhere, the user is expected to own the directory.
     let own = fs::metadata("/proc/self").or_else(|_| fs::metadata(directory_of(path)))?.uid();
     if found.uid() != 0 && found.uid() != own {
-        return Err(crate::owned_by_another(path));
+        return Err(owned_by_another(path));
     }
     let mode = if found.is_dir() { 0o700 } else { OWNER_ONLY };
     fs::set_permissions(path, Permissions::from_mode(mode))
