@@ -224,10 +224,16 @@ func TestNotes(t *testing.T) {
 	mustContain(text, "daemonset/gpus-directx-device-plugin-visible\n")
 	text = notes("linux: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-linux\n", "   directx.microsoft.com/dxg=true \n")
-	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}]")
+	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}, {name: d, fallback: true}]")
 	mustContain(text,
 		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",
-		"   a: nodes with pool=a use the configuration c\n", "   b: nodes with pool=b use the configuration c\n")
+		"   a: nodes with pool=a use the configuration c\n", "   b: nodes with pool=b use the configuration c\n",
+		"   d: nodes outside the other pools use the configuration c\n")
+	text = notes("psa: {enabled: true}", "--namespace", releaseNamespace)
+	if strings.Contains(text, "kubectl label namespace") {
+		t.Errorf("the notes want to label a namespace that the chart labels:\n%s", text)
+	}
+	mustContain(text, "   helm test gpus --namespace device-plugins\n")
 }
 
 // TestOldClusters renders the chart for a cluster without ValidatingAdmissionPolicies.
@@ -272,7 +278,7 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "prometheusRule", "dashboard", "visibility", "linux", "featureDiscovery", "serviceAccount", "rbac"}, name) {
+		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "serviceMonitor", "prometheusRule", "dashboard", "visibility", "linux", "featureDiscovery", "serviceAccount", "rbac", "psa"}, name) {
 			expected = append(expected, name)
 			continue
 		}

@@ -79,6 +79,8 @@ func newContainer(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev
 		t.Fatalf("%s has the arguments %q, expected serve first", c.name, spec.Args)
 	}
 	for _, word := range spec.Args[1:] {
+		// As the kubelet does.
+		word = strings.ReplaceAll(word, "$(NODE_IP)", "127.0.0.1")
 		if strings.HasPrefix(word, "--log-") {
 			c.logOptions = append(c.logOptions, word)
 		} else {
@@ -217,8 +219,8 @@ func (c *container) unusedConfiguration() []string {
 	c.t.Helper()
 	var expected []string
 	for _, variable := range c.variables {
-		// The name of the node is a label of metrics, not configuration.
-		if !strings.HasSuffix(variable, "_CONFIG_FILE") && variable != "NODE_NAME" {
+		// The name of the node is a label of metrics, and its address an argument, not configuration.
+		if !strings.HasSuffix(variable, "_CONFIG_FILE") && variable != "NODE_NAME" && variable != "NODE_IP" {
 			expected = append(expected, "variable "+variable)
 		}
 	}

@@ -18,7 +18,7 @@
 {{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, except for the plugin, `component`; the pool's name is
 kept whole. */}}
 {{- define "directx-device-plugin.daemonSetName" -}}
-{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-linux" "linuxName" "directx-feature-discovery-linux" "linuxDiscoveryName" -}}
+{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-test" "testName" "directx-device-plugin-linux" "linuxName" "directx-feature-discovery-linux" "linuxDiscoveryName" -}}
 {{- $fullname := include (printf "directx-device-plugin.%s" (get $names (.component | default "") | default "fullname")) .root -}}
 {{- if .pool.name -}}
 {{- printf "%s-%s" ($fullname | trunc (int (sub 62 (len .pool.name))) | trimSuffix "-") .pool.name -}}
@@ -73,6 +73,14 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 
 {{- define "directx-device-plugin.linuxDiscoveryName" -}}
 {{- printf "%s-discovery-linux" (include "directx-device-plugin.fullname" . | trunc 47 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.testName" -}}
+{{- printf "%s-test" (include "directx-device-plugin.fullname" . | trunc 58 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.cleanupName" -}}
+{{- printf "%s-cleanup" (include "directx-device-plugin.fullname" . | trunc 55 | trimSuffix "-") -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.discoveryName" -}}
@@ -148,6 +156,12 @@ env:
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- end }}
+{{- if and .root.Values.metrics.enabled (eq .root.Values.metrics.address "$(NODE_IP)") (not (has "NODE_IP" $names)) }}
+- name: NODE_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.hostIP
 {{- end }}
 {{- range $name, $value := .more }}
 {{- if not (has $name $names) }}
