@@ -4,16 +4,15 @@
 //! Each set is computed from the previous set, the newest offer, the time and, when a grace period
 //! expires, the devices that containers hold; nothing here reads a clock.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
-use crate::selection::SkipReason::Unreadable;
 use crate::slot::split;
 use crate::{
     Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ResourceName,
-    ResourceOffer, ResourceRule, ResourceSpec, Skipped, SlotId, UnhealthyReason,
+    ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, SlotId, UnhealthyReason,
 };
 
 /// When a removed device that a container holds is reviewed again. Until the container ends, the
@@ -54,7 +53,7 @@ pub struct ListedDevice {
     pub device: Arc<Device>,
     /// The policy that applies to it.
     pub policy: Arc<ModelPolicy>,
-    /// Health; [`UnhealthyReason::Removed`] if the newest offer does not contain the device.
+    /// Health. A device that the newest offer does not contain is unhealthy.
     pub health: Health,
     removal: Option<Removal>,
 }
@@ -117,11 +116,17 @@ impl DeviceSet {
             .flat_map(|r| &r.devices)
             .map(|(device, _)| fold_case(device.id.as_str()))
             .collect();
-        let unreadable = offer.skipped.iter().filter(|s| matches!(s.reason, Unreadable(_)));
-        let unreadable: HashSet<Luid> = unreadable.map(|skipped| skipped.luid).collect();
+        let skipped: HashMap<Luid, UnhealthyReason> = offer
+            .skipped
+            .iter()
+            .map(|skipped| match skipped.reason {
+                SkipReason::Unreadable(_) => (skipped.luid, UnhealthyReason::Unreadable),
+                _ => (skipped.luid, UnhealthyReason::Skipped),
+            })
+            .collect();
         DeviceSet::of(offer, |spec| {
             let before = previous.and_then(|set| set.resource(&spec.name));
-            before.map(|r| r.removed(&present, &unreadable, now)).unwrap_or_default()
+            before.map(|r| r.removed(&present, &skipped, now)).unwrap_or_default()
         })
     }
 
@@ -194,22 +199,20 @@ impl ResourceDevices {
     }
 
     /// The devices of this set that are not `present`. Windows lists the adapters that are
-    /// `unreadable`.
+    /// `skipped`.
     fn removed(
         &self,
         present: &BTreeSet<String>,
-        unreadable: &HashSet<Luid>,
+        skipped: &HashMap<Luid, UnhealthyReason>,
         now: Moment,
     ) -> Vec<ListedDevice> {
         let absent =
             |entry: &&ListedDevice| !present.contains(&fold_case(entry.device.id.as_str()));
-        let reason = |luid| {
-            let is_listed = unreadable.contains(luid);
-            if is_listed { UnhealthyReason::Unreadable } else { UnhealthyReason::Removed }
-        };
         let removed = self.entries.iter().filter(absent).map(|entry| ListedDevice {
             removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),
-            health: Health::Unhealthy(reason(&entry.device.luid)),
+            health: Health::Unhealthy(
+                skipped.get(&entry.device.luid).copied().unwrap_or(UnhealthyReason::Removed),
+            ),
             ..entry.clone()
         });
         removed.collect()
