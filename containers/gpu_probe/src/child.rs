@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     #[test]
     fn the_outcome_is_found_among_the_output_of_a_driver() {

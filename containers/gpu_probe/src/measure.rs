@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_device_that_fails_under_load_is_found() {
-        let minute = Duration::from_secs(60);
+        let minute = Duration::from_mins(1);
         let fault = outcome(4, Kind::Hardware, Some(minute)).fault.unwrap();
         assert!(fault.message.contains(" s under load: wrong result: "), "{fault:?}");
     }

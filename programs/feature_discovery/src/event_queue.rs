@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// How many Events a node may report in a minute.
 const LIMIT: u32 = 10;
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 /// How many different Events wait at most; a node with more devices reports the newest.
 const MAX_WAITING: usize = 64;
 

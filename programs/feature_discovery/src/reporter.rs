@@ -31,16 +31,16 @@ const REPEAT: Duration = Duration::from_secs(30);
 const SETTLED: Duration = Duration::from_secs(10);
 /// How often at least the condition is written although nothing changes, so that one of a program that no
 /// longer runs can be recognized by its age.
-const HEARTBEAT: Duration = Duration::from_secs(300);
+const HEARTBEAT: Duration = Duration::from_mins(5);
 /// The longest delay. A node must not be wrong for long after the API server has returned.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 /// The shortest delay after a failed attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
 /// early. A server that ends also ends the watches of all nodes.
 const PAUSE: Duration = Duration::from_secs(2);
 /// A watch that ends after less than this ends early.
-const EARLY: Duration = Duration::from_secs(60);
+const EARLY: Duration = Duration::from_mins(1);
 
 /// Keeps one node object up to date.
 pub(crate) struct Reporter {

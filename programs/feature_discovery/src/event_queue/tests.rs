@@ -100,6 +100,6 @@ fn a_storm_is_limited_in_number_and_in_time() {
         queue.add(event(device));
     }
     assert_eq!(reported(&mut queue, start, Duration::ZERO), 10);
-    assert_eq!(reported(&mut queue, start, Duration::from_secs(60)), 10);
-    assert_eq!(reported(&mut queue, start, Duration::from_secs(3600)), 44);
+    assert_eq!(reported(&mut queue, start, Duration::from_mins(1)), 10);
+    assert_eq!(reported(&mut queue, start, Duration::from_hours(1)), 44);
 }

@@ -16,7 +16,7 @@ const WATCH: &str = "GET /api/v1/nodes";
 const NODE: &str = "PATCH /api/v1/nodes/node-1";
 const STATUS: &str = "PATCH /api/v1/nodes/node-1/status";
 const EVENTS: &str = "POST /apis/events.k8s.io/v1/namespaces/default/events";
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 fn host() -> HostSnapshot {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
