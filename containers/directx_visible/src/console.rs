@@ -48,7 +48,7 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
     }
     // Windows ends this process when the handler returns; it ends with the program instead.
     loop {
-        std::thread::sleep(Duration::from_secs(60));
+        std::thread::sleep(Duration::from_mins(1));
     }
 }
 

@@ -22,7 +22,7 @@ use crate::launch::{self, LaunchError, launch};
 use crate::parents::{Parent, RAN, parents};
 
 /// How long a process that lists may take: drivers start in seconds.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// `ERROR_FILE_NOT_FOUND`, `ERROR_PATH_NOT_FOUND` and `ERROR_INVALID_NAME` (winerror.h).
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
