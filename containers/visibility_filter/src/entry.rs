@@ -1,6 +1,6 @@
 //! The library's entry point: finds the payload in the process, and installs the hooks.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use core::ptr::null;
 
 use crate::code::CODE_SIZE;
@@ -102,19 +102,22 @@ fn prepare_adapters(ntdll: usize, is_required: bool) -> Result<Option<Adapters>,
     let Some(module) = win32u(ntdll).map_err(HookError::Refused)? else {
         return if is_required { Err(HookError::Missing(c"win32u.dll")) } else { Ok(None) };
     };
-    let function = |name| export(module, name).ok_or(HookError::Missing(name));
     Ok(Some(Adapters {
         hooks: prepare(module, &adapters::hooks(), &adapters::REQUIRED)?,
-        close: function(c"NtGdiDdDDICloseAdapter")?,
-        query: function(c"NtGdiDdDDIQueryAdapterInfo")?,
+        close: required_export(module, c"NtGdiDdDDICloseAdapter")?,
+        query: required_export(module, c"NtGdiDdDDIQueryAdapterInfo")?,
     }))
+}
+
+fn required_export(module: usize, name: &'static CStr) -> Result<usize, HookError> {
+    export(module, name).ok_or(HookError::Missing(name))
 }
 
 /// Prepares hooks of a library, of which the `required` ones must exist.
 fn prepare(module: usize, hooks: &[Hook], required: &[usize]) -> Result<Set, HookError> {
     let set = Set::prepare(module, hooks)?;
-    let is_missing = |n: &&usize| set.trampolines.get(**n) == Some(&0);
-    match required.iter().find(is_missing).and_then(|n| hooks.get(*n)) {
+    let missing = required.iter().find(|n| set.trampolines.get(**n) == Some(&0));
+    match missing.and_then(|n| hooks.get(*n)) {
         Some(hook) => Err(HookError::Missing(hook.name)),
         None => Ok(set),
     }

@@ -62,43 +62,32 @@ impl Image {
     pub fn read(headers: &[u8]) -> Result<Image, NotFiltered> {
         let bad = NotFiltered::UnusualProgram;
         let start = start(headers).ok_or(bad)?;
-        let field = |at: usize| number(headers, start.checked_add(at)?);
         let architecture =
             Architecture::read(headers, start).ok_or(NotFiltered::OtherArchitecture)?;
-        let directories = architecture.directories();
-        if field(directories - 4).ok_or(bad)? as usize <= CLR {
+        let directories = start + architecture.directories();
+        if number(headers, directories - 4).ok_or(bad)? as usize <= CLR {
             return Err(bad);
         }
-        let directory = |index: usize| {
-            let at = directories + index * 8;
-            Some(Directory { rva: field(at)?, size: field(at + 4)? })
-        };
-        if directory(CLR).ok_or(bad)?.rva != 0 {
+        if directory(headers, directories, CLR).ok_or(bad)?.rva != 0 {
             return Err(NotFiltered::Managed);
         }
         Ok(Image {
             architecture,
-            size: field(SIZE_OF_IMAGE).ok_or(bad)?,
-            imports: directory(IMPORT).ok_or(bad)?,
-            directories: u32::try_from(start + directories).map_err(|_| bad)?,
-            addresses: directory(IMPORT_ADDRESSES).ok_or(bad)?,
+            size: number(headers, start + SIZE_OF_IMAGE).ok_or(bad)?,
+            imports: directory(headers, directories, IMPORT).ok_or(bad)?,
+            directories: u32::try_from(directories).map_err(|_| bad)?,
+            addresses: directory(headers, directories, IMPORT_ADDRESSES).ok_or(bad)?,
         })
     }
 
     /// Where the block's directories are written in the image, and the bytes there: from
     /// the import directory to that of the import addresses. `current` is what lies there.
     pub fn directories(&self, imports: Directory, current: &mut [u8]) -> Option<()> {
-        let mut put = |index: usize, directory: Directory| {
-            let at = (index - IMPORT) * 8;
-            current.get_mut(at..at + 4)?.copy_from_slice(&directory.rva.to_le_bytes());
-            current.get_mut(at + 4..at + 8)?.copy_from_slice(&directory.size.to_le_bytes());
-            Some(())
-        };
-        put(IMPORT, imports)?;
-        put(BOUND_IMPORT, Directory::default())?;
+        write_directory(current, IMPORT, imports)?;
+        write_directory(current, BOUND_IMPORT, Directory::default())?;
         if self.addresses.rva == 0 {
             // Windows makes this range writable while it fills in the addresses.
-            put(IMPORT_ADDRESSES, imports)?;
+            write_directory(current, IMPORT_ADDRESSES, imports)?;
         }
         Some(())
     }
@@ -113,11 +102,26 @@ impl Image {
     pub const DIRECTORIES_SIZE: usize = (IMPORT_ADDRESSES - IMPORT + 1) * 8;
 }
 
+/// The directory with this index, in the list that begins at `list`.
+fn directory(headers: &[u8], list: usize, index: usize) -> Option<Directory> {
+    let at = list + index * 8;
+    Some(Directory { rva: number(headers, at)?, size: number(headers, at + 4)? })
+}
+
+/// Writes the directory with this index into a list that begins with the import directory.
+fn write_directory(list: &mut [u8], index: usize, directory: Directory) -> Option<()> {
+    let at = (index - IMPORT) * 8;
+    list.get_mut(at..at + 4)?.copy_from_slice(&directory.rva.to_le_bytes());
+    list.get_mut(at + 4..at + 8)?.copy_from_slice(&directory.size.to_le_bytes());
+    Some(())
+}
+
 /// The size of the descriptors at the start of `table`, without the empty one that ends
 /// them; `None` if none does.
 pub(crate) fn imports_length(table: &[u8]) -> Option<usize> {
-    let is_end = |descriptor: &[u8]| number(descriptor, NAME) == Some(0);
-    let count = table.chunks_exact(DESCRIPTOR_SIZE).position(is_end)?;
+    let count = table
+        .chunks_exact(DESCRIPTOR_SIZE)
+        .position(|descriptor| number(descriptor, NAME) == Some(0))?;
     Some(count * DESCRIPTOR_SIZE)
 }
 
