@@ -77,8 +77,7 @@ struct Adapters {
 
 /// Installs the hooks for adapters and the one for child processes, each also without the other.
 fn install(payload: &Payload) -> Result<(), Problem> {
-    let ntdll = ntdll().map_err(HookError::Refused);
-    let ntdll = ntdll.map_err(Problem::Process)?;
+    let ntdll = ntdll().map_err(|status| Problem::Process(HookError::Refused(status)))?;
     let adapters = prepare_adapters(ntdll, payload.is_required());
     let children = prepare(ntdll, &children::hook(), &[0]);
     let known = adapters.as_ref().ok().and_then(Option::as_ref);

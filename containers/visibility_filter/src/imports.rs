@@ -160,8 +160,8 @@ impl Image {
         let (place, rest) = rest.split_first_chunk_mut::<{ payload::SIZE }>()?;
         *place = payload.bytes();
         let descriptor = rest.first_chunk_mut::<DESCRIPTOR_SIZE>()?;
-        let library = PAYLOAD + Payload::path_offset(self.architecture);
-        let library = rva.checked_add(u32::try_from(library).ok()?)?;
+        let path = PAYLOAD + Payload::path_offset(self.architecture);
+        let library = rva.checked_add(u32::try_from(path).ok()?)?;
         let addresses = rva.checked_add(u32::try_from(THUNKS_SIZE).ok()?)?;
         for (at, value) in [(0, rva), (NAME, library), (NAME + 4, addresses)] {
             descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
