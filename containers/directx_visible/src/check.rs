@@ -32,8 +32,10 @@ pub(crate) fn keep(lists: &mut [Listed], known: &[i64]) {
 fn of(lists: &[Listed], call: &str) -> Adapters {
     let same = lists.iter().find(|listed| listed.call == call);
     let found = same.or_else(|| lists.first().filter(|_| lists.len() == 1));
-    let missing = || Adapters::Absent("not reported".to_owned());
-    found.map_or_else(missing, |listed| listed.adapters.clone())
+    match found {
+        Some(listed) => listed.adapters.clone(),
+        None => Adapters::Absent("not reported".to_owned()),
+    }
 }
 
 fn luids(adapters: &Adapters) -> &[i64] {
@@ -130,9 +132,12 @@ impl Report {
     ) {
         let call = call.to_owned();
         self.apis.push(Compared { api, call, verdict, unfiltered, filtered });
-        let has = |verdict| self.apis.iter().any(|compared| compared.verdict == verdict);
         // Without a single list nothing is known.
-        self.is_as_allocated = has(Verdict::Ok) && !has(Verdict::Different);
+        self.is_as_allocated = self.has(Verdict::Ok) && !self.has(Verdict::Different);
+    }
+
+    fn has(&self, verdict: Verdict) -> bool {
+        self.apis.iter().any(|compared| compared.verdict == verdict)
     }
 
     /// Judges a call that can list the devices `offered`. `lost` says whether it should list
@@ -144,8 +149,8 @@ impl Report {
         after: &Adapters,
         lost: fn(own: &[i64], after: &[i64]) -> bool,
     ) -> Verdict {
-        let is_own = |luid: &&i64| self.allocated.contains(luid);
-        let own: Vec<i64> = offered.iter().filter(is_own).copied().collect();
+        let own: Vec<i64> =
+            offered.iter().filter(|luid| self.allocated.contains(luid)).copied().collect();
         let has_lost = !luids(before).is_empty() && lost(&own, luids(after));
         let has_others = !luids(after).iter().all(|luid| self.allocated.contains(luid));
         match (before, after) {

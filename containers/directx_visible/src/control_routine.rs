@@ -47,8 +47,8 @@ impl Process {
     fn address_32(&self, block: u32) -> Option<usize> {
         LIBRARIES.into_iter().find_map(|library| {
             let base = self.library(block, library)?;
-            let read = |rva: u32, bytes: &mut [u8]| self.read(base.checked_add(rva)?, bytes);
-            Some(base.checked_add(export_32(read, NAME)?)? as usize)
+            let rva = export_32(|rva, bytes| self.read(base.checked_add(rva)?, bytes), NAME)?;
+            Some(base.checked_add(rva)? as usize)
         })
     }
 

@@ -73,7 +73,6 @@ mod tests {
 
     #[test]
     fn a_32_bit_program_finds_its_filter() {
-        let path = |program| path_of_32_bit_filter(program, r"C:\Windows\system32").unwrap();
         for (program, expected) in [
             (r"C:\app\directx-visible.exe", r"C:\app\directx-visible-filter32.dll"),
             (
@@ -89,7 +88,8 @@ mod tests {
                 r"C:\Windows\System32-gpu\directx-visible-filter32.dll",
             ),
         ] {
-            assert_eq!(path(program), expected);
+            let path = path_of_32_bit_filter(program, r"C:\Windows\system32");
+            assert_eq!(path.as_deref(), Some(expected));
         }
         assert_eq!(path_of_32_bit_filter("directx-visible.exe", r"C:\Windows\system32"), None);
     }

@@ -7,7 +7,7 @@ use std::process::Child;
 use visibility_filter::{NotFiltered, Payload, filter, resume};
 use windows::Win32::Foundation::{HANDLE, WAIT_OBJECT_0};
 use windows::Win32::System::Console::{
-    GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
+    GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
 };
 use windows::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
@@ -97,16 +97,12 @@ fn status_error(status: i32) -> LaunchError {
 
 /// Starts a program without running it.
 fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
-    let standard = |id| {
-        // SAFETY: the function has no preconditions. Without the handle the program gets none.
-        unsafe { GetStdHandle(id) }.unwrap_or_default()
-    };
     let startup = STARTUPINFOW {
         cb: u32::try_from(size_of::<STARTUPINFOW>()).unwrap_or_default(),
         dwFlags: STARTF_USESTDHANDLES,
-        hStdInput: standard(STD_INPUT_HANDLE),
-        hStdOutput: standard(STD_OUTPUT_HANDLE),
-        hStdError: standard(STD_ERROR_HANDLE),
+        hStdInput: standard_handle(STD_INPUT_HANDLE),
+        hStdOutput: standard_handle(STD_OUTPUT_HANDLE),
+        hStdError: standard_handle(STD_ERROR_HANDLE),
         ..STARTUPINFOW::default()
     };
     let mut text: Vec<u16> = command_line.iter().copied().chain([0]).collect();
@@ -125,6 +121,12 @@ fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
         unsafe { OwnedHandle::from_raw_handle(handle.0) }
     });
     Ok(process)
+}
+
+/// A standard handle of this process, for the program. Without one, the program gets none.
+fn standard_handle(id: STD_HANDLE) -> HANDLE {
+    // SAFETY: the function has no preconditions.
+    unsafe { GetStdHandle(id) }.unwrap_or_default()
 }
 
 /// A job that ends `process` and its children with this process. A process that may not be

@@ -44,8 +44,11 @@ pub(crate) fn program(is_required: bool, is_verbose: bool) -> Result<u32, Failur
             None
         }
     };
-    let warn = |why| eprintln!("directx-visible: the program sees every GPU: {}", reason(why));
     launch(command, payload.as_ref(), warn).map_err(launch_failure)
+}
+
+fn warn(why: NotFiltered) {
+    eprintln!("directx-visible: the program sees every GPU: {}", reason(why));
 }
 
 /// Compares what each API lists in an unfiltered and in a filtered process.
@@ -58,24 +61,26 @@ pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     let words: Vec<String> = known.iter().map(ToString::to_string).collect();
     let (program, words) = (own_path()?, words.join(","));
     let mut report = Report::new(allowed.as_slice());
-    // Without the kernel's lists nothing is known to be software.
-    let kept = |mut lists: Vec<Listed>| {
-        if adapters.is_some() {
-            keep(&mut lists, &known);
-        }
-        lists
-    };
     for api in lists::APIS {
-        let listed = |payload| {
-            let mut command = Command::new(&program);
-            command.args([LIST, api.name(), &words]);
-            lists_of(&mut command, payload).map(kept).map_err(launch_failure)
-        };
-        report.add(api, &listed(None)?, &listed(Some(&payload))?);
+        let mut command = Command::new(&program);
+        command.args([LIST, api.name(), &words]);
+        let mut unfiltered = lists_of(&mut command, None).map_err(launch_failure)?;
+        let mut filtered = lists_of(&mut command, Some(&payload)).map_err(launch_failure)?;
+        // Without the kernel's lists nothing is known to be software.
+        if adapters.is_some() {
+            keep(&mut unfiltered, &known);
+            keep(&mut filtered, &known);
+        }
+        report.add(api, &unfiltered, &filtered);
     }
     for Parent { name, mut command } in parents(&program, &words) {
-        let mut listed = |payload| lists_of(&mut command, payload).map_or_else(not_started, kept);
-        report.add_child(name, &listed(None), &listed(Some(&payload)));
+        let mut unfiltered = lists_of(&mut command, None).unwrap_or_else(not_started);
+        let mut filtered = lists_of(&mut command, Some(&payload)).unwrap_or_else(not_started);
+        if adapters.is_some() {
+            keep(&mut unfiltered, &known);
+            keep(&mut filtered, &known);
+        }
+        report.add_child(name, &unfiltered, &filtered);
     }
     if json {
         let text = serde_json::to_string_pretty(&report);

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -52,10 +52,12 @@ impl Release {
 
 /// Names and contents.
 fn files(folder: &Path) -> Vec<(String, String)> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-    let mut files: Vec<_> =
-        entries.map(|path| (name(&path), fs::read_to_string(&path).unwrap())).collect();
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        files.push((name, fs::read_to_string(entry.path()).unwrap()));
+    }
     files.sort();
     files
 }
