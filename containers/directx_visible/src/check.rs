@@ -47,8 +47,7 @@ fn luids(adapters: &Adapters) -> &[i64] {
 
 /// The adapters that are compared: those that can be allocated, and those that were.
 pub(crate) fn known(allocated: &[i64], adapters: Option<&[i64]>) -> Vec<i64> {
-    let adapters = adapters.unwrap_or_default().iter();
-    let others = adapters.filter(|luid| !allocated.contains(luid));
+    let others = adapters.unwrap_or_default().iter().filter(|luid| !allocated.contains(luid));
     allocated.iter().chain(others).copied().collect()
 }
 

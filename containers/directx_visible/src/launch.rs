@@ -106,14 +106,14 @@ fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
         ..STARTUPINFOW::default()
     };
     let mut text: Vec<u16> = command_line.iter().copied().chain([0]).collect();
-    let text = Some(PWSTR(text.as_mut_ptr()));
+    let command = Some(PWSTR(text.as_mut_ptr()));
     let mut information = PROCESS_INFORMATION::default();
     // SAFETY: the command line is null-terminated and may be changed; the structures live
     // until the call returns.
     let started = unsafe {
         let (startup, information) = (&raw const startup, &raw mut information);
         let flags = CREATE_SUSPENDED;
-        CreateProcessW(None, text, None, None, true, flags, None, None, startup, information)
+        CreateProcessW(None, command, None, None, true, flags, None, None, startup, information)
     };
     started.map_err(|error| LaunchError::Start(error.into()))?;
     let [process, _thread] = [information.hProcess, information.hThread].map(|handle| {

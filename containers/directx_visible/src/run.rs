@@ -58,8 +58,8 @@ pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     // A process that cannot be filtered ends with the reason.
     payload.flags |= REQUIRED;
     let known = known(allowed.as_slice(), adapters.as_deref());
-    let words: Vec<String> = known.iter().map(ToString::to_string).collect();
-    let (program, words) = (own_path()?, words.join(","));
+    let program = own_path()?;
+    let words = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let mut report = Report::new(allowed.as_slice());
     for api in lists::APIS {
         let mut command = Command::new(&program);
@@ -155,8 +155,10 @@ fn allocation() -> Result<Allocation, Failure> {
     if let Some(adapters) = &adapters {
         let missing = missing(&allowed, adapters)?;
         if !missing.is_empty() {
-            let missing = shown(&missing);
-            eprintln!("directx-visible: devices of the container no longer exist: {missing}");
+            eprintln!(
+                "directx-visible: devices of the container no longer exist: {}",
+                shown(&missing)
+            );
         }
     }
     Ok(Allocation { allowed, adapters })
@@ -167,8 +169,8 @@ fn payload(allowed: &AllowedLuids) -> Result<Payload, Failure> {
     let own = own_path()?;
     let path = own.with_file_name(FILTER);
     load(&path).map_err(|error| cannot_load(&path, &error))?;
-    let payload = Payload::new(*allowed, &path.to_string_lossy());
-    let mut payload = payload.map_err(|what| path_failure(&path, what))?;
+    let mut payload = Payload::new(*allowed, &path.to_string_lossy())
+        .map_err(|what| path_failure(&path, what))?;
     if let Err(failure) = add_32_bit_filter(&mut payload, &own) {
         eprintln!("directx-visible: 32-bit programs see every GPU:\n{failure}");
     }
@@ -181,8 +183,7 @@ fn add_32_bit_filter(payload: &mut Payload, own: &Path) -> Result<(), Failure> {
     let path = path_of_32_bit_filter(&own.to_string_lossy(), &system);
     let Some(path) = path.map(PathBuf::from).filter(|path| path.exists()) else { return Ok(()) };
     check_32_bit(&path).map_err(|error| cannot_load(&path, &error))?;
-    let set = payload.set_32_bit_filter(&path.to_string_lossy());
-    set.map_err(|what| path_failure(&path, what))
+    payload.set_32_bit_filter(&path.to_string_lossy()).map_err(|what| path_failure(&path, what))
 }
 
 fn cannot_load(path: &Path, error: &io::Error) -> Failure {

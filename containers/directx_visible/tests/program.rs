@@ -145,8 +145,8 @@ fn a_file_that_cannot_be_copied_is_an_error_with_its_path() {
 #[test]
 fn several_wait_until_they_are_shut_down() {
     let mut command = Command::new(PROGRAM);
-    let waiting = command.arg("--wait").stdin(Stdio::null());
-    let mut waiting = [waiting.spawn().unwrap(), waiting.spawn().unwrap()];
+    command.arg("--wait").stdin(Stdio::null());
+    let mut waiting = [command.spawn().unwrap(), command.spawn().unwrap()];
     thread::sleep(Duration::from_millis(300));
     for child in &mut waiting {
         assert_eq!(child.try_wait().unwrap(), None);
