@@ -1,11 +1,10 @@
 //! The function that handles console events, in another process.
 
+use visibility_filter::{environment_block_32, export_32};
 use windows::Win32::Foundation::HANDLE;
 use windows::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows::core::{s, w};
-
-use visibility_filter::{environment_block_32, export_32};
 
 /// Its name.
 const NAME: &[u8] = b"CtrlRoutine";
