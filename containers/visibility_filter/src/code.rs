@@ -184,8 +184,9 @@ pub(crate) mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// `NtGdiDdDDIEnumAdapters2` of Wine 10.
     const SYSTEM_CALL: Code = [

@@ -135,8 +135,9 @@ pub(crate) fn keep_visible(
 mod tests {
     use core::mem::offset_of;
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn adapter(handle: u32, luid_low: u32) -> AdapterInfo {
         AdapterInfo { handle, luid_low, ..AdapterInfo::default() }

@@ -64,8 +64,9 @@ impl<F: Fn(u32, &mut [u8]) -> Option<()>> Library<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// A library that exports three functions, the second of which is forwarded.
     fn library() -> Vec<u8> {

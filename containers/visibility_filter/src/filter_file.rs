@@ -63,8 +63,9 @@ fn content<'a>(file: &'a [u8], section: &[u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// A library with one section at 0x1000, whose export directory names `export`.
     fn library(architecture: Architecture, export: &[u8]) -> Vec<u8> {

@@ -175,10 +175,11 @@ impl Image {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::AllowedLuids;
     use crate::architecture::{MACHINE, MAGIC};
-    use proptest::prelude::*;
 
     const START: usize = 0x80;
 

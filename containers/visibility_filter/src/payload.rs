@@ -117,8 +117,9 @@ fn filter_path(path: &str) -> Result<FilterPath, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]
