@@ -165,10 +165,10 @@ fn expected(value: Option<OsString>) -> Result<Expected, Failure> {
 impl Arguments {
     /// The APIs to test, each once.
     pub(crate) fn selected(&self) -> Vec<Api> {
-        let is_selected = |api: &Api| {
-            if self.apis.is_empty() { api.exists_here() } else { self.apis.contains(api) }
-        };
-        Api::all().filter(is_selected).collect()
+        if self.apis.is_empty() {
+            return Api::all().filter(|api| api.exists_here()).collect();
+        }
+        Api::all().filter(|api| self.apis.contains(api)).collect()
     }
 
     /// What has to work.

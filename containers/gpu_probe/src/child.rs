@@ -84,8 +84,11 @@ pub fn supervise<E: From<io::Error>>(
         let _ = child.kill();
         wait(&mut child, GRACE)?;
     }
-    let text = |reader: Option<_>| reader.map(collected).unwrap_or_default();
-    Ok(Ended { status, stdout: text(stdout), stderr: text(stderr) })
+    Ok(Ended {
+        status,
+        stdout: stdout.map(collected).unwrap_or_default(),
+        stderr: stderr.map(collected).unwrap_or_default(),
+    })
 }
 
 /// Waits for the end of `child`, at most for `limit`.

@@ -70,10 +70,9 @@ mod tests {
 
     #[test]
     fn names_contain_versions() {
-        let version = |path| in_name(path);
-        assert_eq!(version("/usr/lib/libcuda.so.550.54.14").as_deref(), Some("550.54.14"));
-        assert_eq!(version("/usr/lib/libx.so"), None);
-        assert_eq!(version("/usr/a.so.1/libx.so"), None);
+        assert_eq!(in_name("/usr/lib/libcuda.so.550.54.14").as_deref(), Some("550.54.14"));
+        assert_eq!(in_name("/usr/lib/libx.so"), None);
+        assert_eq!(in_name("/usr/a.so.1/libx.so"), None);
     }
 
     /// Wine's libraries have version resources too.

@@ -99,12 +99,14 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let count =
-            |verdict: Verdict| self.apis.iter().filter(|row| row.verdict == verdict.name()).count();
-        let (ok, absent) = (count(Verdict::Ok), count(Verdict::Absent));
+        let (ok, absent) = (self.count(Verdict::Ok), self.count(Verdict::Absent));
         let other = self.apis.len() - ok - absent;
         let none = if ok == 0 { "; no API works" } else { "" };
         format!("{}: {ok} ok, {other} failed, {absent} absent{none}", self.verdict)
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.apis.iter().filter(|row| row.verdict == verdict.name()).count()
     }
 }
 

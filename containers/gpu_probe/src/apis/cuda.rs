@@ -72,34 +72,34 @@ type Described<T> = (DeviceInfo, Result<T, Fault>);
 /// Lists every device, with a kernel on each.
 pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let functions = Functions::load(&library)?;
-    let candidate = |(info, device): Described<Device>| Candidate {
+    let candidates = devices(&library, functions)?.into_iter().map(|(info, device)| Candidate {
         info,
         work: Work::kernel(move || Computation::open(functions, device?)),
-    };
-    let candidates = devices(&library, functions)?.into_iter().map(candidate).collect();
-    Ok((version(functions), candidates))
+    });
+    Ok((version(functions), candidates.collect()))
 }
 
 /// A context on every device, or why there is none, for libraries that use CUDA.
 pub(super) fn contexts() -> Result<Vec<Described<Handle>>, Refusal> {
     let library = Loaded::open(Api::Cuda, NAMES)?;
     let functions = Functions::load(&library)?;
-    let context = |(info, device): Described<Device>| {
-        (info, device.and_then(|device| functions.create_context(device)))
-    };
-    Ok(devices(&library, functions)?.into_iter().map(context).collect())
+    Ok(devices(&library, functions)?
+        .into_iter()
+        .map(|(info, device)| (info, device.and_then(|device| functions.create_context(device))))
+        .collect())
 }
 
 fn devices(library: &Loaded, functions: Functions) -> Result<Vec<Described<Device>>, Fault> {
     let luids = WindowsFunctions::load(library).ok();
-    let device = |ordinal| {
+    let mut devices = Vec::new();
+    for ordinal in 0..count(functions)? {
         let mut device = 0;
         // SAFETY: the driver was initialized.
         let status = unsafe { (functions.device)(&raw mut device, ordinal) };
         let found = functions.check("cuDeviceGet", status).map(|()| device);
-        (describe(functions, luids, device), found)
-    };
-    Ok((0..count(functions)?).map(device).collect())
+        devices.push((describe(functions, luids, device), found));
+    }
+    Ok(devices)
 }
 
 impl Functions {
@@ -197,13 +197,8 @@ impl Computation {
         // SAFETY: PTX is a text that ends with a NUL.
         let status = unsafe { (functions.module)(&raw mut module, source.as_ptr().cast()) };
         functions.check("cuModuleLoadData", status)?;
-        let kernel = |name: &CStr| {
-            let mut kernel = null_mut();
-            // SAFETY: the module was loaded, and the name ends with a NUL.
-            let status = unsafe { (functions.function)(&raw mut kernel, module, name.as_ptr()) };
-            functions.check("cuModuleGetFunction", status).map(|()| kernel)
-        };
-        let (mix, monte_carlo) = (kernel(c"mix_words")?, kernel(c"monte_carlo")?);
+        let mix = kernel(functions, module, c"mix_words")?;
+        let monte_carlo = kernel(functions, module, c"monte_carlo")?;
         let words = allocate(functions, BYTES)?;
         Ok(Computation { functions, context, mix, monte_carlo, words })
     }
@@ -295,6 +290,15 @@ impl Computation {
         let copied = f64::from(COPIES * transfers) * f64::from(COPY);
         Ok(Measurement::new(name, copied / start.elapsed().as_secs_f64().max(1e-9) / 1e9, "GB/s"))
     }
+}
+
+/// The kernel with this name, in a loaded module.
+fn kernel(functions: Functions, module: Handle, name: &CStr) -> Result<Handle, Fault> {
+    let mut kernel = null_mut();
+    // SAFETY: the module was loaded, and the name ends with a NUL.
+    let status = unsafe { (functions.function)(&raw mut kernel, module, name.as_ptr()) };
+    functions.check("cuModuleGetFunction", status)?;
+    Ok(kernel)
 }
 
 fn allocate(functions: Functions, size: usize) -> Result<Address, Fault> {

@@ -1,8 +1,6 @@
 //! Vulkan: a compute shader on every physical device.
 #![allow(unsafe_code, reason = "calls the Vulkan loader")]
 
-use std::ffi::CStr;
-
 use ash::vk;
 use ash::{Device, Entry, Instance, StaticFn};
 
@@ -76,11 +74,11 @@ fn candidates(entry: &Entry, version: u32) -> Result<Vec<Candidate>, Fault> {
     // SAFETY: the instance is never destroyed.
     let devices = unsafe { instance.enumerate_physical_devices() };
     let devices = devices.map_err(failed("vkEnumeratePhysicalDevices"))?;
-    let candidate = |device| Candidate {
+    let candidates = devices.into_iter().map(|device| Candidate {
         info: describe(instance, wanted, device),
         work: Work::kernel(move || ComputeKernel::open(instance, device)),
-    };
-    Ok(devices.into_iter().map(candidate).collect())
+    });
+    Ok(candidates.collect())
 }
 
 fn describe(instance: &Instance, version: u32, device: vk::PhysicalDevice) -> DeviceInfo {
@@ -120,14 +118,12 @@ fn identity(
     // SAFETY: the device has the version that introduced each structure of the chain.
     unsafe { instance.get_physical_device_properties2(device, &mut properties) };
     let luid = (id.device_luid_valid == vk::TRUE).then(|| i64::from_le_bytes(id.device_luid));
-    let text = |value: Result<&CStr, _>| -> Option<String> {
-        value.ok().map(|text: &CStr| text.to_string_lossy().into_owned()).filter(|t| !t.is_empty())
-    };
-    let parts: Vec<String> =
-        [text(driver.driver_name_as_c_str()), text(driver.driver_info_as_c_str())]
-            .into_iter()
-            .flatten()
-            .collect();
+    let parts: Vec<String> = [driver.driver_name_as_c_str(), driver.driver_info_as_c_str()]
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty())
+        .map(|text| text.to_string_lossy().into_owned())
+        .collect();
     (luid, (!parts.is_empty()).then(|| parts.join(" ")))
 }
 
@@ -155,10 +151,8 @@ impl ComputeKernel {
     fn open(instance: &Instance, physical: vk::PhysicalDevice) -> Result<ComputeKernel, Fault> {
         // SAFETY: as above.
         let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
-        let computes = |family: &vk::QueueFamilyProperties| {
-            family.queue_flags.contains(vk::QueueFlags::COMPUTE)
-        };
-        let family = families.iter().position(computes);
+        let family =
+            families.iter().position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE));
         let family = family.and_then(|index| u32::try_from(index).ok());
         let family = family.ok_or_else(|| Fault::new("the device has no compute queue"))?;
         let queues = [vk::DeviceQueueCreateInfo::default()
@@ -189,13 +183,8 @@ impl ComputeKernel {
         let (device, commands) = (&self.device, self.commands);
         let begin = vk::CommandBufferBeginInfo::default();
         let compute = vk::PipelineStageFlags::COMPUTE_SHADER;
-        let barrier = |access| {
-            [vk::MemoryBarrier::default()
-                .src_access_mask(vk::AccessFlags::SHADER_WRITE)
-                .dst_access_mask(access)]
-        };
-        let (next, host) =
-            (barrier(vk::AccessFlags::SHADER_WRITE), barrier(vk::AccessFlags::HOST_READ));
+        let next = [barrier(vk::AccessFlags::SHADER_WRITE)];
+        let host = [barrier(vk::AccessFlags::HOST_READ)];
         let none = vk::DependencyFlags::empty();
         let bind = vk::PipelineBindPoint::COMPUTE;
         // SAFETY: the fence says that the previous submission has ended. All commands belong to
@@ -237,6 +226,13 @@ impl Kernel for ComputeKernel {
         // SAFETY: the memory is coherent, and the submission that wrote it has ended.
         Ok(unsafe { std::slice::from_raw_parts(self.words, WORDS) }.to_vec())
     }
+}
+
+/// Makes what the shader wrote visible to `access`.
+fn barrier(access: vk::AccessFlags) -> vk::MemoryBarrier<'static> {
+    vk::MemoryBarrier::default()
+        .src_access_mask(vk::AccessFlags::SHADER_WRITE)
+        .dst_access_mask(access)
 }
 
 fn mapped_buffer(

@@ -58,9 +58,9 @@ type Device = (ID3D12Device, D3D_FEATURE_LEVEL);
 /// The adapters of DXGI, then those that only `DXCore` lists. The fault is that of DXGI, if neither
 /// lists any.
 pub(super) fn adapters() -> Result<Vec<Adapter<IUnknown>>, Fault> {
-    let load = |api, names| Loaded::open(api, names).map_err(Fault::from);
-    let listed = load(Api::Dxgi, dxgi::NAMES).and_then(dxgi::adapters);
-    let others = load(Api::Dxcore, dxcore::NAMES).and_then(dxcore::adapters);
+    let listed = Loaded::open(Api::Dxgi, dxgi::NAMES).map_err(Fault::from).and_then(dxgi::adapters);
+    let others =
+        Loaded::open(Api::Dxcore, dxcore::NAMES).map_err(Fault::from).and_then(dxcore::adapters);
     let others = others.unwrap_or_default();
     let mut found: Vec<Adapter<IUnknown>> = match listed {
         Ok(listed) => listed.into_iter().map(untyped).collect(),

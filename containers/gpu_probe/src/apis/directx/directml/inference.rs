@@ -195,7 +195,7 @@ impl Descriptors {
 
 /// The convolution of a layer. Its activation replaces negative sums by zero.
 fn compile(directml: &IDMLDevice) -> Result<IDMLCompiledOperator, Fault> {
-    let [values, weights] =
+    let [values_buffer, weights_buffer] =
         [(&VALUES_SHAPE, VALUES_SIZE), (&WEIGHTS_SHAPE, WEIGHTS_SIZE)].map(|(shape, size)| {
             DML_BUFFER_TENSOR_DESC {
                 DataType: DML_TENSOR_DATA_TYPE_FLOAT32,
@@ -207,11 +207,7 @@ fn compile(directml: &IDMLDevice) -> Result<IDMLCompiledOperator, Fault> {
                 GuaranteedBaseOffsetAlignment: 0,
             }
         });
-    let tensor = |buffer: &DML_BUFFER_TENSOR_DESC| DML_TENSOR_DESC {
-        Type: DML_TENSOR_TYPE_BUFFER,
-        Desc: (&raw const *buffer).cast(),
-    };
-    let (values, weights) = (tensor(&values), tensor(&weights));
+    let (values, weights) = (tensor(&values_buffer), tensor(&weights_buffer));
     // The tensors of a fused activation are those of its operator.
     let relu = DML_ACTIVATION_RELU_OPERATOR_DESC { InputTensor: null(), OutputTensor: null() };
     let activation =
@@ -245,6 +241,11 @@ fn compile(directml: &IDMLDevice) -> Result<IDMLCompiledOperator, Fault> {
     unsafe { directml.CompileOperator(&operator, DML_EXECUTION_FLAG_NONE, &raw mut compiled) }
         .map_err(failed("CompileOperator"))?;
     compiled.ok_or_else(|| Fault::new("CompileOperator returned no operator"))
+}
+
+/// The description refers to `buffer`, which must outlive it.
+fn tensor(buffer: &DML_BUFFER_TENSOR_DESC) -> DML_TENSOR_DESC {
+    DML_TENSOR_DESC { Type: DML_TENSOR_TYPE_BUFFER, Desc: (&raw const *buffer).cast() }
 }
 
 /// A buffer in memory that the CPU writes, with the input, zeros and the weights.
@@ -290,12 +291,14 @@ fn bind_all(
     inputs: &[Option<DML_BUFFER_BINDING>],
     outputs: &[Option<DML_BUFFER_BINDING>],
 ) {
-    let describe = |binding: &Option<DML_BUFFER_BINDING>| match binding {
-        Some(binding) => described(binding),
-        None => DML_BINDING_DESC { Type: DML_BINDING_TYPE_NONE, Desc: null() },
-    };
-    let [inputs, outputs] =
-        [inputs, outputs].map(|list| list.iter().map(describe).collect::<Vec<_>>());
+    let [inputs, outputs] = [inputs, outputs].map(|list| {
+        list.iter()
+            .map(|binding| match binding {
+                Some(binding) => described(binding),
+                None => DML_BINDING_DESC { Type: DML_BINDING_TYPE_NONE, Desc: null() },
+            })
+            .collect::<Vec<_>>()
+    });
     // SAFETY: the table copies the bindings, which live as long as the arguments.
     unsafe {
         if !inputs.is_empty() {

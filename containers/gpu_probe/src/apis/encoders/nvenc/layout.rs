@@ -179,19 +179,13 @@ mod tests {
         let mut text = "#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n#include \
                         <ffnvcodec/nvEncodeAPI.h>\n"
             .to_owned();
-        let fields = |name: &str, fields: &[(&str, Field)]| -> String {
-            let check = |(field, offset): &(&str, Field)| {
-                format!("_Static_assert(offsetof({name}, {field}) == {offset}, \"{field}\");\n")
-            };
-            fields.iter().map(check).collect()
-        };
-        // Writing to a String cannot fail.
-        text += &fields(STRUCTURES[0].0, STRUCTURES[0].2);
+        text += &offsets(STRUCTURES[0].0, STRUCTURES[0].2);
         text += "#if NVENCAPI_MAJOR_VERSION == 11\n";
         for (name, (size, version), listed) in STRUCTURES {
+            // Writing to a String cannot fail, here and below.
             let _ = writeln!(text, "_Static_assert(sizeof({name}) == {size}, \"{name}\");");
             let _ = writeln!(text, "_Static_assert({name}_VER == {version}u, \"{name}\");");
-            text += &fields(name, listed);
+            text += &offsets(name, listed);
         }
         text += "#endif\nint main(void) {\n";
         for (name, guid) in GUIDS {
@@ -200,6 +194,18 @@ mod tests {
             text += "}, 16)) return 1;\n";
         }
         text + "return 0;\n}\n"
+    }
+
+    /// The checks of the fields of a structure.
+    fn offsets(name: &str, fields: &[(&str, Field)]) -> String {
+        let mut text = String::new();
+        for (field, offset) in fields {
+            let _ = writeln!(
+                text,
+                "_Static_assert(offsetof({name}, {field}) == {offset}, \"{field}\");"
+            );
+        }
+        text
     }
 
     #[test]
