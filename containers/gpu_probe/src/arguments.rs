@@ -217,8 +217,8 @@ mod tests {
         let parent = parsed(&["vulkan", "--allow-software", "--burn", "3", "--output=json"]);
         assert_eq!(parent.time_limit(), Duration::from_secs(33));
         let words = parent.for_child(Api::Vulkan);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let Ok(Request::Work(Api::Vulkan, effort)) = request(&words) else { panic!("{words:?}") };
+        let found = parse(words.iter().map(OsString::from));
+        let Ok(Request::Work(Api::Vulkan, effort)) = found else { panic!("{words:?}") };
         assert_eq!(effort.burn, Some(Duration::from_secs(3)));
         assert!(effort.allow_software);
     }

@@ -149,8 +149,8 @@ impl Ended {
                 .hint("the driver hangs: restart the container or the node; `--time-limit` raises the limit"),
             Some(status) => {
                 let last = self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-                let last = last.map(|line| format!(": {line}")).unwrap_or_default();
-                Fault::new(format!("the process that tests this API ended with {status}{last}"))
+                let cause = last.map(|line| format!(": {line}")).unwrap_or_default();
+                Fault::new(format!("the process that tests this API ended with {status}{cause}"))
                     .hint("the API's library or driver crashed: check the driver's version")
             }
         };

@@ -90,8 +90,8 @@ impl Loaded {
 /// often a link to a file with another version: `libcuda.so.1` to `libcuda.so.550.54`.
 #[cfg(not(windows))]
 fn mapped_path(maps: &str, name: &Path) -> Option<String> {
-    let name = name.file_name()?.to_str()?;
-    let name = name.find(".so").map_or(name, |end| &name[..end + 3]);
+    let file_name = name.file_name()?.to_str()?;
+    let name = file_name.find(".so").map_or(file_name, |end| &file_name[..end + 3]);
     maps.lines()
         .filter_map(|line| line.find('/').map(|start| &line[start..]))
         .find(|path| {

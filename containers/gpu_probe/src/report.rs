@@ -136,11 +136,16 @@ fn row(test: &Test, all: &[(Api, &Outcome)], demands: Demands) -> Row {
 fn headline(row: &Row) -> String {
     let text = match (&row.library, &row.fault) {
         (Some(Library { path, file_version, version }), _) => {
-            // The path may end with it.
-            let file = file_version.iter().filter(|version| !path.ends_with(*version));
-            let parts = file.map(|version| format!(", file version {version}"));
-            let parts = parts.chain(version.iter().map(|version| format!(", {version}")));
-            format!("{path}{}, {} ms", parts.collect::<String>(), row.milliseconds)
+            let mut parts = vec![path.clone()];
+            // The path may end with the version of the file.
+            if let Some(version) = file_version
+                && !path.ends_with(version)
+            {
+                parts.push(format!("file version {version}"));
+            }
+            parts.extend(version.clone());
+            parts.push(format!("{} ms", row.milliseconds));
+            parts.join(", ")
         }
         (None, Some(fault)) => fault.message.clone(),
         (None, None) => String::new(),

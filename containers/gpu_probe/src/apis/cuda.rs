@@ -115,12 +115,15 @@ impl Functions {
         if status == 0 {
             return Ok(());
         }
-        let mut name = null();
+        let mut text = null();
         // SAFETY: the function writes the address of a constant text, or null.
-        let known = unsafe { (self.error_name)(status, &raw mut name) } == 0 && !name.is_null();
-        // SAFETY: the text ends with a NUL and lives as long as the library.
-        let name = known.then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned());
-        let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
+        let is_known = unsafe { (self.error_name)(status, &raw mut text) } == 0 && !text.is_null();
+        let name = if is_known {
+            // SAFETY: the text ends with a NUL and lives as long as the library.
+            format!(" ({})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
+        } else {
+            String::new()
+        };
         let fault = Fault::new(format!("{call} failed with {status}{name}"));
         Err(match status {
             JIT_COMPILER_NOT_FOUND => fault.hint(

@@ -231,8 +231,10 @@ fn build(functions: Functions, context: Handle, device: Handle) -> Result<Handle
                 (functions.build_info)(program, device, PROGRAM_BUILD_LOG, size, value, needed)
             }
         });
-        let log = log.filter(|log| !log.is_empty()).map(|log| format!(": {log}"));
-        Fault::new(format!("{}{}", fault.message, log.unwrap_or_default()))
+        match log {
+            Some(log) if !log.is_empty() => Fault::new(format!("{}: {log}", fault.message)),
+            _ => fault,
+        }
     })?;
     Ok(program)
 }

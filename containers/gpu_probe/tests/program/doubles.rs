@@ -12,8 +12,8 @@ use crate::{Outcome, probe};
 /// Compiles a library of `tests/doubles` into `folder`.
 fn compile(source: &str, folder: &Path, library: &str, flags: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doubles").join(source);
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let mut rustc = Command::new(rustc);
+    let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut rustc = Command::new(program);
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "opt-level=2"]).args(flags);
     let status = rustc.arg("-o").arg(folder.join(library)).arg(source).status().unwrap();
     assert!(status.success());

@@ -59,9 +59,10 @@ type Device = (ID3D12Device, D3D_FEATURE_LEVEL);
 /// lists any.
 pub(super) fn adapters() -> Result<Vec<Adapter<IUnknown>>, Fault> {
     let listed = Loaded::open(Api::Dxgi, dxgi::NAMES).map_err(Fault::from).and_then(dxgi::adapters);
-    let others =
-        Loaded::open(Api::Dxcore, dxcore::NAMES).map_err(Fault::from).and_then(dxcore::adapters);
-    let others = others.unwrap_or_default();
+    let others = Loaded::open(Api::Dxcore, dxcore::NAMES)
+        .map_err(Fault::from)
+        .and_then(dxcore::adapters)
+        .unwrap_or_default();
     let mut found: Vec<Adapter<IUnknown>> = match listed {
         Ok(listed) => listed.into_iter().map(untyped).collect(),
         Err(fault) if others.is_empty() => return Err(fault),

@@ -82,12 +82,14 @@ pub(super) fn contexts(library: Loaded) -> Result<Contexts, Refusal> {
     let functions = Functions::load(&library)?;
     let extensions = Extensions::load(&functions)?;
     let mut version = None;
-    let contexts = devices(functions, extensions)?.into_iter().map(|device| {
-        let (context, found) = Context::create(functions, extensions, device)?;
-        version.get_or_insert(found);
-        Ok(context)
-    });
-    let contexts = contexts.collect();
+    let contexts = devices(functions, extensions)?
+        .into_iter()
+        .map(|device| {
+            let (context, found) = Context::create(functions, extensions, device)?;
+            version.get_or_insert(found);
+            Ok(context)
+        })
+        .collect();
     Ok((version, contexts))
 }
 
