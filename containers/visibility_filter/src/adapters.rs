@@ -205,7 +205,7 @@ fn call(address: usize, arguments: *mut c_void) -> Status {
     if address == 0 {
         return nt::STATUS_INVALID_PARAMETER;
     }
-    // SAFETY: the addresses in the state are those of functions with this signature.
+    // SAFETY: the addresses in the state belong to functions with this signature.
     let function = unsafe { transmute::<usize, Function>(address) };
     // SAFETY: the arguments are the caller's, or a structure of the same layout.
     unsafe { function(arguments) }

@@ -1,10 +1,10 @@
-//! What a program or library is made for, from its headers.
+//! The architecture of a program or library, from its headers.
 
 /// Offsets in `IMAGE_NT_HEADERS64` and `IMAGE_NT_HEADERS32` (winnt.h).
 pub(crate) const MACHINE: usize = 4;
 pub(crate) const MAGIC: usize = 24;
 
-/// What a program is made for.
+/// The architecture for which a program is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Architecture {
     /// 64-bit, x86-64.
@@ -33,7 +33,7 @@ impl Architecture {
     }
 }
 
-/// Where the headers of a program or library begin.
+/// The offset of the headers of a program or library; `None` for another file.
 pub(crate) fn start(file: &[u8]) -> Option<usize> {
     let start = number(file, 0x3C)? as usize;
     let is_image = file.get(..2) == Some(b"MZ") && number(file, start) == Some(0x4550);

@@ -86,7 +86,7 @@ pub struct OpenFromPointer {
 pub struct QueryAdapterInfo {
     /// The adapter.
     pub handle: u32,
-    /// What to answer: a `KMTQUERYADAPTERINFOTYPE`.
+    /// The requested information: a `KMTQUERYADAPTERINFOTYPE`.
     pub kind: u32,
     /// The answer.
     pub data: *mut u32,

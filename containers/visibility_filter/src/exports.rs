@@ -12,8 +12,8 @@ const INDICES: u32 = 36;
 /// The longest name that is looked for, with the NUL after it.
 const LONGEST: usize = 32;
 
-/// Where a 32-bit library has the function that it exports as `name`; `None` if it refers to another
-/// library. `read` fills bytes from a place in the library.
+/// The offset of the function that a 32-bit library exports as `name`; `None` if the library has no
+/// such function or refers to another library. `read` fills bytes from an offset in the library.
 pub fn export_32(read: impl Fn(u32, &mut [u8]) -> Option<()>, name: &[u8]) -> Option<u32> {
     let library = Library(read);
     let headers = library.number(0, 0x3C)?;
@@ -45,14 +45,14 @@ pub fn export_32(read: impl Fn(u32, &mut [u8]) -> Option<()>, name: &[u8]) -> Op
     None
 }
 
-/// A library, with what fills bytes from a place in it.
+/// A library, as a function that fills bytes from an offset in it.
 struct Library<F>(F);
 
 impl<F: Fn(u32, &mut [u8]) -> Option<()>> Library<F> {
-    /// The number at `offset` after a place.
-    fn number(&self, place: u32, offset: u32) -> Option<u32> {
+    /// The number at `offset` after `start`.
+    fn number(&self, start: u32, offset: u32) -> Option<u32> {
         let mut bytes = [0; 4];
-        (self.0)(place.checked_add(offset)?, &mut bytes)?;
+        (self.0)(start.checked_add(offset)?, &mut bytes)?;
         Some(u32::from_le_bytes(bytes))
     }
 

@@ -41,8 +41,8 @@ fn exports_filter(file: &[u8], start: usize, architecture: Architecture) -> Opti
 }
 
 /// Whether a `SECURITY_DESCRIPTOR_RELATIVE` names `ALL APPLICATION PACKAGES` (S-1-15-2-1), without
-/// which no process in an `AppContainer` can use the file. Its rights are not compared: nobody
-/// names it to refuse it.
+/// which no process in an `AppContainer` can use the file. Its rights are not compared, because an
+/// entry that denies access to this group is not expected.
 pub(crate) fn admits_app_containers(descriptor: &[u8]) -> bool {
     const ALL: [u8; 16] = [1, 2, 0, 0, 0, 0, 0, 15, 2, 0, 0, 0, 1, 0, 0, 0];
     descriptor.windows(ALL.len()).any(|part| part == ALL)
@@ -55,7 +55,7 @@ fn find<'a>(file: &'a [u8], sections: &[u8], rva: u32) -> Option<&'a [u8]> {
     })
 }
 
-/// What the file has of a section.
+/// The bytes of a section in the file; `None` if the file ends before them.
 fn content<'a>(file: &'a [u8], section: &[u8]) -> Option<&'a [u8]> {
     let (size, begin) = (number(section, 16)? as usize, number(section, 20)? as usize);
     file.get(begin..begin.checked_add(size)?)

@@ -8,7 +8,7 @@ use crate::architecture::{Architecture, number, start};
 use crate::not_filtered::NotFiltered;
 use crate::payload::{self, Payload};
 
-/// How much of a program's start is read; its headers lie in it.
+/// The size of a program's start that is read. It contains the headers.
 pub const HEADERS_SIZE: usize = 2048;
 
 /// The most bytes of descriptors; programs have some hundred libraries at most.
@@ -28,7 +28,8 @@ const DESCRIPTOR_SIZE: usize = 20;
 /// Its fields: names, time, forwarder chain, library, addresses.
 const NAME: usize = 12;
 
-/// A list with ordinal 1, as in `IMAGE_THUNK_DATA64` and `IMAGE_THUNK_DATA32`.
+/// The size of a list that imports only ordinal 1, and its first entry (`IMAGE_THUNK_DATA64` or
+/// `IMAGE_THUNK_DATA32`).
 const THUNKS_SIZE: usize = 16;
 const ORDINAL_1: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0x80];
 const ORDINAL_1_32: [u8; 8] = [1, 0, 0, 0x80, 0, 0, 0, 0];
@@ -36,7 +37,7 @@ const ORDINAL_1_32: [u8; 8] = [1, 0, 0, 0x80, 0, 0, 0, 0];
 /// `IMAGE_DATA_DIRECTORY`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Directory {
-    /// Where it lies in the image.
+    /// Its offset in the image.
     pub rva: u32,
     /// Its size in bytes.
     pub size: u32,
@@ -45,13 +46,13 @@ pub struct Directory {
 /// The parts of a program's headers that matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Image {
-    /// What it is made for.
+    /// The architecture of the program.
     pub architecture: Architecture,
     /// The size of the program in memory.
     pub size: u32,
     /// The import directory.
     pub imports: Directory,
-    /// Where the list of directories lies in the image.
+    /// The offset of the list of directories in the image.
     directories: u32,
     /// The list of import addresses.
     addresses: Directory,
@@ -80,8 +81,8 @@ impl Image {
         })
     }
 
-    /// Where the block's directories are written in the image, and the bytes there: from
-    /// the import directory to that of the import addresses. `current` is what lies there.
+    /// Replaces the directories from the imports to the import addresses. `current` has the bytes
+    /// of these directories in the image.
     pub fn directories(&self, imports: Directory, current: &mut [u8]) -> Option<()> {
         write_directory(current, IMPORT, imports)?;
         write_directory(current, BOUND_IMPORT, Directory::default())?;
@@ -92,13 +93,13 @@ impl Image {
         Some(())
     }
 
-    /// Where [`Image::directories`] go in the image.
+    /// The offset of the bytes for [`Image::directories`] in the image.
     #[must_use]
     pub fn directories_rva(&self) -> u32 {
         self.directories + 8
     }
 
-    /// Their size.
+    /// The number of bytes for [`Image::directories`].
     pub const DIRECTORIES_SIZE: usize = (IMPORT_ADDRESSES - IMPORT + 1) * 8;
 }
 
@@ -134,13 +135,13 @@ pub(crate) fn block_size(imports: usize) -> usize {
 /// The part of a block before the program's own descriptors.
 pub(crate) const BEFORE_IMPORTS: usize = DESCRIPTOR + DESCRIPTOR_SIZE;
 
-/// Where the block has the payload and the filter's descriptor.
+/// The offsets of the payload and of the filter's descriptor in a block.
 pub(crate) const PAYLOAD: usize = 2 * THUNKS_SIZE;
 const DESCRIPTOR: usize = PAYLOAD + payload::SIZE;
 
 impl Image {
-    /// Writes the part of a block that lies before the program's own descriptors, for a
-    /// block at `rva` in the image. Returns the new directory.
+    /// Writes the part of a block before the program's own descriptors, for a block at `rva` in the
+    /// image. Returns the new directory.
     pub(crate) fn write_block(
         &self,
         bytes: &mut [u8; BEFORE_IMPORTS],
