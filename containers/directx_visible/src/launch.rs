@@ -22,15 +22,15 @@ use windows::core::PWSTR;
 
 use crate::console::forward_events;
 
-/// The exit code of a program that is ended before it runs.
+/// The exit code of a program that the launcher ends before it runs.
 const NOT_RUN: u32 = 1;
 
 /// Why a program does not run.
 #[derive(Debug)]
 pub(crate) enum LaunchError {
-    /// Windows does not start it.
+    /// Windows does not start the program.
     Start(io::Error),
-    /// It would run unfiltered, and the payload does not allow that.
+    /// The program would run unfiltered, and the payload does not allow that.
     NotFiltered(NotFiltered),
     /// Something else failed.
     System(io::Error),
@@ -58,7 +58,7 @@ pub(crate) fn launch(
 ) -> Result<u32, LaunchError> {
     let owned = start(command_line)?;
     let process = HANDLE(owned.as_raw_handle());
-    // It ends the program and its children when this process ends, however it ends.
+    // The job ends the program and its children when this process ends, even if it is terminated.
     let _job = new_job(process);
     forward_events(process)?;
     if let Some(payload) = payload
@@ -117,7 +117,7 @@ fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
     };
     started.map_err(|error| LaunchError::Start(error.into()))?;
     let [process, _thread] = [information.hProcess, information.hThread].map(|handle| {
-        // SAFETY: the handle is open, and nobody else owns it.
+        // SAFETY: the handle is open, and nothing else owns it.
         unsafe { OwnedHandle::from_raw_handle(handle.0) }
     });
     Ok(process)
@@ -134,13 +134,13 @@ fn standard_handle(id: STD_HANDLE) -> HANDLE {
 fn new_job(process: HANDLE) -> Option<OwnedHandle> {
     // SAFETY: a job without a name and with default access.
     let job = unsafe { CreateJobObjectW(None, None) }.ok()?;
-    // SAFETY: the handle is open, and nobody else owns it.
+    // SAFETY: the handle is open, and nothing else owns it.
     let owned = unsafe { OwnedHandle::from_raw_handle(job.0) };
     let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
     limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
     let size = u32::try_from(size_of_val(&limits)).ok()?;
     let class = JobObjectExtendedLimitInformation;
-    // SAFETY: the structure is that of the class, and has this size.
+    // SAFETY: the class has this structure, which has this size.
     unsafe { SetInformationJobObject(job, class, (&raw const limits).cast(), size) }.ok()?;
     // SAFETY: both handles are open.
     unsafe { AssignProcessToJobObject(job, process) }.ok()?;

@@ -91,8 +91,8 @@ pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     Ok(report.exit_code())
 }
 
-/// What `command` lists in a process with the filter of `payload`, or without a filter: a
-/// driver that crashes or hangs ends only the process that asks it.
+/// Returns what `command` lists in a process with the filter of `payload`, or without a filter. A
+/// driver that crashes or hangs ends only that process.
 fn lists_of(command: &mut Command, payload: Option<&Payload>) -> Result<Vec<Listed>, LaunchError> {
     command.creation_flags(CREATE_SUSPENDED.0);
     let ended = child::supervise(command, LIMIT, |child| launch::run(child, payload))?;
@@ -113,7 +113,7 @@ fn lists_of(command: &mut Command, payload: Option<&Payload>) -> Result<Vec<List
     }))
 }
 
-/// The line of the filter, or the last one that a process wrote to standard error.
+/// The line that the filter wrote to standard error, or the last line.
 fn error_of(stderr: &str) -> Option<&str> {
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.clone().find(|line| line.starts_with("directx-visible: ")).or_else(|| lines.next_back())
@@ -140,7 +140,7 @@ pub(crate) fn list(api: Api, known: &[i64]) -> u32 {
     0
 }
 
-/// The container's devices, and those that Windows lists.
+/// The container's devices, and the adapters that Windows lists.
 struct Allocation {
     allowed: AllowedLuids,
     /// `None` if Windows lists nothing.
@@ -151,7 +151,7 @@ struct Allocation {
 fn allocation() -> Result<Allocation, Failure> {
     let allowed = allocated()?;
     let adapters = allocatable();
-    // A Windows that does not list its adapters cannot be compared.
+    // If Windows does not list its adapters, there is nothing to compare.
     if let Some(adapters) = &adapters {
         let missing = missing(&allowed, adapters)?;
         if !missing.is_empty() {

@@ -55,7 +55,7 @@ fn an_api_that_does_not_work_without_the_filter_is_no_difference() {
     }
 }
 
-/// The verdict on the default of Direct3D, in a container that has device 1 of those of `dxgi`.
+/// The verdict on the default of Direct3D in a container that has device 1, if DXGI lists `dxgi`.
 fn verdict_on_default(dxgi: &[i64], before: Adapters, after: Adapters) -> Verdict {
     let mut report = Report::new(&[1]);
     report.add(Api::Dxgi, &run(&[("A", devices(dxgi))]), &run(&[("A", devices(&[]))]));
