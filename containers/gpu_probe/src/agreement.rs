@@ -52,7 +52,7 @@ fn luids(outcome: &Outcome) -> Option<BTreeSet<i64>> {
 }
 
 impl Difference {
-    /// What it means, if that is known.
+    /// The meaning of the difference, if it is known.
     pub(crate) fn meaning(&self) -> Option<&'static str> {
         if self.not_listed_by.contains(&Api::Dxgi.name())
             && self.listed_by.contains(&Api::Dxcore.name())

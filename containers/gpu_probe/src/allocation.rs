@@ -19,12 +19,12 @@ pub enum AllocationError {
     /// The variable with this name has no value.
     #[error("{0} is empty")]
     Empty(String),
-    /// A variable has something else than numbers and commas.
+    /// A variable has something other than numbers and commas.
     #[error("{name} has `{}`, which is not a LUID", word.escape_debug())]
     Malformed {
         /// The name of the variable.
         name: String,
-        /// What is not a LUID.
+        /// The word that is not a LUID.
         word: String,
     },
     /// The variables name more devices than [`AllowedLuids`] can have.

@@ -62,7 +62,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
             Arg::Short('V') | Arg::Long("version") => return Ok(Request::Version),
             Arg::Long("output") => arguments.json = is_json(&text(&words.value()?))?,
             Arg::Long("allow-software") => arguments.allow_software = true,
-            // Its value is optional, so it never is the next word.
+            // The value is optional, so the next word is never the value.
             Arg::Long("expect") => arguments.expected = Some(expected(words.optional_value())?),
             Arg::Long("burn") => {
                 arguments.burn = Some(seconds("--burn", &text(&words.value()?), LONGEST_BURN)?);
@@ -143,7 +143,7 @@ fn seconds(option: &str, value: &str, most: u32) -> Result<u32, Failure> {
     })
 }
 
-/// The adapters of the option's value; without it, those of the variables of the container.
+/// The adapters of the option's value. Without a value, the adapters in the container's variables.
 fn expected(value: Option<OsString>) -> Result<Expected, Failure> {
     let expected = match value {
         Some(value) => Expected::parse(&text(&value)),
@@ -171,7 +171,7 @@ impl Arguments {
         Api::all().filter(|api| self.apis.contains(api)).collect()
     }
 
-    /// What has to work.
+    /// The demands of the user.
     pub(crate) fn demands(&self) -> Demands {
         Demands { allow_software: self.allow_software, are_named: !self.apis.is_empty() }
     }

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// process that hangs in a driver cannot be ended at all.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a child prints for its parent.
+/// The text that a child prints for its parent.
 #[must_use]
 pub fn result(value: &impl Serialize) -> String {
     // Texts and numbers can be written as JSON; the parent reports a line that cannot be read.
@@ -56,10 +56,10 @@ pub(crate) fn run(api: Api, arguments: &Arguments) -> Outcome {
 /// A child that ended or was ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// `None`: it exceeded the time limit.
+    /// The exit status; `None` if the child exceeded the time limit.
     pub status: Option<ExitStatus>,
     stdout: String,
-    /// What it wrote to standard error.
+    /// The text that the child wrote to standard error.
     pub stderr: String,
 }
 
@@ -80,7 +80,7 @@ pub fn supervise<E: From<io::Error>>(
     let stderr = child.stderr.take().map(collect);
     let status = wait(&mut child, limit)?;
     if status.is_none() {
-        // It may have ended by itself since.
+        // The child may have ended by itself in the meantime.
         let _ = child.kill();
         wait(&mut child, GRACE)?;
     }
@@ -132,8 +132,7 @@ fn collected(reader: JoinHandle<String>) -> String {
 }
 
 impl Ended {
-    /// What the child printed with [`result`]. A driver that crashes while it is unloaded has
-    /// computed before.
+    /// The value that the child printed with [`result`], even if the driver crashed later.
     #[must_use]
     pub fn result<T: DeserializeOwned>(&self) -> Option<T> {
         let line = self.stdout.lines().find_map(|line| line.strip_prefix(MARKER))?;

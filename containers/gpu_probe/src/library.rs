@@ -11,8 +11,8 @@ use crate::api::Api;
 use crate::outcome::{Fault, Library};
 use crate::session::Refusal;
 
-/// A library that stays loaded until the process ends: drivers have threads of their own, which a
-/// library that is unloaded would end with a crash.
+/// A library that stays loaded until the process ends. Drivers start threads, which would crash if
+/// the library were unloaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Loaded {
     handle: &'static Handle,
@@ -58,13 +58,13 @@ impl Loaded {
         Err(unusable.unwrap_or_else(|| Refusal::Absent(advice::absent(api, names))))
     }
 
-    /// What reports say about it.
+    /// The description of the library in reports.
     pub(crate) fn describe(&self, version: Option<String>) -> Library {
         let path = self.path().unwrap_or_else(|| self.name.to_owned());
         Library { version, ..Library::new(path) }
     }
 
-    /// Not every system has the file.
+    /// The path of the library's file. Only Linux has `/proc/self/maps`.
     #[cfg(not(windows))]
     fn path(&self) -> Option<String> {
         mapped_path(&std::fs::read_to_string("/proc/self/maps").ok()?, Path::new(self.name))

@@ -16,11 +16,11 @@ pub(crate) const WEIGHTS_SHAPE: [u32; 4] = [8, 8, 3, 3];
 const CHANNELS: usize = VALUES_SHAPE[1] as usize;
 const SIDE: usize = VALUES_SHAPE[2] as usize;
 const FILTER: usize = WEIGHTS_SHAPE[2] as usize;
-/// Each layer is a convolution, which replaces negative sums by zero.
+/// The number of layers. Each is a convolution, which replaces negative sums by zero.
 pub(crate) const LAYERS: usize = 3;
-/// The values between two layers.
+/// The number of values between two layers.
 pub(crate) const VALUES: usize = CHANNELS * SIDE * SIDE;
-/// The weights of a layer.
+/// The number of weights of a layer.
 pub(crate) const WEIGHTS: usize = CHANNELS * CHANNELS * FILTER * FILTER;
 
 /// The input: 0 to 3.
@@ -39,7 +39,7 @@ fn small(index: usize, end: u32) -> f32 {
     f32::from(u16::try_from(mix(seed.wrapping_add(1)) % end).unwrap_or_default())
 }
 
-/// The right result.
+/// The right result, computed by the CPU.
 fn expected() -> &'static [f32] {
     static EXPECTED: OnceLock<Vec<f32>> = OnceLock::new();
     EXPECTED.get_or_init(|| weights().chunks(WEIGHTS).fold(input(), |values, w| layer(&values, w)))
@@ -62,7 +62,7 @@ fn pixel(values: &[f32], filters: &[f32], y: usize, x: usize) -> f32 {
     let mut sum = 0.0;
     for (input, filter) in filters.chunks(FILTER * FILTER).enumerate() {
         for (index, weight) in filter.iter().enumerate() {
-            // The filter's middle lies on the pixel.
+            // The middle of the filter is at the pixel.
             let (row, column) = (y + index / FILTER, x + index % FILTER);
             if (1..=SIDE).contains(&row) && (1..=SIDE).contains(&column) {
                 sum += weight * values[(input * SIDE + row - 1) * SIDE + column - 1];
@@ -98,7 +98,7 @@ pub(crate) fn verify(result: &[f32]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The latencies that half, nine tenths and 99 hundredths of the runs stay within.
+/// The latencies that 50, 90 and 99 percent of the runs do not exceed.
 pub(crate) fn percentiles(mut times: Vec<Duration>) -> Vec<Measurement> {
     times.sort_unstable();
     let mut measurements = Vec::new();

@@ -20,7 +20,7 @@ pub(crate) struct Test {
     pub(crate) time: Duration,
 }
 
-/// What all tests found, judged. Also the JSON document.
+/// What all tests found, and the verdicts. It is serialized as the JSON document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {

@@ -2,7 +2,7 @@
 
 use crate::outcome::{DeviceOutcome, Fault, Outcome};
 
-/// What the user demands.
+/// What has to work for a successful test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demands {
     /// Whether devices that the CPU emulates count as working.
@@ -48,7 +48,7 @@ impl Verdict {
     }
 }
 
-/// Judges what the test of an API found. The fault is that of the API; each device has its own.
+/// Judges what the test of an API found. The returned fault concerns the whole API, not a device.
 pub(crate) fn judge(outcome: &Outcome, allow_software: bool) -> (Verdict, Option<Fault>) {
     match outcome {
         Outcome::Absent(fault) => (Verdict::Absent, Some(fault.clone())),

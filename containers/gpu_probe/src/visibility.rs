@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::outcome::Outcome;
 
-/// The most adapters that are a number and not a LUID.
+/// The largest number that is a number of adapters and not a LUID.
 const MOST_ADAPTERS: u32 = 64;
 
 /// The adapters that were allocated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Expected {
-    /// So many; the user gave no LUIDs.
+    /// The number of adapters; the user gave no LUIDs.
     Number(u32),
     Luids(BTreeSet<i64>),
 }

@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 
 use crate::outcome::Fault;
 
-/// The words of a result. Every kernel has 1,024 groups of 64 threads.
+/// The number of words of a result. Every kernel has 1,024 groups of 64 threads.
 pub(crate) const WORDS: usize = 65_536;
-/// The threads of a group.
+/// The number of threads of a group.
 pub(crate) const GROUP: u32 = 64;
-/// The groups of a kernel.
+/// The number of groups of a kernel.
 pub(crate) const GROUPS: u32 = 1_024;
-/// The size of a result.
+/// The size of a result in bytes.
 pub(crate) const BYTES: usize = WORDS * size_of::<u32>();
 /// How often [`mix`] is applied to each word.
 const ROUNDS: u32 = 256;
@@ -35,7 +35,7 @@ pub(crate) const fn mix(mut word: u32) -> u32 {
     word ^ (word >> 16)
 }
 
-/// The right result.
+/// The right result, computed by the CPU.
 pub(crate) fn expected() -> &'static [u32] {
     static EXPECTED: OnceLock<Vec<u32>> = OnceLock::new();
     EXPECTED.get_or_init(|| {

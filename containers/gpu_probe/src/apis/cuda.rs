@@ -15,14 +15,14 @@ pub(super) const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &[
 
 const SOURCE: &str = include_str!("../../kernels/mix.ptx");
 
-// The errors of `cuda.h` that have a meaning of their own here.
+// The errors of `cuda.h` that the test distinguishes.
 const NO_DEVICE: i32 = 100;
 const JIT_COMPILER_NOT_FOUND: i32 = 221;
 const DRIVER_MISMATCH: i32 = 803;
 
 /// The size of the copies that are measured.
 const COPY: u32 = 64 << 20;
-/// The same for the driver.
+/// [`COPY`] in the type of the driver's functions.
 const COPY_BYTES: usize = COPY as usize;
 /// How often each copy is repeated.
 const COPIES: u32 = 8;
@@ -60,7 +60,7 @@ functions! {
 }
 
 functions! {
-    /// What only drivers for Windows have.
+    /// The function that only drivers for Windows have.
     WindowsFunctions {
         luid = "cuDeviceGetLuid" fn(*mut c_char, *mut u32, Device) -> i32;
     }

@@ -108,7 +108,7 @@ fn name(status: i32) -> &'static str {
     }
 }
 
-/// A list whose function is called for its length first. `none` says that it is empty.
+/// A list. The first call of `get` returns its length, and the status `none` if it is empty.
 fn handles(
     call: &str,
     none: i32,
@@ -125,7 +125,7 @@ fn handles(
     Ok(found)
 }
 
-/// A text that `query` writes into a buffer of a given size, after it told the size it needs.
+/// A text that `query` writes into a buffer. Its first call returns the size of the buffer.
 fn text(query: impl Fn(usize, *mut c_void, *mut usize) -> i32) -> Option<String> {
     let mut size = 0;
     if query(0, null_mut(), &raw mut size) != 0 {

@@ -1,4 +1,4 @@
-//! The kernel's interface below all of Windows' own APIs.
+//! The graphics kernel's interface, which all graphics APIs of Windows use.
 
 use std::ffi::c_void;
 
@@ -86,7 +86,7 @@ fn first_adapters(kernel: &Kernel) -> Found {
     Ok(call.list.into_iter().take(call.count as usize).collect())
 }
 
-/// Those of `luids` that can be opened.
+/// The adapters of `luids` that can be opened.
 fn open_luids(kernel: &Kernel, luids: &[i64]) -> Luids {
     let name = "D3DKMTOpenAdapterFromLuid";
     kernel.function(name)?;
@@ -103,7 +103,8 @@ fn open_luids(kernel: &Kernel, luids: &[i64]) -> Luids {
     Ok(opened)
 }
 
-/// What opens an adapter with the function `name` and a pointer, closes it and returns its LUID.
+/// A function that opens an adapter with the function `name` and a pointer, closes it, and returns
+/// its LUID.
 fn opener(
     kernel: &Kernel,
     name: &'static str,
@@ -118,7 +119,7 @@ fn opener(
     })
 }
 
-/// The LUIDs of adapters, each of which is closed when its LUID is taken.
+/// The LUIDs of adapters. The iterator closes each adapter when it returns its LUID.
 fn close<'a>(kernel: &'a Kernel, list: &'a [AdapterInfo]) -> impl Iterator<Item = i64> + 'a {
     list.iter().map(|adapter| {
         close_handle(kernel, adapter.handle);

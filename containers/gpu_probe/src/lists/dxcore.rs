@@ -1,4 +1,4 @@
-//! `DXCore`.
+//! The lists of `DXCore`.
 #![allow(unsafe_code, reason = "calls dxcore.dll")]
 
 use windows::Win32::Graphics::DXCore::{

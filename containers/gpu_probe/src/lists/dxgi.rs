@@ -1,4 +1,4 @@
-//! DXGI.
+//! The lists of DXGI.
 #![allow(unsafe_code, reason = "calls dxgi.dll")]
 
 use windows::Win32::Graphics::Dxgi::{

@@ -1,4 +1,4 @@
-//! What adapters can be opened with in addition to LUIDs: displays, and the names of devices.
+//! Opens adapters through displays and the names of devices, not through their LUIDs.
 #![allow(unsafe_code, reason = "calls gdi32.dll, user32.dll and cfgmgr32.dll")]
 
 use std::ffi::c_void;
@@ -49,7 +49,7 @@ pub(super) fn with_displays(gdi: Loaded, open: impl Fn(*const c_void) -> Option<
             continue;
         }
         luids.extend(open(context.0).map(Some));
-        // SAFETY: the context exists, and nobody else deletes it. Nothing depends on the result.
+        // SAFETY: the context exists, and nothing else deletes it. The result does not matter.
         let _ = unsafe { (contexts.delete)(context) };
     }
     Ok(luids)
@@ -94,7 +94,7 @@ pub(super) fn with_interfaces(open: impl Fn(*const c_void) -> Option<i64>) -> Lu
     Ok(luids)
 }
 
-/// The parts of a text that a null ends each, with that null.
+/// The parts of a text that end with a null, each with the null.
 fn names(text: &[u16]) -> impl Iterator<Item = &[u16]> {
     text.split_inclusive(|unit| *unit == 0).filter(|name| name.len() > 1)
 }

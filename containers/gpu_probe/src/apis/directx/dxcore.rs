@@ -1,4 +1,4 @@
-//! The adapters that `DXCore` lists: those of DXGI, and compute-only devices.
+//! The adapters that `DXCore` lists: the adapters of DXGI, and compute-only devices.
 #![allow(unsafe_code, reason = "calls dxcore.dll")]
 
 use std::ffi::c_void;

@@ -37,7 +37,7 @@ const FRAME: u32 = 1;
 const LOW_LATENCY: u32 = 2;
 const WIDTH_MAX: u32 = 16;
 
-/// A `GUID` as an argument. Its alignment is that of the header.
+/// A `GUID` as an argument, aligned as in the header.
 #[repr(C, align(4))]
 #[derive(Clone, Copy)]
 struct GuidArgument([u32; 4]);

@@ -144,7 +144,7 @@ impl Context {
         Ok((Context { functions, display, handle }, format!("EGL {major}.{minor}")))
     }
 
-    /// Makes it the one that OpenGL uses in this thread.
+    /// Makes OpenGL use this context in this thread.
     pub(super) fn make_current(&self) -> Result<(), Fault> {
         let Context { functions, display, handle } = self;
         // SAFETY: the context belongs to the display. Without surfaces, it can only compute.

@@ -43,7 +43,7 @@ const SOFTWARE: [&str; 6] =
 const MICROSOFT_RENDERER: &str = "GDI Generic";
 
 functions! {
-    /// What every version has.
+    /// The function that every version has.
     Strings {
         string = "glGetString" fn(u32) -> *const c_char;
     }

@@ -33,7 +33,7 @@ use crate::outcome::Fault;
 /// The size of the values between two layers, and of a layer's weights.
 const VALUES_SIZE: u64 = (VALUES * size_of::<f32>()) as u64;
 const WEIGHTS_SIZE: u64 = (WEIGHTS * size_of::<f32>()) as u64;
-/// Where the weights begin: behind the input and the output of each layer.
+/// The offset of the weights, which follow the input and the output of each layer.
 const WEIGHTS_START: u64 = VALUES_SIZE * (LAYERS as u64 + 1);
 /// The size of everything.
 const SIZE: u64 = WEIGHTS_START + WEIGHTS_SIZE * LAYERS as u64;
@@ -48,7 +48,7 @@ pub(super) struct Inference {
     heap: ID3D12DescriptorHeap,
     /// The input, the output of each layer, and the weights.
     data: ID3D12Resource,
-    /// What `data` is before a run.
+    /// The content of `data` before a run.
     start: ID3D12Resource,
     readback: ID3D12Resource,
 }
@@ -208,7 +208,7 @@ fn compile(directml: &IDMLDevice) -> Result<IDMLCompiledOperator, Fault> {
             }
         });
     let (values, weights) = (tensor(&values_buffer), tensor(&weights_buffer));
-    // The tensors of a fused activation are those of its operator.
+    // A fused activation uses the tensors of its operator.
     let relu = DML_ACTIVATION_RELU_OPERATOR_DESC { InputTensor: null(), OutputTensor: null() };
     let activation =
         DML_OPERATOR_DESC { Type: DML_OPERATOR_ACTIVATION_RELU, Desc: (&raw const relu).cast() };

@@ -76,7 +76,7 @@ pub(super) type Guid = [u8; 16];
 pub(super) const H264: Guid = guid(0x6bc8_2762, 0x4e63, 0x4ca4, 0xaa85_1e50_f321_f6bf);
 pub(super) const PRESET_P1: Guid = guid(0xfc0a_8d3e, 0x45f8, 0x4cf8, 0x80c7_2988_7159_0ebf);
 const HEVC: Guid = guid(0x790c_dc88, 0x4522, 0x4d7b, 0x9425_bda9_975f_7603);
-/// Codecs by the names of their measurement. The last one is that of version 12.
+/// Codecs by the names of their measurement. The last one exists since version 12.
 pub(super) const CODECS: [(&str, Guid); 3] = [
     ("H.264 width", H264),
     ("HEVC width", HEVC),
