@@ -154,7 +154,12 @@ fn not_to_run(step: &Step, missing: &[&Need]) -> Option<Verdict> {
 /// `output`, so that it does not mix with that of other steps.
 fn perform(step: &Step, output: Option<File>) -> Result<Verdict> {
     let start = Instant::now();
-    let mut command = Command::new(env::current_exe().context("cannot find this program")?);
+    // cargo removes the file for a moment when it builds the workspace.
+    let program = match env::consts::OS {
+        "linux" => "/proc/self/exe".into(),
+        _ => env::current_exe().context("cannot find this program")?,
+    };
+    let mut command = Command::new(program);
     command.args(["step", step.name]);
     // git refuses to say whose version another user's checkout has, as in a container of a workflow.
     let flags = env::var("GOFLAGS").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The container's devices: why they are not known, and which of them exist.
+//! Errors about the container's devices: they are not known, or do not exist.
 
 use gpu_probe::allocation::AllocationError;
 use visibility_filter::AllowedLuids;

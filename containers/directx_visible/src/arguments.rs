@@ -7,16 +7,16 @@ use gpu_probe::Api;
 
 use crate::failure::{Failure, USAGE};
 
-/// What to do.
+/// What the program should do.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Request {
     Help,
     Version,
     /// Run the program of the raw command line.
     Run {
-        /// Neither it nor a child runs unfiltered.
+        /// Whether the program and its children must not run unfiltered.
         is_required: bool,
-        /// Its children report what is not filtered.
+        /// Whether children of the program report what is not filtered.
         is_verbose: bool,
     },
     Check {
@@ -55,7 +55,7 @@ pub(crate) fn parse(words: &[OsString]) -> Result<Request, Failure> {
             Some(word) if word.starts_with("--output=") => {
                 json = Some(is_json(&word["--output=".len()..])?);
             }
-            // An earlier spelling.
+            // Earlier versions had this option.
             Some("--json") => json = Some(true),
             Some("--wait") if words.len() == 1 => return Ok(Request::Wait),
             Some("--install") if n == 0 && words.len() == 2 => {
@@ -96,7 +96,7 @@ fn is_json(value: &str) -> Result<bool, Failure> {
     }
 }
 
-/// `--list API LUID,LUID`.
+/// Reads `--list API LUID,LUID`.
 fn list(words: &[OsString]) -> Option<Request> {
     let [option, api, luids] = words else { return None };
     let api = Api::with_name(api.to_str()?).filter(|_| option == LIST)?;

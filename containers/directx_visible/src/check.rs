@@ -28,12 +28,14 @@ pub(crate) fn keep(lists: &mut [Listed], known: &[i64]) {
     }
 }
 
-/// What `call` listed. A step that failed before it is the only one of a process.
+/// The adapters that `call` listed. If an earlier step failed, it is the only entry of `lists`.
 fn of(lists: &[Listed], call: &str) -> Adapters {
     let same = lists.iter().find(|listed| listed.call == call);
     let found = same.or_else(|| lists.first().filter(|_| lists.len() == 1));
-    let missing = || Adapters::Absent("not reported".to_owned());
-    found.map_or_else(missing, |listed| listed.adapters.clone())
+    match found {
+        Some(listed) => listed.adapters.clone(),
+        None => Adapters::Absent("not reported".to_owned()),
+    }
 }
 
 fn luids(adapters: &Adapters) -> &[i64] {
@@ -43,14 +45,13 @@ fn luids(adapters: &Adapters) -> &[i64] {
     }
 }
 
-/// The adapters that are compared: those that can be allocated, and those that were.
+/// The adapters that are compared: all that can be allocated, and all that were allocated.
 pub(crate) fn known(allocated: &[i64], adapters: Option<&[i64]>) -> Vec<i64> {
-    let adapters = adapters.unwrap_or_default().iter();
-    let others = adapters.filter(|luid| !allocated.contains(luid));
+    let others = adapters.unwrap_or_default().iter().filter(|luid| !allocated.contains(luid));
     allocated.iter().chain(others).copied().collect()
 }
 
-/// The comparison.
+/// The result of the comparison.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
@@ -58,12 +59,12 @@ pub(crate) struct Report {
     apis: Vec<Compared>,
     /// Whether every call that works lists exactly the container's devices.
     is_as_allocated: bool,
-    /// What DXGI lists without the filter: Direct3D chooses its default among them.
+    /// The adapters that DXGI lists without the filter. Direct3D chooses its default from them.
     #[serde(skip)]
     offered: Vec<i64>,
 }
 
-/// One call.
+/// What a call lists without and with the filter.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 #[serde(rename_all = "camelCase")]
 struct Compared {
@@ -77,13 +78,13 @@ struct Compared {
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "camelCase")]
 enum Verdict {
-    /// It lists the devices of the container, and no others.
+    /// The call lists the devices of the container, and no others.
     Ok,
-    /// It lists others, or lost devices of the container.
+    /// The call lists other devices, or the filter hides devices of the container.
     Different,
-    /// This Windows or container does not have it.
+    /// This Windows or container does not have the call.
     Absent,
-    /// It does not work without the filter either.
+    /// The call does not work without the filter either.
     Failed,
 }
 
@@ -103,7 +104,7 @@ impl Report {
             if api == Api::Dxgi {
                 self.offered.extend(luids(&before));
             }
-            // Direct3D only has the device that it uses if a program names none.
+            // Direct3D lists only the device that it uses if a program names none.
             let verdict = if matches!(api, Api::D3d11 | Api::D3d12) {
                 self.verdict(&self.offered, &before, &after, Self::lost_all)
             } else {
@@ -130,13 +131,16 @@ impl Report {
     ) {
         let call = call.to_owned();
         self.apis.push(Compared { api, call, verdict, unfiltered, filtered });
-        let has = |verdict| self.apis.iter().any(|compared| compared.verdict == verdict);
         // Without a single list nothing is known.
-        self.is_as_allocated = has(Verdict::Ok) && !has(Verdict::Different);
+        self.is_as_allocated = self.has(Verdict::Ok) && !self.has(Verdict::Different);
     }
 
-    /// Judges a call that can list the devices `offered`. `lost` says whether it should list
-    /// more of those of the container.
+    fn has(&self, verdict: Verdict) -> bool {
+        self.apis.iter().any(|compared| compared.verdict == verdict)
+    }
+
+    /// Judges a call that can list the devices `offered`. `lost` returns whether it should list
+    /// more devices of the container.
     fn verdict(
         &self,
         offered: &[i64],
@@ -144,8 +148,8 @@ impl Report {
         after: &Adapters,
         lost: fn(own: &[i64], after: &[i64]) -> bool,
     ) -> Verdict {
-        let is_own = |luid: &&i64| self.allocated.contains(luid);
-        let own: Vec<i64> = offered.iter().filter(is_own).copied().collect();
+        let own: Vec<i64> =
+            offered.iter().filter(|luid| self.allocated.contains(luid)).copied().collect();
         let has_lost = !luids(before).is_empty() && lost(&own, luids(after));
         let has_others = !luids(after).iter().all(|luid| self.allocated.contains(luid));
         match (before, after) {
@@ -167,12 +171,12 @@ impl Report {
         !own.is_empty() && after.is_empty()
     }
 
-    /// 0, or 1 for a difference.
+    /// The exit code of the program: 0, or 1 for a difference.
     pub(crate) fn exit_code(&self) -> u32 {
         u32::from(!self.is_as_allocated)
     }
 
-    /// For people.
+    /// The human-readable report.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("allocated: {}\n", list(&self.allocated));
         for Compared { api, call, verdict, unfiltered, filtered } in &self.apis {

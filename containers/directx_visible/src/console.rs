@@ -1,8 +1,8 @@
 //! The launcher's command line, and the events of its console.
 //!
 //! The console sends Ctrl+C and Ctrl+Break to the program itself, so the launcher only
-//! survives them. A container runtime stops a container by a thread at `CtrlRoutine` in its
-//! first process, which is the launcher: the program gets the same.
+//! survives them. A container runtime stops a container with a thread at `CtrlRoutine` in its
+//! first process, which is the launcher. The launcher starts such a thread in the program.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use crate::control_routine;
 pub(crate) fn raw_command_line() -> Vec<u16> {
     // SAFETY: the function has no preconditions.
     let text = unsafe { GetCommandLineW() };
-    // SAFETY: the text is null-terminated, and nobody changes it.
+    // SAFETY: the text is null-terminated and never changes.
     unsafe { text.as_wide() }.to_vec()
 }
 
-/// The program that gets the events, as the number of a handle that is never closed.
+/// The handle of the program that gets the events. It is never closed.
 static PROGRAM: OnceLock<usize> = OnceLock::new();
 
-/// Lets `program` decide what an event means. The handle stays open.
+/// Forwards console events to `program`, whose handle must stay open.
 pub(crate) fn forward_events(program: HANDLE) -> windows::core::Result<()> {
     let _ = PROGRAM.set(program.0.expose_provenance());
     // SAFETY: the function stays loaded.
@@ -46,9 +46,9 @@ unsafe extern "system" fn on_event(event: u32) -> BOOL {
         // The program may have ended already, or may not let others start threads in it.
         let _ = send(program, event);
     }
-    // Windows ends this process when the handler returns; it ends with the program instead.
+    // Windows ends this process when the handler returns. It should end with the program instead.
     loop {
-        std::thread::sleep(Duration::from_secs(60));
+        std::thread::sleep(Duration::from_mins(1));
     }
 }
 
@@ -74,6 +74,6 @@ fn send(program: HANDLE, event: u32) -> windows::core::Result<()> {
     let argument = std::ptr::without_provenance(event as usize);
     // SAFETY: the handle is open, and the routine takes the event as its pointer.
     let thread = unsafe { CreateRemoteThread(program, None, 0, routine, Some(argument), 0, None) }?;
-    // SAFETY: the handle is open, and nobody else uses it.
+    // SAFETY: the handle is open, and nothing else uses it.
     unsafe { CloseHandle(thread) }
 }

@@ -1,27 +1,26 @@
 //! The function that handles console events, in another process.
 
+use visibility_filter::{environment_block_32, export_32};
 use windows::Win32::Foundation::HANDLE;
 use windows::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows::core::{s, w};
 
-use visibility_filter::{environment_block_32, export_32};
-
-/// Its name.
+/// The name of the function.
 const NAME: &[u8] = b"CtrlRoutine";
 
 /// The libraries that may contain it; the first one may refer to the second.
 const LIBRARIES: [&str; 2] = ["kernel32.dll", "kernelbase.dll"];
 
-/// Offsets in the 32-bit process environment block and in what it refers to: the loader's
-/// data, its list of libraries, and of each library the address and the name (winternl.h).
+/// Offsets in the 32-bit process environment block and in the data that it refers to: the loader's
+/// data, its list of libraries, and the address and the name of each library (winternl.h).
 const LOADER: u32 = 0x0C;
 const LIST: u32 = 0x0C;
 const BASE: u32 = 0x18;
 const NAME_LENGTH: u32 = 0x2C;
 const NAME_TEXT: u32 = 0x30;
 
-/// The most libraries of a process that are looked at; those of Windows are the first.
+/// The most libraries of a process that are searched. The libraries of Windows are the first.
 const MOST: usize = 64;
 
 /// The address of the function in `process`.
@@ -47,8 +46,8 @@ impl Process {
     fn address_32(&self, block: u32) -> Option<usize> {
         LIBRARIES.into_iter().find_map(|library| {
             let base = self.library(block, library)?;
-            let read = |rva: u32, bytes: &mut [u8]| self.read(base.checked_add(rva)?, bytes);
-            Some(base.checked_add(export_32(read, NAME)?)? as usize)
+            let rva = export_32(|rva, bytes| self.read(base.checked_add(rva)?, bytes), NAME)?;
+            Some(base.checked_add(rva)? as usize)
         })
     }
 

@@ -12,7 +12,7 @@ pub(crate) const STALE: u32 = 121;
 pub(crate) const NO_FILTER: u32 = 122;
 /// The program would run unfiltered, and `--require` was given.
 pub(crate) const NOT_FILTERED: u32 = 123;
-/// Anything else that fails here.
+/// The launcher failed for another reason.
 pub(crate) const OTHER: u32 = 125;
 /// Windows cannot run the program.
 pub(crate) const NOT_EXECUTABLE: u32 = 126;

@@ -1,4 +1,4 @@
-//! Where the filter's files lie, and whether they can be loaded.
+//! The paths of the filter's files, and whether the files can be loaded.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,9 +12,9 @@ pub(crate) const FILTER: &str = "directx-visible-filter.dll";
 /// The filter for 32-bit programs, which may be missing.
 pub(crate) const FILTER_32: &str = "directx-visible-filter32.dll";
 
-/// Where the filter for 32-bit programs lies: beside `program`, which is the path of this
-/// program. 32-bit programs see the folder `SysWOW64` in place of the system folder, so it
-/// lies there if this program lies in the system folder.
+/// The path of the filter for 32-bit programs: in the folder of `program`, which is the path of
+/// this program. 32-bit programs see the folder `SysWOW64` in place of the system folder, so the
+/// filter is there if this program is in the system folder.
 pub(crate) fn path_of_32_bit_filter(program: &str, system_folder: &str) -> Option<String> {
     let (folder, _) = program.rsplit_once('\\')?;
     let (windows, _) = system_folder.rsplit_once('\\')?;
@@ -73,7 +73,6 @@ mod tests {
 
     #[test]
     fn a_32_bit_program_finds_its_filter() {
-        let path = |program| path_of_32_bit_filter(program, r"C:\Windows\system32").unwrap();
         for (program, expected) in [
             (r"C:\app\directx-visible.exe", r"C:\app\directx-visible-filter32.dll"),
             (
@@ -89,7 +88,8 @@ mod tests {
                 r"C:\Windows\System32-gpu\directx-visible-filter32.dll",
             ),
         ] {
-            assert_eq!(path(program), expected);
+            let path = path_of_32_bit_filter(program, r"C:\Windows\system32");
+            assert_eq!(path.as_deref(), Some(expected));
         }
         assert_eq!(path_of_32_bit_filter("directx-visible.exe", r"C:\Windows\system32"), None);
     }

@@ -53,7 +53,7 @@ fn read(folder: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Failure> {
     Ok(files)
 }
 
-/// Nobody sees a part of the file.
+/// Writes the file in one step, so that no reader sees a part of it.
 fn write(path: &Path, folder: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = NamedTempFile::new_in(folder)?;
     new.write_all(content)?;

@@ -7,7 +7,7 @@ use std::process::Child;
 use visibility_filter::{NotFiltered, Payload, filter, resume};
 use windows::Win32::Foundation::{HANDLE, WAIT_OBJECT_0};
 use windows::Win32::System::Console::{
-    GetStdHandle, STD_ERROR_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
+    GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE, STD_OUTPUT_HANDLE,
 };
 use windows::Win32::System::JobObjects::{
     AssignProcessToJobObject, CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
@@ -22,15 +22,15 @@ use windows::core::PWSTR;
 
 use crate::console::forward_events;
 
-/// The exit code of a program that is ended before it runs.
+/// The exit code of a program that the launcher ends before it runs.
 const NOT_RUN: u32 = 1;
 
 /// Why a program does not run.
 #[derive(Debug)]
 pub(crate) enum LaunchError {
-    /// Windows does not start it.
+    /// Windows does not start the program.
     Start(io::Error),
-    /// It would run unfiltered, and the payload does not allow that.
+    /// The program would run unfiltered, and the payload does not allow that.
     NotFiltered(NotFiltered),
     /// Something else failed.
     System(io::Error),
@@ -58,7 +58,7 @@ pub(crate) fn launch(
 ) -> Result<u32, LaunchError> {
     let owned = start(command_line)?;
     let process = HANDLE(owned.as_raw_handle());
-    // It ends the program and its children when this process ends, however it ends.
+    // The job ends the program and its children when this process ends, even if it is terminated.
     let _job = new_job(process);
     forward_events(process)?;
     if let Some(payload) = payload
@@ -97,34 +97,36 @@ fn status_error(status: i32) -> LaunchError {
 
 /// Starts a program without running it.
 fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
-    let standard = |id| {
-        // SAFETY: the function has no preconditions. Without the handle the program gets none.
-        unsafe { GetStdHandle(id) }.unwrap_or_default()
-    };
     let startup = STARTUPINFOW {
         cb: u32::try_from(size_of::<STARTUPINFOW>()).unwrap_or_default(),
         dwFlags: STARTF_USESTDHANDLES,
-        hStdInput: standard(STD_INPUT_HANDLE),
-        hStdOutput: standard(STD_OUTPUT_HANDLE),
-        hStdError: standard(STD_ERROR_HANDLE),
+        hStdInput: standard_handle(STD_INPUT_HANDLE),
+        hStdOutput: standard_handle(STD_OUTPUT_HANDLE),
+        hStdError: standard_handle(STD_ERROR_HANDLE),
         ..STARTUPINFOW::default()
     };
     let mut text: Vec<u16> = command_line.iter().copied().chain([0]).collect();
-    let text = Some(PWSTR(text.as_mut_ptr()));
+    let command = Some(PWSTR(text.as_mut_ptr()));
     let mut information = PROCESS_INFORMATION::default();
     // SAFETY: the command line is null-terminated and may be changed; the structures live
     // until the call returns.
     let started = unsafe {
         let (startup, information) = (&raw const startup, &raw mut information);
         let flags = CREATE_SUSPENDED;
-        CreateProcessW(None, text, None, None, true, flags, None, None, startup, information)
+        CreateProcessW(None, command, None, None, true, flags, None, None, startup, information)
     };
     started.map_err(|error| LaunchError::Start(error.into()))?;
     let [process, _thread] = [information.hProcess, information.hThread].map(|handle| {
-        // SAFETY: the handle is open, and nobody else owns it.
+        // SAFETY: the handle is open, and nothing else owns it.
         unsafe { OwnedHandle::from_raw_handle(handle.0) }
     });
     Ok(process)
+}
+
+/// A standard handle of this process, for the program. Without one, the program gets none.
+fn standard_handle(id: STD_HANDLE) -> HANDLE {
+    // SAFETY: the function has no preconditions.
+    unsafe { GetStdHandle(id) }.unwrap_or_default()
 }
 
 /// A job that ends `process` and its children with this process. A process that may not be
@@ -132,13 +134,13 @@ fn start(command_line: &[u16]) -> Result<OwnedHandle, LaunchError> {
 fn new_job(process: HANDLE) -> Option<OwnedHandle> {
     // SAFETY: a job without a name and with default access.
     let job = unsafe { CreateJobObjectW(None, None) }.ok()?;
-    // SAFETY: the handle is open, and nobody else owns it.
+    // SAFETY: the handle is open, and nothing else owns it.
     let owned = unsafe { OwnedHandle::from_raw_handle(job.0) };
     let mut limits = JOBOBJECT_EXTENDED_LIMIT_INFORMATION::default();
     limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
     let size = u32::try_from(size_of_val(&limits)).ok()?;
     let class = JobObjectExtendedLimitInformation;
-    // SAFETY: the structure is that of the class, and has this size.
+    // SAFETY: the class has this structure, which has this size.
     unsafe { SetInformationJobObject(job, class, (&raw const limits).cast(), size) }.ok()?;
     // SAFETY: both handles are open.
     unsafe { AssignProcessToJobObject(job, process) }.ok()?;

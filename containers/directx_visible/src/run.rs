@@ -22,7 +22,7 @@ use crate::launch::{self, LaunchError, launch};
 use crate::parents::{Parent, RAN, parents};
 
 /// How long a process that lists may take: drivers start in seconds.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// `ERROR_FILE_NOT_FOUND`, `ERROR_PATH_NOT_FOUND` and `ERROR_INVALID_NAME` (winerror.h).
 const NOT_FOUND_ERRORS: [i32; 3] = [2, 3, 123];
@@ -44,8 +44,11 @@ pub(crate) fn program(is_required: bool, is_verbose: bool) -> Result<u32, Failur
             None
         }
     };
-    let warn = |why| eprintln!("directx-visible: the program sees every GPU: {}", reason(why));
     launch(command, payload.as_ref(), warn).map_err(launch_failure)
+}
+
+fn warn(why: NotFiltered) {
+    eprintln!("directx-visible: the program sees every GPU: {}", reason(why));
 }
 
 /// Compares what each API lists in an unfiltered and in a filtered process.
@@ -55,27 +58,29 @@ pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     // A process that cannot be filtered ends with the reason.
     payload.flags |= REQUIRED;
     let known = known(allowed.as_slice(), adapters.as_deref());
-    let words: Vec<String> = known.iter().map(ToString::to_string).collect();
-    let (program, words) = (own_path()?, words.join(","));
+    let program = own_path()?;
+    let words = known.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     let mut report = Report::new(allowed.as_slice());
-    // Without the kernel's lists nothing is known to be software.
-    let kept = |mut lists: Vec<Listed>| {
-        if adapters.is_some() {
-            keep(&mut lists, &known);
-        }
-        lists
-    };
     for api in lists::APIS {
-        let listed = |payload| {
-            let mut command = Command::new(&program);
-            command.args([LIST, api.name(), &words]);
-            lists_of(&mut command, payload).map(kept).map_err(launch_failure)
-        };
-        report.add(api, &listed(None)?, &listed(Some(&payload))?);
+        let mut command = Command::new(&program);
+        command.args([LIST, api.name(), &words]);
+        let mut unfiltered = lists_of(&mut command, None).map_err(launch_failure)?;
+        let mut filtered = lists_of(&mut command, Some(&payload)).map_err(launch_failure)?;
+        // Without the kernel's lists nothing is known to be software.
+        if adapters.is_some() {
+            keep(&mut unfiltered, &known);
+            keep(&mut filtered, &known);
+        }
+        report.add(api, &unfiltered, &filtered);
     }
     for Parent { name, mut command } in parents(&program, &words) {
-        let mut listed = |payload| lists_of(&mut command, payload).map_or_else(not_started, kept);
-        report.add_child(name, &listed(None), &listed(Some(&payload)));
+        let mut unfiltered = lists_of(&mut command, None).unwrap_or_else(not_started);
+        let mut filtered = lists_of(&mut command, Some(&payload)).unwrap_or_else(not_started);
+        if adapters.is_some() {
+            keep(&mut unfiltered, &known);
+            keep(&mut filtered, &known);
+        }
+        report.add_child(name, &unfiltered, &filtered);
     }
     if json {
         let text = serde_json::to_string_pretty(&report);
@@ -86,8 +91,8 @@ pub(crate) fn check(json: bool) -> Result<u32, Failure> {
     Ok(report.exit_code())
 }
 
-/// What `command` lists in a process with the filter of `payload`, or without a filter: a
-/// driver that crashes or hangs ends only the process that asks it.
+/// Returns what `command` lists in a process with the filter of `payload`, or without a filter. A
+/// driver that crashes or hangs ends only that process.
 fn lists_of(command: &mut Command, payload: Option<&Payload>) -> Result<Vec<Listed>, LaunchError> {
     command.creation_flags(CREATE_SUSPENDED.0);
     let ended = child::supervise(command, LIMIT, |child| launch::run(child, payload))?;
@@ -108,7 +113,7 @@ fn lists_of(command: &mut Command, payload: Option<&Payload>) -> Result<Vec<List
     }))
 }
 
-/// The line of the filter, or the last one that a process wrote to standard error.
+/// The line that the filter wrote to standard error, or the last line.
 fn error_of(stderr: &str) -> Option<&str> {
     let mut lines = stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.clone().find(|line| line.starts_with("directx-visible: ")).or_else(|| lines.next_back())
@@ -135,7 +140,7 @@ pub(crate) fn list(api: Api, known: &[i64]) -> u32 {
     0
 }
 
-/// The container's devices, and those that Windows lists.
+/// The container's devices, and the adapters that Windows lists.
 struct Allocation {
     allowed: AllowedLuids,
     /// `None` if Windows lists nothing.
@@ -146,12 +151,14 @@ struct Allocation {
 fn allocation() -> Result<Allocation, Failure> {
     let allowed = allocated()?;
     let adapters = allocatable();
-    // A Windows that does not list its adapters cannot be compared.
+    // If Windows does not list its adapters, there is nothing to compare.
     if let Some(adapters) = &adapters {
         let missing = missing(&allowed, adapters)?;
         if !missing.is_empty() {
-            let missing = shown(&missing);
-            eprintln!("directx-visible: devices of the container no longer exist: {missing}");
+            eprintln!(
+                "directx-visible: devices of the container no longer exist: {}",
+                shown(&missing)
+            );
         }
     }
     Ok(Allocation { allowed, adapters })
@@ -162,8 +169,8 @@ fn payload(allowed: &AllowedLuids) -> Result<Payload, Failure> {
     let own = own_path()?;
     let path = own.with_file_name(FILTER);
     load(&path).map_err(|error| cannot_load(&path, &error))?;
-    let payload = Payload::new(*allowed, &path.to_string_lossy());
-    let mut payload = payload.map_err(|what| path_failure(&path, what))?;
+    let mut payload = Payload::new(*allowed, &path.to_string_lossy())
+        .map_err(|what| path_failure(&path, what))?;
     if let Err(failure) = add_32_bit_filter(&mut payload, &own) {
         eprintln!("directx-visible: 32-bit programs see every GPU:\n{failure}");
     }
@@ -176,8 +183,7 @@ fn add_32_bit_filter(payload: &mut Payload, own: &Path) -> Result<(), Failure> {
     let path = path_of_32_bit_filter(&own.to_string_lossy(), &system);
     let Some(path) = path.map(PathBuf::from).filter(|path| path.exists()) else { return Ok(()) };
     check_32_bit(&path).map_err(|error| cannot_load(&path, &error))?;
-    let set = payload.set_32_bit_filter(&path.to_string_lossy());
-    set.map_err(|what| path_failure(&path, what))
+    payload.set_32_bit_filter(&path.to_string_lossy()).map_err(|what| path_failure(&path, what))
 }
 
 fn cannot_load(path: &Path, error: &io::Error) -> Failure {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot set up should panic")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -50,12 +50,14 @@ impl Release {
     }
 }
 
-/// Names and contents.
+/// The names and contents of the files in a folder.
 fn files(folder: &Path) -> Vec<(String, String)> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
-    let mut files: Vec<_> =
-        entries.map(|path| (name(&path), fs::read_to_string(&path).unwrap())).collect();
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        files.push((name, fs::read_to_string(entry.path()).unwrap()));
+    }
     files.sort();
     files
 }
@@ -80,13 +82,13 @@ fn its_files_are_copied_and_those_of_another_version_removed() {
             assert_eq!(files(&folder), expected(names, version));
         }
     }
-    // A damaged copy.
+    // A damaged copy is replaced.
     fs::write(folder.join(FILES[1]), "1").unwrap();
     assert!(second.install(&folder).status.success());
     assert_eq!(files(&folder), expected(&FILES[..2], "2"));
 }
 
-/// As the device plugin reads them.
+/// The device plugin reads the folder while another version is installed.
 #[test]
 fn files_of_two_versions_are_never_there_with_the_program() {
     let target = tempfile::tempdir().unwrap();
@@ -133,18 +135,18 @@ fn a_file_that_cannot_be_copied_is_an_error_with_its_path() {
     fs::write(&file, "").unwrap();
     let release = Release::new("1");
     error(&release, &file, format!("error: cannot create {}: ", file.display()));
-    // A folder where a file belongs.
+    // A folder has the name of a file.
     let folder = target.path().join(FILES[1]);
     fs::create_dir(&folder).unwrap();
     error(&release, target.path(), format!("error: cannot replace {}: ", folder.display()));
 }
 
-/// The containers of two releases on a node.
+/// A node may have the containers of two releases.
 #[test]
 fn several_wait_until_they_are_shut_down() {
     let mut command = Command::new(PROGRAM);
-    let waiting = command.arg("--wait").stdin(Stdio::null());
-    let mut waiting = [waiting.spawn().unwrap(), waiting.spawn().unwrap()];
+    command.arg("--wait").stdin(Stdio::null());
+    let mut waiting = [command.spawn().unwrap(), command.spawn().unwrap()];
     thread::sleep(Duration::from_millis(300));
     for child in &mut waiting {
         assert_eq!(child.try_wait().unwrap(), None);

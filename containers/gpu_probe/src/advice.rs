@@ -1,4 +1,4 @@
-//! What the absence of a library means, given what else was found.
+//! Explains the absence of a library, given what else was found.
 
 use crate::api::Api;
 use crate::outcome::{Fault, Outcome};
@@ -27,7 +27,7 @@ pub(crate) fn absent(api: Api, names: &[&str]) -> Fault {
     }
 }
 
-/// What a library of a vendor's driver means that is missing.
+/// The hint if a library of a vendor's driver is missing.
 fn vendor(name: &str) -> String {
     format!("if the GPU is {name}'s, its driver's files are not mounted: {RUNTIME_FILES}")
 }
@@ -47,7 +47,7 @@ pub(crate) fn is_missing(name: &str, error: &str) -> bool {
         || error.contains("No such file") && error.contains(&format!("{name}: "))
 }
 
-/// Adds what only the other outcomes show: NVIDIA's libraries are installed together.
+/// Improves the hint with the other outcomes, because NVIDIA's libraries are installed together.
 pub(crate) fn refine(api: Api, fault: Fault, all: &[(Api, &Outcome)]) -> Fault {
     let other = match api {
         Api::Cuda => Api::Nvml,

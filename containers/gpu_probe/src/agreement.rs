@@ -28,17 +28,21 @@ pub(crate) fn differences(outcomes: &[(Api, &Outcome)]) -> Vec<Difference> {
         .filter_map(|(api, outcome)| Some((*api, luids(outcome)?)))
         .collect();
     let all: BTreeSet<i64> = lists.iter().flat_map(|(_, luids)| luids).copied().collect();
-    let difference = |luid| {
-        let names = |listed: &dyn Fn(&BTreeSet<i64>) -> bool| {
-            lists.iter().filter(|(_, luids)| listed(luids)).map(|(api, _)| api.name()).collect()
-        };
-        Difference {
-            luid,
-            listed_by: names(&|luids| luids.contains(&luid)),
-            not_listed_by: names(&|luids| !luids.contains(&luid)),
+    let mut differences = Vec::new();
+    for luid in all {
+        let mut difference = Difference { luid, listed_by: Vec::new(), not_listed_by: Vec::new() };
+        for (api, luids) in &lists {
+            if luids.contains(&luid) {
+                difference.listed_by.push(api.name());
+            } else {
+                difference.not_listed_by.push(api.name());
+            }
         }
-    };
-    all.into_iter().map(difference).filter(|found| !found.not_listed_by.is_empty()).collect()
+        if !difference.not_listed_by.is_empty() {
+            differences.push(difference);
+        }
+    }
+    differences
 }
 
 fn luids(outcome: &Outcome) -> Option<BTreeSet<i64>> {
@@ -48,10 +52,11 @@ fn luids(outcome: &Outcome) -> Option<BTreeSet<i64>> {
 }
 
 impl Difference {
-    /// What it means, if that is known.
+    /// The meaning of the difference, if it is known.
     pub(crate) fn meaning(&self) -> Option<&'static str> {
-        let has = |list: &[&str], api: Api| list.contains(&api.name());
-        if has(&self.not_listed_by, Api::Dxgi) && has(&self.listed_by, Api::Dxcore) {
+        if self.not_listed_by.contains(&Api::Dxgi.name())
+            && self.listed_by.contains(&Api::Dxcore.name())
+        {
             Some("a compute-only device, which only DXCore and Direct3D 12 offer")
         } else if self.listed_by == [Api::D3dkmt.name()] {
             Some("the driver's files for DirectX are not visible in the container")
@@ -67,13 +72,12 @@ mod tests {
     use crate::outcome::{DeviceInfo, DeviceOutcome, Fault, Library};
 
     fn listed(luids: &[i64]) -> Outcome {
-        let device = |luid: &i64| DeviceOutcome {
+        let devices = luids.iter().map(|luid| DeviceOutcome {
             info: DeviceInfo { luid: Some(*luid), ..DeviceInfo::default() },
             fault: None,
             measurements: Vec::new(),
-        };
-        let library = Library::new("x");
-        Outcome::Listed { library, devices: luids.iter().map(device).collect() }
+        });
+        Outcome::Listed { library: Library::new("x"), devices: devices.collect() }
     }
 
     #[test]

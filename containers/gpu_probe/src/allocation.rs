@@ -4,8 +4,6 @@
 //! and keeps one value of each, so every resource has a separate variable. Older plugins
 //! set only `DIRECTX_VISIBLE_DEVICES`.
 
-use std::ffi::OsString;
-
 use thiserror::Error;
 use visibility_filter::AllowedLuids;
 
@@ -21,12 +19,12 @@ pub enum AllocationError {
     /// The variable with this name has no value.
     #[error("{0} is empty")]
     Empty(String),
-    /// A variable has something else than numbers and commas.
+    /// A variable has something other than numbers and commas.
     #[error("{name} has `{}`, which is not a LUID", word.escape_debug())]
     Malformed {
         /// The name of the variable.
         name: String,
-        /// What is not a LUID.
+        /// The word that is not a LUID.
         word: String,
     },
     /// The variables name more devices than [`AllowedLuids`] can have.
@@ -36,8 +34,10 @@ pub enum AllocationError {
 
 /// The devices of all resources, from the variables of this process.
 pub fn allocated() -> Result<AllowedLuids, AllocationError> {
-    let text = |text: OsString| text.to_string_lossy().into_owned();
-    of(std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect())
+    let variables = std::env::vars_os().map(|(name, value)| {
+        (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+    });
+    of(variables.collect())
 }
 
 /// The devices of all resources, sorted, so that the result does not depend on the order of the

@@ -50,23 +50,23 @@ impl Api {
         Api::all().find(|api| api.name() == name)
     }
 
-    /// Its name on the command line and in reports.
+    /// The name of the API on the command line and in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         APIS[self as usize].1
     }
 
-    /// What its test does, for the help.
+    /// The description of the test, for the help.
     pub(crate) fn about(self) -> &'static str {
         APIS[self as usize].2
     }
 
-    /// Whether it is a part of Windows.
+    /// Whether the API is a part of Windows.
     pub(crate) fn is_directx(self) -> bool {
         self as usize <= Api::Directml as usize
     }
 
-    /// Whether this operating system can have it.
+    /// Whether this operating system can have the API.
     pub(crate) fn exists_here(self) -> bool {
         cfg!(windows) || !self.is_directx()
     }

@@ -62,7 +62,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Request
             Arg::Short('V') | Arg::Long("version") => return Ok(Request::Version),
             Arg::Long("output") => arguments.json = is_json(&text(&words.value()?))?,
             Arg::Long("allow-software") => arguments.allow_software = true,
-            // Its value is optional, so it never is the next word.
+            // The value is optional, so the next word is never the value.
             Arg::Long("expect") => arguments.expected = Some(expected(words.optional_value())?),
             Arg::Long("burn") => {
                 arguments.burn = Some(seconds("--burn", &text(&words.value()?), LONGEST_BURN)?);
@@ -143,7 +143,7 @@ fn seconds(option: &str, value: &str, most: u32) -> Result<u32, Failure> {
     })
 }
 
-/// The adapters of the option's value; without it, those of the variables of the container.
+/// The adapters of the option's value. Without a value, the adapters in the container's variables.
 fn expected(value: Option<OsString>) -> Result<Expected, Failure> {
     let expected = match value {
         Some(value) => Expected::parse(&text(&value)),
@@ -165,13 +165,13 @@ fn expected(value: Option<OsString>) -> Result<Expected, Failure> {
 impl Arguments {
     /// The APIs to test, each once.
     pub(crate) fn selected(&self) -> Vec<Api> {
-        let is_selected = |api: &Api| {
-            if self.apis.is_empty() { api.exists_here() } else { self.apis.contains(api) }
-        };
-        Api::all().filter(is_selected).collect()
+        if self.apis.is_empty() {
+            return Api::all().filter(|api| api.exists_here()).collect();
+        }
+        Api::all().filter(|api| self.apis.contains(api)).collect()
     }
 
-    /// What has to work.
+    /// The demands of the user.
     pub(crate) fn demands(&self) -> Demands {
         Demands { allow_software: self.allow_software, are_named: !self.apis.is_empty() }
     }
@@ -217,8 +217,8 @@ mod tests {
         let parent = parsed(&["vulkan", "--allow-software", "--burn", "3", "--output=json"]);
         assert_eq!(parent.time_limit(), Duration::from_secs(33));
         let words = parent.for_child(Api::Vulkan);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let Ok(Request::Work(Api::Vulkan, effort)) = request(&words) else { panic!("{words:?}") };
+        let found = parse(words.iter().map(OsString::from));
+        let Ok(Request::Work(Api::Vulkan, effort)) = found else { panic!("{words:?}") };
         assert_eq!(effort.burn, Some(Duration::from_secs(3)));
         assert!(effort.allow_software);
     }

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(5);
 /// process that hangs in a driver cannot be ended at all.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a child prints for its parent.
+/// The text that a child prints for its parent.
 #[must_use]
 pub fn result(value: &impl Serialize) -> String {
     // Texts and numbers can be written as JSON; the parent reports a line that cannot be read.
@@ -56,10 +56,10 @@ pub(crate) fn run(api: Api, arguments: &Arguments) -> Outcome {
 /// A child that ended or was ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// `None`: it exceeded the time limit.
+    /// The exit status; `None` if the child exceeded the time limit.
     pub status: Option<ExitStatus>,
     stdout: String,
-    /// What it wrote to standard error.
+    /// The text that the child wrote to standard error.
     pub stderr: String,
 }
 
@@ -80,12 +80,15 @@ pub fn supervise<E: From<io::Error>>(
     let stderr = child.stderr.take().map(collect);
     let status = wait(&mut child, limit)?;
     if status.is_none() {
-        // It may have ended by itself since.
+        // The child may have ended by itself in the meantime.
         let _ = child.kill();
         wait(&mut child, GRACE)?;
     }
-    let text = |reader: Option<_>| reader.map(collected).unwrap_or_default();
-    Ok(Ended { status, stdout: text(stdout), stderr: text(stderr) })
+    Ok(Ended {
+        status,
+        stdout: stdout.map(collected).unwrap_or_default(),
+        stderr: stderr.map(collected).unwrap_or_default(),
+    })
 }
 
 /// Waits for the end of `child`, at most for `limit`.
@@ -129,8 +132,7 @@ fn collected(reader: JoinHandle<String>) -> String {
 }
 
 impl Ended {
-    /// What the child printed with [`result`]. A driver that crashes while it is unloaded has
-    /// computed before.
+    /// The value that the child printed with [`result`], even if the driver crashed later.
     #[must_use]
     pub fn result<T: DeserializeOwned>(&self) -> Option<T> {
         let line = self.stdout.lines().find_map(|line| line.strip_prefix(MARKER))?;
@@ -146,8 +148,8 @@ impl Ended {
                 .hint("the driver hangs: restart the container or the node; `--time-limit` raises the limit"),
             Some(status) => {
                 let last = self.stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
-                let last = last.map(|line| format!(": {line}")).unwrap_or_default();
-                Fault::new(format!("the process that tests this API ended with {status}{last}"))
+                let cause = last.map(|line| format!(": {line}")).unwrap_or_default();
+                Fault::new(format!("the process that tests this API ended with {status}{cause}"))
                     .hint("the API's library or driver crashed: check the driver's version")
             }
         };
@@ -172,7 +174,7 @@ mod tests {
         }
     }
 
-    const LONG: Duration = Duration::from_secs(60);
+    const LONG: Duration = Duration::from_mins(1);
 
     #[test]
     fn the_outcome_is_found_among_the_output_of_a_driver() {

@@ -1,5 +1,4 @@
-//! The version of a library's file: on Windows that of its version resource, elsewhere that in its
-//! name.
+//! The version of a library's file, on Windows from its version resource, elsewhere from its name.
 #![cfg_attr(windows, allow(unsafe_code, reason = "reads version resources with version.dll"))]
 
 /// The version of the file at `path`.
@@ -48,7 +47,7 @@ pub(crate) fn read(path: &str) -> Option<String> {
     if !is_found || start.is_null() || (length as usize) < 13 * size_of::<u32>() {
         return None;
     }
-    // SAFETY: the value lies in the buffer and has these numbers.
+    // SAFETY: the value is in the buffer and has these numbers.
     let [high, low] = unsafe { [start.add(2).read_unaligned(), start.add(3).read_unaligned()] };
     Some(format!("{}.{}.{}.{}", high >> 16, high & 0xffff, low >> 16, low & 0xffff))
 }
@@ -70,10 +69,9 @@ mod tests {
 
     #[test]
     fn names_contain_versions() {
-        let version = |path| in_name(path);
-        assert_eq!(version("/usr/lib/libcuda.so.550.54.14").as_deref(), Some("550.54.14"));
-        assert_eq!(version("/usr/lib/libx.so"), None);
-        assert_eq!(version("/usr/a.so.1/libx.so"), None);
+        assert_eq!(in_name("/usr/lib/libcuda.so.550.54.14").as_deref(), Some("550.54.14"));
+        assert_eq!(in_name("/usr/lib/libx.so"), None);
+        assert_eq!(in_name("/usr/a.so.1/libx.so"), None);
     }
 
     /// Wine's libraries have version resources too.

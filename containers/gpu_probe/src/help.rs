@@ -6,7 +6,7 @@ use crate::api::Api;
 
 /// An option of the program.
 pub(crate) struct Flag {
-    /// As in the help, with its value.
+    /// The option with its value, as in the help.
     usage: &'static str,
     about: &'static str,
 }
@@ -35,7 +35,7 @@ pub(crate) const FLAGS: [Flag; 7] = [
 ];
 
 impl Flag {
-    /// Its name, such as `--burn`.
+    /// The name of the option, such as `--burn`.
     pub(crate) fn name(&self) -> &'static str {
         let end = self.usage.find([' ', '[']).unwrap_or(self.usage.len());
         &self.usage[..end]
@@ -62,7 +62,7 @@ wrong usage.
 
 // Writing to a String cannot fail, here and below.
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub(crate) fn text() -> String {
     let mut text = format!("{ABOUT}\n\nUsage: {USAGE}\n\nAPIs ({}):\n", APIS.to_lowercase());
     for api in Api::all() {

@@ -11,8 +11,8 @@ use crate::api::Api;
 use crate::outcome::{Fault, Library};
 use crate::session::Refusal;
 
-/// A library that stays loaded until the process ends: drivers have threads of their own, which a
-/// library that is unloaded would end with a crash.
+/// A library that stays loaded until the process ends. Drivers start threads, which would crash if
+/// the library were unloaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Loaded {
     handle: &'static Handle,
@@ -58,13 +58,13 @@ impl Loaded {
         Err(unusable.unwrap_or_else(|| Refusal::Absent(advice::absent(api, names))))
     }
 
-    /// What reports say about it.
+    /// The description of the library in reports.
     pub(crate) fn describe(&self, version: Option<String>) -> Library {
         let path = self.path().unwrap_or_else(|| self.name.to_owned());
         Library { version, ..Library::new(path) }
     }
 
-    /// Not every system has the file.
+    /// The path of the library's file. Only Linux has `/proc/self/maps`.
     #[cfg(not(windows))]
     fn path(&self) -> Option<String> {
         mapped_path(&std::fs::read_to_string("/proc/self/maps").ok()?, Path::new(self.name))
@@ -90,14 +90,15 @@ impl Loaded {
 /// often a link to a file with another version: `libcuda.so.1` to `libcuda.so.550.54`.
 #[cfg(not(windows))]
 fn mapped_path(maps: &str, name: &Path) -> Option<String> {
-    let name = name.file_name()?.to_str()?;
-    let name = name.find(".so").map_or(name, |end| &name[..end + 3]);
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
-    let is_library = |path: &&str| {
-        let file = path.rsplit('/').next().unwrap_or(path);
-        file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    paths.into_iter().find(is_library).map(str::to_owned)
+    let file_name = name.file_name()?.to_str()?;
+    let name = file_name.find(".so").map_or(file_name, |end| &file_name[..end + 3]);
+    maps.lines()
+        .filter_map(|line| line.find('/').map(|start| &line[start..]))
+        .find(|path| {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            file.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+        .map(str::to_owned)
 }
 
 /// Declares a struct of functions that are looked up in a library by their names.
@@ -141,9 +142,11 @@ mod tests {
         let maps = "7f00-7f01 r--p 00000000 fe:00 1 /usr/lib/libvulkan_lvp.so\n\
                     7f01-7f02 rw-p 00000000 00:00 0\n\
                     7f02-7f03 r--p 00000000 fe:00 2 /opt/a b/libvulkan.so.1.3.239\n";
-        let found = |name| mapped_path(maps, Path::new(name));
-        assert_eq!(found("libvulkan.so.1").as_deref(), Some("/opt/a b/libvulkan.so.1.3.239"));
-        assert_eq!(found("libcuda.so.1"), None);
+        assert_eq!(
+            mapped_path(maps, Path::new("libvulkan.so.1")).as_deref(),
+            Some("/opt/a b/libvulkan.so.1.3.239")
+        );
+        assert_eq!(mapped_path(maps, Path::new("libcuda.so.1")), None);
         let maps = "7f00-7f01 r--p 00000000 fe:00 1 /usr/lib/libcuda.so.550.54\n";
         assert_eq!(
             mapped_path(maps, Path::new("libcuda.so.1")).as_deref(),

@@ -78,7 +78,7 @@ pub(crate) struct DeviceOutcome {
 pub(crate) struct DeviceInfo {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// As in `DIRECTX_VISIBLE_DEVICES`.
+    /// The LUID in the format of `DIRECTX_VISIBLE_DEVICES`.
     pub(crate) luid: Option<i64>,
     pub(crate) driver: Option<String>,
     pub(crate) memory_bytes: Option<u64>,
@@ -104,7 +104,7 @@ impl Kind {
 /// A measured or queried value.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub(crate) struct Measurement {
-    /// In lower case, such as `first run`.
+    /// The name in lower case, such as `first run`.
     pub(crate) name: String,
     pub(crate) value: f64,
     pub(crate) unit: String,

@@ -20,7 +20,7 @@ pub(crate) struct Test {
     pub(crate) time: Duration,
 }
 
-/// What all tests found, judged. Also the JSON document.
+/// What all tests found, and the verdicts. It is serialized as the JSON document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
@@ -99,12 +99,14 @@ impl Report {
     }
 
     fn summary(&self) -> String {
-        let count =
-            |verdict: Verdict| self.apis.iter().filter(|row| row.verdict == verdict.name()).count();
-        let (ok, absent) = (count(Verdict::Ok), count(Verdict::Absent));
+        let (ok, absent) = (self.count(Verdict::Ok), self.count(Verdict::Absent));
         let other = self.apis.len() - ok - absent;
         let none = if ok == 0 { "; no API works" } else { "" };
         format!("{}: {ok} ok, {other} failed, {absent} absent{none}", self.verdict)
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.apis.iter().filter(|row| row.verdict == verdict.name()).count()
     }
 }
 
@@ -134,11 +136,16 @@ fn row(test: &Test, all: &[(Api, &Outcome)], demands: Demands) -> Row {
 fn headline(row: &Row) -> String {
     let text = match (&row.library, &row.fault) {
         (Some(Library { path, file_version, version }), _) => {
-            // The path may end with it.
-            let file = file_version.iter().filter(|version| !path.ends_with(*version));
-            let parts = file.map(|version| format!(", file version {version}"));
-            let parts = parts.chain(version.iter().map(|version| format!(", {version}")));
-            format!("{path}{}, {} ms", parts.collect::<String>(), row.milliseconds)
+            let mut parts = vec![path.clone()];
+            // The path may end with the version of the file.
+            if let Some(version) = file_version
+                && !path.ends_with(version)
+            {
+                parts.push(format!("file version {version}"));
+            }
+            parts.extend(version.clone());
+            parts.push(format!("{} ms", row.milliseconds));
+            parts.join(", ")
         }
         (None, Some(fault)) => fault.message.clone(),
         (None, None) => String::new(),

@@ -22,13 +22,13 @@ pub(crate) struct Candidate {
 
 /// What a device can do for the test. Nothing is opened before it is tested.
 pub(crate) enum Work {
-    /// It computes.
+    /// The device computes with a kernel.
     Kernel(Box<dyn FnOnce() -> Result<Box<dyn Kernel>, Fault>>),
-    /// It has a test of its own, which verifies what the device does.
+    /// The device has a different test, which verifies what it does.
     Test(Box<dyn FnOnce() -> Result<Vec<Measurement>, Fault>>),
     /// The API only lists devices, with these values.
     Listed(Vec<Measurement>),
-    /// It could not be opened.
+    /// The device could not be opened.
     Failed(Fault),
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct Session {
 /// Why an API has no session.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Its library is not installed.
+    /// The library of the API is not installed.
     Absent(Fault),
-    /// Its library does not work.
+    /// The library of the API does not work.
     Broken(Option<Library>, Fault),
 }
 

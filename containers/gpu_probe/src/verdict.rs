@@ -2,7 +2,7 @@
 
 use crate::outcome::{DeviceOutcome, Fault, Outcome};
 
-/// What the user demands.
+/// What has to work for a successful test.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demands {
     /// Whether devices that the CPU emulates count as working.
@@ -48,7 +48,7 @@ impl Verdict {
     }
 }
 
-/// Judges what the test of an API found. The fault is that of the API; each device has its own.
+/// Judges what the test of an API found. The returned fault concerns the whole API, not a device.
 pub(crate) fn judge(outcome: &Outcome, allow_software: bool) -> (Verdict, Option<Fault>) {
     match outcome {
         Outcome::Absent(fault) => (Verdict::Absent, Some(fault.clone())),
@@ -58,8 +58,8 @@ pub(crate) fn judge(outcome: &Outcome, allow_software: bool) -> (Verdict, Option
 }
 
 fn judge_devices(devices: &[DeviceOutcome], allow_software: bool) -> (Verdict, Option<Fault>) {
-    let counts = |device: &&DeviceOutcome| device.info.kind.counts(allow_software);
-    let mut counted = devices.iter().filter(counts).peekable();
+    let mut counted =
+        devices.iter().filter(|device| device.info.kind.counts(allow_software)).peekable();
     if devices.is_empty() {
         let hint = "check that the container was allocated a device, and that the driver's files \
                     are mounted: see runtime-files in docs/doctor.md";
@@ -82,14 +82,13 @@ mod tests {
     use crate::outcome::{DeviceInfo, Kind, Library};
 
     fn verdict(devices: &[(Kind, Option<&str>)], allow_software: bool) -> Verdict {
-        let device = |(kind, fault): &(Kind, Option<&str>)| DeviceOutcome {
+        let devices = devices.iter().map(|(kind, fault)| DeviceOutcome {
             info: DeviceInfo { kind: *kind, ..DeviceInfo::default() },
             fault: fault.map(Fault::new),
             measurements: Vec::new(),
-        };
-        let library = Library::new("x");
-        let devices = devices.iter().map(device).collect();
-        judge(&Outcome::Listed { library, devices }, allow_software).0
+        });
+        let outcome = Outcome::Listed { library: Library::new("x"), devices: devices.collect() };
+        judge(&outcome, allow_software).0
     }
 
     #[test]

@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use crate::outcome::Outcome;
 
-/// The most adapters that are a number and not a LUID.
+/// The largest number that is a number of adapters and not a LUID.
 const MOST_ADAPTERS: u32 = 64;
 
 /// The adapters that were allocated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Expected {
-    /// So many; the user gave no LUIDs.
+    /// The number of adapters; the user gave no LUIDs.
     Number(u32),
     Luids(BTreeSet<i64>),
 }
@@ -28,16 +28,16 @@ impl Expected {
         {
             return Ok(Expected::Number(number));
         }
-        let luid = |word: &str| {
-            let word = word.trim();
-            word.parse().map_err(|_| {
+        let mut luids = BTreeSet::new();
+        for word in text.split(',').map(str::trim) {
+            luids.insert(word.parse().map_err(|_| {
                 format!(
                     "--expect has `{word}`, which is neither a LUID nor a number of adapters up to \
                      {MOST_ADAPTERS}"
                 )
-            })
-        };
-        text.split(',').map(luid).collect::<Result<_, _>>().map(Expected::Luids)
+            })?);
+        }
+        Ok(Expected::Luids(luids))
     }
 }
 
@@ -68,12 +68,12 @@ pub(crate) fn compare<'a>(
         most = most.max(counted.clone().count());
         luids.extend(counted.filter_map(|device| device.info.luid));
     }
-    let difference = |a: &BTreeSet<i64>, b| a.difference(b).copied().collect();
     let (allocated, visible, missing, extra) = match expected {
         // An API without LUIDs may list more adapters than the others.
         Expected::Number(number) => (*number as usize, most.max(luids.len()), vec![], vec![]),
         Expected::Luids(allocated) => {
-            let (missing, extra) = (difference(allocated, &luids), difference(&luids, allocated));
+            let missing = allocated.difference(&luids).copied().collect();
+            let extra = luids.difference(allocated).copied().collect();
             (allocated.len(), luids.len(), missing, extra)
         }
     };
@@ -91,13 +91,12 @@ mod tests {
     use crate::outcome::{DeviceInfo, DeviceOutcome, Kind, Library};
 
     fn listed(devices: &[(Kind, Option<i64>)]) -> Outcome {
-        let device = |(kind, luid): &(Kind, Option<i64>)| DeviceOutcome {
+        let devices = devices.iter().map(|(kind, luid)| DeviceOutcome {
             info: DeviceInfo { kind: *kind, luid: *luid, ..DeviceInfo::default() },
             fault: None,
             measurements: Vec::new(),
-        };
-        let library = Library::new("x");
-        Outcome::Listed { library, devices: devices.iter().map(device).collect() }
+        });
+        Outcome::Listed { library: Library::new("x"), devices: devices.collect() }
     }
 
     fn visibility(expected: &str, outcomes: &[Outcome]) -> Visibility {
@@ -131,12 +130,9 @@ mod tests {
 
     #[test]
     fn unreadable_lists_are_named() {
-        let error = |text| Expected::parse(text).unwrap_err();
-        assert_eq!(error(" "), "--expect names no allocated adapter");
-        assert!(
-            error("5,x").starts_with("--expect has `x`, which is neither "),
-            "{}",
-            error("5,x")
-        );
+        let empty = Expected::parse(" ").unwrap_err();
+        assert_eq!(empty, "--expect names no allocated adapter");
+        let malformed = Expected::parse("5,x").unwrap_err();
+        assert!(malformed.starts_with("--expect has `x`, which is neither "), "{malformed}");
     }
 }

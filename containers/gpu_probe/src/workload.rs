@@ -8,13 +8,13 @@ use std::sync::OnceLock;
 
 use crate::outcome::Fault;
 
-/// The words of a result. Every kernel has 1,024 groups of 64 threads.
+/// The number of words of a result. Every kernel has 1,024 groups of 64 threads.
 pub(crate) const WORDS: usize = 65_536;
-/// The threads of a group.
+/// The number of threads of a group.
 pub(crate) const GROUP: u32 = 64;
-/// The groups of a kernel.
+/// The number of groups of a kernel.
 pub(crate) const GROUPS: u32 = 1_024;
-/// The size of a result.
+/// The size of a result in bytes.
 pub(crate) const BYTES: usize = WORDS * size_of::<u32>();
 /// How often [`mix`] is applied to each word.
 const ROUNDS: u32 = 256;
@@ -35,7 +35,7 @@ pub(crate) const fn mix(mut word: u32) -> u32 {
     word ^ (word >> 16)
 }
 
-/// The right result.
+/// The right result, computed by the CPU.
 pub(crate) fn expected() -> &'static [u32] {
     static EXPECTED: OnceLock<Vec<u32>> = OnceLock::new();
     EXPECTED.get_or_init(|| {
@@ -51,16 +51,19 @@ pub(crate) fn verify(result: &[u32]) -> Result<(), Fault> {
 /// Compares a device's points in the quarter of a circle with the CPU's. The words of each step
 /// are the points of a thread: two coordinates of 15 bits.
 pub(crate) fn verify_hits(hits: &[u32]) -> Result<(), Fault> {
-    let is_hit = |word: u32| {
-        let (x, y) = (word & 0x7fff, word >> 16 & 0x7fff);
-        u32::from(x * x + y * y < 1 << 30)
-    };
-    let count = |start| {
-        let step = |(word, hits)| (mix(word), hits + is_hit(mix(word)));
-        (0..ROUNDS).fold((start, 0), |state, _| step(state)).1
-    };
-    let expected: Vec<u32> = (1..=GROUP * GROUPS).map(count).collect();
+    let expected: Vec<u32> = (1..=GROUP * GROUPS).map(count_hits).collect();
     compare(hits, &expected)
+}
+
+/// The number of a thread's points that are in the quarter of a circle.
+fn count_hits(start: u32) -> u32 {
+    let (mut word, mut hits) = (start, 0);
+    for _ in 0..ROUNDS {
+        word = mix(word);
+        let (x, y) = (word & 0x7fff, word >> 16 & 0x7fff);
+        hits += u32::from(x * x + y * y < 1 << 30);
+    }
+    hits
 }
 
 /// The estimate of π from the points of all threads.
@@ -74,12 +77,13 @@ fn compare(result: &[u32], expected: &[u32]) -> Result<(), Fault> {
         let (found, wanted) = (result.len(), expected.len());
         return Err(Fault::new(format!("wrong result: {found} words instead of {wanted}")));
     }
-    let wrong = || result.iter().zip(expected).enumerate().filter(|(_, (a, b))| a != b);
-    let Some((index, (found, wanted))) = wrong().next() else { return Ok(()) };
+    let wrong: Vec<_> =
+        result.iter().zip(expected).enumerate().filter(|(_, (a, b))| a != b).collect();
+    let Some((index, (found, wanted))) = wrong.first() else { return Ok(()) };
     Err(Fault::new(format!(
         "wrong result: {} of {WORDS} words differ; word {index} is {found:#010x} instead of \
          {wanted:#010x}",
-        wrong().count()
+        wrong.len()
     ))
     .hint("check the device's memory and driver: the device computes, but not correctly"))
 }

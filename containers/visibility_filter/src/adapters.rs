@@ -3,7 +3,7 @@
 //! Each takes a pointer to a structure (d3dkmthk.h) and returns an NTSTATUS. The real
 //! function runs first; the handles of hidden adapters are closed.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use core::mem::transmute;
 
 use crate::d3dkmt::{
@@ -23,7 +23,6 @@ const OPEN_NAME: usize = 5;
 
 /// The functions, in the order of [`State::adapters`].
 pub(crate) fn hooks() -> [Hook; ADAPTER_FUNCTIONS] {
-    let hook = |name, replacement: Function| Hook { name, replacement: replacement as usize };
     [
         hook(c"NtGdiDdDDIEnumAdapters", enum_adapters),
         hook(c"NtGdiDdDDIEnumAdapters2", enum_adapters2),
@@ -32,6 +31,10 @@ pub(crate) fn hooks() -> [Hook; ADAPTER_FUNCTIONS] {
         hook(c"NtGdiDdDDIOpenAdapterFromHdc", open_from_hdc),
         hook(c"NtGdiDdDDIOpenAdapterFromDeviceName", open_from_device_name),
     ]
+}
+
+fn hook(name: &'static CStr, replacement: Function) -> Hook {
+    Hook { name, replacement: replacement as usize }
 }
 
 /// The functions of [`hooks`] that every Windows has.
@@ -63,13 +66,12 @@ unsafe extern "system" fn enum_adapters2(arguments: *mut c_void) -> Status {
     let Some(caller) = (unsafe { arguments.cast::<EnumAdapters2>().as_mut() }) else {
         return state.call(ENUM2, arguments);
     };
-    let list = |list, count: &mut u32| {
+    state.list(caller.list, &mut caller.count, &|list, count| {
         let mut call = EnumAdapters2 { count: *count, list };
         let status = state.call(ENUM2, (&raw mut call).cast());
         *count = call.count;
         status
-    };
-    state.list(&list, caller.list, &mut caller.count)
+    })
 }
 
 unsafe extern "system" fn enum_adapters3(arguments: *mut c_void) -> Status {
@@ -79,14 +81,13 @@ unsafe extern "system" fn enum_adapters3(arguments: *mut c_void) -> Status {
         return state.call(ENUM3, arguments);
     };
     let filter = caller.filter;
-    let list = |list, count: &mut u32| {
+    state.list(caller.rest.list, &mut caller.rest.count, &|list, count| {
         let rest = EnumAdapters2 { count: *count, list };
         let mut call = EnumAdapters3 { filter, rest };
         let status = state.call(ENUM3, (&raw mut call).cast());
         *count = call.rest.count;
         status
-    };
-    state.list(&list, caller.rest.list, &mut caller.rest.count)
+    })
 }
 
 unsafe extern "system" fn open_from_luid(arguments: *mut c_void) -> Status {
@@ -130,13 +131,13 @@ impl State {
     }
 
     /// Answers a list function. `real` fills a list with room for the count that it is
-    /// given, and sets the count. Without a list it sets only the count: the most adapters that there
-    /// can be, which says nothing about hidden ones.
+    /// given, and sets the count. Without a list, it sets only the count to the maximum number of
+    /// adapters, which reveals nothing about hidden ones.
     fn list(
         &self,
-        real: &dyn Fn(*mut AdapterInfo, &mut u32) -> Status,
         list: *mut AdapterInfo,
         count: &mut u32,
+        real: &dyn Fn(*mut AdapterInfo, &mut u32) -> Status,
     ) -> Status {
         if list.is_null() {
             return real(list, count);
@@ -204,7 +205,7 @@ fn call(address: usize, arguments: *mut c_void) -> Status {
     if address == 0 {
         return nt::STATUS_INVALID_PARAMETER;
     }
-    // SAFETY: the addresses in the state are those of functions with this signature.
+    // SAFETY: the addresses in the state belong to functions with this signature.
     let function = unsafe { transmute::<usize, Function>(address) };
     // SAFETY: the arguments are the caller's, or a structure of the same layout.
     unsafe { function(arguments) }

@@ -1,10 +1,10 @@
-//! What a program or library is made for, from its headers.
+//! The architecture of a program or library, from its headers.
 
 /// Offsets in `IMAGE_NT_HEADERS64` and `IMAGE_NT_HEADERS32` (winnt.h).
 pub(crate) const MACHINE: usize = 4;
 pub(crate) const MAGIC: usize = 24;
 
-/// What a program is made for.
+/// The architecture for which a program is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Architecture {
     /// 64-bit, x86-64.
@@ -16,9 +16,8 @@ pub enum Architecture {
 impl Architecture {
     /// The architecture of the file whose headers begin at `start`; `None` for another one.
     pub(crate) fn read(file: &[u8], start: usize) -> Option<Architecture> {
-        let short = |at: usize| Some(number(file, start.checked_add(at)?)? & 0xFFFF);
         // `IMAGE_FILE_MACHINE_…` and `IMAGE_NT_OPTIONAL_HDR…_MAGIC` (winnt.h).
-        match (short(MACHINE)?, short(MAGIC)?) {
+        match (short(file, start.checked_add(MACHINE)?)?, short(file, start.checked_add(MAGIC)?)?) {
             (0x8664, 0x20B) => Some(Architecture::X64),
             (0x14C, 0x10B) => Some(Architecture::X86),
             _ => None,
@@ -34,14 +33,19 @@ impl Architecture {
     }
 }
 
-/// Where the headers of a program or library begin.
+/// The offset of the headers of a program or library; `None` for another file.
 pub(crate) fn start(file: &[u8]) -> Option<usize> {
     let start = number(file, 0x3C)? as usize;
     let is_image = file.get(..2) == Some(b"MZ") && number(file, start) == Some(0x4550);
     is_image.then_some(start)
 }
 
-/// The number at an offset.
+/// The 16-bit number at an offset, after which the file has at least two more bytes.
+pub(crate) fn short(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(number(bytes, at)? & 0xFFFF)
+}
+
+/// The 32-bit number at an offset.
 pub(crate) fn number(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at.checked_add(4)?)?.try_into().ok().map(u32::from_le_bytes)
 }

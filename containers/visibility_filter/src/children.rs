@@ -49,7 +49,7 @@ unsafe extern "system" fn create_user_process(
     attributes: Pointer,
 ) -> Status {
     let Some(state) = state::get() else { return nt::STATUS_INVALID_PARAMETER };
-    // SAFETY: the address is that of the trampoline of this function.
+    // SAFETY: the trampoline of this function is at this address.
     let real = unsafe { transmute::<usize, Function>(state.create_process) };
     // SAFETY: the arguments are the caller's, except that the thread starts suspended.
     let status = unsafe {
@@ -88,7 +88,7 @@ unsafe extern "system" fn create_user_process(
         }
     }
     if thread_flags & SUSPENDED == 0 {
-        // SAFETY: the handle is that of the new thread, which this function suspended.
+        // SAFETY: the handle refers to the new thread, which this function suspended.
         let _ = unsafe { nt::NtResumeThread(new_thread, core::ptr::null_mut()) };
     }
     status
@@ -96,7 +96,7 @@ unsafe extern "system" fn create_user_process(
 
 /// Ends a process that has not run, and closes its handles.
 fn end(process: Handle, thread: Handle) {
-    // SAFETY: the handle is that of a process that nobody knows yet.
+    // SAFETY: the handle refers to the new process, which the caller does not know yet.
     let _ = unsafe { nt::NtTerminateProcess(process, nt::STATUS_ACCESS_DENIED) };
     for handle in [thread, process] {
         // SAFETY: the caller gets an error and therefore no handle.

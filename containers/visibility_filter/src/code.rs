@@ -1,6 +1,6 @@
 //! The code at the start of a system call, and the jumps that replace it: five bytes of the
 //! function jump to a relay near it, which jumps to the hook. A trampoline runs the instructions
-//! that the jump damages, which do not depend on their address, and continues after them.
+//! that the jump overwrites, which do not depend on their address, and continues after them.
 
 /// How much of a function's code is read.
 pub(crate) const CODE_SIZE: usize = 21;
@@ -12,10 +12,10 @@ pub(crate) type Code = [u8; CODE_SIZE];
 const NEAR_JUMP: u8 = 0xE9;
 const NEAR_JUMP_SIZE: usize = 5;
 
-/// What the code of a function is.
+/// The kind of code that a function has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stub {
-    /// A system call that nobody has hooked.
+    /// A system call that is not hooked.
     SystemCall,
     /// A jump to this address: another program has hooked the function.
     Hooked(u64),
@@ -32,7 +32,7 @@ fn near_jump(address: u64, target: u64) -> [u8; NEAR_JUMP_SIZE] {
     [NEAR_JUMP, a, b, c, d]
 }
 
-/// Where the `code` at `address` jumps to, if it begins with a jump.
+/// The address to which the `code` at `address` jumps, if it begins with a jump.
 fn jump_target(code: &[u8], address: u64) -> Option<u64> {
     let [NEAR_JUMP, a, b, c, d, ..] = *code else { return None };
     let distance = i64::from(i32::from_le_bytes([a, b, c, d]));
@@ -50,13 +50,13 @@ pub(crate) mod x86_64 {
     const END: [u8; 13] =
         [0xF6, 0x04, 0x25, 0x08, 0x03, 0xFE, 0x7F, 0x01, 0x75, 0x03, 0x0F, 0x05, 0xC3];
 
-    /// The two instructions that the jump damages.
+    /// The size of the two instructions that the jump overwrites.
     const REPLACED: usize = 8;
 
     /// `jmp [rip]` and the address.
     const FAR_JUMP_SIZE: usize = 14;
 
-    /// Recognizes the function whose `code` lies at `address`.
+    /// Recognizes the function with this `code` at `address`.
     pub(crate) fn stub(code: &Code, address: u64) -> Stub {
         if code.starts_with(&START) && code.ends_with(&END) {
             Stub::SystemCall
@@ -125,10 +125,10 @@ pub(crate) mod x86_64 {
 pub(crate) mod x86 {
     use super::{Code, NEAR_JUMP_SIZE, Stub, jump_target, near_jump};
 
-    /// The instruction that the jump replaces: `mov eax, number`.
+    /// The size of the instruction that the jump overwrites: `mov eax, number`.
     const REPLACED: usize = NEAR_JUMP_SIZE;
 
-    /// Recognizes the function whose `code` lies at `address`.
+    /// Recognizes the function with this `code` at `address`.
     pub(crate) fn stub(code: &Code, address: u64) -> Stub {
         match code {
             // `ret` with the size of the arguments, or without it if there are none.
@@ -184,15 +184,16 @@ pub(crate) mod x86 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// `NtGdiDdDDIEnumAdapters2` of Wine 10.
     const SYSTEM_CALL: Code = [
         0x4C, 0x8B, 0xD1, 0xB8, 0x2E, 0x10, 0, 0, 0xF6, 0x04, 0x25, 0x08, 0x03, 0xFE, 0x7F, 1,
         0x75, 3, 0x0F, 0x05, 0xC3,
     ];
-    /// The same for 32-bit processes, and what follows it.
+    /// The function for 32-bit processes, and the code after it.
     const SYSTEM_CALL_32: Code = [
         0xB8, 0x2E, 0x10, 0, 0, 0xBA, 0xC4, 0xD0, 0, 0x10, 0xFF, 0xD2, 0xC2, 4, 0, 0x90, 0xB8,
         0x2F, 0x10, 0, 0,

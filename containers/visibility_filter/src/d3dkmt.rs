@@ -86,7 +86,7 @@ pub struct OpenFromPointer {
 pub struct QueryAdapterInfo {
     /// The adapter.
     pub handle: u32,
-    /// What to answer: a `KMTQUERYADAPTERINFOTYPE`.
+    /// The requested information: a `KMTQUERYADAPTERINFOTYPE`.
     pub kind: u32,
     /// The answer.
     pub data: *mut u32,
@@ -107,8 +107,11 @@ const COMPUTE_ONLY: u32 = 1 << 11;
 /// Windows does not report counts as hardware that computes or renders.
 #[must_use]
 pub fn is_visible(allowed: &AllowedLuids, luid: i64, kind: Option<u32>) -> bool {
-    let is_allocatable = |kind| kind & SOFTWARE == 0 && kind & (RENDER | COMPUTE_ONLY) != 0;
     allowed.contains(luid) || kind.is_some_and(|kind| !is_allocatable(kind))
+}
+
+fn is_allocatable(kind: u32) -> bool {
+    kind & SOFTWARE == 0 && kind & (RENDER | COMPUTE_ONLY) != 0
 }
 
 /// Moves the adapters that are visible to the start of `list`, in their order, and returns
@@ -132,8 +135,9 @@ pub(crate) fn keep_visible(
 mod tests {
     use core::mem::offset_of;
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn adapter(handle: u32, luid_low: u32) -> AdapterInfo {
         AdapterInfo { handle, luid_low, ..AdapterInfo::default() }

@@ -1,6 +1,6 @@
 //! The library's entry point: finds the payload in the process, and installs the hooks.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use core::ptr::null;
 
 use crate::code::CODE_SIZE;
@@ -15,7 +15,7 @@ use crate::{adapters, children, report, state};
 
 const PROCESS_ATTACH: u32 = 1;
 
-/// Called by the loader. Answering 0 ends a process that must not run unfiltered.
+/// The loader calls it. The answer 0 ends a process that must not run unfiltered.
 ///
 /// # Safety
 /// Only the loader calls it.
@@ -37,8 +37,9 @@ pub(crate) unsafe extern "system" fn DllMain(
     i32::from(!payload.is_required())
 }
 
-/// The payload of this process; that of nested launchers together. It starts an allocation above the
-/// program. The program's import directory does not lead to it: other tools replace that, too.
+/// The payload of this process; with nested launchers, what all their payloads allow. A payload is
+/// near the start of an allocation above the program. It is not searched through the program's import
+/// directory, because other tools replace that, too.
 fn payload() -> Option<Payload> {
     // SAFETY: every process has a process environment block, which is never freed.
     let base = unsafe { nt::RtlGetCurrentPeb().as_ref() }?.image;
@@ -60,25 +61,25 @@ fn payload() -> Option<Payload> {
     found
 }
 
-/// What is not filtered, and why.
+/// Why this process or its child processes are not filtered.
 enum Problem {
-    /// This process.
+    /// This process is not filtered.
     Process(HookError),
-    /// Only its child processes.
+    /// Only its child processes are not filtered.
     Children(HookError),
 }
 
-/// What the hooks of `win32u` need.
+/// The hooks of `win32u`, and the functions that they call.
 struct Adapters {
     hooks: Set,
     close: usize,
     query: usize,
 }
 
-/// Installs the hooks for adapters and the one for child processes, each also without the other.
+/// Installs the hooks for adapters and the hook for child processes. If one of the two fails, the
+/// other is still installed.
 fn install(payload: &Payload) -> Result<(), Problem> {
-    let ntdll = ntdll().map_err(HookError::Refused);
-    let ntdll = ntdll.map_err(Problem::Process)?;
+    let ntdll = ntdll().map_err(|status| Problem::Process(HookError::Refused(status)))?;
     let adapters = prepare_adapters(ntdll, payload.is_required());
     let children = prepare(ntdll, &children::hook(), &[0]);
     let known = adapters.as_ref().ok().and_then(Option::as_ref);
@@ -102,19 +103,22 @@ fn prepare_adapters(ntdll: usize, is_required: bool) -> Result<Option<Adapters>,
     let Some(module) = win32u(ntdll).map_err(HookError::Refused)? else {
         return if is_required { Err(HookError::Missing(c"win32u.dll")) } else { Ok(None) };
     };
-    let function = |name| export(module, name).ok_or(HookError::Missing(name));
     Ok(Some(Adapters {
         hooks: prepare(module, &adapters::hooks(), &adapters::REQUIRED)?,
-        close: function(c"NtGdiDdDDICloseAdapter")?,
-        query: function(c"NtGdiDdDDIQueryAdapterInfo")?,
+        close: required_export(module, c"NtGdiDdDDICloseAdapter")?,
+        query: required_export(module, c"NtGdiDdDDIQueryAdapterInfo")?,
     }))
+}
+
+fn required_export(module: usize, name: &'static CStr) -> Result<usize, HookError> {
+    export(module, name).ok_or(HookError::Missing(name))
 }
 
 /// Prepares hooks of a library, of which the `required` ones must exist.
 fn prepare(module: usize, hooks: &[Hook], required: &[usize]) -> Result<Set, HookError> {
     let set = Set::prepare(module, hooks)?;
-    let is_missing = |n: &&usize| set.trampolines.get(**n) == Some(&0);
-    match required.iter().find(is_missing).and_then(|n| hooks.get(*n)) {
+    let missing = required.iter().find(|n| set.trampolines.get(**n) == Some(&0));
+    match missing.and_then(|n| hooks.get(*n)) {
         Some(hook) => Err(HookError::Missing(hook.name)),
         None => Ok(set),
     }
@@ -160,8 +164,8 @@ fn win32u(ntdll: usize) -> Result<Option<usize>, Status> {
 fn load(name: &[u16]) -> Result<Option<usize>, Status> {
     let text = Text::of(name);
     let mut module = 0;
-    // SAFETY: the pointers are those of local variables. The library is `ntdll`, or needs no other
-    // one, so the loader can load it while it loads this one.
+    // SAFETY: the pointers refer to local variables. The library is `ntdll`, or needs no other
+    // library, so the loader can load it while it loads the filter.
     let status =
         unsafe { nt::LdrLoadDll(null(), core::ptr::null_mut(), &raw const text, &raw mut module) };
     match status {
@@ -174,8 +178,8 @@ fn load(name: &[u16]) -> Result<Option<usize>, Status> {
 /// The longest path of the folder of Windows.
 const MAX_ROOT: usize = 260;
 
-/// The folder of Windows. In a container it is another one than in the data that the kernel shares
-/// with every process, which is that of the host; old versions of Windows know only this one.
+/// The folder of Windows. The data that the kernel shares with every process has the folder of the
+/// host, which may differ from the container's. Old versions of Windows have only this data.
 fn system_root(ntdll: usize) -> *const u16 {
     /// `KUSER_SHARED_DATA.NtSystemRoot`, at the same address in every process.
     const SHARED: *const u16 = core::ptr::without_provenance(0x7FFE_0030);
@@ -230,7 +234,7 @@ fn report(problem: &Problem, refused: bool) {
     report::line(&[effect, before, what, after], code.get(..size).unwrap_or_default());
 }
 
-/// Nothing in the library panics; a panic would have nobody to tell.
+/// Nothing in the library panics. A panic could not be reported.
 #[cfg(not(test))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

@@ -12,35 +12,31 @@ const INDICES: u32 = 36;
 /// The longest name that is looked for, with the NUL after it.
 const LONGEST: usize = 32;
 
-/// Where a 32-bit library has the function that it exports as `name`; `None` if it refers to another
-/// library. `read` fills bytes from a place in the library.
+/// The offset of the function that a 32-bit library exports as `name`; `None` if the library has no
+/// such function or refers to another library. `read` fills bytes from an offset in the library.
 pub fn export_32(read: impl Fn(u32, &mut [u8]) -> Option<()>, name: &[u8]) -> Option<u32> {
-    let number = |rva: u32| {
-        let mut bytes = [0; 4];
-        read(rva, &mut bytes)?;
-        Some(u32::from_le_bytes(bytes))
-    };
-    let element =
-        |list: u32, index: u32, size: u32| number(list.checked_add(index.checked_mul(size)?)?);
-    let headers = number(0x3C)?;
+    let library = Library(read);
+    let headers = library.number(0, 0x3C)?;
     let directories = u32::try_from(Architecture::X86.directories()).ok()?;
     let directory = headers.checked_add(directories)?;
-    let (exports, size) = (number(directory)?, number(directory.checked_add(4)?)?);
-    let field = |at: u32| number(exports.checked_add(at)?);
-    let (functions, names, indices) = (field(FUNCTIONS)?, field(NAMES)?, field(INDICES)?);
+    let exports = library.number(directory, 0)?;
+    let size = library.number(directory, 4)?;
+    let functions = library.number(exports, FUNCTIONS)?;
+    let names = library.number(exports, NAMES)?;
+    let indices = library.number(exports, INDICES)?;
     // The names are sorted.
-    let (mut first, mut end) = (0, field(NAME_COUNT)?);
+    let (mut first, mut end) = (0, library.number(exports, NAME_COUNT)?);
     while first < end {
         let middle = first + (end - first) / 2;
         let mut found = [0; LONGEST];
-        read(element(names, middle, 4)?, &mut found)?;
+        (library.0)(library.element(names, middle, 4)?, &mut found)?;
         let found = found.split(|byte| *byte == 0).next().unwrap_or_default();
         match found.cmp(name) {
             core::cmp::Ordering::Less => first = middle + 1,
             core::cmp::Ordering::Greater => end = middle,
             core::cmp::Ordering::Equal => {
-                let index = element(indices, middle, 2)? & 0xFFFF;
-                let function = element(functions, index, 4)?;
+                let index = library.element(indices, middle, 2)? & 0xFFFF;
+                let function = library.element(functions, index, 4)?;
                 let is_text = function.checked_sub(exports).is_some_and(|at| at < size);
                 return (!is_text).then_some(function);
             }
@@ -49,10 +45,28 @@ pub fn export_32(read: impl Fn(u32, &mut [u8]) -> Option<()>, name: &[u8]) -> Op
     None
 }
 
+/// A library, as a function that fills bytes from an offset in it.
+struct Library<F>(F);
+
+impl<F: Fn(u32, &mut [u8]) -> Option<()>> Library<F> {
+    /// The number at `offset` after `start`.
+    fn number(&self, start: u32, offset: u32) -> Option<u32> {
+        let mut bytes = [0; 4];
+        (self.0)(start.checked_add(offset)?, &mut bytes)?;
+        Some(u32::from_le_bytes(bytes))
+    }
+
+    /// The element of a list whose elements have `size` bytes.
+    fn element(&self, list: u32, index: u32, size: u32) -> Option<u32> {
+        self.number(list, index.checked_mul(size)?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// A library that exports three functions, the second of which is forwarded.
     fn library() -> Vec<u8> {
@@ -83,12 +97,14 @@ mod tests {
     }
 
     fn export(library: &[u8], name: &str) -> Option<u32> {
-        let read = |rva: u32, bytes: &mut [u8]| {
-            let start = rva as usize;
-            bytes.copy_from_slice(library.get(start..start.checked_add(bytes.len())?)?);
-            Some(())
-        };
-        export_32(read, name.as_bytes())
+        export_32(
+            |rva, bytes| {
+                let start = rva as usize;
+                bytes.copy_from_slice(library.get(start..start.checked_add(bytes.len())?)?);
+                Some(())
+            },
+            name.as_bytes(),
+        )
     }
 
     #[test]

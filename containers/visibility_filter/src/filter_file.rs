@@ -2,7 +2,7 @@
 //! libraries for its architecture, and one that imports a library that cannot be loaded does not
 //! start.
 
-use crate::architecture::{Architecture, number, start};
+use crate::architecture::{Architecture, number, short, start};
 
 /// Offsets in `IMAGE_NT_HEADERS` (winnt.h): the number of sections, the size of the optional
 /// header, and the optional header.
@@ -26,33 +26,36 @@ pub fn is_filter(file: &[u8], architecture: Architecture) -> bool {
 }
 
 fn exports_filter(file: &[u8], start: usize, architecture: Architecture) -> Option<bool> {
-    let short = |at: usize| Some(number(file, start + at)? as usize & 0xFFFF);
-    let table = file.get(start + OPTIONAL + short(OPTIONAL_SIZE)?..)?;
-    let sections = table.get(..short(SECTIONS)? * SECTION_SIZE)?.chunks_exact(SECTION_SIZE);
+    let optional_size = short(file, start + OPTIONAL_SIZE)? as usize;
+    let count = short(file, start + SECTIONS)? as usize;
+    let sections = file.get(start + OPTIONAL + optional_size..)?.get(..count * SECTION_SIZE)?;
     // A file that was cut lacks the end of a section.
-    if !sections.clone().all(|section| content(file, section).is_some()) {
+    if !sections.chunks_exact(SECTION_SIZE).all(|section| content(file, section).is_some()) {
         return Some(false);
     }
-    let at = |rva: u32| {
-        sections.clone().find_map(|section| {
-            content(file, section)?.get(rva.checked_sub(number(section, 12)?)? as usize..)
-        })
-    };
     // `IMAGE_EXPORT_DIRECTORY`: the first ordinal, and the list of names.
-    let exports = at(number(file, start + architecture.directories())?)?;
-    let name = at(number(at(number(exports, 32)?)?, 0)?)?;
+    let exports = find(file, sections, number(file, start + architecture.directories())?)?;
+    let names = find(file, sections, number(exports, 32)?)?;
+    let name = find(file, sections, number(names, 0)?)?;
     Some(number(exports, 16)? == 1 && name.starts_with(EXPORT))
 }
 
 /// Whether a `SECURITY_DESCRIPTOR_RELATIVE` names `ALL APPLICATION PACKAGES` (S-1-15-2-1), without
-/// which no process in an `AppContainer` can use the file. Its rights are not compared: nobody
-/// names it to refuse it.
+/// which no process in an `AppContainer` can use the file. Its rights are not compared, because an
+/// entry that denies access to this group is not expected.
 pub(crate) fn admits_app_containers(descriptor: &[u8]) -> bool {
     const ALL: [u8; 16] = [1, 2, 0, 0, 0, 0, 0, 15, 2, 0, 0, 0, 1, 0, 0, 0];
     descriptor.windows(ALL.len()).any(|part| part == ALL)
 }
 
-/// What the file has of a section.
+/// The content of the section that is loaded at `rva`, from there on; `None` if no section is.
+fn find<'a>(file: &'a [u8], sections: &[u8], rva: u32) -> Option<&'a [u8]> {
+    sections.chunks_exact(SECTION_SIZE).find_map(|section| {
+        content(file, section)?.get(rva.checked_sub(number(section, 12)?)? as usize..)
+    })
+}
+
+/// The bytes of a section in the file; `None` if the file ends before them.
 fn content<'a>(file: &'a [u8], section: &[u8]) -> Option<&'a [u8]> {
     let (size, begin) = (number(section, 16)? as usize, number(section, 20)? as usize);
     file.get(begin..begin.checked_add(size)?)
@@ -60,8 +63,9 @@ fn content<'a>(file: &'a [u8], section: &[u8]) -> Option<&'a [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// A library with one section at 0x1000, whose export directory names `export`.
     fn library(architecture: Architecture, export: &[u8]) -> Vec<u8> {

@@ -10,7 +10,7 @@ use crate::code::{CODE_SIZE, Stub};
 use crate::memory::{Memory, REACH};
 use crate::nt::{self, Status, Text};
 
-/// Where a hook's trampoline lies after its relay, and where the next hook begins.
+/// The offsets of a hook's trampoline and of the next hook, from the hook's relay.
 const TRAMPOLINE: usize = 16;
 const SLOT: usize = 48;
 
@@ -112,7 +112,7 @@ pub(crate) fn export(module: usize, name: &CStr) -> Option<usize> {
     // Wine reads the name up to its zero.
     let text = Text::of(name.to_bytes());
     let mut address = 0;
-    // SAFETY: `module` is a loaded library, and the pointers are those of local variables.
+    // SAFETY: `module` is a loaded library, and the pointers refer to local variables.
     let status =
         unsafe { nt::LdrGetProcedureAddress(module, &raw const text, 0, &raw mut address) };
     (status == nt::STATUS_SUCCESS && address != 0).then_some(address)

@@ -8,7 +8,7 @@ use crate::architecture::{Architecture, number, start};
 use crate::not_filtered::NotFiltered;
 use crate::payload::{self, Payload};
 
-/// How much of a program's start is read; its headers lie in it.
+/// The size of a program's start that is read. It contains the headers.
 pub const HEADERS_SIZE: usize = 2048;
 
 /// The most bytes of descriptors; programs have some hundred libraries at most.
@@ -28,7 +28,8 @@ const DESCRIPTOR_SIZE: usize = 20;
 /// Its fields: names, time, forwarder chain, library, addresses.
 const NAME: usize = 12;
 
-/// A list with ordinal 1, as in `IMAGE_THUNK_DATA64` and `IMAGE_THUNK_DATA32`.
+/// The size of a list that imports only ordinal 1, and its first entry (`IMAGE_THUNK_DATA64` or
+/// `IMAGE_THUNK_DATA32`).
 const THUNKS_SIZE: usize = 16;
 const ORDINAL_1: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0x80];
 const ORDINAL_1_32: [u8; 8] = [1, 0, 0, 0x80, 0, 0, 0, 0];
@@ -36,7 +37,7 @@ const ORDINAL_1_32: [u8; 8] = [1, 0, 0, 0x80, 0, 0, 0, 0];
 /// `IMAGE_DATA_DIRECTORY`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Directory {
-    /// Where it lies in the image.
+    /// Its offset in the image.
     pub rva: u32,
     /// Its size in bytes.
     pub size: u32,
@@ -45,13 +46,13 @@ pub struct Directory {
 /// The parts of a program's headers that matter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Image {
-    /// What it is made for.
+    /// The architecture of the program.
     pub architecture: Architecture,
     /// The size of the program in memory.
     pub size: u32,
     /// The import directory.
     pub imports: Directory,
-    /// Where the list of directories lies in the image.
+    /// The offset of the list of directories in the image.
     directories: u32,
     /// The list of import addresses.
     addresses: Directory,
@@ -62,62 +63,66 @@ impl Image {
     pub fn read(headers: &[u8]) -> Result<Image, NotFiltered> {
         let bad = NotFiltered::UnusualProgram;
         let start = start(headers).ok_or(bad)?;
-        let field = |at: usize| number(headers, start.checked_add(at)?);
         let architecture =
             Architecture::read(headers, start).ok_or(NotFiltered::OtherArchitecture)?;
-        let directories = architecture.directories();
-        if field(directories - 4).ok_or(bad)? as usize <= CLR {
+        let directories = start + architecture.directories();
+        if number(headers, directories - 4).ok_or(bad)? as usize <= CLR {
             return Err(bad);
         }
-        let directory = |index: usize| {
-            let at = directories + index * 8;
-            Some(Directory { rva: field(at)?, size: field(at + 4)? })
-        };
-        if directory(CLR).ok_or(bad)?.rva != 0 {
+        if directory(headers, directories, CLR).ok_or(bad)?.rva != 0 {
             return Err(NotFiltered::Managed);
         }
         Ok(Image {
             architecture,
-            size: field(SIZE_OF_IMAGE).ok_or(bad)?,
-            imports: directory(IMPORT).ok_or(bad)?,
-            directories: u32::try_from(start + directories).map_err(|_| bad)?,
-            addresses: directory(IMPORT_ADDRESSES).ok_or(bad)?,
+            size: number(headers, start + SIZE_OF_IMAGE).ok_or(bad)?,
+            imports: directory(headers, directories, IMPORT).ok_or(bad)?,
+            directories: u32::try_from(directories).map_err(|_| bad)?,
+            addresses: directory(headers, directories, IMPORT_ADDRESSES).ok_or(bad)?,
         })
     }
 
-    /// Where the block's directories are written in the image, and the bytes there: from
-    /// the import directory to that of the import addresses. `current` is what lies there.
+    /// Replaces the directories from the imports to the import addresses. `current` has the bytes
+    /// of these directories in the image.
     pub fn directories(&self, imports: Directory, current: &mut [u8]) -> Option<()> {
-        let mut put = |index: usize, directory: Directory| {
-            let at = (index - IMPORT) * 8;
-            current.get_mut(at..at + 4)?.copy_from_slice(&directory.rva.to_le_bytes());
-            current.get_mut(at + 4..at + 8)?.copy_from_slice(&directory.size.to_le_bytes());
-            Some(())
-        };
-        put(IMPORT, imports)?;
-        put(BOUND_IMPORT, Directory::default())?;
+        write_directory(current, IMPORT, imports)?;
+        write_directory(current, BOUND_IMPORT, Directory::default())?;
         if self.addresses.rva == 0 {
             // Windows makes this range writable while it fills in the addresses.
-            put(IMPORT_ADDRESSES, imports)?;
+            write_directory(current, IMPORT_ADDRESSES, imports)?;
         }
         Some(())
     }
 
-    /// Where [`Image::directories`] go in the image.
+    /// The offset of the bytes for [`Image::directories`] in the image.
     #[must_use]
     pub fn directories_rva(&self) -> u32 {
         self.directories + 8
     }
 
-    /// Their size.
+    /// The number of bytes for [`Image::directories`].
     pub const DIRECTORIES_SIZE: usize = (IMPORT_ADDRESSES - IMPORT + 1) * 8;
+}
+
+/// The directory with this index, in the list that begins at `list`.
+fn directory(headers: &[u8], list: usize, index: usize) -> Option<Directory> {
+    let at = list + index * 8;
+    Some(Directory { rva: number(headers, at)?, size: number(headers, at + 4)? })
+}
+
+/// Writes the directory with this index into a list that begins with the import directory.
+fn write_directory(list: &mut [u8], index: usize, directory: Directory) -> Option<()> {
+    let at = (index - IMPORT) * 8;
+    list.get_mut(at..at + 4)?.copy_from_slice(&directory.rva.to_le_bytes());
+    list.get_mut(at + 4..at + 8)?.copy_from_slice(&directory.size.to_le_bytes());
+    Some(())
 }
 
 /// The size of the descriptors at the start of `table`, without the empty one that ends
 /// them; `None` if none does.
 pub(crate) fn imports_length(table: &[u8]) -> Option<usize> {
-    let is_end = |descriptor: &[u8]| number(descriptor, NAME) == Some(0);
-    let count = table.chunks_exact(DESCRIPTOR_SIZE).position(is_end)?;
+    let count = table
+        .chunks_exact(DESCRIPTOR_SIZE)
+        .position(|descriptor| number(descriptor, NAME) == Some(0))?;
     Some(count * DESCRIPTOR_SIZE)
 }
 
@@ -130,13 +135,13 @@ pub(crate) fn block_size(imports: usize) -> usize {
 /// The part of a block before the program's own descriptors.
 pub(crate) const BEFORE_IMPORTS: usize = DESCRIPTOR + DESCRIPTOR_SIZE;
 
-/// Where the block has the payload and the filter's descriptor.
+/// The offsets of the payload and of the filter's descriptor in a block.
 pub(crate) const PAYLOAD: usize = 2 * THUNKS_SIZE;
 const DESCRIPTOR: usize = PAYLOAD + payload::SIZE;
 
 impl Image {
-    /// Writes the part of a block that lies before the program's own descriptors, for a
-    /// block at `rva` in the image. Returns the new directory.
+    /// Writes the part of a block before the program's own descriptors, for a block at `rva` in the
+    /// image. Returns the new directory.
     pub(crate) fn write_block(
         &self,
         bytes: &mut [u8; BEFORE_IMPORTS],
@@ -156,8 +161,8 @@ impl Image {
         let (place, rest) = rest.split_first_chunk_mut::<{ payload::SIZE }>()?;
         *place = payload.bytes();
         let descriptor = rest.first_chunk_mut::<DESCRIPTOR_SIZE>()?;
-        let library = PAYLOAD + Payload::path_offset(self.architecture);
-        let library = rva.checked_add(u32::try_from(library).ok()?)?;
+        let path = PAYLOAD + Payload::path_offset(self.architecture);
+        let library = rva.checked_add(u32::try_from(path).ok()?)?;
         let addresses = rva.checked_add(u32::try_from(THUNKS_SIZE).ok()?)?;
         for (at, value) in [(0, rva), (NAME, library), (NAME + 4, addresses)] {
             descriptor[at..at + 4].copy_from_slice(&value.to_le_bytes());
@@ -171,10 +176,11 @@ impl Image {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::AllowedLuids;
     use crate::architecture::{MACHINE, MAGIC};
-    use proptest::prelude::*;
 
     const START: usize = 0x80;
 

@@ -58,7 +58,7 @@ impl Memory {
     pub(crate) fn overwrite(self, address: usize, bytes: &[u8], access: u32) -> Result<(), Status> {
         let old = self.protect(address, bytes.len(), access)?;
         let written = self.write(address, bytes);
-        // Should this fail, the page stays writable, which harms nothing.
+        // If this fails, the page stays writable, which harms nothing.
         let _ = self.protect(address, bytes.len(), old);
         written
     }
@@ -67,7 +67,7 @@ impl Memory {
     /// earlier ones.
     pub(crate) fn protect(self, address: usize, size: usize, access: u32) -> Result<u32, Status> {
         let (mut base, mut size, mut old) = (address, size, 0);
-        // SAFETY: the pointers are those of local variables. The rights that callers ask for
+        // SAFETY: the pointers refer to local variables. The rights that callers ask for
         // include those that running code has needed so far.
         let status = unsafe {
             nt::NtProtectVirtualMemory(self.0, &raw mut base, &raw mut size, access, &raw mut old)
@@ -128,7 +128,7 @@ impl Memory {
     /// Lets the process run.
     #[cfg(not(feature = "dll"))]
     pub(crate) fn resume(self) -> Result<(), Status> {
-        // SAFETY: a handle that is not that of a process is an error.
+        // SAFETY: a handle that does not refer to a process is an error.
         let status = unsafe { nt::NtResumeProcess(self.0) };
         if status == nt::STATUS_SUCCESS { Ok(()) } else { Err(status) }
     }
@@ -137,7 +137,7 @@ impl Memory {
     pub(crate) fn allocate(self, address: usize, size: usize) -> Result<usize, Status> {
         let (mut base, mut size) = (address, size);
         let (kind, access) = (nt::MEM_COMMIT_RESERVE, nt::PAGE_READWRITE);
-        // SAFETY: the pointers are those of local variables; the kernel refuses an address
+        // SAFETY: the pointers refer to local variables; the kernel refuses an address
         // that is in use.
         let status = unsafe {
             nt::NtAllocateVirtualMemory(self.0, &raw mut base, 0, &raw mut size, kind, access)

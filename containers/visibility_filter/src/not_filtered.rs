@@ -3,14 +3,13 @@
 /// Why a process is not filtered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotFiltered {
-    /// Neither a program for x86-64 nor one for x86.
+    /// The program is neither for x86-64 nor for x86.
     OtherArchitecture,
-    /// A 32-bit program, for which there is no filter.
+    /// It is a 32-bit program, and the filter for 32-bit programs is missing.
     No32BitFilter,
-    /// A 64-bit program that a 32-bit one starts. The memory of the one is not accessible to
-    /// the other.
+    /// A 32-bit program starts a 64-bit one, whose memory it cannot access.
     StartedBy32Bit,
-    /// A program of .NET Framework.
+    /// It is a program of .NET Framework.
     Managed,
     /// The process accepts only libraries that Microsoft or its store signed.
     SignedOnly,
@@ -18,7 +17,7 @@ pub enum NotFiltered {
     StrictGuard,
     /// The process accepts only libraries with CET shadow stacks.
     StrictShadowStack,
-    /// The program is not as Windows makes it.
+    /// The headers or the import table of the program cannot be read.
     UnusualProgram,
     /// The process runs in an `AppContainer`, which the filter's file does not admit.
     AppContainer,

@@ -1,4 +1,4 @@
-//! The functions and structures of `ntdll` that the filter uses, for processes of its own
+//! The functions and structures of `ntdll` that the filter uses, for processes of the filter's
 //! architecture. Sources: winternl.h, phnt.
 
 use core::ffi::c_void;
@@ -209,8 +209,8 @@ pub(crate) struct Parameters {
     pub(crate) standard_error: Handle,
 }
 
-// What the compiler itself calls. Without these lines the linker takes them from the C
-// runtime, which would then be loaded into every process.
+// The compiler itself calls these functions. Without these lines, the linker takes them from the
+// C runtime, which would then be loaded into every process.
 #[cfg(feature = "dll")]
 #[expect(dead_code, reason = "only the compiler calls them")]
 #[cfg_attr(not(target_arch = "x86"), link(name = "ntdll", kind = "raw-dylib"))]

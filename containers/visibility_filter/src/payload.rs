@@ -37,7 +37,7 @@ type FilterPath = [u8; MAX_PATH_LENGTH + 1];
 pub(crate) const SIZE: usize = size_of::<Payload>();
 
 impl Payload {
-    /// A payload for a filter that lies at `path`, an absolute path. 32-bit programs are not
+    /// A payload for the filter at `path`, an absolute path. 32-bit programs are not
     /// filtered. An error says what is wrong with the path.
     pub fn new(allowed: AllowedLuids, path: &str) -> Result<Payload, &'static str> {
         let paths = [filter_path(path)?, [0; MAX_PATH_LENGTH + 1]];
@@ -72,7 +72,7 @@ impl Payload {
         &path[..end]
     }
 
-    /// Where [`Payload::path`] lies in a payload.
+    /// The offset of [`Payload::path`] in a payload.
     pub(crate) fn path_offset(architecture: Architecture) -> usize {
         let first = offset_of!(Payload, paths);
         match architecture {
@@ -81,7 +81,7 @@ impl Payload {
         }
     }
 
-    /// This payload, limited by that of an outer launcher.
+    /// This payload, limited by the payload of an outer launcher.
     pub(crate) fn within(mut self, outer: &Payload) -> Payload {
         self.allowed = self.allowed.and(&outer.allowed);
         self.flags = (self.flags | outer.flags) & !CHILD | self.flags & outer.flags;
@@ -117,8 +117,9 @@ fn filter_path(path: &str) -> Result<FilterPath, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]

@@ -17,10 +17,10 @@ const BASIC_INFORMATION: u32 = 0;
 const WOW64_INFORMATION: u32 = 26;
 const MITIGATION_POLICY: u32 = 52;
 
-/// Policies under which a process does not load the filter, and their flags (winnt.h): those of
-/// `ProcessSignaturePolicy` for libraries that Microsoft or its store signed, `StrictMode` of
-/// `ProcessControlFlowGuardPolicy`, and those of `ProcessUserShadowStackPolicy` that block libraries
-/// without CET.
+/// Policies under which a process does not load the filter, and their flags (winnt.h).
+/// `ProcessSignaturePolicy` admits only libraries that Microsoft or its store signed, `StrictMode` of
+/// `ProcessControlFlowGuardPolicy` only libraries with Control Flow Guard, and
+/// `ProcessUserShadowStackPolicy` only libraries with CET.
 const POLICIES: [(u32, u32, NotFiltered); 3] = [
     (8, 0b11, NotFiltered::SignedOnly),
     (7, 0b100, NotFiltered::StrictGuard),
@@ -41,7 +41,7 @@ const CHUNK: usize = 1000;
 /// Makes a process load the filter before its program starts. `process` is a handle of a
 /// process whose only thread is suspended and has never run. If this fails, the process is
 /// as it was before.
-// Inlined into its caller it is larger.
+// Inlining it into its caller makes the library larger.
 #[inline(never)]
 pub fn filter(process: *mut c_void, payload: &Payload) -> Result<(), NotFiltered> {
     let memory = Memory(process);
@@ -79,7 +79,7 @@ pub fn resume(process: *mut c_void) -> Result<(), i32> {
     Memory(process).resume()
 }
 
-/// The end of the addresses where the block of a program at `base` can lie.
+/// The end of the addresses that the block of a program at `base` can have.
 pub(crate) fn end_of_blocks(image: &Image, base: usize) -> usize {
     match image.architecture {
         Architecture::X64 => base + REACH,
@@ -117,8 +117,8 @@ fn imports_size(memory: Memory, base: usize, image: &Image) -> Result<usize, Not
     if image.imports.rva == 0 {
         return Ok(0);
     }
-    // The table of an outer launcher lies above the program and has a true size; that of a
-    // program may be near the end of its memory.
+    // The table of an outer launcher is above the program, and its stated size is correct. A
+    // program's own table may be near the end of the program's memory.
     let Directory { rva, size: stated } = image.imports;
     let limit = image.size.checked_sub(rva).unwrap_or(stated) as usize;
     let mut chunk = [0; CHUNK];
@@ -166,7 +166,7 @@ fn change_imports(
     Ok(memory.overwrite(at, &directories, nt::PAGE_READWRITE)?)
 }
 
-/// Asks about a process; `value` goes in and comes out.
+/// Asks about a process. The kernel reads `value` and replaces it with the answer.
 fn query<T: Copy, const N: usize>(
     process: Handle,
     class: u32,

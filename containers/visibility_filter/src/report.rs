@@ -1,4 +1,4 @@
-//! Lines on the process's standard error, for what is not filtered.
+//! Writes a line to the process's standard error about what is not filtered.
 
 use crate::nt::{self, Handle};
 
@@ -67,7 +67,7 @@ fn write(file: Handle, text: &[u8]) {
         )
     };
     if status == nt::STATUS_PENDING {
-        // SAFETY: the handle is that of the write.
+        // SAFETY: the write used this handle.
         let _ = unsafe { nt::NtWaitForSingleObject(file, 0, core::ptr::null()) };
     }
 }

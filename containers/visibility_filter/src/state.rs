@@ -1,4 +1,4 @@
-//! What the hooks need, set once before the first of them is installed.
+//! The data that the hooks need. It is set once, before the first hook is installed.
 
 use core::sync::atomic::{AtomicPtr, Ordering};
 

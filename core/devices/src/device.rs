@@ -35,6 +35,8 @@ pub enum UnhealthyReason {
     NoDriverFiles,
     /// Windows lists the adapter of the device, but it cannot be read.
     Unreadable,
+    /// Windows lists the adapter of the device, but it is skipped now.
+    Skipped,
     /// The host no longer reports the device.
     Removed,
 }
@@ -49,6 +51,9 @@ impl fmt::Display for UnhealthyReason {
             UnhealthyReason::Unreadable => {
                 f.write_str("the adapter cannot be read, as while its driver is being updated")
             }
+            UnhealthyReason::Skipped => f.write_str(
+                "the adapter is reported, but no longer advertised; doctor shows the reason",
+            ),
             UnhealthyReason::Removed => f.write_str("the host no longer reports the device"),
         }
     }

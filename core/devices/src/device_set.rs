@@ -4,16 +4,15 @@
 //! Each set is computed from the previous set, the newest offer, the time and, when a grace period
 //! expires, the devices that containers hold; nothing here reads a clock.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::case_folding::fold_case;
-use crate::selection::SkipReason::Unreadable;
 use crate::slot::split;
 use crate::{
     Device, Health, HeldDevices, HostFacts, Luid, ModelPolicy, Offer, PnpId, ResourceName,
-    ResourceOffer, ResourceRule, ResourceSpec, Skipped, SlotId, UnhealthyReason,
+    ResourceOffer, ResourceRule, ResourceSpec, SkipReason, Skipped, SlotId, UnhealthyReason,
 };
 
 /// When a removed device that a container holds is reviewed again. Until the container ends, the
@@ -54,7 +53,7 @@ pub struct ListedDevice {
     pub device: Arc<Device>,
     /// The policy that applies to it.
     pub policy: Arc<ModelPolicy>,
-    /// Health; [`UnhealthyReason::Removed`] if the newest offer does not contain the device.
+    /// Health. A device that the newest offer does not contain is unhealthy.
     pub health: Health,
     removal: Option<Removal>,
 }
@@ -117,15 +116,17 @@ impl DeviceSet {
             .flat_map(|r| &r.devices)
             .map(|(device, _)| fold_case(device.id.as_str()))
             .collect();
-        let unreadable: HashSet<Luid> = offer
+        let skipped: HashMap<Luid, UnhealthyReason> = offer
             .skipped
             .iter()
-            .filter(|skipped| matches!(skipped.reason, Unreadable(_)))
-            .map(|skipped| skipped.luid)
+            .map(|skipped| match skipped.reason {
+                SkipReason::Unreadable(_) => (skipped.luid, UnhealthyReason::Unreadable),
+                _ => (skipped.luid, UnhealthyReason::Skipped),
+            })
             .collect();
         DeviceSet::of(offer, |spec| {
             let before = previous.and_then(|set| set.resource(&spec.name));
-            before.map(|r| r.removed(&present, &unreadable, now)).unwrap_or_default()
+            before.map(|r| r.removed(&present, &skipped, now)).unwrap_or_default()
         })
     }
 
@@ -197,12 +198,11 @@ impl ResourceDevices {
         ResourceDevices { spec, entries, index_by_id }
     }
 
-    /// The devices of this set that are not `present`. Windows still lists the adapters in
-    /// `unreadable`.
+    /// The devices of this set that are not `present`. Windows still lists the adapters in `skipped`.
     fn removed(
         &self,
         present: &BTreeSet<String>,
-        unreadable: &HashSet<Luid>,
+        skipped: &HashMap<Luid, UnhealthyReason>,
         now: Moment,
     ) -> Vec<ListedDevice> {
         let mut removed = Vec::new();
@@ -210,14 +210,10 @@ impl ResourceDevices {
             if present.contains(&fold_case(entry.device.id.as_str())) {
                 continue;
             }
-            let reason = if unreadable.contains(&entry.device.luid) {
-                UnhealthyReason::Unreadable
-            } else {
-                UnhealthyReason::Removed
-            };
+            let reason = skipped.get(&entry.device.luid).copied();
             removed.push(ListedDevice {
                 removal: Some(entry.removal.unwrap_or(Removal { since: now, held_until: None })),
-                health: Health::Unhealthy(reason),
+                health: Health::Unhealthy(reason.unwrap_or(UnhealthyReason::Removed)),
                 ..entry.clone()
             });
         }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use http::header::{RETRY_AFTER, USER_AGENT};
 use http::{HeaderValue, Response};
+use http_body::Body;
+use http_body_util::BodyExt;
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -23,6 +25,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// A client for the object of one node.
+#[derive(Clone)]
 pub struct Client {
     pub(crate) kube: Kube,
     /// The URL of the API server.
@@ -43,6 +46,12 @@ impl Client {
         let kube =
             connect(&config).map_err(|error| AccessError::Unusable(path, error.to_string()))?;
         Ok(Client { kube, server, node, program })
+    }
+
+    /// The same client for the node called `node`.
+    #[must_use]
+    pub fn for_node(&self, node: &str) -> Client {
+        Client { node: node.to_owned(), ..self.clone() }
     }
 
     /// Waits for the answer to a request that is to do `what`.
@@ -83,14 +92,21 @@ fn connect(config: &Config) -> kube::Result<Kube> {
 }
 
 /// A server that is overloaded asks for a pause in a header, which `kube` does not read.
-pub(crate) async fn read_retry_after<B>(response: Response<B>) -> Result<Response<B>, BoxError> {
+pub(crate) async fn read_retry_after<B>(response: Response<B>) -> Result<Response<B>, BoxError>
+where
+    B: Body<Error: Into<BoxError>>,
+{
     let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
     match seconds.and_then(|text| text.parse::<u32>().ok()) {
         Some(seconds) if !response.status().is_success() => {
-            let status: Status = serde_json::from_value(json!({
-                "code": response.status().as_u16(), "message": "too many requests",
-                "details": {"retryAfterSeconds": seconds},
-            }))?;
+            let code = response.status().as_u16();
+            let body = response.into_body().collect().await.map_err(Into::into)?.to_bytes();
+            // Not every refusal is an object: that of an overloaded server is plain text.
+            let text = String::from_utf8_lossy(&body);
+            let mut status: Status =
+                serde_json::from_slice(&body).unwrap_or_else(|_| Status::failure(text.trim(), ""));
+            status.code = code;
+            status.details = serde_json::from_value(json!({"retryAfterSeconds": seconds}))?;
             Err(kube::Error::Api(status.boxed()).into())
         }
         _ => Ok(response),

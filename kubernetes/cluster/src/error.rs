@@ -35,7 +35,7 @@ impl ClusterError {
                 401 => {
                     "the token or certificate has expired or is unknown: check the service account, or the kubeconfig file"
                 }
-                403 | 422 => {
+                403 | 422 if status.code == 403 || status.message.contains("AdmissionPolicy") => {
                     "apply the roles, their bindings and the ValidatingAdmissionPolicy of deploy/feature-discovery.yml"
                 }
                 404 => "check the name of the node: `--node-name`, or the variable NODE_NAME",

@@ -18,10 +18,10 @@ pub use access::{Access, AccessError};
 pub use client::Client;
 pub use error::ClusterError;
 pub use event::Event;
-pub use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
+pub use k8s_openapi::api::core::v1::{Node, NodeCondition};
 pub use kube::ResourceExt;
 pub use kube::api::WatchEvent;
-pub use node::{condition, has_applied, is_older};
+pub use node::{applied_labels, condition, has_applied, has_taint, is_older};
 #[cfg(any(test, feature = "test_server"))]
 pub use test_server::TestServer;
 pub use watch::NodeWatch;

@@ -2,17 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
-use kube::api::{Api, Patch, PatchParams};
-use serde_json::json;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::core::Request as Requests;
+use kube::{Resource, ResourceExt};
+use serde_json::{Value, json};
 
-use crate::{Client, ClusterError, Node, NodeCondition, Taint};
+use crate::{Client, ClusterError, Node, NodeCondition};
 
-/// Whether `manager` has applied exactly `labels` to `node`, and nobody has changed them.
+/// How many nodes one answer contains at most.
+const PAGE: u32 = 500;
+
+/// The names of the labels that `manager` has applied to `node`.
 #[must_use]
-pub fn has_applied(node: &Node, manager: &str, labels: &BTreeMap<String, String>) -> bool {
+pub fn applied_labels<'a>(node: &'a Node, manager: &str) -> BTreeSet<&'a str> {
     let entries = node.managed_fields().iter().filter(|entry| {
         entry.manager.as_deref() == Some(manager)
             && entry.operation.as_deref() == Some("Apply")
@@ -20,9 +26,13 @@ pub fn has_applied(node: &Node, manager: &str, labels: &BTreeMap<String, String>
     });
     let fields = entries.filter_map(|entry| entry.fields_v1.as_ref());
     let names = fields.filter_map(|fields| fields.0["f:metadata"]["f:labels"].as_object());
-    let names = names.flat_map(serde_json::Map::keys).filter_map(|name| name.strip_prefix("f:"));
-    let applied: BTreeSet<&str> = names.collect();
-    applied.into_iter().eq(labels.keys())
+    names.flat_map(serde_json::Map::keys).filter_map(|name| name.strip_prefix("f:")).collect()
+}
+
+/// Whether `manager` has applied exactly `labels` to `node`, and nobody has changed them.
+#[must_use]
+pub fn has_applied(node: &Node, manager: &str, labels: &BTreeMap<String, String>) -> bool {
+    applied_labels(node, manager).into_iter().eq(labels.keys())
         && labels.iter().all(|(name, value)| node.labels().get(name) == Some(value))
 }
 
@@ -30,6 +40,18 @@ pub fn has_applied(node: &Node, manager: &str, labels: &BTreeMap<String, String>
 #[must_use]
 pub fn condition<'a>(node: &'a Node, kind: &str) -> Option<&'a NodeCondition> {
     node.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == kind)
+}
+
+/// The positions of the taints of `node` with this key, one for each effect.
+fn taints(node: &Node, key: &str) -> Vec<usize> {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).enumerate();
+    taints.filter(|(_, taint)| taint.key == key).map(|(position, _)| position).collect()
+}
+
+/// Whether `node` has a taint with this key.
+#[must_use]
+pub fn has_taint(node: &Node, key: &str) -> bool {
+    !taints(node, key).is_empty()
 }
 
 /// Whether `node` is an earlier state than `other`. A watch may lag behind the answers to the
@@ -41,6 +63,25 @@ pub fn is_older(node: &Node, other: &Node) -> bool {
 }
 
 impl Client {
+    /// The names of all nodes.
+    pub async fn node_names(&self) -> Result<Vec<String>, ClusterError> {
+        let (nodes, mut names) = (self.nodes(), Vec::new());
+        let mut params = ListParams::default().limit(PAGE);
+        loop {
+            let page = self.answer("list the nodes", nodes.list_metadata(&params)).await?;
+            names.extend(page.items.iter().map(ResourceExt::name_any));
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// The node as it is.
+    pub async fn node(&self) -> Result<Node, ClusterError> {
+        self.answer("read the node", self.nodes().get(&self.node)).await
+    }
+
     /// Makes `labels` the only labels of the node that this program has applied. Others stay.
     pub async fn apply_labels(
         &self,
@@ -51,6 +92,14 @@ impl Client {
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
         }));
         self.answer("set the labels of the node", self.nodes().patch(name, &params, &patch)).await
+    }
+
+    /// Removes the labels of the node that this program has applied. Others stay.
+    pub async fn remove_labels(&self) -> Result<Node, ClusterError> {
+        let (nodes, name, params) = (self.nodes(), &self.node, self.apply());
+        let metadata = json!({"name": name});
+        let patch = Patch::Apply(json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}));
+        self.answer("remove the labels of the node", nodes.patch(name, &params, &patch)).await
     }
 
     /// Sets a condition of the node, which was `node`. Others stay.
@@ -76,15 +125,37 @@ impl Client {
         self.answer("set the condition of the node", request).await
     }
 
-    /// Replaces the taints of the node, which was `node`. They are one value, so this is a conflict if
-    /// anything has changed since.
-    pub async fn set_taints(&self, node: &Node, taints: &[Taint]) -> Result<Node, ClusterError> {
-        let patch = Patch::Merge(json!({
-            "metadata": {"resourceVersion": node.resource_version()}, "spec": {"taints": taints},
-        }));
-        let (nodes, name) = (self.nodes(), &self.node);
+    /// Removes the condition with this type from the node.
+    pub async fn remove_condition(&self, kind: &str) -> Result<Node, ClusterError> {
+        let conditions = json!([{"type": kind, "$patch": "delete"}]);
+        let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
+        let (nodes, params) = (self.nodes(), PatchParams { force: false, ..self.apply() });
+        let request = nodes.patch_status(&self.node, &params, &patch);
+        self.answer("remove the condition of the node", request).await
+    }
+
+    /// Removes the taints with this key from the node, which was `node`. Taints are one value, so only
+    /// a JSON patch can leave the others alone; it is refused if they have moved since.
+    pub async fn remove_taint(&self, node: &Node, key: &str) -> Result<Node, ClusterError> {
+        let mut steps = Vec::new();
+        // The last one first, because the others keep their positions.
+        for position in taints(node, key).into_iter().rev() {
+            let path = format!("/spec/taints/{position}");
+            steps.push(json!({"op": "test", "path": format!("{path}/key"), "value": key}));
+            steps.push(json!({"op": "remove", "path": path}));
+        }
+        self.answer("remove the taint of the node", self.json_patch(&Value::from(steps))).await
+    }
+
+    /// `kube` has JSON patches only with one more dependency.
+    async fn json_patch(&self, steps: &Value) -> kube::Result<Node> {
         let params = PatchParams { force: false, ..self.apply() };
-        self.answer("set the taints of the node", nodes.patch(name, &params, &patch)).await
+        let nodes = Requests::new(Node::url_path(&(), None));
+        let request = nodes.patch(&self.node, &params, &Patch::Merge(steps));
+        let mut request: Request<Vec<u8>> = request.map_err(kube::Error::BuildRequest)?;
+        let kind = HeaderValue::from_static("application/json-patch+json");
+        request.headers_mut().insert(CONTENT_TYPE, kind);
+        self.kube.request(request).await
     }
 
     /// The parameters of server-side apply: what this program applies belongs to it.

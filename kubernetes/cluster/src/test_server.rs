@@ -1,10 +1,10 @@
-//! An API server with one node object, in the memory of a test: as much of it as a program needs
-//! that reports on its own node.
+//! An API server with node objects, in the memory of a test: as much of it as a program needs that
+//! reports on its own node, or cleans all nodes.
 //!
-//! A test changes the node or refuses requests, and reads which requests have arrived. Nothing uses
+//! A test changes a node or refuses requests, and reads which requests have arrived. Nothing uses
 //! the network, so a test may pause the clock.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::time::Duration;
 
@@ -29,8 +29,12 @@ type Answer = UnsyncBoxBody<Bytes, io::Error>;
 #[derive(Clone)]
 pub struct TestServer(watch::Sender<State>);
 
+/// The node of a server's client.
+const NODE: &str = "node-1";
+
 struct State {
-    node: Value,
+    /// By name.
+    nodes: BTreeMap<&'static str, Value>,
     version: u64,
     requests: Vec<TestRequest>,
     /// Status, reason, and what the method or path contains.
@@ -38,13 +42,14 @@ struct State {
     /// By name.
     events: HashMap<String, Value>,
     is_running: bool,
-    /// How long each answer takes.
-    answer_time: Duration,
+    /// How long each answer takes, if the method or path contains this.
+    answer_time: (Duration, &'static str),
     /// How many times the watches were ended.
     ended_watches: u32,
 }
 
 /// A request that has arrived.
+#[derive(Clone)]
 pub struct TestRequest {
     /// Method and path, such as `PATCH /api/v1/nodes/node-1`.
     pub name: String,
@@ -55,17 +60,17 @@ pub struct TestRequest {
 }
 
 impl TestServer {
-    /// A server that runs, with this node object.
+    /// A server that runs, with this object of `node-1`.
     #[must_use]
     pub fn new(node: Value) -> TestServer {
         let state = State {
-            node,
+            nodes: BTreeMap::from([(NODE, node)]),
             version: 0,
             requests: Vec::new(),
             refusal: None,
             events: HashMap::new(),
             is_running: true,
-            answer_time: Duration::ZERO,
+            answer_time: (Duration::ZERO, ""),
             ended_watches: 0,
         };
         let server = TestServer(watch::Sender::new(state));
@@ -79,19 +84,27 @@ impl TestServer {
         let server = self.clone();
         let service = service_fn(move |request| server.clone().answer(request));
         let kube = kube::Client::new(service.and_then(read_retry_after), "default");
-        let (server, node) = ("https://127.0.0.1:1/".to_owned(), "node-1".to_owned());
+        let (server, node) = ("https://127.0.0.1:1/".to_owned(), NODE.to_owned());
         Client { kube, server, node, program: "directx-feature-discovery" }
     }
 
-    /// Changes the node object, as another client does.
+    /// Changes the object of `node-1`, as another client does.
     pub fn change(&self, change: impl FnOnce(&mut Value)) {
-        self.0.send_modify(|state| state.change(change));
+        self.0.send_modify(|state| state.change(NODE, change));
     }
 
-    /// The node object.
+    /// Adds a node with this object.
+    pub fn add(&self, name: &'static str, node: Value) {
+        self.0.send_modify(|state| {
+            state.nodes.insert(name, node);
+            state.change(name, |_| {});
+        });
+    }
+
+    /// The object of `node-1`.
     #[must_use]
     pub fn node(&self) -> Value {
-        self.0.borrow().node.clone()
+        self.0.borrow().nodes[NODE].clone()
     }
 
     /// Refuses requests whose method or path contains `part` with this status and reason.
@@ -104,9 +117,9 @@ impl TestServer {
         self.0.send_modify(|state| state.refusal = None);
     }
 
-    /// Answers each request after this time.
-    pub fn answer_after(&self, time: Duration) {
-        self.0.send_modify(|state| state.answer_time = time);
+    /// Answers requests whose method or path contains `part` after this time.
+    pub fn answer_after(&self, time: Duration, part: &'static str) {
+        self.0.send_modify(|state| state.answer_time = (time, part));
     }
 
     /// Ends all watches, as a server does that shuts down after its grace period.
@@ -147,8 +160,10 @@ impl TestServer {
             body,
         };
         let is_watch = request.query.contains("watch=true");
-        let answer_time = self.0.borrow().answer_time;
-        tokio::time::sleep(answer_time).await;
+        let (answer_time, part) = self.0.borrow().answer_time;
+        if request.name.contains(part) {
+            tokio::time::sleep(answer_time).await;
+        }
         let mut answer = (500, Value::Null);
         self.0.send_modify(|state| answer = state.answer(request));
         let body = match answer.0 {
@@ -156,7 +171,11 @@ impl TestServer {
             _ => Full::from(answer.1.to_string()).map_err(|never| match never {}).boxed_unsync(),
         };
         let response = Response::builder().status(answer.0);
-        let response = if answer.0 == 429 { response.header(RETRY_AFTER, "7") } else { response };
+        let response = if [429, 503].contains(&answer.0) {
+            response.header(RETRY_AFTER, "7")
+        } else {
+            response
+        };
         Ok(response.body(body)?)
     }
 
@@ -173,7 +192,7 @@ impl TestServer {
                 return None;
             }
             let kind = if sent == 0 { "ADDED" } else { "MODIFIED" };
-            let line = format!("{}\n", json!({"type": kind, "object": now.node}));
+            let line = format!("{}\n", json!({"type": kind, "object": now.nodes[NODE]}));
             let (is_running, version) = (now.is_running, now.version);
             drop(now);
             let broken = || io::Error::from(io::ErrorKind::ConnectionReset);
@@ -185,32 +204,61 @@ impl TestServer {
 }
 
 impl State {
-    fn change(&mut self, change: impl FnOnce(&mut Value)) {
-        change(&mut self.node);
+    fn change(&mut self, name: &'static str, change: impl FnOnce(&mut Value)) {
+        let node = self.nodes.get_mut(name).expect("the test has added it");
+        change(node);
         self.version += 1;
-        self.node["metadata"]["name"] = "node-1".into();
-        self.node["metadata"]["resourceVersion"] = Value::from(self.version.to_string());
+        node["metadata"]["name"] = name.into();
+        node["metadata"]["resourceVersion"] = Value::from(self.version.to_string());
     }
 
     fn answer(&mut self, request: TestRequest) -> (u16, Value) {
-        let (name, body) = (request.name.clone(), request.body.clone());
+        let TestRequest { name, body, query } = request.clone();
         self.requests.push(request);
         if let Some((code, reason, _)) = self.refusal.filter(|(.., part)| name.contains(part)) {
             return status(code, reason);
         }
-        let version = &body["metadata"]["resourceVersion"];
-        if version.is_string() && *version != self.node["metadata"]["resourceVersion"] {
-            return status(409, "the object has been modified");
-        }
         let (method, path) = name.split_once(' ').unwrap_or_default();
-        if method == "PATCH" && path.starts_with("/api/v1/nodes/") {
-            self.change(|node| patch(node, body));
-            return (200, self.node.clone());
+        if let Some(nodes) = path.strip_prefix("/api/v1/nodes") {
+            let name = nodes.trim_start_matches('/').trim_end_matches("/status");
+            return self.answer_about_nodes(method, name, &query, &body);
         }
         match path.rsplit_once("/events") {
             Some((_, object)) => self.answer_about_event(method, object.trim_matches('/'), body),
             None => (200, json!({"apiVersion": "v1", "kind": "Other", "metadata": {}})),
         }
+    }
+
+    fn answer_about_nodes(
+        &mut self,
+        method: &str,
+        name: &str,
+        query: &str,
+        body: &Value,
+    ) -> (u16, Value) {
+        if name.is_empty() {
+            return self.list(query);
+        }
+        let Some((&name, node)) = self.nodes.get_key_value(name) else {
+            return status(404, "no such node");
+        };
+        if method == "PATCH" {
+            let mut changed = node.clone();
+            if !patch(&mut changed, body, query.contains("force=true")) {
+                return status(422, "the server rejected our request");
+            }
+            self.change(name, |node| *node = changed);
+        }
+        (200, self.nodes[name].clone())
+    }
+
+    /// One node a page, after the one that the query names.
+    fn list(&self, query: &str) -> (u16, Value) {
+        let after = query.split_once("&continue=").map_or("", |(_, token)| token);
+        let names: Vec<&str> = self.nodes.keys().copied().filter(|name| *name > after).collect();
+        let next = names.first().filter(|_| names.len() > 1);
+        let items: Value = names.iter().take(1).map(|name| self.nodes[name].clone()).collect();
+        (200, json!({"metadata": {"continue": next}, "items": items}))
     }
 
     fn answer_about_event(&mut self, method: &str, name: &str, mut body: Value) -> (u16, Value) {
@@ -236,17 +284,50 @@ fn status(code: u16, message: &str) -> (u16, Value) {
     (code, json!({"kind": "Status", "status": "Failure", "message": message, "code": code}))
 }
 
-/// The parts of an object that programs apply replace those of the node.
-fn patch(node: &mut Value, mut body: Value) {
-    for (part, key) in [("status", "conditions"), ("spec", "taints"), ("metadata", "labels")] {
-        if !body[part][key].is_null() {
-            node[part][key] = body[part][key].take();
-        }
+/// Makes a change of a node: a JSON patch of taints, or what a program applies of labels and
+/// conditions. Whether it is possible.
+fn patch(node: &mut Value, body: &Value, is_applied: bool) -> bool {
+    if let Some(steps) = body.as_array() {
+        return steps.iter().all(|step| json_patch_step(node, step));
     }
-    let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
-    let fields: Value = labels.map(|(name, _)| (format!("f:{name}"), json!({}))).collect();
-    node["metadata"]["managedFields"] = json!([{
+    if let Some(changed) = body["status"]["conditions"].as_array() {
+        let mut conditions = node["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        for condition in changed {
+            conditions.retain(|other| other["type"] != condition["type"]);
+            conditions.extend(Some(condition.clone()).filter(|c| c["$patch"].is_null()));
+        }
+        node["status"]["conditions"] = conditions.into();
+    } else if is_applied {
+        apply_labels(&mut node["metadata"], &body["metadata"]["labels"]);
+    }
+    true
+}
+
+/// Replaces the labels that were applied before.
+fn apply_labels(metadata: &mut Value, applied: &Value) {
+    let before = metadata.pointer("/managedFields/0/fieldsV1/f:metadata/f:labels");
+    let before = before.cloned().unwrap_or_default();
+    let mut labels = metadata["labels"].as_object().cloned().unwrap_or_default();
+    labels.retain(|name, _| before.get(format!("f:{name}")).is_none());
+    let applied = applied.as_object().cloned().unwrap_or_default();
+    let fields: Value = applied.keys().map(|name| (format!("f:{name}"), json!({}))).collect();
+    labels.extend(applied);
+    metadata["labels"] = labels.into();
+    metadata["managedFields"] = json!([{
         "manager": "directx-feature-discovery", "operation": "Apply",
         "fieldsV1": {"f:metadata": {"f:labels": fields}},
     }]);
+}
+
+/// A test of a value, or the removal of an element.
+fn json_patch_step(node: &mut Value, step: &Value) -> bool {
+    let path = step["path"].as_str().unwrap_or_default();
+    let (list, position) = path.rsplit_once('/').unwrap_or_default();
+    match node.pointer_mut(list).and_then(Value::as_array_mut).zip(position.parse().ok()) {
+        Some((list, position)) if step["op"] == "remove" && list.len() > position => {
+            list.remove(position);
+            true
+        }
+        _ => step["op"] == "test" && node.pointer(path) == Some(&step["value"]),
+    }
 }

@@ -6,7 +6,12 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::client::read_retry_after;
 use crate::{Access, AccessError, Client, Event, Node, NodeWatch, TestServer, WatchEvent};
+use bytes::Bytes;
+use http::Response;
+use http::header::RETRY_AFTER;
+use http_body_util::Full;
 use serde_json::json;
 
 fn labels() -> BTreeMap<String, String> {
@@ -42,11 +47,54 @@ async fn a_refusal_has_the_servers_reason_and_a_hint() {
         assert!(error.hint().is_some_and(|text| text.contains(hint)), "{error:?}");
         assert_eq!(error.retry_after(), None);
     }
+    for (code, reason) in [(429, "slow down"), (503, "shutting down")] {
+        let server = TestServer::new(json!({}));
+        server.refuse(code, reason, "");
+        let error = server.client().apply_labels(&labels()).await.unwrap_err();
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+        assert!(error.to_string().ends_with(&format!("{code}: {reason}")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_overloaded_server_may_answer_with_plain_text() {
+    let text = Full::<Bytes>::from("Too many requests, please try again later.\n");
+    let response = Response::builder().status(429).header(RETRY_AFTER, "1").body(text).unwrap();
+    let error = read_retry_after(response).await.unwrap_err();
+    let Some(kube::Error::Api(status)) = error.downcast_ref() else { panic!("{error}") };
+    assert_eq!(
+        (status.code, &*status.message),
+        (429, "Too many requests, please try again later.")
+    );
+    assert_eq!(status.details.as_ref().unwrap().retry_after_seconds, 1);
+}
+
+#[tokio::test]
+async fn only_the_taint_with_the_key_is_removed_unless_it_has_moved() {
+    let taint = |key: &str, effect: &str| json!({"key": key, "effect": effect});
+    let (own, more) = (taint("own", "NoSchedule"), taint("own", "NoExecute"));
+    let other = taint("other", "NoSchedule");
+    let server = TestServer::new(json!({"spec": {"taints": [own, other, more]}}));
+    let client = server.client();
+    let node = client.node().await.unwrap();
+    // Another client changes a label, which is no conflict.
+    server.change(|node| node["metadata"]["labels"]["a/b"] = "1".into());
+    client.remove_taint(&node, "own").await.unwrap();
+    assert_eq!(server.node()["spec"]["taints"], json!([other]));
+    let error = client.remove_taint(&node, "own").await.unwrap_err();
+    assert!(error.to_string().contains("with 422"), "{error}");
+    assert_eq!(error.hint(), None);
+    assert_eq!(server.node()["spec"]["taints"], json!([other]));
+}
+
+#[tokio::test]
+async fn the_names_of_all_nodes_are_listed_page_by_page() {
     let server = TestServer::new(json!({}));
-    server.refuse(429, "slow down", "");
-    let error = server.client().apply_labels(&labels()).await.unwrap_err();
-    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
-    assert!(error.to_string().ends_with("429: too many requests"), "{error}");
+    for name in ["node-2", "node-3"] {
+        server.add(name, json!({}));
+    }
+    assert_eq!(server.client().node_names().await.unwrap(), ["node-1", "node-2", "node-3"]);
+    assert_eq!(server.requests().len(), 3);
 }
 
 fn event(note: &str, count: i32) -> Event {
@@ -95,7 +143,7 @@ async fn an_event_that_repeats_is_one_object_with_a_count_also_after_a_restart()
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_is_an_error_after_a_limit() {
     let server = TestServer::new(json!({}));
-    server.answer_after(Duration::from_hours(1));
+    server.answer_after(Duration::from_hours(1), "");
     let error = server.client().apply_labels(&labels()).await.unwrap_err();
     assert!(error.to_string().contains("within 30 s"), "{error}");
     assert!(error.hint().is_some());

@@ -57,7 +57,7 @@ const DISCONNECT_DELAY: Duration = Duration::from_millis(50);
 /// How long a stream must have lived for its end to count as a new event and not as one more
 /// failure. A kubelet ends the stream of a plugin when another plugin registers the same resource,
 /// which that one may do as often as this one does.
-const STABLE_AFTER: Duration = Duration::from_secs(60);
+const STABLE_AFTER: Duration = Duration::from_mins(1);
 
 /// After so many short streams in a row, another plugin is to be suspected.
 const SUSPICIOUS_ENDS: u32 = 5;

@@ -16,7 +16,7 @@ pub(crate) const UNREACHABLE_DELAY: Duration = Duration::from_millis(500);
 pub(crate) const REFUSED_DELAY: Duration = Duration::from_secs(30);
 
 /// The interval after which the same failure is logged again.
-const LOG_INTERVAL: Duration = Duration::from_secs(600);
+const LOG_INTERVAL: Duration = Duration::from_mins(10);
 
 /// Counts failures and computes the delay before the next attempt.
 #[derive(Clone, Debug, Default)]

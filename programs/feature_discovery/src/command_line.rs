@@ -3,22 +3,29 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Command, CommandFactory, Parser};
+use clap::{CommandFactory, Parser, Subcommand};
 use node::cli::OutputFormat;
 use node::daemon::arguments::{DriverModels, Input};
 use node::daemon::logging::LogArguments;
+
+use crate::cleanup::CleanupArguments;
 
 const EXAMPLES: &str = "\
 Examples:
   Keep labels, condition and Events of a node up to date, in a pod:
     directx-feature-discovery --node-name node-1
   See which labels a recorded host would get, on any machine:
-    directx-feature-discovery --print --inventory host.yaml";
+    directx-feature-discovery --print --inventory host.yaml
+  Remove labels, condition and startup taint from every node:
+    directx-feature-discovery cleanup";
 
 /// Labels a Kubernetes node with the properties of its DirectX devices
 #[derive(Parser, Debug)]
 #[command(name = "directx-feature-discovery", version, after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) models: DriverModels,
     #[command(flatten)]
@@ -53,8 +60,14 @@ pub(crate) struct CommandLine {
     pub(crate) logs: LogArguments,
 }
 
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Remove the labels, the condition and the startup taint from the nodes, and exit
+    Cleanup(CleanupArguments),
+}
+
 /// The definition that parses the arguments, also for the reference page.
 #[must_use]
-pub fn command() -> Command {
+pub fn command() -> clap::Command {
     node::cli::with_completions(CommandLine::command())
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// How many Events a node may report in a minute.
 const LIMIT: u32 = 10;
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 /// How many different Events wait at most; a node with more devices reports the newest.
 const MAX_WAITING: usize = 64;
 
@@ -57,34 +57,51 @@ impl EventQueue {
     }
 
     fn push(&mut self, reason: &'static str, action: &'static str, is_warning: bool, note: String) {
-        let same = |other: &&mut Event| (other.reason, &other.note) == (reason, &note);
-        if let Some(waiting) = self.waiting.iter_mut().find(same) {
-            waiting.count = waiting.count.saturating_add(1);
+        let event = Event { reason, action, is_warning, note, count: 1 };
+        if self.merge(&event) {
             return;
         }
         if self.waiting.len() == MAX_WAITING {
             self.waiting.pop_front();
         }
-        self.waiting.push_back(Event { reason, action, is_warning, note, count: 1 });
+        self.waiting.push_back(event);
     }
 
-    /// The next Event to report.
-    pub(crate) fn first(&self) -> Option<&Event> {
-        self.waiting.front()
+    /// Counts the Event with one that waits and has the same text, if there is one.
+    fn merge(&mut self, event: &Event) -> bool {
+        let mut waiting = self.waiting.iter_mut();
+        let same = waiting.find(|other| (other.reason, &other.note) == (event.reason, &event.note));
+        if let Some(same) = same {
+            same.count = same.count.saturating_add(event.count);
+            return true;
+        }
+        false
     }
 
     /// When the next Event may be reported, if there is one.
-    pub(crate) fn due(&mut self, now: Instant) -> Option<Instant> {
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         self.waiting.front()?;
+        let end = self.since + MINUTE;
+        Some(if self.reported < LIMIT { now } else { end.max(now) })
+    }
+
+    /// Takes the next Event to report.
+    pub(crate) fn take(&mut self) -> Option<Event> {
+        self.waiting.pop_front()
+    }
+
+    /// Returns an Event that could not be reported.
+    pub(crate) fn put_back(&mut self, event: Event) {
+        if !self.merge(&event) && self.waiting.len() < MAX_WAITING {
+            self.waiting.push_front(event);
+        }
+    }
+
+    /// An Event was reported.
+    pub(crate) fn reported(&mut self, now: Instant) {
         if now - self.since >= MINUTE {
             (self.reported, self.since) = (0, now);
         }
-        Some(if self.reported < LIMIT { now } else { self.since + MINUTE })
-    }
-
-    /// The first Event was reported.
-    pub(crate) fn reported(&mut self) {
-        self.waiting.pop_front();
         self.reported += 1;
     }
 }

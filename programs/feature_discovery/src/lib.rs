@@ -1,5 +1,6 @@
 //! `directx-feature-discovery`: labels a node with the properties of its DirectX devices.
 
+mod cleanup;
 mod command_line;
 mod event_queue;
 mod monitoring;
@@ -7,6 +8,7 @@ mod node_state;
 mod plugin_status;
 mod reporter;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ use node::daemon::{config_source, event_loop, signals};
 use plugin::NodeDevices;
 use tokio::sync::watch;
 
-use crate::command_line::CommandLine;
+use crate::command_line::{Command, CommandLine};
 use crate::plugin_status::PluginStatus;
 use crate::reporter::Reporter;
 
@@ -36,6 +38,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run(line: &CommandLine) -> Result<(), Failure> {
+    if let Some(Command::Cleanup(arguments)) = &line.command {
+        logging::start(&line.logs, &LogDestination::Stderr)?;
+        return cleanup::run(arguments);
+    }
     if line.print {
         logging::start(&line.logs, &LogDestination::Stderr)?;
         return print(line);
@@ -51,8 +57,8 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     let shutdown = signals::shutdown_signal(true)?;
     let directory = config.device_plugin_dir.clone().unwrap_or_else(default_device_plugin_dir);
     let plugin = Some(PluginStatus::new(directory));
-    let reporter =
-        Reporter::new(client(line)?, line.gfd_labels, line.startup_taint.clone(), plugin);
+    let client = client(line.kubeconfig.as_deref(), &node_name(line)?)?;
+    let reporter = Reporter::new(client, line.gfd_labels, line.startup_taint.clone(), plugin);
     config_source::log(&config);
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "starting");
     if let Some(address) = line.listen {
@@ -77,18 +83,22 @@ fn run(line: &CommandLine) -> Result<(), Failure> {
     })
 }
 
-/// A client for the cluster and the node that the options and the environment describe.
-fn client(line: &CommandLine) -> Result<Client, Failure> {
+/// The name of the node that the options or the environment name.
+fn node_name(line: &CommandLine) -> Result<String, Failure> {
     let node = line.node_name.clone().or_else(|| std::env::var("NODE_NAME").ok());
-    let node = node.filter(|name| !name.is_empty()).ok_or_else(|| {
+    node.filter(|name| !name.is_empty()).ok_or_else(|| {
         Failure::usage(anyhow::anyhow!("the name of the node is unknown"))
             .hint("use `--node-name NAME` or the variable NODE_NAME; `--print` needs no cluster")
-    })?;
-    let access = match &line.kubeconfig {
+    })
+}
+
+/// A client for this node of the cluster that the kubeconfig file or the environment describes.
+fn client(kubeconfig: Option<&Path>, node: &str) -> Result<Client, Failure> {
+    let access = match kubeconfig {
         Some(file) => Access::of_kubeconfig(file),
         None => Access::of_pod(|name| std::env::var(name).ok()),
     };
-    access.and_then(|access| Client::new(access, FIELD_MANAGER, &node)).map_err(|error| {
+    access.and_then(|access| Client::new(access, FIELD_MANAGER, node)).map_err(|error| {
         let hint = error.hint();
         Failure::usage(error).hint(hint)
     })

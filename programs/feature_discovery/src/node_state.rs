@@ -1,6 +1,6 @@
 //! What a node object is to say, and what is missing for that. Pure.
 
-use cluster::{Node, NodeCondition, Taint, has_applied};
+use cluster::{Node, NodeCondition, has_applied, has_taint};
 use devices::DeviceSet;
 use devices::node_report::{CONDITION, Labels};
 
@@ -56,8 +56,8 @@ pub(crate) enum Change {
     Labels(Labels),
     /// Set the condition.
     Condition(NodeCondition),
-    /// Replace the taints.
-    Taints(Vec<Taint>),
+    /// Remove the taint with this key.
+    RemoveTaint(String),
 }
 
 impl Desired {
@@ -77,10 +77,8 @@ impl Desired {
                 Some(Change::Condition(self.condition.clone()))
             }
             Purpose::Taints if advertises(node, &self.resources) => {
-                let before = node.spec.as_ref()?.taints.as_ref()?;
-                let after = before.iter().filter(|taint| Some(&*taint.key) != startup_taint);
-                let after: Vec<Taint> = after.cloned().collect();
-                (after.len() < before.len()).then_some(Change::Taints(after))
+                let key = startup_taint.filter(|key| has_taint(node, key))?;
+                Some(Change::RemoveTaint(key.to_owned()))
             }
             _ => None,
         }
@@ -91,9 +89,17 @@ impl Desired {
 /// being installed there may be none.
 fn advertises(node: &Node, resources: &[String]) -> bool {
     let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
-    let count = |resource: &String| allocatable?.get(resource)?.0.parse::<u64>().ok();
-    !resources.is_empty()
-        && resources.iter().all(|resource| count(resource).is_some_and(|count| count > 0))
+    let has = |resource: &String| {
+        allocatable
+            .and_then(|counts| counts.get(resource))
+            .is_some_and(|count| is_positive(&count.0))
+    };
+    !resources.is_empty() && resources.iter().all(has)
+}
+
+/// Whether a quantity of Kubernetes, such as `2`, `1k` or `0`, is more than zero.
+fn is_positive(quantity: &str) -> bool {
+    quantity.trim_start_matches(['+', '0', '.']).starts_with(|first: char| first.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -164,11 +170,24 @@ mod tests {
     }
 
     #[test]
+    fn a_quantity_is_positive_if_its_number_is() {
+        for quantity in ["1", "1k", "20Ki", "0.5", "+3", "1e3", "100m"] {
+            assert!(is_positive(quantity), "{quantity}");
+        }
+        for quantity in ["0", "-1", "0k", "0.00", "0e3", "", "k"] {
+            assert!(!is_positive(quantity), "{quantity}");
+        }
+    }
+
+    #[test]
     fn only_the_startup_taint_is_removed_and_only_once_pods_can_use_the_devices() {
-        let [Change::Taints(rest)] = &changes(complete(), Some(TAINT))[..] else {
-            panic!("the taint stays")
-        };
-        assert_eq!(rest.iter().map(|taint| &*taint.key).collect::<Vec<_>>(), ["other"]);
+        let removed = || Change::RemoveTaint(TAINT.to_owned());
+        // The kubelet reports 1000 devices as 1k.
+        for count in ["1", "1k", "10", "1500"] {
+            let mut node = complete();
+            node["status"]["allocatable"] = json!({"x/display": count});
+            assert_eq!(changes(node, Some(TAINT)), [removed()], "{count}");
+        }
         for allocatable in [json!({}), json!({"x/display": "0"}), json!({"x/compute": "1"})] {
             let mut node = complete();
             node["status"]["allocatable"] = allocatable;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use devices::DriverModel;
 use kubelet::status::{StatusError, StatusReport, find_sockets, query_all};
 use kubelet::{OutdatedContainer, UnixSockets};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 
 /// How often to ask. A driver may change without a change that this program sees.
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -19,34 +19,45 @@ type Outdated = Result<BTreeSet<OutdatedContainer>, String>;
 pub(crate) struct PluginStatus {
     directory: PathBuf,
     is_failing: bool,
-    due: Instant,
+    /// What it reported the last time.
+    outdated: BTreeSet<OutdatedContainer>,
 }
 
 impl PluginStatus {
     /// The plugin with its sockets in `directory`.
     pub(crate) fn new(directory: PathBuf) -> PluginStatus {
-        PluginStatus { directory, is_failing: false, due: Instant::now() + INTERVAL }
+        PluginStatus { directory, is_failing: false, outdated: BTreeSet::new() }
     }
 
-    /// The containers, when the plugin was asked the next time. Nothing is lost if this is dropped
-    /// before it completes.
-    pub(crate) async fn next(&mut self) -> BTreeSet<OutdatedContainer> {
+    /// The next containers that the plugin did not report before.
+    pub(crate) async fn next(&mut self) -> Vec<OutdatedContainer> {
         loop {
-            sleep_until(self.due).await;
+            sleep(INTERVAL).await;
             let answer = self.ask().await;
-            self.due = Instant::now() + INTERVAL;
-            let was_failing = std::mem::replace(&mut self.is_failing, answer.is_err());
-            match answer {
-                Ok(containers) => return containers,
-                Err(error) if !was_failing => tracing::info!(
-                    directory = %self.directory.display(),
-                    error,
-                    hint = "if the plugin runs with --device-plugin-dir, this program needs the same option",
-                    "the device plugin does not report which pods use a driver that was replaced"
-                ),
-                Err(_) => {}
+            let new = self.new_containers(answer);
+            if !new.is_empty() {
+                return new;
             }
         }
+    }
+
+    /// The containers that are not in the answer before.
+    fn new_containers(&mut self, answer: Outdated) -> Vec<OutdatedContainer> {
+        let was_failing = std::mem::replace(&mut self.is_failing, answer.is_err());
+        match answer {
+            Ok(containers) => {
+                let before = std::mem::replace(&mut self.outdated, containers);
+                return self.outdated.difference(&before).cloned().collect();
+            }
+            Err(error) if !was_failing => tracing::info!(
+                directory = %self.directory.display(),
+                error,
+                hint = "if the plugin runs with --device-plugin-dir, this program needs the same option",
+                "the device plugin does not report which pods use a driver that was replaced"
+            ),
+            Err(_) => {}
+        }
+        Vec::new()
     }
 
     /// Takes less than two seconds.
@@ -113,6 +124,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_container_is_reported_once_while_it_runs() {
+        let mut plugin = PluginStatus::new(PathBuf::new());
+        let [a, b] = ["a", "b"].map(|pod| container(pod, "main"));
+        for (now, new) in [
+            (vec![&a], vec![&a]),
+            (vec![&a], vec![]),
+            (vec![&a, &b], vec![&b]),
+            (vec![&b], vec![]),
+            (vec![&a, &b], vec![&a]),
+        ] {
+            let containers = now.into_iter().cloned().collect();
+            assert_eq!(plugin.new_containers(Ok(containers)).iter().collect::<Vec<_>>(), new);
+        }
+        assert_eq!(plugin.new_containers(Err("no plugin runs".to_owned())), []);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_plugin_that_does_not_run_is_reported_once_and_asked_again() {
         let log = Log::start();
@@ -120,7 +148,6 @@ mod tests {
         let mut plugin = PluginStatus::new(folder.path().join("plugins"));
         let hour = Duration::from_hours(1);
         assert!(tokio::time::timeout(hour, plugin.next()).await.is_err(), "it does not run");
-        assert!(plugin.due <= Instant::now() + INTERVAL);
         let text = log.text();
         assert_eq!(text.matches("the device plugin does not report").count(), 1, "{text}");
     }

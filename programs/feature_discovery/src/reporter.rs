@@ -4,7 +4,6 @@
 //! is retried after growing, random delays without limit: failures of the API server never end this
 //! program.
 
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +12,15 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use cluster::{Client, ClusterError, Node, NodeWatch, WatchEvent, is_older};
 use devices::DeviceSet;
 use devices::node_report::{DeviceEvent, device_events};
-use kubelet::OutdatedContainer;
 use node::daemon::change_log::RepeatedText;
 use node::daemon::config_reload::ReloadStatus;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::event_queue::EventQueue;
 use crate::monitoring::{Purpose, Requests};
 use crate::node_state::{Change, Desired};
 use crate::plugin_status::PluginStatus;
-
-/// When the next heartbeat is due: at a random time, so that the nodes of a cluster do not write at
-/// the same time.
-fn next_heartbeat() -> Instant {
-    Instant::now() + HEARTBEAT.mul_f32(0.8 + 0.2 * fastrand::f32())
-}
 
 #[cfg(test)]
 mod tests;
@@ -39,16 +31,16 @@ const REPEAT: Duration = Duration::from_secs(30);
 const SETTLED: Duration = Duration::from_secs(10);
 /// How often at least the condition is written although nothing changes, so that one of a program that no
 /// longer runs can be recognized by its age.
-const HEARTBEAT: Duration = Duration::from_secs(300);
+const HEARTBEAT: Duration = Duration::from_mins(5);
 /// The longest delay. A node must not be wrong for long after the API server has returned.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_mins(1);
 /// The shortest delay after a failed attempt.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// The shortest pause before a watch begins again; it doubles with each watch that fails or ends
 /// early. A server that ends also ends the watches of all nodes.
 const PAUSE: Duration = Duration::from_secs(2);
 /// A watch that ends after less than this ends early.
-const EARLY: Duration = Duration::from_secs(60);
+const EARLY: Duration = Duration::from_mins(1);
 
 /// Keeps one node object up to date.
 pub(crate) struct Reporter {
@@ -56,27 +48,21 @@ pub(crate) struct Reporter {
     gfd_labels: bool,
     /// The key of the taint to remove once pods can use the devices.
     startup_taint: Option<String>,
-    watch: NodeWatch,
-    pauses: ExponentialBackoff,
-    /// No watch begins before this time.
-    next_watch: Instant,
+    /// The plugin on this node.
+    plugin: Option<PluginStatus>,
+    requests: Requests,
+    /// What the loops share.
+    state: watch::Sender<State>,
+}
+
+/// What is known, and what is to be reported.
+struct State {
     node: Option<Node>,
     set: Option<Arc<DeviceSet>>,
     desired: Option<Desired>,
     events: EventQueue,
     /// Events about the first device set, until it is known whether an earlier run reported them.
     first_events: Vec<DeviceEvent>,
-    /// The containers that use a driver which was replaced, as far as they are reported.
-    outdated: BTreeSet<OutdatedContainer>,
-    /// The plugin on this node.
-    plugin: Option<PluginStatus>,
-    /// How many configurations were rejected, as far as they are reported.
-    rejected: u64,
-    requests: Requests,
-    /// By purpose.
-    attempts: [Attempts; Purpose::ALL.len()],
-    /// When the condition is written again.
-    next_heartbeat: Instant,
 }
 
 /// The attempts to reach the API server for one purpose.
@@ -100,26 +86,8 @@ impl Reporter {
         startup_taint: Option<String>,
         plugin: Option<PluginStatus>,
     ) -> Reporter {
-        let requests = Requests::new();
-        Reporter {
-            watch: NodeWatch::default(),
-            pauses: growing(PAUSE),
-            next_watch: Instant::now(),
-            client,
-            gfd_labels,
-            startup_taint,
-            node: None,
-            set: None,
-            desired: None,
-            events: EventQueue::new(Instant::now()),
-            first_events: Vec::new(),
-            outdated: BTreeSet::new(),
-            plugin,
-            rejected: 0,
-            attempts: Purpose::ALL.map(|purpose| Attempts::new(purpose, requests.clone())),
-            requests,
-            next_heartbeat: next_heartbeat(),
-        }
+        let state = watch::Sender::new(State::new());
+        Reporter { client, gfd_labels, startup_taint, plugin, requests: Requests::new(), state }
     }
 
     /// The counters of its requests.
@@ -131,110 +99,208 @@ impl Reporter {
     /// becomes of the configurations.
     pub(crate) async fn run(
         mut self,
-        mut sets: watch::Receiver<Option<Arc<DeviceSet>>>,
-        mut config_status: watch::Receiver<ReloadStatus>,
+        sets: watch::Receiver<Option<Arc<DeviceSet>>>,
+        config_status: watch::Receiver<ReloadStatus>,
     ) -> Infallible {
-        sets.mark_changed();
-        config_status.mark_changed();
+        let plugin = self.plugin.take();
+        // A loop for each, so that an answer that takes long delays nothing else.
+        tokio::select! {
+            biased;
+            never = self.follow_devices(sets) => never,
+            never = self.follow_config(config_status) => never,
+            never = self.follow_plugin(plugin) => never,
+            never = self.follow_node() => never,
+            never = self.write_node(Purpose::Labels) => never,
+            never = self.write_node(Purpose::Condition) => never,
+            never = self.write_node(Purpose::Taints) => never,
+            never = self.write_events() => never,
+        }
+    }
+
+    async fn follow_devices(
+        &self,
+        mut sets: watch::Receiver<Option<Arc<DeviceSet>>>,
+    ) -> Infallible {
         loop {
-            let wait = self.write().await;
-            // The first devices would interrupt the connect, which would begin again.
-            let watch_at = self.set.is_some().then_some(self.next_watch);
-            let node = async {
-                until(watch_at).await;
-                self.watch.next(&self.client).await
-            };
-            let outdated = async {
-                match &mut self.plugin {
-                    Some(plugin) => plugin.next().await,
-                    None => std::future::pending().await,
-                }
-            };
-            // Without its sender, this program ends.
-            tokio::select! {
-                Ok(()) = sets.changed() => {
-                    let set = sets.borrow_and_update().clone();
-                    if let Some(set) = set {
-                        self.devices_changed(set);
-                    }
-                }
-                event = node => self.node_changed(event),
-                Ok(()) = config_status.changed() => {
-                    self.config_read(&config_status.borrow_and_update());
-                }
-                containers = outdated => self.outdated_changed(containers),
-                () = until(wait) => {}
+            let set = sets.borrow_and_update().clone();
+            if let Some(set) = set {
+                self.state.send_modify(|state| state.devices_changed(set, self.gfd_labels));
+            }
+            changed(&mut sets).await;
+        }
+    }
+
+    async fn follow_config(&self, mut status: watch::Receiver<ReloadStatus>) -> Infallible {
+        let mut reported = 0;
+        loop {
+            let ReloadStatus { rejected, last_error, .. } = status.borrow_and_update().clone();
+            if rejected > reported
+                && let Some(error) = last_error
+            {
+                self.state.send_modify(|state| state.events.add_rejection(error));
+            }
+            reported = rejected;
+            changed(&mut status).await;
+        }
+    }
+
+    async fn follow_plugin(&self, plugin: Option<PluginStatus>) -> Infallible {
+        let Some(mut plugin) = plugin else { return std::future::pending().await };
+        loop {
+            for container in plugin.next().await {
+                self.state.send_modify(|state| state.events.add_outdated(&container));
             }
         }
     }
 
-    fn devices_changed(&mut self, set: Arc<DeviceSet>) {
-        match &self.set {
-            None => {
-                self.first_events = device_events(&DeviceSet::default(), &set);
-                self.next_watch = Instant::now();
+    /// Follows the node object once there are devices.
+    async fn follow_node(&self) -> Infallible {
+        // The sender is in this struct.
+        let _ = self.state.subscribe().wait_for(|state| state.desired.is_some()).await;
+        let mut attempts = Attempts::new(Purpose::Watch, self.requests());
+        let (mut watch, mut pauses) = (NodeWatch::default(), growing(PAUSE));
+        let mut began = Instant::now();
+        loop {
+            let error = match watch.next(&self.client).await {
+                Ok(Some(event)) => {
+                    if matches!(event, WatchEvent::Added(_) | WatchEvent::Modified(_)) {
+                        attempts.succeeded("following the node object");
+                    }
+                    self.state.send_modify(|state| state.node_changed(event));
+                    continue;
+                }
+                Ok(None) => None,
+                Err(error) => Some(error),
+            };
+            if began.elapsed() >= EARLY {
+                pauses = growing(PAUSE);
             }
+            let delay = delay(&mut pauses, error.as_ref().and_then(ClusterError::retry_after));
+            if let Some(error) = error {
+                attempts.wait("cannot follow the node object", &error, delay);
+            }
+            sleep(delay).await;
+            began = Instant::now();
+        }
+    }
+
+    /// Makes the changes for this purpose.
+    async fn write_node(&self, purpose: Purpose) -> Infallible {
+        let mut state = self.state.subscribe();
+        let mut attempts = Attempts::new(purpose, self.requests());
+        let mut heartbeat = next_heartbeat();
+        loop {
+            state.mark_unchanged();
+            let next = self.next_change(&attempts, heartbeat);
+            let Some((node, change, _)) = next.as_ref().filter(|(.., due)| *due <= Instant::now())
+            else {
+                let due = next.map(|(.., due)| due);
+                changed_or_due(&mut state, due).await;
+                continue;
+            };
+            // Boxed, because a request is large and rare.
+            match Box::pin(send(&self.client, node, change)).await {
+                Ok(node) => {
+                    attempts.succeeded("the API server accepts changes of the node");
+                    attempts.last = Some((change.clone(), Instant::now()));
+                    heartbeat = next_heartbeat();
+                    self.state.send_modify(|state| state.node_read(node));
+                }
+                Err(error) => attempts.failed("cannot change the node object", &error),
+            }
+        }
+    }
+
+    /// The next change of the node object, and when it is due.
+    fn next_change(
+        &self,
+        attempts: &Attempts,
+        heartbeat: Instant,
+    ) -> Option<(Node, Change, Instant)> {
+        let state = self.state.borrow();
+        let (node, desired) = (state.node.as_ref()?, state.desired.as_ref()?);
+        let change = desired.change(attempts.purpose, node, self.startup_taint.as_deref());
+        let (change, due) = match change {
+            Some(change) => (change, Instant::now()),
+            None if attempts.purpose == Purpose::Condition => {
+                (Change::Condition(desired.condition.clone()), heartbeat)
+            }
+            None => return None,
+        };
+        let due = due.max(attempts.due_change(&change));
+        Some((node.clone(), change, due))
+    }
+
+    /// Reports the Events.
+    async fn write_events(&self) -> Infallible {
+        let mut state = self.state.subscribe();
+        let mut attempts = Attempts::new(Purpose::Events, self.requests());
+        loop {
+            let due = {
+                let state = state.borrow_and_update();
+                let due = state.events.due(Instant::now()).map(|due| attempts.due(due));
+                due.filter(|_| state.node.is_some())
+            };
+            if due.is_none_or(|due| due > Instant::now()) {
+                changed_or_due(&mut state, due).await;
+                continue;
+            }
+            let mut next = None;
+            self.state.send_modify(|state| next = state.node.clone().zip(state.events.take()));
+            let Some((node, event)) = next else { continue };
+            match Box::pin(self.client.report(&node, &event)).await {
+                Ok(()) => {
+                    tracing::info!(reason = event.reason, note = event.note, "Event reported");
+                    self.state.send_modify(|state| state.events.reported(Instant::now()));
+                    attempts.succeeded("the API server accepts Events");
+                }
+                Err(error) => {
+                    self.state.send_modify(|state| state.events.put_back(event));
+                    attempts.failed("cannot report an Event", &error);
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    fn new() -> State {
+        let events = EventQueue::new(Instant::now());
+        State { node: None, set: None, desired: None, events, first_events: Vec::new() }
+    }
+
+    fn devices_changed(&mut self, set: Arc<DeviceSet>, gfd_labels: bool) {
+        match &self.set {
+            None => self.first_events = device_events(&DeviceSet::default(), &set),
             Some(before) => {
                 for event in device_events(before, &set) {
                     self.events.add(event);
                 }
             }
         }
-        self.desired = Some(Desired::of(&set, self.gfd_labels));
+        self.desired = Some(Desired::of(&set, gfd_labels));
         self.set = Some(set);
     }
 
-    fn config_read(&mut self, status: &ReloadStatus) {
-        if status.rejected > self.rejected
-            && let Some(error) = &status.last_error
-        {
-            self.events.add_rejection(error.clone());
-        }
-        self.rejected = status.rejected;
-    }
-
-    fn attempts(&mut self, purpose: Purpose) -> &mut Attempts {
-        &mut self.attempts[purpose as usize]
-    }
-
-    fn outdated_changed(&mut self, containers: BTreeSet<OutdatedContainer>) {
-        for container in containers.difference(&self.outdated) {
-            self.events.add_outdated(container);
-        }
-        self.outdated = containers;
-    }
-
-    fn node_changed(&mut self, event: Result<Option<WatchEvent<Node>>, ClusterError>) {
+    fn node_changed(&mut self, event: WatchEvent<Node>) {
         match event {
-            Ok(Some(WatchEvent::Added(node) | WatchEvent::Modified(node))) => {
-                self.attempts(Purpose::Watch).succeeded("following the node object");
+            WatchEvent::Added(node) | WatchEvent::Modified(node) => {
                 self.add_first_events(&node);
-                if self.node.as_ref().is_none_or(|known| !is_older(&node, known)) {
-                    self.node = Some(node);
-                }
+                self.node_read(node);
             }
-            Ok(Some(WatchEvent::Deleted(_))) => {
+            WatchEvent::Deleted(_) => {
                 tracing::warn!("the node object was deleted");
                 self.node = None;
             }
-            Ok(Some(_)) => {}
-            Ok(None) => _ = self.pause_watch(None),
-            Err(error) => {
-                let delay = self.pause_watch(error.retry_after());
-                let attempts = self.attempts(Purpose::Watch);
-                attempts.wait("cannot follow the node object", &error, delay);
-            }
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
         }
     }
 
-    /// The watch has ended, or could not begin; the server may want a pause of this length.
-    fn pause_watch(&mut self, wanted: Option<Duration>) -> Duration {
-        if self.next_watch.elapsed() >= EARLY {
-            self.pauses = growing(PAUSE);
+    /// The answers to requests and the changes of a watch arrive in any order.
+    fn node_read(&mut self, node: Node) {
+        if self.node.as_ref().is_none_or(|known| !is_older(&node, known)) {
+            self.node = Some(node);
         }
-        let delay = delay(&mut self.pauses, wanted);
-        self.next_watch = Instant::now() + delay;
-        delay
     }
 
     /// A node with the right condition had it from an earlier run, which also reported the Events.
@@ -243,71 +309,6 @@ impl Reporter {
         if !self.desired.as_ref().is_some_and(|desired| desired.has_condition(node)) {
             for event in events {
                 self.events.add(event);
-            }
-        }
-    }
-
-    /// Sends what is due, and returns when there may be more. What fails delays nothing else.
-    async fn write(&mut self) -> Option<Instant> {
-        let due = [
-            self.write_node(Purpose::Labels).await,
-            self.write_node(Purpose::Condition).await,
-            self.write_node(Purpose::Taints).await,
-            self.write_events().await,
-        ];
-        due.into_iter().flatten().min()
-    }
-
-    /// Makes the changes for this purpose that are due.
-    async fn write_node(&mut self, purpose: Purpose) -> Option<Instant> {
-        loop {
-            let (node, desired) = (self.node.as_ref()?, self.desired.as_ref()?);
-            let change = match desired.change(purpose, node, self.startup_taint.as_deref()) {
-                None if purpose == Purpose::Condition => {
-                    if self.next_heartbeat > Instant::now() {
-                        return Some(self.next_heartbeat);
-                    }
-                    Change::Condition(desired.condition.clone())
-                }
-                change => change?,
-            };
-            let attempts = &mut self.attempts[purpose as usize];
-            let due = attempts.due_change(&change);
-            if due > Instant::now() {
-                return Some(due);
-            }
-            match send(&self.client, node, &change).await {
-                Ok(node) => {
-                    attempts.succeeded("the API server accepts changes of the node");
-                    attempts.last = Some((change, Instant::now()));
-                    if purpose == Purpose::Condition {
-                        self.next_heartbeat = next_heartbeat();
-                    }
-                    self.node = Some(node);
-                }
-                Err(error) => attempts.failed("cannot change the node object", &error),
-            }
-        }
-    }
-
-    /// Reports the Events that are due.
-    async fn write_events(&mut self) -> Option<Instant> {
-        loop {
-            let node = self.node.as_ref()?;
-            let now = Instant::now();
-            let attempts = &mut self.attempts[Purpose::Events as usize];
-            let due = attempts.due(self.events.due(now)?);
-            if due > now {
-                return Some(due);
-            }
-            let event = self.events.first()?;
-            match self.client.report(node, event).await {
-                Ok(()) => {
-                    tracing::info!(reason = event.reason, note = event.note, "Event reported");
-                    self.events.reported();
-                    attempts.succeeded("the API server accepts Events");
-                }
-                Err(error) => attempts.failed("cannot report an Event", &error),
             }
         }
     }
@@ -330,8 +331,8 @@ async fn send(client: &Client, node: &Node, change: &Change) -> Result<Node, Clu
             }
             Ok(changed)
         }
-        Change::Taints(taints) => {
-            let changed = client.set_taints(node, taints).await?;
+        Change::RemoveTaint(key) => {
+            let changed = client.remove_taint(node, key).await?;
             tracing::info!("startup taint removed");
             Ok(changed)
         }
@@ -400,9 +401,23 @@ fn delay(delays: &mut ExponentialBackoff, wanted: Option<Duration>) -> Duration 
     delays.next().unwrap_or(LONGEST) + wanted.unwrap_or_default().min(LONGEST)
 }
 
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
+/// When the next heartbeat is due: at a random time, so that the nodes of a cluster do not write at
+/// the same time.
+fn next_heartbeat() -> Instant {
+    Instant::now() + HEARTBEAT.mul_f32(0.8 + 0.2 * fastrand::f32())
+}
+
+/// Waits for a change. Without the sender, this program ends.
+async fn changed<T>(values: &mut watch::Receiver<T>) {
+    if values.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits for a change of the state, or until this time.
+async fn changed_or_due(state: &mut watch::Receiver<State>, due: Option<Instant>) {
+    match due {
+        Some(due) => _ = timeout_at(due, changed(state)).await,
+        None => changed(state).await,
     }
 }

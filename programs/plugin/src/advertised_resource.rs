@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use devices::{
-    DeviceGrant, DeviceSet, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan, PlanError,
-    ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec, SlotError,
+    DeviceGrant, DeviceSet, HostFacts, MountOutcome, NOT_APPLIED_HINT, NoMountsReason, Plan,
+    PlanError, ResourceDevices, ResourceName, ResourceOrigin, ResourceSpec, SlotError,
 };
 use kubelet::{
     CdiDevice, Code, ContainerResponse, DeviceList, DevicePluginOptions, DeviceSpec, Mount,
@@ -18,7 +18,6 @@ use kubelet::{
 };
 use tokio::sync::watch;
 
-use crate::cdi;
 use crate::published_devices::PublishedDevices;
 
 /// One resource of the node. It stays the same object when the configuration changes, so that its
@@ -47,7 +46,7 @@ fn socket_prefix(origin: ResourceOrigin) -> String {
 pub(crate) fn plan_on_this_machine<'a>(
     resource: &ResourceDevices,
     ids: impl IntoIterator<Item = &'a str>,
-    host: &devices::HostFacts,
+    host: &HostFacts,
 ) -> Result<Plan, PlanError> {
     let exists = if cfg!(windows) { Path::is_file } else { Path::exists };
     devices::plan(resource, ids, host, &|path| exists(Path::new(path)))
@@ -99,6 +98,24 @@ impl AdvertisedResource {
             let message = format!("resource {} is no longer configured", self.name);
             Status::not_found(message)
         })
+    }
+
+    /// The plan of a container, or the reason of a refusal for metrics and the refusal itself.
+    fn plan(
+        &self,
+        resource: &ResourceDevices,
+        ids: &[String],
+        host: &HostFacts,
+    ) -> Result<Plan, (&'static str, Status)> {
+        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), host);
+        let plan = plan.map_err(|error| {
+            let (code, reason) = refusal(&error);
+            (reason, Status::new(code, error.to_string()))
+        })?;
+        match self.devices.cdi_problem().filter(|_| plan.device == DeviceGrant::Cdi) {
+            Some(problem) => Err(("no_cdi_specification", Status::failed_precondition(problem))),
+            None => Ok(plan),
+        }
     }
 
     /// Logs what an administrator should know of an allocation.
@@ -164,11 +181,10 @@ impl kubelet::Resource for AdvertisedResource {
         let began = Instant::now();
         let set = self.devices.set();
         let resource = self.of(&set)?;
-        let plan = plan_on_this_machine(resource, ids.iter().map(String::as_str), &set.host);
-        cdi::provide_for(&set).map_err(|failure| Status::failed_precondition(failure.chain()))?;
-        let outcome = plan.as_ref().map(|_| ()).map_err(|error| refusal(error).1);
+        let plan = self.plan(resource, ids, &set.host);
+        let outcome = plan.as_ref().map(|_| ()).map_err(|(reason, _)| *reason);
         self.devices.metrics.allocate_answered(self.name(), outcome, began.elapsed());
-        let plan = plan.map_err(|error| Status::new(refusal(&error).0, error.to_string()))?;
+        let plan = plan.map_err(|(_, refusal)| refusal)?;
         self.devices.allocated(resource, ids);
         self.log(&plan);
         Ok(response(plan))
@@ -232,6 +248,7 @@ fn response(plan: Plan) -> ContainerResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics;
     use crate::node_devices::NodeDevices;
     use devices::Catalog;
     use node::daemon::config_source;
@@ -303,6 +320,33 @@ mod tests {
         let refusal = unhealthy.allocate(&[id.to_owned()]).unwrap_err();
         assert_eq!(refusal.code(), Code::FailedPrecondition);
         assert!(refusal.message().contains("problem code 43"), "{refusal}");
+    }
+
+    /// The specification is not written for a container that is refused for another reason.
+    #[test]
+    fn without_the_cdi_specification_a_container_that_needs_it_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, "cdiDevices: true").unwrap();
+        let catalog = Catalog::new(config_source::load(&[], Some(file)).unwrap().policy);
+        let inventories =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
+        let host = config::inventory::read(&inventories.join("made-up-wsl2-laptop.yaml")).unwrap();
+        let devices = NodeDevices::fixed(catalog, host).unwrap();
+        let (published, resource) =
+            (devices.published(), devices.served().borrow().resources[0].clone());
+        let id = published.set().resources[0].slots().next().unwrap().id.to_string();
+        let allocate = |id: &str| resource.allocate(&[id.to_owned()]);
+        assert!(allocate(&id).is_ok());
+        published.set_cdi_problem(Some("cannot write `directx-dxg.json`".to_owned()));
+        let refused = allocate(&id).unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition);
+        assert!(refused.message().contains("directx-dxg.json"), "{refused}");
+        assert_eq!(allocate(r"PCI\GONE\0").unwrap_err().code(), Code::NotFound);
+        for reason in ["no_cdi_specification", "unknown_device"] {
+            let labels = metrics::labels(&[("resource", resource.name()), ("reason", reason)]);
+            assert_eq!(published.metrics.refusals.get_or_create(&labels).get(), 1, "{reason}");
+        }
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The CDI specification of the device of a Linux host
 //! (<https://github.com/cncf-tags/container-device-interface>, version 0.3.0).
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use devices::{DXG_CDI_DEVICE, DXG_DEVICE, DXG_FOLDERS, DXG_LIBRARY_PATH, DeviceSet, Platform};
 use node::cli::Failure;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 /// The folder in which container runtimes look for specifications that programs write.
 const FOLDER: &str = "/var/run/cdi";
@@ -33,14 +35,22 @@ fn provide(folder: &Path) -> Result<(), Failure> {
     }
     // A folder that cannot be created is an error of the file.
     let _ = std::fs::create_dir_all(folder);
-    // A container runtime must not read a part of it.
-    let new = folder.join("directx-dxg.json.new");
-    let written = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &file));
-    written.map_err(|error| {
+    write(&file, &text).map_err(|error| {
         let what = format!("cannot write `{}`", file.display());
         Failure::runtime(anyhow::Error::new(error).context(what))
             .hint("mount the folder into the plugin's container, or set `cdiDevices: false`")
     })
+}
+
+/// Writes a file as a whole: a container runtime must not read a part of it.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    let mut new = NamedTempFile::new_in(file.parent().unwrap_or(file))?;
+    // Other users may read it, as they may the specifications of other programs.
+    #[cfg(unix)]
+    new.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
+    new.write_all(text.as_bytes())?;
+    new.persist(file)?;
+    Ok(())
 }
 
 fn specification() -> Value {
@@ -101,6 +111,19 @@ mod tests {
             provide(&folder).unwrap();
             assert_eq!(std::fs::read_to_string(&file).unwrap(), written);
         }
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::mode;
+            assert_eq!(mode(&file.metadata().unwrap().permissions()) & 0o777, 0o644);
+        }
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_temporary_file_of_another_daemon_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("directx-dxg.json.new")).unwrap();
+        provide(folder.path()).unwrap();
     }
 
     #[test]

@@ -20,7 +20,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_millis(500);
 
 /// How long an answer is used while there is no newer one. Windows reuses process IDs.
-const MAX_AGE: Duration = Duration::from_secs(60);
+const MAX_AGE: Duration = Duration::from_mins(1);
 
 type Answer = Result<Vec<ContainerProcess>, ContainerProcessesError>;
 

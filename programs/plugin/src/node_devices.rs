@@ -142,18 +142,22 @@ impl NodeDevices {
         self.serve_notes();
     }
 
-    /// Writes the CDI specification from now on, if containers get its device.
+    /// Writes the CDI specification from now on, if containers get its device. It is written again with
+    /// each set, so at the latest with the next safety read.
     pub(crate) fn provide_cdi(&mut self) {
         self.provides_cdi = true;
         self.update_cdi(&self.published.set());
     }
 
     fn update_cdi(&self, set: &DeviceSet) {
-        if self.provides_cdi
-            && let Err(failure) = cdi::provide_for(set)
-        {
-            tracing::error!(error = failure.chain(), "containers cannot start");
+        if !self.provides_cdi {
+            return;
         }
+        let problem = cdi::provide_for(set).err().map(|failure| failure.chain());
+        if let Some(error) = &problem {
+            tracing::error!(error, "containers cannot start");
+        }
+        self.published.set_cdi_problem(problem);
     }
 
     /// The resources, with their lists.

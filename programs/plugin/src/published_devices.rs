@@ -25,6 +25,8 @@ struct State {
     set: Arc<DeviceSet>,
     last_allocation: Option<Instant>,
     allocated_drivers: AllocatedDrivers,
+    /// Why the CDI specification could not be written.
+    cdi_problem: Option<String>,
 }
 
 impl PublishedDevices {
@@ -34,6 +36,7 @@ impl PublishedDevices {
             set: Arc::new(set),
             last_allocation: None,
             allocated_drivers: AllocatedDrivers::default(),
+            cdi_problem: None,
         };
         let (metrics, state) = (PluginMetrics::default(), Arc::new(Mutex::new(state)));
         PublishedDevices { known: watch::Sender::new(None), activity, metrics, state }
@@ -53,6 +56,16 @@ impl PublishedDevices {
         if self.pending().is_none() {
             self.known.send_replace(Some(set));
         }
+    }
+
+    /// Why the CDI specification could not be written; `None` if it is there, or not needed.
+    pub(crate) fn cdi_problem(&self) -> Option<String> {
+        self.state().cdi_problem.clone()
+    }
+
+    /// Replaces the problem with the CDI specification.
+    pub(crate) fn set_cdi_problem(&self, problem: Option<String>) {
+        self.state().cdi_problem = problem;
     }
 
     /// The current set and its changes; `None` until the devices are known.

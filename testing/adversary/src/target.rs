@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long anything may take that the daemon must do. This ends trials that hang; it is no judgement
 /// about a busy machine.
-pub(crate) const HANGS: Duration = Duration::from_secs(180);
+pub(crate) const HANGS: Duration = Duration::from_mins(3);
 
 /// The node that is attacked.
 pub(crate) struct Target {

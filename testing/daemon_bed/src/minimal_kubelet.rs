@@ -23,7 +23,7 @@ use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status};
 
 /// How long to wait for a device list before a measurement fails.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_mins(3);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -188,7 +188,7 @@ mod tests {
         let runs = || std::fs::read_link(format!("/proc/{daemon}/exe")).is_ok();
         let since = Instant::now();
         while runs() {
-            assert!(since.elapsed() < Duration::from_secs(120), "the process {daemon} still runs");
+            assert!(since.elapsed() < Duration::from_mins(2), "the process {daemon} still runs");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -209,6 +209,6 @@ mod tests {
             std::thread::sleep(Duration::from_millis(10));
         }
         println!("daemon {}", daemon.id());
-        std::thread::sleep(Duration::from_secs(600));
+        std::thread::sleep(Duration::from_mins(10));
     }
 }

@@ -114,7 +114,7 @@ async fn send(host: &InMemory, sent: &[u8]) {
         while from.read(&mut buffer).await.is_ok_and(|count| count > 0) {}
     };
     let both = async { tokio::join!(write, read) };
-    timeout(Duration::from_secs(600), both).await.expect("the plugin closes the connection");
+    timeout(Duration::from_mins(10), both).await.expect("the plugin closes the connection");
 }
 
 /// A call as a kubelet makes it.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -238,15 +239,17 @@ func (n *node) uninstall() {
 	request("(?m)patch node NODE --subresource status --patch '(.*)'$", types.StrategicMergePatchType, metav1.PatchOptions{}, "status")
 }
 
-// A node that registers with the startup taint gets pods once they can use its devices.
+// A node that registers with the startup taint gets pods once they can use its devices. Cleanup removes
+// what the program has written, and the taint if it is there.
 func TestStartupTaintIsRemovedWhenDevicesCanBeUsed(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "taint", "")
 	n.startRuntime()
 	n.startKubelet()
 	eventually(t, "the node object", n.name, func() string { return n.object().Name })
-	n.patch(`{"spec": {"taints": [{"key": "` + startupTaint + `", "effect": "NoSchedule"}, {"key": "example.com/other", "effect": "PreferNoSchedule"}]}}`)
-	n.startDiscovery(n.account(accountName), apiServerPort(), n.name, "--startup-taint", startupTaint)
+	taints := `{"spec": {"taints": [{"key": "` + startupTaint + `", "effect": "NoSchedule"}, {"key": "example.com/other", "effect": "PreferNoSchedule"}]}}`
+	n.patch(taints)
+	p := n.startDiscovery(n.account(accountName), apiServerPort(), n.name, "--startup-taint", startupTaint)
 	n.mustHaveLabels()
 	waiting := n.create("waiting", 1).mustWait("untolerated taint")
 	time.Sleep(2 * statusPeriod)
@@ -256,6 +259,18 @@ func TestStartupTaintIsRemovedWhenDevicesCanBeUsed(t *testing.T) {
 	n.startPlugin()
 	eventually(t, "taints", "example.com/other", n.taints)
 	waiting.mustRun()
+
+	p.shutDown(t)
+	n.patch(taints)
+	for _, expected := range []string{"removed labels, condition, startup taint", "nothing to remove"} {
+		output, err := exec.Command(discovery, "cleanup", "--node", n.name, "--kubeconfig", filepath.Join(folder, "kubeconfig")).CombinedOutput()
+		if err != nil || string(output) != n.name+": "+expected+"\n" {
+			t.Errorf("cleanup: %v: %s", err, output)
+		}
+	}
+	if n.labels() != "" || n.condition() != "none" || n.taints() != "example.com/other" {
+		t.Errorf("after cleanup: labels %q, condition %q, taints %q", n.labels(), n.condition(), n.taints())
+	}
 }
 
 // taints returns the keys of the node's taints, without those of the controller manager.

@@ -23,7 +23,7 @@ const waitLimit = 2 * time.Minute
 const statusPeriod = time.Second
 
 // The paths of the programs that the tests run.
-var plugin, discovery, fleetProgram, controlPlane string
+var plugin, discovery, fleetProgram, controlPlane, helm string
 
 var (
 	// folder is the cluster's folder.
@@ -52,6 +52,9 @@ func run(m *testing.M) (code int, err error) {
 		}
 	}
 	if controlPlane, err = buildControlPlane(); err != nil {
+		return 1, err
+	}
+	if helm, err = programs.Helm(); err != nil {
 		return 1, err
 	}
 	if folder, err = os.MkdirTemp("", "cluster-"); err != nil {

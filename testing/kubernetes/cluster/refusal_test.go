@@ -78,15 +78,21 @@ func expired(t *testing.T, token []byte) []byte {
 	return []byte(signed + "." + base64.RawURLEncoding.EncodeToString(signature))
 }
 
-// Taints are one value, so they are only replaced in the node object that the program has seen. If
-// it has changed meanwhile, the conflict is reported, and the program tries again.
+// Taints are one value without keys, so the startup taint is removed by its position. If it has moved
+// meanwhile, the refusal is reported, and the program tries again.
 func TestDiscoveryRepeatsChangesAfterConflicts(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, "conflict", "")
 	a, d := n.account(accountName), newDoor(t)
-	// The program sees the node object some changes late. A change without a conflict is undone.
-	taints := `"spec": {"taints": [{"key": "` + startupTaint + `", "effect": "NoSchedule"}]}`
-	n.patch("{" + taints + "}")
+	// The program sees the node object some changes late. A removal that succeeds is undone.
+	taints := func(others int) string {
+		list := `{"key": "` + startupTaint + `", "effect": "NoSchedule"}`
+		for other := range others {
+			list = fmt.Sprintf(`{"key": "example.com/%d", "effect": "PreferNoSchedule"}, %s`, other, list)
+		}
+		return `{"spec": {"taints": [` + list + `]}}`
+	}
+	n.patch(taints(0))
 	d.open.Store(true)
 	d.delay.Store(int64(300 * time.Millisecond))
 	ctx, stop := context.WithCancel(context.Background())
@@ -95,16 +101,16 @@ func TestDiscoveryRepeatsChangesAfterConflicts(t *testing.T) {
 	go func() {
 		defer close(stopped)
 		for count := 0; ctx.Err() == nil; count++ {
-			text := fmt.Appendf(nil, `{"metadata": {"annotations": {"example.com/count": "%d"}}, %s}`, count, taints)
+			text := []byte(taints(count % 4))
 			_, _ = api.CoreV1().Nodes().Patch(ctx, n.name, types.MergePatchType, text, metav1.PatchOptions{})
 			time.Sleep(50 * time.Millisecond)
 		}
 	}()
 	p := n.startDiscovery(a, d.port(), n.name, "--startup-taint", startupTaint)
-	p.mustLog(t, "with 409")
-	p.mustLog(t, "the object has been modified")
+	p.mustLog(t, "with 422")
 	stop()
 	<-stopped
+	n.patch(taints(0))
 	eventually(t, "taints", "", n.taints)
 	n.mustHaveLabels()
 }

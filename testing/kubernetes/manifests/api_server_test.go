@@ -34,6 +34,9 @@ import (
 	"k8s.io/kubernetes/pkg/registry/apps/deployment"
 	"k8s.io/kubernetes/pkg/registry/batch/job"
 	"k8s.io/kubernetes/pkg/registry/core/configmap"
+	"k8s.io/kubernetes/pkg/registry/core/namespace"
+	"k8s.io/kubernetes/pkg/registry/core/pod"
+	"k8s.io/kubernetes/pkg/registry/core/service"
 	"k8s.io/kubernetes/pkg/registry/core/serviceaccount"
 	"k8s.io/kubernetes/pkg/registry/rbac/clusterrole"
 	"k8s.io/kubernetes/pkg/registry/rbac/clusterrolebinding"
@@ -50,7 +53,12 @@ type objects struct {
 	daemonSets []*appsv1.DaemonSet
 	configMaps []*corev1.ConfigMap
 	// pods are those of Jobs and Deployments.
-	pods    []corev1.PodSpec
+	pods       []corev1.PodSpec
+	jobs       []*batchv1.Job
+	services   []*corev1.Service
+	namespaces []*corev1.Namespace
+	// tests are the pods of `helm test`.
+	tests   []*corev1.Pod
 	account access
 	// custom are objects whose kinds an operator adds.
 	custom []unstructured.Unstructured
@@ -104,7 +112,19 @@ func admit(manifest string) (objects, error) {
 			err = create(configmap.Strategy, object)
 		case *batchv1.Job:
 			found.pods = append(found.pods, object.Spec.Template.Spec)
+			found.jobs = append(found.jobs, object)
 			err = create(job.Strategy, object)
+		case *corev1.Service:
+			found.services = append(found.services, object)
+			// The API server sets it before the validation.
+			object.Spec.ClusterIPs = []string{object.Spec.ClusterIP}
+			err = create(service.Strategy, object)
+		case *corev1.Namespace:
+			found.namespaces = append(found.namespaces, object)
+			err = create(namespace.Strategy, object)
+		case *corev1.Pod:
+			found.tests = append(found.tests, object)
+			err = create(pod.Strategy, object)
 		case *appsv1.Deployment:
 			found.pods = append(found.pods, object.Spec.Template.Spec)
 			err = create(deployment.Strategy, object)

@@ -162,7 +162,32 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 			`config.default selects the configuration "c", which config.map does not have; it has: a, b`},
 		{"replicas beside a configuration", "sharing: {replicas: 2}\nconfig: {map: {a: ''}}", "sharing.replicas and config cannot be combined"},
 		{"no replicas", "sharing: {replicas: 0}", "at '/sharing/replicas': minimum: got 0, want 1"},
-		{"monitor without metrics", "podMonitor: {enabled: true}", "podMonitor.enabled and prometheusRule.enabled need metrics.enabled"},
+		{"monitor without metrics", "podMonitor: {enabled: true}", "podMonitor.enabled needs metrics.enabled"},
+		{"Services without metrics", "serviceMonitor: {enabled: true}", "serviceMonitor.enabled needs metrics.enabled"},
+		{"alerts without metrics", "prometheusRule: {enabled: true}", "prometheusRule.enabled needs metrics.enabled"},
+		{"dashboard without metrics", "dashboard: {enabled: true}", "dashboard.enabled needs metrics.enabled"},
+		{"two monitors", "metrics: {enabled: true}\npodMonitor: {enabled: true}\nserviceMonitor: {enabled: true}",
+			"podMonitor.enabled and serviceMonitor.enabled cannot be combined"},
+		{"equal ports", "metrics: {enabled: true, port: 9401}\nfeatureDiscovery: {enabled: true}",
+			"metrics.port and featureDiscovery.port are both 9401"},
+		{"an address that the probe cannot reach", "metrics: {enabled: true, address: 10.0.0.4}\nfeatureDiscovery: {enabled: true}",
+			"metrics.address is 10.0.0.4, where the liveness probe does not reach the feature discovery: use $(NODE_IP)"},
+		{"an IPv6 address without brackets", "metrics: {enabled: true, address: '::1'}",
+			`metrics.address is ::1, an IPv6 address without brackets: write "[::1]"`},
+		{"an address with a port", "metrics: {enabled: true, address: '10.0.0.4:9400'}", "at '/metrics/address'"},
+		{"another variable as address", "metrics: {enabled: true, address: $(POD_IP)}", "at '/metrics/address'"},
+		{"a taint of Kubernetes", "featureDiscovery: {enabled: true, startupTaint: node.kubernetes.io/not-ready}",
+			"featureDiscovery.startupTaint is node.kubernetes.io/not-ready, a taint of Kubernetes: use a key with another prefix"},
+		{"a taint of a project of Kubernetes", "featureDiscovery: {enabled: true, startupTaint: k8s.io/x}", "featureDiscovery.startupTaint is k8s.io/x"},
+		{"no account", "featureDiscovery: {enabled: true}\nserviceAccount: {create: false}", "set serviceAccount.name to an account that exists"},
+		{"clean-up without roles", "featureDiscovery: {enabled: true, cleanup: true}\nrbac: {create: false}", "featureDiscovery.cleanup needs rbac.create"},
+		{"no port", "metrics: {port: null}", "at '/metrics': missing property 'port'"},
+		{"no log format", "logFormat: null", "missing property 'logFormat'"},
+		{"two pools with one selector", "pools: [{name: a, nodeSelector: {pool: x}}, {name: b, nodeSelector: {pool: x, kubernetes.io/os: windows}}]",
+			"pools[0] (a) and pools[1] (b) have the same nodes"},
+		{"two fallback pools", "pools: [{name: a, nodeSelector: {pool: x}}, {name: b, fallback: true}, {name: c, fallback: true}]",
+			"pools[1] (b) and pools[2] (c) have the same nodes"},
+		{"a pool that is no fallback", "pools: [{name: a, fallback: false}]", "at '/pools/0': missing property 'nodeSelector'"},
 		{"argument that cmd changes", "extraArgs: ['--log-level=%x%']", "at '/extraArgs/0'"},
 		{"configuration of a pool that does not exist", "pools: [{name: x, nodeSelector: {pool: a}, config: c}]",
 			`pools[0] (x) selects the configuration "c", which config.map does not have`},
@@ -177,6 +202,48 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNullSections checks that a section without values is refused, or means no values.
+func TestNullSections(t *testing.T) {
+	var values map[string]any
+	if err := yaml.Unmarshal([]byte(read(t, chart+"/values.yaml")), &values); err != nil {
+		t.Fatal(err)
+	}
+	const everything = `
+metrics: {enabled: true}
+podMonitor: {enabled: true}
+prometheusRule: {enabled: true}
+dashboard: {enabled: true}
+visibility: {enabled: true}
+linux: {enabled: true}
+featureDiscovery: {enabled: true, cleanup: true}
+psa: {enabled: true}
+`
+	for _, path := range sections(values, "") {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			manifest, messages, err := render(t, everything, "--set", path+"=null")
+			if err == nil {
+				if _, err := admit(manifest); err != nil {
+					t.Error(err)
+				}
+			} else if !strings.Contains(messages, "missing property '"+path[strings.LastIndex(path, ".")+1:]+"'") {
+				t.Error(messages)
+			}
+		})
+	}
+}
+
+// sections returns the paths of all values that contain values.
+func sections(values map[string]any, prefix string) []string {
+	found := []string{}
+	for name, value := range values {
+		if section, ok := value.(map[string]any); ok {
+			found = append(append(found, prefix+name), sections(section, prefix+name+".")...)
+		}
+	}
+	return found
 }
 
 // TestLint runs helm's own checks, in which every finding is an error.
@@ -224,10 +291,16 @@ func TestNotes(t *testing.T) {
 	mustContain(text, "daemonset/gpus-directx-device-plugin-visible\n")
 	text = notes("linux: {enabled: true}")
 	mustContain(text, "daemonset/gpus-directx-device-plugin-linux\n", "   directx.microsoft.com/dxg=true \n")
-	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}]")
+	text = notes("config: {map: {c: ''}}\npools: [{name: a, nodeSelector: {pool: a}, config: c}, {name: b, nodeSelector: {pool: b}}, {name: d, fallback: true}]")
 	mustContain(text,
 		"rollout status daemonset/gpus-directx-device-plugin-a\n", "rollout status daemonset/gpus-directx-device-plugin-b\n",
-		"   a: nodes with pool=a use the configuration c\n", "   b: nodes with pool=b use the configuration c\n")
+		"   a: nodes with pool=a use the configuration c\n", "   b: nodes with pool=b use the configuration c\n",
+		"   d: nodes outside the other pools use the configuration c\n")
+	text = notes("psa: {enabled: true}", "--namespace", releaseNamespace)
+	if strings.Contains(text, "kubectl label namespace") {
+		t.Errorf("the notes want to label a namespace that the chart labels:\n%s", text)
+	}
+	mustContain(text, "   helm test gpus --namespace device-plugins\n")
 }
 
 // TestOldClusters renders the chart for a cluster without ValidatingAdmissionPolicies.
@@ -272,7 +345,7 @@ func TestReadme(t *testing.T) {
 	for name, value := range values {
 		group, _ := value.(map[string]any)
 		// Groups that the README describes value by value.
-		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "prometheusRule", "dashboard", "visibility", "linux", "featureDiscovery", "serviceAccount", "rbac"}, name) {
+		if !slices.Contains([]string{"image", "config", "sharing", "metrics", "podMonitor", "serviceMonitor", "prometheusRule", "dashboard", "visibility", "linux", "featureDiscovery", "serviceAccount", "rbac", "psa"}, name) {
 			expected = append(expected, name)
 			continue
 		}

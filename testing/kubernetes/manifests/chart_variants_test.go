@@ -1,7 +1,9 @@
 package manifests
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,6 +43,7 @@ var variants = []struct {
 				t.Error("a chart without configuration has a ConfigMap or annotations")
 			}
 			mustEqual(t, "namespace", found.daemonSets[0].Namespace, releaseNamespace)
+			mustEqual(t, "update", found.daemonSets[0].Spec.UpdateStrategy.RollingUpdate.MaxUnavailable.String(), "10%")
 			mustEqual(t, "image", found.daemonSets[0].Spec.Template.Spec.Containers[0].Image,
 				"ghcr.io/directx-device-plugin/directx-device-plugin:"+appVersion(t))
 		},
@@ -149,9 +152,12 @@ var variants = []struct {
 			mustEqual(t, "label of the PodMonitor", monitor.GetLabels()["release"], "x")
 			groups, _, _ := unstructured.NestedSlice(rule.Object, "spec", "groups")
 			rules := groups[0].(map[string]any)["rules"].([]any)
-			if len(rules) < 4 {
-				t.Errorf("there are %d alerts", len(rules))
+			names := []string{}
+			for _, rule := range rules {
+				names = append(names, rule.(map[string]any)["alert"].(string))
 			}
+			mustEqual(t, "alerts", strings.Join(names, " "), "DirectXDeviceUnhealthy DirectXResourceNotReady DirectXConfigurationRejected "+
+				"DirectXDriverOutdated DirectXDeviceReset DirectXPluginMissing DirectXFeatureDiscoveryStuck")
 			page := read(t, "docs/metrics.md")
 			for _, rule := range rules {
 				rule := rule.(map[string]any)
@@ -165,6 +171,95 @@ var variants = []struct {
 			}
 			mustEqual(t, "label of the dashboard", dashboard.Labels["grafana_dashboard"], "1")
 			mustEqual(t, "dashboard", strings.TrimSpace(dashboard.Data["directx-devices.json"]), strings.TrimSpace(read(t, chart+"/directx-devices.json")))
+		},
+	},
+	{
+		name:   "the address of each node",
+		values: "metrics: {enabled: true, address: $(NODE_IP)}\nfeatureDiscovery: {enabled: true}\nlinux: {enabled: true}",
+		check: func(t *testing.T, found objects) {
+			for _, daemonSet := range found.daemonSets {
+				container := daemonSet.Spec.Template.Spec.Containers[0]
+				port := strconv.Itoa(int(container.Ports[0].ContainerPort))
+				mustEqual(t, "last argument", container.Args[len(container.Args)-1], "--listen=[$(NODE_IP)]:"+port)
+				if !slices.ContainsFunc(container.Env, func(variable corev1.EnvVar) bool {
+					return variable.Name == "NODE_IP" && variable.ValueFrom.FieldRef.FieldPath == "status.hostIP"
+				}) {
+					t.Errorf("%s has the variables %v", daemonSet.Name, container.Env)
+				}
+				// The kubelet then uses the address of the pod, which is the one of the node.
+				if probe := container.LivenessProbe.HTTPGet; probe != nil {
+					mustEqual(t, "probed address", probe.Host, "")
+				}
+			}
+		},
+	},
+	{
+		name: "Services and relabelings",
+		values: `
+metrics: {enabled: true}
+serviceMonitor: {enabled: true, interval: 30s, labels: {release: x}, relabelings: [{sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: node}]}
+featureDiscovery: {enabled: true}
+linux: {enabled: true}
+visibility: {enabled: true}
+`,
+		check: func(t *testing.T, found objects) {
+			monitor := found.custom[0]
+			mustEqual(t, "kind", monitor.GetKind()+" "+monitor.GetLabels()["release"], "ServiceMonitor x")
+			spec := fmt.Sprint(monitor.Object["spec"])
+			for _, part := range []string{"honorLabels:true interval:30s port:metrics", "targetLabel:node"} {
+				if !strings.Contains(spec, part) {
+					t.Errorf("the ServiceMonitor does not contain %s: %s", part, spec)
+				}
+			}
+			for _, daemonSet := range found.daemonSets {
+				pod, selected := daemonSet.Spec.Template, []string{}
+				for _, service := range found.services {
+					if matches(service.Spec.Selector, pod.Labels) {
+						selected = append(selected, service.Name)
+						mustEqual(t, "port", service.Spec.Ports[0].TargetPort.StrVal, pod.Spec.Containers[0].Ports[0].Name)
+						if name := service.Labels["app.kubernetes.io/name"]; !strings.Contains(spec, name) {
+							t.Errorf("the ServiceMonitor does not select %s: %s", name, spec)
+						}
+					}
+				}
+				expected := daemonSet.Name
+				if isVisible(daemonSet) {
+					expected = ""
+				}
+				mustEqual(t, "Services of "+daemonSet.Name, strings.Join(selected, " "), expected)
+			}
+		},
+	},
+	{
+		name:   "relabelings of the PodMonitor",
+		values: "metrics: {enabled: true}\npodMonitor: {enabled: true, relabelings: [{targetLabel: node}]}",
+		check: func(t *testing.T, found objects) {
+			if spec := fmt.Sprint(found.custom[0].Object["spec"]); !strings.Contains(spec, "relabelings:[map[targetLabel:node]]") {
+				t.Errorf("the PodMonitor is %s", spec)
+			}
+		},
+	},
+	{
+		name:   "the Pod Security level of the namespace",
+		values: "psa: {enabled: true}",
+		check: func(t *testing.T, found objects) {
+			namespace := found.namespaces[0]
+			mustEqual(t, "namespace", namespace.Name, found.daemonSets[0].Namespace)
+			mustEqual(t, "level", namespace.Labels["pod-security.kubernetes.io/enforce"], "privileged")
+			mustEqual(t, "policy", namespace.Annotations["helm.sh/resource-policy"], "keep")
+		},
+	},
+	{
+		name:   "a startup taint of the autoscaler",
+		values: "featureDiscovery: {enabled: true, startupTaint: startup-taint.cluster-autoscaler.kubernetes.io/gpu}",
+	},
+	{
+		name:   "revisions",
+		values: "revisionHistoryLimit: 3\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}",
+		check: func(t *testing.T, found objects) {
+			for _, daemonSet := range found.daemonSets {
+				mustEqual(t, daemonSet.Name, strconv.Itoa(int(*daemonSet.Spec.RevisionHistoryLimit)), "3")
+			}
 		},
 	},
 	{
@@ -352,9 +447,10 @@ func mustBeMetrics(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := read(t, "docs/metrics.md")
+	pages := read(t, "docs/metrics.md") + read(t, "docs/labels.md")
 	for _, selector := range parser.ExtractSelectors(expression) {
-		if name := selector[len(selector)-1].Value; !strings.Contains(page, "| `"+name+"` |") {
+		// Prometheus itself adds `up`.
+		if name := selector[len(selector)-1].Value; name != "up" && !strings.Contains(pages, "| `"+name+"` |") {
 			t.Errorf("%s is no metric: %s", name, text)
 		}
 	}

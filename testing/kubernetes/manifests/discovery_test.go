@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,6 +92,57 @@ func TestFeatureDiscovery(t *testing.T) {
 		if expected != 0 {
 			t.Errorf("%s of the policy does not permit the removal of the taint", name)
 		}
+	}
+}
+
+// TestCleanup checks the Job that removes the labels after the chart, and the rights of its account.
+func TestCleanup(t *testing.T) {
+	if found := mustRender(t, enabled); len(found.jobs) != 0 || len(found.account.accounts) != 1 {
+		t.Error("without featureDiscovery.cleanup, there is a Job or a second account")
+	}
+	for name, values := range map[string]string{"Windows": "", "Linux": "linux: {enabled: true}\n"} {
+		t.Run(name, func(t *testing.T) {
+			found := mustRender(t, values+"featureDiscovery: {enabled: true, cleanup: true, startupTaint: example.com/starting, apiServer: {host: 10.0.0.1}}\npools: [{name: a, nodeSelector: {pool: a}}]")
+			account, hook := found.account, found.jobs[0]
+			pod := hook.Spec.Template.Spec
+			mustEqual(t, "account", pod.ServiceAccountName, "gpus-directx-device-plugin-cleanup")
+			mustEqual(t, "subject", fmt.Sprint(account.subjects[slices.IndexFunc(account.subjects, func(subject rbacv1.Subject) bool {
+				return subject.Name == pod.ServiceAccountName
+			})]), "{ServiceAccount  gpus-directx-device-plugin-cleanup "+releaseNamespace+"}")
+			role := account.clusterRoles[slices.IndexFunc(account.clusterRoles, func(role *rbacv1.ClusterRole) bool {
+				return strings.HasPrefix(role.Name, pod.ServiceAccountName)
+			})]
+			if !reflect.DeepEqual(role.Rules, []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list", "patch"}},
+				{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+			}) {
+				t.Errorf("the account has the rights %+v", role.Rules)
+			}
+			for _, annotations := range []map[string]string{hook.Annotations, role.Annotations, account.accounts[1].Annotations} {
+				mustEqual(t, "hook", annotations["helm.sh/hook"], "post-delete")
+				mustEqual(t, "removal", annotations["helm.sh/hook-delete-policy"], "before-hook-creation,hook-succeeded")
+			}
+			command := strings.Join(append(pod.Containers[0].Command, pod.Containers[0].Args...), " ")
+			if pod.OS.Name == corev1.Linux {
+				mustEqual(t, "command", command, "/directx-feature-discovery cleanup --startup-taint=example.com/starting")
+				mustEqual(t, "image", pod.Containers[0].Image, linuxImage+":"+version(t))
+				if pod.HostNetwork || len(pod.Volumes) != 0 || pod.Containers[0].SecurityContext.Privileged != nil || len(pod.NodeSelector) != 2 {
+					t.Errorf("the pod has more rights than it needs: %+v", pod)
+				}
+			} else {
+				mustEqual(t, "command", command, mountPoint+`\directx-feature-discovery.exe cleanup --startup-taint=example.com/starting`)
+				mustEqual(t, "image", pod.Containers[0].Image, image+":"+version(t))
+				if faults := windowsFaults(pod); len(faults) != 0 {
+					t.Error(faults)
+				}
+			}
+			mustEqual(t, "operating system", string(pod.OS.Name), strings.ToLower(name))
+			mustEqual(t, "operating system of the node", pod.NodeSelector["kubernetes.io/os"], strings.ToLower(name))
+			if faults := containerFaults(pod.Containers[0]); len(faults) != 0 {
+				t.Error(faults)
+			}
+			mustEqual(t, "address", fmt.Sprint(pod.Containers[0].Env), "[{KUBERNETES_SERVICE_HOST 10.0.0.1 nil} {KUBERNETES_SERVICE_PORT 443 nil}]")
+		})
 	}
 }
 

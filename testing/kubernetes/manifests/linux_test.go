@@ -191,6 +191,36 @@ pools: [{name: a, nodeSelector: {pool: a}, config: exclusive}]
 	c.mustAdvertise(wsl2, map[string]int64{display: 8})
 }
 
+// TestHelmTest checks the pods of `helm test`: they run on the nodes of the plugin, and ask as its readiness
+// probe does.
+func TestHelmTest(t *testing.T) {
+	found := mustRender(t, "linux: {enabled: true, nodeSelector: {zone: a}}\nconfig: {map: {a: ''}}\n"+
+		"pools: [{name: x, nodeSelector: {pool: x}, driverModels: [mcdm]}, {name: z, fallback: true}]")
+	if len(found.tests) != 3 || len(found.daemonSets) != 3 {
+		t.Fatalf("there are %d tests of %d DaemonSets", len(found.tests), len(found.daemonSets))
+	}
+	for i, test := range found.tests {
+		mustEqual(t, "hook", test.Annotations["helm.sh/hook"], "test")
+		plugin, pod := found.daemonSets[i].Spec.Template.Spec, test.Spec
+		mustEqual(t, test.Name, strings.Join(append(pod.Containers[0].Command, pod.Containers[0].Args...), " "),
+			strings.Join(plugin.Containers[0].ReadinessProbe.Exec.Command, " "))
+		if !reflect.DeepEqual(pod.NodeSelector, plugin.NodeSelector) || !reflect.DeepEqual(pod.Affinity, plugin.Affinity) ||
+			!reflect.DeepEqual(pod.Tolerations, plugin.Tolerations) || !reflect.DeepEqual(pod.SecurityContext, plugin.SecurityContext) {
+			t.Errorf("%s does not run as the plugin: %+v", test.Name, pod)
+		}
+		mustEqual(t, "image", pod.Containers[0].Image, plugin.Containers[0].Image)
+		mustEqual(t, "folders", paths(pod), paths(plugin))
+		if faults := containerFaults(pod.Containers[0]); len(faults) != 0 {
+			t.Error(faults)
+		}
+		for _, daemonSet := range found.daemonSets {
+			if matches(daemonSet.Spec.Selector.MatchLabels, test.Labels) {
+				t.Errorf("the DaemonSet %s selects the pod %s", daemonSet.Name, test.Name)
+			}
+		}
+	}
+}
+
 // TestLinuxDiscovery checks the pods that label Linux nodes.
 func TestLinuxDiscovery(t *testing.T) {
 	found := mustRender(t, "linux: {enabled: true, config: shared}\n"+enabled)

@@ -3,9 +3,7 @@ package manifests
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"directx-device-plugin/testing/kubernetes/programs"
@@ -36,9 +34,7 @@ func findPrograms() (err error) {
 	if discovery, err = programs.Find("directx-feature-discovery"); err != nil {
 		return err
 	}
-	// Go builds helm if it is not in its cache.
-	path, err := exec.Command("go", "tool", "-n", "helm").Output()
-	helm = strings.TrimSpace(string(path))
+	helm, err = programs.Helm()
 	return err
 }
 

@@ -79,6 +79,8 @@ func newContainer(t *testing.T, daemonSet *appsv1.DaemonSet, configMaps []*corev
 		t.Fatalf("%s has the arguments %q, expected serve first", c.name, spec.Args)
 	}
 	for _, word := range spec.Args[1:] {
+		// As the kubelet does.
+		word = strings.ReplaceAll(word, "$(NODE_IP)", "127.0.0.1")
 		if strings.HasPrefix(word, "--log-") {
 			c.logOptions = append(c.logOptions, word)
 		} else {
@@ -217,9 +219,13 @@ func (c *container) unusedConfiguration() []string {
 	c.t.Helper()
 	var expected []string
 	for _, variable := range c.variables {
-		// The name of the node is a label of metrics and the UID of the pod is for its probes, not
-		// configuration.
-		if !strings.HasSuffix(variable, "_CONFIG_FILE") && variable != "NODE_NAME" && variable != "POD_UID" {
+		// The name and the address of the node are for metrics and the UID of the pod is for its probes;
+		// none of them is configuration.
+		switch variable {
+		case "NODE_NAME", "NODE_IP", "POD_UID":
+			continue
+		}
+		if !strings.HasSuffix(variable, "_CONFIG_FILE") {
 			expected = append(expected, "variable "+variable)
 		}
 	}

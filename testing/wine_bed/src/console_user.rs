@@ -17,7 +17,7 @@ use windows::Win32::System::Threading::CREATE_NO_WINDOW;
 use windows::core::BOOL;
 
 /// The longest wait for an event.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where the handler of events reports Ctrl+C.
 static INTERRUPTED: Mutex<Option<Sender<()>>> = Mutex::new(None);

@@ -23,7 +23,7 @@ use windows::core::{BOOL, HSTRING, PCSTR, s, w};
 const TOO_SMALL: NTSTATUS = NTSTATUS(0xC000_0023_u32.cast_signed());
 
 /// The longest wait for an event.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// `D3DKMT_OPENADAPTERFROMLUID`.
 #[repr(C)]

@@ -17,34 +17,34 @@ fn stopped(why: &str) -> Vec<Listed> {
 }
 
 fn run(lists: &[(&str, Adapters)]) -> Vec<Listed> {
-    let listed = |(call, adapters): &(&str, Adapters)| Listed {
-        call: (*call).into(),
-        adapters: adapters.clone(),
-    };
-    lists.iter().map(listed).collect()
+    lists
+        .iter()
+        .map(|(call, adapters)| Listed { call: (*call).into(), adapters: adapters.clone() })
+        .collect()
 }
 
-/// The verdicts on one call of an API in a container that has device 1.
-fn verdict(api: Api, before: Adapters, after: Adapters) -> Verdict {
+/// The verdict on a call of Vulkan in a container that has device 1.
+fn verdict(before: Adapters, after: Adapters) -> Verdict {
     let mut report = Report::new(&[1]);
-    report.add(api, &run(&[("A", before)]), &run(&[("A", after)]));
+    report.add(Api::Vulkan, &run(&[("A", before)]), &run(&[("A", after)]));
     report.apis[0].verdict
 }
 
 #[test]
 fn a_filtered_list_has_the_allocated_adapters_and_no_other() {
-    let verdict =
-        |before: &[i64], after: &[i64]| verdict(Api::Vulkan, devices(before), devices(after));
-    assert_eq!(verdict(&[1, 2], &[1]), Verdict::Ok);
-    assert_eq!(verdict(&[1, 2], &[1, 2]), Verdict::Different, "nothing hidden");
-    assert_eq!(verdict(&[1, 2], &[]), Verdict::Different, "too much hidden");
-    assert_eq!(verdict(&[2], &[]), Verdict::Ok, "an API that does not list the device");
-    assert_eq!(verdict(&[], &[2]), Verdict::Different, "another device appeared");
+    for (before, after, expected, case) in [
+        (&[1, 2][..], &[1][..], Verdict::Ok, "the others are hidden"),
+        (&[1, 2], &[1, 2], Verdict::Different, "nothing hidden"),
+        (&[1, 2], &[], Verdict::Different, "too much hidden"),
+        (&[2], &[], Verdict::Ok, "an API that does not list the device"),
+        (&[], &[2], Verdict::Different, "another device appeared"),
+    ] {
+        assert_eq!(verdict(devices(before), devices(after)), expected, "{case}");
+    }
 }
 
 #[test]
 fn an_api_that_does_not_work_without_the_filter_is_no_difference() {
-    let verdict = |before, after| verdict(Api::Vulkan, before, after);
     assert_eq!(verdict(absent(), absent()), Verdict::Absent);
     assert_eq!(verdict(failed(), failed()), Verdict::Failed);
     assert_eq!(verdict(failed(), devices(&[1])), Verdict::Ok);
@@ -55,25 +55,31 @@ fn an_api_that_does_not_work_without_the_filter_is_no_difference() {
     }
 }
 
+/// The verdict on the default of Direct3D in a container that has device 1, if DXGI lists `dxgi`.
+fn verdict_on_default(dxgi: &[i64], before: Adapters, after: Adapters) -> Verdict {
+    let mut report = Report::new(&[1]);
+    report.add(Api::Dxgi, &run(&[("A", devices(dxgi))]), &run(&[("A", devices(&[]))]));
+    report.add(Api::D3d12, &run(&[("B", before)]), &run(&[("B", after)]));
+    report.apis[1].verdict
+}
+
 #[test]
 fn the_default_of_direct3d_is_a_device_of_the_container() {
-    let verdict = |dxgi: &[i64], before: Adapters, after: Adapters| {
-        let mut report = Report::new(&[1]);
-        report.add(Api::Dxgi, &run(&[("A", devices(dxgi))]), &run(&[("A", devices(&[]))]));
-        report.add(Api::D3d12, &run(&[("B", before)]), &run(&[("B", after)]));
-        report.apis[1].verdict
-    };
     let other = || devices(&[2]);
-    assert_eq!(verdict(&[2, 1], other(), devices(&[1])), Verdict::Ok);
-    assert_eq!(verdict(&[2, 1], other(), other()), Verdict::Different);
+    assert_eq!(verdict_on_default(&[2, 1], other(), devices(&[1])), Verdict::Ok);
+    assert_eq!(verdict_on_default(&[2, 1], other(), other()), Verdict::Different);
     assert_eq!(
-        verdict(&[2, 1], other(), devices(&[])),
+        verdict_on_default(&[2, 1], other(), devices(&[])),
         Verdict::Different,
         "only software is left"
     );
-    assert_eq!(verdict(&[2, 1], other(), failed()), Verdict::Different);
-    assert_eq!(verdict(&[2], other(), failed()), Verdict::Ok, "the device is compute-only");
-    assert_eq!(verdict(&[2, 1], failed(), failed()), Verdict::Failed);
+    assert_eq!(verdict_on_default(&[2, 1], other(), failed()), Verdict::Different);
+    assert_eq!(
+        verdict_on_default(&[2], other(), failed()),
+        Verdict::Ok,
+        "the device is compute-only"
+    );
+    assert_eq!(verdict_on_default(&[2, 1], failed(), failed()), Verdict::Failed);
 }
 
 #[test]

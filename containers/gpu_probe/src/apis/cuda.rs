@@ -15,14 +15,14 @@ pub(super) const NAMES: &[&str] = if cfg!(windows) { &["nvcuda.dll"] } else { &[
 
 const SOURCE: &str = include_str!("../../kernels/mix.ptx");
 
-// The errors of `cuda.h` that have a meaning of their own here.
+// The errors of `cuda.h` that the test distinguishes.
 const NO_DEVICE: i32 = 100;
 const JIT_COMPILER_NOT_FOUND: i32 = 221;
 const DRIVER_MISMATCH: i32 = 803;
 
 /// The size of the copies that are measured.
 const COPY: u32 = 64 << 20;
-/// The same for the driver.
+/// [`COPY`] in the type of the driver's functions.
 const COPY_BYTES: usize = COPY as usize;
 /// How often each copy is repeated.
 const COPIES: u32 = 8;
@@ -60,7 +60,7 @@ functions! {
 }
 
 functions! {
-    /// What only drivers for Windows have.
+    /// The function that only drivers for Windows have.
     WindowsFunctions {
         luid = "cuDeviceGetLuid" fn(*mut c_char, *mut u32, Device) -> i32;
     }
@@ -72,34 +72,34 @@ type Described<T> = (DeviceInfo, Result<T, Fault>);
 /// Lists every device, with a kernel on each.
 pub(super) fn list(library: Loaded) -> Result<Devices, Refusal> {
     let functions = Functions::load(&library)?;
-    let candidate = |(info, device): Described<Device>| Candidate {
+    let candidates = devices(&library, functions)?.into_iter().map(|(info, device)| Candidate {
         info,
         work: Work::kernel(move || Computation::open(functions, device?)),
-    };
-    let candidates = devices(&library, functions)?.into_iter().map(candidate).collect();
-    Ok((version(functions), candidates))
+    });
+    Ok((version(functions), candidates.collect()))
 }
 
 /// A context on every device, or why there is none, for libraries that use CUDA.
 pub(super) fn contexts() -> Result<Vec<Described<Handle>>, Refusal> {
     let library = Loaded::open(Api::Cuda, NAMES)?;
     let functions = Functions::load(&library)?;
-    let context = |(info, device): Described<Device>| {
-        (info, device.and_then(|device| functions.create_context(device)))
-    };
-    Ok(devices(&library, functions)?.into_iter().map(context).collect())
+    Ok(devices(&library, functions)?
+        .into_iter()
+        .map(|(info, device)| (info, device.and_then(|device| functions.create_context(device))))
+        .collect())
 }
 
 fn devices(library: &Loaded, functions: Functions) -> Result<Vec<Described<Device>>, Fault> {
     let luids = WindowsFunctions::load(library).ok();
-    let device = |ordinal| {
+    let mut devices = Vec::new();
+    for ordinal in 0..count(functions)? {
         let mut device = 0;
         // SAFETY: the driver was initialized.
         let status = unsafe { (functions.device)(&raw mut device, ordinal) };
         let found = functions.check("cuDeviceGet", status).map(|()| device);
-        (describe(functions, luids, device), found)
-    };
-    Ok((0..count(functions)?).map(device).collect())
+        devices.push((describe(functions, luids, device), found));
+    }
+    Ok(devices)
 }
 
 impl Functions {
@@ -115,12 +115,15 @@ impl Functions {
         if status == 0 {
             return Ok(());
         }
-        let mut name = null();
+        let mut text = null();
         // SAFETY: the function writes the address of a constant text, or null.
-        let known = unsafe { (self.error_name)(status, &raw mut name) } == 0 && !name.is_null();
-        // SAFETY: the text ends with a NUL and lives as long as the library.
-        let name = known.then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned());
-        let name = name.map(|name| format!(" ({name})")).unwrap_or_default();
+        let is_known = unsafe { (self.error_name)(status, &raw mut text) } == 0 && !text.is_null();
+        let name = if is_known {
+            // SAFETY: the text ends with a NUL and lives as long as the library.
+            format!(" ({})", unsafe { CStr::from_ptr(text) }.to_string_lossy())
+        } else {
+            String::new()
+        };
         let fault = Fault::new(format!("{call} failed with {status}{name}"));
         Err(match status {
             JIT_COMPILER_NOT_FOUND => fault.hint(
@@ -197,13 +200,8 @@ impl Computation {
         // SAFETY: PTX is a text that ends with a NUL.
         let status = unsafe { (functions.module)(&raw mut module, source.as_ptr().cast()) };
         functions.check("cuModuleLoadData", status)?;
-        let kernel = |name: &CStr| {
-            let mut kernel = null_mut();
-            // SAFETY: the module was loaded, and the name ends with a NUL.
-            let status = unsafe { (functions.function)(&raw mut kernel, module, name.as_ptr()) };
-            functions.check("cuModuleGetFunction", status).map(|()| kernel)
-        };
-        let (mix, monte_carlo) = (kernel(c"mix_words")?, kernel(c"monte_carlo")?);
+        let mix = kernel(functions, module, c"mix_words")?;
+        let monte_carlo = kernel(functions, module, c"monte_carlo")?;
         let words = allocate(functions, BYTES)?;
         Ok(Computation { functions, context, mix, monte_carlo, words })
     }
@@ -295,6 +293,15 @@ impl Computation {
         let copied = f64::from(COPIES * transfers) * f64::from(COPY);
         Ok(Measurement::new(name, copied / start.elapsed().as_secs_f64().max(1e-9) / 1e9, "GB/s"))
     }
+}
+
+/// The kernel with this name, in a loaded module.
+fn kernel(functions: Functions, module: Handle, name: &CStr) -> Result<Handle, Fault> {
+    let mut kernel = null_mut();
+    // SAFETY: the module was loaded, and the name ends with a NUL.
+    let status = unsafe { (functions.function)(&raw mut kernel, module, name.as_ptr()) };
+    functions.check("cuModuleGetFunction", status)?;
+    Ok(kernel)
 }
 
 fn allocate(functions: Functions, size: usize) -> Result<Address, Fault> {

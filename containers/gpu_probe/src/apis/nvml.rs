@@ -11,7 +11,7 @@ use crate::session::{Candidate, Devices, Refusal, Work};
 pub(super) const NAMES: &[&str] =
     if cfg!(windows) { &["nvml.dll"] } else { &["libnvidia-ml.so.1"] };
 
-// The results of `nvml.h` that have a meaning of their own here.
+// The results of `nvml.h` that the test distinguishes.
 const INSUFFICIENT_SIZE: i32 = 7;
 const DRIVER_NOT_LOADED: i32 = 9;
 const VERSION_MISMATCH: i32 = 18;
@@ -102,7 +102,7 @@ fn candidate(functions: Functions, index: u32, driver: Option<String>) -> Candid
         unsafe { (functions.name)(device, buffer, size) }
     });
     let mut memory = Memory::default();
-    // SAFETY: the structure is that of this version of the function.
+    // SAFETY: this version of the function writes this structure.
     let has_memory = unsafe { (functions.memory)(device, &raw mut memory) } == 0;
     let info = DeviceInfo {
         name: name.unwrap_or_else(|| format!("device {index}")),

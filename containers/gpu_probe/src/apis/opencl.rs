@@ -108,7 +108,7 @@ fn name(status: i32) -> &'static str {
     }
 }
 
-/// A list whose function is called for its length first. `none` says that it is empty.
+/// A list. The first call of `get` returns its length, and the status `none` if it is empty.
 fn handles(
     call: &str,
     none: i32,
@@ -125,7 +125,7 @@ fn handles(
     Ok(found)
 }
 
-/// A text that `query` writes into a buffer of a given size, after it told the size it needs.
+/// A text that `query` writes into a buffer. Its first call returns the size of the buffer.
 fn text(query: impl Fn(usize, *mut c_void, *mut usize) -> i32) -> Option<String> {
     let mut size = 0;
     if query(0, null_mut(), &raw mut size) != 0 {
@@ -140,29 +140,37 @@ fn text(query: impl Fn(usize, *mut c_void, *mut usize) -> i32) -> Option<String>
 }
 
 fn describe(functions: Functions, device: Handle) -> DeviceInfo {
-    let string = |key| {
+    let kind = functions.device_bytes(device, DEVICE_TYPE, 8).map_or(0, u64::from_le_bytes);
+    // Devices without the extension cl_khr_device_uuid refuse the two queries.
+    let has_luid =
+        functions.device_bytes(device, DEVICE_LUID_VALID, 4).is_some_and(|value| value[0] != 0);
+    let luid = if has_luid { functions.device_bytes(device, DEVICE_LUID, 8) } else { None };
+    let memory = functions.device_bytes(device, DEVICE_GLOBAL_MEMORY_SIZE, 8);
+    DeviceInfo {
+        name: functions.device_text(device, DEVICE_NAME).unwrap_or_default(),
+        kind: if kind & DEVICE_TYPE_CPU == 0 { Kind::Hardware } else { Kind::Software },
+        luid: luid.map(i64::from_le_bytes),
+        driver: functions.device_text(device, DRIVER_VERSION),
+        memory_bytes: memory.map(u64::from_le_bytes),
+    }
+}
+
+impl Functions {
+    /// A text that describes a device.
+    fn device_text(self, device: Handle, key: u32) -> Option<String> {
         text(|size, value, needed| {
             // SAFETY: the device was listed, and `text` passes a buffer with its size.
-            unsafe { (functions.device_info)(device, key, size, value, needed) }
+            unsafe { (self.device_info)(device, key, size, value, needed) }
         })
-    };
-    let bytes = |key, size: usize| {
+    }
+
+    /// A value of at most eight bytes that describes a device; zeros follow it.
+    fn device_bytes(self, device: Handle, key: u32, size: usize) -> Option<[u8; 8]> {
         let mut value = [0_u8; 8];
         // SAFETY: the buffer has at least `size` bytes.
-        let status = unsafe {
-            (functions.device_info)(device, key, size, value.as_mut_ptr().cast(), null_mut())
-        };
+        let status =
+            unsafe { (self.device_info)(device, key, size, value.as_mut_ptr().cast(), null_mut()) };
         (status == 0).then_some(value)
-    };
-    let kind = bytes(DEVICE_TYPE, 8).map_or(0, u64::from_le_bytes);
-    // Devices without the extension cl_khr_device_uuid refuse the two queries.
-    let has_luid = bytes(DEVICE_LUID_VALID, 4).is_some_and(|value| value[0] != 0);
-    DeviceInfo {
-        name: string(DEVICE_NAME).unwrap_or_default(),
-        kind: if kind & DEVICE_TYPE_CPU == 0 { Kind::Hardware } else { Kind::Software },
-        luid: if has_luid { bytes(DEVICE_LUID, 8).map(i64::from_le_bytes) } else { None },
-        driver: string(DRIVER_VERSION),
-        memory_bytes: bytes(DEVICE_GLOBAL_MEMORY_SIZE, 8).map(u64::from_le_bytes),
     }
 }
 
@@ -223,8 +231,10 @@ fn build(functions: Functions, context: Handle, device: Handle) -> Result<Handle
                 (functions.build_info)(program, device, PROGRAM_BUILD_LOG, size, value, needed)
             }
         });
-        let log = log.filter(|log| !log.is_empty()).map(|log| format!(": {log}"));
-        Fault::new(format!("{}{}", fault.message, log.unwrap_or_default()))
+        match log {
+            Some(log) if !log.is_empty() => Fault::new(format!("{}: {log}", fault.message)),
+            _ => fault,
+        }
     })?;
     Ok(program)
 }

@@ -1,8 +1,6 @@
 //! Vulkan: a compute shader on every physical device.
 #![allow(unsafe_code, reason = "calls the Vulkan loader")]
 
-use std::ffi::CStr;
-
 use ash::vk;
 use ash::{Device, Entry, Instance, StaticFn};
 
@@ -71,24 +69,27 @@ fn candidates(entry: &Entry, version: u32) -> Result<Vec<Candidate>, Fault> {
         vk::ApplicationInfo::default().application_name(c"gpu-probe").api_version(wanted);
     let info = vk::InstanceCreateInfo::default().application_info(&application);
     // SAFETY: the structures are complete and live during the call.
-    let instance = unsafe { entry.create_instance(&info, None) };
-    let instance: &Instance = Box::leak(Box::new(instance.map_err(failed("vkCreateInstance"))?));
+    let created =
+        unsafe { entry.create_instance(&info, None) }.map_err(failed("vkCreateInstance"))?;
+    let instance: &Instance = Box::leak(Box::new(created));
     // SAFETY: the instance is never destroyed.
-    let devices = unsafe { instance.enumerate_physical_devices() };
-    let devices = devices.map_err(failed("vkEnumeratePhysicalDevices"))?;
-    let candidate = |device| Candidate {
+    let devices = unsafe { instance.enumerate_physical_devices() }
+        .map_err(failed("vkEnumeratePhysicalDevices"))?;
+    let candidates = devices.into_iter().map(|device| Candidate {
         info: describe(instance, wanted, device),
         work: Work::kernel(move || ComputeKernel::open(instance, device)),
-    };
-    Ok(devices.into_iter().map(candidate).collect())
+    });
+    Ok(candidates.collect())
 }
 
 fn describe(instance: &Instance, version: u32, device: vk::PhysicalDevice) -> DeviceInfo {
     // SAFETY: here and below, the instance listed the device.
     let properties = unsafe { instance.get_physical_device_properties(device) };
     let memory = unsafe { instance.get_physical_device_memory_properties(device) };
-    let local = memory.memory_heaps_as_slice().iter();
-    let local = local.filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
+    let local = memory
+        .memory_heaps_as_slice()
+        .iter()
+        .filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
     let name = properties.device_name_as_c_str().unwrap_or_default();
     let is_cpu = properties.device_type == vk::PhysicalDeviceType::CPU;
     let (luid, driver) = if version.min(properties.api_version) >= vk::API_VERSION_1_1 {
@@ -120,14 +121,12 @@ fn identity(
     // SAFETY: the device has the version that introduced each structure of the chain.
     unsafe { instance.get_physical_device_properties2(device, &mut properties) };
     let luid = (id.device_luid_valid == vk::TRUE).then(|| i64::from_le_bytes(id.device_luid));
-    let text = |value: Result<&CStr, _>| -> Option<String> {
-        value.ok().map(|text: &CStr| text.to_string_lossy().into_owned()).filter(|t| !t.is_empty())
-    };
-    let parts: Vec<String> =
-        [text(driver.driver_name_as_c_str()), text(driver.driver_info_as_c_str())]
-            .into_iter()
-            .flatten()
-            .collect();
+    let parts: Vec<String> = [driver.driver_name_as_c_str(), driver.driver_info_as_c_str()]
+        .into_iter()
+        .flatten()
+        .filter(|text| !text.is_empty())
+        .map(|text| text.to_string_lossy().into_owned())
+        .collect();
     (luid, (!parts.is_empty()).then(|| parts.join(" ")))
 }
 
@@ -155,19 +154,18 @@ impl ComputeKernel {
     fn open(instance: &Instance, physical: vk::PhysicalDevice) -> Result<ComputeKernel, Fault> {
         // SAFETY: as above.
         let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
-        let computes = |family: &vk::QueueFamilyProperties| {
-            family.queue_flags.contains(vk::QueueFlags::COMPUTE)
-        };
-        let family = families.iter().position(computes);
-        let family = family.and_then(|index| u32::try_from(index).ok());
-        let family = family.ok_or_else(|| Fault::new("the device has no compute queue"))?;
+        let family = families
+            .iter()
+            .position(|family| family.queue_flags.contains(vk::QueueFlags::COMPUTE))
+            .and_then(|index| u32::try_from(index).ok())
+            .ok_or_else(|| Fault::new("the device has no compute queue"))?;
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(family)
             .queue_priorities(&[1.0])];
         let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues);
         // SAFETY: as above.
-        let device = unsafe { instance.create_device(physical, &info, None) };
-        let device = device.map_err(failed("vkCreateDevice"))?;
+        let device = unsafe { instance.create_device(physical, &info, None) }
+            .map_err(failed("vkCreateDevice"))?;
         // SAFETY: the device was created with this queue.
         let queue = unsafe { device.get_device_queue(family, 0) };
         // SAFETY: as above.
@@ -178,8 +176,8 @@ impl ComputeKernel {
         let descriptors = descriptors(&device, set_layout, buffer.buffer)?;
         let commands = command_buffer(&device, family)?;
         // SAFETY: as above.
-        let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) };
-        let fence = fence.map_err(failed("vkCreateFence"))?;
+        let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) }
+            .map_err(failed("vkCreateFence"))?;
         let words = buffer.words;
         Ok(ComputeKernel { device, queue, commands, fence, layout, pipeline, descriptors, words })
     }
@@ -189,13 +187,8 @@ impl ComputeKernel {
         let (device, commands) = (&self.device, self.commands);
         let begin = vk::CommandBufferBeginInfo::default();
         let compute = vk::PipelineStageFlags::COMPUTE_SHADER;
-        let barrier = |access| {
-            [vk::MemoryBarrier::default()
-                .src_access_mask(vk::AccessFlags::SHADER_WRITE)
-                .dst_access_mask(access)]
-        };
-        let (next, host) =
-            (barrier(vk::AccessFlags::SHADER_WRITE), barrier(vk::AccessFlags::HOST_READ));
+        let next = [barrier(vk::AccessFlags::SHADER_WRITE)];
+        let host = [barrier(vk::AccessFlags::HOST_READ)];
         let none = vk::DependencyFlags::empty();
         let bind = vk::PipelineBindPoint::COMPUTE;
         // SAFETY: the fence says that the previous submission has ended. All commands belong to
@@ -239,6 +232,13 @@ impl Kernel for ComputeKernel {
     }
 }
 
+/// Makes what the shader wrote visible to `access`.
+fn barrier(access: vk::AccessFlags) -> vk::MemoryBarrier<'static> {
+    vk::MemoryBarrier::default()
+        .src_access_mask(vk::AccessFlags::SHADER_WRITE)
+        .dst_access_mask(access)
+}
+
 fn mapped_buffer(
     device: &Device,
     memory: &vk::PhysicalDeviceMemoryProperties,
@@ -247,27 +247,28 @@ fn mapped_buffer(
     let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
     let info = vk::BufferCreateInfo::default().size(size).usage(usage);
     // SAFETY: here and below, the structures are complete, and handles belong to the device.
-    let buffer = unsafe { device.create_buffer(&info, None) };
-    let buffer = buffer.map_err(failed("vkCreateBuffer"))?;
+    let buffer = unsafe { device.create_buffer(&info, None) }.map_err(failed("vkCreateBuffer"))?;
     // SAFETY: as above.
     let needs = unsafe { device.get_buffer_memory_requirements(buffer) };
     let mappable = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
-    let index = (0_u32..).zip(memory.memory_types_as_slice()).find(|(index, memory_type)| {
-        needs.memory_type_bits >> index & 1 == 1 && memory_type.property_flags.contains(mappable)
-    });
-    let (index, _) =
-        index.ok_or_else(|| Fault::new("the device has no memory that can be mapped"))?;
+    let (index, _) = (0_u32..)
+        .zip(memory.memory_types_as_slice())
+        .find(|(index, memory_type)| {
+            needs.memory_type_bits >> index & 1 == 1
+                && memory_type.property_flags.contains(mappable)
+        })
+        .ok_or_else(|| Fault::new("the device has no memory that can be mapped"))?;
     let info =
         vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(index);
     // SAFETY: as above.
-    let memory = unsafe { device.allocate_memory(&info, None) };
-    let memory = memory.map_err(failed("vkAllocateMemory"))?;
+    let memory =
+        unsafe { device.allocate_memory(&info, None) }.map_err(failed("vkAllocateMemory"))?;
     // SAFETY: the memory is as large and aligned as the buffer needs, and unused.
     unsafe { device.bind_buffer_memory(buffer, memory, 0) }
         .map_err(failed("vkBindBufferMemory"))?;
     // SAFETY: the memory can be mapped and is not mapped yet.
-    let words = unsafe { device.map_memory(memory, 0, size, vk::MemoryMapFlags::empty()) };
-    let words = words.map_err(failed("vkMapMemory"))?;
+    let words = unsafe { device.map_memory(memory, 0, size, vk::MemoryMapFlags::empty()) }
+        .map_err(failed("vkMapMemory"))?;
     Ok(MappedBuffer { buffer, words: words.cast() })
 }
 
@@ -289,14 +290,14 @@ fn pipeline(
     let layouts = [set_layout];
     let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
     // SAFETY: the set layout belongs to the device.
-    let layout = unsafe { device.create_pipeline_layout(&info, None) };
-    let layout = layout.map_err(failed("vkCreatePipelineLayout"))?;
+    let layout = unsafe { device.create_pipeline_layout(&info, None) }
+        .map_err(failed("vkCreatePipelineLayout"))?;
     let code: Vec<u32> =
         SHADER.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
     let info = vk::ShaderModuleCreateInfo::default().code(&code);
     // SAFETY: a test validates the shader.
-    let module = unsafe { device.create_shader_module(&info, None) };
-    let module = module.map_err(failed("vkCreateShaderModule"))?;
+    let module = unsafe { device.create_shader_module(&info, None) }
+        .map_err(failed("vkCreateShaderModule"))?;
     let stage = vk::PipelineShaderStageCreateInfo::default()
         .stage(vk::ShaderStageFlags::COMPUTE)
         .module(module)
@@ -318,8 +319,8 @@ fn descriptors(
     let sizes = [vk::DescriptorPoolSize::default().ty(kind).descriptor_count(1)];
     let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
     // SAFETY: the structures are complete.
-    let pool = unsafe { device.create_descriptor_pool(&info, None) };
-    let pool = pool.map_err(failed("vkCreateDescriptorPool"))?;
+    let pool = unsafe { device.create_descriptor_pool(&info, None) }
+        .map_err(failed("vkCreateDescriptorPool"))?;
     let layouts = [set_layout];
     let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
     // SAFETY: the pool has room for one set of this layout.
@@ -337,8 +338,8 @@ fn command_buffer(device: &Device, family: u32) -> Result<vk::CommandBuffer, Fau
     let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
     let info = vk::CommandPoolCreateInfo::default().queue_family_index(family).flags(flags);
     // SAFETY: the device was created with a queue of this family.
-    let pool = unsafe { device.create_command_pool(&info, None) };
-    let pool = pool.map_err(failed("vkCreateCommandPool"))?;
+    let pool = unsafe { device.create_command_pool(&info, None) }
+        .map_err(failed("vkCreateCommandPool"))?;
     let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
     // SAFETY: the pool is not used elsewhere.
     let buffers = unsafe { device.allocate_command_buffers(&info) };

@@ -1,4 +1,4 @@
-//! The kernel's interface below all of Windows' own APIs.
+//! The graphics kernel's interface, which all graphics APIs of Windows use.
 
 use std::ffi::c_void;
 
@@ -66,11 +66,6 @@ pub fn allocatable() -> Option<Vec<i64>> {
 type Found = Result<Vec<AdapterInfo>, Refusal>;
 
 fn lists(kernel: &Kernel) -> [(&'static str, Found); 3] {
-    let adapters = || {
-        let mut call = EnumAdapters { count: 0, list: [AdapterInfo::default(); 16] };
-        kernel.call("D3DKMTEnumAdapters", &mut call)?;
-        Ok(call.list.into_iter().take(call.count as usize).collect())
-    };
     let adapters3 = counted(|list, count| {
         let rest = EnumAdapters2 { count, list };
         let mut call = EnumAdapters3 { filter: EVERY_ADAPTER, rest };
@@ -78,28 +73,38 @@ fn lists(kernel: &Kernel) -> [(&'static str, Found); 3] {
         Ok(call.rest.count)
     });
     [
-        ("D3DKMTEnumAdapters", adapters()),
+        ("D3DKMTEnumAdapters", first_adapters(kernel)),
         ("D3DKMTEnumAdapters2", kernel.adapters2()),
         ("D3DKMTEnumAdapters3", adapters3),
     ]
 }
 
-/// Those of `luids` that can be opened.
+/// The adapters that the oldest function lists, at most 16.
+fn first_adapters(kernel: &Kernel) -> Found {
+    let mut call = EnumAdapters { count: 0, list: [AdapterInfo::default(); 16] };
+    kernel.call("D3DKMTEnumAdapters", &mut call)?;
+    Ok(call.list.into_iter().take(call.count as usize).collect())
+}
+
+/// The adapters of `luids` that can be opened.
 fn open_luids(kernel: &Kernel, luids: &[i64]) -> Luids {
     let name = "D3DKMTOpenAdapterFromLuid";
     kernel.function(name)?;
-    let open = |luid: &&i64| {
-        let parts = structure(**luid);
+    let mut opened = Vec::new();
+    for luid in luids {
+        let parts = structure(*luid);
         let mut call =
             OpenFromLuid { luid_low: parts.LowPart, luid_high: parts.HighPart, handle: 0 };
-        let opened = kernel.call(name, &mut call).is_ok();
+        if kernel.call(name, &mut call).is_ok() {
+            opened.push(Some(*luid));
+        }
         close_handle(kernel, call.handle);
-        opened
-    };
-    Ok(luids.iter().filter(open).map(|luid| Some(*luid)).collect())
+    }
+    Ok(opened)
 }
 
-/// What opens an adapter with the function `name` and a pointer, closes it and returns its LUID.
+/// A function that opens an adapter with the function `name` and a pointer, closes it, and returns
+/// its LUID.
 fn opener(
     kernel: &Kernel,
     name: &'static str,
@@ -114,7 +119,7 @@ fn opener(
     })
 }
 
-/// The LUIDs of adapters, each of which is closed when its LUID is taken.
+/// The LUIDs of adapters. The iterator closes each adapter when it returns its LUID.
 fn close<'a>(kernel: &'a Kernel, list: &'a [AdapterInfo]) -> impl Iterator<Item = i64> + 'a {
     list.iter().map(|adapter| {
         close_handle(kernel, adapter.handle);

@@ -1,4 +1,4 @@
-//! `DXCore`.
+//! The lists of `DXCore`.
 #![allow(unsafe_code, reason = "calls dxcore.dll")]
 
 use windows::Win32::Graphics::DXCore::{
@@ -45,11 +45,12 @@ fn with_attribute(factory: &IDXCoreAdapterFactory, attribute: GUID) -> Luids {
         unsafe { factory.CreateAdapterList(&[attribute]) }.map_err(failed("CreateAdapterList"))?;
     // SAFETY: as above.
     let count = unsafe { list.GetAdapterCount() };
-    let adapter = |index| {
+    let mut luids = Vec::new();
+    for index in 0..count {
         // SAFETY: as above.
         let adapter: IDXCoreAdapter =
             unsafe { list.GetAdapter(index) }.map_err(failed("GetAdapter"))?;
-        Ok(luid(&adapter))
-    };
-    (0..count).map(adapter).collect()
+        luids.push(luid(&adapter));
+    }
+    Ok(luids)
 }

@@ -1,4 +1,4 @@
-//! DXGI.
+//! The lists of DXGI.
 #![allow(unsafe_code, reason = "calls dxgi.dll")]
 
 use windows::Win32::Graphics::Dxgi::{
@@ -26,12 +26,15 @@ pub(super) fn list(known: &[i64]) -> Vec<Listed> {
     let first = each(|n| unsafe { factory.EnumAdapters(n) });
     let first1 = each(|n| unsafe { factory.EnumAdapters1(n) }.and_then(|found| found.cast()));
     let by_luid = newer::<IDXGIFactory4>(&factory).and_then(|factory| {
-        let open = |luid| {
+        let mut luids = Vec::new();
+        for wanted in known {
             // SAFETY: as above.
-            unsafe { factory.EnumAdapterByLuid::<IDXGIAdapter>(structure(luid)) }.ok()
-        };
-        let found = known.iter().filter_map(|luid| open(*luid));
-        found.map(|adapter| Ok(Some(luid(&adapter)?))).collect()
+            let found = unsafe { factory.EnumAdapterByLuid::<IDXGIAdapter>(structure(*wanted)) };
+            if let Ok(adapter) = found {
+                luids.push(Some(luid(&adapter)?));
+            }
+        }
+        Ok(luids)
     });
     let by_preference = newer::<IDXGIFactory6>(&factory).and_then(|factory| {
         let preference = DXGI_GPU_PREFERENCE_UNSPECIFIED;

@@ -1,5 +1,5 @@
-//! What the calls of each GPU API list in this process, by LUID, for the check of
-//! `directx-visible`. A driver may crash or hang, so each API is asked in a separate process.
+//! Lists the adapters that the calls of each GPU API list in this process, by LUID, for the check
+//! of `directx-visible`. A driver may crash or hang, so each API is asked in a separate process.
 
 #[cfg(windows)]
 mod d3dkmt;
@@ -32,7 +32,7 @@ pub const APIS: [Api; 8] = [
     Api::Cuda,
 ];
 
-/// What one call lists.
+/// The adapters that a call lists.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Listed {
     /// The function, and how it is called if there are several ways.
@@ -45,22 +45,22 @@ pub struct Listed {
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Adapters {
-    /// These.
+    /// The call lists these devices.
     Devices {
         /// In the order of the API.
         luids: Vec<i64>,
         /// The number of devices for which the API has no LUID.
         without_luid: usize,
     },
-    /// Why the call does not exist.
+    /// The call does not exist, for this reason.
     Absent(String),
-    /// Its error.
+    /// The call failed with this error.
     Failed(String),
-    /// How the process ended without a result.
+    /// The process ended without a result, in this way.
     Stopped(String),
 }
 
-/// What the calls of `api` list. Calls that take a LUID are tried with those of `known`.
+/// What the calls of `api` list. Calls that take a LUID are tried with the LUIDs in `known`.
 #[cfg(windows)]
 #[must_use]
 pub fn list(api: Api, known: &[i64]) -> Vec<Listed> {

@@ -1,4 +1,4 @@
-//! What adapters can be opened with in addition to LUIDs: displays, and the names of devices.
+//! Opens adapters through displays and the names of devices, not through their LUIDs.
 #![allow(unsafe_code, reason = "calls gdi32.dll, user32.dll and cfgmgr32.dll")]
 
 use std::ffi::c_void;
@@ -33,25 +33,26 @@ pub(super) fn with_displays(gdi: Loaded, open: impl Fn(*const c_void) -> Option<
     let user = Loaded::open(Api::D3dkmt, &["user32.dll"])?;
     let displays = Displays::load(&user).map_err(Refusal::Absent)?;
     let contexts = Contexts::load(&gdi).map_err(Refusal::Absent)?;
-    let device = |number| {
-        let size = u32::try_from(size_of::<DISPLAY_DEVICEW>()).unwrap_or_default();
+    let size = u32::try_from(size_of::<DISPLAY_DEVICEW>()).unwrap_or_default();
+    let mut luids = Vec::new();
+    for number in 0.. {
         let mut device = DISPLAY_DEVICEW { cb: size, ..DISPLAY_DEVICEW::default() };
         // SAFETY: the structure states its size.
         let found = unsafe { (displays.get)(null(), number, &raw mut device, 0) };
-        found.as_bool().then_some(device.DeviceName)
-    };
-    let opened = |name: [u16; 32]| {
+        if !found.as_bool() {
+            break;
+        }
+        let name = device.DeviceName;
         // SAFETY: the name is null-terminated.
         let context = unsafe { (contexts.create)(null(), name.as_ptr(), null(), null()) };
         if context.is_invalid() {
-            return None;
+            continue;
         }
-        let luid = open(context.0);
-        // SAFETY: the context exists, and nobody else deletes it. Nothing depends on the result.
+        luids.extend(open(context.0).map(Some));
+        // SAFETY: the context exists, and nothing else deletes it. The result does not matter.
         let _ = unsafe { (contexts.delete)(context) };
-        luid
-    };
-    Ok((0..).map_while(device).filter_map(opened).map(Some).collect())
+    }
+    Ok(luids)
 }
 
 functions! {
@@ -79,19 +80,21 @@ pub(super) fn with_interfaces(open: impl Fn(*const c_void) -> Option<i64>) -> Lu
         let mut size = 0;
         // SAFETY: no flag: interfaces that are present.
         let found = unsafe { (functions.size)(&raw mut size, class, PCWSTR::null(), 0) };
+        // Wine lacks the second function, and the first one fails.
+        if found != 0 {
+            continue;
+        }
         let mut text = vec![0; size as usize];
         let place = if text.is_empty() { null_mut() } else { text.as_mut_ptr() };
         // SAFETY: as above; the buffer has this many characters.
-        let list = || unsafe { (functions.list)(class, PCWSTR::null(), place, size, 0) };
-        // Wine lacks the second function, and the first one fails.
-        if found == 0 && list() == 0 {
+        if unsafe { (functions.list)(class, PCWSTR::null(), place, size, 0) } == 0 {
             luids.extend(names(&text).filter_map(|name| open(name.as_ptr().cast())).map(Some));
         }
     }
     Ok(luids)
 }
 
-/// The parts of a text that a null ends each, with that null.
+/// The parts of a text that end with a null, each with the null.
 fn names(text: &[u16]) -> impl Iterator<Item = &[u16]> {
     text.split_inclusive(|unit| *unit == 0).filter(|name| name.len() > 1)
 }

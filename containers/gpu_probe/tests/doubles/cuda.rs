@@ -1,4 +1,4 @@
-//! A `libcuda.so.1` with one device whose memory is that of the process. It knows the kernels by
+//! A `libcuda.so.1` with one device that uses the memory of the process. It knows the kernels by
 //! their names and computes what their PTX should. `GPU_PROBE_DOUBLE` selects a fault;
 //! `--cfg old` builds a library that lacks a function.
 #![allow(non_snake_case, clippy::missing_safety_doc, clippy::all)]

@@ -18,7 +18,7 @@ const INVALID_VERSION: i32 = 15;
 const H264: [u8; 16] =
     [0x62, 0x27, 0xc8, 0x6b, 0x63, 0x4e, 0xa4, 0x4c, 0xaa, 0x85, 0x1e, 0x50, 0xf3, 0x21, 0xf6, 0xbf];
 
-/// What the session has done: bits 0 to 2 are initialized, input, bitstream.
+/// The calls of the session: bits 0 to 2 are set after initialize, create_input, create_bitstream.
 static STATE: AtomicU32 = AtomicU32::new(0);
 static FRAMES: AtomicU32 = AtomicU32::new(0);
 static BITSTREAM: [u8; 8] = [0, 0, 0, 1, 0x67, 0x42, 0, 0x1e];

@@ -12,8 +12,8 @@ use crate::{Outcome, probe};
 /// Compiles a library of `tests/doubles` into `folder`.
 fn compile(source: &str, folder: &Path, library: &str, flags: &[&str]) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doubles").join(source);
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let mut rustc = Command::new(rustc);
+    let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut rustc = Command::new(program);
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "opt-level=2"]).args(flags);
     let status = rustc.arg("-o").arg(folder.join(library)).arg(source).status().unwrap();
     assert!(status.success());
@@ -51,6 +51,13 @@ pub(crate) fn row(api: &str, fault: &str) -> Value {
     row
 }
 
+/// The measurement with this name, of the first device.
+fn measured(row: &Value, name: &str) -> f64 {
+    let measurements = row["devices"][0]["measurements"].as_array().unwrap();
+    let found = measurements.iter().find(|measurement| measurement["name"] == name);
+    found.unwrap_or_else(|| panic!("{name}: {row}"))["value"].as_f64().unwrap()
+}
+
 fn device_fault(fault: &str) -> String {
     let row = row("cuda", fault);
     assert_eq!(row["verdict"], "failed", "{row}");
@@ -66,14 +73,9 @@ fn cuda_computes_and_is_measured() {
     assert_eq!(Path::new(path), libraries().canonicalize().unwrap().join("libcuda.so.1"));
     let device = &row["devices"][0];
     assert_eq!((&device["name"], &device["luid"]), (&"Double T4".into(), &70_000.into()));
-    let measurements = device["measurements"].as_array().unwrap();
-    let named = |name: &str| {
-        let found = measurements.iter().find(|m| m["name"] == name);
-        found.unwrap_or_else(|| panic!("{name}: {row}"))["value"].as_f64().unwrap()
-    };
-    assert!((named("Monte Carlo π") - std::f64::consts::PI).abs() < 0.01);
+    assert!((measured(&row, "Monte Carlo π") - std::f64::consts::PI).abs() < 0.01);
     for name in ["first run", "32-bit integers", "to device", "on device", "to host"] {
-        assert!(named(name) > 0.0, "{row}");
+        assert!(measured(&row, name) > 0.0, "{row}");
     }
 }
 
@@ -181,31 +183,29 @@ fn faults_of_nvml_are_named() {
 
 #[test]
 fn a_load_is_kept_up_for_the_given_time() {
-    let row = run(&["cuda", "--burn", "1", "--output", "json"], libraries(), "").json();
-    let measurements = row["apis"][0]["devices"][0]["measurements"].as_array().unwrap();
-    let value = |name: &str| {
-        let found = measurements.iter().find(|m| m["name"] == name);
-        found.unwrap_or_else(|| panic!("{name}: {row}"))["value"].as_f64().unwrap()
-    };
-    assert!(value("burned") >= 1.0);
-    assert!(value("verified runs") >= 1.0);
+    let json = run(&["cuda", "--burn", "1", "--output", "json"], libraries(), "").json();
+    let row = &json["apis"][0];
+    assert!(measured(row, "burned") >= 1.0);
+    assert!(measured(row, "verified runs") >= 1.0);
+}
+
+/// Compares the visible adapters with the LUIDs of the shared variable and of a resource's variable.
+fn compare(shared: &str, of_resource: &str) -> Outcome {
+    let mut command = probe(&["cuda", "--expect"]);
+    command.env("LD_LIBRARY_PATH", libraries()).env("DIRECTX_VISIBLE_DEVICES", shared);
+    Outcome::of(command.env("DIRECTX_VISIBLE_DEVICES_EXAMPLE_COM_GPU", of_resource))
 }
 
 #[test]
 fn visible_adapters_are_compared_with_the_allocated_ones() {
-    let expected = |list: &str, of_resource: &str| {
-        let mut command = probe(&["cuda", "--expect"]);
-        command.env("LD_LIBRARY_PATH", libraries()).env("DIRECTX_VISIBLE_DEVICES", list);
-        Outcome::of(command.env("DIRECTX_VISIBLE_DEVICES_EXAMPLE_COM_GPU", of_resource))
-    };
-    let outcome = expected("70000", "70000");
+    let outcome = compare("70000", "70000");
     assert_eq!(outcome.code, Some(0), "{outcome}");
     assert!(outcome.stdout.contains("adapters ok             1 allocated, 1 visible\n"));
-    let outcome = expected("5", "5");
+    let outcome = compare("5", "5");
     assert_eq!(outcome.code, Some(1), "{outcome}");
     assert!(outcome.stdout.contains("LUID 70000 is visible, but was not allocated"), "{outcome}");
     // The kubelet kept the other resource's value of the shared variable.
-    let outcome = expected("5", "70000");
+    let outcome = compare("5", "70000");
     assert!(outcome.stdout.contains("LUID 5 was allocated"), "{outcome}");
     assert!(outcome.stdout.contains("2 allocated, 1 visible"), "{outcome}");
 }

@@ -7,8 +7,8 @@ use crate::doubles::{libraries, row, run};
 fn faults(api: &str, fault: &str) -> [String; 2] {
     let row = row(api, fault);
     assert_eq!(row["verdict"], "failed", "{row}");
-    let text = |fault: &serde_json::Value| fault["message"].as_str().unwrap_or_default().to_owned();
-    [text(&row["fault"]), text(&row["devices"][0]["fault"])]
+    [&row["fault"], &row["devices"][0]["fault"]]
+        .map(|fault| fault["message"].as_str().unwrap_or_default().to_owned())
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// With a time limit that no busy machine exceeds, unless `arguments` have another one.
+/// The program with a time limit that no busy machine exceeds, unless `arguments` have another one.
 fn probe(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gpu-probe"));
     command.args(["--time-limit", "600"]).args(arguments).env_remove("DIRECTX_VISIBLE_DEVICES");

@@ -114,7 +114,7 @@ pub(crate) fn model(model: DriverModel) -> ModelPolicy {
         rules: Arc::new([]),
         container: Arc::new(ContainerPolicy::default()),
         publish_numa: false,
-        removal_grace: Duration::from_secs(60),
+        removal_grace: Duration::from_mins(1),
     }
 }
 

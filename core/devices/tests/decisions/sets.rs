@@ -68,8 +68,8 @@ fn a_device_that_returns_with_another_luid_is_healthy() {
     assert_eq!(set.deadline(), None);
 }
 
-/// What can be seen of a driver that is replaced: the adapter cannot be read, or disappears, or has a
-/// problem code, or has no files; afterwards it has another LUID.
+/// What can be seen of a driver that is replaced: the adapter cannot be read, or has no device, or
+/// disappears, or has a problem code, or has no files; afterwards it has another LUID.
 #[test]
 fn a_device_is_unhealthy_while_its_driver_is_replaced() {
     let catalog = catalog([wddm(1)]);
@@ -79,9 +79,12 @@ fn a_device_is_unhealthy_while_its_driver_is_replaced() {
     let updating = HostSnapshot { warnings: vec![warning], ..host(vec![]) };
     let set = DeviceSet::next(Some(&set), catalog.offer(&updating), at(1));
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Unreadable))]);
+    let without_device = Adapter { pnp: None, ..gpu(1, NVIDIA) };
+    let set = step(&catalog, Some(&set), vec![without_device], 2);
+    assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Skipped))]);
     let set = step(&catalog, Some(&set), vec![], 2);
     assert_eq!(health(&set), [(1001, Health::Unhealthy(UnhealthyReason::Removed))]);
-    assert_eq!(set.deadline(), Some(at(61)), "one grace period for both");
+    assert_eq!(set.deadline(), Some(at(61)), "one grace period for all");
     let without_files = |luid| Adapter { luid: Luid(luid), ..without_driver_files(1) };
     let set = step(&catalog, Some(&set), vec![without_files(5)], 3);
     assert_eq!(health(&set), [(5, Health::Unhealthy(UnhealthyReason::NoDriverFiles))]);

@@ -18,7 +18,7 @@
 {{/* The name of a pool's DaemonSet. The argument has `root`, `pool` and, except for the plugin, `component`; the pool's name is
 kept whole. */}}
 {{- define "directx-device-plugin.daemonSetName" -}}
-{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-linux" "linuxName" "directx-feature-discovery-linux" "linuxDiscoveryName" -}}
+{{- $names := dict "directx-feature-discovery" "discoveryName" "directx-visible" "visibleName" "directx-device-plugin-test" "testName" "directx-device-plugin-linux" "linuxName" "directx-feature-discovery-linux" "linuxDiscoveryName" -}}
 {{- $fullname := include (printf "directx-device-plugin.%s" (get $names (.component | default "") | default "fullname")) .root -}}
 {{- if .pool.name -}}
 {{- printf "%s-%s" ($fullname | trunc (int (sub 62 (len .pool.name))) | trimSuffix "-") .pool.name -}}
@@ -73,6 +73,14 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 
 {{- define "directx-device-plugin.linuxDiscoveryName" -}}
 {{- printf "%s-discovery-linux" (include "directx-device-plugin.fullname" . | trunc 47 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.testName" -}}
+{{- printf "%s-test" (include "directx-device-plugin.fullname" . | trunc 58 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "directx-device-plugin.cleanupName" -}}
+{{- printf "%s-cleanup" (include "directx-device-plugin.fullname" . | trunc 55 | trimSuffix "-") -}}
 {{- end -}}
 
 {{- define "directx-device-plugin.discoveryName" -}}
@@ -151,6 +159,12 @@ env:
       fieldPath: {{ $field }}
 {{- end }}
 {{- end }}
+{{- if and .root.Values.metrics.enabled (eq .root.Values.metrics.address "$(NODE_IP)") (not (has "NODE_IP" $names)) }}
+- name: NODE_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.hostIP
+{{- end }}
 {{- range $name, $value := .more }}
 {{- if not (has $name $names) }}
 - name: {{ $name }}
@@ -162,6 +176,44 @@ env:
 {{- end }}
 {{- end -}}
 
+{{/* The value of --listen without the port. An IPv6 address needs brackets. */}}
+{{- define "directx-device-plugin.metricsAddress" -}}
+{{- $address := .Values.metrics.address -}}
+{{- ternary "[$(NODE_IP)]" $address (eq $address "$(NODE_IP)") -}}
+{{- end -}}
+
+{{/* The labels of the nodes of a pool. */}}
+{{- define "directx-device-plugin.nodeSelector" -}}
+{{- $os := .pool.os | default "windows" -}}
+{{- $values := ternary .root.Values .root.Values.linux (eq $os "windows") -}}
+{{- $selector := dict "kubernetes.io/os" $os "kubernetes.io/arch" "amd64" -}}
+{{- merge $selector (.pool.nodeSelector | default dict) $values.nodeSelector | toYaml -}}
+{{- end -}}
+
+{{/* The affinity of the pods of a pool. That of a fallback pool also excludes the nodes of the other pools: a node is outside a
+pool if one of the pool's labels differs, so each term becomes one term for each label. */}}
+{{- define "directx-device-plugin.affinity" -}}
+{{- $values := ternary .root.Values.linux .root.Values (hasKey .pool "os") -}}
+{{- $affinity := ternary .pool.affinity $values.affinity (hasKey .pool "affinity") | default dict -}}
+{{- if .pool.fallback -}}
+{{- $terms := (($affinity.nodeAffinity).requiredDuringSchedulingIgnoredDuringExecution).nodeSelectorTerms | default (list dict) -}}
+{{- range $other := .root.Values.pools -}}
+{{- if not $other.fallback -}}
+{{- $outside := list -}}
+{{- range $term := $terms -}}
+{{- range $label, $value := omit $other.nodeSelector "kubernetes.io/os" "kubernetes.io/arch" -}}
+{{- $differs := dict "key" $label "operator" "NotIn" "values" (list $value) -}}
+{{- $outside = append $outside (merge (dict "matchExpressions" (append ($term.matchExpressions | default list) $differs)) $term) -}}
+{{- end -}}
+{{- end -}}
+{{- $terms = $outside -}}
+{{- end -}}
+{{- end -}}
+{{- $affinity = merge (dict "nodeAffinity" (dict "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms))) $affinity -}}
+{{- end -}}
+{{- toYaml $affinity -}}
+{{- end -}}
+
 {{/* What all pods have in common. */}}
 {{- define "directx-device-plugin.pod" -}}
 {{- $os := .pool.os | default "windows" -}}
@@ -169,13 +221,12 @@ env:
 os:
   name: {{ $os }}
 nodeSelector:
-  {{- $selector := dict "kubernetes.io/os" $os "kubernetes.io/arch" "amd64" }}
-  {{- merge $selector (.pool.nodeSelector | default dict) $values.nodeSelector | toYaml | nindent 2 }}
-{{- with $values.affinity }}
+  {{- include "directx-device-plugin.nodeSelector" . | nindent 2 }}
+{{- with include "directx-device-plugin.affinity" . | fromYaml }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $values.tolerations }}
+{{- with ternary .pool.tolerations $values.tolerations (hasKey .pool "tolerations") }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}

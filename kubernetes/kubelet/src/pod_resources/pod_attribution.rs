@@ -31,7 +31,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 
 /// How long an answer is used while the kubelet gives no newer one: longer than a kubelet takes to
 /// restart. After that, its pods may be gone.
-const MAX_AGE: Duration = Duration::from_secs(5 * 60);
+const MAX_AGE: Duration = Duration::from_mins(5);
 
 /// A call of the kubelet in progress.
 type Answer = Pin<Box<dyn Future<Output = Result<Attribution, PodResourcesError>> + Send>>;

@@ -16,7 +16,7 @@ use crate::v1beta1::device_plugin_client::DevicePluginClient;
 use crate::v1beta1::{Device, DevicePluginOptions};
 
 /// How long a resource stays after its plugin disconnected (`endpointStopGracePeriod`).
-const STOP_GRACE: Duration = Duration::from_secs(5 * 60);
+const STOP_GRACE: Duration = Duration::from_mins(5);
 
 /// A resource as the kubelet reports it in the node's status.
 #[derive(Clone, PartialEq, Debug)]

@@ -104,4 +104,4 @@ async fn run(seed: u64, rounds: u64) -> simulation::Totals {
 }
 
 /// How long to wait for a condition. The clock is paused, so an hour of waiting takes no time.
-const LIMIT: Duration = Duration::from_secs(3600);
+const LIMIT: Duration = Duration::from_hours(1);

@@ -120,7 +120,7 @@ impl Simulation {
         }
         self.kubelet.start_again().unwrap();
         // Long enough for delayed answers to arrive and for idle connections to be closed.
-        sleep(Duration::from_secs(120)).await;
+        sleep(Duration::from_mins(2)).await;
     }
 
     /// Checks that the plugin is ready and the kubelet has the correct lists.
@@ -150,7 +150,7 @@ impl Simulation {
         }
         self.kubelet.restart().await.unwrap();
         self.check(context).await;
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
     }
 
     /// Ends the plugin and the kubelet.

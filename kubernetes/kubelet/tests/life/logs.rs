@@ -131,7 +131,7 @@ async fn another_plugin_is_reported_once_and_not_fought() {
     let _other = node.host.bind(&Path::new(DIRECTORY).join("other.sock")).unwrap();
     let (log, _guard) = Log::start();
     let _plugin = node.run();
-    sleep(Duration::from_secs(600)).await;
+    sleep(Duration::from_mins(10)).await;
     let (text, warning) = (log.text(), "kubelet keeps closing the ListAndWatch stream");
     assert_eq!((log.lines("WARN", warning), log.lines("WARN", "")), (1, 1), "{text}");
     assert!(text.contains("other_sockets=\"other.sock\""), "{text}");

@@ -196,7 +196,7 @@ async fn a_second_daemon_waits_for_the_lock_of_the_host() {
         let gpus: std::sync::Arc<dyn Resource> = Devices::new(GPU, "gpu", 2);
         Plugin::run(UnixSockets, &directory, vec![gpus])
     };
-    let limit = Duration::from_secs(60);
+    let limit = Duration::from_mins(1);
     let first = run();
     within(limit, &first, Readiness::is_ready).await;
     let second = run();

@@ -28,7 +28,7 @@ fn kubelet(node: &Node) -> KubeletDouble<kubelet::testing::InMemory> {
 
 async fn ready_within(plugin: &Plugin, limit: Duration) {
     let started = Instant::now();
-    let ready = timeout(Duration::from_secs(600), plugin.wait_until_ready()).await;
+    let ready = timeout(Duration::from_mins(10), plugin.wait_until_ready()).await;
     let took = started.elapsed();
     assert!(ready.is_ok() && took <= limit, "ready after {took:?}, not {limit:?}");
 }
@@ -37,7 +37,7 @@ async fn ready_within(plugin: &Plugin, limit: Duration) {
 async fn waits_for_a_kubelet_that_is_not_running() {
     let node = node();
     let plugin = node.run();
-    sleep(Duration::from_secs(3600)).await;
+    sleep(Duration::from_hours(1)).await;
     let socket = Path::new(DIRECTORY).join("kubelet.sock");
     assert_eq!(
         plugin.last_error().unwrap(),
@@ -55,7 +55,7 @@ async fn waits_for_a_directory_that_does_not_exist() {
     let node = node();
     node.host.remove_directory(Path::new(DIRECTORY));
     let plugin = node.run();
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let error = plugin.last_error().unwrap();
     assert!(error.contains(DIRECTORY), "{error}");
     let _kubelet = kubelet(&node);
@@ -99,7 +99,7 @@ async fn does_not_change_a_settled_registration() {
     let plugin = node.run();
     ready_within(&plugin, SECOND).await;
     let before = sockets(&node.host);
-    sleep(Duration::from_secs(6 * 3600)).await;
+    sleep(Duration::from_hours(6)).await;
     assert_eq!(kubelet.registrations(GPU), 1);
     assert_eq!(sockets(&node.host), before);
 }
@@ -151,11 +151,11 @@ async fn stays_registered_in_an_emptied_directory_while_the_stream_is_open() {
     let plugin = node.run();
     ready_within(&plugin, SECOND).await;
     node.host.remove_directory(Path::new(DIRECTORY));
-    sleep(Duration::from_secs(3600)).await;
+    sleep(Duration::from_hours(1)).await;
     assert_eq!(kubelet.resources()[0].allocatable, 2);
     assert!(plugin.readiness.borrow().is_ready());
     node.host.create_directory(Path::new(DIRECTORY)).unwrap();
-    sleep(Duration::from_secs(3600)).await;
+    sleep(Duration::from_hours(1)).await;
     assert_eq!(kubelet.resources()[0].allocatable, 2);
     kubelet.restart().await.unwrap();
     kubelet.wait_for_lists(&[GPU]).await;
@@ -169,7 +169,7 @@ async fn retries_until_a_socket_can_be_bound() {
         let node = node();
         node.host.fail_binds(Some(error));
         let plugin = node.run();
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         let last = plugin.last_error().unwrap();
         assert!(last.contains(DIRECTORY), "{last}");
         node.host.fail_binds(None);
@@ -178,7 +178,7 @@ async fn retries_until_a_socket_can_be_bound() {
         // A socket that is deleted while no new one can be bound keeps its stream.
         node.host.fail_binds(Some(error));
         node.host.remove(&sockets(&node.host)[0]).unwrap();
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         assert!(plugin.readiness.borrow().is_ready());
         assert_eq!(kubelet.resources()[0].allocatable, 2);
         node.host.fail_binds(None);
@@ -197,7 +197,7 @@ async fn reports_a_refused_registration_and_retries() {
         ..Faults::default()
     });
     let plugin = node.run();
-    sleep(Duration::from_secs(300)).await;
+    sleep(Duration::from_mins(5)).await;
     assert_eq!(
         plugin.last_error().unwrap(),
         "kubelet refused the registration: not today (Unknown)"
@@ -230,7 +230,7 @@ async fn registers_at_once_with_a_new_kubelet_after_many_refusals() {
         ..Faults::default()
     });
     let plugin = node.run();
-    sleep(Duration::from_secs(3600)).await;
+    sleep(Duration::from_hours(1)).await;
     kubelet.set_faults(Faults::default());
     kubelet.restart().await.unwrap();
     ready_within(&plugin, SECOND).await;
@@ -276,7 +276,7 @@ async fn accepts_an_answer_after_the_timeout() {
         let plugin = node.run();
         // The kubelet receives the list before its answer arrives.
         ready_within(&plugin, Duration::from_secs(16)).await;
-        sleep(Duration::from_secs(600)).await;
+        sleep(Duration::from_mins(10)).await;
         assert!(plugin.readiness.borrow().is_ready(), "{release:?}");
         assert_eq!(kubelet.registrations(GPU), 1, "{release:?}");
         assert_eq!(kubelet.resources()[0].allocatable, 2);
@@ -290,7 +290,7 @@ async fn ignores_a_refusal_from_a_kubelet_with_an_open_stream() {
     let fault = RegisterFault::RefuseAfterDial("odd".to_owned());
     kubelet.set_faults(Faults { register: fault, ..Faults::default() });
     let plugin = node.run();
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     assert!(plugin.readiness.borrow().is_ready());
     assert_eq!(kubelet.registrations(GPU), 1);
 }
@@ -305,10 +305,10 @@ async fn registers_with_a_kubelet_that_acts_after_the_timeout() {
             let late = RegisterFault::ActLate(Duration::from_secs(seconds));
             kubelet.set_faults(Faults { register: late, ..Faults::default() });
             let plugin = node.run();
-            sleep(Duration::from_secs(120)).await;
+            sleep(Duration::from_mins(2)).await;
             kubelet.set_faults(Faults::default());
-            ready_within(&plugin, Duration::from_secs(60)).await;
-            sleep(Duration::from_secs(120)).await;
+            ready_within(&plugin, Duration::from_mins(1)).await;
+            sleep(Duration::from_mins(2)).await;
             assert!(plugin.readiness.borrow().is_ready(), "{release:?} {seconds}");
             assert_eq!(kubelet.resources()[0].allocatable, 2);
         }
@@ -337,7 +337,7 @@ async fn limits_the_rate_of_registrations_if_the_kubelet_drops_the_stream() {
     let drops = StreamFault::DropAfter(Duration::from_millis(10));
     kubelet.set_faults(Faults { stream: drops, ..Faults::default() });
     let plugin = node.run();
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let registrations = kubelet.registrations(GPU);
     assert!((8..12).contains(&registrations), "{registrations}");
     kubelet.set_faults(Faults::default());
@@ -361,7 +361,7 @@ async fn stays_registered_after_a_rolling_update() {
         old.stop().await.unwrap();
         ready_within(&new, 3 * SECOND).await;
         assert_eq!(kubelet.resources()[0].allocatable, 2, "{release:?}");
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         assert!(new.readiness.borrow().is_ready());
     }
 }

@@ -16,7 +16,7 @@ const WATCH: &str = "GET /api/v1/nodes";
 const NODE: &str = "PATCH /api/v1/nodes/node-1";
 const STATUS: &str = "PATCH /api/v1/nodes/node-1/status";
 const EVENTS: &str = "POST /apis/events.k8s.io/v1/namespaces/default/events";
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 fn host() -> HostSnapshot {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inventories");
@@ -51,7 +51,7 @@ async fn report_with(
     let (send, sets) = watch::channel(None);
     let reporter = Reporter::new(server.client(), false, Some(TAINT.to_owned()), None);
     tokio::select! {
-        never = reporter.run(sets, config_status.subscribe()) => match never {},
+        never = Box::pin(reporter.run(sets, config_status.subscribe())) => match never {},
         () = test(send) => {}
     }
 }
@@ -316,6 +316,47 @@ async fn a_change_that_is_refused_delays_no_other() {
         }
         assert!(sent.iter().filter(|request| request.contains(path)).count() > 3, "{sent:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_server_starves_no_watch_while_devices_change() {
+    let server = TestServer::new(json!({}));
+    server.answer_after(Duration::from_secs(12), "");
+    report(&server, async |sets| {
+        for set in [set(&host()), unhealthy(), set(&host()), unhealthy()] {
+            sets.send(Some(set)).unwrap();
+            sleep(Duration::from_secs(10)).await;
+        }
+    })
+    .await;
+    let mut sent = requests(&server);
+    sent.truncate(3);
+    sent.sort();
+    assert_eq!(sent, [WATCH, NODE, STATUS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_that_is_not_answered_delays_no_other() {
+    let server = TestServer::new(json!({
+        "spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"directx.microsoft.com/display": "1k"}},
+    }));
+    server.answer_after(Duration::from_hours(1), "/status");
+    report(&server, async |sets| {
+        sets.send(Some(unhealthy())).unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let mut sent = requests(&server);
+        sent.sort();
+        assert_eq!(sent, [WATCH, NODE, NODE, EVENTS]);
+        assert_eq!(server.node()["spec"]["taints"], json!([]));
+        // Other devices have other labels.
+        let mut host = host();
+        host.adapters.pop();
+        sets.send(Some(set(&host))).unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(requests(&server)[0], NODE);
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

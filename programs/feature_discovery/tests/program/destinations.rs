@@ -54,6 +54,8 @@ fn what_is_missing_is_named_with_a_hint() {
         &["--node-name", "n", "--kubeconfig", "/no/such/file"],
         &["cannot use `/no/such/file`", "hint: "],
     );
+    refuses(&["cleanup"], &["KUBERNETES_SERVICE_HOST is not set", "hint: name a kubeconfig file"]);
+    refuses(&["--print", "cleanup"], &["cannot be used with"]);
     refuses(&["--print", "--kubeconfig", "x"], &["cannot be used with"]);
     refuses(&["--output", "json"], &["--print"]);
     refuses(&["--print", "--device-plugin-dir", "x"], &["cannot be used with"]);

@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn returns_when_the_text_is_written() {
-        write_within(Duration::from_secs(60), || Recorder, "error: x\n");
+        write_within(Duration::from_mins(1), || Recorder, "error: x\n");
         assert_eq!(*WRITTEN.lock().unwrap(), b"error: x\n");
     }
 

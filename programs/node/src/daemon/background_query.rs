@@ -13,7 +13,10 @@ use tokio::time::{Instant, sleep_until};
 /// starts.
 const LIMIT: Duration = Duration::from_secs(10);
 /// The longest interval between two reports.
-const LONGEST_INTERVAL: Duration = Duration::from_secs(600);
+const LONGEST_INTERVAL: Duration = Duration::from_mins(10);
+
+/// When a thread that could not be started is started again.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// What the thread of a query is doing, as text, for log and status.
 #[derive(Clone, Default)]
@@ -43,7 +46,12 @@ struct Run<A> {
     answer: oneshot::Receiver<A>,
     since: Instant,
     report_at: Instant,
+    /// What no thread has taken yet, and when to start one again.
+    work: Work,
+    start_at: Option<Instant>,
 }
+
+type Work = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 impl<A: Send + 'static> BackgroundQuery<A> {
     /// A query that is not running.
@@ -63,23 +71,18 @@ impl<A: Send + 'static> BackgroundQuery<A> {
         self.run.is_some()
     }
 
-    /// Runs `query` on a new thread. The last run must have ended.
+    /// Runs `query` on a new thread, or later if none can be started. The last run must have ended.
     pub fn start(&mut self, query: impl FnOnce() -> A + Send + 'static) {
         debug_assert!(!self.is_running(), "a query has at most one thread");
         let (send, answer) = oneshot::channel();
-        let run = move || {
+        let work = move || {
             // Without a receiver, the process is ending.
             let _ = send.send(query());
         };
-        match std::thread::Builder::new().name(self.name.to_owned()).spawn(run) {
-            Ok(_) => {
-                let since = Instant::now();
-                self.run = Some(Run { answer, since, report_at: since + LIMIT });
-            }
-            Err(error) => {
-                tracing::warn!(query = self.name, %error, "cannot start the thread of a query");
-            }
-        }
+        let work: Work = Arc::new(Mutex::new(Some(Box::new(work))));
+        let since = Instant::now();
+        let start_at = start_thread(self.name, &work);
+        self.run = Some(Run { answer, since, report_at: since + LIMIT, work, start_at });
     }
 
     /// Waits for the answer of the current run. Never completes without one. Logs a run that
@@ -104,6 +107,9 @@ impl<A: Send + 'static> BackgroundQuery<A> {
                     }
                     return answer.ok();
                 }
+                () = sleep_until(run.start_at.unwrap_or(run.report_at)), if run.start_at.is_some() => {
+                    run.start_at = start_thread(self.name, &run.work);
+                }
                 () = sleep_until(run.report_at) => {
                     let waited = run.since.elapsed();
                     run.report_at += waited.min(LONGEST_INTERVAL);
@@ -115,6 +121,20 @@ impl<A: Send + 'static> BackgroundQuery<A> {
         }
         None
     }
+}
+
+/// Starts a thread for the work. If that fails, returns when to try again.
+fn start_thread(query: &'static str, work: &Work) -> Option<Instant> {
+    let work = Arc::clone(work);
+    let run = move || {
+        let taken = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(work) = taken {
+            work();
+        }
+    };
+    let error = std::thread::Builder::new().name(query.to_owned()).spawn(run).err()?;
+    tracing::warn!(query, %error, "cannot start the thread of a query");
+    Some(Instant::now() + RETRY)
 }
 
 #[cfg(test)]
@@ -145,6 +165,21 @@ mod tests {
         assert!(!query.is_running());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_thread_that_could_not_be_started_is_started_later() {
+        let mut query = BackgroundQuery::new("NVML", "no UUIDs");
+        let (send, answer) = oneshot::channel();
+        let work: Box<dyn FnOnce() + Send> = Box::new(move || send.send(7).unwrap());
+        let (work, since) = (Arc::new(Mutex::new(Some(work))), Instant::now());
+        let start_at = Some(since + RETRY);
+        query.run = Some(Run { answer, since, report_at: since + 2 * RETRY, work, start_at });
+        let early = tokio::time::timeout(RETRY / 2, query.end()).await;
+        assert!(early.is_err() && query.is_running());
+        tokio::time::advance(RETRY).await;
+        tokio::time::resume();
+        assert_eq!(query.end().await, Some(7));
+    }
+
     #[tokio::test]
     async fn a_query_that_panics_can_be_repeated() {
         let mut query = BackgroundQuery::new("NVML", "no UUIDs");
@@ -152,7 +187,7 @@ mod tests {
         let started = std::time::Instant::now();
         while query.is_running() {
             let answer = tokio::time::timeout(Duration::from_millis(10), query.answer()).await;
-            assert!(answer.is_err() && started.elapsed() < Duration::from_secs(60));
+            assert!(answer.is_err() && started.elapsed() < Duration::from_mins(1));
         }
         query.start(|| 7);
         assert_eq!(query.answer().await, 7);

@@ -17,7 +17,7 @@ use crate::daemon::background_query::BackgroundQuery;
 pub type ReadHcsSchemas = Arc<dyn Fn() -> Result<Vec<HcsSchema>, HcsError> + Send + Sync>;
 
 /// The delay between two queries.
-const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Asks the service, where there is one.
 pub struct HcsSchemaReader {
@@ -92,7 +92,7 @@ mod tests {
         let started = std::time::Instant::now();
         while count.load(Ordering::SeqCst) == 0 || reader.query.is_running() {
             let answer = tokio::time::timeout(Duration::from_millis(10), reader.next()).await;
-            assert!(answer.is_err() && started.elapsed() < Duration::from_secs(60));
+            assert!(answer.is_err() && started.elapsed() < Duration::from_mins(1));
         }
     }
 

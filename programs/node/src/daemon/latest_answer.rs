@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     /// Longer than a slow machine needs for any step.
-    const LONG: Duration = Duration::from_secs(120);
+    const LONG: Duration = Duration::from_mins(2);
 
     /// A host whose answers a test sends, and how often it was asked.
     fn host(

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     /// Longer than a slow machine needs for any step.
-    const LIMIT: Duration = Duration::from_secs(120);
+    const LIMIT: Duration = Duration::from_mins(2);
 
     /// An output that waits for a permission for each line.
     struct Output(Receiver<io::Result<()>>, Sender<String>);

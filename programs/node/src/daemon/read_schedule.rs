@@ -9,9 +9,9 @@ use std::time::Duration;
 /// The delay after the first failed or unsettled read. It doubles with each further one.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest delay after a failed or unsettled read.
-const LAST_RETRY: Duration = Duration::from_secs(60);
+const LAST_RETRY: Duration = Duration::from_mins(1);
 /// The interval of the safety reads. They bound the damage of a missed notification.
-const SAFETY_READ: Duration = Duration::from_secs(300);
+const SAFETY_READ: Duration = Duration::from_mins(5);
 
 /// The kind of host that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -92,7 +92,7 @@ mod tests {
         let stop = Stop::new(&interrupted, limit);
         let never = std::future::pending::<()>();
         assert_eq!(stop.or(never).await, Err(Reason::TimedOut(limit)));
-        let long = Stop::new(&interrupted, Duration::from_secs(600));
+        let long = Stop::new(&interrupted, Duration::from_mins(10));
         assert_eq!(long.or(async { 7 }).await, Ok(7));
         assert_eq!(long.or_on_thread(|| 8).await.unwrap(), 8);
         let panicked = long.or_on_thread(|| panic!("a driver returned nonsense")).await;
@@ -101,7 +101,7 @@ mod tests {
         interrupt.send_replace(true);
         assert_eq!(long.or(async { 7 }).await, Err(Reason::Interrupted));
         assert!(long.is_interrupted());
-        let cleanup = Stop::only_after(Duration::from_secs(600));
+        let cleanup = Stop::only_after(Duration::from_mins(10));
         assert_eq!(cleanup.or(async { 9 }).await, Ok(9));
     }
 }

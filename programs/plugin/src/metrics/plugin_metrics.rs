@@ -18,7 +18,7 @@ const ALLOCATE_BOUNDS: [f64; 11] =
 const DISCOVERY_BOUNDS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0];
 
 /// The values of the label `reason` of refusals in metrics.
-pub const REFUSAL_REASONS: [&str; 10] = [
+pub const REFUSAL_REASONS: [&str; 11] = [
     "no_devices",
     "malformed_id",
     "replica_out_of_range",
@@ -29,6 +29,7 @@ pub const REFUSAL_REASONS: [&str; 10] = [
     "no_device_class",
     "different_classes",
     "no_location_path",
+    "no_cdi_specification",
 ];
 
 /// The counters. A clone counts into the same ones.

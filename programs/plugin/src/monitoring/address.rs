@@ -13,10 +13,18 @@ const EXPECTED: &str = "expected an IP address and a port, such as `127.0.0.1:94
     `[::1]:9400`, or `:9400` for every address of the host";
 
 /// Parses an address. A port alone stands for every address of the host, IPv4 and IPv6, which is
-/// `[::]`.
+/// `[::]`. Brackets are also allowed around an IPv4 address, so that a manifest can contain
+/// `[$(NODE_IP)]:9400` for both kinds of addresses.
 pub fn parse(text: &str) -> Result<SocketAddr, &'static str> {
-    let every = text.strip_prefix(':').map(|port| format!("[::]:{port}"));
-    every.as_deref().unwrap_or(text).parse().map_err(|_| EXPECTED)
+    if let Some(port) = text.strip_prefix(':') {
+        return format!("[::]:{port}").parse().map_err(|_| EXPECTED);
+    }
+    if let Some((ipv4, port)) = text.strip_prefix('[').and_then(|rest| rest.split_once("]:"))
+        && ipv4.parse::<Ipv4Addr>().is_ok()
+    {
+        return format!("{ipv4}:{port}").parse().map_err(|_| EXPECTED);
+    }
+    text.parse().map_err(|_| EXPECTED)
 }
 
 /// Listens on an address.
@@ -59,10 +67,22 @@ mod tests {
     #[test]
     fn addresses_are_parsed() {
         assert_eq!(parse(":9400"), Ok((Ipv6Addr::UNSPECIFIED, 9400).into()));
+        assert_eq!(parse("[10.0.0.4]:9400"), Ok((Ipv4Addr::new(10, 0, 0, 4), 9400).into()));
         for text in ["127.0.0.1:0", "[::1]:9400", "[::]:0", "0.0.0.0:65535"] {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
-        for text in ["", ":", "9400", ":+1", ":65536", "localhost:9400", "127.0.0.1", "::1:9400:"] {
+        for text in [
+            "",
+            ":",
+            "9400",
+            ":+1",
+            ":65536",
+            "localhost:9400",
+            "127.0.0.1",
+            "::1:9400:",
+            "[127.0.0.1]",
+            "[127.0.0.1]0:1",
+        ] {
             assert_eq!(parse(text), Err(EXPECTED), "{text}");
         }
     }

@@ -18,7 +18,7 @@ use node::daemon::read_schedule::HostKind;
 use node::daemon::test_log::Log;
 
 /// Much longer than anything takes on a slow machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// A source whose next read a test sets, and which counts its reads.
 #[derive(Clone, Default)]

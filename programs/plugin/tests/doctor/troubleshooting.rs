@@ -43,6 +43,7 @@ fn every_refusal_of_an_allocation_is_explained() {
         PlanError::Slot(SlotError::BeyondReplicas(id(), 4)),
         PlanError::Slot(SlotError::Unhealthy(id(), UnhealthyReason::ProblemCode(43))),
         PlanError::Slot(SlotError::Unhealthy(id(), UnhealthyReason::Removed)),
+        PlanError::Slot(SlotError::Unhealthy(id(), UnhealthyReason::Skipped)),
         PlanError::NoLocationPath(device()),
     ] {
         let first = refusal.to_string();

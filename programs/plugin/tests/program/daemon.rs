@@ -14,7 +14,7 @@ use crate::harness::{outcome, program, recorded};
 use crate::shutdown_request;
 
 pub(crate) const DISPLAY: &str = "directx.microsoft.com/display";
-pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 
 /// The daemon on an inventory that a test may rewrite. It is killed when dropped.
 pub(crate) struct Daemon {

@@ -258,7 +258,7 @@ fn an_interruption_removes_the_container() {
     let containerd = Containerd::new("exec sleep 600");
     let mut command = containerd.verify(&["--output", "json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while containerd.log().is_empty() {
         assert!(Instant::now() < deadline, "verify did not start its container");
         std::thread::sleep(Duration::from_millis(10));

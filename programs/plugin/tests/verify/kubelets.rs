@@ -83,7 +83,7 @@ fn an_interruption_ends_the_step_and_removes_its_socket() {
     let mut command = in_directory(folder.path());
     command.args(["--skip", "socket", "--output", "json"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let deadline = Instant::now() + Duration::from_secs(120);
+    let deadline = Instant::now() + Duration::from_mins(2);
     while files(folder.path()).len() < 2 {
         assert!(Instant::now() < deadline, "verify did not create its socket");
         std::thread::sleep(Duration::from_millis(10));

@@ -120,7 +120,7 @@ fn telemetry() -> Telemetry {
         index,
         kind: EngineKind::Compute,
         name: None,
-        running_time: Duration::from_secs(3600),
+        running_time: Duration::from_hours(1),
     };
     Telemetry {
         engines: (0..ENGINES).map(engine).collect(),

@@ -54,7 +54,7 @@ impl Daemon {
             // Reads to the end, so that the daemon can always write.
             log.for_each(drop);
         });
-        let line = receiver.recv_timeout(Duration::from_secs(300));
+        let line = receiver.recv_timeout(Duration::from_mins(5));
         (daemon, line.expect("the daemon starts"))
     }
 }

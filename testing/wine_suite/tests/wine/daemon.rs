@@ -13,7 +13,7 @@ use super::host::Host;
 use super::paths::{fixture, windows_build};
 
 /// For hangs: longer than the daemon takes to notice any change on a slow machine.
-const LIMIT: Duration = Duration::from_secs(180);
+const LIMIT: Duration = Duration::from_mins(3);
 
 const FIRST: &str = "7048070";
 const SECOND: &str = "7098126";

@@ -16,7 +16,7 @@ const NAME: &str = "directx-device-plugin";
 
 /// For hangs: longer than the service takes for a step on a slow machine, and longer than the two
 /// minutes of a delayed start.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_mins(5);
 
 #[test]
 #[ignore = "needs Wine: cargo xtask test wine"]

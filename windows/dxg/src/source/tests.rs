@@ -11,7 +11,7 @@ use fake::{Fake, FakeAdapter, gpu};
 const STORE: &str = r"\SystemRoot\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
 const WINDOWS_STORE: &str = r"C:\Windows\System32\DriverStore\FileRepository\iigd.inf_amd64_1";
 const VIRTUAL_GPU: &str = "sys/bus/pci/devices/6c4b:00:00.0";
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 fn intel() -> FakeAdapter {
     let ids = [0x8086, 0xA7A0, 0x1028, 0x0B27, 4];

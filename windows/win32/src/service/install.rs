@@ -17,10 +17,10 @@ use super::error::os_error;
 
 /// The delays before the restarts after a failure. The last one repeats.
 const RESTART_DELAYS: [Duration; 3] =
-    [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60)];
+    [Duration::from_secs(1), Duration::from_secs(10), Duration::from_mins(1)];
 
 /// After this time without a failure, the next restart has the first delay.
-const FAILURE_RESET: Duration = Duration::from_secs(60 * 60);
+const FAILURE_RESET: Duration = Duration::from_hours(1);
 
 /// How long a service may take to stop before it is removed. The plugin takes two seconds.
 const STOP_LIMIT: Duration = Duration::from_secs(30);

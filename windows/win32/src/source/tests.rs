@@ -16,7 +16,7 @@ use super::*;
 const CHILD: &str = "WIN32_TESTS_SOURCE";
 
 /// Ends a test that hangs.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 
 /// How long to wait for a callback that must not occur. On a busy machine, one may come later and is
 /// missed.

@@ -104,8 +104,8 @@ pub(super) fn until_null(text: &[u16]) -> String {
 
 /// A driver version as Windows prints it: four parts of 16 bits.
 pub(super) fn driver_version(version: u64) -> String {
-    let part = |shift: u32| version >> shift & 0xffff;
-    format!("{}.{}.{}.{}", part(48), part(32), part(16), part(0))
+    let [a, b, c, d] = [48, 32, 16, 0].map(|shift| version >> shift & 0xffff);
+    format!("{a}.{b}.{c}.{d}")
 }
 
 /// A feature level as a number: 12.1, or 1 for compute-only devices.

@@ -141,7 +141,7 @@ fn view(device: &ID3D11Device, buffer: &ID3D11Buffer) -> Result<ID3D11UnorderedA
         },
     };
     let mut view = None;
-    // SAFETY: the description is that of a buffer and lives during the call.
+    // SAFETY: the description fits a buffer and lives during the call.
     let created = unsafe {
         device.CreateUnorderedAccessView(buffer, Some(&raw const description), Some(&raw mut view))
     };

@@ -35,7 +35,7 @@ functions! {
     }
 }
 
-/// From the best to that of compute-only devices.
+/// The feature levels that are tried, from the best to the level of compute-only devices.
 const LEVELS: [D3D_FEATURE_LEVEL; 3] =
     [D3D_FEATURE_LEVEL_12_0, D3D_FEATURE_LEVEL_11_0, D3D_FEATURE_LEVEL_1_0_CORE];
 
@@ -55,13 +55,14 @@ pub(in super::super) fn list(library: Loaded) -> Result<Devices, Refusal> {
 /// A device with its feature level.
 type Device = (ID3D12Device, D3D_FEATURE_LEVEL);
 
-/// The adapters of DXGI, then those that only `DXCore` lists. The fault is that of DXGI, if neither
-/// lists any.
+/// The adapters of DXGI, then the adapters that only `DXCore` lists. If neither lists any, the
+/// error is the fault of DXGI.
 pub(super) fn adapters() -> Result<Vec<Adapter<IUnknown>>, Fault> {
-    let load = |api, names| Loaded::open(api, names).map_err(Fault::from);
-    let listed = load(Api::Dxgi, dxgi::NAMES).and_then(dxgi::adapters);
-    let others = load(Api::Dxcore, dxcore::NAMES).and_then(dxcore::adapters);
-    let others = others.unwrap_or_default();
+    let listed = Loaded::open(Api::Dxgi, dxgi::NAMES).map_err(Fault::from).and_then(dxgi::adapters);
+    let others = Loaded::open(Api::Dxcore, dxcore::NAMES)
+        .map_err(Fault::from)
+        .and_then(dxcore::adapters)
+        .unwrap_or_default();
     let mut found: Vec<Adapter<IUnknown>> = match listed {
         Ok(listed) => listed.into_iter().map(untyped).collect(),
         Err(fault) if others.is_empty() => return Err(fault),

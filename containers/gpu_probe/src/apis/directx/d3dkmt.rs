@@ -46,7 +46,7 @@ impl Kernel {
         })
     }
 
-    /// Its `D3DKMT_ADAPTERTYPE`, unless the kernel refuses.
+    /// The `D3DKMT_ADAPTERTYPE` of an adapter, unless the kernel refuses.
     pub(crate) fn kind(&self, adapter: &AdapterInfo) -> Option<u32> {
         self.query(adapter, ADAPTER_TYPE, 0)
     }
@@ -95,8 +95,8 @@ impl Kernel {
     }
 }
 
-/// A list whose function is called for its length first. It gets the list and its length,
-/// and returns the number of adapters.
+/// The adapters of a function that gets a list and its length, and returns the number of adapters.
+/// It is called without a list first.
 pub(crate) fn counted(
     list: impl Fn(*mut AdapterInfo, u32) -> Result<u32, Refusal>,
 ) -> Result<Vec<AdapterInfo>, Refusal> {

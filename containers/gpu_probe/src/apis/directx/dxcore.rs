@@ -1,4 +1,4 @@
-//! The adapters that `DXCore` lists: those of DXGI, and compute-only devices.
+//! The adapters that `DXCore` lists: the adapters of DXGI, and compute-only devices.
 #![allow(unsafe_code, reason = "calls dxcore.dll")]
 
 use std::ffi::c_void;
@@ -69,8 +69,8 @@ pub(super) fn adapters(library: Loaded) -> Result<Vec<Adapter<IDXCoreAdapter>>, 
 }
 
 fn describe(adapter: &IDXCoreAdapter) -> DeviceInfo {
-    let name = bytes(adapter, DriverDescription).unwrap_or_default();
-    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let description = bytes(adapter, DriverDescription).unwrap_or_default();
+    let name = description.split(|byte| *byte == 0).next().unwrap_or_default();
     let is_hardware = bytes(adapter, IsHardware).is_none_or(|value| value.first() != Some(&0));
     DeviceInfo {
         name: String::from_utf8_lossy(name).into_owned(),

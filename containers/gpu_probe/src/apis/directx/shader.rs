@@ -14,7 +14,7 @@ use crate::outcome::Fault;
 /// The shader, compiled for shader model 5, which every device accepts.
 pub(super) const BYTECODE: &[u8] = include_bytes!("../../../kernels/mix.dxbc");
 
-/// Its source, for hosts that refuse the bytecode.
+/// The source of the shader, for hosts that refuse the bytecode.
 const SOURCE: &str = include_str!("../../../kernels/mix.hlsl");
 
 functions! {
@@ -26,8 +26,8 @@ functions! {
     }
 }
 
-/// Calls `create` with the bytecode, and if that fails, with what this host compiles. The error
-/// is that of the first attempt.
+/// Calls `create` with the bytecode, and if that fails, with the bytecode that this host compiles.
+/// Returns the error of the first attempt.
 pub(super) fn with_bytecode<T>(create: impl Fn(&[u8]) -> Result<T, Fault>) -> Result<T, Fault> {
     create(BYTECODE).or_else(|fault| match compile() {
         Ok(bytecode) => create(&bytecode),
@@ -60,7 +60,7 @@ mod tests {
     const UPDATE: &str = "UPDATE_KERNELS";
 
     functions! {
-        /// What only Wine's `ntdll.dll` has.
+        /// The function that only Wine's `ntdll.dll` has.
         Wine {
             version = "wine_get_version" fn() -> *const std::ffi::c_char;
         }
@@ -105,10 +105,10 @@ mod tests {
         // Hosts without the compiler keep the first error.
         let has_compiler = compile().is_ok();
         // The compiler of Wine writes the same bytes at another address.
-        let refuse_first = |bytecode: &[u8]| {
+        let found = with_bytecode(|bytecode| {
             if bytecode.as_ptr() == BYTECODE.as_ptr() { Err(Fault::new("refused")) } else { Ok(()) }
-        };
-        assert_eq!(with_bytecode(refuse_first).is_ok(), has_compiler);
+        });
+        assert_eq!(found.is_ok(), has_compiler);
         let always = with_bytecode(|_| Err::<(), _>(Fault::new("refused")));
         assert_eq!(always, Err(Fault::new("refused")));
     }

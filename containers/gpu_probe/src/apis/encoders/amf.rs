@@ -27,9 +27,8 @@ pub(crate) fn list(library: Loaded) -> Result<Devices, Refusal> {
     check("AMFQueryVersion", unsafe { (functions.version)(&raw mut version) })?;
     let info = DeviceInfo { name: "encoder runtime".to_owned(), ..DeviceInfo::default() };
     let work = Work::Test(Box::new(move || start(functions, version).map(|()| Vec::new())));
-    let part = |shift: u32| version >> shift & 0xffff;
-    let version = format!("AMF {}.{}.{}", part(48), part(32), part(16));
-    Ok((Some(version), vec![Candidate { info, work }]))
+    let [major, minor, release] = [48, 32, 16].map(|shift| version >> shift & 0xffff);
+    Ok((Some(format!("AMF {major}.{minor}.{release}")), vec![Candidate { info, work }]))
 }
 
 fn start(functions: Functions, version: u64) -> Result<(), Fault> {

@@ -37,7 +37,7 @@ const FRAME: u32 = 1;
 const LOW_LATENCY: u32 = 2;
 const WIDTH_MAX: u32 = 16;
 
-/// A `GUID` as an argument. Its alignment is that of the header.
+/// A `GUID` as an argument, aligned as in the header.
 #[repr(C, align(4))]
 #[derive(Clone, Copy)]
 struct GuidArgument([u32; 4]);
@@ -275,9 +275,12 @@ impl Encoder {
         check("nvEncLockBitstream", status)?;
         let size = locked.u32(LOCKED_BITSTREAM_SIZE) as usize;
         let start = pointer(locked.u64(LOCKED_BITSTREAM_START));
-        // SAFETY: the encoder wrote this many bytes.
-        let bytes = (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start, size) });
-        let bytes = bytes.unwrap_or_default().to_vec();
+        let bytes = if start.is_null() {
+            Vec::new()
+        } else {
+            // SAFETY: the encoder wrote this many bytes.
+            unsafe { std::slice::from_raw_parts(start, size) }.to_vec()
+        };
         // SAFETY: the bitstream is locked.
         let status = unsafe { (self.functions.unlock)(self.session, pointer(output).cast()) };
         check("nvEncUnlockBitstream", status)?;

@@ -9,7 +9,7 @@ use crate::library::{Loaded, functions};
 use crate::outcome::{DeviceInfo, Fault, Measurement};
 use crate::session::{Candidate, Devices, Refusal, Work};
 
-/// The runtime of newer processors, then that of older ones.
+/// The runtime of newer processors, then the runtime of older ones.
 pub(crate) const NAMES: &[&str] = if cfg!(windows) {
     &["libmfx64-gen.dll", "libmfxhw64.dll"]
 } else {

@@ -39,7 +39,7 @@ impl Structure {
         self.0[field / 8]
     }
 
-    /// For a call that reads and writes the structure.
+    /// The address of the structure, for a call that reads and writes it.
     pub(super) fn start(&mut self) -> *mut u64 {
         self.0.as_mut_ptr()
     }

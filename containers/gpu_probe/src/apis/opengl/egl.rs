@@ -82,12 +82,14 @@ pub(super) fn contexts(library: Loaded) -> Result<Contexts, Refusal> {
     let functions = Functions::load(&library)?;
     let extensions = Extensions::load(&functions)?;
     let mut version = None;
-    let contexts = devices(functions, extensions)?.into_iter().map(|device| {
-        let (context, found) = Context::create(functions, extensions, device)?;
-        version.get_or_insert(found);
-        Ok(context)
-    });
-    let contexts = contexts.collect();
+    let contexts = devices(functions, extensions)?
+        .into_iter()
+        .map(|device| {
+            let (context, found) = Context::create(functions, extensions, device)?;
+            version.get_or_insert(found);
+            Ok(context)
+        })
+        .collect();
     Ok((version, contexts))
 }
 
@@ -142,7 +144,7 @@ impl Context {
         Ok((Context { functions, display, handle }, format!("EGL {major}.{minor}")))
     }
 
-    /// Makes it the one that OpenGL uses in this thread.
+    /// Makes OpenGL use this context in this thread.
     pub(super) fn make_current(&self) -> Result<(), Fault> {
         let Context { functions, display, handle } = self;
         // SAFETY: the context belongs to the display. Without surfaces, it can only compute.

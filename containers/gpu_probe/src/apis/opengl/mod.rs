@@ -43,7 +43,7 @@ const SOFTWARE: [&str; 6] =
 const MICROSOFT_RENDERER: &str = "GDI Generic";
 
 functions! {
-    /// What every version has.
+    /// The function that every version has.
     Strings {
         string = "glGetString" fn(u32) -> *const c_char;
     }
@@ -104,14 +104,9 @@ fn no_driver() -> Fault {
 fn candidate(context: Context) -> Result<Candidate, Fault> {
     context.make_current()?;
     let strings = Strings::load(&context)?;
-    let text = |name| {
-        // SAFETY: the context is current. The text ends with a NUL and lives as long as it.
-        let text = unsafe { (strings.string)(name) };
-        // SAFETY: as above.
-        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
-    };
-    let name = text(RENDERER).ok_or_else(|| Fault::new("glGetString returned no renderer"))?;
-    let version = text(VERSION).unwrap_or_default();
+    let name =
+        strings.text(RENDERER).ok_or_else(|| Fault::new("glGetString returned no renderer"))?;
+    let version = strings.text(VERSION).unwrap_or_default();
     let work = if has_compute_shaders(&version) {
         Work::kernel(move || Computation::open(context))
     } else {
@@ -125,6 +120,16 @@ fn candidate(context: Context) -> Result<Candidate, Fault> {
         ..DeviceInfo::default()
     };
     Ok(Candidate { info, work })
+}
+
+impl Strings {
+    /// A text about the current context.
+    fn text(self, name: u32) -> Option<String> {
+        // SAFETY: a context is current. The text ends with a NUL and lives as long as it.
+        let text = unsafe { (self.string)(name) };
+        // SAFETY: as above.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
 }
 
 fn is_software(renderer: &str) -> bool {

@@ -1,4 +1,4 @@
-//! The context of WGL: that of a hidden window. Windows chooses its device.
+//! The context of WGL, which needs a hidden window. Windows chooses its device.
 #![allow(unsafe_code, reason = "calls opengl32.dll, gdi32.dll and user32.dll")]
 
 use std::ffi::{CString, c_char, c_void};
@@ -111,7 +111,7 @@ impl Context {
         Ok(Context { functions, library, device, handle })
     }
 
-    /// Makes it the one that OpenGL uses in this thread.
+    /// Makes OpenGL use this context in this thread.
     pub(super) fn make_current(&self) -> Result<(), Fault> {
         // SAFETY: the context was created for this device context.
         let done = unsafe { (self.functions.make_current)(self.device, self.handle) };
@@ -136,7 +136,7 @@ fn hidden_window(functions: Windows) -> Result<Handle, Fault> {
     Ok(device)
 }
 
-/// Must directly follow the call.
+/// Reads the last error of the thread, so it must directly follow the call.
 fn check(call: &str, is_done: bool) -> Result<(), Fault> {
     if is_done {
         return Ok(());

@@ -21,7 +21,7 @@ use crate::pod_resources::v1alpha1::pods_server::{Pods, PodsServer};
 use crate::pod_resources::v1alpha1::{ListPodsResponse, ObjectMeta, Pod};
 
 const SOON: Duration = Duration::from_millis(200);
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_mins(2);
 
 /// How a server treats a client.
 #[derive(Clone)]

@@ -69,7 +69,7 @@ async fn failures(pods: &PodAttribution, reason: FailureReason) -> u64 {
 async fn nobody_is_asked_while_nobody_reads() {
     let kubelet = Kubelet::default();
     let pods = kubelet.attribution();
-    advance(Duration::from_secs(3600)).await;
+    advance(Duration::from_hours(1)).await;
     assert_eq!(kubelet.asked(), 0);
     for _ in 0..100 {
         assert_eq!(holder(&pods).await.as_deref(), Some("pod-0"));

@@ -70,7 +70,7 @@ async fn a_host_that_cannot_be_watched_is_read_all_the_same_and_watched_later() 
     let (mut reads, _activity, permit) = start_host(1);
     (0..2).for_each(|_| permit.send(()).unwrap());
     for expected in [Cause::Start, Cause::Retry] {
-        let read = tokio::time::timeout(Duration::from_secs(60), reads.recv()).await;
+        let read = tokio::time::timeout(Duration::from_mins(1), reads.recv()).await;
         assert_eq!(read.unwrap().unwrap().unwrap().cause, expected);
     }
 }

@@ -11,7 +11,7 @@ use super::*;
 use crate::daemon::test_log::Log;
 
 /// Much longer than it takes until a change is noticed.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_mins(2);
 /// Longer than it takes until a change is noticed, unless the machine is busy.
 const PAUSE: Duration = Duration::from_secs(2);
 

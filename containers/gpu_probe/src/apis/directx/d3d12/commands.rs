@@ -69,7 +69,7 @@ impl Commands {
         let (writing, source) =
             (D3D12_RESOURCE_STATE_UNORDERED_ACCESS, D3D12_RESOURCE_STATE_COPY_SOURCE);
         // SAFETY: buffers return to the common state after each submission, and a copy promotes
-        // them to that of its destination.
+        // them to the state that it needs.
         unsafe {
             list.CopyBufferRegion(result, 0, &self.zeros, 0, SIZE);
             list.ResourceBarrier(&[transition(result, D3D12_RESOURCE_STATE_COPY_DEST, writing)]);

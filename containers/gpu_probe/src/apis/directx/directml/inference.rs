@@ -33,7 +33,7 @@ use crate::outcome::Fault;
 /// The size of the values between two layers, and of a layer's weights.
 const VALUES_SIZE: u64 = (VALUES * size_of::<f32>()) as u64;
 const WEIGHTS_SIZE: u64 = (WEIGHTS * size_of::<f32>()) as u64;
-/// Where the weights begin: behind the input and the output of each layer.
+/// The offset of the weights, which follow the input and the output of each layer.
 const WEIGHTS_START: u64 = VALUES_SIZE * (LAYERS as u64 + 1);
 /// The size of everything.
 const SIZE: u64 = WEIGHTS_START + WEIGHTS_SIZE * LAYERS as u64;
@@ -48,7 +48,7 @@ pub(super) struct Inference {
     heap: ID3D12DescriptorHeap,
     /// The input, the output of each layer, and the weights.
     data: ID3D12Resource,
-    /// What `data` is before a run.
+    /// The content of `data` before a run.
     start: ID3D12Resource,
     readback: ID3D12Resource,
 }
@@ -195,7 +195,7 @@ impl Descriptors {
 
 /// The convolution of a layer. Its activation replaces negative sums by zero.
 fn compile(directml: &IDMLDevice) -> Result<IDMLCompiledOperator, Fault> {
-    let [values, weights] =
+    let [values_buffer, weights_buffer] =
         [(&VALUES_SHAPE, VALUES_SIZE), (&WEIGHTS_SHAPE, WEIGHTS_SIZE)].map(|(shape, size)| {
             DML_BUFFER_TENSOR_DESC {
                 DataType: DML_TENSOR_DATA_TYPE_FLOAT32,
@@ -207,12 +207,8 @@ fn compile(directml: &IDMLDevice) -> Result<IDMLCompiledOperator, Fault> {
                 GuaranteedBaseOffsetAlignment: 0,
             }
         });
-    let tensor = |buffer: &DML_BUFFER_TENSOR_DESC| DML_TENSOR_DESC {
-        Type: DML_TENSOR_TYPE_BUFFER,
-        Desc: (&raw const *buffer).cast(),
-    };
-    let (values, weights) = (tensor(&values), tensor(&weights));
-    // The tensors of a fused activation are those of its operator.
+    let (values, weights) = (tensor(&values_buffer), tensor(&weights_buffer));
+    // A fused activation uses the tensors of its operator.
     let relu = DML_ACTIVATION_RELU_OPERATOR_DESC { InputTensor: null(), OutputTensor: null() };
     let activation =
         DML_OPERATOR_DESC { Type: DML_OPERATOR_ACTIVATION_RELU, Desc: (&raw const relu).cast() };
@@ -245,6 +241,11 @@ fn compile(directml: &IDMLDevice) -> Result<IDMLCompiledOperator, Fault> {
     unsafe { directml.CompileOperator(&operator, DML_EXECUTION_FLAG_NONE, &raw mut compiled) }
         .map_err(failed("CompileOperator"))?;
     compiled.ok_or_else(|| Fault::new("CompileOperator returned no operator"))
+}
+
+/// The description refers to `buffer`, which must outlive it.
+fn tensor(buffer: &DML_BUFFER_TENSOR_DESC) -> DML_TENSOR_DESC {
+    DML_TENSOR_DESC { Type: DML_TENSOR_TYPE_BUFFER, Desc: (&raw const *buffer).cast() }
 }
 
 /// A buffer in memory that the CPU writes, with the input, zeros and the weights.
@@ -290,12 +291,14 @@ fn bind_all(
     inputs: &[Option<DML_BUFFER_BINDING>],
     outputs: &[Option<DML_BUFFER_BINDING>],
 ) {
-    let describe = |binding: &Option<DML_BUFFER_BINDING>| match binding {
-        Some(binding) => described(binding),
-        None => DML_BINDING_DESC { Type: DML_BINDING_TYPE_NONE, Desc: null() },
-    };
-    let [inputs, outputs] =
-        [inputs, outputs].map(|list| list.iter().map(describe).collect::<Vec<_>>());
+    let [inputs, outputs] = [inputs, outputs].map(|list| {
+        list.iter()
+            .map(|binding| match binding {
+                Some(binding) => described(binding),
+                None => DML_BINDING_DESC { Type: DML_BINDING_TYPE_NONE, Desc: null() },
+            })
+            .collect::<Vec<_>>()
+    });
     // SAFETY: the table copies the bindings, which live as long as the arguments.
     unsafe {
         if !inputs.is_empty() {

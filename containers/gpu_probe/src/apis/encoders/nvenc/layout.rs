@@ -76,7 +76,7 @@ pub(super) type Guid = [u8; 16];
 pub(super) const H264: Guid = guid(0x6bc8_2762, 0x4e63, 0x4ca4, 0xaa85_1e50_f321_f6bf);
 pub(super) const PRESET_P1: Guid = guid(0xfc0a_8d3e, 0x45f8, 0x4cf8, 0x80c7_2988_7159_0ebf);
 const HEVC: Guid = guid(0x790c_dc88, 0x4522, 0x4d7b, 0x9425_bda9_975f_7603);
-/// Codecs by the names of their measurement. The last one is that of version 12.
+/// Codecs by the names of their measurement. The last one exists since version 12.
 pub(super) const CODECS: [(&str, Guid); 3] = [
     ("H.264 width", H264),
     ("HEVC width", HEVC),
@@ -179,19 +179,13 @@ mod tests {
         let mut text = "#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n#include \
                         <ffnvcodec/nvEncodeAPI.h>\n"
             .to_owned();
-        let fields = |name: &str, fields: &[(&str, Field)]| -> String {
-            let check = |(field, offset): &(&str, Field)| {
-                format!("_Static_assert(offsetof({name}, {field}) == {offset}, \"{field}\");\n")
-            };
-            fields.iter().map(check).collect()
-        };
-        // Writing to a String cannot fail.
-        text += &fields(STRUCTURES[0].0, STRUCTURES[0].2);
+        text += &offsets(STRUCTURES[0].0, STRUCTURES[0].2);
         text += "#if NVENCAPI_MAJOR_VERSION == 11\n";
         for (name, (size, version), listed) in STRUCTURES {
+            // Writing to a String cannot fail, here and below.
             let _ = writeln!(text, "_Static_assert(sizeof({name}) == {size}, \"{name}\");");
             let _ = writeln!(text, "_Static_assert({name}_VER == {version}u, \"{name}\");");
-            text += &fields(name, listed);
+            text += &offsets(name, listed);
         }
         text += "#endif\nint main(void) {\n";
         for (name, guid) in GUIDS {
@@ -200,6 +194,18 @@ mod tests {
             text += "}, 16)) return 1;\n";
         }
         text + "return 0;\n}\n"
+    }
+
+    /// The checks of the fields of a structure.
+    fn offsets(name: &str, fields: &[(&str, Field)]) -> String {
+        let mut text = String::new();
+        for (field, offset) in fields {
+            let _ = writeln!(
+                text,
+                "_Static_assert(offsetof({name}, {field}) == {offset}, \"{field}\");"
+            );
+        }
+        text
     }
 
     #[test]

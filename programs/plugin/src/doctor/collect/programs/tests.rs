@@ -50,7 +50,7 @@ fn the_service_is_searched_first_then_folders_then_path() {
 
 #[test]
 fn a_program_that_fails_or_hangs_is_an_error() {
-    let stdout = |text: &str| stdout_within(sh(text).into(), Duration::from_secs(60));
+    let stdout = |text: &str| stdout_within(sh(text).into(), Duration::from_mins(1));
     assert_eq!(stdout("echo a").unwrap(), "a\n");
     assert_eq!(stdout("exit 3").unwrap_err(), "exited with exit status: 3");
     assert_eq!(stdout("echo why; exit 3").unwrap_err(), "exited with exit status: 3: why");

@@ -1,0 +1,99 @@
+package manifests
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// TestFallbackPool checks with the scheduler's own code that each node belongs to one pool.
+func TestFallbackPool(t *testing.T) {
+	const pools = `
+pools:
+- {name: a, nodeSelector: {pool: a}}
+- {name: b, nodeSelector: {pool: b, zone: x}}
+- {name: c, nodeSelector: {pool: c, kubernetes.io/os: windows}}
+`
+	const excluded = "nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [" +
+		"{matchExpressions: [{key: gpu, operator: Exists}]}, {matchFields: [{key: metadata.name, operator: In, values: [chosen]}]}]}}"
+	for _, variant := range []struct{ values, fallback string }{
+		{pools + "- {name: others, fallback: true}", "none b-only zone-only gpu chosen"},
+		{pools + "- {name: others, fallback: true, nodeSelector: {zone: x}}", "zone-only"},
+		{pools + "- {name: others, fallback: true, affinity: {" + excluded + "}}", "gpu chosen"},
+		{"affinity: {" + excluded + "}" + pools + "- {name: others, fallback: true}", "gpu chosen"},
+	} {
+		found := mustRender(t, variant.values+"\nfeatureDiscovery: {enabled: true}\nvisibility: {enabled: true}")
+		fallback := []string{}
+		for _, node := range []struct {
+			name   string
+			labels map[string]string
+		}{
+			{"none", nil},
+			{"a", map[string]string{"pool": "a", "gpu": "1"}},
+			{"b-only", map[string]string{"pool": "b"}},
+			{"zone-only", map[string]string{"zone": "x"}},
+			{"b", map[string]string{"pool": "b", "zone": "x", "gpu": "1"}},
+			{"c", map[string]string{"pool": "c", "zone": "x", "gpu": "1"}},
+			{"gpu", map[string]string{"gpu": "1"}},
+			{"chosen", nil},
+		} {
+			object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.name, Labels: map[string]string{
+				"kubernetes.io/os": "windows", "kubernetes.io/arch": "amd64",
+			}}}
+			for name, value := range node.labels {
+				object.Labels[name] = value
+			}
+			names := []string{}
+			for _, daemonSet := range found.daemonSets {
+				pod := &corev1.Pod{Spec: daemonSet.Spec.Template.Spec}
+				matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if matches {
+					names = append(names, daemonSet.Labels["directx-device-plugin/pool"])
+				}
+			}
+			switch strings.Join(names, " ") {
+			case "":
+			case "others others others":
+				fallback = append(fallback, node.name)
+			case strings.Repeat(node.name+" ", 2) + node.name:
+			default:
+				t.Errorf("%s: the node %s runs pods of the pools %q", variant.values, node.name, names)
+			}
+		}
+		mustEqual(t, "nodes of the fallback pool", strings.Join(fallback, " "), variant.fallback)
+	}
+}
+
+// TestValuesOfAPool checks that the values of a pool replace those of the chart.
+func TestValuesOfAPool(t *testing.T) {
+	found := mustRender(t, `
+tolerations: [{key: chart, operator: Exists}]
+affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: zone, labelSelector: {}}]}}
+featureDiscovery: {enabled: true}
+visibility: {enabled: true}
+pools:
+- {name: a, nodeSelector: {pool: a}}
+- name: b
+  nodeSelector: {pool: b}
+  tolerations: []
+  affinity: {}
+  resources: {limits: {cpu: 1, memory: 1Gi}}
+`)
+	for _, daemonSet := range found.daemonSets {
+		pod := daemonSet.Spec.Template.Spec
+		isA := daemonSet.Labels["directx-device-plugin/pool"] == "a"
+		if (len(pod.Tolerations) == 1) != isA || (pod.Affinity != nil) != isA {
+			t.Errorf("%s has the tolerations %v and the affinity %v", daemonSet.Name, pod.Tolerations, pod.Affinity)
+		}
+		if isPlugin(daemonSet) {
+			limit := map[bool]string{true: "256Mi", false: "1Gi"}[isA]
+			mustEqual(t, daemonSet.Name, pod.Containers[0].Resources.Limits.Memory().String(), limit)
+		}
+	}
+}
