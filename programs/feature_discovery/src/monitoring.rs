@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use http::StatusCode;
 use node::cli::Failure;
-use plugin::metrics::{Format, Labels, Metric, MetricKind, Sheet, labels};
+use plugin::metrics::{CONTENT_TYPE, Labels, Metric, MetricKind, Sheet, labels};
 use plugin::monitoring::{health, page, serve_pages, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -82,11 +82,11 @@ impl Requests {
     }
 
     /// The text of a scrape.
-    pub(crate) fn render(&self, format: Format) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut sheet = Sheet::default();
         sheet.add(REQUESTS, self.counts.clone());
         sheet.add(LAST_SUCCESS, self.last_success.clone());
-        sheet.render(format)
+        sheet.render()
     }
 }
 
@@ -97,10 +97,7 @@ pub(crate) fn start(address: SocketAddr, requests: Requests) -> Result<(), Failu
         let (event_loop, requests) = (event_loop.clone(), requests.clone());
         async move {
             match request.uri().path() {
-                "/metrics" => {
-                    let format = Format::accepted(request.headers());
-                    page(StatusCode::OK, format.content_type(), requests.render(format).into())
-                }
+                "/metrics" => page(StatusCode::OK, CONTENT_TYPE, requests.render().into()),
                 "/healthz" => health(&event_loop).await,
                 _ => text(StatusCode::NOT_FOUND, "no such page\n"),
             }
@@ -127,7 +124,7 @@ mod tests {
         let requests = Requests::new();
         requests.succeeded(Purpose::Condition);
         requests.clone().failed(Purpose::Watch);
-        let text = requests.render(Format::Prometheus);
+        let text = requests.render();
         for line in [
             "# TYPE directx_feature_discovery_requests_total counter",
             r#"directx_feature_discovery_requests_total{purpose="condition",result="success"} 1"#,

@@ -41,12 +41,18 @@ impl FilePoll {
     /// Whether the files have changed since the last call. Files that are still being written have
     /// not: a later call reports them.
     pub fn has_changed(&mut self) -> bool {
+        self.has_settled(SETTLING_TIME, || sleep(SETTLING_TIME))
+    }
+
+    /// Whether the files have changed, and stay the same during a `pause` if the last write is not
+    /// older than `settling_time`.
+    fn has_settled(&mut self, settling_time: Duration, pause: impl FnOnce()) -> bool {
         let now = stamps(&self.paths);
         if now == self.seen {
             return false;
         }
-        let is_settled = !now.iter().any(was_just_written) || {
-            sleep(SETTLING_TIME);
+        let is_settled = !now.iter().any(|stamp| is_newer(stamp, settling_time)) || {
+            pause();
             now == stamps(&self.paths)
         };
         if is_settled {
@@ -60,8 +66,8 @@ fn stamps(paths: &[PathBuf]) -> Vec<Stamp> {
     paths.iter().map(|path| stamp(path)).collect()
 }
 
-fn was_just_written(stamp: &Stamp) -> bool {
-    stamp.is_some_and(|(_, written, _)| written.elapsed().is_ok_and(|age| age < SETTLING_TIME))
+fn is_newer(stamp: &Stamp, limit: Duration) -> bool {
+    stamp.is_some_and(|(_, written, _)| written.elapsed().is_ok_and(|age| age < limit))
 }
 
 fn stamp(path: &Path) -> Stamp {
@@ -79,4 +85,28 @@ fn number(found: &Metadata) -> u64 {
 #[cfg(not(unix))]
 fn number(_found: &Metadata) -> u64 {
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A program that writes a file in place makes it empty first.
+    #[test]
+    fn a_file_that_is_being_written_has_not_changed_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        fs::write(&file, "multitenancy: 2").unwrap();
+        let mut poll = FilePoll::new(vec![file.clone()]);
+        assert!(!poll.has_settled(Duration::MAX, || panic!("nothing was written")));
+        fs::write(&file, "").unwrap();
+        let writes_on = || fs::write(&file, "multitenancy: 5 # then more").unwrap();
+        assert!(!poll.has_settled(Duration::MAX, writes_on));
+        assert!(poll.has_settled(Duration::MAX, || {}));
+        assert!(!poll.has_settled(Duration::MAX, || panic!("nothing was written")));
+        fs::write(&file, "multitenancy: 9").unwrap();
+        assert!(poll.has_settled(Duration::ZERO, || panic!("the write is old enough")));
+    }
 }

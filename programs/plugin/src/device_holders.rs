@@ -36,7 +36,6 @@ pub(crate) struct DeviceHolders {
     ask: Arc<AskHolders>,
     /// The answer that is awaited.
     answer: Option<Later<Option<Arc<Attribution>>>>,
-    pub(crate) pause: Duration,
 }
 
 impl DeviceHolders {
@@ -48,7 +47,7 @@ impl DeviceHolders {
 
     /// A question that `ask` answers.
     pub(crate) fn new(ask: AskHolders) -> DeviceHolders {
-        DeviceHolders { ask: Arc::new(ask), answer: None, pause: PAUSE }
+        DeviceHolders { ask: Arc::new(ask), answer: None }
     }
 
     /// Whether an answer is awaited.
@@ -58,13 +57,13 @@ impl DeviceHolders {
 
     /// Asks. A kubelet that does not answer now is asked again.
     pub(crate) fn ask(&mut self, last_allocation: Option<Instant>) {
-        let (ask, pause) = (Arc::clone(&self.ask), self.pause);
+        let ask = Arc::clone(&self.ask);
         self.answer = Some(Box::pin(async move {
             loop {
                 match ask(last_allocation).await {
                     Ok(holders) => return Some(holders),
                     Err(FailureReason::Missing | FailureReason::Refused) => return None,
-                    Err(_) => sleep(pause).await,
+                    Err(_) => sleep(PAUSE).await,
                 }
             }
         }));
@@ -118,16 +117,15 @@ mod tests {
     }
 
     /// A busy kubelet answers later than half a second after the question.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_kubelet_that_does_not_answer_is_asked_again() {
         use FailureReason::{Exhausted, Other, Timeout};
         let answers = [Err(Timeout), Err(Exhausted), Err(Other), Ok(held())].into_iter();
         let answers = Mutex::new(answers);
-        let pause = Duration::from_millis(5);
-        let mut holders = DeviceHolders { pause, ..asking(move || answers.lock().unwrap().next()) };
+        let mut holders = asking(move || answers.lock().unwrap().next());
         holders.ask(None);
         // Whoever waits may do something else in between.
-        while tokio::time::timeout(pause / 2, holders.next()).await.is_err() {
+        while tokio::time::timeout(PAUSE / 2, holders.next()).await.is_err() {
             assert!(holders.is_asked());
         }
         assert!(!holders.is_asked());

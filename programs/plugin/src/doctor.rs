@@ -45,10 +45,9 @@ pub(crate) fn run(request: &Request, tries: bool) -> Result<ExitCode, Failure> {
             Ok::<_, Failure>(attempt::attempt(request, interrupt).await)
         })?
     } else {
-        let Request { skip, wait_for_event, daemons, image, .. } = request;
-        if !skip.is_empty() || wait_for_event.is_some() || *daemons || image.is_some() {
-            let error =
-                anyhow!("`--skip`, `--wait-for-event`, `--daemons` and `--image` need `--try`");
+        let Request { skip, wait_for_event, image, .. } = request;
+        if !skip.is_empty() || wait_for_event.is_some() || image.is_some() {
+            let error = anyhow!("`--skip`, `--wait-for-event` and `--image` need `--try`");
             return Err(Failure::usage(error).hint("add `--try`"));
         }
         reported(|| {

@@ -1,4 +1,4 @@
-//! The metrics of the plugin and its devices, and their text formats.
+//! The metrics of the plugin and its devices, and their text format.
 //!
 //! [`PluginMetrics`] counts what the daemon does. A [`Scrape`] adds what is known at one moment:
 //! the device set, the telemetry and who holds which device. [`render`] turns both into text.
@@ -13,7 +13,7 @@ mod scrape;
 mod sheet;
 
 pub use catalog::{DEVICE_LABELS, METRICS, Metric, MetricKind};
-pub use exposition::{Format, render};
+pub use exposition::{CONTENT_TYPE, render};
 pub use plugin_metrics::{PluginMetrics, REFUSAL_REASONS};
 pub use scrape::{Holder, Scrape};
 pub use sheet::{Labels, Sheet, labels};

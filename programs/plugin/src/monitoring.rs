@@ -8,7 +8,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::metrics::Format;
 use anyhow::Context as _;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -21,6 +20,7 @@ use node::daemon::change_log::RepeatedText;
 use node::daemon::event_loop;
 
 use self::server::{LIFETIME, serve};
+use crate::metrics::CONTENT_TYPE;
 use crate::scrape::Sources;
 use crate::status;
 
@@ -102,10 +102,7 @@ pub async fn health(event_loop: &Handle) -> Page {
 impl Sources {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Page {
         match request.uri().path() {
-            "/metrics" => {
-                let format = Format::accepted(request.headers());
-                page(StatusCode::OK, format.content_type(), self.text(format).await.into())
-            }
+            "/metrics" => page(StatusCode::OK, CONTENT_TYPE, self.text().await.into()),
             "/healthz" => health(&self.event_loop).await,
             "/readyz" => self.readiness(),
             _ => text(StatusCode::NOT_FOUND, "no such page\n"),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::metrics::{Format, Holder, Scrape, render};
+use crate::metrics::{Holder, Scrape, render};
 use devices::{DeviceSet, Luid};
 use kubelet::Readiness;
 use kubelet::pod_resources::{Attribution, PodAttribution};
@@ -36,7 +36,7 @@ pub(crate) struct Sources {
 
 impl Sources {
     /// The text of a scrape. Waits for the kubelet and the host, at most half a second each.
-    pub(crate) async fn text(&self, format: Format) -> String {
+    pub(crate) async fn text(&self) -> String {
         let pods = self.pods.current(self.devices.last_allocation()).await.ok();
         let devices = self.devices.set();
         let own = devices.resources.iter().map(|resource| resource.spec.name.as_str()).collect();
@@ -65,7 +65,7 @@ impl Sources {
             log_lines_dropped: log_output::dropped_lines(),
             readings: &self.readings().await,
         };
-        render(&self.devices.metrics, &scrape, format)
+        render(&self.devices.metrics, &scrape)
     }
 
     /// The slots of `own` resources that containers hold.

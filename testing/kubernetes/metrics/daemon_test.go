@@ -70,8 +70,8 @@ func startDaemon(t *testing.T) string {
 	return ""
 }
 
-// get returns the metrics in the format that a client accepts.
-func get(t *testing.T, address, accept string) []byte {
+// get returns the metrics that Prometheus gets.
+func get(t *testing.T, address string) []byte {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {
@@ -85,7 +85,7 @@ func get(t *testing.T, address, accept string) []byte {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != accept {
+	if err != nil || response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != contentType {
 		t.Fatalf("the scrape failed: %s, %q, %v", response.Status, response.Header.Get("Content-Type"), err)
 	}
 	return body

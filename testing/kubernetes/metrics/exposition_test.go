@@ -16,8 +16,12 @@ import (
 )
 
 const (
-	text        = "text/plain; version=0.0.4; charset=utf-8"
-	openMetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+	// contentType is the text format of Prometheus.
+	contentType = "text/plain; version=0.0.4; charset=utf-8"
+	// accept is what Prometheus 3 requests: it prefers OpenMetrics.
+	accept = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6," +
+		"application/openmetrics-text;version=0.0.1;q=0.5," +
+		"text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
 )
 
 // exposition is what Prometheus understood.
@@ -30,7 +34,7 @@ type exposition struct {
 
 // parse returns what Prometheus understands of a scrape, or an error where that is incomplete: a
 // time series without the type and the description of its family, or one that occurs twice.
-func parse(body []byte, contentType string) (exposition, error) {
+func parse(body []byte) (exposition, error) {
 	found := exposition{map[string]string{}, map[string]float64{}}
 	described := map[string]bool{}
 	parser, err := textparse.New(body, contentType, false, labels.NewSymbolTable())
@@ -70,7 +74,7 @@ func parse(body []byte, contentType string) (exposition, error) {
 
 // family returns the metric family of a time series.
 func family(name string, kinds map[string]string) string {
-	for _, suffix := range []string{"", "_total", "_bucket", "_sum", "_count"} {
+	for _, suffix := range []string{"", "_bucket", "_sum", "_count"} {
 		if short, found := strings.CutSuffix(name, suffix); found && kinds[short] != "" {
 			return short
 		}
@@ -79,80 +83,62 @@ func family(name string, kinds map[string]string) string {
 }
 
 // mustParse fails the test where Prometheus cannot read the scrape.
-func mustParse(t *testing.T, body []byte, contentType string) exposition {
+func mustParse(t *testing.T, body []byte) exposition {
 	t.Helper()
-	found, err := parse(body, contentType)
+	found, err := parse(body)
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", contentType, err, body)
+		t.Fatalf("%v\n%s", err, body)
 	}
 	return found
 }
 
-// names returns the names of all time series, which are the same in both formats.
+// names returns the names of all time series.
 func (e exposition) names() []string {
 	return slices.Sorted(maps.Keys(e.series))
 }
 
-func (e exposition) mustEqual(t *testing.T, other exposition) {
-	t.Helper()
-	if one, two := e.names(), other.names(); !slices.Equal(one, two) {
-		t.Errorf("the formats differ:\n%s\n%s", strings.Join(one, "\n"), strings.Join(two, "\n"))
-	}
-}
-
-// The recorded texts contain every metric: the tests of the crate compare them with the catalog.
+// The recorded text contains every metric: the tests of the crate compare it with the catalog.
 func TestPrometheusReadsEveryMetric(t *testing.T) {
-	recorded := func(format, contentType string) exposition {
-		path := "../../../programs/plugin/tests/metrics/snapshots/metrics__scrape__" + format + ".snap"
-		file, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, body, found := bytes.Cut(bytes.TrimPrefix(file, []byte("---\n")), []byte("\n---\n"))
-		if !found {
-			t.Fatalf("%s has no header", path)
-		}
-		return mustParse(t, body, contentType)
+	const path = "../../../programs/plugin/tests/metrics/snapshots/metrics__scrape__prometheus.snap"
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	expositions := []exposition{recorded("prometheus", text), recorded("openmetrics", openMetrics)}
-	expositions[0].mustEqual(t, expositions[1])
-	busy := `__name__="directx_device_engine_busy_seconds_total"`
-	if !strings.Contains(strings.Join(expositions[1].names(), "\n"), busy) {
-		t.Errorf("no series has %s", busy)
+	_, body, found := bytes.Cut(bytes.TrimPrefix(file, []byte("---\n")), []byte("\n---\n"))
+	if !found {
+		t.Fatalf("%s has no header", path)
+	}
+	read := mustParse(t, body)
+	if kind := read.kinds["directx_device_engine_busy_seconds_total"]; kind != "counter" {
+		t.Errorf("the engines' time is a %q", kind)
 	}
 }
 
-func TestTheDaemonServesBothFormatsToPrometheus(t *testing.T) {
-	address := startDaemon(t)
-	scrapes := []exposition{mustParse(t, get(t, address, text), text), mustParse(t, get(t, address, openMetrics), openMetrics)}
-	scrapes[0].mustEqual(t, scrapes[1])
-	for _, scrape := range scrapes {
-		healthy := 0.0
-		for name, value := range scrape.series {
-			if strings.Contains(name, `__name__="directx_device_healthy"`) {
-				healthy += value
-			}
+func TestPrometheusReadsTheDaemon(t *testing.T) {
+	scrape := mustParse(t, get(t, startDaemon(t)))
+	healthy := 0.0
+	for name, value := range scrape.series {
+		if strings.Contains(name, `__name__="directx_device_healthy"`) {
+			healthy += value
 		}
-		if healthy != 2 {
-			t.Errorf("%v healthy devices, expected 2: %q", healthy, scrape.names())
-		}
+	}
+	if healthy != 2 {
+		t.Errorf("%v healthy devices, expected 2: %q", healthy, scrape.names())
 	}
 }
 
 // Without this, a parser that accepts everything would prove nothing.
 func TestDefectsAreFound(t *testing.T) {
 	const good = "# TYPE a gauge\n# HELP a Text.\na{b=\"c\"} 1\n"
-	mustParse(t, []byte(good), text)
-	mustParse(t, []byte(good+"# EOF\n"), openMetrics)
+	mustParse(t, []byte(good))
 	for name, body := range map[string]string{
-		"no end":                good,
-		"a value that is none":  strings.Replace(good, "} 1", "} one", 1) + "# EOF\n",
-		"an unescaped quote":    strings.Replace(good, "c", "c\"", 1) + "# EOF\n",
-		"a type that is none":   strings.Replace(good, "gauge", "gouge", 1) + "# EOF\n",
-		"no type":               strings.Replace(good, "# TYPE a", "# TYPE b", 1) + "# EOF\n",
-		"two equal time series": good + "a{b=\"c\"} 2\n# EOF\n",
+		"a value that is none":  strings.Replace(good, "} 1", "} one", 1),
+		"an unescaped quote":    strings.Replace(good, "c", "c\"", 1),
+		"a type that is none":   strings.Replace(good, "gauge", "gouge", 1),
+		"no type":               strings.Replace(good, "# TYPE a", "# TYPE b", 1),
+		"two equal time series": good + "a{b=\"c\"} 2\n",
 	} {
-		if _, err := parse([]byte(body), openMetrics); err == nil {
+		if _, err := parse([]byte(body)); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}

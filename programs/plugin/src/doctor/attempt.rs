@@ -1,7 +1,6 @@
 //! Tries what the daemon needs, one step after the other.
 
 mod container;
-mod daemons;
 mod differences;
 mod discovery;
 mod events;
@@ -75,7 +74,6 @@ impl Attempt<'_> {
             (Step::Discovery, discovery::SUBJECT, 60),
             (Step::Events, events::SUBJECT, 60 + self.request.wait_for_event.unwrap_or_default()),
             (Step::Kubelet, Subject::KUBELET, 30),
-            (Step::Daemons, daemons::SUBJECT, 60),
             (Step::Container, container::SUBJECT, container::SECONDS),
         ] {
             if let Some(reason) = self.reason_to_skip(step) {
@@ -107,12 +105,11 @@ impl Attempt<'_> {
             Step::Events if request.wait_for_event.is_none() => {
                 Some("not requested; use --wait-for-event SECONDS")
             }
-            Step::Daemons if !request.daemons => Some("not requested; use --daemons"),
             Step::Container if request.image.is_none() => Some("not requested; use --image IMAGE"),
             Step::Socket | Step::Kubelet if self.directory.is_none() => {
                 Some("an inventory has no kubelet; use --device-plugin-dir DIR")
             }
-            Step::Kubelet | Step::Daemons if !uds::is_supported() => {
+            Step::Kubelet if !uds::is_supported() => {
                 Some("this host does not support AF_UNIX sockets")
             }
             _ => None,
@@ -135,7 +132,6 @@ impl Attempt<'_> {
                 events::run(inventory, wait, stop).await
             }
             Step::Kubelet => kubelet::run(directory, stop).await,
-            Step::Daemons => daemons::run(inventory.as_deref(), stop).await,
             Step::Container => {
                 return container::run(self.request, self.config.as_ref(), stop).await;
             }

@@ -58,9 +58,6 @@ pub(crate) struct Request {
     /// Wait up to this many seconds for a device event, from 1 to 3600
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) wait_for_event: Option<u64>,
-    /// Also start daemons in a temporary folder, with a simulated kubelet
-    #[arg(long)]
-    pub(crate) daemons: bool,
     /// Image for the containers that `ctr` starts; containerd must have it
     #[arg(long, value_name = "IMAGE")]
     pub(crate) image: Option<String>,
@@ -97,8 +94,6 @@ pub(crate) enum Step {
     Events,
     /// register a temporary resource with the kubelet
     Kubelet,
-    /// start two daemons, and a third one that takes over from one of them
-    Daemons,
     /// start containers with one device and with several
     Container,
 }

@@ -2,14 +2,13 @@
 
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::encode_registry;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric as Encode, Registry};
 
 use crate::metrics::catalog::{Metric, MetricKind};
-use crate::metrics::exposition::{Format, prometheus_text};
 
 /// The labels of one time series.
 pub type Labels = Vec<(&'static str, String)>;
@@ -20,19 +19,27 @@ pub fn labels(pairs: &[(&'static str, &str)]) -> Labels {
     pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
 }
 
-/// The metrics of one scrape.
+/// The metrics of one scrape, in the text format of Prometheus.
 #[derive(Default)]
-pub struct Sheet(Registry);
+pub struct Sheet(String);
 
 impl Sheet {
     /// Adds a metric with all its time series.
+    ///
+    /// # Panics
+    /// Never: writing to a string does not fail.
     pub fn add(&mut self, metric: Metric, value: impl Encode) {
-        // The client adds the suffix itself.
+        // The client writes OpenMetrics: it adds the suffix of a counter to the names of the time
+        // series, but not to the name that has the help and the type.
         let name = match metric.kind {
             MetricKind::Counter => metric.name.trim_end_matches("_total"),
             MetricKind::Gauge | MetricKind::Histogram => metric.name,
         };
-        self.0.register(name, metric.help, value);
+        let mut registry = Registry::default();
+        registry.register(name, metric.help, value);
+        let mut text = String::new();
+        encode_registry(&mut text, &registry).expect("writing to a string does not fail");
+        self.0 += &text.replacen(&format!(" {name} "), &format!(" {} ", metric.name), 2);
     }
 
     /// Adds gauges, if there are any.
@@ -77,16 +84,8 @@ impl Sheet {
     }
 
     /// The text of the metrics.
-    ///
-    /// # Panics
-    /// Never: writing to a string does not fail.
     #[must_use]
-    pub fn render(&self, format: Format) -> String {
-        let mut text = String::new();
-        encode(&mut text, &self.0).expect("writing to a string does not fail");
-        match format {
-            Format::OpenMetrics => text,
-            Format::Prometheus => prometheus_text(&text),
-        }
+    pub fn render(self) -> String {
+        self.0
     }
 }

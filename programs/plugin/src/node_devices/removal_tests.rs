@@ -25,7 +25,6 @@ fn node(
         let asked = count.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(answer(asked)))
     }));
-    devices.holders.pause = Duration::from_millis(5);
     let send = move |snapshot| assert!(send.send(Ok(read(Cause::Change, snapshot))).is_ok());
     (devices, send, asked)
 }
@@ -36,7 +35,7 @@ fn second_held() -> Arc<Attribution> {
     Arc::new(attribution(&[("directx.microsoft.com/display", &id)]))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_removed_device_stays_listed_while_a_container_holds_it() {
     let log = Log::start();
     let (devices, send, asked) = node(|_| Ok(second_held()));
@@ -60,7 +59,7 @@ async fn a_removed_device_stays_listed_while_a_container_holds_it() {
     running.abort();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_removed_device_that_nobody_holds_is_dropped_after_its_grace_time() {
     for answer in [Ok(Arc::default()), Err(FailureReason::Missing)] {
         let (devices, send, asked) = node(move |_| answer.clone());
@@ -76,7 +75,7 @@ async fn a_removed_device_that_nobody_holds_is_dropped_after_its_grace_time() {
 }
 
 /// A busy kubelet answers too late at first.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_held_device_stays_listed_although_the_kubelet_answers_late() {
     let late = |asked| if asked < 3 { Err(FailureReason::Timeout) } else { Ok(second_held()) };
     let (devices, send, asked) = node(late);

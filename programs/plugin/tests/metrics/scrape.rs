@@ -10,7 +10,7 @@ use devices::{
 use kubelet::status::Phase;
 use kubelet::{Readiness, ResourceReadiness};
 use node::daemon::config_reload::ReloadStatus;
-use plugin::metrics::{Format, Holder, METRICS, PluginMetrics, Scrape, render};
+use plugin::metrics::{Holder, METRICS, PluginMetrics, Scrape, render};
 use win32::container_processes::{ContainerName, ContainerProcess};
 
 const FIRST: &str = r"PCI\VEN_10DE&DEV_1EB8&SUBSYS_12A210DE&REV_A1\3&13C0B0C5&1&D8";
@@ -79,7 +79,7 @@ fn holder(slot: &str, pod: &str) -> Holder {
 }
 
 /// The text of a scrape in which the first device is held by `holders`.
-fn text(config: &str, holders: &[Holder], format: Format) -> String {
+fn text(config: &str, holders: &[Holder]) -> String {
     let set = device_set(config);
     let first = set.resources[0].entries()[0].device.luid;
     let telemetry: BTreeMap<Luid, Telemetry> = [(first, telemetry())].into();
@@ -123,7 +123,7 @@ fn text(config: &str, holders: &[Holder], format: Format) -> String {
         log_lines_dropped: 3,
         readings: &[("telemetry", "timeout", 4)],
     };
-    render(&metrics, &scrape, format)
+    render(&metrics, &scrape)
 }
 
 /// The series of a metric, each without its name.
@@ -135,7 +135,7 @@ fn series<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
 fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
     let holder = holder(&format!(r"{FIRST}\0"), "one");
     let holder = Holder { outdated: true, ..holder };
-    let text = text("", &[holder], Format::Prometheus);
+    let text = text("", &[holder]);
     for metric in METRICS {
         let kind =
             format!("# TYPE {} {}\n", metric.name, format!("{:?}", metric.kind).to_lowercase());
@@ -157,12 +157,10 @@ fn every_metric_is_in_the_text_with_its_type_help_and_labels() {
 }
 
 #[test]
-fn both_formats_are_stable() {
+fn the_text_is_stable() {
     let holders = [holder(&format!(r"{FIRST}\0"), "one")];
-    let recorded = |format| on_linux(&with_sorted_series(&text("", &holders, format)));
-    // `testing/kubernetes/metrics` reads the files.
-    insta::assert_snapshot!("prometheus", recorded(Format::Prometheus));
-    insta::assert_snapshot!("openmetrics", recorded(Format::OpenMetrics));
+    // `testing/kubernetes/metrics` reads the file.
+    insta::assert_snapshot!("prometheus", on_linux(&with_sorted_series(&text("", &holders))));
 }
 
 /// The text as a program for Linux on x86-64 writes it.
@@ -192,14 +190,14 @@ fn a_shared_device_belongs_to_no_single_container() {
     let config = "multitenancy: 4";
     let slot = |n| format!(r"{FIRST}\{n}");
     let alone = [holder(&slot(0), "one"), holder(&slot(2), "one"), holder(&slot(0), "one")];
-    let alone = text(config, &alone, Format::Prometheus);
+    let alone = text(config, &alone);
     let temperature = series(&alone, "directx_device_temperature_celsius");
     assert!(temperature[0].contains(r#"namespace="team-a",pod="one",container="main"} 47.5"#));
     let allocated = series(&alone, "directx_device_allocated_replicas");
     assert!(allocated.len() == 1 && allocated[0].ends_with("} 2.0"), "{allocated:?}");
 
     let shared = [holder(&slot(0), "one"), holder(&slot(2), "two"), holder("nonsense", "three")];
-    let shared = text(config, &shared, Format::Prometheus);
+    let shared = text(config, &shared);
     let temperature = series(&shared, "directx_device_temperature_celsius");
     assert!(temperature.len() == 1 && temperature[0].contains(r#"pod="""#), "{temperature:?}");
     let allocated = series(&shared, "directx_device_allocated_replicas");
@@ -214,7 +212,7 @@ fn only_replicas_with_an_earlier_driver_are_outdated() {
     let outdated = Holder { outdated: true, ..holder(&format!(r"{FIRST}\2"), "one") };
     let holders =
         [holder(&format!(r"{FIRST}\0"), "one"), holder(&format!(r"{FIRST}\1"), "two"), outdated];
-    let text = text("multitenancy: 4", &holders, Format::Prometheus);
+    let text = text("multitenancy: 4", &holders);
     let series = series(&text, "directx_device_outdated_driver_replicas");
     assert!(
         series.len() == 1
@@ -224,28 +222,11 @@ fn only_replicas_with_an_earlier_driver_are_outdated() {
     );
 }
 
-/// `OpenMetrics` text ends with its mark, and label values are escaped.
 #[test]
 fn text_from_elsewhere_is_escaped() {
     let hostile =
         Holder { pod: "a\"b\\c\nd".to_owned(), slot: format!(r"{SECOND}\0"), ..holder("", "") };
-    for format in [Format::Prometheus, Format::OpenMetrics] {
-        let text = text("", std::slice::from_ref(&hostile), format);
-        assert!(text.contains(r#"pod="a\"b\\c\nd""#), "{text}");
-        assert!(text.contains(&SECOND.replace('\\', r"\\")), "{text}");
-        assert_eq!(text.ends_with("# EOF\n"), format == Format::OpenMetrics);
-    }
-}
-
-#[test]
-fn the_client_chooses_the_format() {
-    let accepted = |text: &'static str| {
-        let accept = http::HeaderValue::from_static(text);
-        Format::accepted(&[(http::header::ACCEPT, accept)].into_iter().collect())
-    };
-    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.1";
-    assert_eq!(accepted(prometheus), Format::OpenMetrics);
-    for other in ["", "*/*", "text/html,application/xhtml+xml"] {
-        assert_eq!(accepted(other), Format::Prometheus);
-    }
+    let text = text("", &[hostile]);
+    assert!(text.contains(r#"pod="a\"b\\c\nd""#), "{text}");
+    assert!(text.contains(&SECOND.replace('\\', r"\\")), "{text}");
 }

@@ -184,10 +184,10 @@ async fn it_registers_follows_its_host_and_shuts_down() {
     assert!(!directory.exists() || sockets(&directory) == 0);
 }
 
-/// Neither ends the tracking of changes.
+/// It does not end the tracking of changes.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_fifo_or_a_slow_writer_in_place_of_the_inventory_changes_nothing() {
+async fn a_fifo_in_place_of_the_inventory_changes_nothing() {
     let daemon = Daemon::start(&[]);
     let kubelet = daemon.kubelet();
     until(&kubelet, "registered", |v| display(v) == Some((2, 2))).await;
@@ -205,21 +205,6 @@ async fn a_fifo_or_a_slow_writer_in_place_of_the_inventory_changes_nothing() {
     until(&kubelet, "the next good file counts", |v| display(v) == Some((2, 1))).await;
     daemon.rewrite(|_| whole.clone());
     until(&kubelet, "healthy again", |v| display(v) == Some((2, 2))).await;
-
-    let second = whole.rfind("- luid").unwrap();
-    for _ in 0..5 {
-        let written = Instant::now();
-        std::fs::write(&path, &whole[..second]).unwrap();
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        let seen = display(&kubelet.resources());
-        std::fs::write(&path, &whole).unwrap();
-        if written.elapsed() > Duration::from_millis(150) {
-            // A machine that was too slow for a short pause proves nothing.
-            break;
-        }
-        assert_eq!(seen, Some((2, 2)));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
     let (status, log) = daemon.terminate();
     assert_eq!(status, Some(0), "{log}");
 }

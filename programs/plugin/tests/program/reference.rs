@@ -86,7 +86,6 @@ fn help_lists_own_options_first_then_help_then_logging() {
                 "--try",
                 "--skip",
                 "--wait-for-event",
-                "--daemons",
                 "--image",
                 "--namespace",
                 "--image-os-version",
@@ -102,7 +101,6 @@ fn help_lists_own_options_first_then_help_then_logging() {
             &[
                 "--skip",
                 "--wait-for-event",
-                "--daemons",
                 "--image",
                 "--namespace",
                 "--image-os-version",

@@ -99,33 +99,3 @@ fn an_interruption_ends_the_step_and_removes_its_socket() {
     }
     assert_eq!(files(folder.path()), ["kubelet.sock"]);
 }
-
-#[test]
-fn two_daemons_serve_a_kubelet_and_a_third_one_takes_over() {
-    if uds::skips_test() {
-        return;
-    }
-    let arguments = ["--skip", "doctor", "--daemons", "--inventory", &recorded(TWO_T4)];
-    let (status, report) = report(&mut verify(&arguments));
-    assert_eq!(status, Some(0), "{report:#}");
-    let found = step(&report, "daemons");
-    assert_eq!(found["result"], "ok", "{report:#}");
-    for time in ["listsReceivedMs", "takenOverMs"] {
-        assert!(found["measurements"][time].as_f64().is_some_and(|ms| ms > 0.0), "{found:#}");
-    }
-}
-
-/// The path of a socket has at most 107 bytes.
-#[cfg(unix)]
-#[test]
-fn a_folder_with_a_long_path_fails_the_step() {
-    let folder = tempfile::tempdir().unwrap();
-    let long = folder.path().join("x".repeat(100));
-    std::fs::create_dir(&long).unwrap();
-    let mut command = verify(&["--daemons", "--skip", "doctor", "--inventory", &recorded(TWO_T4)]);
-    let (status, report) = report(command.env("TMPDIR", &long));
-    assert_eq!(status, Some(1), "{report:#}");
-    let found = step(&report, "daemons");
-    assert_eq!(found["what"], "cannot create a socket for the kubelet", "{found:#}");
-    assert_eq!(files(&long), Vec::<String>::new(), "everything was removed");
-}

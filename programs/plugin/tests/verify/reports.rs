@@ -45,10 +45,10 @@ fn every_recorded_host_is_verified_as_far_as_possible() {
             .iter()
             .map(|s| s["step"].as_str().unwrap())
             .collect();
-        let all = ["doctor", "socket", "discovery", "events", "kubelet", "daemons", "container"];
+        let all = ["doctor", "socket", "discovery", "events", "kubelet", "container"];
         assert_eq!(names, all, "{inventory}");
         assert_eq!(step(&report, "discovery")["what"], "the readings are equal", "{inventory}");
-        for skipped in ["socket", "events", "kubelet", "daemons", "container"] {
+        for skipped in ["socket", "events", "kubelet", "container"] {
             assert_eq!(step(&report, skipped)["result"], "skipped", "{inventory}");
         }
         let failed = report["counts"]["failed"].as_u64().unwrap();
@@ -93,7 +93,7 @@ fn no_report_contains_what_a_terminal_interprets() {
 fn wrong_usage_exits_with_2() {
     let host = recorded(TWO_T4);
     for (arguments, message) in [
-        (&["--skip", "sockets"][..], "events, kubelet, daemons, container"),
+        (&["--skip", "sockets"][..], "events, kubelet, container"),
         (&["--namespace", "k8s.io"], "--image <IMAGE>"),
         (&["--", "cmd"], "--image <IMAGE>"),
         (&["--wait-for-event", "0"], "0 is not in 1..=3600"),
@@ -123,7 +123,7 @@ fn only_windows_is_verified_without_an_inventory() {
 
 #[test]
 fn every_step_can_be_skipped() {
-    let names = ["doctor", "socket", "discovery", "events", "kubelet", "daemons", "container"];
+    let names = ["doctor", "socket", "discovery", "events", "kubelet", "container"];
     let mut command = verify(&["--inventory", &recorded(TWO_T4), "--device-plugin-dir", "missing"]);
     command.args(["--wait-for-event", "5", "--image", "a"]);
     for name in names {

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use daemon_bed::{MinimalKubelet, Node, Program, RESOURCE, milliseconds};
 use devices::{DeviceSet, EngineKind, EngineTelemetry, Luid, MemoryUse, Moment, Telemetry};
 use node::daemon::config_reload::ReloadStatus;
-use plugin::metrics::{Format, Holder, PluginMetrics, Scrape, render};
+use plugin::metrics::{Holder, PluginMetrics, Scrape, render};
 use tokio::time::sleep;
 
 use super::decisions;
@@ -108,7 +108,7 @@ fn texts(effort: Effort) -> Result<Vec<f64>> {
     };
     let text = || {
         let started = Instant::now();
-        black_box(render(&metrics, &scrape, Format::Prometheus));
+        black_box(render(&metrics, &scrape));
         milliseconds(started.elapsed())
     };
     Ok((0..effort.times(100)).map(|_| text()).collect())

@@ -80,3 +80,18 @@ async fn a_read_that_panics_ends_the_reads() {
     let (mut reads, _) = start(Box::new(|| panic!("on purpose")), HostKind::Live);
     assert!(reads.recv().await.is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_changes_leads_to_one_read() {
+    let (notify, mut changes) = watch::channel(());
+    let burst = async {
+        for _ in 0..10 {
+            notify.send(()).unwrap();
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let (cause, ()) = tokio::join!(wait(&mut changes, None), burst);
+    assert_eq!(cause, Cause::Change);
+    let next = tokio::time::timeout(Duration::from_hours(1), wait(&mut changes, None)).await;
+    assert!(next.is_err(), "another read");
+}

@@ -28,7 +28,6 @@ use crate::doctor::finding::{Finding, Status, Subject, millis};
 use crate::doctor::request::Request;
 use crate::doctor::stop::Stop;
 use ctr::Ctr;
-pub(super) use program::folder;
 use program::{Kind, Program};
 
 pub(super) const SUBJECT: Subject = Subject("container");

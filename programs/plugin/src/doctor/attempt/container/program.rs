@@ -92,7 +92,7 @@ fn copy(files: &[(PathBuf, &str)]) -> io::Result<TempDir> {
 }
 
 /// A temporary folder that everybody may read and only administrators may change.
-pub(in super::super) fn folder() -> io::Result<TempDir> {
+fn folder() -> io::Result<TempDir> {
     let folder = tempfile::Builder::new().prefix("directx-verify-").tempdir_in(parent())?;
     #[cfg(windows)]
     uds::access_rights::share_programs(folder.path())?;
