@@ -35,6 +35,10 @@ pub(crate) struct Devices {
     pub(crate) response_bytes: AtomicUsize,
     /// Whether containers may not start.
     pub(crate) refuses_start: AtomicBool,
+    /// Held by a test while no start of a container may end.
+    pub(crate) starts_gate: std::sync::Mutex<()>,
+    /// How many containers are starting.
+    pub(crate) starting: AtomicUsize,
     /// How many containers were allocated or asked about.
     pub(crate) answered: AtomicUsize,
 }
@@ -51,6 +55,8 @@ impl Devices {
             panic_on: None.into(),
             response_bytes: AtomicUsize::default(),
             refuses_start: AtomicBool::default(),
+            starts_gate: std::sync::Mutex::default(),
+            starting: AtomicUsize::default(),
             answered: AtomicUsize::default(),
         })
     }
@@ -131,6 +137,8 @@ impl Resource for Devices {
     }
 
     fn pre_start(&self, ids: &[String]) -> Result<(), Status> {
+        self.starting.fetch_add(1, Ordering::Relaxed);
+        drop(self.starts_gate.lock());
         if self.refuses_start.load(Ordering::Relaxed) {
             return Err(Status::failed_precondition(format!("cannot reset {ids:?}")));
         }
