@@ -56,6 +56,12 @@ pub trait Resource: Send + Sync + 'static {
     }
 
     /// Prepares the devices `ids` before a container starts with them, each time that it starts.
+    /// Kubelets wait 30 seconds for it.
+    ///
+    /// Not for Windows: a kubelet there makes this call before it allocates devices, and fails for
+    /// every container with `no devices found allocated in local cache`, unless its feature gate
+    /// `WindowsCPUAndMemoryAffinity` is on. Prepare the devices in [`allocate`](Self::allocate)
+    /// instead, which is not called again when a container restarts.
     ///
     /// # Errors
     /// The container cannot start.

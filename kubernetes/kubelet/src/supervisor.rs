@@ -23,6 +23,11 @@ use crate::transport::{Transport, UnixSockets};
 /// end, which include the start of the stop and the end of the process.
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(1500);
 
+/// What to do about a resource that requires `PreStartContainer` on Windows. See
+/// [`Resource::pre_start`].
+const NO_PRE_START: &str = "turn on the feature gate WindowsCPUAndMemoryAffinity of kubelet: without \
+    it, kubelet on Windows calls PreStartContainer before it allocates devices, and fails";
+
 /// What [`run`] serves. It may change while `run` runs.
 #[derive(Clone, Default)]
 pub struct Served {
@@ -154,6 +159,14 @@ impl<T: Transport> Supervisor<T> {
         }
         for resource in served.resources {
             if !self.running.contains_key(resource.name()) {
+                if cfg!(windows) && resource.options().pre_start_required {
+                    let (resource, hint) = (resource.name(), NO_PRE_START);
+                    tracing::warn!(
+                        resource,
+                        hint,
+                        "PreStartContainer may fail for every container"
+                    );
+                }
                 let close = CancellationToken::new();
                 let task = keep_registered(self.node.clone(), resource.clone(), close.clone());
                 self.tasks.spawn(task);

@@ -24,6 +24,6 @@ pub use faults::{Faults, RegisterFault, StreamFault};
 pub use kubelet::KubeletDouble;
 pub use manager::ResourceView;
 pub use memory::{Host, InMemory, Inspection, MemoryListener};
-pub use options::{Cleanup, Options, Release};
+pub use options::{AllocationTime, Cleanup, Options, Release};
 pub use pods::{ContainerView, PodRequest};
 pub use resource_names::is_extended_resource_name;

@@ -7,6 +7,8 @@ pub struct Options {
     pub release: Release,
     /// What the kubelet removes when it starts.
     pub cleanup: Cleanup,
+    /// When the kubelet allocates devices.
+    pub allocation: AllocationTime,
     /// The seed of the order in which the kubelet iterates over sets. `None`: sorted. Every order is
     /// valid.
     pub shuffled: Option<u64>,
@@ -14,7 +16,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { release: Release::V1_37, cleanup: Cleanup::Sockets, shuffled: None }
+        Options {
+            release: Release::V1_37,
+            cleanup: Cleanup::Sockets,
+            allocation: AllocationTime::ContainerCreation,
+            shuffled: None,
+        }
     }
 }
 
@@ -40,4 +47,15 @@ pub enum Cleanup {
     EverythingButCheckpoint,
     /// Only its own socket (1.31 on Windows, because of a bug).
     OwnSocket,
+}
+
+/// When a kubelet allocates the devices of a container.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AllocationTime {
+    /// When the pod is admitted: on Linux, and on Windows with the feature gate
+    /// `WindowsCPUAndMemoryAffinity`.
+    PodAdmission,
+    /// When the container is created: on Windows. It calls `PreStartContainer` before, which fails for
+    /// a plugin that requires this call, because no devices are allocated yet.
+    ContainerCreation,
 }

@@ -33,6 +33,8 @@ pub(crate) struct Devices {
     pub(crate) panic_on: std::sync::Mutex<Option<String>>,
     /// The length of an environment value in each response.
     pub(crate) response_bytes: AtomicUsize,
+    /// Whether the devices must be prepared before a container starts.
+    pub(crate) requires_start: AtomicBool,
     /// Whether containers may not start.
     pub(crate) refuses_start: AtomicBool,
     /// Held by a test while no start of a container may end.
@@ -54,6 +56,7 @@ impl Devices {
             current: devices.into(),
             panic_on: None.into(),
             response_bytes: AtomicUsize::default(),
+            requires_start: AtomicBool::default(),
             refuses_start: AtomicBool::default(),
             starts_gate: std::sync::Mutex::default(),
             starting: AtomicUsize::default(),
@@ -133,7 +136,10 @@ impl Resource for Devices {
     }
 
     fn options(&self) -> DevicePluginOptions {
-        DevicePluginOptions { get_preferred_allocation_available: true, pre_start_required: true }
+        DevicePluginOptions {
+            get_preferred_allocation_available: true,
+            pre_start_required: self.requires_start.load(Ordering::Relaxed),
+        }
     }
 
     fn pre_start(&self, ids: &[String]) -> Result<(), Status> {

@@ -56,7 +56,8 @@ async fn a_refusal_has_its_status_code_and_message() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_the_other_calls() {
-    let (_node, _devices, _plugin, mut caller) = serving().await;
+    let (_node, devices, _plugin, mut caller) = serving().await;
+    devices.requires_start.store(true, Ordering::Relaxed);
     let options = caller.plugin.get_device_plugin_options(Empty {}).await.unwrap().into_inner();
     assert!(options.get_preferred_allocation_available && options.pre_start_required);
     let started = PreStartContainerRequest { devices_ids: vec!["gpu-0".to_owned()] };
