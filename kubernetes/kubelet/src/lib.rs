@@ -10,6 +10,7 @@ mod readiness;
 mod registered_resource;
 mod registration;
 mod resource;
+mod resource_names;
 mod retry;
 mod server;
 mod service;
@@ -31,6 +32,8 @@ pub use device_list::{AdvertisedDevice, DeviceList, ListTooLarge, MESSAGE_LIMIT}
 pub use directory::default_device_plugin_dir;
 pub use readiness::{Readiness, ResourceReadiness, StatusNotes};
 pub use resource::{PreferredRequest, Resource};
+pub use resource_names::is_extended_resource_name;
+pub use socket_names::default_socket_prefix;
 pub use status::OutdatedContainer;
 pub use supervisor::{RunError, Served, run, serve};
 pub use tonic::{Code, Status};

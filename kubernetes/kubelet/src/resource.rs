@@ -1,12 +1,13 @@
 //! The interface to the plugin: the trait that it implements for each extended resource.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tonic::Status;
 
 use crate::v1beta1::DevicePluginOptions;
-use crate::{ContainerResponse, DeviceList};
+use crate::{ContainerResponse, DeviceList, default_socket_prefix};
 
 /// One extended resource: what a device plugin implements.
 ///
@@ -14,14 +15,15 @@ use crate::{ContainerResponse, DeviceList};
 /// [`pre_start`](Self::pre_start), they must not block for longer than it takes to check a few files:
 /// they run on the thread that serves everything else. The kubelet shows the message of an error in the pod's events.
 pub trait Resource: Send + Sync + 'static {
-    /// The name of the extended resource, `domain/name`.
+    /// The name of the extended resource, `domain/name`. [`is_extended_resource_name`] has the rules.
+    ///
+    /// [`is_extended_resource_name`]: crate::is_extended_resource_name
     fn name(&self) -> &str;
 
-    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`. The
-    /// part of the name behind the domain, unless the plugin chooses another one.
-    fn socket_prefix(&self) -> &str {
-        let name = self.name();
-        name.rsplit_once('/').map_or(name, |(_domain, name)| name)
+    /// The prefix of the names of this resource's sockets: `<prefix>-<unix milliseconds>.sock`. Letters,
+    /// digits, `-`, `_` and `.`. [`default_socket_prefix`], unless the plugin chooses another one.
+    fn socket_prefix(&self) -> Cow<'_, str> {
+        default_socket_prefix(self.name()).into()
     }
 
     /// The current device list and its changes. It has one writer and any number of readers.

@@ -1,5 +1,6 @@
 //! A plugin whose devices a test can change, and the node on which it runs.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -108,8 +109,8 @@ impl Resource for Devices {
         &self.name
     }
 
-    fn socket_prefix(&self) -> &str {
-        &self.prefix
+    fn socket_prefix(&self) -> Cow<'_, str> {
+        self.prefix.as_str().into()
     }
 
     fn devices(&self) -> watch::Receiver<Arc<DeviceList>> {
