@@ -28,7 +28,7 @@ pub mod v1beta1 {
     include!("generated/v1beta1.rs");
 }
 
-pub use device_list::{AdvertisedDevice, DeviceList, ListTooLarge, MESSAGE_LIMIT};
+pub use device_list::{AdvertisedDevice, DeviceList, DeviceListError, MESSAGE_LIMIT};
 pub use directory::default_device_plugin_dir;
 pub use readiness::{Readiness, ResourceReadiness, StatusNotes};
 pub use resource::{PreferredRequest, Resource};

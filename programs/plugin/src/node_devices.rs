@@ -407,9 +407,9 @@ fn lists(set: &DeviceSet) -> impl Iterator<Item = Result<DeviceList, Failure>> {
             healthy: slot.health.is_healthy(),
             numa_node: slot.numa_node,
         });
-        DeviceList::new(slots).map_err(|list| {
+        DeviceList::new(slots).map_err(|error| {
             let resource = &resource.spec.name;
-            Failure::usage(anyhow!("the device list of resource {resource} is too large: {list}"))
+            Failure::usage(anyhow!("the device list of resource {resource} is too large: {error}"))
                 .hint(
                     "a kubelet accepts 4 MiB for one resource: lower `multitenancy`, or spread the \
                      devices over several resources with `resources:`",
